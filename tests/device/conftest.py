@@ -1,0 +1,42 @@
+"""The drivers under test.
+
+VKOPS_TEST_ADAPTERS names them (substrings, separated by commas); one that is missing fails the run.
+Without it, every adapter found is tested.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import vkops
+
+
+def wanted():
+    names = [n.strip() for n in os.environ.get("VKOPS_TEST_ADAPTERS", "").split(",") if n.strip()]
+    if names:
+        return [vkops.gpu.adapter.select(name) for name in names]
+    return vkops.devices()
+
+
+def pytest_generate_tests(metafunc):
+    if "adapter" in metafunc.fixturenames:
+        found = wanted()
+        metafunc.parametrize(
+            "adapter", found, ids=[f.name.split()[0] for f in found], scope="session"
+        )
+
+
+@pytest.fixture(scope="session")
+def device(adapter):
+    """The device under test."""
+    with vkops.Device(adapter.index) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def staged_device(adapter):
+    """The same, moving data through staging memory as discrete GPUs must."""
+    with vkops.Device(adapter.index, staged=True) as opened:
+        yield opened

@@ -1,0 +1,332 @@
+"""The object model: creation, compilation, initialisation, and every binding rule."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import vkops
+from vkops import dml
+from vkops.dml import BufferTensorDesc, ExecutionFlags, TensorDataType, TensorFlags
+from vkops.dml.values import show
+
+F32 = TensorDataType.FLOAT32
+OWNED = TensorFlags.OWNED_BY_DML
+
+
+def compiled(device, desc):
+    return device.compile_operator(device.create_operator(desc))
+
+
+def split(device, **options):
+    """8 floats into 4 and 4."""
+    half = BufferTensorDesc(F32, (4,), **options)
+    return compiled(device, dml.SplitOperatorDesc(BufferTensorDesc(F32, (8,)), (half, half), 0))
+
+
+def identity(device, **options):
+    whole = BufferTensorDesc(F32, (8,))
+    desc = dml.ElementWiseIdentityOperatorDesc(BufferTensorDesc(F32, (8,), **options), whole)
+    return compiled(device, desc)
+
+
+def refused(rule, message):
+    return pytest.raises(vkops.BindingError, match=re.escape(f"{message} [{rule}]"))
+
+
+@pytest.fixture
+def x(device):
+    return device.tensor(np.arange(8, dtype=np.float32))
+
+
+@pytest.fixture
+def outputs(device):
+    return [device.buffer(16), device.buffer(16)]
+
+
+def floats(buffer):
+    return np.frombuffer(buffer.read(), np.float32).tolist()
+
+
+def test_dispatch(device, x, outputs):
+    operator = split(device)
+    operator.dispatch([x], outputs)
+    assert [floats(b) for b in outputs] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    operator.dispatch([x.buffer], outputs[::-1])
+    assert [floats(b) for b in outputs] == [[4, 5, 6, 7], [0, 1, 2, 3]]
+
+
+def test_one_buffer_for_all_outputs(device, x):
+    whole = device.buffer(48)
+    whole.write(np.full(12, -1, np.float32))
+    split(device).dispatch([x], [(whole, 32, 16), (whole, 0, 16)])
+    assert floats(whole) == [4, 5, 6, 7, -1, -1, -1, -1, 0, 1, 2, 3]
+
+
+def test_an_input_bound_twice(device, x):
+    four, eight = BufferTensorDesc(F32, (4,)), BufferTensorDesc(F32, (8,))
+    join = compiled(device, dml.JoinOperatorDesc((four, four), eight, 0))
+    result = device.buffer(32)
+    join.dispatch([(x, 16, 16), (x, 0, 16)], [result])
+    assert floats(result) == [4, 5, 6, 7, 0, 1, 2, 3]
+    join.dispatch([x, x], [result])  # overlapping inputs are fine (B-08)
+    assert floats(result) == [0, 1, 2, 3, 0, 1, 2, 3]
+
+
+def test_the_plan_is_the_operators(device):
+    assert split(device).plan.inputs == (32,)
+    assert [o.nbytes for o in split(device).plan.outputs] == [16, 16]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "what"),
+    [([], "got 0 bindings, must be 1"), ([None, None], "got 2 bindings, must be 1")],
+)
+def test_b01_count(device, outputs, inputs, what):
+    with refused("B-01", f"SPLIT inputs: {what}"):
+        split(device).dispatch(inputs, outputs)
+
+
+def test_b01_outputs_and_kind(device, x):
+    with refused("B-01", "SPLIT outputs: got 1 bindings, must be 2"):
+        split(device).dispatch([x], [device.buffer(16)])
+    buffer = device.buffer(32)
+    with refused("B-01", f"SPLIT inputs: got {show(buffer)}, must be a list of bindings"):
+        split(device).dispatch(buffer, [device.buffer(16)] * 2)
+
+
+@pytest.mark.parametrize("binding", [None, 3, "x", b"xx", (1, 2), (None, 0, 16), [1]])
+def test_b02_kind(device, outputs, binding):
+    with refused(
+        "B-02",
+        f"SPLIT input_tensor: got {binding!r}, must be a buffer or tensor of {device.name!r}, "
+        "or (buffer, offset, bytes)",
+    ):
+        split(device).dispatch([binding], outputs)
+
+
+def test_b02_another_devices_buffer(device, outputs):
+    with vkops.Device(device.info.index) as other:
+        foreign = other.buffer(32)
+        with refused(
+            "B-02",
+            f"SPLIT input_tensor: got {show(foreign)}, must be a buffer or tensor of "
+            f"{device.name!r}, or (buffer, offset, bytes)",
+        ):
+            split(device).dispatch([foreign], outputs)
+
+
+def test_b04_reach(device, x, outputs):
+    with refused(
+        "B-04", "SPLIT input_tensor: got offset 16 and 32 bytes of a resource of 32 bytes"
+    ):
+        split(device).dispatch([(x, 16, 32)], outputs)
+
+
+@pytest.mark.parametrize(("offset", "size"), [(-16, 32), (0, -1), (0.0, 32), (0, "32"), (True, 32)])
+def test_b04_kind(device, x, outputs, offset, size):
+    with refused(
+        "B-04",
+        f"SPLIT input_tensor: got offset {offset!r} and {size!r} bytes, must be integers from 0",
+    ):
+        split(device).dispatch([(x, offset, size)], outputs)
+
+
+@pytest.mark.parametrize("offset", [4, 8, 24])
+def test_b05_alignment(device, outputs, offset):
+    big = device.buffer(64)
+    with refused("B-05", f"SPLIT input_tensor: got offset {offset}, must be a multiple of 16"):
+        split(device).dispatch([(big, offset, 32)], outputs)
+
+
+def test_b05_guaranteed_alignment(device, x):
+    operator = split(device, guaranteed_base_offset_alignment=64)
+    big = device.buffer(128)
+    operator.dispatch([x], [(big, 0, 16), (big, 64, 16)])
+    with refused("B-05", "SPLIT output_tensors[1]: got offset 16, must be a multiple of 64"):
+        operator.dispatch([x], [(big, 0, 16), (big, 16, 16)])
+
+
+def test_b06_size(device, x, outputs):
+    with refused("B-06", "SPLIT output_tensors[1]: got 12 bytes, must be at least 16"):
+        split(device).dispatch([x], [outputs[0], (outputs[1], 0, 12)])
+    with refused("B-06", "SPLIT input_tensor: got 16 bytes, must be at least 32"):
+        split(device).dispatch([outputs[0]], outputs)
+
+
+def test_b06_larger_is_fine(device, outputs):
+    split(device).dispatch([device.buffer(4096)], outputs)
+
+
+def test_b07_outputs_overlap(device, x):
+    big = device.buffer(64)
+    with refused("B-07", "SPLIT output_tensors[1]: shares bytes 0 to 15 with output_tensors[0]"):
+        split(device).dispatch([x], [(big, 0, 16), (big, 0, 64)])
+    split(device).dispatch([x], [(big, 16, 48), (big, 0, 64)])  # sizes beyond the tensor are free
+
+
+def test_b09_input_and_output_overlap(device):
+    big = device.buffer(64)
+    with refused(
+        "B-09",
+        "SPLIT output_tensors[1]: shares bytes 16 to 31 with input_tensor; only an identity with "
+        "equal strides may, on the same range",
+    ):
+        split(device).dispatch([(big, 0, 32)], [(big, 48, 16), (big, 16, 16)])
+
+
+def test_b09_in_place_identity(device, x):
+    identity(device).dispatch([x], [x])
+    assert x.numpy().tolist() == list(range(8))
+
+
+def test_b09_in_place_needs_equal_strides(device, x):
+    desc = dml.ElementWiseIdentityOperatorDesc(
+        BufferTensorDesc(F32, (2, 4), (1, 2)), BufferTensorDesc(F32, (2, 4))
+    )
+    with pytest.raises(vkops.BindingError, match="B-09"):
+        compiled(device, desc).dispatch([x], [x])
+
+
+def test_nothing_is_written_by_a_refused_dispatch(device, x):
+    buffers = [device.buffer(16), device.buffer(12)]
+    for buffer in buffers:
+        buffer.write(bytes([7]) * buffer.nbytes)
+    with pytest.raises(vkops.BindingError):
+        split(device).dispatch([x], buffers)
+    assert [b.read() for b in buffers] == [bytes([7]) * 16, bytes([7]) * 12]
+
+
+# -- inputs that DirectML owns ---------------------------------------------------------------------
+
+
+def test_owned_input_is_copied_at_initialisation(device, x):
+    operator = identity(device, flags=OWNED)
+    result = device.buffer(32)
+    operator.initialize([x])
+    x.buffer.write(np.zeros(8, np.float32))
+    operator.dispatch([None], [result])
+    assert floats(result) == list(range(8))
+    assert operator.binding_properties.persistent_resource_size == 32
+
+
+def test_b18_owned_input_needs_initialisation_once(device, x):
+    operator = identity(device, flags=OWNED)
+    result = device.buffer(32)
+    with refused(
+        "B-18",
+        "ELEMENT_WISE_IDENTITY input_tensor: is OWNED_BY_DML and not initialised; "
+        "call initialize first",
+    ):
+        operator.dispatch([None], [result])
+    operator.initialize([x])
+    with refused("B-18", "ELEMENT_WISE_IDENTITY: initialised before, must be once"):
+        operator.initialize([x])
+
+
+def test_t17_owned_input_is_not_bound_at_execution(device, x):
+    operator = identity(device, flags=OWNED)
+    operator.initialize([x])
+    with refused(
+        "T-17",
+        "ELEMENT_WISE_IDENTITY input_tensor: bound at execution, must be None: it is OWNED_BY_DML",
+    ):
+        operator.dispatch([x], [device.buffer(32)])
+
+
+def test_b03_only_owned_inputs_are_initialised(device, x):
+    with refused(
+        "B-03",
+        "SPLIT input_tensor: bound at initialisation, must be None: it is not OWNED_BY_DML",
+    ):
+        split(device).initialize([x])
+    split(device).initialize([None])
+
+
+# -- device ----------------------------------------------------------------------------------------
+
+
+def test_device_caps_the_feature_level(adapter):
+    """DEV-03: a minimum in DirectML, a cap here."""
+    with vkops.Device(adapter.index, feature_level="2_1") as old:
+        desc = dml.SplitOperatorDesc(
+            BufferTensorDesc(F32, (8,)), [BufferTensorDesc(F32, (4,))] * 2, 0
+        )
+        with pytest.raises(vkops.FeatureLevelError, match=r"at feature level 2_1.*\[DEV-13\]"):
+            old.create_operator(desc)
+        query = dml.FeatureQueryTensorDataTypeSupport(TensorDataType.INT64)
+        assert not old.check_feature_support(query).is_supported
+
+
+def test_alternative_levels(adapter):
+    one = BufferTensorDesc(F32, (4,))
+    desc = dml.JoinOperatorDesc((one, one), BufferTensorDesc(F32, (8,)), 0)
+    with (
+        vkops.Device(adapter.index, feature_level="3_1") as seed,
+        pytest.raises(vkops.FeatureLevelError),
+    ):
+        seed.create_operator(desc)
+    with vkops.Device(adapter.index, "3_1", alternative_levels=("JOIN",)) as other:
+        other.create_operator(desc)
+
+
+def test_feature_queries(device):
+    levels = dml.FeatureQueryFeatureLevels([dml.FeatureLevel("3_0"), dml.FeatureLevel("5_0")])
+    assert str(device.check_feature_support(levels).max_supported_feature_level) == "5_0"
+    assert device.check_feature_support(
+        dml.FeatureQueryTensorDataTypeSupport(TensorDataType.FLOAT64)
+    ).is_supported
+    assert not device.check_feature_support(
+        dml.FeatureQueryTensorDataTypeSupport(TensorDataType.INT4)
+    ).is_supported
+
+
+def test_unknown_feature_level():
+    with pytest.raises(vkops.InvalidDescError, match=r"9_9.*\[DEV-04\]"):
+        vkops.Device(feature_level="9_9")
+
+
+@pytest.mark.parametrize("flags", [8, -1, "NONE", True, 1 << 40])
+def test_dev10_unknown_flags(device, flags):
+    operator = device.create_operator(
+        dml.ElementWiseIdentityOperatorDesc(*[BufferTensorDesc(F32, (1,))] * 2)
+    )
+    with pytest.raises(
+        vkops.InvalidDescError, match=r"flags: got .*, must be one of NONE, .*\[DEV-10\]"
+    ):
+        device.compile_operator(operator, flags)
+    device.compile_operator(operator, ExecutionFlags.DESCRIPTORS_VOLATILE)
+
+
+def test_kinds(device):
+    with pytest.raises(vkops.InvalidDescTypeError, match="must be an operator descriptor"):
+        device.create_operator("SPLIT")
+    with pytest.raises(vkops.InvalidDescTypeError, match="must be an operator of"):
+        device.compile_operator("SPLIT")
+
+
+@pytest.mark.parametrize("adapter_wanted", ["no such adapter", 99, -1, 1.5, True, b"x"])
+def test_no_such_adapter(adapter_wanted):
+    with pytest.raises(vkops.DeviceError, match="adapter"):
+        vkops.Device(adapter_wanted)
+
+
+def test_closed_device(adapter):
+    device = vkops.Device(adapter.index)
+    x = device.tensor(np.arange(8, dtype=np.float32))
+    view = x.numpy()
+    operator, outputs = split(device), [device.buffer(16), device.buffer(16)]
+    device.close()
+    device.close()
+    for use in (
+        lambda: operator.dispatch([x], outputs),
+        lambda: device.buffer(16),
+        lambda: device.tensor([1.0]),
+        outputs[0].read,
+        x.numpy,
+    ):
+        with pytest.raises(vkops.DeviceError, match="is closed"):
+            use()
+    assert view.tolist() == list(range(8))  # memory stays as long as it is seen

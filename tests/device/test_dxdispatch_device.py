@@ -1,0 +1,125 @@
+"""The examples and the broken models through ``vkops run`` on real drivers."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vkops.cli import main
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+BROKEN = ROOT / "tests" / "broken_models"
+EXPECTED = json.loads((BROKEN / "expected.json").read_text())
+
+PRINTED = {
+    "split": [
+        "Compile Op",
+        "Dispatch 'split': 1 iterations, T ms median (CPU)",
+        "Resource 'Left': 11, 12, 21, 22",
+        "Resource 'Middle': 13, 14, 15, 23, 24, 25",
+        "Resource 'Right': 16, 26",
+    ],
+    "join": [
+        "Compile Op",
+        "Dispatch 'join': 1 iterations, T ms median (CPU)",
+        "Resource 'All': 0, 1, 0.1, 0.2, 0.3, 8, 9",
+    ],
+    "slice": [
+        "Compile Op",
+        "Dispatch 'slice': 1 iterations, T ms median (CPU)",
+        "Resource 'Part': 1, 2, 3, 21, 22, 23",
+    ],
+    "slice1_backwards": [
+        "Compile Op",
+        "Dispatch 'slice1': 1 iterations, T ms median (CPU)",
+        "Resource 'Picked':",
+        "[0] 101 (0x65)",
+        "[1] 99 (0x63)",
+        "[2] 97 (0x61)",
+        "",
+    ],
+    "transpose": [
+        "Compiling op using IDMLDevice1::CompileGraph",
+        "Dispatch 'transpose': 1 iterations, T ms median (CPU)",
+        "Resource 'Turned': 1, 9007199254740993, 2, 5, 3, 6",
+    ],
+    "initial_values": [
+        "Resource 'Array': 0.0999756, -2, inf, nan, 65504",
+        "Resource 'Constant': -1, -1, -1, -1",
+        "Resource 'Sequence': 250, 253, 0, 3",
+        "Resource 'NumPy': 0.333333, 0.666667, 1, 1.33333",
+        "Resource 'Raw':",
+        "[0] 0 (0x   0)",
+        "[1] 255 (0x  FF)",
+        "[2] 4096 (0x1000)",
+        "[3] 65535 (0xFFFF)",
+        "",
+        "Resource 'Roomy': 1, 2, 3",
+        "Resource 'List' written to 'OUT/out/list.bin'",
+        "Resource 'NumPy' written to 'OUT/out/thirds.npy'",
+        "Resource 'Roomy' written to 'OUT/out/roomy.npy'",
+    ],
+}
+
+
+def test_every_example_is_listed():
+    assert sorted(PRINTED) == sorted(path.stem for path in EXAMPLES.glob("*.json"))
+
+
+@pytest.mark.parametrize("name", sorted(PRINTED))
+def test_examples_print_what_they_should(name, adapter, capfd, tmp_path):
+    arguments = ["-a", adapter.name, "--output_path", str(tmp_path)]
+    assert main(["run", str(EXAMPLES / f"{name}.json"), *arguments]) == 0
+    seen = capfd.readouterr()
+    assert seen.err == ""
+    lines = re.sub(r"\d+\.\d{4} ms", "T ms", seen.out).replace(str(tmp_path), "OUT").splitlines()
+    assert lines == [f"Running on '{adapter.name}'", *PRINTED[name]]
+
+
+def test_the_files_of_the_example(adapter, tmp_path):
+    model = EXAMPLES / "initial_values.json"
+    assert main(["run", str(model), "-a", adapter.name, "--output-path", str(tmp_path)]) == 0
+    folder = tmp_path / "out"
+    assert (folder / "list.bin").read_bytes() == b"\x80\x02\x00\x00\x00\x00\x00\x3f"
+    np.testing.assert_array_equal(np.load(folder / "thirds.npy"), [[1 / 3, 2 / 3], [1, 4 / 3]])
+    np.testing.assert_array_equal(np.load(folder / "roomy.npy"), np.float32([1, 2, 3, 0]))
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_broken_models_run_nothing(name, adapter, monkeypatch, capfd, tmp_path):
+    monkeypatch.chdir(BROKEN)
+    assert main(["run", name, "-a", adapter.name, "--output_path", str(tmp_path)]) == 1
+    seen = capfd.readouterr()
+    assert seen.err == EXPECTED[name] + "\n"
+    assert seen.out == f"Running on '{adapter.name}'\n"
+    assert list(tmp_path.iterdir()) == []
+    assert not (BROKEN / "written").exists()
+
+
+def test_what_does_not_fit_in_the_device(adapter, capfd, tmp_path):
+    file = tmp_path / "big.json"
+    big = {"initialValuesDataType": "UINT8", "initialValues": {"value": 0, "valueCount": 2**35}}
+    file.write_text(json.dumps({"resources": {"A": big}, "dispatchables": {}, "commands": []}))
+    assert main(["run", str(file), "-a", adapter.name]) == 1
+    seen = capfd.readouterr()
+    assert seen.err.count("\n") == 1
+    assert seen.err.startswith("Failed to execute the model: ")
+    assert "34359738368" in seen.err
+
+
+def test_a_machine_without_driver_gives_one_line():
+    nowhere = {"VK_DRIVER_FILES": "/nonexistent", "VK_ICD_FILENAMES": "/nonexistent"}
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from vkops.cli import main; sys.exit(main())",
+         "run", str(EXAMPLES / "split.json")],
+        env={**os.environ, **nowhere}, cwd=ROOT, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("Failed to create adapter: no Vulkan driver")

@@ -1,0 +1,183 @@
+"""vkops.split, join, slice and Tensor, against NumPy."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+import vkops
+
+on_device = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+dtypes = st.sampled_from(
+    ["?", "i1", "u2", "f2", ">i4", "f4", "i8", "c8", "c16", "M8[s]", "V16", "S2", "U4"]
+)
+
+
+def numbered(shape, dtype):
+    """An array whose elements differ where their size allows."""
+    dtype = np.dtype(dtype)
+    count = int(np.prod(shape))
+    if dtype.kind == "b":
+        return (np.arange(count) % 3 == 0).reshape(shape)
+    values = bytes(i * 37 % 127 for i in range(count * dtype.itemsize))
+    return np.frombuffer(values, dtype).reshape(shape) if count else np.empty(shape, dtype)
+
+
+arrays = st.builds(numbered, npst.array_shapes(min_side=0, max_dims=5, max_side=6), dtypes)
+
+
+def equal(tensor, array):
+    assert (tensor.shape, tensor.dtype) == (array.shape, array.dtype)
+    assert np.ascontiguousarray(tensor.numpy()).tobytes() == np.ascontiguousarray(array).tobytes()
+
+
+@on_device
+@given(array=arrays, data=st.data())
+def test_split_and_join_again(device, array, data):
+    axis = data.draw(st.integers(-array.ndim, array.ndim - 1))
+    cuts = sorted(data.draw(st.lists(st.integers(0, array.shape[axis]), max_size=4)))
+    sizes = np.diff([0, *cuts, array.shape[axis]]).tolist()
+    parts = vkops.split(array, sizes, axis, device=device)
+    for part, expected in zip(parts, np.split(array, cuts, axis), strict=True):
+        equal(part, expected)
+    equal(vkops.join(parts, axis), array)
+
+
+@on_device
+@given(array=arrays, data=st.data())
+def test_slice(device, array, data):
+    offsets, sizes, strides = [], [], []
+    for n in array.shape:
+        stride = data.draw(st.sampled_from([-2, -1, 1, 3]))
+        offset = data.draw(st.integers(0, max(0, n - 1)))
+        room = n - offset if stride > 0 else offset + 1
+        sizes.append(data.draw(st.integers(0, -(-room // abs(stride)))) if n else 0)
+        offsets.append(offset)
+        strides.append(stride)
+    index = tuple(np.arange(c) * s + o for o, c, s in zip(offsets, sizes, strides, strict=True))
+    equal(vkops.slice(array, offsets, sizes, strides, device=device), array[np.ix_(*index)])
+
+
+@on_device
+@given(array=arrays, data=st.data())
+def test_indexing(device, array, data):
+    index = data.draw(npst.basic_indices(array.shape, allow_newaxis=True, max_dims=8))
+    # A scalar forgets its byte order; an array of no dimensions does not.
+    equal(device.tensor(array)[index], np.asarray(array[index], array.dtype))
+
+
+@pytest.mark.parametrize("index", [[0], np.array([True]), True, 1.0, "x", (0, [1])])
+def test_only_basic_indices(device, index):
+    with pytest.raises(IndexError, match=r"must be integers, slices, ... and None"):
+        device.tensor(np.zeros((2, 2)))[index]
+
+
+@pytest.mark.parametrize("index", [2, (0, -3), (0, 0, 0)])
+def test_indices_out_of_range(device, index):
+    with pytest.raises(IndexError):
+        device.tensor(np.zeros((2, 2)))[index]
+
+
+def test_arrays_go_where_tensors_are(device):
+    tensor = device.tensor(np.arange(3))
+    joined = vkops.join([np.arange(2), tensor, [7]])
+    assert joined.device is device
+    assert joined.numpy().tolist() == [0, 1, 0, 1, 2, 7]
+
+
+def test_default_device():
+    (part,) = vkops.split([1, 2, 3], 1)
+    assert part.numpy().tolist() == [1, 2, 3]
+    assert part.device is vkops.split([1], 1)[0].device
+
+
+def test_tensor_meets_numpy(device):
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    tensor = device.tensor(array)
+    assert (tensor.ndim, tensor.size, tensor.nbytes, len(tensor)) == (2, 6, 24, 2)
+    assert repr(tensor) == f"<vkops.Tensor (2, 3) float32 on {device.name!r}>"
+    np.testing.assert_array_equal(np.asarray(tensor), array)
+    np.testing.assert_array_equal(np.from_dlpack(tensor), array)
+    np.testing.assert_array_equal(np.asarray(tensor, dtype=np.int64), array)
+    assert not tensor.numpy().flags.writeable
+    assert np.array(tensor).flags.writeable
+    with pytest.raises(ValueError, match="needs a copy"):
+        tensor.__array__(np.int64, copy=False)
+    with pytest.raises(TypeError, match="without dimensions"):
+        len(device.tensor(1.0))
+
+
+def test_non_contiguous_sources(device):
+    array = np.arange(24).reshape(2, 3, 4)
+    equal(device.tensor(array.T[::-1]), array.T[::-1])
+    equal(device.tensor(np.asfortranarray(array)), array)
+
+
+@pytest.mark.parametrize("array", [[None], ["abc"], np.zeros(2, "V3"), [{}], "fives"])
+def test_elements_that_cannot_be_moved(device, array):
+    with pytest.raises(
+        vkops.InvalidDescTypeError, match=r"must be elements of 1, 2, 4, 8 or 16 .*\[T-02\]"
+    ):
+        vkops.split(array, 1, device=device)
+
+
+X = np.zeros((4, 6))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: vkops.split(X, 5), "SPLIT sizes_or_count: got 5, must divide 4 [SPLIT-06]"),
+        (lambda: vkops.split(X, 0), "SPLIT sizes_or_count: got 0, must be at least 1 [SPLIT-01]"),
+        (lambda: vkops.split(X, []), "SPLIT sizes_or_count: got no sizes, must be at least 1 [SPLIT-01]"),
+        (lambda: vkops.split(X, [1, 2]), "SPLIT sizes_or_count: got a sum of 3, must be 4 [SPLIT-06]"),
+        (lambda: vkops.split(X, [5, -1]), "SPLIT sizes_or_count[1]: got -1, must be at least 0 [SPLIT-06]"),
+        (lambda: vkops.split(X, 2, 2), "SPLIT axis: got 2, must be -2 to 1 [SPLIT-02]"),
+        (lambda: vkops.split(X, 2, -3), "SPLIT axis: got -3, must be -2 to 1 [SPLIT-02]"),
+        (lambda: vkops.split(1.0, 1), "SPLIT axis: the array has no dimensions [SPLIT-02]"),
+        (lambda: vkops.join([]), "JOIN tensors: got none, must be at least 1 [JOIN-01]"),
+        (lambda: vkops.join([X, X], 2), "JOIN axis: got 2, must be -2 to 1 [JOIN-02]"),
+        (lambda: vkops.join([X, X.astype("f4")]), "JOIN tensors[1]: has dtype float32, must be float64 [JOIN-03]"),
+        (lambda: vkops.join([X, X[0]]), "JOIN tensors[1]: has rank 1, must be 2 [JOIN-04]"),
+        (lambda: vkops.join([X, X[:, :5]]), "JOIN tensors[1].shape[1]: got 5, must be 6 [JOIN-05]"),
+        (lambda: vkops.slice(X, [0], [1, 1]), "SLICE offsets: got 1 values, must be 2, the rank [SLICE-01]"),
+        (lambda: vkops.slice(X, [0, 0], [1, -1]), "SLICE sizes[1]: got -1, must be at least 0 [SLICE-03]"),
+        (lambda: vkops.slice(X, [0, 0], [1, 1], [1, 0]), "SLICE strides[1]: got 0, must be any other integer [SLICE-04]"),
+        (lambda: vkops.slice(X, [0, 4], [1, 2], [1, 2]), "SLICE offsets[1]: reaches element 6, must be 0 to 5 [SLICE-05]"),
+        (lambda: vkops.slice(X, [-1, 0], [1, 1]), "SLICE offsets[0]: reaches element -1, must be 0 to 3 [SLICE-05]"),
+    ],
+)  # fmt: skip
+def test_values_refused(call, message):
+    with pytest.raises(vkops.InvalidDescError, match=f"^{re.escape(message)}$"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: vkops.split(X, "2"), "SPLIT sizes_or_count: got '2', must be a sequence of integers [SPLIT-06]"),
+        (lambda: vkops.split(X, 2.0), "SPLIT sizes_or_count: got 2.0, must be an integer [SPLIT-01]"),
+        (lambda: vkops.split(X, 2, "0"), "SPLIT axis: got '0', must be an integer [SPLIT-02]"),
+        (lambda: vkops.join(3), "JOIN tensors: got 3, must be a sequence of arrays or tensors [JOIN-01]"),
+        (lambda: vkops.slice(X, 0, 1), "SLICE offsets: got 0, must be a sequence of integers [SLICE-01]"),
+        (lambda: vkops.slice(X, [0, None], [1, 1]), "SLICE offsets[1]: got None, must be an integer [SLICE-01]"),
+    ],
+)  # fmt: skip
+def test_kinds_refused(call, message):
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        call()
+
+
+def test_tensors_of_two_devices(device, adapter):
+    with (
+        vkops.Device(adapter.index) as other,
+        pytest.raises(vkops.InvalidDescError, match=r"JOIN tensors\[1\]: is on .*\[B-02\]"),
+    ):
+        vkops.join([device.tensor([1]), other.tensor([1])])

@@ -1,0 +1,131 @@
+"""Buffers and device memory: transfers, limits, and what outlives what."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import vkops
+
+
+@pytest.fixture(params=["direct", "staged"])
+def either(request, device, staged_device):
+    return device if request.param == "direct" else staged_device
+
+
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.data())
+def test_write_and_read_any_bytes(either, data):
+    size = data.draw(st.integers(1, 300))
+    buffer, image = either.buffer(size), np.zeros(size, np.uint8)
+    buffer.write(image)
+    for value in range(1, 4):
+        start = data.draw(st.integers(0, size))
+        stop = data.draw(st.integers(start, size))
+        image[start:stop] = value
+        buffer.write(image[start:stop], start)
+        assert buffer.read(start, stop - start) == bytes(image[start:stop])
+    assert buffer.read() == image.tobytes()
+
+
+def test_transfers_larger_than_staging_memory(staged_device):
+    data = np.random.default_rng(0).integers(0, 256, (40 << 20) + 5, np.uint8)
+    buffer = staged_device.buffer(data.size + 3)
+    buffer.write(data, 3)
+    np.testing.assert_array_equal(buffer.array(3), data)
+
+
+@pytest.mark.parametrize(("offset", "size"), [(0, 17), (16, 1), (-1, 4), (17, 0), (4, -1)])
+def test_reads_stay_inside(either, offset, size):
+    buffer = either.buffer(16)
+    with pytest.raises(
+        vkops.BindingError, match=r"^buffer: got offset .* of a buffer of 16 bytes \[B-04\]$"
+    ):
+        buffer.read(offset, size)
+    if size >= 0:
+        with pytest.raises(vkops.BindingError, match=r"\[B-04\]"):
+            buffer.write(bytes(size), offset)
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_no_empty_buffers(device, size):
+    with pytest.raises(ValueError, match=rf"^nbytes: got {size}, must be at least 1 \[T-04\]$"):
+        device.buffer(size)
+
+
+@pytest.mark.parametrize("size", ["16", 16.0, None, True])
+def test_buffer_sizes_are_integers(device, size):
+    with pytest.raises(TypeError, match=r"^nbytes: got .*, must be an integer \[T-04\]$"):
+        device.buffer(size)
+
+
+@pytest.mark.parametrize("data", ["text", 5, None, np.zeros((4, 4), np.uint8)[:, ::2]])
+def test_only_contiguous_bytes_are_written(device, data):
+    with pytest.raises(vkops.BindingError, match=r"^data: got .*, must be contiguous bytes: "):
+        device.buffer(16).write(data)
+
+
+@pytest.mark.parametrize("offset", ["0", 0.0, None])
+def test_offsets_are_integers(device, offset):
+    with pytest.raises(vkops.BindingError, match=r"^buffer: got offset .*\[B-04\]$"):
+        device.buffer(16).read(offset)
+
+
+def test_more_than_the_device_has(device):
+    """Refused before anything is allocated; MemoryError is what Python users catch."""
+    before = device.memory_report()
+    with pytest.raises(MemoryError, match="the device's largest buffer is"):
+        device.buffer(1 << 40)
+    assert device.memory_report() == before
+
+
+def test_memory_runs_out_cleanly(adapter):
+    """Filling the device ends in an error, never in a crash, and leaves it usable."""
+    with vkops.Device(adapter.index) as device:
+        device.executor.memory._budget = lambda: 48 << 20
+        held = [device.buffer(5 << 20) for _ in range(6)]
+        with pytest.raises(vkops.OutOfDeviceMemoryError, match="reserved by this device object"):
+            held += [device.buffer(5 << 20) for _ in range(6)]
+        assert device.memory_report().reserved <= 48 << 20
+        held.clear()
+        gc.collect()
+        assert vkops.split(np.arange(4), 2, device=device)[1].numpy().tolist() == [2, 3]
+
+
+def test_memory_is_freed_with_its_objects(adapter):
+    with vkops.Device(adapter.index) as device:
+        for _ in range(50):
+            vkops.join([np.zeros(1 << 18, np.uint8)] * 3, device=device)
+        gc.collect()
+        report = device.memory_report()
+        assert report.used == 0
+        assert report.heaps == 1
+
+
+def test_a_view_outlives_tensor_and_device(adapter):
+    device = vkops.Device(adapter.index)
+    view = device.tensor(np.arange(1000)).numpy()
+    other = device.tensor(np.zeros(1000, int))  # would take the freed memory
+    device.close()
+    del device, other
+    gc.collect()
+    assert view.sum() == 499500
+
+
+def test_interpreter_exit_with_everything_alive():
+    code = (
+        "import numpy as np, vkops\n"
+        "parts = vkops.split(np.arange(10), 2)\n"
+        "views = [part.numpy() for part in parts]\n"
+        "print(views[1].tolist())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[5, 6, 7, 8, 9]\n", "")

@@ -1,0 +1,200 @@
+"""DirectML operators on the device, against what NumPy makes of the same arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.lib.stride_tricks import as_strided
+
+from vkops.dml import (
+    BufferTensorDesc,
+    ElementWiseIdentityOperatorDesc,
+    JoinOperatorDesc,
+    Slice1OperatorDesc,
+    SliceOperatorDesc,
+    SplitOperatorDesc,
+    TensorDataType,
+)
+
+NUMPY = {kind: np.dtype(kind.name.lower()) for kind in TensorDataType if (kind.size_bits or 0) >= 8}
+POISON = 0xA5
+
+on_device = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@st.composite
+def output_descs(draw, kind, sizes):
+    """Packed, or permuted and padded."""
+    if draw(st.booleans()):
+        return BufferTensorDesc(kind, sizes)
+    strides = [0] * len(sizes)
+    step = 1
+    for axis in draw(st.permutations(range(len(sizes)))):
+        strides[axis] = step
+        step = step * sizes[axis] + draw(st.integers(0, 2))
+    return BufferTensorDesc(kind, sizes, strides)
+
+
+@st.composite
+def input_descs(draw, kind, sizes):
+    """As outputs, and broadcast: a stride may be 0."""
+    desc = draw(output_descs(kind, sizes))
+    if draw(st.integers(0, 3)):
+        return desc
+    strides = [draw(st.sampled_from([s, s, 0])) for s in desc.effective_strides]
+    return BufferTensorDesc(kind, sizes, strides)
+
+
+shapes = st.integers(1, 8).flatmap(
+    lambda rank: st.lists(st.integers(1, 9 if rank < 4 else 3), min_size=rank, max_size=rank)
+)
+kinds = st.sampled_from(sorted(NUMPY))
+
+
+def array_of(desc, buffer_bytes):
+    """The array that a descriptor sees in bytes."""
+    dtype = NUMPY[desc.data_type]
+    elements = buffer_bytes[: buffer_bytes.size // dtype.itemsize * dtype.itemsize].view(dtype)
+    strides = [s * dtype.itemsize for s in desc.effective_strides]
+    return as_strided(elements, desc.sizes, strides)
+
+
+def run(device, desc, expect):
+    """Dispatch with random inputs and poisoned outputs; compare all bytes with NumPy's."""
+    compiled = device.compile_operator(device.create_operator(desc))
+    random = np.random.default_rng(1)
+    sources = [
+        random.integers(0, 256, t.total_tensor_size_in_bytes, np.uint8) for _, t in desc.inputs
+    ]
+    targets = [np.full(t.total_tensor_size_in_bytes, POISON, np.uint8) for _, t in desc.outputs]
+    buffers = []
+    for array in (*sources, *targets):
+        buffers.append(device.buffer(array.size + 32))
+        buffers[-1].write(np.full(array.size + 32, POISON, np.uint8))
+        buffers[-1].write(array, 16)
+    bindings = [(b, 16, b.nbytes - 32) for b in buffers]
+    compiled.dispatch(bindings[: len(sources)], bindings[len(sources) :])
+
+    inputs = [array_of(t, s) for (_, t), s in zip(desc.inputs, sources, strict=True)]
+    for (_, tensor), target, result in zip(desc.outputs, targets, expect(inputs), strict=True):
+        array_of(tensor, target)[...] = result
+    for buffer, target in zip(buffers[len(sources) :], targets, strict=True):
+        guard = np.full(16, POISON, np.uint8)
+        np.testing.assert_array_equal(buffer.array(), np.concatenate([guard, target, guard]))
+
+
+@on_device
+@given(data=st.data())
+def test_split(device, data):
+    kind, sizes = data.draw(kinds), data.draw(shapes)
+    axis = data.draw(st.integers(0, len(sizes) - 1))
+    cuts = sorted(data.draw(st.sets(st.integers(1, sizes[axis]))) - {sizes[axis]})
+    parts = np.diff([0, *cuts, sizes[axis]]).tolist()
+    outputs = [data.draw(output_descs(kind, [*sizes[:axis], n, *sizes[axis + 1 :]])) for n in parts]
+    desc = SplitOperatorDesc(data.draw(input_descs(kind, sizes)), outputs, axis)
+    run(device, desc, lambda arrays: np.split(arrays[0], cuts, axis))
+
+
+@on_device
+@given(data=st.data())
+def test_join(device, data):
+    kind, sizes = data.draw(kinds), data.draw(shapes)
+    axis = data.draw(st.integers(0, len(sizes) - 1))
+    parts = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=5))
+    inputs = [data.draw(input_descs(kind, [*sizes[:axis], n, *sizes[axis + 1 :]])) for n in parts]
+    output = data.draw(output_descs(kind, [*sizes[:axis], sum(parts), *sizes[axis + 1 :]]))
+    run(
+        device,
+        JoinOperatorDesc(inputs, output, axis),
+        lambda arrays: [np.concatenate(arrays, axis)],
+    )
+
+
+@on_device
+@given(data=st.data())
+def test_slice(device, data):
+    kind, sizes = data.draw(kinds), data.draw(shapes)
+    offsets, counts, strides = [], [], []
+    for n in sizes:
+        offsets.append(data.draw(st.integers(0, n - 1)))
+        strides.append(data.draw(st.integers(1, 4)))
+        counts.append(data.draw(st.integers(1, 1 + (n - 1 - offsets[-1]) // strides[-1])))
+    desc = SliceOperatorDesc(
+        data.draw(input_descs(kind, sizes)),
+        data.draw(output_descs(kind, counts)),
+        offsets,
+        counts,
+        strides,
+    )
+    index = tuple(
+        slice(o, o + (c - 1) * s + 1, s) for o, c, s in zip(offsets, counts, strides, strict=True)
+    )
+    run(device, desc, lambda arrays: [arrays[0][index]])
+
+
+@on_device
+@given(data=st.data())
+def test_slice1(device, data):
+    kind, sizes = data.draw(kinds), data.draw(shapes)
+    offsets, windows, strides, counts = [], [], [], []
+    for n in sizes:
+        offsets.append(data.draw(st.integers(0, n - 1)))
+        windows.append(data.draw(st.integers(1, n - offsets[-1])))
+        strides.append(data.draw(st.sampled_from([-3, -2, -1, 1, 2, 5])))
+        counts.append(data.draw(st.integers(1, 1 + (windows[-1] - 1) // abs(strides[-1]))))
+    desc = Slice1OperatorDesc(
+        data.draw(input_descs(kind, sizes)),
+        data.draw(output_descs(kind, counts)),
+        offsets,
+        windows,
+        strides,
+    )
+
+    def expect(arrays):
+        window = arrays[0][tuple(slice(o, o + w) for o, w in zip(offsets, windows, strict=True))]
+        stepped = window[tuple(slice(None, None, s) for s in strides)]
+        return [stepped[tuple(slice(c) for c in counts)]]
+
+    run(device, desc, expect)
+
+
+@on_device
+@given(data=st.data())
+def test_identity(device, data):
+    kind, sizes = data.draw(kinds), data.draw(shapes)
+    desc = ElementWiseIdentityOperatorDesc(
+        data.draw(input_descs(kind, sizes)), data.draw(output_descs(kind, sizes))
+    )
+    run(device, desc, lambda arrays: [arrays[0]])
+
+
+@pytest.mark.parametrize("kind", sorted(NUMPY), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("rank", range(1, 9))
+def test_every_type_at_every_rank(device, kind, rank):
+    """Uneven pieces, a single element among them."""
+    sizes = [2] * (rank - 1) + [7]
+    parts = [[*sizes[:-1], n] for n in (1, 4, 2)]
+    desc = SplitOperatorDesc(
+        BufferTensorDesc(kind, sizes), [BufferTensorDesc(kind, p) for p in parts], rank - 1
+    )
+    run(device, desc, lambda arrays: np.split(arrays[0], [1, 5], rank - 1))
+
+
+@pytest.mark.parametrize("kind", [TensorDataType.UINT8, TensorDataType.FLOAT32])
+def test_hundreds_of_outputs(device, kind):
+    count = 700
+    desc = SplitOperatorDesc(
+        BufferTensorDesc(kind, (3, count)), [BufferTensorDesc(kind, (3, 1))] * count, 1
+    )
+    run(device, desc, lambda arrays: np.split(arrays[0], count, 1))
+
+
+def test_padding_of_the_input_total_is_ignored(device):
+    """TotalTensorSizeInBytes may exceed what the sizes imply (T-12)."""
+    wide = BufferTensorDesc(TensorDataType.INT16, (3,), total_tensor_size_in_bytes=64)
+    desc = ElementWiseIdentityOperatorDesc(wide, BufferTensorDesc(TensorDataType.INT16, (3,)))
+    run(device, desc, lambda arrays: [arrays[0]])

@@ -1,0 +1,278 @@
+"""The command line: statuses, one-line errors, and what works without Vulkan."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vkops
+from vkops.cli import main
+from vkops.errors import DeviceError
+from vkops.gpu import DeviceInfo, Driver
+
+ROOT = Path(__file__).parents[2]
+SPLIT = str(ROOT / "examples" / "split.json")
+SOURCE = "import sys; from vkops.cli import main; sys.exit(main())"
+
+
+def in_process(*arguments, code=SOURCE, **more):
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, text=True, timeout=60, **more
+    )
+
+
+def usage_error(capsys, *arguments):
+    assert main(arguments) == 2
+    seen = capsys.readouterr()
+    assert seen.out == ""
+    assert seen.err.count("\n") == 1
+    return seen.err.rstrip("\n")
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"vkops {vkops.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
+def test_help_lists_the_commands(arguments, capsys):
+    assert main(arguments) == 0
+    seen = capsys.readouterr().out
+    for name in ("run", "check", "devices"):
+        assert re.search(rf"^\W*{name}\b", seen, re.MULTILINE)
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["run", "-h"], ["run", "--help"]])
+def test_help_of_run_shows_what_has_an_effect(arguments, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(arguments) == 0
+    seen = capsys.readouterr().out
+    assert "--dispatch_iterations" in seen
+    assert "--enable_dred" not in seen
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["run", "m.json", "--no_such"], "No such option: --no_such"),
+        (["xyz"], "No such command 'xyz'."),
+        (["run", "m.json", "-i"], "Option '-i' requires an argument."),
+        (
+            ["run", "m.json", "--dml_feature_level", "7.0"],
+            "Invalid value for '--dml_feature_level': got '7.0', allowed 1.0, 2.0, 2.1, 3.0, 3.1, "
+            "4.0, 4.1, 5.0, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.4",
+        ),
+        (
+            ["run", "m.json", "-q", "copy"],
+            "Invalid value for '--queue_type': got 'copy', allowed direct, compute",
+        ),
+        (
+            ["run", "m.json", "--post_dispatch_barriers", "all"],
+            "Invalid value for '--post_dispatch_barriers': got 'all', "
+            "allowed none, uav, uav+aliasing",
+        ),
+    ],
+)
+def test_usage_errors(arguments, reason, capsys):
+    assert usage_error(capsys, *arguments) == f"Failed to parse command-line arguments: {reason}"
+
+
+@pytest.mark.parametrize("arguments", [["-i", "-1"], ["-r", "0"], ["-v", "3"], ["-w", "x"]])
+def test_numbers_out_of_range(arguments, capsys):
+    seen = usage_error(capsys, "run", "m.json", *arguments)
+    assert seen.startswith("Failed to parse command-line arguments: Invalid value for '-")
+
+
+def test_check_prints_the_levels(capsys):
+    assert main(["check", SPLIT]) == 0
+    seen = capsys.readouterr()
+    assert re.search(r"split\W+SPLIT\W+3_0\W+accepted", seen.out)
+    assert seen.err == ""
+
+
+def test_check_at_a_level_that_is_too_low(capsys):
+    assert main(["check", SPLIT, "--dml-feature-level", "2.1"]) == 1  # hyphens will do, too
+    seen = capsys.readouterr()
+    assert re.search(r"split\W+SPLIT\W+3_0\W+refused", seen.out)
+    assert seen.err.count("\n") == 1
+    assert seen.err.startswith("Failed to execute the model: ERROR creating dispatchable 'split': ")
+
+
+def test_check_passes_warnings_on(capsys, tmp_path):
+    file = tmp_path / "m.json"
+    file.write_text('{"resources": {}, "dispatchables": {}, "commands": [], "commands": 1}')
+    assert main(["check", str(file)]) == 0
+    assert capsys.readouterr().err == (
+        f'Warning: {file}: member "commands" is given more than once in an object; '
+        "the first one counts\n"
+    )
+
+
+def test_check_loads_neither_vulkan_nor_kompute():
+    code = (
+        "import sys; from vkops.cli import main; status = main();"
+        "print(sorted({'vulkan', 'kp', 'vkops.device', 'vkops.gpu'} & set(sys.modules)), status)"
+    )
+    done = in_process("check", SPLIT, code=code, stdout=subprocess.PIPE)
+    assert done.stdout.endswith("[] 0\n")
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("m.txt", "Expected a .json or .onnx file"),
+        ("m", "Expected a .json or .onnx file"),
+        ("m.onnx", "ONNX models are not available; expected a .json file"),
+    ],
+)
+def test_other_files_are_refused(command, name, message, capsys):
+    assert main([command, name]) == 1
+    assert capsys.readouterr() == ("", message + "\n")
+
+
+def no_driver():
+    raise DeviceError("no Vulkan driver\nthat works")
+
+
+def test_run_without_a_driver_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(vkops, "devices", no_driver, raising=False)
+    assert main(["run", SPLIT]) == 1
+    assert capsys.readouterr() == (
+        "",
+        "Failed to create adapter: no Vulkan driver that works\n",
+    )
+
+
+def test_unknown_adapter(monkeypatch, capsys):
+    monkeypatch.setattr(vkops, "devices", list, raising=False)
+    assert main(["run", "-a", "Imaginary", SPLIT]) == 1
+    assert capsys.readouterr().err == (
+        "Failed to create adapter: No adapter found that contains the substring 'Imaginary'.\n"
+    )
+
+
+def test_device_that_does_not_open(monkeypatch, capsys):
+    def refuse(*arguments, **options):
+        raise DeviceError("lost")
+
+    monkeypatch.setattr(vkops, "devices", lambda: [INFO], raising=False)
+    monkeypatch.setattr(vkops, "Device", refuse, raising=False)
+    assert main(["run", "-a", "good", SPLIT]) == 1
+    assert capsys.readouterr().err == "Failed to create a device: lost\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (KeyboardInterrupt(), 130, "Interrupted"),
+        (MemoryError(), 1, "Out of memory"),
+        (FileNotFoundError(2, "No such file or directory", "x"),
+         1, "[Errno 2] No such file or directory: 'x'"),
+    ],
+)  # fmt: skip
+def test_other_errors_are_one_line(error, status, line, monkeypatch, capsys):
+    def fail():
+        raise error
+
+    monkeypatch.setattr(vkops, "devices", fail, raising=False)
+    assert main(["run", "-s"]) == status
+    assert capsys.readouterr().err == line + "\n"
+
+
+def test_dependencies(capsys):
+    assert main(["run", "-S"]) == 0
+    seen = capsys.readouterr().out
+    assert re.search(r"^numpy: \d+\.\d+", seen, re.MULTILINE)
+    assert re.search(r"^python-rapidjson: \d+\.\d+", seen, re.MULTILINE)
+
+
+def test_closed_standard_output():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = in_process("check", SPLIT, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "Standard output was closed\n")
+
+
+def test_full_standard_output():
+    with open("/dev/full", "w") as full:
+        done = in_process("check", SPLIT, stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (1, "[Errno 28] No space left on device\n")
+
+
+def test_names_that_the_terminal_cannot_show(tmp_path):
+    file = tmp_path / "m.json"
+    file.write_text('{"resources": {"é": 1}}', encoding="utf-8")
+    done = in_process(
+        "check",
+        str(file),
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"Failed to parse the model: {file}: 'dispatchables' is missing\n"
+    file.write_text('{"resources": {"é": 1}, "dispatchables": {}, "commands": []}')
+    assert main(["check", str(file)]) == 1
+
+
+DRIVERS = [
+    Driver("good", "/etc/good.json", "libgood.so", ("Good GPU [1]",), ""),
+    Driver("bad", "/etc/bad.json", "libbad.so", (), "it ended its process (status -11)"),
+]
+INFO = DeviceInfo(
+    index=0, name="Good GPU [1]", type="INTEGRATED_GPU", driver="good 1.0", api_version="1.3.0",
+    driver_version="1.0.2", vendor_id=1, device_id=2, dedicated_memory=1 << 31,
+    shared_memory=3000, unified_memory=True, max_buffer=1 << 27,
+)  # fmt: skip
+
+
+@pytest.fixture
+def one_good_driver(monkeypatch):
+    monkeypatch.setattr(vkops.gpu, "drivers", lambda: DRIVERS)
+    monkeypatch.setattr(vkops, "devices", lambda: [INFO], raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+@pytest.mark.usefixtures("one_good_driver")
+def test_devices(capsys):
+    assert main(["devices"]) == 0
+    seen = capsys.readouterr().out
+    assert re.search(r"0\W+Good GPU \[1\]\W+INTEGRATED_GPU\W+1\.3\.0\W+good 1\.0 \(1\.0\.2\)", seen)
+    assert re.search(r"good\W+yes\W+Good GPU \[1\]", seen)
+    assert re.search(r"bad\W+no\W+it ended its process \(status -11\)", seen)
+
+
+@pytest.mark.usefixtures("one_good_driver")
+def test_devices_as_json(capsys):
+    assert main(["devices", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["devices"][0]["name"] == "Good GPU [1]"
+    assert [(d["name"], d["usable"], d["reason"]) for d in found["drivers"]] == [
+        ("good", True, ""),
+        ("bad", False, "it ended its process (status -11)"),
+    ]
+
+
+@pytest.mark.usefixtures("one_good_driver")
+def test_devices_where_none_works(capsys, monkeypatch):
+    monkeypatch.setattr(vkops, "devices", no_driver, raising=False)
+    assert main(["devices"]) == 1
+    seen = capsys.readouterr()
+    assert "Vulkan devices" not in seen.out
+    assert re.search(r"bad\W+no", seen.out)
+    assert seen.err == "no Vulkan driver that works\n"
+
+
+@pytest.mark.usefixtures("one_good_driver")
+def test_show_adapters(capsys):
+    assert main(["run", "--show_adapters"]) == 0
+    assert capsys.readouterr().out == (
+        "Good GPU [1]\n-Version: 1.0.2\n-Hardware: true\n-Integrated: true\n"
+        "-Dedicated Adapter Memory: 2.00 GB\n-Dedicated System Memory: 0 bytes\n"
+        "-Shared System Memory: 2.93 KB\n\n"
+    )

@@ -1,0 +1,66 @@
+"""The binding rules that need no device."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vkops.dml import BufferTensorDesc, TensorDataType
+from vkops.dml.binding import BoundTensor, bind, check_hazards
+from vkops.errors import BindingError
+
+TENSOR = BufferTensorDesc(TensorDataType.UINT8, (30,), guaranteed_base_offset_alignment=64)
+
+
+def test_kept():
+    assert bind("SPLIT", "input_tensor", TENSOR, "x", 200, 64, 136) == BoundTensor(
+        "x", 64, 96, "input_tensor"
+    )
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "message"),
+    [
+        (64, 137, "got offset 64 and 137 bytes of a resource of 200 bytes [B-04]"),
+        (256, 0, "got offset 256 and 0 bytes of a resource of 200 bytes [B-04]"),
+        (16, 64, "got offset 16, must be a multiple of 64 [B-05]"),
+        (64, 31, "got 31 bytes, must be at least 32 [B-06]"),
+    ],
+)
+def test_broken(offset, size, message):
+    with pytest.raises(BindingError, match=f"^{re.escape('SPLIT input_tensor: ' + message)}$"):
+        bind("SPLIT", "input_tensor", TENSOR, "x", 200, offset, size)
+
+
+def test_alignment_is_16_at_least():
+    packed = BufferTensorDesc(TensorDataType.UINT8, (30,), guaranteed_base_offset_alignment=4)
+    with pytest.raises(BindingError, match=r"got offset 8, must be a multiple of 16 \[B-05\]"):
+        bind("SPLIT", "input_tensor", packed, "x", 200, 8, 64)
+
+
+def overlap(a, b):
+    return a.resource == b.resource and max(a.begin, b.begin) < min(a.end, b.end)
+
+
+bound = st.builds(
+    lambda resource, begin, size, path: BoundTensor(resource, begin, begin + size, path),
+    st.sampled_from("xy"),
+    st.integers(0, 30),
+    st.integers(1, 12),
+    st.text("abc", min_size=1, max_size=3),
+)
+
+
+@given(st.lists(bound, max_size=4), st.lists(bound, max_size=4), st.booleans())
+def test_hazards_against_all_pairs(inputs, outputs, in_place):
+    twice = any(overlap(a, b) for i, a in enumerate(outputs) for b in outputs[:i])
+    read = any(overlap(a, b) and not (in_place and a[:3] == b[:3]) for a in inputs for b in outputs)
+    rule = "B-07" if twice else "B-09" if read else None
+    if rule is None:
+        check_hazards("SPLIT", inputs, outputs, in_place=in_place)
+    else:
+        with pytest.raises(BindingError, match=rf"\[{rule}\]$"):
+            check_hazards("SPLIT", inputs, outputs, in_place=in_place)

@@ -1,0 +1,88 @@
+"""Feature levels in all their spellings, and the feature queries."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from vkops import VkopsError
+from vkops.dml import (
+    ExecutionFlags,
+    FeatureLevel,
+    FeatureQueryFeatureLevels,
+    FeatureQueryTensorDataTypeSupport,
+    TensorDataType,
+    check_feature_support,
+)
+from vkops.dml.values import Place, member
+
+
+@pytest.mark.parametrize(
+    "spelling", ["5_1", "5.1", "LEVEL_5_1", "DML_FEATURE_LEVEL_5_1", 0x5100, FeatureLevel.LEVEL_5_1]
+)
+def test_spellings_of_a_level(spelling):
+    assert FeatureLevel(spelling) is FeatureLevel.LEVEL_5_1
+    assert FeatureLevel.of(spelling) is FeatureLevel.LEVEL_5_1
+
+
+@pytest.mark.parametrize(
+    "spelling", ["5_3", "5", "", "5_1 ", "５_1", "51", "level_5_1", 5, 0, None]
+)
+def test_no_spelling_of_a_level(spelling):
+    with pytest.raises(ValueError, match="is not a valid FeatureLevel"):
+        FeatureLevel(spelling)
+    with pytest.raises(VkopsError, match=r"\[DEV-04\]"):
+        FeatureLevel.of(spelling)
+
+
+def test_a_level_prints_as_its_name():
+    level = FeatureLevel.LEVEL_4_1
+    assert str(level) == f"{level}" == "4_1"
+    assert f"{level:#x}" == "0x4100"
+    assert FeatureLevel.LATEST is max(FeatureLevel)
+
+
+@pytest.mark.parametrize("value", [TensorDataType.INT4, FeatureLevel.LEVEL_5_0, ExecutionFlags(3)])
+def test_members_survive_copies(value):
+    assert pickle.loads(pickle.dumps(value)) is value
+    assert copy.deepcopy(value) is value
+
+
+@pytest.mark.parametrize(("flags", "valid"), [(0, True), (7, True), (8, False), (-1, False)])
+def test_unknown_execution_flags_are_refused(flags, valid):
+    """DEV-10."""
+    place = Place("", "flags", "DEV-10")
+    if valid:
+        assert member(ExecutionFlags, flags, place) == flags
+        return
+    with pytest.raises(VkopsError) as caught:
+        member(ExecutionFlags, flags, place)
+    assert str(caught.value) == (
+        f"flags: got {flags}, must be one of NONE, ALLOW_HALF_PRECISION_COMPUTATION, "
+        "DISABLE_META_COMMANDS, DESCRIPTORS_VOLATILE (ExecutionFlags or its value) [DEV-10]"
+    )
+
+
+@pytest.mark.parametrize("level", FeatureLevel)
+@pytest.mark.parametrize("data_type", TensorDataType)
+def test_data_type_query(data_type, level):
+    answer = check_feature_support(FeatureQueryTensorDataTypeSupport(data_type), level)
+    if data_type.size_bits in (0, 4):
+        assert not answer.is_supported
+    else:
+        assert answer.is_supported == (data_type.size_bits < 64 or level >= FeatureLevel("3_0"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "level", "answer"),
+    [
+        (["1_0", "6_4", "3_1"], "6_4", "6_4"),
+        ([0x1000, 0x6400, 0x3100], "6_3", "3_1"),
+        (["DML_FEATURE_LEVEL_1_0"], "6_4", "1_0"),
+    ],
+)
+def test_feature_levels_query(asked, level, answer):
+    got = check_feature_support(FeatureQueryFeatureLevels(asked), level)
+    assert str(got.max_supported_feature_level) == answer

@@ -1,0 +1,239 @@
+"""Every row of support.json: operator × level × tensor × rank × data type."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+import vkops.dml
+from vkops import FeatureLevelError, InvalidDescError
+from vkops.dml import OPERATORS, BufferTensorDesc, FeatureLevel, OperatorType, TensorDataType
+
+DATA = json.loads(Path(vkops.dml.__file__).with_name("support.json").read_text("utf-8"))
+LEVELS = [level["id"] for level in DATA["feature_levels"]]
+RANKS = range(1, 9)
+INTEGERS_32_16 = {"INT32", "INT16", "UINT32", "UINT16"}
+UP_TO_32_BITS = {"FLOAT32", "FLOAT16", "INT8", "UINT8"} | INTEGERS_32_16
+ALL_TYPES = UP_TO_32_BITS | {"FLOAT64", "INT64", "UINT64"}
+
+# The published tables once more, transcribed apart from support.json:
+# from a level on, lowest rank, highest rank, data types (of every tensor of the operator).
+FIRST = {"FLOAT32", "FLOAT16"} | INTEGERS_32_16
+PUBLISHED = {
+    "SPLIT": {
+        "1_0": (4, 4, FIRST),
+        "2_1": (4, 4, UP_TO_32_BITS),
+        "3_0": (1, 8, UP_TO_32_BITS),
+        "4_1": (1, 8, ALL_TYPES),
+    },
+    "JOIN": {
+        "1_0": (4, 4, FIRST),
+        "2_1": (4, 4, UP_TO_32_BITS),
+        "3_0": (4, 5, UP_TO_32_BITS),
+        "4_1": (1, 8, ALL_TYPES),
+    },
+    "SLICE": {
+        "1_0": (4, 5, FIRST),
+        "2_1": (4, 5, UP_TO_32_BITS),
+        "3_0": (1, 8, UP_TO_32_BITS),
+        "4_1": (1, 8, ALL_TYPES),
+    },
+    "SLICE1": {
+        "2_1": (4, 5, UP_TO_32_BITS),
+        "3_0": (1, 8, UP_TO_32_BITS),
+        "4_1": (1, 8, ALL_TYPES),
+    },
+    "ELEMENT_WISE_IDENTITY": {
+        "1_0": (4, 5, {"FLOAT32", "FLOAT16"}),
+        "2_1": (4, 5, UP_TO_32_BITS),
+        "3_0": (1, 8, UP_TO_32_BITS),
+        "4_1": (1, 8, ALL_TYPES),
+    },
+}
+PUBLISHED_ALTERNATIVES = {"JOIN": {"3_1": (1, 8, UP_TO_32_BITS)}}
+
+
+def describe(operator, rank, data_type, odd=None):
+    """Make the smallest valid operator; the tensor of one field may be odd: (name, rank, type)."""
+
+    def tensor(name):
+        field_rank, field_type = odd[1:] if odd and odd[0] == name else (rank, data_type)
+        return BufferTensorDesc(TensorDataType[field_type], (1,) * field_rank)
+
+    values = {
+        "tensor": tensor,
+        "tensor_array": lambda name: [tensor(name)],
+        "uint": lambda name: 0,
+        "uint_array": lambda name: (0 if name.endswith("ffsets") else 1,) * rank,
+        "int_array": lambda name: (1,) * rank,
+        "scale_bias": lambda name: None,
+    }
+    cls = OPERATORS[operator]
+    return cls(*[values[field.kind](field.dml_name) for field in cls.FIELDS])
+
+
+def in_force(rows, level):
+    """Return the newest of some rows by level whose level is not above the given one."""
+    older = [row for row in rows if LEVELS.index(row) <= LEVELS.index(level)]
+    return rows[max(older, key=LEVELS.index)] if older else None
+
+
+def accepts(desc, level, alternative_levels=()):
+    try:
+        desc.validate(level, alternative_levels)
+    except FeatureLevelError:
+        return False
+    return True
+
+
+def published(operator, entries):
+    return {
+        row["feature_level"]: {
+            name: (tensor["dims"]["min"], tensor["dims"]["max"], set(tensor["data_types"]))
+            for name, tensor in row["tensors"].items()
+        }
+        for row in DATA["operators"][operator].get(entries, ())
+    }
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_data_agrees_with_the_published_tables(operator):
+    tensors = [f.dml_name for f in OPERATORS[operator].FIELDS if f.role != "attribute"]
+    for entries, tables in (("levels", PUBLISHED), ("alternative_levels", PUBLISHED_ALTERNATIVES)):
+        assert published(operator, entries) == {
+            level: dict.fromkeys(tensors, row) for level, row in tables.get(operator, {}).items()
+        }
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_every_rank_and_type_is_accepted_as_the_row_says(operator, level):
+    row = in_force(PUBLISHED[operator], level)
+    for rank, data_type in itertools.product(RANKS, ALL_TYPES):
+        expected = row is not None and row[0] <= rank <= row[1] and data_type in row[2]
+        assert accepts(describe(operator, rank, data_type), level) == expected, (rank, data_type)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_rank_and_type_of_join_by_the_alternative_rows(level):
+    row = in_force(PUBLISHED["JOIN"] | PUBLISHED_ALTERNATIVES["JOIN"], level)
+    if LEVELS.index(level) >= LEVELS.index("4_1"):
+        row = PUBLISHED["JOIN"]["4_1"]
+    for rank, data_type in itertools.product(RANKS, ALL_TYPES):
+        expected = row[0] <= rank <= row[1] and data_type in row[2]
+        assert accepts(describe("JOIN", rank, data_type), level, ["JOIN"]) == expected
+        assert accepts(describe("SPLIT", rank, data_type), level, ["JOIN"]) == accepts(
+            describe("SPLIT", rank, data_type), level
+        )
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("operator", "field"),
+    [(o, f) for o in OPERATORS for f in OPERATORS[o].FIELDS if f.role != "attribute"],
+    ids=lambda value: getattr(value, "dml_name", value),
+)
+def test_each_tensor_is_looked_up(operator, field, level):
+    """One tensor outside the row, all others within it, is refused by name, level and remedy."""
+    row = in_force(PUBLISHED[operator], level)
+    if row is None:
+        desc = describe(operator, 4, "FLOAT32")
+        with pytest.raises(FeatureLevelError) as caught:
+            desc.validate(level)
+        introduced = DATA["operators"][operator]["introduced"]
+        assert str(caught.value) == (
+            f"{operator}: not available at feature level {level}; "
+            f"allowed from {introduced} [DEV-12]"
+        )
+        return
+    low, high, types = row
+    path = f"{field.name}[0]" if field.kind == "tensor_array" else field.name
+    bounds = f"{low}" if low == high else f"{low} to {high}"
+    names = ", ".join(t.name for t in TensorDataType if t.name in types)
+    odd = [
+        (rank, "FLOAT32", f"{path}.sizes: got {rank} dimension{'s' * (rank > 1)}, must be {bounds}")
+        for rank in RANKS
+        if not low <= rank <= high
+    ] + [
+        (low, data_type, f"{path}.data_type: got {data_type}, must be one of {names}")
+        for data_type in sorted(ALL_TYPES - types)
+    ]
+    for rank, data_type, text in odd:
+        allowed_from = next(
+            level
+            for level, (low, high, types) in PUBLISHED[operator].items()
+            if low <= rank <= high and data_type in types
+        )
+        with pytest.raises(FeatureLevelError) as caught:
+            describe(operator, low, "FLOAT32", (field.dml_name, rank, data_type)).validate(level)
+        assert str(caught.value) == (
+            f"{operator} {text} at feature level {level}; allowed from {allowed_from} [DEV-13]"
+        )
+        assert caught.value.rule == "DEV-13"
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_minimum_feature_level_is_the_first_to_accept(operator):
+    for rank, data_type in itertools.product(RANKS, ALL_TYPES):
+        desc = describe(operator, rank, data_type)
+        for alternative in ((), ("JOIN",)):
+            minimum = desc.minimum_feature_level(alternative)
+            accepted = [str(level) for level in FeatureLevel if accepts(desc, level, alternative)]
+            assert accepted == LEVELS[LEVELS.index(str(minimum)) :]
+
+
+@pytest.mark.parametrize("data_type", ["UNKNOWN", "INT4", "UINT4"])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_no_level_takes_four_bit_types(operator, data_type):
+    desc = describe(operator, 4, data_type)
+    for check in (
+        desc.minimum_feature_level,
+        *[lambda x=x: desc.validate(x) for x in ("2_1", "6_4")],
+    ):
+        with pytest.raises(InvalidDescError) as caught:
+            check()
+        assert not isinstance(caught.value, FeatureLevelError)
+        assert caught.value.rule == ("T-02" if data_type == "UNKNOWN" else "T-19")
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_fields_are_directml_s(operator):
+    fields = [f for f in DATA["operators"][operator]["fields"] if not f["name"].endswith("Count")]
+    assert [
+        (f.dml_name, f.kind, f.role, f.optional, f.count) for f in OPERATORS[operator].FIELDS
+    ] == [(f["name"], f["type"], f["kind"], f["optional"], f.get("count_field")) for f in fields]
+    assert [f.name for f in OPERATORS[operator].FIELDS] == [
+        f.name for f in dataclasses.fields(OPERATORS[operator])
+    ]
+
+
+def test_enumerations_are_directml_s():
+    assert {t.name: (t.value, t.size_bits or None) for t in TensorDataType} == {
+        t["name"]: (t["value"], t["size_bits"]) for t in DATA["data_types"]
+    }
+    assert {str(level): (level.value, f"{level:#x}") for level in FeatureLevel} == {
+        level["id"]: (level["value"], level["value_hex"]) for level in DATA["feature_levels"]
+    }
+    for c_name, enum in DATA["enums"].items():
+        python_name = c_name.removeprefix("DML_").title().replace("_", "")
+        members = getattr(vkops.dml, python_name).__members__
+        assert {n: int(m) for n, m in members.items()} == {
+            value["name"]: value["value"] for value in enum["values"]
+        }
+    assert OperatorType.__members__ == {
+        "INVALID": OperatorType(0),
+        **{name: OperatorType(value) for name, value in DATA["operator_types"].items()},
+        **{name: OperatorType[other] for name, other in DATA["operator_aliases"].items()},
+    }
+    for name, operator in DATA["operators"].items():
+        assert OperatorType[name] == operator["operator_type_value"]
+
+
+def test_every_row_names_a_known_source():
+    for operator in DATA["operators"].values():
+        for row in [*operator["levels"], *operator.get("alternative_levels", [])]:
+            assert DATA["sources"][row["source"]]["authority"] == row["authority"]

@@ -1,0 +1,90 @@
+"""Every file of tests/broken_models has one fault; each gives exactly the line expected."""
+
+import json
+import re
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vkops.cli import main
+
+FOLDER = Path(__file__).parents[1] / "broken_models"
+EXPECTED = json.loads((FOLDER / "expected.json").read_text())
+
+# The line ends within this time, whatever the file says.
+SECONDS = 5
+
+
+def listing():
+    return sorted(str(path) for path in FOLDER.rglob("*"))
+
+
+def test_the_table_is_complete():
+    assert sorted(EXPECTED) == sorted(
+        path.name for path in FOLDER.glob("*.json") if path.name != "expected.json"
+    )
+    assert len(set(EXPECTED.values())) == len(EXPECTED)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_one_line_and_status_1(name, monkeypatch, capfd):
+    monkeypatch.chdir(FOLDER)
+    before, start = listing(), time.monotonic()
+    assert main(["check", name]) == 1
+    assert time.monotonic() - start < SECONDS
+    seen = capfd.readouterr()
+    assert seen.err == EXPECTED[name] + "\n"
+    assert seen.out == ""
+    assert listing() == before
+
+
+def run_in_process(file):
+    """Check a model in a process that may take 2 GiB; return status, streams and seconds."""
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from vkops.cli import main; sys.exit(main())",
+         "check", file],
+        capture_output=True,
+        text=True,
+        cwd=FOLDER.parents[1],
+        timeout=120,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30)),
+    )  # fmt: skip
+    return done, time.monotonic() - start
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "reason"),
+    [
+        (60, r":1:\d+: nested too deeply"),
+        (100, r": longer than 64 MiB; keep large initial values in \.npy or raw files .*"),
+    ],
+)
+def test_nesting_bomb(tmp_path, megabytes, reason):
+    file = tmp_path / "bomb.json"
+    with open(file, "wb") as stream:
+        stream.write(b'{"a":')
+        for _ in range(megabytes):
+            stream.write(b"[" * 1_000_000)
+    done, seconds = run_in_process(file)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(f"Failed to parse the model: {re.escape(str(file))}{reason}\n", done.stderr)
+    assert seconds < 30
+
+
+def test_huge_sequence_is_refused_before_it_is_made(tmp_path):
+    file = tmp_path / "huge.json"
+    sequence = {"valueStart": 0, "valueDelta": 1, "valueCount": 10**12}
+    huge = {"initialValuesDataType": "UINT8", "initialValues": sequence}
+    file.write_text(json.dumps({"resources": {"A": huge}, "dispatchables": {}, "commands": []}))
+    done, seconds = run_in_process(file)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"Failed to parse the model: {file}: resources.A: got 1000000000000 bytes, "
+        "allowed 0 to 68719476736\n"
+    )
+    assert seconds < 30

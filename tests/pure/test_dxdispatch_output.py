@@ -1,0 +1,104 @@
+"""What is printed: values, statistics, sizes."""
+
+import json
+
+import pytest
+
+from vkops.dxdispatch import load_model, output
+from vkops.dxdispatch.listings import memory_size
+from vkops.dxdispatch.timing import report
+
+
+@pytest.fixture
+def printed(tmp_path, capsys):
+    """Print resources as they are at first; return the text."""
+
+    def printed(*, verbose=False, **resources):
+        file = tmp_path / "m.json"
+        model = {"resources": resources, "dispatchables": {}, "commands": []}
+        file.write_text(json.dumps(model))
+        for found in load_model(file).resources.values():
+            data = b"".join(found.values.chunks())
+            padded = data.ljust(found.size, b"\xaa")
+            output.print_resource(found, lambda offset, n, all=padded: all[offset:][:n], verbose)
+        return capsys.readouterr().out
+
+    return printed
+
+
+def resource(data_type, initial, **more):
+    return {"initialValuesDataType": data_type, "initialValues": initial, **more}
+
+
+@pytest.mark.parametrize(
+    ("data_type", "initial", "text"),
+    [
+        ("FLOAT32", [0.1, 1e6, 999999, 10 / 3, "inf", "-inf", "nan", -0.0, 1e-5, 123456.7],
+         "0.1, 1e+06, 999999, 3.33333, inf, -inf, nan, -0, 1e-05, 123457"),
+        ("FLOAT64", [1 / 3, 1e300, 100000, 1000000], "0.333333, 1e+300, 100000, 1e+06"),
+        ("FLOAT16", [0.1, 1, 65504, 2, 3], "0.0999756, 1, 65504, 2, 3"),
+        ("INT8", [-128, 65, 127], "-128, 65, 127"),
+        ("UINT8", [0, 65, 255], "0, 65, 255"),
+        ("INT16", [-32768, 5], "-32768, 5"),
+        ("UINT64", [2**64 - 1, 1000000], "18446744073709551615, 1000000"),
+        ("INT64", [-(2**63)], "-9223372036854775808"),
+    ],
+)  # fmt: skip
+def test_print(printed, data_type, initial, text):
+    seen = printed(A=resource(data_type, initial))
+    assert seen == f"Resource 'A': {text}\n"
+
+
+def test_print_shows_initial_values_not_padding(printed):
+    roomy = resource("FLOAT32", [1, 2], sizeInBytes=64)
+    assert printed(A=roomy) == "Resource 'A': 1, 2\n"
+
+
+def test_verbose_print(printed):
+    ten = resource("INT16", {"valueStart": -1, "valueDelta": 1, "valueCount": 10})
+    seen = printed(A=resource("FLOAT32", [0, 1]), B=ten, verbose=True)
+    first, second, rest = seen.split("\n\n")
+    assert first == "Resource 'A':\n[0] 0 (0x       0)\n[1] 1 (0x3F800000)"
+    lines = second.splitlines()
+    assert lines[:3] == ["Resource 'B':", "[ 0] -1 (0xFFFF)", "[ 1] 0 (0x   0)"]
+    assert lines[-1] == "[ 9] 8 (0x   8)"
+    assert rest == ""
+
+
+def test_print_in_pieces_has_no_seam(printed, monkeypatch):
+    sequence = resource("INT32", {"valueStart": 0, "valueDelta": 7, "valueCount": 100})
+    whole = printed(A=sequence), printed(A=sequence, verbose=True)
+    monkeypatch.setattr(output, "CHUNK_BYTES", 12)
+    assert (printed(A=sequence), printed(A=sequence, verbose=True)) == whole
+    assert whole[0].count(", ") == 99
+
+
+def test_statistics():
+    assert list(report("x", [9, 4, 1, 3, 2], 1, 0)) == [
+        "Dispatch 'x': 5 iterations, 3.0000 ms median (CPU)"  # of 1 2 3 4, the upper middle
+    ]
+    assert list(report("x", [9, 4, 1], 2, 1)) == [
+        "Dispatch 'x': 3 iterations",
+        "CPU Timings (Cold) : 2 samples, 6.5000 ms average, 4.0000 ms min, "
+        "9.0000 ms median, 9.0000 ms max",
+        "CPU Timings (Hot)  : 1 samples, 1.0000 ms average, 1.0000 ms min, "
+        "1.0000 ms median, 1.0000 ms max",
+    ]
+    # One sample alone is hot, whatever the warm-up; no warm-up, nothing cold.
+    assert len(list(report("x", [9], 5, 1))) == 2
+    assert len(list(report("x", [9, 8], 0, 1))) == 2
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "text"),
+    [
+        (0, "0 bytes"),
+        (1024, "1024 bytes"),
+        (1025, "1.00 KB"),
+        (2**20, "1024.00 KB"),
+        (2**30, "1024.00 MB"),
+        (3 * 2**29, "1.50 GB"),
+    ],
+)
+def test_memory_sizes(nbytes, text):
+    assert memory_size(nbytes) == text

@@ -1,0 +1,162 @@
+"""JSON text as DxDispatch reads it, and the cursor over it."""
+
+import os
+
+import pytest
+
+from vkops.dml import TensorDataType
+from vkops.dxdispatch.json_reader import MAX_TEXT_BYTES, Node, Source, parse, quote, read_text
+from vkops.errors import ModelError
+
+
+def read(text):
+    return parse(text if isinstance(text, bytes) else text.encode(), "m.json")
+
+
+def refusal(text):
+    with pytest.raises(ModelError) as caught:
+        read(text)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": [1, 2]}',
+        '{"a": [1, 2,],}',
+        '// one\n/* two * / ** */ {"a": /* three */ [1, 2]} // four',
+        '{"a": [1, 2]} and so on',
+        '{"a": [1, 2]}}',
+        '{"a": [1, 2]} /* never closed',
+        b'{"a": [1, 2]} \xff\x00',
+        ' \t\r\n{"a": [1, 2]}',
+    ],
+)
+def test_comments_trailing_commas_and_what_follows(text):
+    assert read(text).value == {"a": [1, 2]}
+
+
+def test_numbers_are_exact():
+    node = read('{"a": [18446744073709551615, -9223372036854775808, 0.1, 1e-320]}')
+    assert node["a"].value == [2**64 - 1, -(2**63), 0.1, 1e-320]
+
+
+def test_first_of_equal_names_counts_and_a_warning_says_so():
+    node = read('{"a": 1, "b": {"c": 1, "c": 2}, "a": 2}')
+    assert node.value == {"a": 1, "b": {"c": 1}}
+    assert list(node.source.warnings) == [
+        'm.json: member "c" is given more than once in an object; the first one counts',
+        'm.json: member "a" is given more than once in an object; the first one counts',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "m.json:1:1: the document is empty"),
+        ("/*/ {}", "m.json:1:7: the document is empty"),
+        ("[{}]", "m.json:1:1: the document must be an object"),
+        ("\x00{}", "m.json:1:1: the document must be an object"),
+        ('{"a" 1}', "m.json:1:6: Missing a colon after a name of object member"),
+        ('{"a": [1, 2', "m.json:1:12: Missing a comma or ']' after an array element"),
+        ('{\n"é":\n "éé" x}', "m.json:3:7: Missing a comma or '}' after an object member"),
+        (b'{"a": "\xff"}', "m.json:1:8: not UTF-8 (byte 0xFF)"),
+        (b'{"a": "\xc3', "m.json:1:8: not UTF-8 (byte 0xC3)"),
+        (b'{"a" 1, "b": "\xff"}', "m.json:1:15: not UTF-8 (byte 0xFF)"),
+        ('{"a": 1e400}', "m.json:1:7: a number beyond the range of a double"),
+        ('{"a": /* 1}', "m.json:1:12: a comment that does not end"),
+        (
+            b"\xef\xbb\xbf{}",
+            "m.json:1:1: starts with a byte order mark; save it as UTF-8 without one",
+        ),
+    ],
+)
+def test_what_is_no_model_text(text, message):
+    assert refusal(text) == message
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_deep_nesting_is_refused(opening):
+    message = refusal('{"a":' + opening * 200_000)
+    assert message.startswith("m.json:1:")
+    assert message.endswith(": nested too deeply")
+
+
+def test_nesting_within_reason_is_read():
+    assert read('{"a":' + "[" * 200 + "]" * 200 + "}").value["a"]
+
+
+def test_number_of_many_digits_is_refused():
+    assert refusal('{"a": ' + "9" * 100_000 + "}") == "m.json:1:7: an integer of too many digits"
+
+
+def test_text_above_the_limit_is_refused(tmp_path):
+    file = tmp_path / "long.json"
+    file.touch()
+    os.truncate(file, MAX_TEXT_BYTES + 1)
+    with pytest.raises(ModelError) as caught:
+        read_text(file)
+    assert str(caught.value) == (
+        f"{file}: longer than 64 MiB; keep large initial values in .npy or raw files ('sourcePath')"
+    )
+    os.truncate(file, MAX_TEXT_BYTES)
+    assert len(read_text(file)) == MAX_TEXT_BYTES
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    for path, reason in (
+        (pipe, "not a regular file"),
+        (tmp_path, "cannot be read: Is a directory"),
+        (tmp_path / "missing.json", "cannot be read: No such file or directory"),
+        (tmp_path / ("x" * 300), "cannot be read: File name too long"),
+        (tmp_path / "a\0b", "cannot be read: embedded null byte"),
+    ):
+        with pytest.raises(ModelError) as caught:
+            read_text(path)
+        assert str(caught.value) == f"{path}: {reason}"
+
+
+def test_paths_name_the_place():
+    root = read('{"resources": {"a b": [{"x-1": 5}], "": {"\\n": 1}}}')
+    assert root["resources"]["a b"].items()[0]["x-1"].path == 'resources["a b"][0].x-1'
+    assert root["resources"][""]["\n"].path == 'resources[""]["\\n"]'
+
+
+@pytest.mark.parametrize(
+    ("getter", "value", "message"),
+    [
+        (Node.uint, -1, "got -1, allowed 0 to 4294967295"),
+        (Node.uint, 2**32, "got 4294967296, allowed 0 to 4294967295"),
+        (Node.uint, 1.0, "got 1.0, allowed an integer from 0 to 4294967295"),
+        (Node.uint, True, "got true, allowed an integer from 0 to 4294967295"),
+        (Node.uint, 10**50, "got an integer of more than 40 digits, allowed 0 to 4294967295"),
+        (Node.string, None, "got null, allowed a string"),
+        (Node.boolean, 0, "got 0, allowed true or false"),
+        (Node.items, {}, "got an object, allowed an array"),
+        (Node.object, [1], "got an array, allowed an object"),
+        (Node.object, "x" * 100, f'got "{"x" * 57}...", allowed an object'),
+        (lambda node: node.required("b", "B"), {"a": 1}, "'b' is missing"),
+        (lambda node: node.choice("x", "y"), "z", 'got "z", allowed "x" or "y"'),
+    ],
+)
+def test_getters_name_what_is_allowed(getter, value, message):
+    with pytest.raises(ModelError) as caught:
+        getter(Node(value, "a.b[1]", Source("m.json")))
+    assert str(caught.value) == f"m.json: a.b[1]: {message}"
+
+
+def test_enums_are_read_with_and_without_prefix():
+    prefix = "DML_TENSOR_DATA_TYPE_"
+    for text in ("INT8", "DML_TENSOR_DATA_TYPE_INT8"):
+        node = Node(text, "", Source("m.json"))
+        assert node.enum(TensorDataType, prefix) is TensorDataType.INT8
+    with pytest.raises(ModelError, match=r'^m\.json: got "int8", allowed UNKNOWN, FLOAT32, '):
+        Node("int8", "", Source("m.json")).enum(TensorDataType, prefix)
+
+
+def test_quoting_stays_on_one_line():
+    assert quote('a"b\n\u2028') == '"a\\"b\\n\\u2028"'
+    assert quote("\udcff") == '"\\\\udcff"'  # a byte of a file name that is no UTF-8
+    assert quote("x" * 61) == '"' + "x" * 57 + '..."'

@@ -1,0 +1,232 @@
+"""Initial values in all their forms, and files beside the model."""
+
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vkops.dml import TensorDataType
+from vkops.dxdispatch import files, types, values
+from vkops.dxdispatch.json_reader import Node, Source
+from vkops.dxdispatch.types import dtype_of
+from vkops.errors import ModelError
+
+TYPES = [t for t in TensorDataType if t.size_bits >= 8]
+
+
+def read(initial, data_type=None, folder="."):
+    members = {"initialValues": initial}
+    if data_type is not None:
+        members["initialValuesDataType"] = data_type
+    node = Node(members, "resources.A", Source("m.json"))
+    found_type, found = values.read_values(node, (Path(folder), Path(folder)))
+    data = b"".join(found.chunks())
+    assert len(data) == found.nbytes
+    return found_type, data
+
+
+def numbers(initial, data_type, **more):
+    found_type, data = read(initial, data_type, **more)
+    return np.frombuffer(data, dtype_of(found_type))
+
+
+def refusal(*args, **more):
+    with pytest.raises(ModelError) as caught:
+        read(*args, **more)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("data_type", TYPES)
+@pytest.mark.parametrize("prefix", ["", "DML_TENSOR_DATA_TYPE_"])
+def test_array_of_every_type(data_type, prefix):
+    found_type, data = read([1, 2, 100], prefix + data_type.name)
+    assert found_type is data_type
+    np.testing.assert_array_equal(np.frombuffer(data, dtype_of(data_type)), [1, 2, 100])
+
+
+@pytest.mark.parametrize("data_type", [t for t in TYPES if t.name.startswith("FLOAT")])
+def test_floats_take_words_in_any_case(data_type):
+    found = numbers(["NaN", "INF", "-Inf", -0.5, 3], data_type.name)
+    np.testing.assert_array_equal(found, [math.nan, math.inf, -math.inf, -0.5, 3])
+
+
+@pytest.mark.parametrize("data_type", [t for t in TYPES if not t.name.startswith("FLOAT")])
+def test_integers_are_checked_against_their_range(data_type):
+    info = np.iinfo(dtype_of(data_type))
+    low, high = int(info.min), int(info.max)
+    assert numbers([low, high], data_type.name).tolist() == [low, high]
+    for bad in (low - 1, high + 1):
+        message = f"m.json: resources.A.initialValues[1]: got {bad}, allowed {low} to {high}"
+        assert refusal([0, bad], data_type.name) == message
+        single = message.replace("[1]", ".value")
+        assert refusal({"value": bad, "valueCount": 2}, data_type.name) == single
+
+
+def test_floats_are_checked_against_their_range():
+    assert numbers([65519, -65519], "FLOAT16").tolist() == [65504, -65504]
+    assert refusal([1, 65520], "FLOAT16") == (
+        "m.json: resources.A.initialValues[1]: got 65520, allowed -65504 to 65504"
+    )
+    assert refusal([1e39], "FLOAT32") == (
+        "m.json: resources.A.initialValues[0]: got 1e+39, allowed -3.40282e+38 to 3.40282e+38"
+    )
+    assert refusal([10**400], "FLOAT64") == (
+        "m.json: resources.A.initialValues[0]: got an integer of more than 40 digits, "
+        "allowed numbers that a double can hold"
+    )
+
+
+def test_list_is_packed_without_alignment():
+    entries = [
+        {"name": "a", "type": "UINT8", "value": 7},
+        {"type": "DML_TENSOR_DATA_TYPE_INT64", "value": -2},
+        {"type": "FLOAT32", "value": "inf"},
+    ]
+    expected = b"\x07" + (-2).to_bytes(8, "little", signed=True) + b"\x00\x00\x80\x7f"
+    assert read(entries) == (TensorDataType.UNKNOWN, expected)
+    assert read(entries, "UNKNOWN") == (TensorDataType.UNKNOWN, expected)
+
+
+@pytest.mark.parametrize("data_type", TYPES)
+def test_constant(data_type):
+    found = numbers({"value": 3, "valueCount": 5}, data_type.name)
+    np.testing.assert_array_equal(found, [3] * 5)
+
+
+def test_sequence_wraps_and_accumulates():
+    assert numbers({"valueStart": 250, "valueDelta": 3, "valueCount": 4}, "UINT8").tolist() == [
+        250,
+        253,
+        0,
+        3,
+    ]
+    found = numbers({"valueStart": 3.2, "valueDelta": 1.5, "valueCount": 5}, "FLOAT32")
+    assert [f"{x:g}" for x in found] == ["3.2", "4.7", "6.2", "7.7", "9.2"]
+
+
+@given(
+    data_type=st.sampled_from(TYPES),
+    start=st.integers(0, 100),
+    delta=st.integers(0, 100),
+    count=st.integers(1, 200),
+    tenths=st.integers(0, 9),
+)
+def test_sequence_is_repeated_addition(data_type, start, delta, count, tenths):
+    dtype = dtype_of(data_type)
+    step = delta + tenths / 10 if dtype.kind == "f" else delta
+    found = numbers({"valueStart": start, "valueDelta": step, "valueCount": count}, data_type.name)
+    value, expected = np.array([start], dtype), []
+    for _ in range(count):
+        expected.append(value)
+        value = value + np.array([step], dtype)
+    np.testing.assert_array_equal(found, np.concatenate(expected))
+
+
+def test_pieces_join_without_a_seam(monkeypatch, tmp_path):
+    sequence = {"valueStart": 0.1, "valueDelta": 0.1, "valueCount": 1000}
+    whole = read(sequence, "FLOAT16")
+    (tmp_path / "raw.bin").write_bytes(whole[1])
+    np.save(tmp_path / "big_endian.npy", np.frombuffer(whole[1], "<f2").astype(">f2"))
+    monkeypatch.setattr(values, "CHUNK_BYTES", 96)
+    monkeypatch.setattr(files, "CHUNK_BYTES", 96)
+    assert read(sequence, "FLOAT16") == whole
+    assert read({"sourcePath": "raw.bin"}, "FLOAT16", folder=tmp_path) == whole
+    assert read({"sourcePath": "big_endian.npy"}, folder=tmp_path) == whole
+    assert types.CHUNK_BYTES % 8 == 0
+
+
+def test_npy_brings_its_type_and_order(tmp_path):
+    table = np.arange(12, dtype=np.int16).reshape(3, 4)
+    for name, array in (("c.npy", table), ("fortran.npy", np.asfortranarray(table))):
+        np.save(tmp_path / name, array)
+        for wanted in (None, "INT16", "UNKNOWN"):
+            found = read({"sourcePath": name}, wanted, folder=tmp_path)
+            assert found == (TensorDataType.INT16, table.tobytes())
+    assert refusal({"sourcePath": "c.npy"}, "INT32", folder=tmp_path) == (
+        'm.json: resources.A.initialValues.sourcePath: "c.npy" holds INT16, '
+        "'initialValuesDataType' says INT32"
+    )
+
+
+def test_npy_of_format_2(tmp_path):
+    with open(tmp_path / "two.npy", "wb") as stream:
+        np.lib.format.write_array(stream, np.arange(3.0), version=(2, 0))
+    assert read({"sourcePath": "two.npy"}, folder=tmp_path)[0] is TensorDataType.FLOAT64
+
+
+@given(data=st.data())
+def test_npy_of_any_bytes_is_read_or_refused(data, tmp_path_factory):
+    stream = io.BytesIO()
+    np.save(stream, np.arange(6, dtype=np.float32).reshape(2, 3))
+    raw = bytearray(stream.getvalue())
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    del raw[data.draw(st.integers(0, len(raw))) :]
+    folder = tmp_path_factory.mktemp("npy")
+    (folder / "bad.npy").write_bytes(raw)
+    try:
+        read({"sourcePath": "bad.npy"}, folder=folder)
+    except ModelError as error:
+        line = str(error)
+    else:
+        return
+    assert len(line.splitlines()) == 1
+
+
+def test_second_folder_is_looked_into(tmp_path):
+    first, second = tmp_path / "1", tmp_path / "2"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / f"{folder.name}.bin").write_bytes(b"abcd")
+    node = Node("2.bin", "p", Source("m.json"))
+    assert files.find_input(node, (first, second)) == second / "2.bin"
+    with pytest.raises(ModelError) as caught:
+        files.find_input(Node("3.bin", "p", Source("m.json")), (first, second))
+    assert str(caught.value) == f'm.json: p: no file "3.bin" in "{first}" or "{second}"'
+
+
+def test_a_file_that_shrinks_is_noticed(tmp_path):
+    (tmp_path / "raw.bin").write_bytes(bytes(100))
+    found = files.raw_values(Node("raw.bin", "p", Source("m.json")), tmp_path / "raw.bin")
+    (tmp_path / "raw.bin").write_bytes(bytes(10))
+    with pytest.raises(ModelError) as caught:
+        list(found.chunks())
+    assert str(caught.value) == f"{tmp_path / 'raw.bin'}: became shorter while it was read"
+
+
+def test_huge_counts_cost_nothing():
+    members = {
+        "initialValuesDataType": "FLOAT64",
+        "initialValues": {"value": 0, "valueCount": 2**62},
+    }
+    node = Node(members, "", Source("m.json"))
+    assert values.read_values(node, (Path(), Path()))[1].nbytes == 2**65
+
+
+def test_output_is_written_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "deep" / "er" / "out.bin"
+    files.write_output(target, [b"ab", b"cd"])
+    assert target.read_bytes() == b"abcd"
+
+    def failing():
+        yield b"xx"
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        files.write_output(target, failing())
+    assert target.read_bytes() == b"abcd"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_output_replaces_what_a_link_points_to_and_no_folder(tmp_path):
+    (tmp_path / "real.bin").write_bytes(b"old")
+    (tmp_path / "link.bin").symlink_to("real.bin")
+    files.write_output(tmp_path / "link.bin", [b"new"])
+    assert (tmp_path / "real.bin").read_bytes() == b"new"
+    assert (tmp_path / "link.bin").is_symlink()
+    with pytest.raises(OSError, match="not a regular file"):
+        files.write_output(tmp_path, [b"new"])

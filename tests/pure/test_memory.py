@@ -1,0 +1,103 @@
+"""The allocator, without a device: heaps are stand-ins."""
+
+from __future__ import annotations
+
+import gc
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vkops.errors import OutOfDeviceMemoryError
+from vkops.gpu.memory import ALIGNMENT, FIRST_HEAP, FreeList, Memory
+
+
+class Owner:
+    pass
+
+
+def memory(budget=1 << 30, max_buffer=1 << 27):
+    released = []
+    made = Memory(
+        lambda size: SimpleNamespace(ranges=FreeList(size)),
+        max_buffer,
+        lambda: budget,
+        released.append,
+    )
+    return made, released
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 40)), max_size=80))
+def test_free_list_never_overlaps_and_joins_again(steps):
+    ranges, taken = FreeList(100), []
+    for take, size in steps:
+        if take:
+            offset = ranges.take(size)
+            if offset is None:
+                continue
+            assert 0 <= offset <= 100 - size
+            assert all(offset + size <= o or o + s <= offset for o, s in taken)
+            taken.append((offset, size))
+        elif taken:
+            ranges.give(*taken.pop(size % len(taken)))
+        assert ranges.free == 100 - sum(s for _, s in taken)
+    for one in taken:
+        ranges.give(*one)
+    assert ranges.take(100) == 0
+
+
+def test_ranges_are_aligned_and_freed_with_their_owner():
+    made, _ = memory()
+    owners = [Owner() for _ in range(3)]
+    first, second, _third = (made.allocate(n, o) for n, o in zip((1, 257, 5), owners, strict=True))
+    assert (first.offset, second.offset) == (0, ALIGNMENT)
+    assert second.nbytes == 2 * ALIGNMENT
+    assert made.report().used == 4 * ALIGNMENT
+    del owners[1]
+    gc.collect()
+    assert made.report().used == 2 * ALIGNMENT
+    assert made.allocate(300, owners[0]).offset == ALIGNMENT
+
+
+def test_heaps_double_and_are_reused():
+    made, _ = memory()
+    owners = [Owner() for _ in range(3)]
+    for owner in owners:
+        made.allocate(FIRST_HEAP, owner)
+    assert made.report().heaps == 3
+    assert made.report().reserved == 4 * FIRST_HEAP
+    for owner in (Owner() for _ in range(100)):
+        made.allocate(1 << 20, owner)
+    assert made.report().heaps == 3
+
+
+def test_empty_heaps_make_room():
+    made, released = memory(budget=3 * FIRST_HEAP)
+    made.allocate(FIRST_HEAP, Owner())
+    made.allocate(3 * FIRST_HEAP, Owner())
+    assert len(released) == 1
+    assert made.report().reserved == 3 * FIRST_HEAP
+
+
+def test_too_large_for_one_buffer():
+    made, _ = memory(max_buffer=1 << 20)
+    with pytest.raises(
+        OutOfDeviceMemoryError,
+        match="a buffer of 1048577 bytes: the device's largest buffer is 1048576 bytes",
+    ):
+        made.allocate((1 << 20) + 1, Owner())
+    assert made.report().heaps == 0
+
+
+def test_too_large_for_the_device():
+    made, _ = memory(budget=FIRST_HEAP)
+    owner = Owner()
+    made.allocate(FIRST_HEAP // 2, owner)
+    with pytest.raises(
+        OutOfDeviceMemoryError,
+        match=f"a buffer of {FIRST_HEAP} bytes: the device has 0 bytes left "
+        rf"\({FIRST_HEAP} reserved by this device object\)",
+    ):
+        made.allocate(FIRST_HEAP, owner)
+    assert made.report().used == FIRST_HEAP // 2

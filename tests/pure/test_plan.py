@@ -1,0 +1,196 @@
+"""The plan's algebra against the NumPy executor, on random plans."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import input_bytes, plans
+
+from vkops.plan import (
+    CopyPlan,
+    Fill,
+    Output,
+    Read,
+    Region,
+    View,
+    coalesce,
+    copy,
+    execute,
+    optimize,
+    packed_strides,
+    widen,
+)
+from vkops.plan.algebra import WIDTHS
+
+
+def one_region(region, element_size=4, nbytes=1 << 16):
+    return CopyPlan(element_size, (nbytes,), (Output(nbytes, (region,)),))
+
+
+def only_region(plan):
+    ((region,),) = [output.regions for output in plan.outputs]
+    return region
+
+
+def same_result(a, b):
+    inputs = input_bytes(a)
+    for left, right in zip(execute(a, inputs), execute(b, inputs), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@given(plans())
+def test_coalesce_keeps_meaning(plan):
+    same_result(plan, coalesce(plan))
+
+
+@given(plans())
+def test_coalesce_is_idempotent(plan):
+    once = coalesce(plan)
+    assert coalesce(once) == once
+
+
+@given(plans())
+def test_coalesce_is_canonical(plan):
+    for output in coalesce(plan).outputs:
+        offsets = [region.dst_offset for region in output.regions]
+        assert offsets == sorted(offsets)
+        for region in output.regions:
+            assert all(n > 1 for n in region.sizes) or region.sizes == (1,)
+            assert all(a > b for a, b in pairwise(region.dst_strides))
+
+
+@given(plans())
+def test_optimize_keeps_meaning(plan):
+    same_result(plan, optimize(plan))
+
+
+@given(plans())
+def test_optimize_is_idempotent(plan):
+    once = optimize(plan)
+    assert optimize(once) == once
+
+
+@given(plans())
+def test_widen_takes_the_widest_element_that_fits(plan):
+    """No wider element divides all figures; tried by brute force."""
+    best = optimize(plan)
+    for wider in WIDTHS:
+        if wider <= best.element_size:
+            break
+        factor = wider // best.element_size
+        assert not all(
+            divides(region, factor) for output in best.outputs for region in output.regions
+        )
+
+
+def divides(region, factor):
+    if isinstance(region.source, Fill) or region.dst_offset % factor:
+        return False
+    dims = list(zip(region.sizes, region.dst_strides, region.source.strides, strict=True))
+    run = next((n for n, d, s in dims if (d, s) == (1, 1)), 1)
+    rest = [x for _, d, s in dims if (d, s) != (1, 1) for x in (d, s)]
+    return not any(x % factor for x in (region.source.offset, run, *rest))
+
+
+@given(plans())
+def test_regions_are_disjoint_and_cover_what_they_covered(plan):
+    def covered(p):
+        """How often each byte of each output is written."""
+        counts = []
+        for output in p.outputs:
+            count = np.zeros(output.nbytes, int)
+            for region in output.regions:
+                index = np.zeros(region.sizes, int) + region.dst_offset
+                for axis, stride in enumerate(region.dst_strides):
+                    shape = [1] * len(region.sizes)
+                    shape[axis] = -1
+                    index = index + (np.arange(region.sizes[axis]) * stride).reshape(shape)
+                for byte in range(p.element_size):
+                    np.add.at(count, index.ravel() * p.element_size + byte, 1)
+            counts.append(count)
+        return counts
+
+    for before, after in zip(covered(plan), covered(optimize(plan)), strict=True):
+        assert before.max() == 1
+        np.testing.assert_array_equal(before, after)
+
+
+def test_split_then_join_is_one_copy():
+    """Pieces of a row-major array put back in place merge into one contiguous run."""
+    whole = View.packed((6, 4, 10))
+    regions = tuple(
+        copy(whole.narrow(1, start, 1), whole.narrow(1, start, 1)) for start in range(4)
+    )
+    plan = CopyPlan(4, (960,), (Output(960, regions),))
+    assert optimize(plan) == CopyPlan(
+        16, (960,), (Output(960, (Region((60,), 0, (1,), Read(0, 0, (1,))),)),)
+    )
+
+
+def test_contiguous_dimensions_merge_and_single_ones_go():
+    region = Region((2, 1, 3, 4), 5, (12, 99, 4, 1), Read(0, 7, (24, -5, 8, 2)))
+    assert only_region(coalesce(one_region(region))) == Region((24,), 5, (1,), Read(0, 7, (2,)))
+
+
+def test_transpose_keeps_both_dimensions():
+    region = Region((3, 4), 0, (1, 3), Read(0, 0, (4, 1)))
+    assert only_region(coalesce(one_region(region))) == Region(
+        (4, 3), 0, (3, 1), Read(0, 0, (1, 4))
+    )
+
+
+def test_broadcast_dimensions_merge():
+    region = Region((3, 4), 0, (4, 1), Read(0, 2, (0, 0)))
+    assert only_region(coalesce(one_region(region))) == Region((12,), 0, (1,), Read(0, 2, (0,)))
+
+
+def test_constants_merge_by_destination_alone():
+    halves = tuple(Region((8,), start, (1,), Fill(b"\1\2")) for start in (0, 8))
+    plan = CopyPlan(2, (), (Output(32, halves),))
+    assert only_region(coalesce(plan)) == Region((16,), 0, (1,), Fill(b"\1\2"))
+
+
+def test_different_constants_stay_apart():
+    halves = tuple(Region((8,), start, (1,), Fill(bytes([start, 0]))) for start in (0, 8))
+    plan = CopyPlan(2, (), (Output(32, halves),))
+    assert len(coalesce(plan).outputs[0].regions) == 2
+
+
+@pytest.mark.parametrize(
+    ("element_size", "run", "offset", "stride", "widened"),
+    [
+        (4, 8, 0, 16, 16),
+        (4, 8, 4, 16, 16),
+        (4, 6, 0, 16, 8),
+        (4, 8, 2, 16, 8),
+        (4, 8, 0, 18, 8),
+        (4, 7, 0, 16, 4),
+        (2, 8, 0, 16, 16),
+        (2, 8, 0, 12, 8),
+        (2, 8, 0, 10, 4),
+        (2, 8, 0, 9, 2),
+        (1, 4, 0, 20, 4),
+        (1, 2, 0, 20, 1),  # there is no 2-byte element to load: below a word, bytes stay bytes
+        (8, 2, 0, 6, 16),
+        (16, 1, 1, 3, 16),
+    ],
+)
+def test_widen(element_size, run, offset, stride, widened):
+    region = Region((3, run), 0, (run, 1), Read(0, offset, (stride, 1)))
+    assert widen(coalesce(one_region(region, element_size))).element_size == widened
+
+
+def test_numpy_executor_refuses_to_leave_the_array():
+    region = Region((4,), 0, (1,), Read(0, 2, (1,)))
+    plan = CopyPlan(4, (20,), (Output(16, (region,)),))
+    with pytest.raises(IndexError, match="region reaches elements 2 to 5, the array has 5"):
+        execute(plan, [np.zeros(20, np.uint8)])
+
+
+def test_packed_strides():
+    assert packed_strides(()) == ()
+    assert packed_strides((5,)) == (1,)
+    assert packed_strides((2, 3, 4)) == (12, 4, 1)

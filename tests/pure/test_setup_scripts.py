@@ -1,0 +1,288 @@
+"""The set-up: what it refuses, what it says, and when it does nothing; installs nothing."""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = [ROOT / "scripts" / name for name in ("setup", "demo", "test", "lint")]
+TOOLS = ("bash", "cat", "cp", "dirname", "env", "flock", "mkdir", "sha256sum")  # every Debian's
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a copy of what scripts/setup reads, so that no test touches the real .venv."""
+    (tmp_path / "scripts").mkdir()
+    for name in ("setup", "kp_wheel.py"):
+        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts" / name)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """Return the folder that is all of PATH: the basic tools, python3, and an ordinary user."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for tool in TOOLS:
+        found = shutil.which(tool)
+        assert found, tool
+        (folder / tool).symlink_to(found)
+    program(folder, "python3", f'exec {sys.executable} "$@"')
+    program(folder, "id", "echo 1000")
+    return folder
+
+
+def program(folder: Path, name: str, body: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/bash\n{body}\n")
+    path.chmod(0o755)
+
+
+def setup(checkout: Path, programs: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run scripts/setup with an empty cache and nothing but ``programs`` on PATH."""
+    env = {"PATH": str(programs), "HOME": str(checkout), "XDG_CACHE_HOME": str(checkout / "cache")}
+    return subprocess.run(
+        [checkout / "scripts" / "setup", *options],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_are_executable_and_parse(script: Path) -> None:
+    assert os.access(script, os.X_OK)
+    done = subprocess.run(["bash", "-n", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_user_without_sudo_is_told_the_one_line_to_run(checkout: Path, programs: Path) -> None:
+    program(programs, "apt-get", f"touch {checkout}/apt-get-ran")
+    done = setup(checkout, programs)
+    assert done.returncode == 1
+    assert "setup: only root may install the missing system packages; run\n" in done.stderr
+    (line,) = (s for s in done.stderr.splitlines() if s.startswith("  sudo apt-get update && "))
+    packages = line.split("--no-install-recommends ")[1].split()
+    # What is not on this PATH is missing for certain; the rest depends on the machine.
+    assert {"glslang-tools", "spirv-tools", "g++", "make", "cmake"} <= set(packages)
+    assert "  the GLSL compiler glslangValidator (glslang-tools)\n" in done.stderr
+    assert not (checkout / "apt-get-ran").exists()
+    assert not (checkout / ".venv").exists()
+
+
+def test_what_is_installed_is_not_asked_for(checkout: Path, programs: Path) -> None:
+    program(programs, "apt-get", "exit 1")
+    for tool in ("glslangValidator", "spirv-val", "cmake"):
+        program(programs, tool, "exit 0")
+    line = setup(checkout, programs).stderr.splitlines()[-1]
+    assert line.startswith("  sudo apt-get update && sudo apt-get install ")
+    assert not {"glslang-tools", "spirv-tools", "cmake"} & set(line.split())
+    assert {"g++", "make"} <= set(line.split())
+
+
+@pytest.mark.parametrize("options", [[], ["--no-system"]], ids=["no apt", "--no-system"])
+def test_without_apt_it_says_what_is_missing(
+    checkout: Path, programs: Path, options: list[str]
+) -> None:
+    if options:
+        program(programs, "apt-get", f"touch {checkout}/apt-get-ran")
+    done = setup(checkout, programs, *options)
+    assert done.returncode == 1
+    assert "\n  CMake (cmake)\n" in done.stderr
+    assert done.stderr.endswith("setup: install what gives these, then run scripts/setup again\n")
+    assert not (checkout / "apt-get-ran").exists()
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.14"])
+def test_an_unsupported_python_is_refused(checkout: Path, programs: Path, version: str) -> None:
+    # Stands for an interpreter: answers the two questions about its path and its version.
+    program(
+        programs,
+        f"python{version}",
+        f"case $2 in *realpath*) echo python{version} ;; *version*) echo {version} ;; esac",
+    )
+    done = setup(checkout, programs, "--python", version)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"setup: python{version} is Python {version}; vkops needs 3.10 to 3.13: "
+        "name one with --python\n"
+    )
+
+
+def test_a_python_that_does_not_run_is_refused(checkout: Path, programs: Path) -> None:
+    program(programs, "python3.12", "exit 127")
+    done = setup(checkout, programs, "--python", "3.12")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "setup: python3.12 does not run; name another interpreter with --python\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--python", "3.99"], "no interpreter python3.99; name another with --python"),
+        (["--numpy", "2,1"], "--numpy wants a series such as 1.26 or 2, not 2,1"),
+        (["--numpy"], "--numpy needs a value"),
+        (["--frobnicate"], "unknown option --frobnicate; see scripts/setup --help"),
+    ],
+)
+def test_bad_options_are_refused(
+    checkout: Path, programs: Path, options: list[str], message: str
+) -> None:
+    done = setup(checkout, programs, *options)
+    assert (done.returncode, done.stderr) == (1, f"setup: {message}\n")
+
+
+@pytest.fixture
+def log(checkout: Path, programs: Path) -> Path:
+    """Return the log of what a set-up with everything at hand does: venv, then python's calls."""
+    log = checkout / "log"
+    # Whatever the machine lacks, these two pretend to install.
+    program(programs, "sudo", "exit 0")
+    program(programs, "apt-get", "exit 0")
+    program(programs, "venv-python", f'echo "$*" >>{log}; [ ! -e {checkout}/pip-fails ]')
+    program(
+        programs,
+        "python3",
+        f"""case "$*" in
+  *realpath*) echo {programs}/python3 ;;
+  *--folder) echo /cache ;;
+  *kp_wheel.py) echo /cache/kp.whl ;;
+  "-m venv --clear .venv")
+    echo venv >>{log}; mkdir -p .venv/bin; cp {programs}/venv-python .venv/bin/python ;;
+  *) exec {sys.executable} "$@" ;;
+esac""",
+    )
+    return log
+
+
+def install(*packages: str) -> str:
+    return " ".join(["-m pip install --quiet --only-binary numpy", *packages, "--editable .[dev]"])
+
+
+def calls(log: Path) -> list[str]:
+    """Return what was logged since the last time, the device query left out."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    log.unlink(missing_ok=True)
+    return [line for line in lines if "kp.Manager" not in line]
+
+
+def test_an_unchanged_second_run_does_nothing(checkout: Path, programs: Path, log: Path) -> None:
+    assert setup(checkout, programs).returncode == 0
+    assert calls(log) == ["venv", install("/cache/kp.whl")]
+    assert setup(checkout, programs).returncode == 0
+    assert calls(log) == []
+
+
+def test_a_changed_project_is_installed_again(checkout: Path, programs: Path, log: Path) -> None:
+    setup(checkout, programs)
+    calls(log)
+    with (checkout / "pyproject.toml").open("a") as project:
+        project.write("# changed\n")
+    setup(checkout, programs)
+    assert calls(log) == [install()]
+
+
+def test_options_are_remembered(checkout: Path, programs: Path, log: Path) -> None:
+    setup(checkout, programs, "--numpy", "1.26")
+    assert calls(log) == ["venv", install("/cache/kp.whl", "numpy==1.26.*")]
+    setup(checkout, programs)
+    assert calls(log) == []
+
+
+def test_after_a_failure_it_starts_afresh(checkout: Path, programs: Path, log: Path) -> None:
+    (checkout / "pip-fails").touch()
+    done = setup(checkout, programs)
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "setup: pip could not install vkops, see above; "
+        "it takes packages from where its own settings say\n"
+    )
+    calls(log)
+    (checkout / "pip-fails").unlink()
+    assert setup(checkout, programs).returncode == 0
+    assert calls(log) == ["venv", install("/cache/kp.whl")]
+
+
+@pytest.fixture
+def kp_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return scripts/kp_wheel.py as a module, its cache in ``tmp_path``, with no package index."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    spec = importlib.util.spec_from_file_location("kp_wheel", ROOT / "scripts" / "kp_wheel.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_failed_wheel_keeps_its_log_and_caches_nothing(
+    kp_wheel: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = kp_wheel.cache_folder() / "build.log"
+    assert kp_wheel.main([]) == 1
+    told, _, tail = capsys.readouterr().err.partition("\n")
+    assert told == "kp_wheel: building kp==0.9.0, about a minute"
+    assert "No matching distribution found for pybind11" in tail
+    assert tail.endswith(
+        f"\nkp_wheel: installing the build tools with pip failed; the whole log: {log}\n"
+    )
+    assert tail.startswith(log.read_text().splitlines()[-kp_wheel.LOG_TAIL :][0])
+    assert sorted(path.name for path in log.parent.iterdir()) == ["build.log", "lock"]
+
+
+def test_a_cached_wheel_is_found_and_never_built_again(
+    kp_wheel: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert kp_wheel.main(["--folder"]) == 0
+    wheel = Path(capsys.readouterr().out.rstrip("\n"), "kp-0.9.0-any.whl")
+    wheel.parent.mkdir(parents=True)
+    wheel.touch()
+    assert kp_wheel.main([]) == 0
+    assert capsys.readouterr().out == f"{wheel}\n"
+
+
+def test_each_python_and_recipe_has_its_own_wheel(
+    kp_wheel: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = {kp_wheel.cache_folder()}
+    monkeypatch.setitem(kp_wheel.SWITCHES, "KOMPUTE_OPT_INSTALL", "ON")
+    folders.add(kp_wheel.cache_folder())
+    monkeypatch.setattr(sysconfig, "get_config_var", lambda _: "cpython-312-another")
+    folders.add(kp_wheel.cache_folder())
+    monkeypatch.setattr(ctypes.util, "find_library", lambda _: "libfmt.so.99")
+    folders.add(kp_wheel.cache_folder())
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "another"})
+    folders.add(kp_wheel.cache_folder())
+    assert len(folders) == 5
+
+
+@pytest.mark.parametrize(
+    ("cores", "gigabytes", "expected"), [(64, 256, 9), (4, 64, 4), (16, 3, 3), (2, 0, 1)]
+)
+def test_compilers_are_bounded_by_cores_memory_and_one_digit(
+    kp_wheel: ModuleType, monkeypatch: pytest.MonkeyPatch, cores: int, gigabytes: int, expected: int
+) -> None:
+    sizes = {"SC_PHYS_PAGES": gigabytes << 20, "SC_PAGE_SIZE": 1 << 10}
+    monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(cores))
+    monkeypatch.setattr(Path, "read_text", lambda _: "max\n")
+    assert kp_wheel.jobs() == expected

@@ -1,0 +1,290 @@
+"""The SPIR-V cache: keyed by content, safe with several processes, never in the way."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from vkops import shaders
+
+ROOT = Path(__file__).parents[2]
+
+SOURCE = """#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "value.glsl"
+layout(binding = 0) buffer Data { uint data[]; };
+void main() { data[0] = value(); }
+"""
+VALUE = "uint value() { return VALUE; }\n"
+
+
+@pytest.fixture(autouse=True)
+def entries(tmp_path, monkeypatch):
+    """Name a fresh cache folder."""
+    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "spirv"
+
+
+@pytest.fixture
+def counting(tmp_path, monkeypatch):
+    """Make compilers that note each compilation; ``counting.calls()`` says how many there were."""
+
+    class Counting:
+        log = tmp_path / "compilations"
+
+        def use(self, version="fake 1", before="", folder="bin"):
+            path = tmp_path / folder / "glslangValidator"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(
+                f'#!/bin/sh\n[ "$1" = --version ] && echo {version} && exit\n'
+                f'echo >> {self.log}\n{before}\nexec {shutil.which("glslangValidator")} "$@"\n'
+            )
+            path.chmod(0o755)
+            monkeypatch.setenv("VKOPS_GLSLANG", str(path))
+
+        def calls(self):
+            return len(self.log.read_text().splitlines()) if self.log.exists() else 0
+
+    compilers = Counting()
+    compilers.use()
+    return compilers
+
+
+@pytest.fixture
+def shader(tmp_path):
+    """Write a shader with an include."""
+    path = tmp_path / "x.comp"
+    path.write_text(SOURCE)
+    (tmp_path / "value.glsl").write_text(VALUE)
+    return path
+
+
+def build(path, **options):
+    return shaders.compile(path, **{"defines": {"VALUE": 1}, **options})
+
+
+def test_second_time_is_not_compiled(shader, counting):
+    assert build(shader) == build(shader)
+    assert counting.calls() == 1
+    build(shader, cache=False)
+    assert counting.calls() == 2
+
+
+def test_everything_the_spirv_depends_on_is_in_the_key(shader, counting):
+    def change_source():
+        shader.write_text(SOURCE + "// changed\n")
+
+    def change_include():
+        (shader.parent / "value.glsl").write_text(VALUE.replace("VALUE;", "VALUE + 1;"))
+
+    build(shader)
+    for options in (
+        {"defines": {"VALUE": 2}},
+        {"defines": {"VALUE": 1, "OTHER": 1}},
+        {"target_env": "vulkan1.2"},
+        {"debug": True},
+    ):
+        before = counting.calls()
+        assert build(shader, **options) == build(shader, **options)
+        assert counting.calls() == before + 1, options
+    for change in (change_source, change_include):
+        change()
+        before = counting.calls()
+        assert build(shader) == build(shader)
+        assert counting.calls() == before + 1, change
+
+
+def test_order_of_defines_and_folder_of_sources_are_not_in_the_key(shader, counting):
+    first = build(shader, defines={"VALUE": 1, "OTHER": 2})
+    moved = Path(shutil.copytree(shader.parent, shader.parent / "moved", ignore=lambda *_: ["bin"]))
+    assert build(moved / "x.comp", defines={"OTHER": 2, "VALUE": 1}) == first
+    assert counting.calls() == 1
+
+
+def test_debug_spirv_holds_paths_so_the_folder_counts(shader, counting):
+    moved = Path(shutil.copytree(shader.parent, shader.parent / "moved", ignore=lambda *_: ["bin"]))
+    assert os.fsencode(shader) in build(shader, debug=True)
+    assert os.fsencode(moved / "x.comp") in build(moved / "x.comp", debug=True)
+    assert counting.calls() == 2
+
+
+def test_version_of_the_compiler_is_in_the_key_and_its_path_is_not(shader, counting):
+    build(shader)
+    counting.use("fake 1", folder="same")
+    build(shader)
+    assert counting.calls() == 1
+    counting.use("fake 2", folder="newer")
+    build(shader)
+    assert counting.calls() == 2
+
+
+def test_time_stamps_do_not_count(shader, counting):
+    first = build(shader, defines={"VALUE": "11"})
+    stamp = (shader.parent / "value.glsl").stat().st_mtime_ns
+    os.utime(shader, ns=(0, 0))
+    os.utime(shader.parent / "value.glsl", ns=(0, 0))
+    assert build(shader, defines={"VALUE": "11"}) == first
+    assert counting.calls() == 1
+    (shader.parent / "value.glsl").write_text(VALUE.replace("VALUE", "22222"))  # of equal length
+    os.utime(shader.parent / "value.glsl", ns=(stamp, stamp))
+    assert build(shader, defines={"VALUE": "11"}) != first
+    assert counting.calls() == 2
+
+
+@pytest.mark.parametrize(
+    "directive",
+    [
+        '#include "deep/a.glsl"',
+        '  #  include   "deep/a.glsl" // comment',
+        '/* */ # /* */ include /* */ "deep/a.glsl"',
+        '#inc\\\nlude "deep/a.glsl"',
+    ],
+)
+def test_includes_of_includes_count_however_they_are_written(tmp_path, counting, directive):
+    """``b.glsl`` is found beside the file that includes ``a.glsl``, as glslang finds it."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "x.comp").write_text(
+        "#version 450\n#extension GL_GOOGLE_include_directive : require\n"
+        f"{directive}\nvoid main() {{ uint x = value(); }}\n"
+    )
+    (tmp_path / "deep/a.glsl").write_text('#include "b.glsl"\n')
+    (tmp_path / "b.glsl").write_text("uint value() { return 1; }\n")
+    assert build(tmp_path / "x.comp") == build(tmp_path / "x.comp")
+    assert counting.calls() == 1
+    (tmp_path / "b.glsl").write_text("uint value() { return 2; }\n")
+    build(tmp_path / "x.comp")
+    assert counting.calls() == 2
+    (tmp_path / "deep/b.glsl").write_text("uint value() { return 3; }\n")  # now found first
+    build(tmp_path / "x.comp")
+    assert counting.calls() == 3
+
+
+def test_include_dirs_in_order(tmp_path, counting):
+    for name, value in (("one", 1), ("two", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "value.glsl").write_text(f"uint value() {{ return {value}; }}\n")
+    folders = [tmp_path / "one", tmp_path / "two"]
+    first = shaders.compile(SOURCE, include_dirs=folders)
+    assert shaders.compile(SOURCE, include_dirs=folders[::-1]) != first
+    (tmp_path / "one/value.glsl").unlink()
+    assert shaders.compile(SOURCE, include_dirs=folders) != first
+    assert counting.calls() == 2  # the last is the second again
+
+
+def test_files_that_include_each_other_have_a_key(tmp_path, counting):
+    for name, other in (("a", "b"), ("b", "a")):
+        include = f'#include "../{tmp_path.name}/{other}.glsl"'  # each a longer path to the same
+        (tmp_path / f"{name}.glsl").write_text(
+            f"#ifndef {name}_\n#define {name}_\n{include}\n#endif\n"
+        )
+    (tmp_path / "x.comp").write_text(
+        "#version 450\n#extension GL_GOOGLE_include_directive : require\n"
+        '#include "a.glsl"\nvoid main() {}\n'
+    )
+    assert build(tmp_path / "x.comp") == build(tmp_path / "x.comp")
+    assert counting.calls() == 1
+
+
+def test_what_is_edited_during_compilation_is_not_kept(shader, counting, entries):
+    value = shader.parent / "value.glsl"
+    counting.use(before=f"echo 'uint value() {{ return 5; }}' > {value}", folder="editing")
+    build(shader)
+    assert not entries.exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda entry: b"",
+        lambda entry: entry[:10],
+        lambda entry: entry[:-4],
+        lambda entry: entry[:-1],
+        lambda entry: entry[:60] + bytes([entry[60] ^ 1]) + entry[61:],
+        lambda entry: b"garbage" * 100,
+        lambda entry: bytes(len(entry)),
+    ],
+    ids=["empty", "short", "word lost", "byte lost", "bit flipped", "garbage", "zeros"],
+)
+def test_damaged_entry_is_compiled_again_and_replaced(shader, counting, entries, damage):
+    spirv = build(shader)
+    (entry,) = entries.iterdir()
+    good = entry.read_bytes()
+    entry.write_bytes(damage(good))
+    assert build(shader) == spirv
+    assert counting.calls() == 2
+    assert entry.read_bytes() == good
+
+
+def test_failures_are_not_kept(shader, counting, entries):
+    for _ in range(2):
+        with pytest.raises(shaders.compiler.ShaderCompileError):
+            build(shader, defines={})
+    assert counting.calls() == 2
+    assert not entries.exists()
+
+
+@pytest.mark.parametrize("folder", ["/proc/vkops", "x.comp", "x.comp/below"])
+def test_cache_folder_that_cannot_exist(shader, counting, monkeypatch, folder):
+    """/proc takes no folders, and a file is none: true for root as well."""
+    monkeypatch.setenv("VKOPS_CACHE_DIR", str(shader.parent / folder))
+    assert build(shader) == build(shader)
+    assert counting.calls() == 2
+
+
+def test_read_only_cache_folder(shader, counting, monkeypatch):
+    def refuse(*_args, **_options):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr("vkops.shaders.cache.tempfile.mkstemp", refuse)
+    assert build(shader) == build(shader)
+    assert counting.calls() == 2
+
+
+def test_full_cache_folder(shader, counting, entries, monkeypatch):
+    def refuse(*_args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("vkops.shaders.cache.os.replace", refuse)
+    assert build(shader) == build(shader)
+    assert list(entries.iterdir()) == []
+
+
+def test_default_folder(shader, monkeypatch, tmp_path):
+    monkeypatch.delenv("VKOPS_CACHE_DIR")
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / "home" / name)
+    build(shader)
+    assert len(list((tmp_path / "home/vkops/spirv").iterdir())) == 1
+
+
+def test_user_without_a_home(shader, monkeypatch, tmp_path):
+    monkeypatch.delenv("VKOPS_CACHE_DIR")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: Path("~/.cache", name))
+    build(shader)
+    assert not (tmp_path / "~").exists()
+
+
+def test_several_processes_at_once(shader, counting, entries):
+    """All compile (the compiler waits until each has begun), and all get the whole module."""
+    count = 4
+    counting.use(before=f"while [ $(wc -l < {counting.log}) -lt {count} ]; do sleep 0.02; done")
+    code = (
+        "import sys; from pathlib import Path; from vkops import shaders\n"
+        f"spirv = shaders.compile(Path({str(shader)!r}), defines={{'VALUE': 1}})\n"
+        "sys.stdout.buffer.write(spirv)"
+    )
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
+        for _ in range(count)
+    ]
+    outputs = [process.communicate(timeout=60)[0] for process in processes]
+    assert outputs == [build(shader, cache=False)] * count
+    assert counting.calls() == count + 1
+    assert len(list(entries.iterdir())) == 1
+    assert build(shader) == outputs[0]
+    assert counting.calls() == count + 1

@@ -1,0 +1,313 @@
+"""The compiler as a subprocess: what it is given, and what is said when it fails."""
+
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vkops import shaders
+from vkops.errors import ShaderCompileError, VkopsError
+from vkops.shaders import process
+from vkops.shaders.cache import is_spirv
+
+ROOT = Path(__file__).parents[2]
+
+MINIMAL = "#version 450\nvoid main() {}\n"
+WITH_INCLUDE = """#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "inc/value.glsl"
+layout(binding = 0) buffer Data { uint data[]; };
+void main() { data[gl_GlobalInvocationID.x] = value(); }
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def fake_compiler(tmp_path, monkeypatch):
+    """Install a shell script as the compiler; ``$output`` is the file it should write."""
+
+    def install(script):
+        path = tmp_path / "fake-glslang"
+        path.write_text(
+            '#!/bin/sh\n[ "$1" = --version ] && echo fake 1 && exit\n'
+            'while [ "$1" != -o ]; do shift; done; output=$2\n' + script
+        )
+        path.chmod(0o755)
+        monkeypatch.setenv("VKOPS_GLSLANG", str(path))
+        return path
+
+    return install
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Make a folder of shaders the current folder: ``x.comp`` includes ``inc/value.glsl``."""
+    (tmp_path / "shaders/inc").mkdir(parents=True)
+    (tmp_path / "shaders/x.comp").write_text(WITH_INCLUDE)
+    (tmp_path / "shaders/inc/value.glsl").write_text("uint value() { return VALUE; }\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "shaders"
+
+
+def failure(source, **options):
+    with pytest.raises(ShaderCompileError) as caught:
+        shaders.compile(source, **options)
+    return caught.value
+
+
+def test_text_becomes_valid_spirv():
+    spirv = shaders.compile(MINIMAL)
+    assert is_spirv(spirv)
+    shaders.validate(spirv)
+
+
+def test_file_with_include_and_define(project):
+    spirv = shaders.compile(Path("shaders/x.comp"), defines={"VALUE": 7})
+    assert (7).to_bytes(4, sys.byteorder) in spirv
+    shaders.validate(spirv)
+
+
+def test_text_finds_includes_in_include_dirs_only(project):
+    (project / "inc/value.glsl").write_text("uint value() { return 7u; }")
+    spirv = shaders.compile(WITH_INCLUDE, include_dirs=[Path("shaders")])
+    assert spirv == shaders.compile(project / "x.comp")
+    assert str(failure(WITH_INCLUDE)) == (
+        "<source>:3: '#include' : Could not process include directive for header name: "
+        "inc/value.glsl"
+    )
+
+
+def test_file_name_that_looks_like_an_option(project, monkeypatch):
+    monkeypatch.chdir(project)
+    Path("-h").write_text(MINIMAL)
+    assert shaders.compile(Path("-h")) == shaders.compile(MINIMAL)
+
+
+def test_debug_adds_the_source():
+    assert b"void main() {}" not in shaders.compile(MINIMAL)
+    assert b"void main() {}" in shaders.compile(MINIMAL, debug=True)
+    debug = [shaders.compile(MINIMAL, debug=True, cache=False) for _ in range(2)]
+    assert debug[0] == debug[1]
+
+
+def test_target_env_sets_the_spirv_version():
+    versions = {"vulkan1.0": 0x10000, "vulkan1.1": 0x10300, "vulkan1.2": 0x10500}
+    for target_env, version in versions.items():
+        spirv = shaders.compile(MINIMAL, target_env=target_env)
+        assert int.from_bytes(spirv[4:8], sys.byteorder) == version
+
+
+def test_boolean_define_is_a_number():
+    source = "#version 450\n#if FLAG != 1\n#error no\n#endif\nvoid main() {}"
+    assert shaders.compile(source, defines={"FLAG": True}) == shaders.compile(MINIMAL)
+
+
+def test_error_names_file_and_line(project):
+    (project / "x.comp").write_text("#version 450\nvoid main() {\n    int a = foo;\n}\n")
+    error = failure(Path("shaders/x.comp"))
+    assert str(error) == "shaders/x.comp:3: 'foo' : undeclared identifier"
+    assert (error.file, error.line) == ("shaders/x.comp", 3)
+    assert "ERROR: 3 compilation errors.  No code generated." in error.log
+    assert isinstance(error, VkopsError)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.file, copy.line, copy.log) == (
+        str(error),
+        *list(vars(error).values())[1:],
+    )
+
+
+def test_error_in_text_has_the_chosen_name():
+    source = "#version 450\nvoid main() { foo; }\n"
+    assert str(failure(source)) == "<source>:2: 'foo' : undeclared identifier"
+    error = failure(source, name="gen/copy.comp")
+    assert str(error) == "gen/copy.comp:2: 'foo' : undeclared identifier"
+    assert error.file == "gen/copy.comp"
+    assert "ERROR: gen/copy.comp:2: 'foo' : undeclared identifier" in error.log
+
+
+def test_error_in_an_included_file_names_that_file(project):
+    error = failure(Path("shaders/x.comp"))
+    assert str(error) == "shaders/inc/value.glsl:1: 'VALUE' : undeclared identifier"
+    assert (error.file, error.line) == ("shaders/inc/value.glsl", 1)
+
+
+def test_missing_include_names_itself_and_its_line(project):
+    (project / "inc/value.glsl").write_text('\n#include "deeper.glsl"\n')
+    assert str(failure(Path("shaders/x.comp"))) == (
+        "shaders/inc/value.glsl:2: '#include' : Could not process include directive for "
+        "header name: deeper.glsl"
+    )
+
+
+def test_errors_without_a_line():
+    assert str(failure("")) == (
+        "<source>: #version: compute shaders require es profile with version 310 or above, "
+        "or non-es profile with version 420 or above"
+    )
+    error = failure("#version 450\n", name="empty.comp")
+    assert str(error) == (
+        "empty.comp: Linking compute stage: Missing entry point: "
+        "Each stage requires one entry point"
+    )
+    assert (error.file, error.line) == ("empty.comp", None)
+
+
+def test_error_in_a_define_is_not_blamed_on_a_file():
+    error = failure(MINIMAL, defines={"X": "/*"})
+    assert str(error) == "<source>: in the defines: 'comment' : End of input in comment"
+    assert (error.file, error.line) == ("<source>", None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"defines": {"1X": 1}}, "define '1X' is not a GLSL identifier"),
+        ({"defines": {"X=1 -h": 1}}, "define 'X=1 -h' is not a GLSL identifier"),
+        ({"defines": {"X": "1\n2"}}, r"define X: value '1\n2' is not one printable line"),
+        ({"target_env": "metal"}, "target_env 'metal' is not a Vulkan version: 'vulkan1.1'"),
+    ],
+)
+def test_bad_options(options, message):
+    assert str(failure(MINIMAL, **options)) == message
+
+
+def test_version_the_compiler_does_not_know():
+    assert str(failure(MINIMAL, target_env="vulkan1.9")).startswith(
+        "<source>: --target-env expected one of: vulkan1.0,"
+    )
+
+
+def test_unreadable_source(tmp_path):
+    path = tmp_path / "none.comp"
+    for cache in (True, False):
+        error = failure(path, cache=cache)
+        assert str(error) == f"{path}: No such file or directory"
+        assert error.file == str(path)
+    assert str(failure(tmp_path)) == f"{tmp_path}: Is a directory"
+
+
+def test_missing_compiler(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert str(failure(MINIMAL)) == (
+        "glslangValidator is not on PATH: install it (Debian's package glslang-tools), "
+        "or set VKOPS_GLSLANG to its path"
+    )
+    monkeypatch.setenv("VKOPS_GLSLANG", "/nowhere/glslang")
+    assert str(failure(MINIMAL)) == (
+        "VKOPS_GLSLANG names '/nowhere/glslang', which is not an executable file"
+    )
+    with pytest.raises(ShaderCompileError) as caught:
+        shaders.validate(b"")
+    assert str(caught.value) == (
+        "spirv-val is not on PATH: install it (Debian's package spirv-tools)"
+    )
+
+
+def test_compiler_that_cannot_be_started(tmp_path, monkeypatch):
+    path = tmp_path / "glslang"
+    path.write_bytes(b"\x7fELF garbage")
+    path.chmod(0o755)
+    monkeypatch.setenv("VKOPS_GLSLANG", str(path))
+    assert str(failure(MINIMAL)) == f"{path} cannot be started: Exec format error"
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"), [("", "says nothing"), ("exit 3", "ended with exit status 3")]
+)
+def test_compiler_without_a_version(tmp_path, monkeypatch, script, problem):
+    path = tmp_path / "glslang"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("VKOPS_GLSLANG", str(path))
+    assert str(failure(MINIMAL)) == f"{path} is not a GLSL compiler: --version {problem}"
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("exit 3", "failed without a diagnostic (exit status 3)"),
+        (
+            "kill -SEGV $$",
+            "failed without a diagnostic (killed by SIGSEGV); does a file include itself?",
+        ),
+        (
+            "kill -40 $$",
+            "failed without a diagnostic (killed by signal 40); does a file include itself?",
+        ),
+        ("printf '\\377\\376 no\\0pe\\n'; exit 1", "failed without a diagnostic (exit status 1)"),
+        ("exit 0", "reported success and wrote no SPIR-V"),
+        (': > "$output"', "reported success and wrote no SPIR-V"),
+        ('printf garbage > "$output"', "reported success and wrote 7 bytes that are not SPIR-V"),
+    ],
+)
+def test_misbehaving_compiler(fake_compiler, script, problem):
+    path = fake_compiler(script)
+    error = failure(MINIMAL, name="x.comp")
+    assert str(error) == f"x.comp: {path} {problem}"
+    assert (error.file, error.line) == ("x.comp", None)
+
+
+def test_output_of_a_failing_compiler_is_kept(fake_compiler):
+    fake_compiler("echo out of luck; echo and of memory >&2; exit 1")
+    assert failure(MINIMAL).log == "out of luck\nand of memory\n"
+
+
+def test_hanging_compiler_is_stopped_with_its_children(fake_compiler, monkeypatch):
+    path = fake_compiler("echo thinking; sleep 60; true")
+    monkeypatch.setattr(process, "TIMEOUT_S", 0.3)
+    start = time.monotonic()
+    error = failure(MINIMAL, name="x.comp")
+    assert time.monotonic() - start < 10
+    assert str(error) == f"x.comp: {path} was stopped: not done after 0.3 s"
+    assert error.log == "thinking\n"
+
+
+def test_interrupted_compiler_does_not_run_on(fake_compiler, monkeypatch):
+    def interrupt(*_args, **_options):
+        raise KeyboardInterrupt
+
+    fake_compiler("sleep 60")
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupt)
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        shaders.compile(MINIMAL, cache=False)
+    assert time.monotonic() - start < 10
+
+
+def test_endless_includes_are_stopped_before_memory_is_full(project, monkeypatch):
+    monkeypatch.setattr(process, "MEMORY_BYTES", 100 << 20)
+    (project / "inc/value.glsl").write_text('#include "value.glsl"\n')
+    error = failure(Path("shaders/x.comp"))
+    assert str(error).endswith(
+        "failed without a diagnostic (killed by SIGABRT); does a file include itself?"
+    )
+
+
+def test_no_temporary_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    assert str(failure(MINIMAL)) == ("no temporary folder to compile in: No such file or directory")
+
+
+def test_invalid_spirv_is_refused():
+    spirv = shaders.compile(MINIMAL)
+    with pytest.raises(ShaderCompileError) as caught:
+        shaders.validate(spirv[:-4])
+    assert "Missing OpFunctionEnd at end of module" in str(caught.value)
+    assert str(caught.value).startswith("invalid SPIR-V: ")
+
+
+def test_compiling_needs_the_standard_library_alone():
+    """The wheel is built in an environment that has none of vkops' dependencies."""
+    code = (
+        "from vkops import shaders\n"
+        f"assert shaders.compile({MINIMAL!r}, cache=False)\n"
+        "from vkops.shaders.variants import VARIANTS"
+    )
+    subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, check=True, timeout=60)

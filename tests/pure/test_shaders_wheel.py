@@ -1,0 +1,151 @@
+"""The kernels the package ships: valid, and in the wheel as SPIR-V that needs no compiler."""
+
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from vkops import shaders
+from vkops.errors import ShaderCompileError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Build the wheel; it is then a zip file."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build(folder, dict(os.environ)).check_returncode()
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture
+def unpacked(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path / "unpacked")
+    return tmp_path / "unpacked"
+
+
+def build(folder, environment):
+    argv = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    return subprocess.run(
+        argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+def without_compiler(folder):
+    (folder / "no-programs").mkdir(exist_ok=True)
+    hidden = {"PATH": str(folder / "no-programs"), "VKOPS_CACHE_DIR": str(folder / "empty-cache")}
+    kept = {k: v for k, v in os.environ.items() if k not in ("VKOPS_GLSLANG", "PYTHONPATH")}
+    return kept | hidden
+
+
+def digests_from(package, tmp_path):
+    """SHA-256 of every kernel, as a process without a compiler gets them from ``package``."""
+    code = (
+        "import hashlib, json; from vkops import shaders\n"
+        f"assert shaders.__file__.startswith({str(package)!r})\n"
+        "spirv = {n: shaders.spirv(n) for n in shaders.VARIANTS}\n"
+        "print(json.dumps({n: hashlib.sha256(s).hexdigest() for n, s in spirv.items()}))"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=without_compiler(tmp_path) | {"PYTHONPATH": str(package)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("name", shaders.VARIANTS)
+def test_kernel_is_valid(name):
+    shaders.validate(shaders.spirv(name))
+
+
+def test_kernels_are_the_units_of_a_copy():
+    units = {name: variant.defines["UNIT"] for name, variant in shaders.VARIANTS.items()}
+    assert units == {f"copy_{unit}": unit for unit in (16, 8, 4, 2, 1)}
+    assert all(name == variant.name for name, variant in shaders.VARIANTS.items())
+
+
+def test_kernel_stays_in_memory():
+    assert shaders.spirv("copy_4") is shaders.spirv("copy_4")
+
+
+def test_unknown_kernel():
+    with pytest.raises(ShaderCompileError) as caught:
+        shaders.spirv("copy_3")
+    assert str(caught.value) == (
+        "no kernel is called 'copy_3', only copy_16, copy_8, copy_4, copy_2, copy_1"
+    )
+
+
+def test_sources_of_a_checkout_are_the_top_level_folder():
+    assert shaders.source_dir() == ROOT / "shaders"
+
+
+def test_wheel_has_sources_and_spirv(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    glsl = {Path(name).name for name in names if name.startswith("vkops/shaders/glsl/")}
+    assert glsl == {path.name for path in (ROOT / "shaders").iterdir()}
+    spirv = {Path(name).name for name in names if name.startswith("vkops/shaders/spirv/")}
+    assert spirv == {variant.file_name for variant in shaders.VARIANTS.values()}
+
+
+def test_wheel_works_without_a_compiler(unpacked, tmp_path):
+    result = digests_from(unpacked, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == {
+        name: hashlib.sha256(variant.compile(cache=False)).hexdigest()
+        for name, variant in shaders.VARIANTS.items()
+    }
+    assert not (tmp_path / "empty-cache").exists()
+
+
+@pytest.mark.parametrize("change", ["source", "spirv"])
+def test_shipped_spirv_that_does_not_fit_is_not_used(unpacked, tmp_path, change):
+    """An edited include, or a damaged module: the kernel is compiled instead."""
+    if change == "source":
+        with (unpacked / "vkops/shaders/glsl/region.glsl").open("a") as file:
+            file.write("// edited\n")
+    else:
+        for path in (unpacked / "vkops/shaders/spirv").iterdir():
+            path.write_bytes(path.read_bytes()[:-2])
+    assert digests_from(unpacked, tmp_path).stderr.splitlines()[-1] == (
+        "vkops.errors.ShaderCompileError: glslangValidator is not on PATH: install it "
+        "(Debian's package glslang-tools), or set VKOPS_GLSLANG to its path"
+    )
+
+
+def test_wheel_cannot_be_built_without_a_compiler(tmp_path):
+    result = build(tmp_path, without_compiler(tmp_path))
+    assert result.returncode == 1
+    assert (
+        "The kernels cannot be compiled: glslangValidator is not on PATH: install it "
+        "(Debian's package glslang-tools), or set VKOPS_GLSLANG to its path"
+    ) in result.stderr.splitlines()
+    assert not list(tmp_path.glob("*.whl"))
+
+
+def test_editable_install_compiles_nothing(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    spec = importlib.util.spec_from_file_location("hook", ROOT / "scripts/hatch_spirv.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    build_data = {"force_include": {}}
+    builder = hook.SpirvBuildHook(str(ROOT), {}, None, None, str(tmp_path), "wheel")
+    builder.initialize("editable", build_data)
+    builder.finalize("editable", build_data, "")
+    assert build_data == {"force_include": {}}

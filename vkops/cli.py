@@ -1,0 +1,317 @@
+"""The command line: ``vkops run``, ``check``, ``devices`` and ``bench``.
+
+Everything heavy is imported by the command that needs it: help, and checking a model, work on a
+machine without Vulkan.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import vkops
+from vkops.errors import DeviceError, VkopsError
+
+if TYPE_CHECKING:
+    from vkops.dml import FeatureLevel
+
+# DxDispatch spells its options with underscores; hyphens do as well.
+_SETTINGS = {
+    "help_option_names": ["-h", "--help"],
+    "token_normalize_func": lambda token: token.replace("-", "_"),
+}
+_UsageError: type[Exception] = typer.BadParameter.__mro__[2]  # ClickException, typer's or click's
+
+app = typer.Typer(
+    add_completion=False,
+    context_settings=_SETTINGS,
+    help="DirectML's data-movement operators on any Vulkan device.",
+    pretty_exceptions_enable=False,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status; errors are one line on standard error.
+
+    Status 0: done. 1: a model, device or file is at fault. 2: the arguments are. 130: interrupted.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        command = typer.main.get_command(app)
+        arguments = sys.argv[1:] if arguments is None else arguments
+        with command.make_context("vkops", list(arguments)) as context:
+            command.invoke(context)
+        sys.stdout.flush()
+    except typer.Exit as exit_:
+        return exit_.exit_code
+    except _UsageError as error:
+        reason = error.format_message()  # type: ignore[attr-defined]
+        return _fail(f"Failed to parse command-line arguments: {reason}", 2)
+    except BrokenPipeError:
+        # Nobody reads on; what is still buffered must not fail again when Python shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _fail("Standard output was closed", 1)
+    except (VkopsError, OSError) as error:
+        return _fail(str(error), 1)
+    except MemoryError:
+        return _fail("Out of memory", 1)
+    except KeyboardInterrupt:
+        return _fail("Interrupted", 130)
+    return 0
+
+
+def _fail(message: str, status: int) -> int:
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    print(" ".join(message.splitlines()), file=sys.stderr)
+    return status
+
+
+@app.callback(invoke_without_command=True)
+def _vkops(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"vkops {vkops.__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+_Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="A DxDispatch model, .json.")]
+_Level = Annotated[
+    str, typer.Option("--dml_feature_level", metavar="LEVEL", help="DirectML's, 1.0 to 6.4.")
+]
+_InputPath = Annotated[
+    Path | None, typer.Option("--input_path", help="Of sourcePath files; default: the model's.")
+]
+_OutputPath = Annotated[
+    Path | None, typer.Option("--output_path", help="Of targetPath files; default: the current.")
+]
+_MAX_INT = 2**31 - 1
+_Flag = Annotated[bool, typer.Option(hidden=True)]  # for Direct3D 12; accepted, without effect
+
+
+@app.command()
+def run(
+    context: typer.Context,
+    model: _Model = None,
+    model_option: Annotated[
+        str | None, typer.Option("-m", "--model", metavar="MODEL", help="The same.")
+    ] = None,
+    adapter: Annotated[
+        str, typer.Option("-a", "--adapter", help="Part of the adapter's name; first match.")
+    ] = "",
+    show_adapters: Annotated[
+        bool, typer.Option("-s", "--show_adapters", help="List the adapters.")
+    ] = False,
+    show_dependencies: Annotated[
+        bool, typer.Option("-S", "--show_dependencies", help="List versions.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("-d", "--debug", help="Use Vulkan's validation layer.")
+    ] = False,
+    dispatch_iterations: Annotated[
+        int, typer.Option("-i", "--dispatch_iterations", min=0, help="Times to dispatch and wait.")
+    ] = 1,
+    dispatch_repeat: Annotated[
+        int, typer.Option("-r", "--dispatch_repeat", min=1, help="Dispatches per iteration.")
+    ] = 1,
+    milliseconds_to_run: Annotated[
+        int | None,
+        typer.Option(
+            "-t", "--milliseconds_to_run", min=0, max=_MAX_INT, help="Time limit; overrides -i."
+        ),
+    ] = None,
+    dispatch_interval: Annotated[
+        int,
+        typer.Option(
+            "-I", "--dispatch_interval", min=0, max=_MAX_INT, help="Least ms per iteration."
+        ),
+    ] = 0,
+    warmup_samples: Annotated[
+        int, typer.Option("-w", "--warmup_samples", min=0, help="Cold samples at most.")
+    ] = 1,
+    timing_verbosity: Annotated[
+        int, typer.Option("-v", "--timing_verbosity", min=0, max=2, help="How much about times.")
+    ] = 0,
+    print_commands: Annotated[
+        bool, typer.Option("--print_commands", help="Tell when each command starts and ends.")
+    ] = False,
+    input_path: Annotated[
+        Path | None,
+        typer.Option("--input_path", help="Folder of sourcePath files; default: the model's."),
+    ] = None,
+    output_path: Annotated[
+        Path | None,
+        typer.Option("--output_path", help="Folder of targetPath files; default: the current one."),
+    ] = None,
+    dml_feature_level: _Level = "5.0",
+    post_dispatch_barriers: Annotated[
+        str, typer.Option("--post_dispatch_barriers", help="No effect: dispatches are awaited.")
+    ] = "uav",
+    max_gpu_time_measurements: Annotated[
+        int, typer.Option("--max_gpu_time_measurements", min=0, help="No effect: CPU times only.")
+    ] = 8192,
+    queue_type: Annotated[str, typer.Option("-q", "--queue_type", hidden=True)] = "direct",
+    pix_capture_type: Annotated[
+        str, typer.Option("-c", "--pix_capture_type", hidden=True)
+    ] = "manual",
+    pix_capture_name: Annotated[
+        str, typer.Option("-o", "--pix_capture_name", hidden=True)
+    ] = "dxdispatch",
+    disable_custom_heaps: _Flag = False,
+    clear_shader_caches: _Flag = False,
+    disable_gpu_timeout: _Flag = False,
+    enable_dred: _Flag = False,
+    disable_background_processing: _Flag = False,
+    set_stable_power_state: _Flag = False,
+    disable_agility_sdk: _Flag = False,
+    xbox_allow_precompile: _Flag = False,
+    present_separator: _Flag = False,
+    print_hlsl_disassembly: _Flag = False,
+) -> None:
+    """Run a DxDispatch model."""
+    from vkops.dxdispatch import RunOptions, listings, session
+
+    _one_of("--queue_type", queue_type, "direct", "compute")
+    _one_of("--post_dispatch_barriers", post_dispatch_barriers, "none", "uav", "uav+aliasing")
+    level = _feature_level(dml_feature_level)
+    if show_dependencies:
+        for line in listings.dependency_lines():
+            typer.echo(line)
+    if show_adapters:
+        for found in vkops.devices():
+            typer.echo(listings.adapter_block(found))
+    path = model if model_option is None else model_option
+    if path is None:
+        if not (show_dependencies or show_adapters):
+            typer.echo(context.get_help())
+        return
+    options = RunOptions(
+        dispatch_iterations=dispatch_iterations,
+        dispatch_repeat=dispatch_repeat,
+        milliseconds_to_run=milliseconds_to_run,
+        dispatch_interval=dispatch_interval,
+        warmup_samples=warmup_samples,
+        timing_verbosity=timing_verbosity,
+        print_commands=print_commands,
+    )
+    session.run_model(
+        path,
+        options,
+        adapter=adapter,
+        feature_level=level,
+        debug=debug,
+        input_path=input_path,
+        output_path=output_path,
+    )
+
+
+@app.command()
+def check(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A DxDispatch model, .json.")],
+    dml_feature_level: _Level = "5.0",
+    input_path: Annotated[
+        Path | None,
+        typer.Option("--input_path", help="Folder of sourcePath files; default: the model's."),
+    ] = None,
+) -> None:
+    """Check a model without any device, and tell which feature level its operators need."""
+    from vkops.dxdispatch import session
+
+    session.check_model(model, _feature_level(dml_feature_level), input_path)
+
+
+@app.command()
+def devices(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+) -> None:
+    """Show the Vulkan devices, and for each driver found whether it works, or why not."""
+    from dataclasses import asdict
+
+    from vkops import gpu
+
+    drivers, problem = gpu.drivers(), None
+    try:
+        found = vkops.devices()
+    except DeviceError as error:
+        found, problem = [], error
+    if as_json:
+        lists = {
+            "devices": [asdict(device) for device in found],
+            "drivers": [{**asdict(driver), "usable": driver.usable} for driver in drivers],
+        }
+        typer.echo(json.dumps(lists, indent=2))
+    else:
+        from vkops.dxdispatch import listings
+
+        tables = [listings.device_table(found)] if found else []
+        listings.show(*tables, *([listings.driver_table(drivers)] if drivers else []))
+    if problem is not None:
+        raise problem
+
+
+@app.command()
+def bench(
+    works: Annotated[
+        list[str] | None, typer.Argument(metavar="[WORK]...", help="W1 to W18; default: all.")
+    ] = None,
+    adapter: Annotated[
+        str, typer.Option("-a", "--adapter", help="Part of the adapter's name; first match.")
+    ] = "",
+    scale: Annotated[
+        int, typer.Option("--scale", min=1, help="Multiply the first dimension of all inputs.")
+    ] = 1,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Times each is measured.")] = 9,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+) -> None:
+    """Time data movement against NumPy, memcpy and Kompute's buffer copy, side by side."""
+    from rich.console import Console
+    from rich.progress import track
+
+    from vkops import bench as benchmark
+
+    by_name = {work.name: work for work in benchmark.WORKS}
+    for name in works or ():
+        _one_of("WORK", name, *by_name)
+    chosen = [by_name[name] for name in works or by_name]
+    with vkops.Device(adapter or None) as device:
+        results = list(
+            track(
+                benchmark.measure(device, chosen, scale=scale, rounds=rounds),
+                description=device.name,
+                total=len(chosen),
+                console=Console(stderr=True),
+                transient=True,
+            )
+        )
+        if as_json:
+            typer.echo(json.dumps(benchmark.json_ready(device.info, results), indent=2))
+        else:
+            Console().print(benchmark.table(device.info, results))
+
+
+def _feature_level(text: str) -> FeatureLevel:
+    from vkops.dml import FeatureLevel
+
+    names = {str(level).replace("_", "."): level for level in FeatureLevel}
+    _one_of("--dml_feature_level", text.replace("_", "."), *names)
+    return names[text.replace("_", ".")]
+
+
+def _one_of(option: str, value: str, *allowed: str) -> None:
+    if value not in allowed:
+        raise typer.BadParameter(
+            f"got '{value}', allowed {', '.join(allowed)}", param_hint=f"'{option}'"
+        )

@@ -1,0 +1,79 @@
+"""DirectML's words: descriptors, rules and feature levels, without NumPy and without Vulkan."""
+
+from __future__ import annotations
+
+from vkops.dml.element_wise_identity import ElementWiseIdentityOperatorDesc
+from vkops.dml.enums import (
+    BindingType,
+    CreateDeviceFlags,
+    DepthSpaceOrder,
+    ExecutionFlags,
+    Feature,
+    FeatureLevel,
+    GraphEdgeType,
+    GraphNodeType,
+    InterpolationMode,
+    OperatorType,
+    PaddingMode,
+    TensorDataType,
+    TensorFlags,
+    TensorType,
+)
+from vkops.dml.features import (
+    FeatureDataFeatureLevels,
+    FeatureDataTensorDataTypeSupport,
+    FeatureQueryFeatureLevels,
+    FeatureQueryTensorDataTypeSupport,
+    check_feature_support,
+)
+from vkops.dml.join import JoinOperatorDesc
+from vkops.dml.operator_desc import Field, OperatorDesc
+from vkops.dml.scale_bias import ScaleBias
+from vkops.dml.slice import SliceOperatorDesc
+from vkops.dml.slice1 import Slice1OperatorDesc
+from vkops.dml.split import SplitOperatorDesc
+from vkops.dml.tensor_desc import BufferTensorDesc
+
+# The operators vkops offers, by DirectML's name without its prefix.
+OPERATORS: dict[str, type[OperatorDesc]] = {
+    desc.operator: desc
+    for desc in (
+        SplitOperatorDesc,
+        JoinOperatorDesc,
+        SliceOperatorDesc,
+        Slice1OperatorDesc,
+        ElementWiseIdentityOperatorDesc,
+    )
+}
+
+__all__ = [
+    "OPERATORS",
+    "BindingType",
+    "BufferTensorDesc",
+    "CreateDeviceFlags",
+    "DepthSpaceOrder",
+    "ElementWiseIdentityOperatorDesc",
+    "ExecutionFlags",
+    "Feature",
+    "FeatureDataFeatureLevels",
+    "FeatureDataTensorDataTypeSupport",
+    "FeatureLevel",
+    "FeatureQueryFeatureLevels",
+    "FeatureQueryTensorDataTypeSupport",
+    "Field",
+    "GraphEdgeType",
+    "GraphNodeType",
+    "InterpolationMode",
+    "JoinOperatorDesc",
+    "OperatorDesc",
+    "OperatorType",
+    "PaddingMode",
+    "ScaleBias",
+    "Slice1OperatorDesc",
+    "SliceOperatorDesc",
+    "SplitOperatorDesc",
+    "TensorDataType",
+    "TensorFlags",
+    "TensorType",
+    "check_feature_support",
+]

@@ -1,0 +1,87 @@
+"""Which elements strides reach (all in elements)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd, prod
+
+# Steps the search for two indices with one address may take: some 10 ms.
+_SEARCH_STEPS = 1 << 12
+
+# A dimension as (stride, size - 1), the latter being the largest difference of two indices.
+_Dim = tuple[int, int]
+
+
+def spanned_elements(sizes: Sequence[int], strides: Sequence[int]) -> int:
+    """Return the number of elements from the first to the last one addressed, gaps included."""
+    return 1 + sum([(size - 1) * stride for size, stride in zip(sizes, strides, strict=True)])
+
+
+def addresses_are_distinct(sizes: Sequence[int], strides: Sequence[int]) -> bool | None:
+    """Return whether different indices have different addresses; None if it takes too long to tell.
+
+    Two indices meet when their differences d, not all 0 and each below its size in magnitude,
+    give sum(d * stride) = 0. Strides are not negative.
+
+    >>> addresses_are_distinct((2, 3), (3, 1)), addresses_are_distinct((2, 4), (3, 1))
+    (True, False)
+    """
+    dims = [(stride, size - 1) for size, stride in zip(sizes, strides, strict=True) if size > 1]
+    if any(stride == 0 for stride, _ in dims):
+        return False
+    dims = _without_decided(dims)
+    if not dims:
+        return True
+    if len(dims) == 2:  # neither decided: d = (stride1, -stride0) / gcd is within both sizes
+        return False
+    return _search(sorted(dims, reverse=True))
+
+
+def _without_decided(dims: list[_Dim]) -> list[_Dim]:
+    """Drop, until none is left, dimensions in which two indices of one address cannot differ.
+
+    That is so when the others cannot make up for one step (as in packed and padded layouts), or
+    when no multiple of the stride within the size is a multiple of the gcd of the others.
+    """
+    for i, (stride, most) in enumerate(dims):
+        others = dims[:i] + dims[i + 1 :]
+        step = gcd(*[other for other, _ in others])
+        if stride > sum(s * m for s, m in others) or most < step // gcd(step, stride):
+            return _without_decided(others)
+    return dims
+
+
+def _search(dims: list[_Dim]) -> bool | None:
+    """Look for differences that cancel, largest stride first; None after _SEARCH_STEPS."""
+    # What the dimensions from i on can reach, and the gcd of all they can reach.
+    reach = [sum(s * m for s, m in dims[i:]) for i in range(len(dims) + 1)]
+    step = [gcd(*[s for s, _ in dims[i:]]) for i in range(len(dims) + 1)]
+    if prod(m + 1 for _, m in dims) > reach[0] // step[0] + 1:  # more indices than addresses
+        return False
+    steps = 0
+
+    def meets(i: int, total: int, zero: bool) -> bool:
+        """Whether dimensions from i on cancel total; zero: all differences so far are 0."""
+        nonlocal steps
+        steps += 1
+        if steps > _SEARCH_STEPS:
+            raise TimeoutError
+        if i == len(dims):
+            return not zero
+        stride, most = dims[i]
+        low = max(-most, -((total + reach[i + 1]) // stride))
+        high = min(most, (reach[i + 1] - total) // stride)
+        if zero:  # a pair of indices has two differences, one the other's negative: take one
+            low = 0
+        # Of these, only every period-th leaves a sum that the remaining dimensions can reach.
+        period = step[i + 1] // step[i] or 1
+        first = -total // step[i] * pow(stride // step[i], -1, period) if period > 1 else 0
+        for d in range(low + (first - low) % period, high + 1, period):
+            if meets(i + 1, total + d * stride, zero and d == 0):
+                return True
+        return False
+
+    try:
+        return not meets(0, 0, True)
+    except TimeoutError:
+        return None

@@ -1,0 +1,90 @@
+"""The binding rules that need no device: where a tensor may lie, and what may share bytes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.errors import BindingError
+
+MINIMUM_ALIGNMENT = 16
+"""Bytes; DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT."""
+
+
+class BoundTensor(NamedTuple):
+    """The bytes of a resource that one tensor takes, and the path of the tensor's field.
+
+    A resource is anything that hashes: a heap, a buffer, a name.
+    """
+
+    resource: Any
+    begin: int
+    end: int
+    path: str
+
+
+def bind(
+    operator: str,
+    path: str,
+    tensor: BufferTensorDesc,
+    resource: Any,
+    capacity: int,
+    offset: int,
+    size: int,
+) -> BoundTensor:
+    """Bind a tensor to ``size`` bytes from ``offset`` of a resource of ``capacity`` bytes.
+
+    Raises:
+        BindingError: outside the resource (B-04), misaligned (B-05) or too short (B-06).
+    """
+    if offset + size > capacity:
+        message = f"got offset {offset} and {size} bytes of a resource of {capacity} bytes"
+        raise BindingError(operator, path, message, "B-04")
+    alignment = max(MINIMUM_ALIGNMENT, tensor.guaranteed_base_offset_alignment)
+    if offset % alignment:
+        message = f"got offset {offset}, must be a multiple of {alignment}"
+        raise BindingError(operator, path, message, "B-05")
+    needed = tensor.total_tensor_size_in_bytes
+    if size < needed:
+        raise BindingError(operator, path, f"got {size} bytes, must be at least {needed}", "B-06")
+    return BoundTensor(resource, offset, offset + needed, path)
+
+
+def check_hazards(
+    operator: str,
+    inputs: Sequence[BoundTensor],
+    outputs: Sequence[BoundTensor],
+    *,
+    in_place: bool,
+) -> None:
+    """Refuse bytes that two outputs write, or that are read while they are written.
+
+    Raises:
+        BindingError: outputs share bytes (B-07); an input and an output do (B-09), unless
+            ``in_place`` and they are the same range.
+    """
+    numbers = {tensor.resource: number for number, tensor in enumerate(outputs)}
+    written = sorted((numbers[t.resource], t.begin, t.end, t.path) for t in outputs)
+    for before, after in pairwise(written):
+        if before[0] == after[0] and before[2] > after[1]:
+            message = f"shares bytes {after[1]} to {min(before[2], after[2]) - 1} with {before[3]}"
+            raise BindingError(operator, after[3], message, "B-07")
+    for source in inputs:
+        number = numbers.get(source.resource)
+        if number is None:
+            continue
+        # Outputs are disjoint: of those that begin before the input ends, the last reaches
+        # furthest.
+        at = bisect_left(written, (number, source.end)) - 1
+        if at < 0 or written[at][0] != number or written[at][2] <= source.begin:
+            continue
+        _, begin, end, path = written[at]
+        if not (in_place and (begin, end) == (source.begin, source.end)):
+            message = (
+                f"shares bytes {max(begin, source.begin)} to {min(end, source.end) - 1} with "
+                f"{source.path}; only an identity with equal strides may, on the same range"
+            )
+            raise BindingError(operator, path, message, "B-09")

@@ -1,0 +1,243 @@
+"""DirectML's enumerations, with DirectML's values."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, IntEnum, IntFlag
+
+from vkops.dml.values import Place, integer, show
+from vkops.errors import InvalidDescError, InvalidDescTypeError
+
+
+# DML: DML_TENSOR_DATA_TYPE
+class TensorDataType(IntEnum):
+    """Type of a tensor's elements."""
+
+    size_bits: int
+
+    def __new__(cls, value: int, size_bits: int) -> TensorDataType:
+        """Make a member of its value and the bits one element takes (0 for UNKNOWN)."""
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.size_bits = size_bits
+        return member
+
+    UNKNOWN = 0, 0
+    FLOAT32 = 1, 32
+    FLOAT16 = 2, 16
+    UINT32 = 3, 32
+    UINT16 = 4, 16
+    UINT8 = 5, 8
+    INT32 = 6, 32
+    INT16 = 7, 16
+    INT8 = 8, 8
+    FLOAT64 = 9, 64
+    UINT64 = 10, 64
+    INT64 = 11, 64
+    UINT4 = 12, 4
+    INT4 = 13, 4
+
+    @property
+    def element_size(self) -> int:
+        """Bytes of one element. Raises InvalidDescError for UNKNOWN and the 4-bit types.
+
+        >>> TensorDataType.FLOAT16.element_size
+        2
+        """
+        if self.size_bits < 8:
+            rule = "T-19" if self.size_bits else "T-02"
+            raise InvalidDescError("", "data_type", f"{self.name} has no size in whole bytes", rule)
+        return self.size_bits // 8
+
+
+# DML: DML_TENSOR_TYPE
+class TensorType(IntEnum):
+    """Kind of a tensor description; buffers are the only one."""
+
+    INVALID = 0
+    BUFFER = 1
+
+
+# DML: DML_TENSOR_FLAGS
+class TensorFlags(IntFlag):
+    """Properties of a tensor."""
+
+    NONE = 0
+    OWNED_BY_DML = 1
+
+
+# DML: DML_FEATURE_LEVEL
+class FeatureLevel(IntEnum):
+    """What a device promises to support; each level includes the ones below.
+
+    >>> FeatureLevel("5_0") is FeatureLevel(0x5000) is FeatureLevel("DML_FEATURE_LEVEL_5_0")
+    True
+    >>> str(FeatureLevel.LATEST)
+    '6_4'
+    """
+
+    LEVEL_1_0 = 0x1000
+    LEVEL_2_0 = 0x2000
+    LEVEL_2_1 = 0x2100
+    LEVEL_3_0 = 0x3000
+    LEVEL_3_1 = 0x3100
+    LEVEL_4_0 = 0x4000
+    LEVEL_4_1 = 0x4100
+    LEVEL_5_0 = 0x5000
+    LEVEL_5_1 = 0x5100
+    LEVEL_5_2 = 0x5200
+    LEVEL_6_0 = 0x6000
+    LEVEL_6_1 = 0x6100
+    LEVEL_6_2 = 0x6200
+    LEVEL_6_3 = 0x6300
+    LEVEL_6_4 = 0x6400
+    LATEST = LEVEL_6_4
+
+    def __str__(self) -> str:
+        return self.name[len("LEVEL_") :]
+
+    def __format__(self, spec: str) -> str:
+        return int.__format__(self, spec) if spec else str(self)
+
+    @classmethod
+    def _missing_(cls, value: object) -> FeatureLevel | None:
+        if not isinstance(value, str):
+            return None
+        match = re.fullmatch(r"(?:(?:DML_FEATURE_)?LEVEL_)?([0-9])[._]([0-9])", value)
+        return cls.__members__.get("LEVEL_{}_{}".format(*match.groups())) if match else None
+
+    @classmethod
+    def of(cls, value: object, operator: str = "", field: str = "feature_level") -> FeatureLevel:
+        """Return the level a user names: ``FeatureLevel(value)`` with vkops' errors.
+
+        Raises InvalidDescTypeError for what is neither a string nor an integer, and
+        InvalidDescError for a level that does not exist.
+        """
+        if isinstance(value, cls):
+            return value
+        place = Place(operator, field, "DEV-04")
+        if isinstance(value, Enum):
+            raise place.wrong_kind(value, "a feature level, its name or its value")
+        try:
+            return cls(value if isinstance(value, str) else integer(value, place))  # type: ignore
+        except InvalidDescTypeError:
+            raise place.wrong_kind(value, "a feature level, its name or its value") from None
+        except Exception:  # Enum prints what it refuses, which fails for very long integers
+            levels = ", ".join(str(level) for level in cls)
+            message = f"got {show(value)}, must be one of {levels}"
+            raise InvalidDescError(operator, field, message, "DEV-04") from None
+
+
+# DML: DML_EXECUTION_FLAGS
+class ExecutionFlags(IntFlag):
+    """How an operator may be compiled."""
+
+    NONE = 0
+    ALLOW_HALF_PRECISION_COMPUTATION = 1
+    DISABLE_META_COMMANDS = 2
+    DESCRIPTORS_VOLATILE = 4
+
+
+# DML: DML_CREATE_DEVICE_FLAGS
+class CreateDeviceFlags(IntFlag):
+    """How a device may be created."""
+
+    NONE = 0
+    DEBUG = 1
+
+
+# DML: DML_FEATURE
+class Feature(IntEnum):
+    """What a device can be asked about."""
+
+    TENSOR_DATA_TYPE_SUPPORT = 0
+    FEATURE_LEVELS = 1
+
+
+# DML: DML_BINDING_TYPE
+class BindingType(IntEnum):
+    """What is bound to a tensor of an operator."""
+
+    NONE = 0
+    BUFFER = 1
+    BUFFER_ARRAY = 2
+
+
+# DML: DML_PADDING_MODE
+class PaddingMode(IntEnum):
+    """What PADDING writes around its input."""
+
+    CONSTANT = 0
+    EDGE = 1
+    REFLECTION = 2
+    SYMMETRIC = 3
+    WRAP = 4
+
+
+# DML: DML_DEPTH_SPACE_ORDER
+class DepthSpaceOrder(IntEnum):
+    """Order of depth, row and column in the depth dimension."""
+
+    DEPTH_COLUMN_ROW = 0
+    COLUMN_ROW_DEPTH = 1
+
+
+# DML: DML_INTERPOLATION_MODE
+class InterpolationMode(IntEnum):
+    """How values between samples are found."""
+
+    NEAREST_NEIGHBOR = 0
+    LINEAR = 1
+
+
+# DML: DML_GRAPH_NODE_TYPE
+class GraphNodeType(IntEnum):
+    """Kind of a graph's node."""
+
+    INVALID = 0
+    OPERATOR = 1
+    CONSTANT = 2
+
+
+# DML: DML_GRAPH_EDGE_TYPE
+class GraphEdgeType(IntEnum):
+    """Kind of a graph's edge."""
+
+    INVALID = 0
+    INPUT = 1
+    OUTPUT = 2
+    INTERMEDIATE = 3
+
+
+# DML: DML_OPERATOR_TYPE
+class OperatorType(IntEnum):
+    """DirectML's data-movement operators; ``vkops.dml.OPERATORS`` holds those vkops offers."""
+
+    INVALID = 0
+    ELEMENT_WISE_IDENTITY = 1
+    SLICE = 60
+    CAST = 61
+    SPLIT = 62
+    JOIN = 63
+    PADDING = 64
+    UPSAMPLE_2D = 66
+    GATHER = 67
+    SPACE_TO_DEPTH = 68
+    DEPTH_TO_SPACE = 69
+    TILE = 70
+    DIAGONAL_MATRIX = 93
+    SCATTER = 94
+    SCATTER_ELEMENTS = 94
+    FILL_VALUE_CONSTANT = 103
+    FILL_VALUE_SEQUENCE = 104
+    REVERSE_SUBSEQUENCES = 106
+    GATHER_ELEMENTS = 107
+    GATHER_ND = 108
+    SCATTER_ND = 109
+    SLICE1 = 111
+    DEPTH_TO_SPACE1 = 113
+    SPACE_TO_DEPTH1 = 114
+    SLICE_GRAD = 135
+    GATHER_ND1 = 140
+    PADDING1 = 155
+    DIAGONAL_MATRIX1 = 163

@@ -1,0 +1,116 @@
+"""What a device can be asked about (IDMLDevice::CheckFeatureSupport)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vkops.dml.enums import FeatureLevel, TensorDataType
+from vkops.dml.support import INTRODUCED, ROWS
+from vkops.dml.values import Place, array, member, show
+from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError
+
+
+# DML: DML_FEATURE_QUERY_TENSOR_DATA_TYPE_SUPPORT
+@dataclass(frozen=True)
+class FeatureQueryTensorDataTypeSupport:
+    """Asks whether a data type is supported.
+
+    Raises:
+        InvalidDescTypeError: data_type is not a TensorDataType.
+    """
+
+    data_type: TensorDataType
+
+    def __post_init__(self) -> None:
+        place = Place("", "data_type", "DEV-05")
+        vars(self)["data_type"] = member(TensorDataType, self.data_type, place)
+
+
+# DML: DML_FEATURE_DATA_TENSOR_DATA_TYPE_SUPPORT
+@dataclass(frozen=True)
+class FeatureDataTensorDataTypeSupport:
+    """Whether the data type is supported."""
+
+    is_supported: bool
+
+
+# DML: DML_FEATURE_QUERY_FEATURE_LEVELS
+@dataclass(frozen=True)
+class FeatureQueryFeatureLevels:
+    """Asks for the highest supported level of some, each in any form FeatureLevel takes.
+
+    Raises:
+        InvalidDescError: there is none in the list (DEV-07), or one does not exist (DEV-04).
+    """
+
+    requested_feature_levels: Sequence[FeatureLevel | int | str]
+
+    def __post_init__(self) -> None:
+        field = "requested_feature_levels"
+        levels = array(
+            self.requested_feature_levels,
+            Place("", field, "DEV-06"),
+            lambda value, place: FeatureLevel.of(value, field=place.field),
+            "feature levels",
+        )
+        if not levels:
+            raise InvalidDescError("", field, "got no levels, must be at least 1", "DEV-07")
+        vars(self)[field] = levels
+
+
+# DML: DML_FEATURE_DATA_FEATURE_LEVELS
+@dataclass(frozen=True)
+class FeatureDataFeatureLevels:
+    """The highest of the requested levels that is supported."""
+
+    max_supported_feature_level: FeatureLevel
+
+
+FeatureQuery = FeatureQueryTensorDataTypeSupport | FeatureQueryFeatureLevels
+FeatureData = FeatureDataTensorDataTypeSupport | FeatureDataFeatureLevels
+
+
+def check_feature_support(
+    query: FeatureQuery, feature_level: FeatureLevel | int | str = FeatureLevel.LATEST
+) -> FeatureData:
+    """Answer a query for a device of some feature level.
+
+    A data type is supported from the level that introduced it, if any operator of vkops takes it:
+    the 4-bit types never are. 64-bit types need no feature of the GPU, they move as words.
+
+    Raises:
+        InvalidDescTypeError: the query is of no known kind (DEV-07).
+        FeatureLevelError: none of the requested levels is supported (DEV-06).
+
+    >>> check_feature_support(FeatureQueryFeatureLevels(["2_0", "5_0"]), "4_1")
+    FeatureDataFeatureLevels(max_supported_feature_level=<FeatureLevel.LEVEL_2_0: 8192>)
+    """
+    level = FeatureLevel.of(feature_level)
+    if isinstance(query, FeatureQueryTensorDataTypeSupport):
+        return FeatureDataTensorDataTypeSupport(
+            query.data_type in _MOVED and INTRODUCED[query.data_type] <= level
+        )
+    if isinstance(query, FeatureQueryFeatureLevels):
+        levels = [FeatureLevel.of(asked) for asked in query.requested_feature_levels]
+        supported = [asked for asked in levels if asked <= level]
+        if not supported:
+            asked = ", ".join(str(asked) for asked in levels)
+            message = f"got {asked}, must name one that is supported at feature level {level}"
+            raise FeatureLevelError("", "requested_feature_levels", message, "DEV-06")
+        return FeatureDataFeatureLevels(max(supported))
+    message = (
+        f"got {show(query)}, must be a FeatureQueryTensorDataTypeSupport "
+        "or a FeatureQueryFeatureLevels"
+    )
+    raise InvalidDescTypeError("", "query", message, "DEV-07")
+
+
+# Data types that some operator of vkops takes at some level.
+_MOVED = frozenset(
+    data_type
+    for rows in ROWS.values()
+    for row in rows.values()
+    for support in row.values()
+    for data_type in support.data_types
+)

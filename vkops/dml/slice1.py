@@ -1,0 +1,132 @@
+"""SLICE1: a window of a tensor, read forwards or backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vkops.dml import rules
+from vkops.dml.operator_desc import Field, OperatorDesc
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.dml.values import show
+from vkops.plan import Region, copy
+
+
+# DML: DML_SLICE1_OPERATOR_DESC
+@dataclass(frozen=True)
+class Slice1OperatorDesc(OperatorDesc):
+    """Copies elements of a window, ``input_window_strides`` apart; negative ones read backwards.
+
+    A positive stride starts at the window's first element, a negative one at its last. The output
+    may be smaller than what the window holds: fewer elements are taken.
+
+    Attributes:
+        input_tensor: what to copy from.
+        output_tensor: what to make.
+        input_window_offsets: first element of the window, per dimension.
+        input_window_sizes: extent of the window, per dimension (SLICE counts copied elements).
+        input_window_strides: signed distance between copied elements, per dimension, not 0.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> tensor = BufferTensorDesc(TensorDataType.INT32, [9])
+    >>> reverse = Slice1OperatorDesc(tensor, tensor, [0], [9], [-1])
+    >>> reverse.lower().outputs[0].regions[0].source
+    Read(input=0, offset=8, strides=(-1,))
+    """
+
+    operator = "SLICE1"
+    FIELDS = (
+        Field("input_tensor", "InputTensor", "tensor", "input", "T-18"),
+        Field("output_tensor", "OutputTensor", "tensor", "output", "T-18"),
+        Field(
+            "input_window_offsets",
+            "InputWindowOffsets",
+            "uint_array",
+            "attribute",
+            "SLICE1-02",
+            count="DimensionCount",
+        ),
+        Field(
+            "input_window_sizes",
+            "InputWindowSizes",
+            "uint_array",
+            "attribute",
+            "SLICE1-02",
+            count="DimensionCount",
+        ),
+        Field(
+            "input_window_strides",
+            "InputWindowStrides",
+            "int_array",
+            "attribute",
+            "SLICE1-03",
+            count="DimensionCount",
+        ),
+    )
+
+    input_tensor: BufferTensorDesc
+    output_tensor: BufferTensorDesc
+    input_window_offsets: Sequence[int]
+    input_window_sizes: Sequence[int]
+    input_window_strides: Sequence[int]
+
+    def _check(self) -> None:
+        (source,) = self.inputs
+        rules.same_data_type(self._refuse, "SLICE1-01", source, self.outputs)
+        rules.same_dimension_count(self._refuse, "SLICE1-01", source, self.outputs)
+        rules.one_entry_per_dimension(
+            self._refuse,
+            "SLICE1-01",
+            source,
+            input_window_offsets=self.input_window_offsets,
+            input_window_sizes=self.input_window_sizes,
+            input_window_strides=self.input_window_strides,
+        )
+        dimensions = zip(
+            self.input_window_offsets,
+            self.input_window_sizes,
+            self.input_window_strides,
+            self.input_tensor.sizes,
+            self.output_tensor.sizes,
+            strict=True,
+        )
+        for i, (offset, window, stride, available, size) in enumerate(dimensions):
+            if window < 1:
+                self._refuse(
+                    f"input_window_sizes[{i}]",
+                    f"got {show(window)}, must be 1 or more",
+                    "SLICE1-02",
+                )
+            if offset + window > available:
+                self._refuse(
+                    f"input_window_sizes[{i}]",
+                    f"the window ends at {show(offset + window)} (offset + size), "
+                    f"must be at most input_tensor.sizes[{i}] = {available}",
+                    "SLICE1-02",
+                )
+            if stride == 0:
+                self._refuse(f"input_window_strides[{i}]", "got 0, must not be 0", "SLICE1-03")
+            most = 1 + (window - 1) // abs(stride)
+            if size > most:
+                self._refuse(
+                    f"output_tensor.sizes[{i}]",
+                    f"got {size}, must be at most {most} "
+                    "(1 + (window size - 1) div the stride's magnitude)",
+                    "SLICE1-04",
+                )
+
+    def _regions(self) -> tuple[tuple[Region, ...], ...]:
+        windows = zip(
+            self.input_window_offsets,
+            self.input_window_sizes,
+            self.input_window_strides,
+            strict=True,
+        )
+        starts = tuple(
+            offset if stride > 0 else offset + size - 1 for offset, size, stride in windows
+        )
+        target = self.output_tensor.view
+        source = self.input_tensor.view.window(
+            starts, target.sizes, tuple(self.input_window_strides)
+        )
+        return ((copy(source, target),),)

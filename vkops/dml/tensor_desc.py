@@ -1,0 +1,192 @@
+"""Tensor descriptors and the T-* rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NoReturn
+
+from vkops.dml import addressing
+from vkops.dml.enums import TensorDataType, TensorFlags
+from vkops.dml.values import Place, integer, integers, member, show
+from vkops.errors import InvalidDescError
+from vkops.plan import View, packed_strides
+
+UINT32_MAX = 2**32 - 1
+UINT64_MAX = 2**64 - 1
+MAX_DIMENSION_COUNT = 8
+MAX_TENSOR_ELEMENTS = 2**32 - 1
+
+_FOUR_BIT = (TensorDataType.UINT4, TensorDataType.INT4)
+
+
+# DML: DML_BUFFER_TENSOR_DESC
+@dataclass(frozen=True, init=False)
+class BufferTensorDesc:
+    """A tensor in a buffer.
+
+    Making one checks only the kinds of its fields; its values are checked by the ``validate`` of
+    the operator it is given to, because some rules depend on the role it has there.
+
+    Attributes:
+        data_type: type of the elements.
+        sizes: extent of each dimension, outermost first; their number is the rank.
+        strides: distance between neighbours in each dimension, in elements; None is packed.
+        flags: OWNED_BY_DML for an input that is bound when the operator is initialised.
+        total_tensor_size_in_bytes: size in bytes; 0 stands for the minimum implied size.
+        guaranteed_base_offset_alignment: alignment of every binding in bytes; 0 promises nothing.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind.
+
+    >>> BufferTensorDesc(TensorDataType.INT8, [3, 5]).total_tensor_size_in_bytes
+    16
+    """
+
+    data_type: TensorDataType
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    flags: TensorFlags
+    total_tensor_size_in_bytes: int
+    guaranteed_base_offset_alignment: int
+
+    def __init__(
+        self,
+        data_type: TensorDataType | int,
+        sizes: Sequence[int],
+        strides: Sequence[int] | None = None,
+        flags: TensorFlags | int = TensorFlags.NONE,
+        total_tensor_size_in_bytes: int = 0,
+        guaranteed_base_offset_alignment: int = 0,
+    ) -> None:
+        values = vars(self)  # the instance is frozen
+        values["data_type"] = member(TensorDataType, data_type, Place("", "data_type", "T-02"))
+        values["sizes"] = integers(sizes, Place("", "sizes", "T-04"))
+        values["strides"] = (
+            None if strides is None else integers(strides, Place("", "strides", "T-07"))
+        )
+        values["flags"] = member(TensorFlags, flags, Place("", "flags", "T-17"))
+        total = integer(total_tensor_size_in_bytes, Place("", "total_tensor_size_in_bytes", "T-12"))
+        values["total_tensor_size_in_bytes"] = total or self.minimum_implied_size
+        values["guaranteed_base_offset_alignment"] = integer(
+            guaranteed_base_offset_alignment, Place("", "guaranteed_base_offset_alignment", "T-15")
+        )
+
+    @property
+    def dimension_count(self) -> int:
+        """The rank."""
+        return len(self.sizes)
+
+    @cached_property
+    def packed_strides(self) -> tuple[int, ...]:
+        """Strides, in elements, of a row-major layout without gaps."""
+        return packed_strides(self.sizes)
+
+    @property
+    def effective_strides(self) -> tuple[int, ...]:
+        """The strides in force, in elements: the given or else the packed ones."""
+        return self.packed_strides if self.strides is None else self.strides
+
+    @property
+    def view(self) -> View:
+        """The elements as a copy plan sees them."""
+        return View(self.sizes, self.effective_strides)
+
+    @cached_property
+    def minimum_implied_size(self) -> int:
+        """Smallest size in bytes that holds every element, a multiple of 4 (T-10).
+
+        0 if sizes or strides are such that ``validate`` refuses them.
+        """
+        if self._shape_error("", "") is not None:
+            return 0
+        bits = self._spanned_elements * self.data_type.size_bits
+        return (bits + 31) // 32 * 4
+
+    @cached_property
+    def _spanned_elements(self) -> int:
+        return addressing.spanned_elements(self.sizes, self.effective_strides)
+
+    def _shape_error(self, operator: str, path: str) -> InvalidDescError | None:
+        """Return what is wrong with sizes or strides, each on its own, if anything is."""
+        sizes, strides = self.sizes, self.strides
+
+        def error(field: str, message: str, rule: str) -> InvalidDescError:
+            return InvalidDescError(operator, f"{path}.{field}", message, rule)
+
+        if not 1 <= len(sizes) <= MAX_DIMENSION_COUNT:
+            return error("sizes", f"got {dimensions(len(sizes))}, must be 1 to 8", "T-03")
+        if min(sizes) < 1 or max(sizes) > UINT32_MAX:
+            i = next(i for i, size in enumerate(sizes) if not 1 <= size <= UINT32_MAX)
+            message = f"got {show(sizes[i])}, must be 1 to {UINT32_MAX}"
+            return error(f"sizes[{i}]", message, "T-04")
+        if strides is None:
+            return None
+        if len(strides) != len(sizes):
+            message = (
+                f"got length {len(strides)}, must be {len(sizes)}, one entry for each of the sizes"
+            )
+            return error("strides", message, "T-06")
+        if min(strides) < 0 or max(strides) > UINT32_MAX:
+            i = next(i for i, stride in enumerate(strides) if not 0 <= stride <= UINT32_MAX)
+            message = f"got {show(strides[i])}, must be 0 to {UINT32_MAX}"
+            return error(f"strides[{i}]", message, "T-07")
+        return None
+
+
+def check_tensor(operator: str, path: str, tensor: BufferTensorDesc, *, is_output: bool) -> None:
+    """Check the rules that hold for a tensor of any operator at any feature level.
+
+    Raises InvalidDescError for the first rule that is broken.
+    """
+
+    def refuse(field: str, message: str, rule: str) -> NoReturn:
+        raise InvalidDescError(operator, f"{path}.{field}", message, rule)
+
+    data_type = tensor.data_type
+    if data_type is TensorDataType.UNKNOWN:
+        refuse("data_type", "got UNKNOWN, must be a data type", "T-02")
+    if data_type in _FOUR_BIT:
+        message = f"got {data_type.name}, which no data-movement operator takes at any level"
+        refuse("data_type", message, "T-19")
+    error = tensor._shape_error(operator, path)
+    if error is not None:
+        raise error
+    spanned = tensor._spanned_elements
+    if spanned > MAX_TENSOR_ELEMENTS:
+        message = f"span {spanned} elements with the strides, must be {MAX_TENSOR_ELEMENTS} at most"
+        refuse("sizes", message, "T-13")
+    if is_output and tensor.strides is not None:
+        distinct = addressing.addresses_are_distinct(tensor.sizes, tensor.strides)
+        if not distinct:
+            problem = (
+                "by which two elements of an output share one address"
+                if distinct is False
+                else "which take too long to check that no two elements share one address"
+            )
+            refuse("strides", f"got {list(tensor.strides)}, {problem}", "T-09")
+    total, minimum = tensor.total_tensor_size_in_bytes, tensor.minimum_implied_size
+    if not minimum <= total <= UINT64_MAX:
+        message = f"got {show(total)}, must be {minimum} (what the sizes and strides imply) or more"
+        if total > UINT64_MAX:
+            message = f"got {show(total)}, must be at most {UINT64_MAX}"
+        refuse("total_tensor_size_in_bytes", message, "T-12")
+    if total % 4:
+        refuse("total_tensor_size_in_bytes", f"got {total}, must be a multiple of 4", "T-14")
+    alignment = tensor.guaranteed_base_offset_alignment
+    if alignment:
+        least = data_type.element_size
+        if not least <= alignment <= UINT32_MAX or alignment & (alignment - 1):
+            message = (
+                f"got {show(alignment)}, must be 0 or a power of two from {least} "
+                f"(the element size) to {2**31}"
+            )
+            refuse("guaranteed_base_offset_alignment", message, "T-15")
+    if is_output and tensor.flags & TensorFlags.OWNED_BY_DML:
+        refuse("flags", "got OWNED_BY_DML, which only an input tensor may have", "T-17")
+
+
+def dimensions(count: int) -> str:
+    """Return a number of dimensions in words."""
+    return f"{count} dimension{'' if count == 1 else 's'}"

@@ -1,0 +1,118 @@
+"""From what a caller passes to plain Python values, or an error that names the field.
+
+Nothing here trusts its argument: a hostile ``__index__`` or ``__repr__`` becomes an error, too.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Set
+from enum import Enum, IntEnum, IntFlag
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from vkops.errors import InvalidDescTypeError
+
+T = TypeVar("T")
+E = TypeVar("E", bound="IntEnum | IntFlag")
+
+_SHOWN_CHARACTERS = 60
+_MOST_ENTRIES = 1 << 20
+
+
+class Place(NamedTuple):
+    """Where a value stands, for error messages: operator, field path and the rule it is under."""
+
+    operator: str
+    field: str
+    rule: str
+
+    def item(self, index: int) -> Place:
+        """Return the place of one entry of this array."""
+        return Place(self.operator, f"{self.field}[{index}]", self.rule)
+
+    def wrong_kind(self, value: object, expected: str) -> InvalidDescTypeError:
+        """Return the error for a value that is not of the expected kind."""
+        message = f"got {show(value)}, must be {expected}"
+        return InvalidDescTypeError(self.operator, self.field, message, self.rule)
+
+
+def show(value: object) -> str:
+    """Return a value as error messages print it: short, and without ever failing."""
+    try:
+        if isinstance(value, Enum):
+            return str(value.name)
+        # Python refuses to print integers of more than some thousand digits.
+        if isinstance(value, int) and value.bit_length() > 128:
+            return f"an integer of {value.bit_length()} bits"
+        text = repr(value)
+    except Exception:
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def integer(value: object, place: Place) -> int:
+    """Return an integer (NumPy's included) as int; booleans are not integers here."""
+    if type(value) is int:
+        return value
+    if not isinstance(value, bool):
+        try:
+            return operator.index(value)  # type: ignore[arg-type]
+        except Exception:
+            pass
+    raise place.wrong_kind(value, "an integer")
+
+
+def array(
+    value: object, place: Place, entry: Callable[[object, Place], T], what: str
+) -> tuple[T, ...]:
+    """Return a list, tuple or one-dimensional NumPy array as a tuple, each entry converted."""
+    expected = f"a sequence of {what}"
+    if isinstance(value, (str, bytes, bytearray, Mapping, Set, type)):
+        raise place.wrong_kind(value, expected)
+    try:
+        count = len(value)  # type: ignore[arg-type]
+        if count > _MOST_ENTRIES:
+            expected += f", {_MOST_ENTRIES} at most"
+            raise ValueError(expected)
+        # No more than promised: an iterator need not end.
+        entries = list(islice(value, count))  # type: ignore[call-overload]
+    except Exception:
+        raise place.wrong_kind(value, expected) from None
+    return tuple([entry(item, place.item(i)) for i, item in enumerate(entries)])
+
+
+def integers(value: object, place: Place) -> tuple[int, ...]:
+    """Return a sequence of integers as a tuple."""
+    if type(value) is tuple and all(type(item) is int for item in value):
+        return value
+    return array(value, place, integer, "integers")
+
+
+def member(cls: type[E], value: object, place: Place) -> E:
+    """Return a member of an enumeration (for flags: a union of members), given it or its value."""
+    if type(value) is cls:
+        number = int(value)
+    elif isinstance(value, Enum):
+        raise place.wrong_kind(value, _members(cls))
+    else:
+        try:
+            number = integer(value, place)
+        except InvalidDescTypeError:
+            raise place.wrong_kind(value, _members(cls)) from None
+    if issubclass(cls, IntFlag):
+        known = 0
+        for flag in cls:
+            known |= int(flag)
+        valid = number & ~known == 0
+    else:
+        valid = number in cls._value2member_map_
+    if not valid:
+        raise place.wrong_kind(value, _members(cls))
+    return cls(number)
+
+
+def _members(cls: type[E]) -> str:
+    names = list(cls.__members__)
+    joined = " or ".join(names) if len(names) <= 2 else "one of " + ", ".join(names)
+    return f"{joined} ({cls.__name__} or its value)"

@@ -1,0 +1,157 @@
+"""Files beside a model: where they are, what is in them, and writing resources out."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import stat
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from vkops.dml import TensorDataType
+from vkops.dxdispatch.json_reader import Node, quote
+from vkops.dxdispatch.types import CHUNK_BYTES, data_type_of
+from vkops.errors import ModelError
+
+
+@dataclass(frozen=True)
+class FileValues:
+    """``nbytes`` bytes of a file from ``offset`` on, values of ``dtype`` where that is known."""
+
+    path: Path
+    offset: int
+    nbytes: int
+    dtype: np.dtype[Any] | None = None
+    fortran_shape: tuple[int, ...] | None = None
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the values in row-major order and little-endian bytes.
+
+        Raises:
+            ModelError: the file is no longer what it was when the model was read.
+        """
+        step = CHUNK_BYTES if self.fortran_shape is None else self.nbytes
+        try:
+            with open(self.path, "rb") as stream:
+                stream.seek(self.offset)
+                for done in range(0, self.nbytes, step):
+                    data = stream.read(min(step, self.nbytes - done))
+                    if len(data) != min(step, self.nbytes - done):
+                        raise ModelError(f"{self.path}: became shorter while it was read")
+                    yield self._normal(data)
+        except OSError as error:
+            raise ModelError(f"{self.path}: cannot be read: {error.strerror}") from error
+
+    def _normal(self, data: bytes) -> bytes:
+        if self.dtype is None:
+            return data
+        array = np.frombuffer(data, self.dtype)
+        if self.fortran_shape is not None:
+            array = array.reshape(self.fortran_shape, order="F")
+        return array.astype(self.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def find_input(node: Node, folders: tuple[Path, Path]) -> Path:
+    """Return the first regular file of that name in the folders."""
+    name = node.string()
+    if "\0" in name:
+        raise node.error(f"{quote(name)} is no file name")
+    for folder in folders:
+        try:
+            if stat.S_ISREG((folder / name).stat().st_mode):
+                return folder / name
+        except OSError:
+            continue
+    places = dict.fromkeys(quote(str(folder), 4096) for folder in folders)
+    raise node.error(f"no file {quote(name)} in {' or '.join(places)}")
+
+
+def raw_values(node: Node, path: Path) -> FileValues:
+    """Use all bytes of a file."""
+    try:
+        with open(path, "rb") as stream:
+            nbytes = os.fstat(stream.fileno()).st_size
+    except OSError as error:
+        raise node.error(f"cannot be read: {error.strerror}") from error
+    if nbytes == 0:
+        raise node.error(f"{quote(path.name)} is empty")
+    return FileValues(path, 0, nbytes)
+
+
+def npy_values(node: Node, path: Path, wanted: TensorDataType) -> tuple[TensorDataType, FileValues]:
+    """Use the array of a .npy file, of the type ``wanted`` unless that is UNKNOWN."""
+    try:
+        with open(path, "rb") as stream, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            shape, fortran, dtype = _read_npy_header(stream)
+            offset, end = stream.tell(), os.fstat(stream.fileno()).st_size
+    except OSError as error:
+        raise node.error(f"cannot be read: {error.strerror}") from error
+    except Exception as error:  # NumPy's header reader fails in many ways on bad bytes
+        raise node.error(f"{quote(path.name)} is not a .npy file of format 1.0 or 2.0") from error
+    data_type = data_type_of(dtype)
+    if data_type is None:
+        raise node.error(f"{quote(path.name)} holds {dtype.str}, which is no tensor data type")
+    if wanted not in (data_type, TensorDataType.UNKNOWN):
+        raise node.error(
+            f"{quote(path.name)} holds {data_type.name}, 'initialValuesDataType' says {wanted.name}"
+        )
+    nbytes = math.prod(shape) * dtype.itemsize
+    if not 0 < nbytes <= end - offset:
+        raise node.error(
+            f"{quote(path.name)} holds {end - offset} bytes of values, "
+            f"its shape {shape} needs {nbytes}"
+            if nbytes
+            else f"{quote(path.name)} holds no values"
+        )
+    return data_type, FileValues(path, offset, nbytes, dtype, shape if fortran else None)
+
+
+def _read_npy_header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    elif version == (2, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
+    else:
+        raise ValueError(f"format {version}")
+    if any(n < 0 for n in shape):
+        raise ValueError(f"shape {shape}")
+    return shape, fortran, dtype
+
+
+def write_output(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write a file whole or not at all, making its folder if need be.
+
+    Raises:
+        OSError: it cannot be written; an existing file is then as before.
+    """
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        raise OSError(None, "not a regular file", str(path))
+    part = path.with_name(f".vkops-{os.getpid()}-{time.time_ns()}.part")
+    try:
+        with open(part, "xb") as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return the header of a .npy file, format 1.0."""
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    )
+    return stream.getvalue()

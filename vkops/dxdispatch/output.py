@@ -1,0 +1,108 @@
+"""What DxDispatch prints, to the letter; and resources as text and files.
+
+One deliberate difference: INT8 and UINT8 are printed as numbers, not as characters.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.dxdispatch.files import npy_header, write_output
+from vkops.dxdispatch.model import BufferResource, WriteFileCommand
+from vkops.dxdispatch.types import CHUNK_BYTES, dtype_of, is_floating
+
+FAILED = 0x80004005  # E_FAIL
+
+Read = Callable[[int, int], bytes]  # offset, size -> bytes of a resource
+
+
+def info(line: str) -> None:
+    """Print a message on standard output."""
+    print(line)
+
+
+def complain(line: str) -> None:
+    """Print a warning or an error on standard error, after all that was printed before."""
+    sys.stdout.flush()
+    print(" ".join(line.splitlines()), file=sys.stderr)
+
+
+def command_started(index: int, text: str) -> str:
+    """Return the line of ``--print_commands`` before a command."""
+    return f"[StartCmd][{index:>4}]\t: {text}"
+
+
+def command_completed(index: int, code: int = 0, message: str = "") -> str:
+    """Return the lines of ``--print_commands`` after a command; ``code`` is an HRESULT."""
+    return f"[EndCmd][{index:>4}]\t: hr={f'0x{code:x}':<10} {message}\n"
+
+
+def print_resource(resource: BufferResource, read: Read, verbose: bool) -> None:
+    """Print the values of a resource, as many as its initial data has.
+
+    Plain: one line. Verbose: one line per value, with its bytes in hexadecimal, and a blank line.
+    """
+    write = sys.stdout.write
+    write(f"Resource '{resource.name}':")
+    dtype = dtype_of(resource.data_type)
+    count = resource.values.nbytes // dtype.itemsize
+    if verbose:
+        write("\n")
+    width, digits = len(str(count)), 2 * dtype.itemsize
+    index = 0
+    for values in _values(read, dtype, count):
+        texts = format_values(values)
+        if verbose:
+            bits = values.view(f"<u{dtype.itemsize}").tolist()
+            for text, word in zip(texts, bits, strict=True):
+                write(f"[{index:>{width}}] {text} (0x{word:>{digits}X})\n")
+                index += 1
+        else:
+            write((", " if index else " ") + ", ".join(texts))
+            index += len(texts)
+    write("\n")
+
+
+def format_values(values: npt.NDArray[Any]) -> Sequence[str]:
+    """Return numbers as a C++ stream prints them: six significant digits, integers in full."""
+    if is_floating(values.dtype):
+        return [f"{value:g}" for value in values.tolist()]
+    return [str(value) for value in values.tolist()]
+
+
+def write_resource(command: WriteFileCommand, read: Read) -> None:
+    """Write a resource to the file of a command: .npy, or its bytes as they are.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    resource = command.resource
+    if command.target.suffix.lower() != ".npy":
+        write_output(command.target, _chunks(read, resource.size))
+        return
+    dtype = dtype_of(resource.data_type)
+    shape = command.dimensions
+    if shape is None:
+        shape = (resource.size // dtype.itemsize,)
+    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    write_output(command.target, _npy_chunks(npy_header(dtype, shape), read, size))
+
+
+def _npy_chunks(header: bytes, read: Read, size: int) -> Iterator[bytes]:
+    yield header
+    yield from _chunks(read, size)
+
+
+def _values(read: Read, dtype: np.dtype[Any], count: int) -> Iterator[npt.NDArray[Any]]:
+    for chunk in _chunks(read, count * dtype.itemsize):
+        yield np.frombuffer(chunk, dtype)
+
+
+def _chunks(read: Read, size: int) -> Iterator[bytes]:
+    for offset in range(0, size, CHUNK_BYTES):
+        yield read(offset, min(CHUNK_BYTES, size - offset))

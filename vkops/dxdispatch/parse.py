@@ -1,0 +1,239 @@
+"""From JSON to a Model: every name, type and size that needs no device is checked here."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TypeVar
+
+import rapidjson
+
+from vkops.dml import OPERATORS, ExecutionFlags, OperatorDesc, TensorDataType
+from vkops.dxdispatch.descriptors import read_descriptor, read_flags
+from vkops.dxdispatch.json_reader import Node, parse, quote, read_text
+from vkops.dxdispatch.model import (
+    Bindings,
+    BindingSource,
+    BufferResource,
+    Command,
+    DispatchCommand,
+    DmlDispatchable,
+    Model,
+    PrintCommand,
+    WriteFileCommand,
+)
+from vkops.dxdispatch.types import dtype_of
+from vkops.dxdispatch.values import read_values
+
+# Two of the largest tensors DirectML can address (2**32 elements of 8 bytes, T-13).
+MAX_RESOURCE_BYTES = 2 << 35
+
+MAX_NPY_DIMENSIONS = 32  # NumPy's own limit before 2.0
+
+_T = TypeVar("_T")
+_OTHER_KINDS = {"hlsl": "HLSL shaders", "onnx": "ONNX models", "dmlserializedgraph": "DML graphs"}
+
+
+def load_model(
+    path: str | Path,
+    input_path: str | Path | None = None,
+    output_path: str | Path | None = None,
+) -> Model:
+    """Read a DxDispatch model and check all that needs neither a device nor a feature level.
+
+    Args:
+        path: the .json file.
+        input_path: where ``sourcePath`` files are (default: the model's folder), the current
+            folder being the second choice.
+        output_path: where ``targetPath`` files go (default: the current folder).
+
+    Raises:
+        ModelError: in one line, what is wrong and where.
+
+    Example:
+        >>> model = load_model("examples/split.json")  # doctest: +SKIP
+        >>> list(model.dispatchables)  # doctest: +SKIP
+        ['split']
+    """
+    path = Path(path)
+    inputs = (Path(input_path) if input_path is not None else path.parent, Path())
+    root = parse(read_text(path), str(path))
+    outputs = Path(output_path) if output_path is not None else Path.cwd()
+    return _read_model(root, inputs, outputs)
+
+
+def _read_model(root: Node, inputs: tuple[Path, Path], outputs: Path) -> Model:
+    sections = {name: root.required(name) for name in ("resources", "dispatchables", "commands")}
+    resources = {
+        name: _read_resource(name, node, inputs) for name, node in sections["resources"].members()
+    }
+    total = sum(resource.size for resource in resources.values())
+    if total > MAX_RESOURCE_BYTES:
+        raise sections["resources"].error(
+            f"got {total} bytes in all, allowed 0 to {MAX_RESOURCE_BYTES}"
+        )
+    dispatchables = {
+        name: _read_dispatchable(name, node, resources)
+        for name, node in sections["dispatchables"].members()
+    }
+    commands = tuple(
+        _read_command(node, resources, dispatchables, outputs)
+        for node in sections["commands"].items()
+    )
+    return Model(resources, dispatchables, commands, tuple(root.source.warnings))
+
+
+def _read_resource(name: str, node: Node, inputs: tuple[Path, Path]) -> BufferResource:
+    data_type, values = read_values(node, inputs)
+    size_node = node.optional("sizeInBytes")
+    size = size_node.uint(64) if size_node else -(-values.nbytes // 4) * 4
+    offset_node = node.optional("initialValuesOffsetInBytes")
+    offset = offset_node.uint(64) if offset_node else 0
+    if values.nbytes + offset > size:
+        raise (size_node or node).error(
+            f"got a size of {size} bytes for {values.nbytes} bytes of initial values"
+            + (f" at offset {offset}" if offset else "")
+        )
+    if size > MAX_RESOURCE_BYTES:
+        raise (size_node or node).error(f"got {size} bytes, allowed 0 to {MAX_RESOURCE_BYTES}")
+    return BufferResource(name, size, data_type, values)
+
+
+def _read_dispatchable(
+    name: str, node: Node, resources: dict[str, BufferResource]
+) -> DmlDispatchable:
+    kind = node.required("type", "Type")
+    operator = kind.string().removeprefix("DML_OPERATOR_")
+    if kind.string().lower() in _OTHER_KINDS:
+        raise kind.error(
+            f"{_OTHER_KINDS[kind.string().lower()]} are not available, only DirectML operators: "
+            + ", ".join(sorted(OPERATORS))
+        )
+    if operator not in OPERATORS:
+        raise kind.error(
+            f"operator {quote(kind.string())} is not available; available: "
+            + ", ".join(sorted(OPERATORS))
+        )
+    fields = node.optional("desc", "Desc") or node
+    compile_type, flags = node.optional("dmlCompileType"), node.optional("executionFlags")
+    bindings = node.optional("bindings")
+    return DmlDispatchable(
+        name=name,
+        desc=read_descriptor(fields, OPERATORS[operator]),
+        compile_graph=compile_type is not None
+        and compile_type.choice("DmlCompileOp", "DmlCompileGraph") == "DmlCompileGraph",
+        execution_flags=read_flags(flags, ExecutionFlags, "DML_EXECUTION_FLAG_")
+        if flags
+        else ExecutionFlags.NONE,
+        init_bindings=_read_bindings(bindings, resources, OPERATORS[operator]) if bindings else {},
+        node=fields,
+    )
+
+
+def _read_bindings(
+    node: Node, resources: dict[str, BufferResource], cls: type[OperatorDesc]
+) -> Bindings:
+    points = [field.dml_name for field in cls.FIELDS if field.role != "attribute"]
+    bindings = {}
+    for point, sources in node.members():
+        items = sources.items() if isinstance(sources.value, list) else [sources]
+        bindings[point] = tuple(_read_source(item, resources) for item in items)
+        if point not in points:
+            sources.warn(f"{cls.operator} has no such bind point (it has {', '.join(points)})")
+    return bindings
+
+
+def _read_source(node: Node, resources: dict[str, BufferResource]) -> BindingSource:
+    if not isinstance(node.value, dict):
+        return BindingSource(_lookup(node, resources, "resource"), 0, node)
+    resource = _lookup(node.required("name"), resources, "resource")
+    for name in ("elementCount", "counterOffsetBytes"):  # shaders use them, operators do not
+        ignored = node.optional(name)
+        if ignored is not None:
+            ignored.uint(64)
+    counter = node.optional("counter")
+    if counter is not None:
+        _lookup(counter, resources, "resource")
+    offset_node, size_node = node.optional("elementOffset"), node.optional("elementSizeInBytes")
+    offset = offset_node.uint(64) if offset_node else 0
+    if size_node is not None:
+        element_size = size_node.uint(64)
+    elif resource.data_type is TensorDataType.UNKNOWN:
+        element_size = 0
+        if offset:
+            raise node.error(
+                f"'elementOffset' needs 'elementSizeInBytes': {quote(resource.name)} "
+                "has no data type"
+            )
+    else:
+        element_size = resource.data_type.element_size
+    return BindingSource(resource, offset * element_size, node)
+
+
+def _read_command(
+    node: Node,
+    resources: dict[str, BufferResource],
+    dispatchables: dict[str, DmlDispatchable],
+    outputs: Path,
+) -> Command:
+    kind = node.required("type")
+    try:
+        text = str(rapidjson.dumps(node.object(), ensure_ascii=False))
+    except RecursionError as error:
+        raise node.error("nested too deeply") from error
+    match kind.string().lower():
+        case "dispatch":
+            dispatchable = _lookup(node.required("dispatchable"), dispatchables, "dispatchable")
+            bindings = _read_bindings(node.required("bindings"), resources, type(dispatchable.desc))
+            _check_group_count(node)
+            return DispatchCommand(text, node, dispatchable, bindings)
+        case "print":
+            resource = _lookup(node.required("resource"), resources, "resource")
+            verbose = node.optional("verbose")
+            return PrintCommand(text, node, resource, verbose is not None and verbose.boolean())
+        case "writefile":
+            resource = _lookup(node.required("resource"), resources, "resource")
+            return _read_write_file(text, node, resource, outputs)
+    raise kind.wrong("dispatch, print or writeFile")
+
+
+def _check_group_count(node: Node) -> None:
+    """Check the group count of shaders; operators choose their own."""
+    count = node.optional("threadGroupCount")
+    if count is not None and len([item.uint() for item in count.items()]) != 3:
+        raise count.error(f"got {len(count.array())} integers, allowed 3")
+
+
+def _read_write_file(
+    text: str, node: Node, resource: BufferResource, outputs: Path
+) -> WriteFileCommand:
+    target = node.required("targetPath")
+    if not target.string() or "\0" in target.string():
+        raise target.wrong("a file name")
+    path = outputs / target.string()
+    suffix = path.suffix.lower()
+    if suffix in (".jpg", ".jpeg", ".png"):
+        raise target.error("images are not available; write a .npy file")
+    if suffix == ".npy" and resource.data_type is TensorDataType.UNKNOWN:
+        raise target.error(f"{quote(resource.name)} has no data type, which a .npy file needs")
+    node_dimensions = node.optional("dimensions")
+    if node_dimensions is None:
+        return WriteFileCommand(text, node, resource, path, None)
+    if len(node_dimensions.array()) > MAX_NPY_DIMENSIONS:
+        raise node_dimensions.error(
+            f"got {len(node_dimensions.array())} dimensions, allowed 0 to {MAX_NPY_DIMENSIONS}"
+        )
+    dimensions = tuple(item.uint() for item in node_dimensions.items())
+    if suffix == ".npy":
+        needed = math.prod(dimensions) * dtype_of(resource.data_type).itemsize
+        if needed > resource.size:
+            raise node_dimensions.error(
+                f"need {needed} bytes, {quote(resource.name)} has {resource.size}"
+            )
+    return WriteFileCommand(text, node, resource, path, dimensions)
+
+
+def _lookup(node: Node, table: dict[str, _T], kind: str) -> _T:
+    if node.string() not in table:
+        raise node.error(f"there is no {kind} {quote(node.string())}")
+    return table[node.string()]

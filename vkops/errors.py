@@ -1,0 +1,103 @@
+"""Every error vkops raises on purpose.
+
+Each is a ``VkopsError``; where Python users would catch a built-in exception for the same
+mistake, that exception is a second base.
+"""
+
+from __future__ import annotations
+
+
+class VkopsError(Exception):
+    """Base of all errors raised by vkops."""
+
+
+class InvalidDescError(VkopsError, ValueError):
+    """A descriptor, or an argument that stands for one, breaks a rule.
+
+    Attributes:
+        operator: DirectML operator name (``"SPLIT"``), or ``""`` where no operator is involved.
+        field: path of the offending field, indices included (``"output_tensors[1].sizes[2]"``).
+        rule: identifier of the rule (``"SPLIT-05"``), see docs/rules.md.
+    """
+
+    def __init__(self, operator: str, field: str, message: str, rule: str) -> None:
+        self.operator = operator
+        self.field = field
+        self.message = message
+        self.rule = rule
+        super().__init__(_described(operator, field, message, rule))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.operator, self.field, self.message, self.rule)
+
+
+class InvalidDescTypeError(InvalidDescError, TypeError):
+    """A descriptor field, or an argument that stands for one, is of the wrong kind."""
+
+
+class FeatureLevelError(InvalidDescError):
+    """A descriptor needs a higher feature level than the one it was validated against."""
+
+
+class BindingError(VkopsError, ValueError):
+    """A buffer cannot be bound to an operator (the B-* rules).
+
+    Attributes:
+        operator: DirectML operator name, or ``""`` where no operator is involved.
+        field: path of the tensor that it was to be bound to (``"output_tensors[1]"``).
+        rule: identifier of the rule (``"B-05"``), see docs/rules.md.
+    """
+
+    def __init__(self, operator: str, field: str, message: str, rule: str) -> None:
+        self.operator = operator
+        self.field = field
+        self.message = message
+        self.rule = rule
+        super().__init__(_described(operator, field, message, rule))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.operator, self.field, self.message, self.rule)
+
+
+def _described(operator: str, field: str, message: str, rule: str) -> str:
+    return f"{' '.join(filter(None, (operator, field)))}: {message} [{rule}]"
+
+
+class ShaderCompileError(VkopsError):
+    """The GLSL compiler is missing or refused a shader.
+
+    Attributes:
+        file: source file named by the first diagnostic, or ``None``.
+        line: line in that file, or ``None``.
+        log: the compiler's own words.
+    """
+
+    def __init__(
+        self, message: str, *, file: str | None = None, line: int | None = None, log: str = ""
+    ) -> None:
+        self.message = message
+        self.file = file
+        self.line = line
+        self.log = log
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_shader_error, (self.message, self.file, self.line, self.log)
+
+
+def _rebuild_shader_error(
+    message: str, file: str | None, line: int | None, log: str
+) -> ShaderCompileError:
+    return ShaderCompileError(message, file=file, line=line, log=log)
+
+
+class DeviceError(VkopsError, RuntimeError):
+    """No usable Vulkan device, loader or driver, or the device cannot do what was asked."""
+
+
+class OutOfDeviceMemoryError(DeviceError, MemoryError):
+    """The request does not fit in the device's memory; nothing was allocated."""
+
+
+class ModelError(VkopsError, ValueError):
+    """A model file cannot be read, or what it describes cannot be run."""

@@ -1,0 +1,6 @@
+"""How data moves: Vulkan adapters, memory, and the dispatch of plans through Kompute."""
+
+from vkops.gpu.adapter import DeviceInfo, devices
+from vkops.gpu.diagnosis import Driver, drivers
+
+__all__ = ["DeviceInfo", "Driver", "devices", "drivers"]

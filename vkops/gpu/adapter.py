@@ -1,0 +1,223 @@
+"""Vulkan adapters: what is there, its limits and memory. Kompute reports none of this."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from vkops.errors import DeviceError
+
+_TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
+_PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
+_VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
+_MEMORY_BUDGET = "VK_EXT_memory_budget"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """A Vulkan adapter. Sizes in bytes; versions as ``"a.b.c"``."""
+
+    index: int
+    name: str
+    type: str
+    driver: str
+    api_version: str
+    driver_version: str
+    vendor_id: int
+    device_id: int
+    dedicated_memory: int
+    """Device-local memory."""
+    shared_memory: int
+    """Memory on the host's side."""
+    unified_memory: bool
+    """Whether the host sees the memory the device works in: no staging is needed."""
+    max_buffer: int
+    """Largest buffer a shader can address (maxStorageBufferRange)."""
+
+
+def devices() -> list[DeviceInfo]:
+    """List the Vulkan adapters, in the loader's order.
+
+    Raises:
+        DeviceError: there is no Vulkan loader, or no driver that works.
+
+    >>> [device.index for device in devices()][0]
+    0
+    """
+    return [_info(index, handle) for index, handle in enumerate(_handles())]
+
+
+def select(adapter: str | int | None) -> DeviceInfo:
+    """The adapter with that index, the first whose name contains that text, or the best one.
+
+    Raises:
+        DeviceError: there is none; the message lists those there are.
+    """
+    found = devices()
+    if adapter is None:
+        return min(found, key=lambda info: _PREFERENCE.index(info.type))
+    if isinstance(adapter, str):
+        matches = [info for info in found if adapter.lower() in info.name.lower()]
+        wanted = f"whose name contains {adapter!r}"
+    elif isinstance(adapter, int) and not isinstance(adapter, bool):
+        matches = [info for info in found if info.index == adapter]
+        wanted = f"with index {adapter}"
+    else:
+        raise DeviceError(
+            f"adapter: got {adapter!r}, must be an index or part of an adapter's name"
+        )
+    if not matches:
+        names = ", ".join(f"{info.index}: {info.name}" for info in found)
+        raise DeviceError(f"no adapter {wanted}; there are {names}")
+    return matches[0]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHeap:
+    """The Vulkan memory heap behind one kind of Kompute tensor."""
+
+    index: int
+    size: int
+
+
+def tensor_heap(index: int, *, host: bool) -> MemoryHeap:
+    """The heap Kompute takes host-visible or device-local tensors of that adapter from.
+
+    It takes the first memory type with the properties it wants.
+    """
+    vk = _vk()
+    wanted = (
+        vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+        if host
+        else vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+    )
+    memory = vk.vkGetPhysicalDeviceMemoryProperties(_handles()[index])
+    for _, kind in _memory_types(memory):
+        if kind.propertyFlags & wanted == wanted:
+            return MemoryHeap(kind.heapIndex, memory.memoryHeaps[kind.heapIndex].size)
+    raise DeviceError(f"adapter {index} has no memory that Kompute can use")
+
+
+def memory_budget(index: int, heap: MemoryHeap) -> int:
+    """Bytes of the heap that this process may use, as far as the driver tells."""
+    vk = _vk()
+    handle = _handles()[index]
+    extensions = vk.vkEnumerateDeviceExtensionProperties(handle, None)
+    if _MEMORY_BUDGET not in {extension.extensionName for extension in extensions}:
+        return heap.size
+    budget = vk.VkPhysicalDeviceMemoryBudgetPropertiesEXT()
+    properties = vk.VkPhysicalDeviceMemoryProperties2(pNext=budget)
+    vk.vkGetPhysicalDeviceMemoryProperties2(handle, properties)
+    return min(heap.size, int(budget.heapBudget[heap.index]))
+
+
+def enable_validation() -> None:
+    """Make instances created from now on load the Khronos validation layer.
+
+    Raises:
+        DeviceError: the layer is not installed (DEV-08).
+    """
+    layers = {layer.layerName for layer in _vk().vkEnumerateInstanceLayerProperties()}
+    if _VALIDATION_LAYER not in layers:
+        raise DeviceError(
+            f"debug: {_VALIDATION_LAYER} is not installed "
+            "(Debian and Ubuntu: vulkan-validationlayers) [DEV-08]"
+        )
+    active = os.environ.get("VK_INSTANCE_LAYERS", "").split(os.pathsep)
+    if _VALIDATION_LAYER not in active:
+        os.environ["VK_INSTANCE_LAYERS"] = os.pathsep.join(
+            filter(None, [*active, _VALIDATION_LAYER])
+        )
+
+
+# -- the vulkan package ----------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _vk() -> Any:
+    try:
+        import vulkan
+    except OSError as error:
+        raise DeviceError(
+            "no Vulkan loader: libvulkan.so.1 was not found (Debian and Ubuntu: libvulkan1)"
+        ) from error
+    return vulkan
+
+
+@lru_cache(maxsize=1)
+def _instance() -> Any:
+    vk = _vk()
+    application = vk.VkApplicationInfo(
+        pApplicationName="vkops", apiVersion=vk.VK_MAKE_VERSION(1, 1, 0)
+    )
+    try:
+        return vk.vkCreateInstance(vk.VkInstanceCreateInfo(pApplicationInfo=application), None)
+    except vk.VkError as error:
+        raise DeviceError(
+            "no Vulkan driver that works was found (Debian and Ubuntu: mesa-vulkan-drivers; "
+            f"`vkops devices` says more): {type(error).__name__}"
+        ) from error
+
+
+@lru_cache(maxsize=1)
+def _handles() -> tuple[Any, ...]:
+    vk = _vk()
+    try:
+        handles = tuple(vk.vkEnumeratePhysicalDevices(_instance()))
+    except vk.VkError as error:
+        raise DeviceError(f"listing Vulkan adapters failed: {type(error).__name__}") from error
+    if not handles:
+        raise DeviceError(
+            "no Vulkan adapter: the loader works but no driver offers a device "
+            "(Debian and Ubuntu: mesa-vulkan-drivers)"
+        )
+    return handles
+
+
+def _info(index: int, handle: Any) -> DeviceInfo:
+    vk = _vk()
+    properties = vk.vkGetPhysicalDeviceProperties(handle)
+    memory = vk.vkGetPhysicalDeviceMemoryProperties(handle)
+    heaps = [memory.memoryHeaps[i] for i in range(memory.memoryHeapCount)]
+    local = [bool(heap.flags & vk.VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) for heap in heaps]
+    host = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+    host_types = [kind for _, kind in _memory_types(memory) if kind.propertyFlags & host == host]
+    return DeviceInfo(
+        index=index,
+        name=properties.deviceName,
+        type=_TYPES[properties.deviceType],
+        driver=_driver(handle),
+        api_version=_version(properties.apiVersion),
+        driver_version=_version(properties.driverVersion),
+        vendor_id=properties.vendorID,
+        device_id=properties.deviceID,
+        dedicated_memory=sum(h.size for h, is_local in zip(heaps, local, strict=True) if is_local),
+        shared_memory=sum(h.size for h, is_local in zip(heaps, local, strict=True) if not is_local),
+        unified_memory=bool(host_types)
+        and bool(host_types[0].propertyFlags & vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT),
+        max_buffer=properties.limits.maxStorageBufferRange,
+    )
+
+
+def _memory_types(memory: Any) -> Iterator[tuple[int, Any]]:
+    for i in range(memory.memoryTypeCount):
+        yield i, memory.memoryTypes[i]
+
+
+def _driver(handle: Any) -> str:
+    """The driver's name and version in its own words, where it gives them (Vulkan 1.2)."""
+    vk = _vk()
+    extensions = vk.vkEnumerateDeviceExtensionProperties(handle, None)
+    if "VK_KHR_driver_properties" not in {extension.extensionName for extension in extensions}:
+        return "unknown"
+    driver = vk.VkPhysicalDeviceDriverProperties()
+    vk.vkGetPhysicalDeviceProperties2(handle, vk.VkPhysicalDeviceProperties2(pNext=driver))
+    name, info = (vk.ffi.string(text).decode() for text in (driver.driverName, driver.driverInfo))
+    return f"{name} {info}".strip()
+
+
+def _version(value: int) -> str:
+    return f"{value >> 22 & 0x7F}.{value >> 12 & 0x3FF}.{value & 0xFFF}"

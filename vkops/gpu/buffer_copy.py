@@ -1,0 +1,29 @@
+"""Kompute's own copy of a whole buffer (vkCmdCopyBuffer): the yardstick of the benchmark."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vkops.errors import OutOfDeviceMemoryError
+from vkops.gpu.executor import Executor
+
+
+class BufferCopy:
+    """Two buffers of ``nbytes`` and the recorded copy from one to the other.
+
+    Raises:
+        OutOfDeviceMemoryError: a buffer would be larger than the device's largest.
+    """
+
+    def __init__(self, executor: Executor, nbytes: int) -> None:
+        if nbytes > executor.memory.max_range:
+            raise OutOfDeviceMemoryError(
+                f"a buffer of {nbytes} bytes: the device's largest buffer is "
+                f"{executor.memory.max_range} bytes"
+            )
+        self._tensors = [executor.transfer_tensor(np.zeros(nbytes // 4, np.uint32)) for _ in "ab"]
+        self._sequence = executor.record_copy(self._tensors)
+
+    def run(self) -> None:
+        """Copy once and wait."""
+        self._sequence.eval()

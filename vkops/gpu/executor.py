@@ -1,0 +1,197 @@
+"""Runs region tables: one dispatch per pair of heaps, one write and one evaluation each."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import lru_cache
+from threading import RLock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops import shaders
+from vkops.errors import DeviceError
+from vkops.gpu import adapter, table
+from vkops.gpu.memory import Heap, Memory, Range
+from vkops.gpu.table import DST, FIRST_BLOCK, HEADER_WORDS, RECORD_WORDS, SRC, RegionTable
+from vkops.plan.algebra import optimize
+from vkops.plan.region import CopyPlan
+
+TABLE_BYTES = 1 << 20
+MAX_REGIONS = (TABLE_BYTES // 4 - HEADER_WORDS) // RECORD_WORDS
+MAX_KERNELS = 64
+"""Recorded sequences kept. Each holds a pipeline, and old lavapipes leak some of each one made."""
+
+GROUPS_X = 32768
+
+STAGING_BYTES = 16 << 20
+
+
+class Executor:
+    """One Vulkan device as Kompute sees it. All methods are safe to call from many threads."""
+
+    def __init__(self, info: adapter.DeviceInfo, *, staged: bool = False) -> None:
+        self.info = info
+        self.lock = RLock()
+        self.mapped = info.unified_memory and not staged
+        self.tuning = table.CPU if info.type == "CPU" else table.GPU
+        self._kp = _kompute()
+        try:
+            self._manager = self._kp.Manager(info.index)
+            name = self._manager.get_device_properties()["device_name"]
+        except RuntimeError as error:
+            raise DeviceError(f"Kompute cannot open {info.name!r}: {error}") from error
+        if name != info.name:
+            raise DeviceError(f"Kompute opened {name!r} where {info.name!r} was asked for")
+        heap = adapter.tensor_heap(info.index, host=self.mapped)
+        self.memory = Memory(
+            lambda size: Heap(self._manager, self._kp, size, mapped=self.mapped),
+            info.max_buffer,
+            lambda: adapter.memory_budget(info.index, heap),
+            self._forget,
+        )
+        self._table = Heap(self._manager, self._kp, TABLE_BYTES, mapped=True)
+        assert self._table.view is not None
+        self._words = self._table.view.view(np.uint32)
+        self._staging: Heap | None = None
+        self._kernels: OrderedDict[tuple[int, int, int, int], tuple[Any, Any]] = OrderedDict()
+        self._closed = False
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def prepare(self, plan: CopyPlan) -> RegionTable:
+        """Encode a plan for this device."""
+        return _encode(optimize(plan), self.tuning)
+
+    def run(self, work: RegionTable, inputs: Sequence[Range], outputs: Sequence[Range]) -> None:
+        """Execute a region table and wait until its results are visible."""
+        with self.lock:
+            self.check_open()
+            size = work.element_size
+            records = work.records.copy()
+            records[:, DST] += _bases(outputs, size)[work.outputs]
+            # Constants have input -1: the appended base 0 is theirs.
+            records[:, SRC] += _bases(inputs, size)[work.inputs]
+            for source, target, chosen in _by_heaps(work, inputs, outputs):
+                self._dispatch(size, source, target, records[chosen], work.blocks[chosen])
+
+    def _dispatch(
+        self, size: int, source: Heap, target: Heap, records: table.Words, blocks: table.Counts
+    ) -> None:
+        for start in range(0, len(records), MAX_REGIONS):
+            part, part_blocks = records[start:][:MAX_REGIONS], blocks[start:][:MAX_REGIONS]
+            ends = np.cumsum(part_blocks)
+            part[:, FIRST_BLOCK] = ends - part_blocks
+            self._words[:2] = len(part), ends[-1]
+            self._words[HEADER_WORDS : HEADER_WORDS + part.size] = part.ravel()
+            self._kernel(size, source, target, int(ends[-1])).eval()
+
+    def _kernel(self, size: int, source: Heap, target: Heap, blocks: int) -> Any:
+        """The recorded sequence for these heaps with at least that many workgroups."""
+        groups = 1 << (blocks - 1).bit_length()
+        key = (size, id(source), id(target), groups)
+        if key in self._kernels:
+            self._kernels.move_to_end(key)
+            return self._kernels[key][1]
+        while len(self._kernels) >= MAX_KERNELS:
+            _destroy(self._kernels.popitem(last=False)[1])
+        none = np.zeros(0, np.uint32)
+        algorithm = self._manager.algorithm(
+            [self._table.tensor, source.tensor, target.tensor],
+            shaders.spirv(f"copy_{size}"),
+            [min(groups, GROUPS_X), max(1, groups // GROUPS_X), 1],
+            none,
+            none,
+        )
+        sequence = self._manager.sequence()
+        sequence.record(self._kp.OpAlgoDispatch(algorithm))
+        self._kernels[key] = (algorithm, sequence)
+        return sequence
+
+    def staging(self) -> tuple[Range, npt.NDArray[np.uint8]]:
+        """Host-visible memory for transfers, and the host's view of it. Hold the lock."""
+        if self._staging is None:
+            self._staging = Heap(self._manager, self._kp, STAGING_BYTES, mapped=True)
+        assert self._staging.view is not None
+        return Range(self._staging, 0, STAGING_BYTES), self._staging.view
+
+    def transfer_tensor(self, data: table.Words) -> Any:
+        """A Kompute tensor that Kompute's own copies accept."""
+        kind = self._kp.TensorTypes.host if self.mapped else self._kp.TensorTypes.device
+        return self._manager.tensor_t(data, kind)
+
+    def record_copy(self, tensors: list[Any]) -> Any:
+        """A sequence that copies the first tensor to the others."""
+        sequence = self._manager.sequence()
+        sequence.record(self._kp.OpTensorCopy(tensors))
+        return sequence
+
+    # -- life -------------------------------------------------------------------------------------
+
+    def check_open(self) -> None:
+        """Raise DeviceError if the device was closed."""
+        if self._closed:
+            raise DeviceError(f"the device {self.info.name!r} is closed")
+
+    def _forget(self, heap: Heap) -> None:
+        """Drop the kernels bound to a heap that goes."""
+        for key in [key for key in self._kernels if id(heap) in key[1:3]]:
+            _destroy(self._kernels.pop(key))
+
+    def close(self) -> None:
+        """Give everything back; memory that arrays still view stays until they go."""
+        with self.lock:
+            self._closed = True
+            while self._kernels:
+                _destroy(self._kernels.popitem()[1])
+            self.memory.close()
+
+
+def _destroy(kernel: tuple[Any, Any]) -> None:
+    algorithm, sequence = kernel
+    sequence.destroy()
+    algorithm.destroy()
+
+
+def _bases(ranges: Sequence[Range], size: int) -> table.Words:
+    return np.array([*(r.offset // size for r in ranges), 0], np.uint32)
+
+
+def _by_heaps(
+    work: RegionTable, inputs: Sequence[Range], outputs: Sequence[Range]
+) -> list[tuple[Heap, Heap, Any]]:
+    """Split a table by (source heap, target heap); nearly always there is one pair."""
+    heaps = {id(r.heap): r.heap for r in (*outputs, *inputs)}
+    if len(heaps) == 1:
+        (heap,) = heaps.values()
+        return [(heap, heap, slice(None))]
+    numbers = {key: number for number, key in enumerate(heaps)}
+    # A constant reads nothing; any heap will do as its source.
+    source = np.array([*(numbers[id(r.heap)] for r in inputs), 0])[work.inputs]
+    target = np.array([numbers[id(r.heap)] for r in outputs])[work.outputs]
+    pairs, which = np.unique(source * len(heaps) + target, return_inverse=True)
+    by_number = list(heaps.values())
+    return [
+        (by_number[pair // len(heaps)], by_number[pair % len(heaps)], np.nonzero(which == i)[0])
+        for i, pair in enumerate(pairs.tolist())
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _encode(plan: CopyPlan, tuning: table.Tuning) -> RegionTable:
+    return table.encode(plan, tuning)
+
+
+@lru_cache(maxsize=1)
+def _kompute() -> Any:
+    try:
+        import kp
+    except ImportError as error:
+        raise DeviceError(
+            f"Kompute (the kp package) cannot be loaded: {error}. scripts/setup builds its wheel; "
+            "at run time it needs libvulkan.so.1 and libfmt (Debian and Ubuntu: libvulkan1, "
+            "libfmt9 or libfmt10)"
+        ) from error
+    return kp

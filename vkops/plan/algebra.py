@@ -1,0 +1,176 @@
+"""Rewrites that keep a plan's meaning: coalesce makes it small, widen makes it fast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from math import gcd, prod
+
+from vkops.plan.region import CopyPlan, Fill, Ints, Output, Read, Region
+
+WIDTHS = (16, 8, 4)
+"""Element sizes widen may choose, widest first: what a shader loads as whole words."""
+
+
+@lru_cache(maxsize=4096)
+def optimize(plan: CopyPlan) -> CopyPlan:
+    """Coalesce, widen, and coalesce what widening made mergeable."""
+    return coalesce(widen(coalesce(plan)))
+
+
+# -- coalesce ------------------------------------------------------------------------------------
+
+
+def coalesce(plan: CopyPlan) -> CopyPlan:
+    """Bring a plan to its canonical, smallest form: few regions with few dimensions.
+
+    Size-1 dimensions go, dimensions contiguous on both sides merge, adjacent regions merge,
+    dimensions stand in order of falling destination stride, regions in order of destination.
+    Idempotent.
+    """
+    outputs = tuple(
+        replace(output, regions=_merge_regions(output.regions)) for output in plan.outputs
+    )
+    return replace(plan, outputs=outputs)
+
+
+# A dimension: (destination stride, size, source stride). Sorted, this is the canonical order.
+_Dim = tuple[int, int, int]
+
+
+def _dims(region: Region) -> list[_Dim]:
+    source = region.source
+    # A constant has no source strides; 0 lets its dimensions merge by destination alone.
+    strides = source.strides if isinstance(source, Read) else (0,) * len(region.sizes)
+    return list(zip(region.dst_strides, region.sizes, strides, strict=True))
+
+
+def _from_dims(region: Region, dims: Iterable[_Dim]) -> Region:
+    dst_strides, sizes, strides = zip(*dims, strict=True)
+    source = region.source
+    if isinstance(source, Read):
+        source = replace(source, strides=strides)
+    return Region(sizes, region.dst_offset, dst_strides, source)
+
+
+def coalesce_region(region: Region) -> Region:
+    """Drop size-1 dimensions, merge contiguous ones, order the rest by destination stride."""
+    merged: list[_Dim] = []
+    constant = isinstance(region.source, Fill)
+    for dim in sorted((d for d in _dims(region) if d[1] != 1), reverse=True):
+        stride, size, source_stride = dim
+        if merged:
+            outer_stride, outer_size, outer_source = merged[-1]
+            if outer_stride == stride * size and (constant or outer_source == source_stride * size):
+                merged[-1] = (stride, outer_size * size, source_stride)
+                continue
+        merged.append(dim)
+    return _from_dims(region, merged or [(1, 1, 0 if constant else 1)])
+
+
+def _merge_regions(regions: Iterable[Region]) -> tuple[Region, ...]:
+    """Merge neighbours until no two of them form a box together."""
+    done = sorted((coalesce_region(r) for r in regions), key=lambda r: r.dst_offset)
+    while True:
+        merged: list[Region] = []
+        for region in done:
+            union = _union(merged[-1], region) if merged else None
+            if union is None:
+                merged.append(region)
+            else:
+                merged[-1] = coalesce_region(union)
+        if len(merged) == len(done):
+            return tuple(done)
+        done = merged
+
+
+def _union(first: Region, second: Region) -> Region | None:
+    """The box that two regions form when the second continues the first along one dimension."""
+    if not _same_source(first, second):
+        return None
+    a = {(dst, src): size for dst, size, src in _dims(first) if size != 1}
+    b = {(dst, src): size for dst, size, src in _dims(second) if size != 1}
+    differing = {key for key in a.keys() | b.keys() if a.get(key, 1) != b.get(key, 1)}
+    if len(differing) > 1:
+        return None
+    step = second.dst_offset - first.dst_offset
+    source_step = _source_offset(second) - _source_offset(first)
+    for key in differing or a.keys() or {(1, 1)}:
+        dst, src = key
+        size = a.get(key, 1)
+        if step == dst * size and source_step == src * size:
+            sizes = {**a, key: size + b.get(key, 1)}
+            return _from_dims(first, [(d, n, s) for (d, s), n in sizes.items()])
+    return None
+
+
+def _same_source(first: Region, second: Region) -> bool:
+    a, b = first.source, second.source
+    if isinstance(a, Read) and isinstance(b, Read):
+        return a.input == b.input
+    return a == b
+
+
+def _source_offset(region: Region) -> int:
+    return region.source.offset if isinstance(region.source, Read) else 0
+
+
+# -- widen ---------------------------------------------------------------------------------------
+
+
+def widen(plan: CopyPlan) -> CopyPlan:
+    """Use the widest element of 16, 8 or 4 bytes that divides every offset, stride and run.
+
+    A run is a dimension contiguous on both sides; it shrinks as the element grows. A plan that
+    cannot be widened is returned unchanged. Expects coalesced regions.
+    """
+    regions = [region for output in plan.outputs for region in output.regions]
+    factor = WIDTHS[0] // plan.element_size
+    for region in regions:
+        factor = gcd(factor, _common_factor(region))
+    if factor <= 1 or factor * plan.element_size not in WIDTHS:
+        return plan
+    outputs = tuple(
+        Output(output.nbytes, tuple(_widen_region(region, factor) for region in output.regions))
+        for output in plan.outputs
+    )
+    return CopyPlan(plan.element_size * factor, plan.inputs, outputs)
+
+
+def _common_factor(region: Region) -> int:
+    """The greatest factor by which all of a region's figures can be divided."""
+    if isinstance(region.source, Fill):
+        return 1  # a constant keeps its width: its pattern is one element
+    factor = gcd(region.dst_offset, region.source.offset)
+    run = 1
+    for dst, size, src in _dims(region):
+        if (dst, src) == (1, 1):
+            run = size
+        else:
+            factor = gcd(factor, dst, src)
+    return gcd(factor, run)
+
+
+def _widen_region(region: Region, factor: int) -> Region:
+    source = region.source
+    assert isinstance(source, Read)
+    dims = [
+        (1, size // factor, 1) if (dst, src) == (1, 1) else (dst // factor, size, src // factor)
+        for dst, size, src in _dims(region)
+    ]
+    moved = Region(
+        region.sizes,
+        region.dst_offset // factor,
+        region.dst_strides,
+        replace(source, offset=source.offset // factor),
+    )
+    return _from_dims(moved, dims)
+
+
+# -- bounds --------------------------------------------------------------------------------------
+
+
+def element_count(sizes: Ints) -> int:
+    """Number of elements in a box."""
+    return prod(sizes)

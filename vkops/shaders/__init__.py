@@ -1,0 +1,6 @@
+"""GLSL to SPIR-V: the compiler, its cache, and the kernels the package ships."""
+
+from vkops.shaders.compiler import compile, validate
+from vkops.shaders.variants import VARIANTS, Variant, source_dir, spirv
+
+__all__ = ["VARIANTS", "Variant", "compile", "source_dir", "spirv", "validate"]

@@ -1,0 +1,155 @@
+"""Runs glslangValidator and spirv-val, and says what is wrong with a shader in one line."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from vkops.errors import ShaderCompileError
+from vkops.shaders import cache as disk
+from vkops.shaders import process, sources
+
+_TEXT = "<source>"
+_LOCATED = re.compile(r"^ERROR: (?P<file>.+?):(?P<line>\d+): (?P<text>.*)$", re.MULTILINE)
+_STATED = re.compile(r"^(?:ERROR|.*: Error): (?P<text>.*)$", re.MULTILINE)
+
+
+def compile(
+    source: str | Path,
+    *,
+    defines: Mapping[str, str | int] = {},
+    include_dirs: Sequence[Path] = (),
+    target_env: str = "vulkan1.1",
+    debug: bool = False,
+    cache: bool = True,
+    name: str = _TEXT,
+) -> bytes:
+    r"""Compile a compute shader to SPIR-V: a file if ``source`` is a path, else GLSL text.
+
+    ``#include "x.glsl"`` (with GL_GOOGLE_include_directive) is looked for beside the including
+    file, then in ``include_dirs``. ``debug`` adds source and line numbers to the SPIR-V,
+    ``cache=False`` leaves the disk cache alone, ``name`` is what errors call GLSL text.
+
+    >>> spirv = compile("#version 450\nvoid main() {}")
+    >>> len(spirv) % 4
+    0
+
+    Raises:
+        ShaderCompileError: the shader is wrong, or the compiler is missing or misbehaves.
+    """
+    flags = sources.flags(defines, target_env, debug)
+    compiler = process.find("glslangValidator", "glslang-tools", "VKOPS_GLSLANG")
+    if not cache:
+        return _compile(compiler, source, name, include_dirs, flags)
+
+    def key() -> str:
+        digest = sources.digest(source, include_dirs, flags)
+        return hashlib.sha256(f"{digest}\n{_version(compiler)}".encode()).hexdigest()
+
+    before = key()
+    found = disk.load(before)
+    if found is not None:
+        return found
+    spirv = _compile(compiler, source, name, include_dirs, flags)
+    if key() == before:  # no file was edited while the compiler read it
+        disk.store(before, spirv)
+    return spirv
+
+
+def validate(spirv: bytes, *, target_env: str = "vulkan1.1") -> None:
+    """Check ``spirv`` with spirv-val.
+
+    Raises:
+        ShaderCompileError: it is not valid for ``target_env``, or spirv-val is missing.
+    """
+    validator = process.find("spirv-val", "spirv-tools")
+    returncode, log = process.run([validator, "--target-env", target_env, "-"], stdin=spirv)
+    if returncode != 0:
+        said = " ".join(log.split()).removeprefix("error: ")
+        message = f"invalid SPIR-V: {said or process.status(returncode)}"
+        raise ShaderCompileError(message, log=log)
+
+
+@functools.cache
+def _version(compiler: str) -> str:
+    returncode, said = process.run([compiler, "--version"])
+    if returncode != 0 or not said.strip():
+        outcome = f"ended with {process.status(returncode)}" if returncode else "says nothing"
+        message = f"{compiler} is not a GLSL compiler: --version {outcome}"
+        raise ShaderCompileError(message, log=said)
+    return said
+
+
+def _compile(
+    compiler: str,
+    source: str | Path,
+    name: str,
+    include_dirs: Sequence[Path],
+    flags: Sequence[str],
+) -> bytes:
+    try:
+        with tempfile.TemporaryDirectory(prefix="vkops-") as folder:
+            return _compile_in(Path(folder), compiler, source, name, include_dirs, flags)
+    except OSError as error:
+        message = f"no temporary folder to compile in: {error.strerror}"
+        raise ShaderCompileError(message) from error
+
+
+def _compile_in(
+    folder: Path,
+    compiler: str,
+    source: str | Path,
+    name: str,
+    include_dirs: Sequence[Path],
+    flags: Sequence[str],
+) -> bytes:
+    text = sources.read(source)
+    output = folder / "out.spv"
+    if isinstance(source, Path):
+        # Joined, so that no file name can look like an option.
+        file, cwd, name = os.path.join(source.parent, source.name), None, str(source)
+    else:
+        # The folder is the text's own: what it includes can only come from include_dirs. Seen
+        # from inside it, its random name cannot get into the SPIR-V.
+        file, cwd = _TEXT, folder
+        (folder / _TEXT).write_bytes(text)
+    includes = [f"-I{os.path.abspath(path) if cwd else path}" for path in include_dirs]
+    try:
+        argv = [compiler, *flags, *includes, "-o", str(output), file]
+        returncode, log = process.run(argv, cwd=cwd)
+    except ShaderCompileError as error:
+        message = f"{name}: {error.message}"
+        raise ShaderCompileError(message, file=name, log=error.log) from error
+    if cwd:
+        log = log.replace(_TEXT, name)
+    if returncode != 0:
+        raise _diagnosed(compiler, name, returncode, log)
+    spirv = output.read_bytes() if output.exists() else b""
+    if not disk.is_spirv(spirv):
+        what = f"{len(spirv)} bytes that are not SPIR-V" if spirv else "no SPIR-V"
+        message = f"{name}: {compiler} reported success and wrote {what}"
+        raise ShaderCompileError(message, file=name, log=log)
+    return spirv
+
+
+def _diagnosed(compiler: str, name: str, returncode: int, log: str) -> ShaderCompileError:
+    """Make the error of what the compiler said: its first located message, else its first one."""
+    located, stated = _LOCATED.search(log), _STATED.search(log)
+    if located and located["file"] != "-1":  # -1 is where glslang keeps the -D macros
+        file, line = os.path.normpath(located["file"]), int(located["line"])
+        message = f"{file}:{line}: {located['text'].strip()}"
+        return ShaderCompileError(message, file=file, line=line, log=log)
+    if located:
+        message = f"{name}: in the defines: {located['text'].strip()}"
+        return ShaderCompileError(message, file=name, log=log)
+    if stated:
+        return ShaderCompileError(f"{name}: {stated['text'].strip()}", file=name, log=log)
+    message = f"{name}: {compiler} failed without a diagnostic ({process.status(returncode)})"
+    if returncode < 0:  # how glslang ends on an endless chain of includes
+        message += "; does a file include itself?"
+    return ShaderCompileError(message, file=name, log=log)

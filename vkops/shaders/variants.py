@@ -1,0 +1,74 @@
+"""The kernels the package ships: which source, compiled with which defines."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from vkops.errors import ShaderCompileError
+from vkops.shaders import cache, compiler, sources
+
+_PACKAGE = Path(__file__).parent
+_TARGET_ENV = "vulkan1.1"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One kernel: ``source``, a file in ``source_dir()``, compiled with ``defines``."""
+
+    name: str
+    source: str
+    defines: Mapping[str, int]
+
+    @property
+    def file_name(self) -> str:
+        """Name of the kernel's SPIR-V in the wheel; it changes with the sources and settings."""
+        flags = sources.flags(self.defines, _TARGET_ENV, debug=False)
+        digest = sources.digest(source_dir() / self.source, (), flags)
+        return f"{self.name}-{digest[:16]}.spv"
+
+    def compile(self, *, cache: bool = True) -> bytes:
+        """Make the kernel's SPIR-V with the compiler, whatever is shipped."""
+        path = source_dir() / self.source
+        return compiler.compile(path, defines=self.defines, target_env=_TARGET_ENV, cache=cache)
+
+
+VARIANTS: Mapping[str, Variant] = MappingProxyType(
+    {
+        f"copy_{unit}": Variant(f"copy_{unit}", source, {"UNIT": unit})
+        for source, units in (("copy.comp", (16, 8, 4)), ("copy_subword.comp", (2, 1)))
+        for unit in units
+    }
+)
+
+
+def source_dir() -> Path:
+    """Return the folder of the GLSL sources: the package's own, in a checkout ``shaders/``."""
+    packaged = _PACKAGE / "glsl"
+    return packaged if packaged.is_dir() else _PACKAGE.parents[1] / "shaders"
+
+
+@functools.cache
+def spirv(name: str) -> bytes:
+    """Return the SPIR-V of the kernel ``name``.
+
+    It is the shipped one if that was made from the present sources, else compiled (and cached);
+    it stays in memory.
+
+    >>> len(spirv("copy_4")) % 4
+    0
+
+    Raises:
+        ShaderCompileError: there is no such kernel, or it has to be compiled and cannot be.
+    """
+    variant = VARIANTS.get(name)
+    if variant is None:
+        raise ShaderCompileError(f"no kernel is called {name!r}, only {', '.join(VARIANTS)}")
+    try:
+        shipped = (_PACKAGE / "spirv" / variant.file_name).read_bytes()
+    except OSError:
+        shipped = b""
+    return shipped if cache.is_spirv(shipped) else variant.compile()

@@ -1,0 +1,182 @@
+"""Tensors: a shape and a NumPy dtype over device memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
+
+from vkops.errors import InvalidDescTypeError
+from vkops.gpu.buffer import Buffer
+from vkops.gpu.memory import Range
+from vkops.gpu.table import RegionTable, Tuning
+from vkops.plan.region import CopyPlan, Ints, Output, Region
+from vkops.plan.view import View, copy, packed_strides
+
+if TYPE_CHECKING:
+    from vkops.device import Device
+
+ELEMENT_SIZES = (1, 2, 4, 8, 16)
+"""Bytes of the elements that can be moved."""
+
+
+class Tensor:
+    """An array in device memory: row-major, immutable by NumPy's side, freed with this object.
+
+    ``buffer`` is its memory, None if it has no elements.
+
+    >>> import numpy as np
+    >>> from vkops import Device
+    >>> x = Device().tensor(np.arange(6, dtype=np.int16).reshape(2, 3))
+    >>> x.shape, x.dtype, x.nbytes
+    ((2, 3), dtype('int16'), 12)
+    >>> x[::-1, 1:].numpy()
+    array([[4, 5],
+           [1, 2]], dtype=int16)
+    """
+
+    def __init__(self, device: Device, shape: Ints, dtype: np.dtype[Any]) -> None:
+        self.device = device
+        self.shape = shape
+        self.dtype = dtype
+        self.size = prod(shape)
+        self.nbytes = self.size * dtype.itemsize
+        # Whole words, so that a tensor can be bound wherever a descriptor of its shape can (T-14).
+        words = -(-self.nbytes // 4)
+        self.buffer: Buffer | None = device.buffer(words * 4) if words else None
+
+    @classmethod
+    def from_array(cls, device: Device, array: Any) -> Tensor:
+        """Copy an array, or anything that NumPy makes one of, to the device."""
+        source = np.asarray(array)
+        check_dtype(source.dtype)
+        tensor = cls(device, source.shape, source.dtype)
+        if tensor.buffer is not None:
+            tensor.buffer.write(np.ascontiguousarray(source).reshape(-1).view(np.uint8))
+        return tensor
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """The elements as a read-only array: a view where the host sees device memory."""
+        if self.buffer is None:
+            return np.empty(self.shape, self.dtype)
+        return self.buffer.array(0, self.nbytes).view(self.dtype).reshape(self.shape)
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        array = self.numpy()
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            if copy is False:
+                raise ValueError(f"a {self.dtype} tensor as {np.dtype(dtype)} needs a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        # A copy: consumers may write to what they get.
+        return self.numpy().copy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return np.empty(0).__dlpack_device__()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a tensor without dimensions")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<vkops.Tensor {self.shape} {self.dtype} on {self.device.name!r}>"
+
+    def __getitem__(self, index: Any) -> Tensor:
+        """Basic indexing: integers, slices, ``...`` and ``None``, as in NumPy.
+
+        Raises:
+            IndexError: an index is out of range, or of another kind.
+        """
+        parts = index if isinstance(index, tuple) else (index,)
+        for part in parts:
+            if isinstance(part, bool) or not (
+                part is None or part is ... or isinstance(part, (slice, int, np.integer))
+            ):
+                raise IndexError(
+                    f"got an index of type {type(part).__name__}, "
+                    "must be integers, slices, ... and None"
+                )
+        # NumPy itself works out the view, on one byte that stands for every element; with an
+        # ellipsis the result is always a view, so that no byte is read.
+        ellipsis = () if any(part is ... for part in parts) else (...,)
+        ghost = as_strided(np.empty(1, np.uint8), self.shape, packed_strides(self.shape))
+        chosen = ghost[parts + ellipsis]
+        start, first = (a.__array_interface__["data"][0] for a in (ghost, chosen))
+        view = View(chosen.shape, chosen.strides, first - start)
+        return window(self.shape, self.dtype.itemsize, view).run(self.device, [self])[0]
+
+
+def check_dtype(dtype: np.dtype[Any]) -> None:
+    """Refuse elements that cannot be moved as bytes (T-02)."""
+    if dtype.hasobject or dtype.itemsize not in ELEMENT_SIZES:
+        raise InvalidDescTypeError(
+            "",
+            "dtype",
+            f"got {dtype} ({dtype.itemsize} bytes), must be elements of 1, 2, 4, 8 or 16 bytes "
+            "that hold no Python objects",
+            "T-02",
+        )
+
+
+class Movement:
+    """A plan between packed tensors, with what is needed to run it again and again.
+
+    ``shapes`` are those of the results; ``pieces`` holds the regions of each result. Tensors
+    without elements take no part: results without elements have no regions, inputs without
+    elements are not counted.
+    """
+
+    def __init__(
+        self,
+        itemsize: int,
+        inputs: Sequence[Ints],
+        shapes: Sequence[Ints],
+        pieces: Sequence[tuple[Region, ...]],
+    ) -> None:
+        self.shapes = tuple(shapes)
+        outputs = (
+            Output(prod(shape) * itemsize, regions)
+            for shape, regions in zip(shapes, pieces, strict=True)
+            if prod(shape)
+        )
+        self.plan = CopyPlan(
+            itemsize, tuple(prod(shape) * itemsize for shape in inputs), tuple(outputs)
+        )
+        self._tables: dict[Tuning, RegionTable] = {}
+
+    def run(self, device: Device, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Run on tensors of one dtype that all have elements, or on one that has none."""
+        executor = device.executor
+        results = [Tensor(device, shape, inputs[0].dtype) for shape in self.shapes]
+        if self.plan.outputs:
+            work = self._tables.get(executor.tuning)
+            if work is None:
+                work = self._tables[executor.tuning] = executor.prepare(self.plan)
+            executor.run(work, _ranges(inputs), _ranges(results))
+        return results
+
+
+def _ranges(tensors: Sequence[Tensor]) -> list[Range]:
+    return [tensor.buffer.range for tensor in tensors if tensor.buffer is not None]
+
+
+@lru_cache(maxsize=1024)
+def window(shape: Ints, itemsize: int, view: View) -> Movement:
+    """A strided view of a tensor, made packed."""
+    target = View.packed(view.sizes)
+    return Movement(itemsize, [shape], [view.sizes], [(copy(view, target),)])
