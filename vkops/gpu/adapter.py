@@ -168,7 +168,9 @@ def _handles() -> tuple[Any, ...]:
     try:
         handles = tuple(vk.vkEnumeratePhysicalDevices(_instance()))
     except vk.VkError as error:
-        raise DeviceError(f"listing Vulkan adapters failed: {type(error).__name__}") from error
+        raise DeviceError(
+            f"no Vulkan adapter: the drivers found no hardware to drive ({type(error).__name__})"
+        ) from error
     if not handles:
         raise DeviceError(
             "no Vulkan adapter: the loader works but no driver offers a device "

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
-from math import gcd, prod
+from math import gcd
 
-from vkops.plan.region import CopyPlan, Fill, Ints, Output, Read, Region
+from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
 
 WIDTHS = (16, 8, 4)
 """Element sizes widen may choose, widest first: what a shader loads as whole words."""
@@ -166,11 +166,3 @@ def _widen_region(region: Region, factor: int) -> Region:
         replace(source, offset=source.offset // factor),
     )
     return _from_dims(moved, dims)
-
-
-# -- bounds --------------------------------------------------------------------------------------
-
-
-def element_count(sizes: Ints) -> int:
-    """Number of elements in a box."""
-    return prod(sizes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from math import prod
 from operator import mul
 
 from vkops.plan.region import Ints, Read, Region
@@ -48,11 +47,6 @@ class View:
             tuple(map(mul, self.strides, steps)),
             self.offset + sum(map(mul, self.strides, starts)),
         )
-
-    @property
-    def count(self) -> int:
-        """Number of elements."""
-        return prod(self.sizes)
 
 
 def copy(source: View, target: View, input: int = 0) -> Region:

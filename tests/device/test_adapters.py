@@ -1,0 +1,141 @@
+"""What the loader offers, how one is chosen, and what is said when there is none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import vkops
+from vkops.gpu import adapter as adapters
+from vkops.gpu.diagnosis import drivers, manifests
+
+
+def python(code, **environment):
+    """Run code in a process with other variables: (status, last line of stdout, stderr)."""
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.returncode, done.stdout.strip(), done.stderr.strip()
+
+
+OPEN = (
+    "import vkops\ntry:\n    vkops.Device()\nexcept vkops.DeviceError as error:\n    print(error)\n"
+)
+
+
+def test_devices(adapter):
+    assert adapter in vkops.devices()
+    assert adapter.max_buffer >= 1 << 27
+    assert adapter.dedicated_memory > 0
+    assert vkops.Device(adapter.index).info == adapter
+
+
+def test_part_of_a_name(adapter):
+    assert vkops.Device(adapter.name[2:8].upper()).info.name == adapter.name
+
+
+def test_no_such_adapter_lists_those_there_are(adapter):
+    with pytest.raises(vkops.DeviceError) as caught:
+        vkops.Device("no such thing")
+    assert str(caught.value).startswith("no adapter whose name contains 'no such thing'; there are")
+    assert f"{adapter.index}: {adapter.name}" in str(caught.value)
+
+
+def test_a_gpu_comes_before_a_cpu_driver(monkeypatch, adapter):
+    import dataclasses
+
+    gpu = dataclasses.replace(adapter, index=1, type="DISCRETE_GPU")
+    virtual = dataclasses.replace(adapter, index=2, type="VIRTUAL_GPU")
+    monkeypatch.setattr(adapters, "devices", lambda: [adapter, virtual, gpu])
+    assert adapters.select(None) is gpu
+
+
+def test_no_driver(tmp_path):
+    nothing = {"VK_DRIVER_FILES": str(tmp_path), "VK_ICD_FILENAMES": str(tmp_path)}
+    status, said, _ = python(OPEN, **nothing)
+    assert status == 0
+    assert said.startswith(("no Vulkan driver that works was found", "no Vulkan adapter"))
+
+
+def test_no_loader():
+    """A process in which libvulkan cannot be loaded, as on a machine without it."""
+    hide = (
+        "import ctypes.util, sys\n"
+        "class Hidden:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'vulkan':\n"
+        "            raise OSError('Cannot find Vulkan SDK version')\n"
+        "sys.meta_path.insert(0, Hidden())\n"
+    )
+    assert python(hide + OPEN) == (
+        0,
+        "no Vulkan loader: libvulkan.so.1 was not found (Debian and Ubuntu: libvulkan1)",
+        "",
+    )
+
+
+def test_no_validation_layer(tmp_path):
+    code = OPEN.replace("vkops.Device()", "vkops.Device(debug=True)")
+    status, said, _ = python(code, VK_LAYER_PATH=str(tmp_path))
+    assert status == 0
+    assert said.startswith("debug: VK_LAYER_KHRONOS_validation is not installed")
+    assert said.endswith("[DEV-08]")
+
+
+def test_validation_layer_finds_nothing_wrong_with_a_split():
+    """The layer reports to standard output; a split must not give it cause to."""
+    code = (
+        "import numpy as np, vkops\n"
+        "device = vkops.Device(debug=True)\n"
+        "parts = vkops.split(np.arange(6, dtype=np.uint8), [1, 5], device=device)\n"
+        "print([part.numpy().tolist() for part in parts])\n"
+    )
+    status, said, _ = python(code)
+    assert (status, said) == (0, "[[0], [1, 2, 3, 4, 5]]")
+
+
+def test_drivers_are_diagnosed_one_by_one(tmp_path, monkeypatch, adapter):
+    works = next(d for d in drivers() if adapter.name in d.adapters)
+    assert works.usable
+    folder = tmp_path / "vulkan" / "icd.d"
+    folder.mkdir(parents=True)
+    manifest = {"file_format_version": "1.0.0", "ICD": {"api_version": "1.3.0"}}
+    broken = {
+        "absent": json.dumps({**manifest, "ICD": {"library_path": "libvulkan_absent.so"}}),
+        "empty": "",
+        "no_icd": "{}",
+    }
+    for name, text in broken.items():
+        (folder / f"{name}.json").write_text(text)
+    paths = [works.path, str(folder)]
+    monkeypatch.setenv("VK_DRIVER_FILES", ":".join(paths))
+    good, absent, empty, no_icd = drivers()
+    assert good.adapters == works.adapters
+    assert not absent.usable
+    assert "libvulkan_absent.so: cannot open shared object file" in absent.reason
+    for driver in (empty, no_icd):
+        assert not driver.usable
+        assert driver.reason.startswith("its manifest cannot be read: ")
+
+
+def test_manifests_are_looked_for_where_the_loader_does(tmp_path, monkeypatch):
+    for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"):
+        monkeypatch.delenv(variable, raising=False)
+    for place in ("data", "added"):
+        (tmp_path / place / "vulkan" / "icd.d").mkdir(parents=True)
+        (tmp_path / place / "vulkan" / "icd.d" / f"{place}.json").write_text("{}")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("VK_ADD_DRIVER_FILES", str(tmp_path / "added" / "vulkan" / "icd.d"))
+    names = [path.name for path in manifests()]
+    assert names[0] == "added.json"
+    assert "data.json" in names
