@@ -4,10 +4,13 @@
 
 #if UNIT == 16
 #define Element uvec4
+#define LANES xyzw
 #elif UNIT == 8
 #define Element uvec2
+#define LANES xy
 #else
 #define Element uint
+#define LANES x
 #endif
 
 #include "region.glsl"
@@ -15,40 +18,20 @@
 layout(std430, binding = 1) readonly buffer Source { Element source[]; };
 layout(std430, binding = 2) writeonly buffer Target { Element target[]; };
 
-Element pattern(uint record) {
-    uint word = record + PATTERN;
-#if UNIT == 16
-    return uvec4(table[word], table[word + 1u], table[word + 2u], table[word + 3u]);
-#elif UNIT == 8
-    return uvec2(table[word], table[word + 1u]);
-#else
-    return table[word];
-#endif
-}
-
 void main() {
     Item item;
     if (!find_item(item)) return;
 
-    uint steps = table[item.record + STEPS];
-    uint step_dst = table[item.record + STEP_DST];
-    uint step_src = table[item.record + STEP_SRC];
-    uint step_position = table[item.record + STEP_POSITION];
-    uint limit = table[item.record + LIMIT];
+    uvec4 steps = table[item.record + STEPS];
+    uint step_position = table[item.record + POSITION].x;
+    bool constant = table[item.record + RUN].z != 0u;
+    Element pattern = table[item.record + PATTERN].LANES;
 
-    if (table[item.record + IS_FILL] != 0u) {
-        Element value = pattern(item.record);
-        for (uint i = 0u; i < steps && item.position < limit; ++i) {
-            target[item.dst] = value;
-            item.dst += step_dst;
-            item.position += step_position;
-        }
-        return;
-    }
-    for (uint i = 0u; i < steps && item.position < limit; ++i) {
-        target[item.dst] = source[item.src];
-        item.dst += step_dst;
-        item.src += step_src;
+    for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
+        Element element = source[item.src];  // a constant's address is 0, which is there to be read
+        target[item.dst] = constant ? pattern : element;
+        item.dst += steps.y;
+        item.src += steps.z;
         item.position += step_position;
     }
 }

@@ -14,17 +14,27 @@ layout(std430, binding = 2) buffer Target { uint target[]; };
 const uint BITS = UNIT * 8u;
 const uint PER_WORD = 32u / BITS;
 const uint MASK = (1u << BITS) - 1u;
+const uint WHOLE = ~0u;
 
-uint load(uint element) {
-    return (source[element / PER_WORD] >> (element % PER_WORD * BITS)) & MASK;
+// The part of the run that a word of the destination holds: its bits, and which they are. `base` is
+// the run's element at the word's start; it wraps when the run begins within the word.
+uvec2 gather(uint src, uint base, uint run, uint stride) {
+    uvec2 value_mask = uvec2(0u);
+    for (uint t = 0u; t < PER_WORD; ++t) {
+        if (base + t >= run) continue;
+        uint element = src + (base + t) * stride;
+        uint bits = (source[element / PER_WORD] >> (element % PER_WORD * BITS)) & MASK;
+        value_mask |= uvec2(bits, MASK) << (t * BITS);
+    }
+    return value_mask;
 }
 
 // A word's worth of consecutive elements, from an address that need not be aligned.
 uint load_word(uint element) {
     uint word = element / PER_WORD;
     uint shift = element % PER_WORD * BITS;
+    // The next word is read only where it holds a wanted element: it may lie past the end.
     uint low = source[word] >> shift;
-    // The next word is read only when it holds a wanted element: it may lie past the buffer's end.
     return shift == 0u ? low : low | (source[word + 1u] << (32u - shift));
 }
 
@@ -32,48 +42,31 @@ void main() {
     Item item;
     if (!find_item(item)) return;
 
-    uint steps = table[item.record + STEPS];
-    uint step_dst = table[item.record + STEP_DST];
-    uint step_src = table[item.record + STEP_SRC];
-    uint step_position = table[item.record + STEP_POSITION];
-    uint limit = table[item.record + LIMIT];
-    uint run = table[item.record + RUN];
-    uint run_src = table[item.record + RUN_SRC];
-    bool fill = table[item.record + IS_FILL] != 0u;
-    uint constant = table[item.record + PATTERN];
-    bool along = table[item.record + POSITION_0] != 0u;  // steps go along the run, or across runs
+    uvec4 steps = table[item.record + STEPS];
+    uvec4 position = table[item.record + POSITION];
+    uvec4 run = table[item.record + RUN];
+    bool constant = run.z != 0u;
+    uint pattern = table[item.record + PATTERN].x;
+    bool along = position.y != 0u;  // steps go along the run, or across runs
 
-    for (uint i = 0u; i < steps && item.position < limit; ++i) {
+    for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
         uint word = item.dst / PER_WORD + (along ? item.position : item.first);
-        uint base = word * PER_WORD - item.dst;  // the word's first element within the run; may wrap
-        if (base < run && run - base >= PER_WORD) {
-            uint value = constant;
-            if (!fill && run_src == 1u) {
-                value = load_word(item.src + base);
-            } else if (!fill) {
-                value = 0u;
-                for (uint t = 0u; t < PER_WORD; ++t)
-                    value |= load(item.src + (base + t) * run_src) << (t * BITS);
-            }
-            target[word] = value;
-        } else {
-            uint value = 0u;
-            uint mask = 0u;
-            for (uint t = 0u; t < PER_WORD; ++t) {
-                if (base + t < run) {
-                    uint bits = MASK << (t * BITS);
-                    mask |= bits;
-                    value |= fill ? constant & bits
-                                  : load(item.src + (base + t) * run_src) << (t * BITS);
-                }
-            }
-            if (mask != 0u) {
-                atomicAnd(target[word], ~mask);
-                atomicOr(target[word], value);
-            }
+        uint base = word * PER_WORD - item.dst;
+        bool inside = base < run.x && run.x - base >= PER_WORD;
+
+        uvec2 value_mask;
+        if (inside && run.y == 1u) value_mask = uvec2(load_word(item.src + base), WHOLE);
+        else value_mask = gather(item.src, base, run.x, run.y);
+        if (constant) value_mask.x = pattern & value_mask.y;
+
+        if (value_mask.y == WHOLE) {
+            target[word] = value_mask.x;
+        } else if (value_mask.y != 0u) {
+            atomicAnd(target[word], ~value_mask.y);
+            atomicOr(target[word], value_mask.x);
         }
-        item.dst += step_dst;
-        item.src += step_src;
-        item.position += step_position;
+        item.dst += steps.y;
+        item.src += steps.z;
+        item.position += position.x;
     }
 }

@@ -1,86 +1,76 @@
 // The region table and the walk from an invocation to its first element.
 //
 // One dispatch runs all regions of a plan. Work is counted in items: an item is one invocation
-// that copies up to `STEPS` elements, a fixed step apart. Items of a region are numbered in mixed
+// that copies up to `steps` elements, a fixed step apart. Items of a region are numbered in mixed
 // radix over its digits, fastest first; a workgroup holds 64 consecutive items of one region.
 //
-// vkops/gpu/table.py writes the table; the word numbers below are its field order.
+// vkops/gpu/table.py writes the table: vectors of four words, as a driver may spend as long on a
+// word as on a vector, when it compiles a load and when it runs one. For the same reason no loop
+// below has a constant bound, which would have it unrolled; all are bounded by the table (20
+// halvings, 9 digits, the steps of an item).
 
 layout(local_size_x = 64) in;
 
-layout(std430, binding = 0) readonly buffer Table { uint table[]; };
+layout(std430, binding = 0) readonly buffer Table { uvec4 table[]; };
 
-const uint TABLE_REGIONS = 0u;  // number of regions
-const uint TABLE_BLOCKS = 1u;   // number of workgroups with work; the dispatch may have more
-const uint HEADER_WORDS = 16u;
+const uint RECORDS = 1u;        // table[0] is (regions, workgroups with work, 0, 0)
+const uint RECORD_VECTORS = 14u;
 
-const uint FIRST_BLOCK = 0u;    // number of the region's first workgroup
-const uint ITEMS = 1u;          // number of items
-const uint DST = 2u;            // element address of the region's origin
-const uint SRC = 3u;
-const uint STEPS = 4u;          // elements (or, below a word, words) per item
-const uint STEP_DST = 5u;       // what one step adds to the addresses
-const uint STEP_SRC = 6u;
-const uint STEP_POSITION = 7u;  // and to the position, which must stay below the limit
-const uint LIMIT = 8u;
-const uint POSITION_0 = 9u;     // position = digit 0 * this
-const uint POSITION_1 = 10u;    //          + digit 1 * this
-const uint RUN = 11u;           // below a word: elements of a contiguous destination run
-const uint RUN_SRC = 12u;       //               and their source stride
-const uint IS_FILL = 13u;       // 1: every element is the pattern
-const uint PATTERN = 14u;       // 4 words
-const uint DIGITS = 18u;        // number of digits
-const uint DIGIT = 19u;         // DIGIT_WORDS for each of up to 9 digits
-const uint DIGIT_WORDS = 5u;    // size, division factor, division shift, dst stride, src stride
-const uint MAX_DIGITS = 9u;
-const uint RECORD_WORDS = 64u;
+// A record's vectors:
+const uint HEAD = 0u;       // first workgroup, items, dst and src address of the origin
+const uint STEPS = 1u;      // steps, what one adds to dst and src; limit of the position
+const uint POSITION = 2u;   // what a step, digit 0 and digit 1 add to the position; digits
+const uint RUN = 3u;        // below a word: elements of a run, their src stride; 1 for a constant
+const uint PATTERN = 4u;    // the constant
+const uint DIGITS = 5u;     // each: size, division factor, dst stride, src stride
 
 struct Item {
-    uint record;    // word number of the region's record
-    uint dst;       // element addresses of the item's first element
+    uint record;
+    uint dst;       // element addresses of the first element
     uint src;
     uint position;  // of the first element along the stepping direction
     uint first;     // digit 0
 };
 
-// rest / size by the precomputed multiply and shift; exact for rest < 2^31.
-uint divide(uint rest, uint digit) {
+// n / size by multiplication, exact for n < 2^31; factor is floor(2^32 (2^shift - size) / size) + 1.
+uint divide(uint n, uint size, uint factor) {
     uint high, low;
-    umulExtended(rest, table[digit + 1u], high, low);
-    return (high + rest) >> table[digit + 2u];
+    umulExtended(n, factor, high, low);
+    return (high + n) >> (findMSB(size - 1u) + 1);
 }
 
-// Finds this invocation's item; false if it has none.
+// Finds this invocation's item; false if it has none: the dispatch may be larger than the table.
 bool find_item(out Item item) {
     uint block = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    if (block >= table[TABLE_BLOCKS]) return false;
+    uvec4 head = table[0];
+    if (block >= head.y) return false;
 
     uint low = 0u;
-    uint high = table[TABLE_REGIONS];
-    for (int i = 0; i < 32 && high - low > 1u; ++i) {
+    uint high = head.x;
+    while (high - low > 1u) {
         uint middle = (low + high) >> 1;
-        if (table[HEADER_WORDS + middle * RECORD_WORDS + FIRST_BLOCK] <= block) low = middle;
+        if (table[RECORDS + middle * RECORD_VECTORS].x <= block) low = middle;
         else high = middle;
     }
-    item.record = HEADER_WORDS + low * RECORD_WORDS;
+    item.record = RECORDS + low * RECORD_VECTORS;
+    head = table[item.record + HEAD];
 
-    uint rest = (block - table[item.record + FIRST_BLOCK]) * gl_WorkGroupSize.x
-              + gl_LocalInvocationIndex;
-    if (rest >= table[item.record + ITEMS]) return false;
+    uint rest = (block - head.x) * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
+    if (rest >= head.y) return false;
 
-    item.dst = table[item.record + DST];
-    item.src = table[item.record + SRC];
+    uvec4 position = table[item.record + POSITION];
+    item.dst = head.z;
+    item.src = head.w;
     item.position = 0u;
     item.first = 0u;
-    uint digits = table[item.record + DIGITS];
-    for (uint d = 0u; d < MAX_DIGITS && d < digits; ++d) {
-        uint digit = item.record + DIGIT + d * DIGIT_WORDS;
-        uint quotient = divide(rest, digit);
-        uint value = rest - quotient * table[digit];
-        item.dst += value * table[digit + 3u];
-        item.src += value * table[digit + 4u];
+    for (uint d = 0u; d < position.w; ++d) {
+        uvec4 digit = table[item.record + DIGITS + d];
+        uint quotient = divide(rest, digit.x, digit.y);
+        uint value = rest - quotient * digit.x;
+        item.dst += value * digit.z;
+        item.src += value * digit.w;
+        item.position += value * (d == 0u ? position.y : d == 1u ? position.z : 0u);
         if (d == 0u) item.first = value;
-        if (d < 2u) item.position += value * table[item.record + POSITION_0 + d];
         rest = quotient;
     }
     return true;

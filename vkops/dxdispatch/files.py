@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from vkops.dml import TensorDataType
 from vkops.dxdispatch.json_reader import Node, quote
@@ -52,7 +53,7 @@ class FileValues:
     def _normal(self, data: bytes) -> bytes:
         if self.dtype is None:
             return data
-        array = np.frombuffer(data, self.dtype)
+        array: npt.NDArray[Any] = np.frombuffer(data, self.dtype)
         if self.fortran_shape is not None:
             array = array.reshape(self.fortran_shape, order="F")
         return array.astype(self.dtype.newbyteorder("<"), copy=False).tobytes()

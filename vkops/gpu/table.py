@@ -18,10 +18,9 @@ LANES = 64
 """Invocations of a workgroup; region.glsl's local size."""
 
 MAX_DIGITS = 9
-HEADER_WORDS = 16
-RECORD_WORDS = 64
+HEADER_WORDS = 4
+RECORD_WORDS = 56
 FIRST_BLOCK, ITEMS, DST, SRC = 0, 1, 2, 3
-DIGIT, DIGIT_WORDS = 19, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +140,13 @@ def _encode_region(record: Words, region: Region, element_size: int, tuning: Tun
         limit, position = row.size, (0, steps)
 
     src_offset = source.offset if isinstance(source, Read) else 0
-    head = [0, prod(d.size for d in digits), region.dst_offset, src_offset, steps]
-    head += [step.dst, step.src, step.size, limit, *position, run, run_src]
-    head += [int(isinstance(source, Fill)), *_pattern(source), len(digits)]
-    words = [*head, *(word for digit in digits for word in _digit_words(digit))]
+    # In the order of region.glsl's vectors.
+    words = [0, prod(d.size for d in digits), region.dst_offset, src_offset]
+    words += [steps, step.dst, step.src, limit]
+    words += [step.size, *position, len(digits)]
+    words += [run, run_src, int(isinstance(source, Fill)), 0]
+    words += _pattern(source)
+    words += [word for digit in digits for word in _digit_words(digit)]
     # Negative strides wrap: the shader's addresses are modulo 2^32, and so come out right.
     record[: len(words)] = np.array(words, np.int64).astype(np.uint32)
 
@@ -166,10 +168,10 @@ def _runs_of_words(
 
 
 def _digit_words(digit: _Digit) -> Iterable[int]:
-    """Size, division by multiplication (round-up method, exact below 2^31), strides."""
-    shift = (digit.size - 1).bit_length()
-    factor = ((1 << 32) * ((1 << shift) - digit.size)) // digit.size + 1
-    return digit.size, factor, shift, digit.dst, digit.src
+    """Size, factor for division by multiplication (round-up method), strides."""
+    power = 1 << (digit.size - 1).bit_length()
+    factor = ((power - digit.size) << 32) // digit.size + 1
+    return digit.size, factor, digit.dst, digit.src
 
 
 def _pattern(source: Read | Fill) -> list[int]:
