@@ -6,7 +6,6 @@ machine without Vulkan.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -58,8 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reason = error.format_message()  # type: ignore[attr-defined]
         return _fail(f"Failed to parse command-line arguments: {reason}", 2)
     except BrokenPipeError:
-        # Nobody reads on; what is still buffered must not fail again when Python shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _fail("Standard output was closed", 1)
     except (VkopsError, OSError) as error:
         return _fail(str(error), 1)
@@ -71,8 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, status: int) -> int:
-    with contextlib.suppress(OSError):
+    try:
         sys.stdout.flush()
+    except OSError:
+        # Nobody takes it; what is still buffered must not fail again when Python shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     print(" ".join(message.splitlines()), file=sys.stderr)
     return status
 
