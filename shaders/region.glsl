@@ -2,7 +2,7 @@
 //
 // One dispatch runs all regions of a plan. Work is counted in items: an item is one invocation
 // that copies up to `steps` elements, a fixed step apart. Items of a region are numbered in mixed
-// radix over its digits, fastest first; a workgroup holds 64 consecutive items of one region.
+// radix over its digits, fastest first, and those of all regions one after the other.
 //
 // vkops/gpu/table.py writes the table: vectors of four words, as a driver may spend as long on a
 // word as on a vector, when it compiles a load and when it runs one. For the same reason no loop
@@ -13,14 +13,14 @@ layout(local_size_x = 64) in;
 
 layout(std430, binding = 0) readonly buffer Table { uvec4 table[]; };
 
-const uint RECORDS = 1u;        // table[0] is (regions, workgroups with work, 0, 0)
+const uint RECORDS = 1u;        // table[0] is (regions, items of all, 0, 0)
 const uint RECORD_VECTORS = 14u;
 
 // A record's vectors:
-const uint HEAD = 0u;       // first workgroup, items, dst and src address of the origin
+const uint HEAD = 0u;       // number of the first item, dst and src address of the origin, digits
 const uint STEPS = 1u;      // steps, what one adds to dst and src; limit of the position
-const uint POSITION = 2u;   // what a step, digit 0 and digit 1 add to the position; digits
-const uint RUN = 3u;        // below a word: elements of a run, their src stride; 1 for a constant
+const uint POSITION = 2u;   // what a step, digit 0 and digit 1 add to the position
+const uint RUN = 3u;        // elements (or bytes) of a run, their src stride; 1 for a constant
 const uint PATTERN = 4u;    // the constant
 const uint DIGITS = 5u;     // each: size, division factor, dst stride, src stride
 
@@ -41,29 +41,28 @@ uint divide(uint n, uint size, uint factor) {
 
 // Finds this invocation's item; false if it has none: the dispatch may be larger than the table.
 bool find_item(out Item item) {
-    uint block = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint rest = group * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
     uvec4 head = table[0];
-    if (block >= head.y) return false;
+    if (rest >= head.y) return false;
 
     uint low = 0u;
     uint high = head.x;
     while (high - low > 1u) {
         uint middle = (low + high) >> 1;
-        if (table[RECORDS + middle * RECORD_VECTORS].x <= block) low = middle;
+        if (table[RECORDS + middle * RECORD_VECTORS].x <= rest) low = middle;
         else high = middle;
     }
     item.record = RECORDS + low * RECORD_VECTORS;
+
     head = table[item.record + HEAD];
-
-    uint rest = (block - head.x) * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
-    if (rest >= head.y) return false;
-
     uvec4 position = table[item.record + POSITION];
-    item.dst = head.z;
-    item.src = head.w;
+    rest -= head.x;
+    item.dst = head.y;
+    item.src = head.z;
     item.position = 0u;
     item.first = 0u;
-    for (uint d = 0u; d < position.w; ++d) {
+    for (uint d = 0u; d < head.w; ++d) {
         uvec4 digit = table[item.record + DIGITS + d];
         uint quotient = divide(rest, digit.x, digit.y);
         uint value = rest - quotient * digit.x;

@@ -17,7 +17,7 @@ from vkops.errors import BindingError, InvalidDescError, InvalidDescTypeError
 from vkops.gpu import adapter
 from vkops.gpu.adapter import DeviceInfo, devices
 from vkops.gpu.buffer import Buffer
-from vkops.gpu.executor import Executor
+from vkops.gpu.executor import Dispatch, Executor
 from vkops.gpu.memory import MemoryReport, Range
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Binding",
     "BindingProperties",
+    "BoundOperator",
     "Buffer",
     "CompiledOperator",
     "Device",
@@ -274,6 +275,13 @@ class CompiledOperator:
             BindingError: a binding breaks one of B-01 to B-09, T-17 or B-18; nothing was run.
             DeviceError: the device is closed.
         """
+        self.bind(inputs, outputs).dispatch()
+
+    def bind(self, inputs: Sequence[Binding], outputs: Sequence[Binding]) -> BoundOperator:
+        """Check bindings once, to dispatch with them again and again.
+
+        Source: IDMLBindingTable. Arguments and errors are those of ``dispatch``.
+        """
         self._check_count("inputs", inputs, self._inputs)
         self._check_count("outputs", outputs, self._outputs)
         read = [
@@ -289,7 +297,9 @@ class CompiledOperator:
             for (path, tensor), binding in zip(self._outputs, outputs, strict=True)
         ]
         check_hazards(self.name, read, written, in_place=self._in_place)
-        self._executor.run(self._work, list(map(_range, read)), list(map(_range, written)))
+        ranges = list(map(_range, read)), list(map(_range, written))
+        keep = (*(b.resource for b in read), *(b.resource for b in written))
+        return BoundOperator(self._executor, self._executor.bind(self._work, *ranges), keep)
 
     # -- bindings ---------------------------------------------------------------------------------
 
@@ -333,6 +343,28 @@ class CompiledOperator:
             message = f"got offset {show(offset)} and {show(nbytes)} bytes, must be integers from 0"
             raise BindingError(self.name, path, message, "B-04")
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)
+
+
+class BoundOperator:
+    """A compiled operator with its bindings, made by ``CompiledOperator.bind``.
+
+    It keeps the buffers it is bound to alive.
+    """
+
+    def __init__(
+        self, executor: Executor, dispatches: list[Dispatch], buffers: tuple[Buffer, ...]
+    ) -> None:
+        self._executor = executor
+        self._dispatches = dispatches
+        self._buffers = buffers
+
+    def dispatch(self) -> None:
+        """Run the operator and wait until its outputs are complete.
+
+        Raises:
+            DeviceError: the device is closed.
+        """
+        self._executor.run(self._dispatches)
 
 
 def _is_owned(tensor: BufferTensorDesc) -> bool:

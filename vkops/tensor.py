@@ -167,7 +167,7 @@ class Movement:
             work = self._tables.get(executor.tuning)
             if work is None:
                 work = self._tables[executor.tuning] = executor.prepare(self.plan)
-            executor.run(work, _ranges(inputs), _ranges(results))
+            executor.run(executor.bind(work, _ranges(inputs), _ranges(results)))
         return results
 
 

@@ -14,7 +14,7 @@ from vkops.gpu import table
 from vkops.gpu.buffer import Buffer
 from vkops.gpu.executor import GROUPS_X, MAX_REGIONS
 from vkops.gpu.memory import Range
-from vkops.gpu.table import LANES, Tuning
+from vkops.gpu.table import LANES, Tuning, choose_kernel
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, copy, execute, optimize
 
 GUARD = 256
@@ -55,28 +55,16 @@ def check(device, plan, tuning=None, seed=0):
     sources, source_offsets, _ = place(device, inputs or [np.zeros(16, np.uint8)])
     targets, target_offsets, image = place(device, outputs)
     work = table.encode(optimize(plan), tuning or executor.tuning)
-    executor.run(
+    bound = executor.bind(
         work,
         ranges(sources, source_offsets[: len(inputs)], inputs),
         ranges(targets, target_offsets, outputs),
     )
+    executor.run(bound)
     expected = image.copy()
     for offset, result in zip(target_offsets, execute(plan, inputs, outputs), strict=True):
         expected[offset : offset + result.size] = result
     np.testing.assert_array_equal(targets.array(), expected)
-
-
-@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
-@on_device
-@given(plan=plans())
-def test_random_plans(device, tuning, plan):
-    check(device, plan, tuning)
-
-
-@settings(on_device, max_examples=30)
-@given(plan=plans())
-def test_random_plans_through_staging(staged_device, plan):
-    check(staged_device, plan)
 
 
 def window(element_size, sizes, strides, offset=0, dst_strides=None, dst_offset=0):
@@ -90,6 +78,19 @@ def window(element_size, sizes, strides, offset=0, dst_strides=None, dst_offset=
     region = copy(View(tuple(sizes), tuple(strides), first), target)
     nbytes = [-(-(n + 1) * element_size // 4) * 4 for n in (last, end)]
     return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], (region,)),))
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@on_device
+@given(plan=plans())
+def test_random_plans(device, tuning, plan):
+    check(device, plan, tuning)
+
+
+@settings(on_device, max_examples=30)
+@given(plan=plans())
+def test_random_plans_through_staging(staged_device, plan):
+    check(staged_device, plan)
 
 
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
@@ -111,6 +112,33 @@ def test_runs_below_a_word_at_every_alignment(device, element_size, start, run):
     region = copy(View((7, run), (run + 1, 1), (start * 3) % 5), row)
     plan = CopyPlan(element_size, (512,), (Output(512, (region,)),))
     check(device, plan)
+
+
+@pytest.mark.parametrize("dst", range(16))
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+def test_runs_of_bytes_at_every_alignment(device, dst, tuning):
+    """Each source alignment and run length in turn; rows alternate alignments on both sides."""
+    for src in range(16):
+        run = 16 + (src * 7 + dst) % 45
+        plan = window(1, [3, run], [run + 5, 1], src, [run + 1, 1], dst)
+        assert choose_kernel(optimize(plan)).name == "copy_run"
+        check(device, plan, tuning, seed=src)
+
+
+@pytest.mark.parametrize(
+    ("plan", "name"),
+    [
+        (window(4, [64], [1]), "copy_16"),
+        (window(4, [64], [1], offset=1), "copy_run"),
+        (window(4, [5, 4], [9, 1]), "copy_run"),
+        (window(4, [5, 3], [9, 1]), "copy_4"),
+        (window(4, [64], [-1]), "copy_4"),
+        (window(2, [5, 7], [9, 1]), "copy_2"),
+        (window(1, [64], [2]), "copy_1"),
+    ],
+)
+def test_choice_of_kernel(plan, name):
+    assert choose_kernel(optimize(plan)).name == name
 
 
 @pytest.mark.parametrize("element_size", [1, 2, 4])
@@ -184,7 +212,7 @@ def test_inputs_and_outputs_in_several_heaps(device):
     )
     plan = CopyPlan(4, (4096, 4096), outputs)
     bound = [Range(b.range.heap, b.range.offset + big - 4096, 4096) for b in buffers]
-    executor.run(executor.prepare(plan), bound[:2], bound[2:])
+    executor.run(executor.bind(executor.prepare(plan), bound[:2], bound[2:]))
     for buffer, expected in zip(buffers[2:], execute(plan, data), strict=True):
         np.testing.assert_array_equal(buffer.array(big - 4096), expected)
 

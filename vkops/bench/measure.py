@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vkops.bench.works import Array, Case, Work
-from vkops.device import Buffer, CompiledOperator, Device
+from vkops.device import Buffer, Device
 from vkops.errors import DeviceError
 from vkops.gpu.buffer_copy import BufferCopy
 
@@ -81,21 +81,19 @@ class _Bench:
             .reshape(shape)
             for shape in case.shapes
         ]
-        self.operator: CompiledOperator = device.compile_operator(device.create_operator(case.desc))
         self.inputs = [_buffer(device, tensor) for _, tensor in case.desc.inputs]
         self.outputs = [_buffer(device, tensor) for _, tensor in case.desc.outputs]
+        compiled = device.compile_operator(device.create_operator(case.desc))
+        self.operator = compiled.bind(self.inputs, self.outputs)
         self.bytes = [array.reshape(-1).view(np.uint8) for array in self.arrays]
         self.source = np.ones(case.nbytes, np.uint8)
         self.target = np.empty_like(self.source)
         self.copy = BufferCopy(device.executor, case.nbytes)
 
-    def dispatch(self) -> None:
-        self.operator.dispatch(self.inputs, self.outputs)
-
     def end_to_end(self) -> list[Array]:
         for buffer, array in zip(self.inputs, self.bytes, strict=True):
             buffer.write(array)
-        self.dispatch()
+        self.operator.dispatch()
         return [buffer.array() for buffer in self.outputs]
 
     def check(self, name: str) -> None:
@@ -109,7 +107,7 @@ class _Bench:
 
     def contenders(self) -> dict[str, Callable[[], Any]]:
         return {
-            "vkops": self.dispatch,
+            "vkops": self.operator.dispatch,
             "end_to_end": self.end_to_end,
             "numpy": lambda: self.case.numpy(self.arrays),
             "memcpy": lambda: np.copyto(self.target, self.source),

@@ -111,7 +111,7 @@ class Buffer:
         read = Read(0, start, (1,))
         output = Output(to + nbytes, (Region((nbytes,), to, (1,), read),))
         work = self._executor.prepare(CopyPlan(1, (start + nbytes,), (output,)))
-        self._executor.run(work, [source], [target])
+        self._executor.run(self._executor.bind(work, [source], [target]))
 
 
 class _View:

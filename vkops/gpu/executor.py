@@ -1,9 +1,10 @@
-"""Runs region tables: one dispatch per pair of heaps, one write and one evaluation each."""
+"""Runs region tables: one dispatch per pair of heaps, one evaluation each."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from threading import RLock
 from typing import Any
@@ -15,7 +16,16 @@ from vkops import shaders
 from vkops.errors import DeviceError
 from vkops.gpu import adapter, table
 from vkops.gpu.memory import Heap, Memory, Range
-from vkops.gpu.table import DST, FIRST_BLOCK, HEADER_WORDS, RECORD_WORDS, SRC, RegionTable
+from vkops.gpu.table import (
+    DST,
+    FIRST,
+    HEADER_WORDS,
+    LANES,
+    RECORD_WORDS,
+    SRC,
+    Kernel,
+    RegionTable,
+)
 from vkops.plan.algebra import optimize
 from vkops.plan.region import CopyPlan
 
@@ -27,6 +37,32 @@ MAX_KERNELS = 64
 GROUPS_X = 32768
 
 STAGING_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dispatch:
+    """One dispatch, ready to run: a kernel, the heaps it reads and writes, and the region table.
+
+    ``groups`` is the number of workgroups: a power of two, so that few are ever recorded.
+    """
+
+    kernel: Kernel
+    source: Heap
+    target: Heap
+    words: table.Words
+    groups: int
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, source: Heap, target: Heap, records: table.Words, items: table.Counts
+    ) -> Dispatch:
+        """Number the items of all regions, and put the header before the records."""
+        ends = np.cumsum(items)
+        total = int(ends[-1])
+        records[:, FIRST] = ends - items
+        header = np.array([len(records), total, 0, 0], np.uint32)
+        groups = 1 << (-(-total // LANES) - 1).bit_length()
+        return cls(kernel, source, target, np.concatenate([header, records.ravel()]), groups)
 
 
 class Executor:
@@ -56,7 +92,8 @@ class Executor:
         assert self._table.view is not None
         self._words = self._table.view.view(np.uint32)
         self._staging: Heap | None = None
-        self._kernels: OrderedDict[tuple[int, int, int, int], tuple[Any, Any]] = OrderedDict()
+        self._loaded: Dispatch | None = None
+        self._kernels: OrderedDict[tuple[str, int, int, int], tuple[Any, Any]] = OrderedDict()
         self._closed = False
 
     # -- running ----------------------------------------------------------------------------------
@@ -65,43 +102,46 @@ class Executor:
         """Encode a plan for this device."""
         return _encode(optimize(plan), self.tuning)
 
-    def run(self, work: RegionTable, inputs: Sequence[Range], outputs: Sequence[Range]) -> None:
-        """Execute a region table and wait until its results are visible."""
+    def bind(
+        self, work: RegionTable, inputs: Sequence[Range], outputs: Sequence[Range]
+    ) -> list[Dispatch]:
+        """Put addresses into a region table; the result can be run again and again."""
+        records = work.records.copy()
+        records[:, DST] += _bases(outputs, work.kernel.unit)[work.outputs]
+        # Constants have input -1: the appended base 0 is theirs.
+        records[:, SRC] += _bases(inputs, work.kernel.unit)[work.inputs]
+        return [
+            Dispatch.of(work.kernel, source, target, records[chosen][i : i + MAX_REGIONS], items)
+            for source, target, chosen in _by_heaps(work, inputs, outputs)
+            for i in range(0, len(work.items[chosen]), MAX_REGIONS)
+            for items in [work.items[chosen][i : i + MAX_REGIONS]]
+        ]
+
+    def run(self, dispatches: Sequence[Dispatch]) -> None:
+        """Execute bound dispatches and wait until their results are visible."""
         with self.lock:
             self.check_open()
-            size = work.element_size
-            records = work.records.copy()
-            records[:, DST] += _bases(outputs, size)[work.outputs]
-            # Constants have input -1: the appended base 0 is theirs.
-            records[:, SRC] += _bases(inputs, size)[work.inputs]
-            for source, target, chosen in _by_heaps(work, inputs, outputs):
-                self._dispatch(size, source, target, records[chosen], work.blocks[chosen])
+            for dispatch in dispatches:
+                if self._loaded is not dispatch:
+                    self._words[: dispatch.words.size] = dispatch.words
+                    self._loaded = dispatch
+                self._sequence(dispatch).eval()
 
-    def _dispatch(
-        self, size: int, source: Heap, target: Heap, records: table.Words, blocks: table.Counts
-    ) -> None:
-        for start in range(0, len(records), MAX_REGIONS):
-            part, part_blocks = records[start:][:MAX_REGIONS], blocks[start:][:MAX_REGIONS]
-            ends = np.cumsum(part_blocks)
-            part[:, FIRST_BLOCK] = ends - part_blocks
-            self._words[:2] = len(part), ends[-1]
-            self._words[HEADER_WORDS : HEADER_WORDS + part.size] = part.ravel()
-            self._kernel(size, source, target, int(ends[-1])).eval()
-
-    def _kernel(self, size: int, source: Heap, target: Heap, blocks: int) -> Any:
-        """The recorded sequence for these heaps with at least that many workgroups."""
-        groups = 1 << (blocks - 1).bit_length()
-        key = (size, id(source), id(target), groups)
+    def _sequence(self, dispatch: Dispatch) -> Any:
+        """The recorded sequence for a dispatch's kernel, heaps and number of workgroups."""
+        key = (dispatch.kernel.name, id(dispatch.source), id(dispatch.target), dispatch.groups)
         if key in self._kernels:
             self._kernels.move_to_end(key)
             return self._kernels[key][1]
         while len(self._kernels) >= MAX_KERNELS:
             _destroy(self._kernels.popitem(last=False)[1])
+        # copy_run sees the target twice, as vectors and as words; the others ignore the fourth.
+        heaps = (self._table, dispatch.source, dispatch.target, dispatch.target)
         none = np.zeros(0, np.uint32)
         algorithm = self._manager.algorithm(
-            [self._table.tensor, source.tensor, target.tensor],
-            shaders.spirv(f"copy_{size}"),
-            [min(groups, GROUPS_X), max(1, groups // GROUPS_X), 1],
+            [heap.tensor for heap in heaps],
+            shaders.spirv(dispatch.kernel.name),
+            [min(dispatch.groups, GROUPS_X), max(1, dispatch.groups // GROUPS_X), 1],
             none,
             none,
         )

@@ -20,7 +20,27 @@ LANES = 64
 MAX_DIGITS = 9
 HEADER_WORDS = 4
 RECORD_WORDS = 56
-FIRST_BLOCK, ITEMS, DST, SRC = 0, 1, 2, 3
+FIRST, DST, SRC = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A shader variant: its addresses count ``unit`` bytes.
+
+    Where ``granule`` is not 0, a step is that many bytes of a contiguous destination run.
+    """
+
+    name: str
+    unit: int
+    granule: int
+
+
+WORDS = {size: Kernel(f"copy_{size}", size, 0) for size in (4, 8, 16)}
+SUBWORDS = {size: Kernel(f"copy_{size}", size, 4) for size in (1, 2)}
+RUNS = Kernel("copy_run", 1, 16)
+
+SHORTEST_RUN = 16
+"""Bytes from which a run is worth 16-byte accesses that have to be shifted into place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +69,13 @@ CPU = Tuning(steps=32, interleave=1, long_run=4)
 class RegionTable:
     """The records of a plan, addresses counted from the start of each binding.
 
-    ``records`` is (regions, RECORD_WORDS); ``blocks``, ``inputs`` and ``outputs`` give each
-    region's workgroup count and its binding numbers (input -1: a constant).
+    ``records`` is (regions, RECORD_WORDS); ``items``, ``inputs`` and ``outputs`` give each
+    region's number of items and its binding numbers (input -1: a constant).
     """
 
-    element_size: int
+    kernel: Kernel
     records: Words
-    blocks: Counts
+    items: Counts
     inputs: Counts
     outputs: Counts
 
@@ -68,16 +88,37 @@ def encode(plan: CopyPlan, tuning: Tuning) -> RegionTable:
         for whole in target.regions
         for region in _peel(whole)
     ]
+    kernel = choose_kernel(plan)
     records = np.zeros((len(indexed), RECORD_WORDS), np.uint32)
-    for record, (_, region) in zip(records, indexed, strict=True):
-        _encode_region(record, region, plan.element_size, tuning)
+    items = [
+        _encode_region(record, region, plan.element_size, kernel, tuning)
+        for record, (_, region) in zip(records, indexed, strict=True)
+    ]
     return RegionTable(
-        element_size=plan.element_size,
+        kernel=kernel,
         records=records,
-        blocks=-(-records[:, ITEMS].astype(np.int64) // LANES),
+        items=np.array(items, np.int64),
         inputs=np.array([_input(region) for _, region in indexed], np.int64),
         outputs=np.array([output for output, _ in indexed], np.int64),
     )
+
+
+def choose_kernel(plan: CopyPlan) -> Kernel:
+    """The kernel for an optimized plan: one for all its regions, so that one dispatch does."""
+    size = plan.element_size
+    if size == 16:
+        return WORDS[size]
+    regions = [region for output in plan.outputs for region in output.regions]
+    if all(_run(region) * size >= SHORTEST_RUN for region in regions):
+        return RUNS
+    return WORDS.get(size) or SUBWORDS[size]
+
+
+def _run(region: Region) -> int:
+    """Elements that are contiguous on both sides."""
+    source = region.source
+    contiguous = isinstance(source, Read) and region.dst_strides[-1] == source.strides[-1] == 1
+    return region.sizes[-1] if contiguous else 1
 
 
 def _input(region: Region) -> int:
@@ -105,16 +146,22 @@ class _Digit:
     src: int
 
 
-def _encode_region(record: Words, region: Region, element_size: int, tuning: Tuning) -> None:
+def _encode_region(
+    record: Words, region: Region, element_size: int, kernel: Kernel, tuning: Tuning
+) -> int:
+    """Write a region's record, but for the number of its first item; return how many it has."""
     source = region.source
     strides = source.strides if isinstance(source, Read) else (0,) * len(region.sizes)
+    scale = element_size // kernel.unit
     # Innermost dimension first.
-    dims = [_Digit(*dim) for dim in zip(region.sizes, region.dst_strides, strides, strict=True)][
-        ::-1
-    ]
+    dims = [
+        _Digit(size, dst * scale, src * scale)
+        for size, dst, src in zip(region.sizes, region.dst_strides, strides, strict=True)
+    ][::-1]
+    dst_offset = region.dst_offset * scale
     run, run_src = 0, 0
-    if element_size < 4:
-        run, run_src, dims = _runs_of_words(dims, region.dst_offset, 4 // element_size)
+    if kernel.granule:
+        run, run_src, dims = _granules(dims, dst_offset, scale, kernel.granule // kernel.unit)
 
     inner, *outer = dims
     if inner.size >= tuning.long_run or not outer:
@@ -139,32 +186,33 @@ def _encode_region(record: Words, region: Region, element_size: int, tuning: Tun
         step = _Digit(1, row.dst, row.src)
         limit, position = row.size, (0, steps)
 
-    src_offset = source.offset if isinstance(source, Read) else 0
+    src_offset = source.offset * scale if isinstance(source, Read) else 0
     # In the order of region.glsl's vectors.
-    words = [0, prod(d.size for d in digits), region.dst_offset, src_offset]
+    words = [0, dst_offset, src_offset, len(digits)]
     words += [steps, step.dst, step.src, limit]
-    words += [step.size, *position, len(digits)]
+    words += [step.size, *position, 0]
     words += [run, run_src, int(isinstance(source, Fill)), 0]
     words += _pattern(source)
     words += [word for digit in digits for word in _digit_words(digit)]
     # Negative strides wrap: the shader's addresses are modulo 2^32, and so come out right.
     record[: len(words)] = np.array(words, np.int64).astype(np.uint32)
+    return prod(digit.size for digit in digits)
 
 
-def _runs_of_words(
-    dims: list[_Digit], dst_offset: int, per_word: int
+def _granules(
+    dims: list[_Digit], dst_offset: int, scale: int, granule: int
 ) -> tuple[int, int, list[_Digit]]:
-    """Turn elements smaller than a word into runs of words: (run, its source stride, dimensions).
+    """Turn elements into runs of granules: (run, its source stride, dimensions), all in units.
 
-    The new innermost dimension numbers the words that a run touches; it moves no addresses.
+    The new innermost dimension numbers the granules that a run touches; it moves no addresses.
     """
-    run, run_src = 1, 1
-    if dims[0].dst == 1:
-        run, run_src = dims[0].size, dims[0].src
+    run, run_src = scale, 1
+    if dims[0].dst == scale:
+        run, run_src = dims[0].size * scale, dims[0].src // scale
         dims = dims[1:]
-    aligned = all(offset % per_word == 0 for offset in (dst_offset, *(d.dst for d in dims)))
-    slack = 0 if aligned else per_word - 1
-    return run, run_src, [_Digit(-(-(run + slack) // per_word), 0, 0), *dims]
+    aligned = all(offset % granule == 0 for offset in (dst_offset, *(d.dst for d in dims)))
+    slack = 0 if aligned else granule - 1
+    return run, run_src, [_Digit(-(-(run + slack) // granule), 0, 0), *dims]
 
 
 def _digit_words(digit: _Digit) -> Iterable[int]:

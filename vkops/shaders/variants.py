@@ -38,9 +38,12 @@ class Variant:
 
 VARIANTS: Mapping[str, Variant] = MappingProxyType(
     {
-        f"copy_{unit}": Variant(f"copy_{unit}", source, {"UNIT": unit})
-        for source, units in (("copy.comp", (16, 8, 4)), ("copy_subword.comp", (2, 1)))
-        for unit in units
+        **{
+            f"copy_{unit}": Variant(f"copy_{unit}", source, {"UNIT": unit})
+            for source, units in (("copy.comp", (16, 8, 4)), ("copy_subword.comp", (2, 1)))
+            for unit in units
+        },
+        "copy_run": Variant("copy_run", "copy_run.comp", {}),
     }
 )
 

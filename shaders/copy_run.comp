@@ -1,0 +1,80 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Copies of contiguous runs of bytes, each side at any alignment. Addresses count bytes.
+//
+// An item's step is one 16-byte vector of the destination. A vector that lies wholly in the run is
+// stored; of one at its edge, words are stored, and of a word at its edge only the run's own bits
+// are changed, atomically: the rest may belong to runs that are written at the same time.
+
+#include "region.glsl"
+
+layout(std430, binding = 1) readonly buffer Source { uvec4 source[]; };
+layout(std430, binding = 2) writeonly buffer Target { uvec4 target[]; };
+layout(std430, binding = 3) buffer TargetWords { uint target_words[]; };  // the same memory
+
+// 16 bytes from byte `start` on, 0 to 15, of the 32 that low and high make.
+uvec4 shifted(uvec4 low, uvec4 high, uint start) {
+    uint beyond = high.x;
+    if ((start & 8u) != 0u) {
+        low = uvec4(low.zw, high.xy);
+        high = high.zwzw;
+        beyond = high.x;
+    }
+    if ((start & 4u) != 0u) {
+        low = uvec4(low.yzw, high.x);
+        beyond = high.y;
+    }
+    uint bits = (start & 3u) * 8u;
+    if (bits == 0u) return low;
+    return (low >> bits) | (uvec4(low.yzw, beyond) << (32u - bits));
+}
+
+// Stores those bytes of a word that lie in the run; `base` is the run's byte at the word's start.
+void store_word(uint word, uint value, int base, int run) {
+    int from = clamp(-base, 0, 4) * 8;
+    int to = clamp(run - base, 0, 4) * 8;
+    if (from == 0 && to == 32) {
+        target_words[word] = value;
+    } else if (from < to) {
+        uint mask = (~0u << from) & (~0u >> (32 - to));
+        atomicAnd(target_words[word], ~mask);
+        atomicOr(target_words[word], value & mask);
+    }
+}
+
+void main() {
+    Item item;
+    if (!find_item(item)) return;
+
+    uvec4 steps = table[item.record + STEPS];
+    uvec4 position = table[item.record + POSITION];
+    int run = int(table[item.record + RUN].x);
+    bool along = position.y != 0u;          // steps go along the run, or across runs
+    bool onward = along && position.x == 1u;  // each step begins where the last one ended
+
+    uvec4 low = uvec4(0u);
+    for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
+        uint vector = item.dst / 16u + (along ? item.position : item.first);
+        int base = int(vector * 16u - item.dst);  // the run's byte at the vector's start
+        if (base < run) {
+            // Vectors that hold none of the run's bytes are not read: they may not be there.
+            int first = int(item.src) >> 4;
+            int last = (int(item.src) + run - 1) >> 4;
+            int start = int(item.src) + base;
+            int at = start >> 4;
+            if (!onward || i == 0u) low = source[clamp(at, first, last)];
+            uvec4 high = source[clamp(at + 1, first, last)];
+            uvec4 value = shifted(low, high, uint(start) & 15u);
+            low = high;
+            if (base >= 0 && base + 16 <= run) {
+                target[vector] = value;
+            } else {
+                for (uint k = 0u; k < 4u; ++k)
+                    store_word(vector * 4u + k, value[k], base + int(k) * 4, run);
+            }
+        }
+        item.dst += steps.y;
+        item.src += steps.z;
+        item.position += position.x;
+    }
+}
