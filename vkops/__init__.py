@@ -21,7 +21,15 @@ from vkops.errors import (
 )
 
 if TYPE_CHECKING:
-    from vkops.device import Buffer, CompiledOperator, Device, DeviceInfo, Operator, devices
+    from vkops.device import (
+        BoundOperator,
+        Buffer,
+        CompiledOperator,
+        Device,
+        DeviceInfo,
+        Operator,
+        devices,
+    )
     from vkops.eager import join, slice, split
     from vkops.tensor import Tensor
 
@@ -30,7 +38,15 @@ __version__ = "0.1.0"
 # Names that need NumPy or Vulkan, and the module that brings each.
 _LAZY = {
     **dict.fromkeys(
-        ("Buffer", "CompiledOperator", "Device", "DeviceInfo", "Operator", "devices"),
+        (
+            "BoundOperator",
+            "Buffer",
+            "CompiledOperator",
+            "Device",
+            "DeviceInfo",
+            "Operator",
+            "devices",
+        ),
         "vkops.device",
     ),
     "Tensor": "vkops.tensor",
@@ -39,6 +55,7 @@ _LAZY = {
 
 __all__ = [
     "BindingError",
+    "BoundOperator",
     "Buffer",
     "CompiledOperator",
     "Device",

@@ -11,8 +11,8 @@ class VkopsError(Exception):
     """Base of all errors raised by vkops."""
 
 
-class InvalidDescError(VkopsError, ValueError):
-    """A descriptor, or an argument that stands for one, breaks a rule.
+class _RuleError(VkopsError, ValueError):
+    """An argument breaks a rule.
 
     Attributes:
         operator: DirectML operator name (``"SPLIT"``), or ``""`` where no operator is involved.
@@ -25,10 +25,14 @@ class InvalidDescError(VkopsError, ValueError):
         self.field = field
         self.message = message
         self.rule = rule
-        super().__init__(_described(operator, field, message, rule))
+        super().__init__(f"{' '.join(filter(None, (operator, field)))}: {message} [{rule}]")
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.operator, self.field, self.message, self.rule)
+
+
+class InvalidDescError(_RuleError):
+    """A descriptor, or an argument that stands for one, breaks a rule."""
 
 
 class InvalidDescTypeError(InvalidDescError, TypeError):
@@ -39,28 +43,8 @@ class FeatureLevelError(InvalidDescError):
     """A descriptor needs a higher feature level than the one it was validated against."""
 
 
-class BindingError(VkopsError, ValueError):
-    """A buffer cannot be bound to an operator (the B-* rules).
-
-    Attributes:
-        operator: DirectML operator name, or ``""`` where no operator is involved.
-        field: path of the tensor that it was to be bound to (``"output_tensors[1]"``).
-        rule: identifier of the rule (``"B-05"``), see docs/rules.md.
-    """
-
-    def __init__(self, operator: str, field: str, message: str, rule: str) -> None:
-        self.operator = operator
-        self.field = field
-        self.message = message
-        self.rule = rule
-        super().__init__(_described(operator, field, message, rule))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.operator, self.field, self.message, self.rule)
-
-
-def _described(operator: str, field: str, message: str, rule: str) -> str:
-    return f"{' '.join(filter(None, (operator, field)))}: {message} [{rule}]"
+class BindingError(_RuleError):
+    """A buffer cannot be bound to an operator (the B-* rules)."""
 
 
 class ShaderCompileError(VkopsError):
