@@ -27,7 +27,10 @@ _SETTINGS = {
     "help_option_names": ["-h", "--help"],
     "token_normalize_func": lambda token: token.replace("-", "_"),
 }
-_UsageError: type[Exception] = typer.BadParameter.__mro__[2]  # ClickException, typer's or click's
+# ClickException: typer's own or click's, as its version has it.
+_UsageError: type[Exception] = next(
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
+)
 
 app = typer.Typer(
     add_completion=False,
@@ -42,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Status 0: done. 1: a model, device or file is at fault. 2: the arguments are. 130: interrupted.
     """
+    # A process can be started without them; then nobody reads what it says.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -93,10 +99,12 @@ _Level = Annotated[
     str, typer.Option("--dml_feature_level", metavar="LEVEL", help="DirectML's, 1.0 to 6.4.")
 ]
 _InputPath = Annotated[
-    Path | None, typer.Option("--input_path", help="Of sourcePath files; default: the model's.")
+    Path | None,
+    typer.Option("--input_path", help="Folder of sourcePath files; default: the model's."),
 ]
 _OutputPath = Annotated[
-    Path | None, typer.Option("--output_path", help="Of targetPath files; default: the current.")
+    Path | None,
+    typer.Option("--output_path", help="Folder of targetPath files; default: the current one."),
 ]
 _MAX_INT = 2**31 - 1
 _Flag = Annotated[bool, typer.Option(hidden=True)]  # for Direct3D 12; accepted, without effect
@@ -148,14 +156,8 @@ def run(
     print_commands: Annotated[
         bool, typer.Option("--print_commands", help="Tell when each command starts and ends.")
     ] = False,
-    input_path: Annotated[
-        Path | None,
-        typer.Option("--input_path", help="Folder of sourcePath files; default: the model's."),
-    ] = None,
-    output_path: Annotated[
-        Path | None,
-        typer.Option("--output_path", help="Folder of targetPath files; default: the current one."),
-    ] = None,
+    input_path: _InputPath = None,
+    output_path: _OutputPath = None,
     dml_feature_level: _Level = "5.0",
     post_dispatch_barriers: Annotated[
         str, typer.Option("--post_dispatch_barriers", help="No effect: dispatches are awaited.")
@@ -222,10 +224,7 @@ def run(
 def check(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A DxDispatch model, .json.")],
     dml_feature_level: _Level = "5.0",
-    input_path: Annotated[
-        Path | None,
-        typer.Option("--input_path", help="Folder of sourcePath files; default: the model's."),
-    ] = None,
+    input_path: _InputPath = None,
 ) -> None:
     """Check a model without any device, and tell which feature level its operators need."""
     from vkops.dxdispatch import session

@@ -64,8 +64,6 @@ class CompiledOperator:
             BindingError: B-01 to B-06, or initialised before (B-18).
         """
         self._check_count("inputs", inputs, self._inputs)
-        if self._persistent:
-            raise BindingError(self.name, "", "initialised before, must be once", "B-18")
         sources = {}
         for number, ((path, tensor), binding) in enumerate(zip(self._inputs, inputs, strict=True)):
             if _is_owned(tensor):
@@ -73,12 +71,15 @@ class CompiledOperator:
             elif binding is not None:
                 message = "bound at initialisation, must be None: it is not OWNED_BY_DML"
                 raise BindingError(self.name, path, message, "B-03")
-        taken = {
-            number: Buffer(self._executor, source.nbytes) for number, source in sources.items()
-        }
-        for number, source in sources.items():
-            taken[number].copy_from(source)
-        self._persistent = taken
+        with self._executor.in_use():
+            if self._persistent:
+                raise BindingError(self.name, "", "initialised before, must be once", "B-18")
+            taken = {
+                number: Buffer(self._executor, source.nbytes) for number, source in sources.items()
+            }
+            for number, source in sources.items():
+                taken[number].copy_from(source)
+            self._persistent = taken
 
     def dispatch(self, inputs: Sequence[Binding], outputs: Sequence[Binding]) -> None:
         """Run the operator and wait until its outputs are complete.
@@ -154,11 +155,11 @@ class CompiledOperator:
                 f"{self._executor.info.name!r}, or (buffer, offset, bytes)"
             )
             raise BindingError(self.name, path, message, "B-02")
-        if nbytes is None:
-            nbytes = buffer.nbytes - offset
-        if not _is_count(offset) or not _is_count(nbytes):
+        if not _is_count(offset) or not (nbytes is None or _is_count(nbytes)):
             message = f"got offset {show(offset)} and {show(nbytes)} bytes, must be integers from 0"
             raise BindingError(self.name, path, message, "B-04")
+        if nbytes is None:
+            nbytes = max(0, buffer.nbytes - offset)
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)
 
 
@@ -189,7 +190,7 @@ def _is_owned(tensor: BufferTensorDesc) -> bool:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return hasattr(value, "__index__") and not isinstance(value, bool) and value.__index__() >= 0
 
 
 def _range(bound: BoundTensor) -> Range:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vkops.compiled_operator import BoundOperator, CompiledOperator
 from vkops.dml import ExecutionFlags, FeatureLevel, OperatorDesc
 from vkops.dml.features import FeatureData, FeatureQuery, check_feature_support
+from vkops.dml.operator_desc import alternative_operators
 from vkops.dml.values import Place, integer, member, show
 from vkops.errors import InvalidDescError, InvalidDescTypeError
 from vkops.gpu import adapter
@@ -71,13 +73,13 @@ class Device:
         feature_level: FeatureLevel | str | int | None = None,
         *,
         debug: bool = False,
-        alternative_levels: Collection[str] = (),
+        alternative_levels: Sequence[str] = (),
         staged: bool = False,
     ) -> None:
         self.feature_level = (
             FeatureLevel.LATEST if feature_level is None else FeatureLevel.of(feature_level)
         )
-        self.alternative_levels = tuple(alternative_levels)
+        self.alternative_levels = alternative_operators(alternative_levels)
         self.executor = _open(adapter, debug=debug, staged=staged)
 
     @property
@@ -162,7 +164,7 @@ class Device:
 
     def memory_report(self) -> MemoryReport:
         """Bytes reserved from the driver, bytes in use, and number of heaps."""
-        with self.executor.lock:
+        with self.executor.in_use():
             return self.executor.memory.report()
 
     def close(self) -> None:
@@ -183,9 +185,8 @@ class Device:
 
 def _open(which: str | int | None, *, debug: bool, staged: bool) -> Executor:
     info = adapter.select(which)
-    if debug:
-        adapter.enable_validation()
-    return Executor(info, staged=staged)
+    with adapter.validation() if debug else nullcontext():
+        return Executor(info, staged=staged)
 
 
 @dataclass(frozen=True, slots=True)

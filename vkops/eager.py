@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import accumulate
 from threading import Lock
 from typing import Any, NoReturn
@@ -13,7 +13,9 @@ from vkops.dml.values import Place, array, integer, integers
 from vkops.errors import InvalidDescError
 from vkops.plan.region import Ints
 from vkops.plan.view import View, copy
-from vkops.tensor import Movement, Tensor, window
+from vkops.tensor import Movement, Tensor, remembered, window
+
+MOST_PIECES = 1 << 20
 
 _default: Device | None = None
 _default_lock = Lock()
@@ -26,6 +28,15 @@ def default_device() -> Device:
         if _default is None:
             _default = Device()
         return _default
+
+
+def _forget_default() -> None:
+    global _default, _default_lock
+    _default, _default_lock = None, Lock()
+
+
+# A device cannot be used across a fork; the child opens its own.
+os.register_at_fork(after_in_child=_forget_default)
 
 
 def split(
@@ -132,7 +143,7 @@ def slice(
 # -- plans -----------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def _split(shape: Ints, itemsize: int, sizes: Ints, axis: int) -> Movement:
     source = View.packed(shape)
     parts = [
@@ -143,7 +154,7 @@ def _split(shape: Ints, itemsize: int, sizes: Ints, axis: int) -> Movement:
     return Movement(itemsize, [shape], [part.sizes for part in parts], pieces)
 
 
-@lru_cache(maxsize=1024)
+@remembered
 def _join(shapes: tuple[Ints, ...], itemsize: int, axis: int, total: int) -> Movement:
     joined = (*shapes[0][:axis], total, *shapes[0][axis + 1 :])
     target = View.packed(joined)
@@ -169,6 +180,8 @@ def _as_is(value: object, _: Place) -> object:
 def _tensors(name: str, values: Sequence[Any], device: Device | None) -> list[Tensor]:
     """All values as tensors of one device; arrays go where the tensors are."""
     found = [value for value in values if isinstance(value, Tensor)]
+    if not (device is None or isinstance(device, Device)):
+        raise Place(name, "device", "B-02").wrong_kind(device, "a Device or None")
     home = device or (found[0].device if found else default_device())
     for i, value in enumerate(values):
         if isinstance(value, Tensor) and value.device is not home:
@@ -189,8 +202,8 @@ def _sizes(sizes_or_count: Any, whole: int) -> Ints:
     field = "sizes_or_count"
     if not hasattr(sizes_or_count, "__len__"):
         count = integer(sizes_or_count, Place("SPLIT", field, "SPLIT-01"))
-        if count < 1:
-            _refuse("SPLIT", field, f"got {count}, must be at least 1", "SPLIT-01")
+        if not 1 <= count <= MOST_PIECES:
+            _refuse("SPLIT", field, f"got {count}, must be 1 to {MOST_PIECES}", "SPLIT-01")
         if whole % count:
             _refuse("SPLIT", field, f"got {count}, must divide {whole}", "SPLIT-06")
         return (whole // count,) * count

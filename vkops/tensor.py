@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from threading import RLock
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache, cached
 from numpy.lib.stride_tricks import as_strided
 
 from vkops.errors import InvalidDescTypeError
@@ -20,6 +22,11 @@ from vkops.plan.view import View, copy, packed_strides
 
 if TYPE_CHECKING:
     from vkops.device import Device
+
+P = ParamSpec("P")
+
+MOST_REGIONS = 8192
+"""Regions, of a kilobyte each, that each cache of movements holds."""
 
 ELEMENT_SIZES = (1, 2, 4, 8, 16)
 """Bytes of the elements that can be moved."""
@@ -53,7 +60,11 @@ class Tensor:
     @classmethod
     def from_array(cls, device: Device, array: Any) -> Tensor:
         """Copy an array, or anything that NumPy makes one of, to the device."""
-        source = np.asarray(array)
+        try:
+            source = np.asarray(array)
+        except (TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise InvalidDescTypeError("", "array", f"NumPy says: {reason}", "T-02") from error
         check_dtype(source.dtype)
         tensor = cls(device, source.shape, source.dtype)
         if tensor.buffer is not None:
@@ -157,6 +168,7 @@ class Movement:
         self.plan = CopyPlan(
             itemsize, tuple(prod(shape) * itemsize for shape in inputs), tuple(outputs)
         )
+        self.region_count = sum(len(regions) for regions in pieces) or 1
         self._tables: dict[Tuning, RegionTable] = {}
 
     def run(self, device: Device, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -175,7 +187,13 @@ def _ranges(tensors: Sequence[Tensor]) -> list[Range]:
     return [tensor.buffer.range for tensor in tensors if tensor.buffer is not None]
 
 
-@lru_cache(maxsize=1024)
+def remembered(build: Callable[P, Movement]) -> Callable[P, Movement]:
+    """Keep what is built from the same arguments, up to so many regions in all."""
+    kept: LRUCache[Any, Movement] = LRUCache(MOST_REGIONS, getsizeof=attrgetter("region_count"))
+    return cached(kept, lock=RLock())(build)
+
+
+@remembered
 def window(shape: Ints, itemsize: int, view: View) -> Movement:
     """A strided view of a tensor, made packed."""
     target = View.packed(view.sizes)

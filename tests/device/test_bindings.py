@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ def test_b02_another_devices_buffer(device, outputs):
 
 def test_b04_reach(device, x, outputs):
     with refused(
-        "B-04", "SPLIT input_tensor: got offset 16 and 32 bytes of a resource of 32 bytes"
+        "B-04", "SPLIT input_tensor: got offset 16 and 32 bytes, must end at 32 or before"
     ):
         split(device).dispatch([(x, 16, 32)], outputs)
 
@@ -139,6 +140,19 @@ def test_b05_alignment(device, outputs, offset):
     big = device.buffer(64)
     with refused("B-05", f"SPLIT input_tensor: got offset {offset}, must be a multiple of 16"):
         split(device).dispatch([(big, offset, 32)], outputs)
+
+
+def test_b04_numpy_integers(device, x, outputs):
+    split(device).dispatch([(x, np.int64(0), np.uint32(32))], outputs)
+
+
+@pytest.mark.parametrize("offset", ["x", None])
+def test_b04_offset_without_size(device, x, outputs, offset):
+    with refused(
+        "B-04",
+        f"SPLIT input_tensor: got offset {offset!r} and None bytes, must be integers from 0",
+    ):
+        split(device).dispatch([(x, offset, None)], outputs)
 
 
 def test_b05_guaranteed_alignment(device, x):
@@ -226,6 +240,22 @@ def test_b18_owned_input_needs_initialisation_once(device, x):
         operator.initialize([x])
 
 
+def test_b18_initialisation_by_many_threads(device, x):
+    """One of them does it."""
+    operator = identity(device, flags=OWNED)
+
+    def initialize(_):
+        try:
+            operator.initialize([x])
+        except vkops.BindingError as error:
+            return error.rule
+        return "done"
+
+    with ThreadPoolExecutor(8) as pool:
+        results = sorted(pool.map(initialize, range(8)))
+    assert results == ["B-18"] * 7 + ["done"]
+
+
 def test_t17_owned_input_is_not_bound_at_execution(device, x):
     operator = identity(device, flags=OWNED)
     operator.initialize([x])
@@ -270,6 +300,12 @@ def test_alternative_levels(adapter):
         seed.create_operator(desc)
     with vkops.Device(adapter.index, "3_1", alternative_levels=("JOIN",)) as other:
         other.create_operator(desc)
+
+
+@pytest.mark.parametrize("value", [5, "JOIN", ["SPLIT"], [None]])
+def test_alternative_levels_that_do_not_exist(adapter, value):
+    with pytest.raises(vkops.InvalidDescTypeError, match=r"^alternative_levels.*\[JOIN-09\]$"):
+        vkops.Device(adapter.index, alternative_levels=value)
 
 
 def test_feature_queries(device):

@@ -128,6 +128,11 @@ def test_elements_that_cannot_be_moved(device, array):
         vkops.split(array, 1, device=device)
 
 
+def test_arrays_that_numpy_refuses(device):
+    with pytest.raises(vkops.InvalidDescTypeError, match=r"^array: NumPy says: .*\[T-02\]$"):
+        device.tensor([[1], [2, 3]])
+
+
 X = np.zeros((4, 6))
 
 
@@ -135,7 +140,8 @@ X = np.zeros((4, 6))
     ("call", "message"),
     [
         (lambda: vkops.split(X, 5), "SPLIT sizes_or_count: got 5, must divide 4 [SPLIT-06]"),
-        (lambda: vkops.split(X, 0), "SPLIT sizes_or_count: got 0, must be at least 1 [SPLIT-01]"),
+        (lambda: vkops.split(X, 0), "SPLIT sizes_or_count: got 0, must be 1 to 1048576 [SPLIT-01]"),
+        (lambda: vkops.split(np.zeros((0, 2)), 2**70), "SPLIT sizes_or_count: got 1180591620717411303424, must be 1 to 1048576 [SPLIT-01]"),
         (lambda: vkops.split(X, []), "SPLIT sizes_or_count: got no sizes, must be at least 1 [SPLIT-01]"),
         (lambda: vkops.split(X, [1, 2]), "SPLIT sizes_or_count: got a sum of 3, must be 4 [SPLIT-06]"),
         (lambda: vkops.split(X, [5, -1]), "SPLIT sizes_or_count[1]: got -1, must be at least 0 [SPLIT-06]"),
@@ -165,6 +171,9 @@ def test_values_refused(call, message):
         (lambda: vkops.split(X, "2"), "SPLIT sizes_or_count: got '2', must be a sequence of integers [SPLIT-06]"),
         (lambda: vkops.split(X, 2.0), "SPLIT sizes_or_count: got 2.0, must be an integer [SPLIT-01]"),
         (lambda: vkops.split(X, 2, "0"), "SPLIT axis: got '0', must be an integer [SPLIT-02]"),
+        (lambda: vkops.split(X, 2, device="llvmpipe"), "SPLIT device: got 'llvmpipe', must be a Device or None [B-02]"),
+        (lambda: vkops.split(X, 2, device=0), "SPLIT device: got 0, must be a Device or None [B-02]"),
+        (lambda: vkops.join({1: X}), "JOIN tensors: got {1: array([[0., 0., 0., 0., 0., 0.], [0., 0., 0., 0., 0., 0…, must be a sequence of arrays or tensors [JOIN-01]"),
         (lambda: vkops.join(3), "JOIN tensors: got 3, must be a sequence of arrays or tensors [JOIN-01]"),
         (lambda: vkops.slice(X, 0, 1), "SLICE offsets: got 0, must be a sequence of integers [SLICE-01]"),
         (lambda: vkops.slice(X, [0, None], [1, 1]), "SLICE offsets[1]: got None, must be an integer [SLICE-01]"),

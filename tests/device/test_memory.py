@@ -47,7 +47,8 @@ def test_transfers_larger_than_staging_memory(staged_device):
 def test_reads_stay_inside(either, offset, size):
     buffer = either.buffer(16)
     with pytest.raises(
-        vkops.BindingError, match=r"^buffer: got offset .* of a buffer of 16 bytes \[B-04\]$"
+        vkops.BindingError,
+        match=r"^buffer: got offset .*, must be integers from 0 and end at 16 or before \[B-04\]$",
     ):
         buffer.read(offset, size)
     if size >= 0:
@@ -73,6 +74,17 @@ def test_only_contiguous_bytes_are_written(device, data):
         device.buffer(16).write(data)
 
 
+def test_numpy_integers_are_integers(device):
+    buffer = device.buffer(np.int32(64))
+    buffer.write(bytes(range(64)), np.uint8(0))
+    assert buffer.read(np.int64(2), np.int16(2)) == b"\2\3"
+
+
+def test_python_objects_are_not_bytes(device):
+    with pytest.raises(vkops.BindingError, match="it holds Python objects"):
+        device.buffer(16).write(np.array([object()]))
+
+
 @pytest.mark.parametrize("offset", ["0", 0.0, None])
 def test_offsets_are_integers(device, offset):
     with pytest.raises(vkops.BindingError, match=r"^buffer: got offset .*\[B-04\]$"):
@@ -90,7 +102,8 @@ def test_more_than_the_device_has(device):
 def test_memory_runs_out_cleanly(adapter):
     """Filling the device ends in an error, never in a crash, and leaves it usable."""
     with vkops.Device(adapter.index) as device:
-        device.executor.memory._budget = lambda: 48 << 20
+        memory = device.executor.memory
+        memory._left = lambda: (48 << 20) - memory.report().reserved
         held = [device.buffer(5 << 20) for _ in range(6)]
         with pytest.raises(vkops.OutOfDeviceMemoryError, match="reserved by this device object"):
             held += [device.buffer(5 << 20) for _ in range(6)]
@@ -98,6 +111,26 @@ def test_memory_runs_out_cleanly(adapter):
         held.clear()
         gc.collect()
         assert vkops.split(np.arange(4), 2, device=device)[1].numpy().tolist() == [2, 3]
+
+
+def test_devices_of_one_process_share_its_memory(adapter):
+    """What one device holds, another cannot get."""
+    with vkops.Device(adapter.index) as one, vkops.Device(adapter.index) as other:
+        before = other.executor.memory._left()
+        held = one.buffer(32 << 20)
+        assert other.executor.memory._left() <= before - held.nbytes
+
+
+def test_caches_are_bounded_by_what_they_hold(device):
+    """Many pieces in many shapes: what is remembered of them stays small."""
+    from vkops import eager
+    from vkops.tensor import MOST_REGIONS
+
+    for n in range(1, 60):
+        vkops.split(np.zeros((n, 500), np.uint8), 500, axis=1, device=device)
+    cache = eager._split.cache
+    assert cache.currsize <= MOST_REGIONS
+    assert sum(movement.region_count for movement in cache.values()) == cache.currsize
 
 
 def test_memory_is_freed_with_its_objects(adapter):

@@ -276,3 +276,13 @@ def test_show_adapters(capsys):
         "-Dedicated Adapter Memory: 2.00 GB\n-Dedicated System Memory: 0 bytes\n"
         "-Shared System Memory: 2.93 KB\n\n"
     )
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams(closed):
+    """Nobody reads what it says; the status still tells."""
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", SOURCE, "check"]
+    for model, status in ((SPLIT, 0), ("no such model.json", 1)):
+        done = subprocess.run([*command, model], capture_output=True, text=True, check=False)
+        assert done.returncode == status
+        assert "Traceback" not in done.stderr

@@ -24,8 +24,8 @@ def test_kept():
 @pytest.mark.parametrize(
     ("offset", "size", "message"),
     [
-        (64, 137, "got offset 64 and 137 bytes of a resource of 200 bytes [B-04]"),
-        (256, 0, "got offset 256 and 0 bytes of a resource of 200 bytes [B-04]"),
+        (64, 137, "got offset 64 and 137 bytes, must end at 200 or before [B-04]"),
+        (256, 0, "got offset 256 and 0 bytes, must end at 200 or before [B-04]"),
         (16, 64, "got offset 16, must be a multiple of 64 [B-05]"),
         (64, 31, "got 31 bytes, must be at least 32 [B-06]"),
     ],

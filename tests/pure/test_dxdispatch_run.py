@@ -267,7 +267,7 @@ def test_owned_inputs_are_taken_at_initialisation(run_model):
 
 def test_what_does_not_fit_fails_before_any_value_is_made(run_model):
     model = printing(A=resource("FLOAT64", {"value": 0, "valueCount": 2**30}))
-    with pytest.raises(OutOfDeviceMemoryError, match="8589934592 bytes are too many"):
+    with pytest.raises(ModelError, match=r'^"A": 8589934592 bytes are too many$'):
         run_model(model)
 
 

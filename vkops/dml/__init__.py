@@ -1,4 +1,4 @@
-"""DirectML's words: descriptors, rules and feature levels, without NumPy and without Vulkan."""
+"""DirectML's words: descriptors, rules and feature levels; no Vulkan is needed here."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def bind(
         BindingError: outside the resource (B-04), misaligned (B-05) or too short (B-06).
     """
     if offset + size > capacity:
-        message = f"got offset {offset} and {size} bytes of a resource of {capacity} bytes"
+        message = f"got offset {offset} and {size} bytes, must end at {capacity} or before"
         raise BindingError(operator, path, message, "B-04")
     alignment = max(MINIMUM_ALIGNMENT, tensor.guaranteed_base_offset_alignment)
     if offset % alignment:

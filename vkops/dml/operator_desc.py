@@ -16,7 +16,7 @@ from vkops.dml.support import ALTERNATIVE_ROWS, ROWS, Row
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc, check_tensor, dimensions
 from vkops.dml.values import Place, array, integer, integers, show
 from vkops.errors import FeatureLevelError, InvalidDescError
-from vkops.plan import CopyPlan, Output, Read, Region
+from vkops.plan import CopyPlan, Output, Read, Region, coalesce
 
 Kind = Literal["tensor", "tensor_array", "uint", "int", "uint_array", "int_array", "scale_bias"]
 Role = Literal["input", "output", "attribute"]
@@ -103,8 +103,8 @@ class OperatorDesc(ABC):
         for path, tensor in self.outputs:
             check_tensor(self.operator, path, tensor, is_output=True)
         self._check_level(level, rows)
-        self._check()
         self._check_32_bits()
+        self._check()
 
     def minimum_feature_level(self, alternative_levels: Sequence[str] = ()) -> FeatureLevel:
         """Return the lowest feature level that accepts this operator.
@@ -132,7 +132,7 @@ class OperatorDesc(ABC):
         """Whether input and output may be one range: no element moves (B-09, IDENT-04)."""
         return self.supports_in_place and all(
             region.source == Read(0, region.dst_offset, region.dst_strides)
-            for output in self.lower().outputs
+            for output in coalesce(self.lower()).outputs
             for region in output.regions
         )
 
@@ -171,8 +171,7 @@ class OperatorDesc(ABC):
         return [(f"{field.name}[{i}]", tensor) for i, tensor in enumerate(value)]
 
     def _rows(self, alternative_levels: object) -> Mapping[FeatureLevel, Row]:
-        place = Place(self.operator, "alternative_levels", "JOIN-09")
-        if self.operator in array(alternative_levels, place, _alternative, "operator names"):
+        if self.operator in alternative_operators(alternative_levels, self.operator):
             return ALTERNATIVE_ROWS[self.operator]
         return ROWS[self.operator]
 
@@ -237,6 +236,12 @@ def _scale_bias(value: object, place: Place) -> ScaleBias:
     if isinstance(value, ScaleBias):
         return value
     raise place.wrong_kind(value, "a ScaleBias or None")
+
+
+def alternative_operators(value: object, operator: str = "") -> tuple[str, ...]:
+    """Return the operators whose alternative rows are to apply (JOIN-09)."""
+    place = Place(operator, "alternative_levels", "JOIN-09")
+    return array(value, place, _alternative, "operator names")
 
 
 def _alternative(value: object, place: Place) -> str:

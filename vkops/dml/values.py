@@ -45,7 +45,7 @@ def show(value: object) -> str:
         # Python refuses to print integers of more than some thousand digits.
         if isinstance(value, int) and value.bit_length() > 128:
             return f"an integer of {value.bit_length()} bits"
-        text = repr(value)
+        text = " ".join(repr(value).split())
     except Exception:
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"

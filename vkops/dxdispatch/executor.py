@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from vkops.dxdispatch import output, timing
 from vkops.dxdispatch.checks import BoundDispatch, Prepared
+from vkops.dxdispatch.json_reader import quote
 from vkops.dxdispatch.model import (
     BindingSource,
     BufferResource,
@@ -20,7 +21,7 @@ from vkops.dxdispatch.model import (
     WriteFileCommand,
 )
 from vkops.dxdispatch.types import CHUNK_BYTES
-from vkops.errors import ModelError, VkopsError
+from vkops.errors import ModelError, OutOfDeviceMemoryError, VkopsError
 
 if TYPE_CHECKING:
     from vkops.device import Buffer, CompiledOperator, Device, Operator
@@ -63,7 +64,7 @@ class _Executor:
         self.options = options
         resources = prepared.model.resources.values()
         # All buffers first: what does not fit fails before any value has been made.
-        self.buffers = {r.name: device.buffer(max(4, -(-r.size // 4) * 4)) for r in resources}
+        self.buffers = {resource.name: _allocate(resource, device) for resource in resources}
         for resource in resources:
             _upload(resource, self.buffers[resource.name])
         dispatchables = prepared.model.dispatchables.values()
@@ -180,6 +181,13 @@ def _create(dispatchable: DmlDispatchable, device: Device) -> Operator:
         return device.create_operator(dispatchable.desc)
     except VkopsError as error:
         raise ModelError(f"ERROR creating dispatchable '{dispatchable.name}': {error}") from error
+
+
+def _allocate(resource: BufferResource, device: Device) -> Buffer:
+    try:
+        return device.buffer(max(4, -(-resource.size // 4) * 4))
+    except OutOfDeviceMemoryError as error:
+        raise ModelError(f"{quote(resource.name)}: {error}") from error
 
 
 def _upload(resource: BufferResource, buffer: Buffer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,6 +13,7 @@ from vkops.errors import DeviceError
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
 _PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
+_LAYERS = "VK_INSTANCE_LAYERS"
 _VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 _MEMORY_BUDGET = "VK_EXT_memory_budget"
 
@@ -62,7 +64,7 @@ def select(adapter: str | int | None) -> DeviceInfo:
     if isinstance(adapter, str):
         matches = [info for info in found if adapter.lower() in info.name.lower()]
         wanted = f"whose name contains {adapter!r}"
-    elif isinstance(adapter, int) and not isinstance(adapter, bool):
+    elif hasattr(adapter, "__index__") and not isinstance(adapter, bool):
         matches = [info for info in found if info.index == adapter]
         wanted = f"with index {adapter}"
     else:
@@ -101,21 +103,26 @@ def tensor_heap(index: int, *, host: bool) -> MemoryHeap:
     raise DeviceError(f"adapter {index} has no memory that Kompute can use")
 
 
-def memory_budget(index: int, heap: MemoryHeap) -> int:
-    """Bytes of the heap that this process may use, as far as the driver tells."""
+def memory_left(index: int, heap: MemoryHeap, held: int) -> int:
+    """Bytes of the heap that this process can still get, as far as the driver tells.
+
+    ``held`` is what it holds already by vkops' own count.
+    """
     vk = _vk()
     handle = _handles()[index]
     extensions = vk.vkEnumerateDeviceExtensionProperties(handle, None)
     if _MEMORY_BUDGET not in {extension.extensionName for extension in extensions}:
-        return heap.size
+        return heap.size - held
     budget = vk.VkPhysicalDeviceMemoryBudgetPropertiesEXT()
     properties = vk.VkPhysicalDeviceMemoryProperties2(pNext=budget)
     vk.vkGetPhysicalDeviceMemoryProperties2(handle, properties)
-    return min(heap.size, int(budget.heapBudget[heap.index]))
+    held = max(held, int(budget.heapUsage[heap.index]))
+    return min(heap.size, int(budget.heapBudget[heap.index])) - held
 
 
-def enable_validation() -> None:
-    """Make instances created from now on load the Khronos validation layer.
+@contextmanager
+def validation() -> Iterator[None]:
+    """Have instances created within load the Khronos validation layer.
 
     Raises:
         DeviceError: the layer is not installed (DEV-08).
@@ -126,11 +133,15 @@ def enable_validation() -> None:
             f"debug: {_VALIDATION_LAYER} is not installed "
             "(Debian and Ubuntu: vulkan-validationlayers) [DEV-08]"
         )
-    active = os.environ.get("VK_INSTANCE_LAYERS", "").split(os.pathsep)
-    if _VALIDATION_LAYER not in active:
-        os.environ["VK_INSTANCE_LAYERS"] = os.pathsep.join(
-            filter(None, [*active, _VALIDATION_LAYER])
-        )
+    before = os.environ.get(_LAYERS)
+    os.environ[_LAYERS] = os.pathsep.join(filter(None, [before, _VALIDATION_LAYER]))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_LAYERS]
+        else:
+            os.environ[_LAYERS] = before
 
 
 # -- the vulkan package ----------------------------------------------------------------------------

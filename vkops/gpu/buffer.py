@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ import numpy.typing as npt
 from vkops.errors import BindingError
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import Range
+from vkops.gpu.table import RegionTable, Tuning, encode
+from vkops.plan.algebra import optimize
 from vkops.plan.region import CopyPlan, Output, Read, Region
 
 Bytes = npt.NDArray[np.uint8]
@@ -27,8 +31,7 @@ class Buffer:
     def __init__(self, executor: Executor, nbytes: int) -> None:
         self._executor = executor
         self.nbytes = nbytes
-        with executor.lock:
-            executor.check_open()
+        with executor.in_use():
             self.range = executor.memory.allocate(nbytes, self)
 
     def __repr__(self) -> str:
@@ -45,13 +48,15 @@ class Buffer:
             BindingError: they do not fit (B-04).
         """
         try:
-            source = np.frombuffer(data, np.uint8) if memoryview(data).nbytes else _NOTHING
-        except (TypeError, ValueError) as error:
+            given = memoryview(data)
+            if "O" in given.format:
+                raise TypeError("it holds Python objects")
+            source = np.frombuffer(given, np.uint8) if given.nbytes else _NOTHING
+        except (BufferError, TypeError, ValueError) as error:
             message = f"got {type(data).__name__}, must be contiguous bytes: {error}"
             raise BindingError("", "data", message, "B-04") from None
-        self._check(offset, source.size)
-        with self._executor.lock:
-            self._executor.check_open()
+        offset, _ = self._span(offset, source.size)
+        with self._executor.in_use():
             view = self.range.heap.view
             if view is not None:
                 start = self.range.offset + offset
@@ -76,11 +81,8 @@ class Buffer:
         Raises:
             BindingError: the buffer ends before (B-04).
         """
-        if nbytes is None and isinstance(offset, int):
-            nbytes = self.nbytes - offset
-        self._check(offset, nbytes)
-        with self._executor.lock:
-            self._executor.check_open()
+        offset, nbytes = self._span(offset, nbytes)
+        with self._executor.in_use():
             view = self.range.heap.view
             if view is not None:
                 start = self.range.offset + offset
@@ -97,20 +99,25 @@ class Buffer:
         """Copy a range of the same device to the start of this buffer, on the device."""
         self._move(source, 0, self.range, 0, source.nbytes)
 
-    def _check(self, offset: int, nbytes: int) -> None:
-        counts = isinstance(offset, int) and isinstance(nbytes, int)
-        if not counts or offset < 0 or nbytes < 0 or offset + nbytes > self.nbytes:
+    def _span(self, offset: Any, nbytes: Any) -> tuple[int, int]:
+        """Offset and number of bytes as integers; None stands for all the rest."""
+        try:
+            first = index(offset)
+            count = self.nbytes - first if nbytes is None else index(nbytes)
+            inside = first >= 0 and count >= 0 and first + count <= self.nbytes
+        except TypeError:
+            inside = False
+        if not inside:
             message = (
-                f"got offset {offset!r:.40} and {nbytes!r:.40} bytes of a buffer of "
-                f"{self.nbytes} bytes"
+                f"got offset {offset!r:.40} and {nbytes!r:.40} bytes, must be integers from 0 and "
+                f"end at {self.nbytes} or before"
             )
             raise BindingError("", "buffer", message, "B-04")
+        return first, count
 
     def _move(self, source: Range, start: int, target: Range, to: int, nbytes: int) -> None:
         """A transfer is a plan too."""
-        read = Read(0, start, (1,))
-        output = Output(to + nbytes, (Region((nbytes,), to, (1,), read),))
-        work = self._executor.prepare(CopyPlan(1, (start + nbytes,), (output,)))
+        work = _transfer(self._executor.tuning, start, to, nbytes)
         self._executor.run(self._executor.bind(work, [source], [target]))
 
 
@@ -121,6 +128,13 @@ class _View:
         self.owner = owner
         address, _ = memory.__array_interface__["data"]
         self.__array_interface__ = {**memory.__array_interface__, "data": (address, True)}
+
+
+@lru_cache(maxsize=256)
+def _transfer(tuning: Tuning, start: int, to: int, nbytes: int) -> RegionTable:
+    region = Region((nbytes,), to, (1,), Read(0, start, (1,)))
+    plan = CopyPlan(1, (start + nbytes,), (Output(to + nbytes, (region,)),))
+    return encode(optimize(plan), tuning)
 
 
 def _pieces(nbytes: int, most: int) -> Iterator[tuple[int, int]]:

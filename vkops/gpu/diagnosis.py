@@ -55,7 +55,7 @@ def manifests() -> list[Path]:
     for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
         if os.environ.get(variable):
             return list(_expand(os.environ[variable]))
-    home = Path.home()
+    home = Path("~").expanduser()  # which stays as it is where there is no home
     folders = [
         os.environ.get("XDG_CONFIG_HOME") or str(home / ".config"),
         *(os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep),

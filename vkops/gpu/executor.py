@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from ctypes import py_object, pythonapi
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import RLock
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops import shaders
-from vkops.errors import DeviceError
+from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu import adapter, table
-from vkops.gpu.memory import Heap, Memory, Range
+from vkops.gpu.memory import Heap, Memory, Range, held_bytes
 from vkops.gpu.table import (
     DST,
     FIRST,
@@ -66,11 +70,15 @@ class Dispatch:
 
 
 class Executor:
-    """One Vulkan device as Kompute sees it. All methods are safe to call from many threads."""
+    """One Vulkan device as Kompute sees it.
+
+    ``run`` may be called from many threads; whoever uses the memory does it under ``in_use``.
+    """
 
     def __init__(self, info: adapter.DeviceInfo, *, staged: bool = False) -> None:
         self.info = info
-        self.lock = RLock()
+        self._lock = RLock()
+        self._process = os.getpid()
         self.mapped = info.unified_memory and not staged
         self.tuning = table.CPU if info.type == "CPU" else table.GPU
         self._kp = _kompute()
@@ -81,14 +89,14 @@ class Executor:
             raise DeviceError(f"Kompute cannot open {info.name!r}: {error}") from error
         if name != info.name:
             raise DeviceError(f"Kompute opened {name!r} where {info.name!r} was asked for")
-        heap = adapter.tensor_heap(info.index, host=self.mapped)
+        _executors.add(self)
         self.memory = Memory(
-            lambda size: Heap(self._manager, self._kp, size, mapped=self.mapped),
+            lambda size: self._new_heap(size, mapped=self.mapped),
             info.max_buffer,
-            lambda: adapter.memory_budget(info.index, heap),
+            lambda: self._left(mapped=self.mapped),
             self._forget,
         )
-        self._table = Heap(self._manager, self._kp, TABLE_BYTES, mapped=True)
+        self._table = self._new_heap(TABLE_BYTES, mapped=True)
         assert self._table.view is not None
         self._words = self._table.view.view(np.uint32)
         self._staging: Heap | None = None
@@ -100,7 +108,7 @@ class Executor:
 
     def prepare(self, plan: CopyPlan) -> RegionTable:
         """Encode a plan for this device."""
-        return _encode(optimize(plan), self.tuning)
+        return table.encode(optimize(plan), self.tuning)
 
     def bind(
         self, work: RegionTable, inputs: Sequence[Range], outputs: Sequence[Range]
@@ -119,8 +127,7 @@ class Executor:
 
     def run(self, dispatches: Sequence[Dispatch]) -> None:
         """Execute bound dispatches and wait until their results are visible."""
-        with self.lock:
-            self.check_open()
+        with self.in_use():
             for dispatch in dispatches:
                 if self._loaded is not dispatch:
                     self._words[: dispatch.words.size] = dispatch.words
@@ -151,9 +158,9 @@ class Executor:
         return sequence
 
     def staging(self) -> tuple[Range, npt.NDArray[np.uint8]]:
-        """Host-visible memory for transfers, and the host's view of it. Hold the lock."""
+        """Host-visible memory for transfers, and the host's view of it; call it under in_use."""
         if self._staging is None:
-            self._staging = Heap(self._manager, self._kp, STAGING_BYTES, mapped=True)
+            self._staging = self._new_heap(STAGING_BYTES, mapped=True)
         assert self._staging.view is not None
         return Range(self._staging, 0, STAGING_BYTES), self._staging.view
 
@@ -170,19 +177,47 @@ class Executor:
 
     # -- life -------------------------------------------------------------------------------------
 
-    def check_open(self) -> None:
-        """Raise DeviceError if the device was closed."""
-        if self._closed:
-            raise DeviceError(f"the device {self.info.name!r} is closed")
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep other threads away from the device.
+
+        Raises:
+            DeviceError: the device is closed, or was opened before this process was forked off.
+        """
+        if os.getpid() != self._process:
+            raise DeviceError(
+                f"the device {self.info.name!r} was opened by another process, before a fork; "
+                "open one in this process"
+            )
+        with self._lock:
+            if self._closed:
+                raise DeviceError(f"the device {self.info.name!r} is closed")
+            yield
+
+    def _new_heap(self, size: int, *, mapped: bool) -> Heap:
+        """Take memory from the driver, having made sure that it is there."""
+        left = self._left(mapped=mapped)
+        if size > left:
+            raise OutOfDeviceMemoryError(f"{size} bytes: the device has {max(left, 0)} bytes left")
+        number = adapter.tensor_heap(self.info.index, host=mapped).index
+        return Heap(self._manager, self._kp, size, (self.info.index, number), mapped=mapped)
+
+    def _left(self, *, mapped: bool) -> int:
+        """Bytes that this process can still get from the driver."""
+        heap = adapter.tensor_heap(self.info.index, host=mapped)
+        return adapter.memory_left(self.info.index, heap, held_bytes((self.info.index, heap.index)))
 
     def _forget(self, heap: Heap) -> None:
-        """Drop the kernels bound to a heap that goes."""
+        """Drop what is bound to a heap that goes."""
+        self._loaded = None
         for key in [key for key in self._kernels if id(heap) in key[1:3]]:
             _destroy(self._kernels.pop(key))
 
     def close(self) -> None:
         """Give everything back; memory that arrays still view stays until they go."""
-        with self.lock:
+        if os.getpid() != self._process:
+            return
+        with self._lock:
             self._closed = True
             while self._kernels:
                 _destroy(self._kernels.popitem()[1])
@@ -219,9 +254,16 @@ def _by_heaps(
     ]
 
 
-@lru_cache(maxsize=4096)
-def _encode(plan: CopyPlan, tuning: table.Tuning) -> RegionTable:
-    return table.encode(plan, tuning)
+_executors: WeakSet[Executor] = WeakSet()
+
+
+def _keep_after_fork() -> None:
+    """Never destroy what the parent process opened: its driver has threads that are not here."""
+    for executor in _executors:
+        pythonapi.Py_IncRef(py_object(executor._manager))
+
+
+os.register_at_fork(after_in_child=_keep_after_fork)
 
 
 @lru_cache(maxsize=1)

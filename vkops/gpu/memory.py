@@ -6,9 +6,10 @@ A kernel is bound to heaps, not to tensors, so that a new tensor needs no new pi
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 from weakref import finalize
 
@@ -70,14 +71,36 @@ class Heap:
     It keeps the Kompute manager alive: a tensor must not outlive it.
     """
 
-    def __init__(self, manager: Any, kp: Any, size: int, *, mapped: bool) -> None:
+    def __init__(
+        self, manager: Any, kp: Any, size: int, source: tuple[int, int], *, mapped: bool
+    ) -> None:
         kind = kp.TensorTypes.host if mapped else kp.TensorTypes.storage
         self.manager = manager
-        self.tensor = manager.tensor_t(np.zeros(size // 4, np.uint32), kind)
+        try:
+            content = np.zeros(size // 4, np.uint32)
+        except MemoryError as error:
+            raise OutOfDeviceMemoryError(f"{size} bytes: the host has no memory left") from error
+        self.tensor = manager.tensor_t(content, kind)
+        _count(source, size)
+        finalize(self, _count, source, -size).atexit = False
         self.view: npt.NDArray[np.uint8] | None = (
             self.tensor.data().view(np.uint8) if mapped else None
         )
         self.ranges = FreeList(size)
+
+
+_held: Counter[tuple[int, int]] = Counter()
+_held_lock = Lock()
+
+
+def _count(source: tuple[int, int], size: int) -> None:
+    with _held_lock:
+        _held[source] += size
+
+
+def held_bytes(source: tuple[int, int]) -> int:
+    """Bytes that all devices of this process hold from one Vulkan heap: (adapter, heap)."""
+    return _held[source]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +124,7 @@ class MemoryReport:
 class Memory:
     """Allocates ranges for one device. Not locked: the device's lock covers it.
 
-    ``budget`` tells how many bytes the device can give to this process, ``release`` is told
+    ``left`` tells how many bytes the device can still give to this process, ``release`` is told
     of every heap that is given back.
     """
 
@@ -109,12 +132,12 @@ class Memory:
         self,
         create_heap: Callable[[int], Heap],
         max_buffer: int,
-        budget: Callable[[], int],
+        left: Callable[[], int],
         release: Callable[[Heap], None],
     ) -> None:
         self._create_heap = create_heap
         self.max_range = min(max_buffer, HEAP_LIMIT) // ALIGNMENT * ALIGNMENT
-        self._budget = budget
+        self._left = left
         self._release = release
         self._heaps: list[Heap] = []
         self._dead: deque[Range] = deque()  # filled by finalizers, on any thread at any time
@@ -144,12 +167,10 @@ class Memory:
 
     def _grow(self, size: int) -> Range:
         reserved = sum(heap.ranges.size for heap in self._heaps)
-        left = self._budget() - reserved
+        left = self._left()
         if size > left:
-            for heap in [h for h in self._heaps if h.ranges.free == h.ranges.size]:
-                self._heaps.remove(heap)
-                self._release(heap)
-                left += heap.ranges.size
+            self._release_empty_heaps()
+            left = self._left()
         if size > left:
             raise OutOfDeviceMemoryError(
                 f"a buffer of {size} bytes: the device has {max(left, 0)} bytes left "
@@ -163,6 +184,11 @@ class Memory:
         offset = heap.ranges.take(size)
         assert offset is not None
         return Range(heap, offset, size)
+
+    def _release_empty_heaps(self) -> None:
+        for heap in [h for h in self._heaps if h.ranges.free == h.ranges.size]:
+            self._heaps.remove(heap)
+            self._release(heap)
 
     def _collect(self) -> None:
         while self._dead:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import lru_cache
 from math import gcd
 
 from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
@@ -13,7 +12,6 @@ WIDTHS = (16, 8, 4)
 """Element sizes widen may choose, widest first: what a shader loads as whole words."""
 
 
-@lru_cache(maxsize=4096)
 def optimize(plan: CopyPlan) -> CopyPlan:
     """Coalesce, widen, and coalesce what widening made mergeable."""
     return coalesce(widen(coalesce(plan)))
