@@ -1,0 +1,42 @@
+"""What the documentation shows is what happens."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import vkops
+
+ROOT = Path(__file__).parents[2]
+PAGES = (
+    sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")) + sorted(ROOT.glob("examples/*.md"))
+)
+MODULES = sorted(module.name for module in pkgutil.walk_packages(vkops.__path__, "vkops."))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_public_names_have_examples():
+    names = ("Device", "Tensor", "split", "join", "slice", "devices")
+    assert all(">>> " in (getattr(vkops, name).__doc__ or "") for name in names)
+
+
+def test_readme_examples(capsys):
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+    exec("\n".join(blocks), {})
+    assert len(blocks) == 2
+    assert "[[23. 21. 19.]\n [11.  9.  7.]]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
