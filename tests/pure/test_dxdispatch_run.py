@@ -2,7 +2,9 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -34,6 +36,9 @@ class FakeOperator:
 
     def initialize(self, inputs):
         self.owned = {i: x[0].data[x[1] :].copy() for i, x in enumerate(inputs) if x is not None}
+
+    def bind(self, inputs, outputs):
+        return SimpleNamespace(dispatch=partial(self.dispatch, inputs, outputs))
 
     def dispatch(self, inputs, outputs):
         self.device.dispatches += 1

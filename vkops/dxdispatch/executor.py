@@ -6,7 +6,6 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from vkops.dxdispatch import output, timing
@@ -118,13 +117,9 @@ class _Executor:
 
     def _dispatch(self, bound: BoundDispatch) -> None:
         name = bound.command.dispatchable.name
-        dispatch = partial(
-            self.operators[name].dispatch,
-            self._bindings(bound.inputs),
-            self._bindings(bound.outputs),
-        )
+        inputs, outputs = self._bindings(bound.inputs), self._bindings(bound.outputs)
         try:
-            samples = self._time(dispatch)
+            samples = self._time(self.operators[name].bind(inputs, outputs).dispatch)
         except VkopsError as error:
             raise ModelError(f"Failed to execute dispatchable: {error}") from error
         if samples:
