@@ -26,6 +26,7 @@ _REASONS = {  # where RapidJSON's words do not help
     "Invalid integer value": "an integer of too many digits",
     "Number too big to be stored in double": "a number beyond the range of a double",
 }
+_LONG_INTEGER = re.compile(rb"-?\d{4301,}")  # more digits than Python converts
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$-]*", re.ASCII)
 
 EnumT = TypeVar("EnumT", bound=Enum)
@@ -213,7 +214,11 @@ def parse(raw: bytes, file: str) -> Node:
             byte = raw[bad_text.start]
             raise ModelError(f"{place}: not UTF-8 (byte 0x{byte:02X})") from error
         match = _PARSE_ERROR.match(str(error))
-        offset, reason = (int(match[1]), match[2]) if match else (start, str(error))
+        if match:
+            offset, reason = int(match[1]), match[2]
+        else:  # Python's own error, which some of its versions leave without the offset
+            long_integer = _LONG_INTEGER.search(raw, start)
+            offset, reason = (long_integer.start() if long_integer else start), str(error)
         reason = reason.rstrip(".!")
         if isinstance(error, RecursionError):
             reason = "nested too deeply"
