@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import vkops
+from vkops.gpu import adapter as adapters
+from vkops.gpu.memory import held_bytes
 
 
 @pytest.fixture(params=["direct", "staged"])
@@ -114,11 +116,25 @@ def test_memory_runs_out_cleanly(adapter):
 
 
 def test_devices_of_one_process_share_its_memory(adapter):
-    """What one device holds, another cannot get."""
+    """All count towards one limit, and stop to when they give memory back."""
+    heap = adapters.tensor_heap(adapter.index, host=True)
+    source = (adapter.index, heap.index)
+    gc.collect()
+    before = held_bytes(source)
     with vkops.Device(adapter.index) as one, vkops.Device(adapter.index) as other:
-        before = other.executor.memory._left()
-        held = one.buffer(32 << 20)
-        assert other.executor.memory._left() <= before - held.nbytes
+        for device in (one, other):
+            device.buffer(32 << 20)
+        assert held_bytes(source) >= before + (64 << 20)
+    del one, other, device
+    gc.collect()
+    assert held_bytes(source) == before
+
+
+def test_memory_is_refused_when_the_process_holds_it_all(adapter, monkeypatch):
+    with vkops.Device(adapter.index) as device:
+        monkeypatch.setattr(adapters, "memory_left", lambda index, heap, held: (40 << 20) - held)
+        with pytest.raises(vkops.OutOfDeviceMemoryError, match="bytes left"):
+            device.buffer(41 << 20)
 
 
 def test_caches_are_bounded_by_what_they_hold(device):
