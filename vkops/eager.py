@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import accumulate
 from threading import Lock
@@ -28,15 +27,6 @@ def default_device() -> Device:
         if _default is None:
             _default = Device()
         return _default
-
-
-def _forget_default() -> None:
-    global _default, _default_lock
-    _default, _default_lock = None, Lock()
-
-
-# A device cannot be used across a fork; the child opens its own.
-os.register_at_fork(after_in_child=_forget_default)
 
 
 def split(

@@ -1,17 +1,22 @@
-"""A device cannot be used across a fork: the child is told so, and can open its own."""
+"""Vulkan drivers do not survive a fork: the child is told so, and never hangs."""
 
 from __future__ import annotations
 
 import os
+import select
+import signal
 import warnings
 
 import numpy as np
 
 import vkops
+from vkops import dml
+
+SECONDS = 10
 
 
 def in_child(work):
-    """Run in a forked process and return what it says; a child that hangs fails the test."""
+    """Run in a forked process and return what it says."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python warns of forks in processes with threads
@@ -25,39 +30,50 @@ def in_child(work):
         os.write(writing, str(said).encode())
         os._exit(0)
     os.close(writing)
+    answered, _, _ = select.select([reading], [], [], SECONDS)
+    if not answered:
+        os.kill(child, signal.SIGKILL)
     with os.fdopen(reading, "rb") as stream:
         said = stream.read().decode()
     os.waitpid(child, 0)
-    return said
+    return said if answered else "it hangs"
 
 
-def test_a_device_of_the_parent_is_refused(device):
+REFUSED = (
+    "DeviceError: this process was forked off one that had opened a Vulkan device, and drivers do "
+    "not survive that; open devices after forks only, or start processes by spawning"
+)
+
+
+def test_devices_are_refused_in_the_child(device):
     tensor = device.tensor(np.arange(4))
+    operator = split_in_two(device)
     uses = (
         lambda: vkops.split(tensor, 2),
+        lambda: vkops.split(np.arange(4), 2),
         lambda: tensor.numpy(),
         lambda: device.buffer(16),
+        lambda: vkops.Device(device.info.index),
+        operator.dispatch,
+        device.close,
     )
-    for use in uses:
-        said = in_child(use)
-        assert said.startswith("DeviceError: the device ")
-        assert said.endswith(
-            "was opened by another process, before a fork; open one in this process"
-        )
+    said = [in_child(use) for use in uses]
+    assert said == [REFUSED] * (len(uses) - 1) + ["None"]
     assert vkops.split(tensor, 2)[1].numpy().tolist() == [2, 3]
 
 
-def test_the_child_opens_its_own(device):
-    def work():
-        with vkops.Device(device.info.index) as own:
-            return vkops.split(np.arange(4), 2, device=own)[1].numpy().tolist()
+def split_in_two(device):
+    half = dml.BufferTensorDesc(dml.TensorDataType.INT64, (2,))
+    whole = dml.BufferTensorDesc(dml.TensorDataType.INT64, (4,))
+    desc = dml.SplitOperatorDesc(whole, (half, half), 0)
+    compiled = device.compile_operator(device.create_operator(desc))
+    return compiled.bind([device.buffer(32)], [device.buffer(16), device.buffer(16)])
 
-    assert in_child(work) == "[2, 3]"
 
-
-def test_the_default_device_is_opened_anew():
-    vkops.split(np.arange(4), 2)
-    assert in_child(lambda: vkops.split(np.arange(4), 2)[1].numpy().tolist()) == "[2, 3]"
+def test_descriptors_and_plans_work_in_the_child(device):
+    desc = dml.BufferTensorDesc(dml.TensorDataType.INT64, (4,))
+    identity = dml.ElementWiseIdentityOperatorDesc(desc, desc)
+    assert in_child(lambda: identity.lower().inputs) == "(32,)"
 
 
 def test_the_child_may_drop_what_it_inherited(adapter):

@@ -76,9 +76,11 @@ class Executor:
     """
 
     def __init__(self, info: adapter.DeviceInfo, *, staged: bool = False) -> None:
+        if _process.forked:
+            raise DeviceError(_FORKED)
         self.info = info
         self._lock = RLock()
-        self._process = os.getpid()
+        self._pid = os.getpid()
         self.mapped = info.unified_memory and not staged
         self.tuning = table.CPU if info.type == "CPU" else table.GPU
         self._kp = _kompute()
@@ -89,7 +91,7 @@ class Executor:
             raise DeviceError(f"Kompute cannot open {info.name!r}: {error}") from error
         if name != info.name:
             raise DeviceError(f"Kompute opened {name!r} where {info.name!r} was asked for")
-        _executors.add(self)
+        _process.add(self)
         self.memory = Memory(
             lambda size: self._new_heap(size, mapped=self.mapped),
             info.max_buffer,
@@ -184,11 +186,8 @@ class Executor:
         Raises:
             DeviceError: the device is closed, or was opened before this process was forked off.
         """
-        if os.getpid() != self._process:
-            raise DeviceError(
-                f"the device {self.info.name!r} was opened by another process, before a fork; "
-                "open one in this process"
-            )
+        if os.getpid() != self._pid:
+            raise DeviceError(_FORKED)
         with self._lock:
             if self._closed:
                 raise DeviceError(f"the device {self.info.name!r} is closed")
@@ -215,7 +214,7 @@ class Executor:
 
     def close(self) -> None:
         """Give everything back; memory that arrays still view stays until they go."""
-        if os.getpid() != self._process:
+        if os.getpid() != self._pid:
             return
         with self._lock:
             self._closed = True
@@ -254,16 +253,33 @@ def _by_heaps(
     ]
 
 
-_executors: WeakSet[Executor] = WeakSet()
+_FORKED = (
+    "this process was forked off one that had opened a Vulkan device, and drivers do not survive "
+    "that; open devices after forks only, or start processes by spawning"
+)
 
 
-def _keep_after_fork() -> None:
-    """Never destroy what the parent process opened: its driver has threads that are not here."""
-    for executor in _executors:
-        pythonapi.Py_IncRef(py_object(executor._manager))
+class _Process:
+    """What a forked process has to know: its parent's drivers had threads that are not here."""
+
+    def __init__(self) -> None:
+        self.executors: WeakSet[Executor] = WeakSet()
+        self.opened = False
+        self.forked = False
+
+    def add(self, executor: Executor) -> None:
+        self.executors.add(executor)
+        self.opened = True
+
+    def after_fork(self) -> None:
+        self.forked = self.opened
+        for executor in self.executors:
+            # To destroy it would wait for threads for ever.
+            pythonapi.Py_IncRef(py_object(executor._manager))
 
 
-os.register_at_fork(after_in_child=_keep_after_fork)
+_process = _Process()
+os.register_at_fork(after_in_child=_process.after_fork)
 
 
 @lru_cache(maxsize=1)
