@@ -1,11 +1,11 @@
 """Models, descriptors and bindings in every form the format has."""
 
 import copy
-import json
 import re
 from pathlib import Path
 
 import pytest
+from models import SPLIT, tensor
 
 from vkops.dml import (
     BufferTensorDesc,
@@ -23,48 +23,6 @@ from vkops.dxdispatch import load_model, prepare
 from vkops.errors import ModelError
 
 F32 = TensorDataType.FLOAT32
-
-
-def tensor(*sizes, **more):
-    return {"DataType": "FLOAT32", "Sizes": list(sizes), **more}
-
-
-def zeros(count):
-    return {"initialValuesDataType": "FLOAT32", "initialValues": {"value": 0, "valueCount": count}}
-
-
-SPLIT = {
-    "resources": {"In": zeros(8), "A": zeros(4), "B": zeros(4)},
-    "dispatchables": {
-        "split": {
-            "type": "SPLIT",
-            "desc": {
-                "InputTensor": tensor(8),
-                "OutputTensors": [tensor(4), tensor(4)],
-                "Axis": 0,
-            },
-        }
-    },
-    "commands": [
-        {
-            "type": "dispatch",
-            "dispatchable": "split",
-            "bindings": {"InputTensor": "In", "OutputTensors": ["A", "B"]},
-        }
-    ],
-}
-
-
-@pytest.fixture
-def load(tmp_path, monkeypatch):
-    """Load a model given as Python objects; the current folder is an empty one."""
-    monkeypatch.chdir(tmp_path)
-
-    def load(model, **more):
-        Path("m.json").write_text(json.dumps(model))
-        return load_model("m.json", **more)
-
-    return load
 
 
 @pytest.fixture

@@ -1,0 +1,22 @@
+"""Fixtures of the tests that need no Vulkan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vkops.dxdispatch import load_model
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    """Load a model given as Python objects; the current folder is an empty one."""
+    monkeypatch.chdir(tmp_path)
+
+    def load(model, **more):
+        Path("m.json").write_text(json.dumps(model))
+        return load_model("m.json", **more)
+
+    return load
