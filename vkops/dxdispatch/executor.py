@@ -46,13 +46,6 @@ def run(prepared: Prepared, device: Device, options: RunOptions | None = None) -
 
     Raises:
         VkopsError: in DxDispatch's words, what failed.
-
-    Example:
-        >>> model = load_model("examples/split.json")  # doctest: +SKIP
-        >>> run(prepare(model, FeatureLevel("5_0")), vkops.Device())  # doctest: +SKIP
-        Compile Op
-        Dispatch 'split': 1 iterations, 0.1324 ms median (CPU)
-        Resource 'Left': 1, 2, 3, 4
     """
     _Executor(prepared, device, options or RunOptions()).run()
 
