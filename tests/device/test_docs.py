@@ -20,7 +20,8 @@ MODULES = sorted(module.name for module in pkgutil.walk_packages(vkops.__path__,
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples_in_docstrings(name):
+def test_examples_in_docstrings(name, monkeypatch):
+    monkeypatch.chdir(ROOT)  # some read examples/
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 

@@ -51,8 +51,8 @@ def load_model(
         ModelError: in one line, what is wrong and where.
 
     Example:
-        >>> model = load_model("examples/split.json")  # doctest: +SKIP
-        >>> list(model.dispatchables)  # doctest: +SKIP
+        >>> model = load_model("examples/split.json")
+        >>> list(model.dispatchables)
         ['split']
     """
     path = Path(path)
