@@ -7,30 +7,37 @@ from dataclasses import asdict
 from statistics import geometric_mean
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 from vkops.bench.measure import Result
 from vkops.gpu.adapter import DeviceInfo
+
+_COLUMNS = {"MiB": 5, "ms": 7, "GB/s": 5, "NumPy": 6, "memcpy": 6, "copy": 6, "e2e": 6}
 
 
 def table(info: DeviceInfo, results: Sequence[Result]) -> Table:
     """Milliseconds, and how many times faster vkops is than each contender."""
     made = Table(
         title=f"{info.name} ({info.driver})",
-        caption="x: how many times faster than it vkops is, resident; end to end against NumPy",
+        caption="x: how many times faster than it vkops is, resident; e2e: NumPy to NumPy",
         caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
-    made.add_column("Work")
+    made.add_column("", no_wrap=True, min_width=3)
+    # Where the terminal is narrow, this column gives way to the figures.
     made.add_column("")
-    for heading in ("MiB", "vkops ms", "GB/s", "NumPy", "memcpy", "copy", "end to end"):
-        made.add_column(heading, justify="right")
+    for heading, width in _COLUMNS.items():
+        made.add_column(heading, justify="right", no_wrap=True, min_width=width)
     for r in results:
         made.add_row(
             r.work,
             r.what,
-            f"{r.nbytes / 2**20:.3g}",
+            f"{r.nbytes / 2**20:.1f}",
             f"{r.vkops * 1e3:.3f}",
-            f"{2 * r.nbytes / r.vkops / 1e9:.3g}",
+            f"{2 * r.nbytes / r.vkops / 1e9:.2f}",
             *(f"{r.ratio(against=name):.2f}x" for name in ("numpy", "memcpy", "buffer_copy")),
             f"{r.ratio('end_to_end'):.2f}x",
         )
