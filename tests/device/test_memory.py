@@ -130,6 +130,20 @@ def test_devices_of_one_process_share_its_memory(adapter):
     assert held_bytes(source) == before
 
 
+def test_close_gives_memory_back(adapter):
+    """All but the region table, though the device object lives on."""
+    source = (adapter.index, adapters.tensor_heap(adapter.index, host=True).index)
+    gc.collect()
+    before = held_bytes(source)
+    device = vkops.Device(adapter.index, staged=True)
+    vkops.split(np.zeros(64 << 10), 2, device=device)
+    gc.collect()
+    assert held_bytes(source) > before + (1 << 20)
+    device.close()
+    gc.collect()
+    assert held_bytes(source) == before + (1 << 20)
+
+
 def test_memory_is_refused_when_the_process_holds_it_all(adapter, monkeypatch):
     with vkops.Device(adapter.index) as device:
         monkeypatch.setattr(adapters, "memory_left", lambda index, heap, held: (40 << 20) - held)

@@ -120,12 +120,15 @@ class Executor:
         records[:, DST] += _bases(outputs, work.kernel.unit)[work.outputs]
         # Constants have input -1: the appended base 0 is theirs.
         records[:, SRC] += _bases(inputs, work.kernel.unit)[work.inputs]
-        return [
-            Dispatch.of(work.kernel, source, target, records[chosen][i : i + MAX_REGIONS], items)
-            for source, target, chosen in _by_heaps(work, inputs, outputs)
-            for i in range(0, len(work.items[chosen]), MAX_REGIONS)
-            for items in [work.items[chosen][i : i + MAX_REGIONS]]
-        ]
+        dispatches = []
+        for source, target, chosen in _by_heaps(work, inputs, outputs):
+            part, items = records[chosen], work.items[chosen]
+            for start in range(0, len(part), MAX_REGIONS):
+                piece = slice(start, start + MAX_REGIONS)
+                dispatches.append(
+                    Dispatch.of(work.kernel, source, target, part[piece], items[piece])
+                )
+        return dispatches
 
     def run(self, dispatches: Sequence[Dispatch]) -> None:
         """Execute bound dispatches and wait until their results are visible."""
@@ -218,6 +221,7 @@ class Executor:
             return
         with self._lock:
             self._closed = True
+            self._loaded = self._staging = None
             while self._kernels:
                 _destroy(self._kernels.popitem()[1])
             self.memory.close()

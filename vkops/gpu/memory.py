@@ -6,12 +6,12 @@ A kernel is bound to heaps, not to tensors, so that a new tensor needs no new pi
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
+from threading import RLock
 from typing import Any
-from weakref import finalize
+from weakref import WeakSet, finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -68,7 +68,8 @@ class FreeList:
 class Heap:
     """One Kompute tensor. ``view`` is its memory where the host sees it, else None.
 
-    It keeps the Kompute manager alive: a tensor must not outlive it.
+    ``source`` is the Vulkan heap it was taken from: (adapter, heap). It keeps the Kompute manager
+    alive: a tensor must not outlive it.
     """
 
     def __init__(
@@ -81,26 +82,23 @@ class Heap:
         except MemoryError as error:
             raise OutOfDeviceMemoryError(f"{size} bytes: the host has no memory left") from error
         self.tensor = manager.tensor_t(content, kind)
-        _count(source, size)
-        finalize(self, _count, source, -size).atexit = False
+        self.source = source
         self.view: npt.NDArray[np.uint8] | None = (
             self.tensor.data().view(np.uint8) if mapped else None
         )
         self.ranges = FreeList(size)
+        with _living_lock:
+            _living.add(self)
 
 
-_held: Counter[tuple[int, int]] = Counter()
-_held_lock = Lock()
-
-
-def _count(source: tuple[int, int], size: int) -> None:
-    with _held_lock:
-        _held[source] += size
+_living: WeakSet[Heap] = WeakSet()
+_living_lock = RLock()
 
 
 def held_bytes(source: tuple[int, int]) -> int:
     """Bytes that all devices of this process hold from one Vulkan heap: (adapter, heap)."""
-    return _held[source]
+    with _living_lock:
+        return sum(heap.ranges.size for heap in _living if heap.source == source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +153,7 @@ class Memory:
             )
         self._collect()
         result = self._take(size) or self._grow(size)
-        finalize(owner, self._dead.append, result).atexit = False
+        finalize(owner, self._retire, result).atexit = False
         return result
 
     def _take(self, size: int) -> Range | None:
@@ -190,6 +188,10 @@ class Memory:
             self._heaps.remove(heap)
             self._release(heap)
 
+    def _retire(self, dead: Range) -> None:
+        if self._heaps:  # else closed: to hold the range would hold its heap
+            self._dead.append(dead)
+
     def _collect(self) -> None:
         while self._dead:
             dead = self._dead.popleft()
@@ -205,3 +207,4 @@ class Memory:
     def close(self) -> None:
         """Let go of all heaps; those with living ranges stay until these go."""
         self._heaps.clear()
+        self._dead.clear()
