@@ -273,32 +273,64 @@ def bench(
         int, typer.Option("--scale", min=1, help="Multiply the first dimension of all inputs.")
     ] = 1,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Times each is measured.")] = 9,
+    peers: Annotated[
+        bool, typer.Option("--peers", help="Against all other libraries installed, too.")
+    ] = False,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option("--peer", help="Against this one: torch, onnxruntime, wgpu or ncnn."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Plot GB/s: a .png or .svg.")
+    ] = None,
+    from_: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Show what --json saved; measure nothing."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
 ) -> None:
-    """Time data movement against NumPy, memcpy and Kompute's buffer copy, side by side."""
+    """Time data movement against NumPy, memcpy, Kompute's buffer copy, and other libraries."""
     from rich.console import Console
     from rich.progress import track
 
     from vkops import bench as benchmark
+    from vkops.bench import peers as libraries
+    from vkops.bench import plot as plots
 
     by_name = {work.name: work for work in benchmark.WORKS}
     for name in works or ():
         _one_of("WORK", name, *by_name)
-    chosen = [by_name[name] for name in works or by_name]
-    with vkops.Device(adapter or None) as device:
-        results = list(
-            track(
-                benchmark.measure(device, chosen, scale=scale, rounds=rounds),
-                description=device.name,
-                total=len(chosen),
-                console=Console(stderr=True),
-                transient=True,
+    for name in peer or ():
+        _one_of("--peer", name, *libraries.PEERS)
+        libraries.require(name)
+    if plot is not None:
+        plots.check(plot)
+    if from_ is not None:
+        report = benchmark.read(from_)
+    else:
+        chosen = [by_name[name] for name in works or by_name]
+        with vkops.Device(adapter or None) as device:
+            loaded = {
+                name: libraries.load(name, device.info)
+                for name in (libraries.installed() if peers else dict.fromkeys(peer or ()))
+            }
+            results = list(
+                track(
+                    benchmark.measure(device, chosen, loaded, scale=scale, rounds=rounds),
+                    description=device.name,
+                    total=len(chosen),
+                    console=Console(stderr=True),
+                    transient=True,
+                )
             )
-        )
-        if as_json:
-            typer.echo(json.dumps(benchmark.json_ready(device.info, results), indent=2))
-        else:
-            Console().print(benchmark.table(device.info, results))
+        report = benchmark.made_from(device.info, results, loaded, scale=scale, rounds=rounds)
+    if plot is not None:
+        plots.plot(report, plot)
+    if as_json:
+        typer.echo(json.dumps(report.json_ready(), indent=2))
+    else:
+        for table in benchmark.tables(report):
+            Console().print(table)
 
 
 def _feature_level(text: str) -> FeatureLevel:

@@ -25,14 +25,17 @@ def test_works_say_the_same_as_numpy(work):
 
 def test_results(device):
     for result in measure(device, SMALL, rounds=1):
-        assert result.vkops > 0
-        assert result.ratio() == result.numpy / result.vkops
+        assert list(result.seconds) == ["vkops", "end_to_end", "numpy", "memcpy", "buffer_copy"]
+        assert min(result.seconds.values()) > 0
+        assert result.ratio() == result.seconds["numpy"] / result.seconds["vkops"]
 
 
 def test_command(adapter, capsys):
     assert main(["bench", "W11", "W16", "--rounds", "1", "-a", adapter.name, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["device"]["name"] == adapter.name
+    assert report["peers"] == {}
+    assert set(report["versions"]) == {"vkops", "kp", "numpy"}
     assert [result["work"] for result in report["results"]] == ["W11", "W16"]
     assert main(["bench", "W11", "--rounds", "1", "-a", adapter.name]) == 0
     assert "W11" in capsys.readouterr().out

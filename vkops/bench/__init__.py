@@ -1,7 +1,8 @@
 """The benchmark behind `vkops bench` and scripts/bench."""
 
 from vkops.bench.measure import Result, measure
-from vkops.bench.report import json_ready, table
+from vkops.bench.report import Report, made_from, read
+from vkops.bench.tables import tables
 from vkops.bench.works import WORKS, Work
 
-__all__ = ["WORKS", "Result", "Work", "json_ready", "measure", "table"]
+__all__ = ["WORKS", "Report", "Result", "Work", "made_from", "measure", "read", "tables"]

@@ -1,8 +1,8 @@
-"""Measure works: vkops against NumPy, memcpy and Kompute's buffer copy, in turns in one run."""
+"""Measure works: vkops, NumPy, memcpy, Kompute's buffer copy and peers, in turns in one run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from vkops.bench.works import Array, Case, Work
+from vkops.bench.movement import Array
+from vkops.bench.peers import Peer
+from vkops.bench.works import Case, Work
 from vkops.device import Buffer, Device
 from vkops.errors import DeviceError
 from vkops.gpu.buffer_copy import BufferCopy
@@ -18,31 +20,38 @@ from vkops.gpu.buffer_copy import BufferCopy
 
 @dataclass(frozen=True)
 class Result:
-    """Median seconds of each contender for one work, and the bytes of its result."""
+    """One work, the bytes of its result, and each contender's median seconds.
+
+    ``seconds`` has ``vkops`` (inputs and outputs resident on the device, from submission to
+    completion), ``end_to_end`` (NumPy in to NumPy out: upload, dispatch, download, which is a view
+    where memory is shared), ``numpy``, ``memcpy`` (the result's bytes, from one array to another),
+    ``buffer_copy`` (the same through Kompute), and the peers that can do the work.
+    """
 
     work: str
     what: str
     contiguous: bool
     nbytes: int
-    vkops: float
-    """Inputs and outputs resident on the device, from submission to completion."""
-    end_to_end: float
-    """NumPy in to NumPy out: upload, dispatch, download (a view where memory is shared)."""
-    numpy: float
-    memcpy: float
-    """The result's bytes, from one array to another."""
-    buffer_copy: float
-    """The result's bytes, through Kompute."""
+    seconds: Mapping[str, float]
 
     def ratio(self, contender: str = "vkops", against: str = "numpy") -> float:
         """How many times faster a contender is than another."""
-        return float(getattr(self, against) / getattr(self, contender))
+        return self.seconds[against] / self.seconds[contender]
+
+    def gigabytes(self, contender: str) -> float:
+        """Gigabytes that a contender reads and writes per second."""
+        return 2 * self.nbytes / self.seconds[contender] / 1e9
 
 
 def measure(
-    device: Device, works: Iterable[Work], *, scale: int = 1, rounds: int = 9
+    device: Device,
+    works: Iterable[Work],
+    peers: Mapping[str, Peer] | None = None,
+    *,
+    scale: int = 1,
+    rounds: int = 9,
 ) -> Iterator[Result]:
-    """Measure works one by one; each is checked against NumPy first.
+    """Measure works one by one; each contender is checked against NumPy first.
 
     Raises:
         DeviceError: a result differs from NumPy's.
@@ -50,10 +59,8 @@ def measure(
     """
     for work in works:
         case = work.build(scale)
-        bench = _Bench(device, case)
-        bench.check(work.name)
-        seconds = _alternate(bench.contenders(), rounds)
-        yield Result(work.name, work.what, work.contiguous, case.nbytes, **seconds)
+        seconds = _alternate(_contenders(device, work, case, peers or {}), rounds)
+        yield Result(work.name, work.what, work.contiguous, case.nbytes, seconds)
 
 
 def _alternate(contenders: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
@@ -69,50 +76,61 @@ def _alternate(contenders: dict[str, Callable[[], Any]], rounds: int) -> dict[st
     return {name: median(values) for name, values in samples.items()}
 
 
-class _Bench:
-    """One case, ready to be run by each contender."""
+def _contenders(
+    device: Device, work: Work, case: Case, peers: Mapping[str, Peer]
+) -> dict[str, Callable[[], Any]]:
+    """Each contender, ready to run the case, its result found right."""
+    random = np.random.default_rng(0)
+    arrays = [
+        random.integers(0, 256, int(np.prod(shape)) * case.dtype.itemsize, np.uint8)
+        .view(case.dtype)
+        .reshape(shape)
+        for shape in case.shapes
+    ]
+    expected = case.numpy(arrays)
+    bench = _Bench(device, case, arrays)
+    _check("vkops", work, bench.end_to_end(), expected)
+    source = np.ones(case.nbytes, np.uint8)
+    target = np.empty_like(source)
+    contenders: dict[str, Callable[[], Any]] = {
+        "vkops": bench.operator.dispatch,
+        "end_to_end": bench.end_to_end,
+        "numpy": lambda: case.numpy(arrays),
+        "memcpy": lambda: np.copyto(target, source),
+        "buffer_copy": BufferCopy(device.executor, case.nbytes).run,
+    }
+    for name, peer in peers.items():
+        program = peer.prepare(case, arrays)
+        if program is not None:
+            program.run()
+            _check(name, work, program.results(), expected)
+            contenders[name] = program.run
+    return contenders
 
-    def __init__(self, device: Device, case: Case) -> None:
-        random = np.random.default_rng(0)
-        self.case = case
-        self.arrays: list[Array] = [
-            random.integers(0, 256, int(np.prod(shape)) * case.dtype.itemsize, np.uint8)
-            .view(case.dtype)
-            .reshape(shape)
-            for shape in case.shapes
-        ]
+
+def _check(who: str, work: Work, got: Sequence[Array], expected: Sequence[Array]) -> None:
+    for number, (result, right) in enumerate(zip(got, expected, strict=True)):
+        wanted = right.reshape(-1).view(np.uint8)
+        # vkops' buffers end at a whole word.
+        if not np.array_equal(result.reshape(-1).view(np.uint8)[: wanted.size], wanted):
+            raise DeviceError(f"{work.name}: output {number} of {who} differs from NumPy's")
+
+
+class _Bench:
+    """One case on the device, with memory of its own."""
+
+    def __init__(self, device: Device, case: Case, arrays: Sequence[Array]) -> None:
         self.inputs = [_buffer(device, tensor) for _, tensor in case.desc.inputs]
         self.outputs = [_buffer(device, tensor) for _, tensor in case.desc.outputs]
         compiled = device.compile_operator(device.create_operator(case.desc))
         self.operator = compiled.bind(self.inputs, self.outputs)
-        self.bytes = [array.reshape(-1).view(np.uint8) for array in self.arrays]
-        self.source = np.ones(case.nbytes, np.uint8)
-        self.target = np.empty_like(self.source)
-        self.copy = BufferCopy(device.executor, case.nbytes)
+        self.bytes = [array.reshape(-1).view(np.uint8) for array in arrays]
 
     def end_to_end(self) -> list[Array]:
         for buffer, array in zip(self.inputs, self.bytes, strict=True):
             buffer.write(array)
         self.operator.dispatch()
         return [buffer.array() for buffer in self.outputs]
-
-    def check(self, name: str) -> None:
-        got = self.end_to_end()
-        for number, (result, expected) in enumerate(
-            zip(got, self.case.numpy(self.arrays), strict=True)
-        ):
-            wanted = expected.reshape(-1).view(np.uint8)
-            if not np.array_equal(result[: wanted.size], wanted):
-                raise DeviceError(f"{name}: output {number} differs from NumPy's")
-
-    def contenders(self) -> dict[str, Callable[[], Any]]:
-        return {
-            "vkops": self.operator.dispatch,
-            "end_to_end": self.end_to_end,
-            "numpy": lambda: self.case.numpy(self.arrays),
-            "memcpy": lambda: np.copyto(self.target, self.source),
-            "buffer_copy": self.copy.run,
-        }
 
 
 def _buffer(device: Device, tensor: Any) -> Buffer:

@@ -1,63 +1,89 @@
-"""Results as a table or as JSON."""
+"""A report: what was measured, where, when and with which versions; saved as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from statistics import geometric_mean
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
 from vkops.bench.measure import Result
+from vkops.bench.peers import Peer
+from vkops.errors import VkopsError
 from vkops.gpu.adapter import DeviceInfo
 
-_COLUMNS = {"MiB": 5, "ms": 7, "GB/s": 5, "NumPy": 6, "memcpy": 6, "copy": 6, "e2e": 6}
+LABELS = {
+    "vkops": "vkops",
+    "numpy": "NumPy",
+    "memcpy": "memcpy",
+    "buffer_copy": "Kompute copy",
+}
+"""What contenders are called, apart from peers. Of these, only vkops and NumPy do the work."""
 
 
-def table(info: DeviceInfo, results: Sequence[Result]) -> Table:
-    """Milliseconds, and how many times faster vkops is than each contender."""
-    made = Table(
-        title=f"{info.name} ({info.driver})",
-        caption="x: how many times faster than it vkops is, resident; e2e: NumPy to NumPy",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
+@dataclass(frozen=True)
+class Report:
+    """The results of one run."""
+
+    device: DeviceInfo
+    date: str
+    """ISO 8601."""
+    processors: int
+    versions: Mapping[str, str]
+    """Of the packages that took part."""
+    peers: Mapping[str, str]
+    """The peers' names, and what they are called."""
+    scale: int
+    rounds: int
+    results: Sequence[Result]
+
+    def json_ready(self) -> dict[str, Any]:
+        """The same as plain data: seconds and bytes."""
+        return asdict(self)
+
+
+def made_from(
+    device: DeviceInfo,
+    results: Sequence[Result],
+    peers: Mapping[str, Peer],
+    *,
+    scale: int = 1,
+    rounds: int = 9,
+) -> Report:
+    """The report of results measured just now on this machine."""
+    return Report(
+        device=device,
+        date=date.today().isoformat(),
+        processors=os.cpu_count() or 1,
+        versions={
+            **{name: metadata.version(name) for name in ("vkops", "kp", "numpy")},
+            **{name: peer.version for name, peer in peers.items()},
+        },
+        peers={name: peer.label for name, peer in peers.items()},
+        scale=scale,
+        rounds=rounds,
+        results=results,
     )
-    made.add_column("", no_wrap=True, min_width=3)
-    # Where the terminal is narrow, this column gives way to the figures.
-    made.add_column("")
-    for heading, width in _COLUMNS.items():
-        made.add_column(heading, justify="right", no_wrap=True, min_width=width)
-    for r in results:
-        made.add_row(
-            r.work,
-            r.what,
-            f"{r.nbytes / 2**20:.1f}",
-            f"{r.vkops * 1e3:.3f}",
-            f"{2 * r.nbytes / r.vkops / 1e9:.2f}",
-            *(f"{r.ratio(against=name):.2f}x" for name in ("numpy", "memcpy", "buffer_copy")),
-            f"{r.ratio('end_to_end'):.2f}x",
-        )
-    if len(results) > 1:
-        made.add_section()
-        made.add_row(
-            "",
-            "geometric mean",
-            "",
-            "",
-            "",
-            *(
-                f"{geometric_mean(r.ratio(against=name) for r in results):.2f}x"
-                for name in ("numpy", "memcpy", "buffer_copy")
-            ),
-            f"{geometric_mean(r.ratio('end_to_end') for r in results):.2f}x",
-        )
-    return made
 
 
-def json_ready(info: DeviceInfo, results: Sequence[Result]) -> dict[str, Any]:
-    """The same as plain data: seconds and bytes."""
-    return {"device": asdict(info), "results": [asdict(r) for r in results]}
+def read(path: Path) -> Report:
+    """A report that was saved as JSON.
+
+    Raises:
+        VkopsError: the file holds none.
+        OSError: it cannot be read.
+    """
+    try:
+        data = json.loads(path.read_bytes())
+        results = [_result(**result) for result in data.pop("results")]
+        return Report(device=DeviceInfo(**data.pop("device")), results=results, **data)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise VkopsError(f"{path}: not a report of `vkops bench --json`: {error}") from error
+
+
+def _result(*, seconds: Mapping[str, float], **more: Any) -> Result:
+    return Result(seconds={name: float(value) for name, value in seconds.items()}, **more)

@@ -1,4 +1,4 @@
-"""The works that are measured: a DirectML operator, and NumPy's way to the same result."""
+"""The works that are measured: a DirectML operator, and the same movement in neutral terms."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from vkops.bench.movement import (
+    Array,
+    Join,
+    Movement,
+    Permute,
+    Shape,
+    Split,
+    Step,
+    Window,
+    with_numpy,
+)
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
@@ -19,9 +29,6 @@ from vkops.dml import (
     SplitOperatorDesc,
     TensorDataType,
 )
-
-Array = npt.NDArray[Any]
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -37,12 +44,21 @@ class Work:
 
 @dataclass(frozen=True)
 class Case:
-    """A work at one size: the operator, its inputs' shapes and dtype, and NumPy's function."""
+    """A work at one size: the operator, its inputs' shapes and dtype, and what it moves."""
 
     desc: OperatorDesc
     shapes: Sequence[Shape]
     dtype: np.dtype[Any]
-    numpy: Callable[[Sequence[Array]], list[Array]]
+    movement: Movement
+
+    def numpy(self, arrays: Sequence[Array]) -> list[Array]:
+        """The result that NumPy makes."""
+        return with_numpy(self.movement, arrays)
+
+    @property
+    def output_shapes(self) -> list[Shape]:
+        """The outputs' sizes."""
+        return [tuple(tensor.sizes) for _, tensor in self.desc.outputs]
 
     @property
     def nbytes(self) -> int:
@@ -63,14 +79,13 @@ def split(dtype: str, shape: Shape, axis: int, sizes: Sequence[int]) -> Callable
 
     def build(scale: int) -> Case:
         whole = _scaled(shape, scale)
-        parts = [n * scale for n in sizes] if axis == 0 else list(sizes)
+        parts = tuple(n * scale if axis == 0 else n for n in sizes)
         outputs = [_tensor(dtype, (*whole[:axis], n, *whole[axis + 1 :])) for n in parts]
-        cuts = np.cumsum(parts)[:-1].tolist()
         return Case(
             SplitOperatorDesc(_tensor(dtype, whole), outputs, axis),
             [whole],
             np.dtype(dtype),
-            lambda arrays: [part.copy() for part in np.split(arrays[0], cuts, axis)],
+            Split(axis, parts),
         )
 
     return build
@@ -86,7 +101,7 @@ def join(dtype: str, shape: Shape, axis: int, count: int) -> Callable[[int], Cas
             JoinOperatorDesc([_tensor(dtype, part)] * count, _tensor(dtype, whole), axis),
             [part] * count,
             np.dtype(dtype),
-            lambda arrays: [np.concatenate(arrays, axis)],
+            Join(axis),
         )
 
     return build
@@ -98,14 +113,13 @@ def step(dtype: str, shape: Shape, strides: Shape) -> Callable[[int], Case]:
     def build(scale: int) -> Case:
         whole = _scaled(shape, scale)
         counts = tuple(1 + (n - 1) // abs(s) for n, s in zip(whole, strides, strict=True))
-        index = tuple(slice(None, None, s) for s in strides)
         return Case(
             Slice1OperatorDesc(
                 _tensor(dtype, whole), _tensor(dtype, counts), (0,) * len(whole), whole, strides
             ),
             [whole],
             np.dtype(dtype),
-            lambda arrays: [arrays[0][index].copy()],
+            Step(strides),
         )
 
     return build
@@ -116,14 +130,13 @@ def window(dtype: str, shape: Shape, offsets: Shape, sizes: Shape) -> Callable[[
 
     def build(scale: int) -> Case:
         whole, counts = _scaled(shape, scale), _scaled(sizes, scale)
-        index = tuple(slice(o, o + n) for o, n in zip(offsets, counts, strict=True))
         return Case(
             SliceOperatorDesc(
                 _tensor(dtype, whole), _tensor(dtype, counts), offsets, counts, (1,) * len(whole)
             ),
             [whole],
             np.dtype(dtype),
-            lambda arrays: [arrays[0][index].copy()],
+            Window(offsets, counts),
         )
 
     return build
@@ -141,7 +154,7 @@ def permute(dtype: str, shape: Shape, order: Sequence[int]) -> Callable[[int], C
             ElementWiseIdentityOperatorDesc(source, _tensor(dtype, sizes)),
             [whole],
             np.dtype(dtype),
-            lambda arrays: [np.ascontiguousarray(arrays[0].transpose(order))],
+            Permute(tuple(order)),
         )
 
     return build

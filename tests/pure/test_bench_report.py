@@ -1,0 +1,153 @@
+"""Reports of the benchmark: tables, JSON and plots of a faked result set."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+
+import pytest
+from rich.console import Console
+
+from vkops.bench import WORKS, Report, Result, peers, read, tables
+from vkops.bench import plot as plots
+from vkops.cli import main
+from vkops.errors import VkopsError
+from vkops.gpu import DeviceInfo
+
+DEVICE = DeviceInfo(
+    index=0,
+    name="Some GPU",
+    type="DISCRETE_GPU",
+    driver="some driver 1.2",
+    api_version="1.3.0",
+    driver_version="1.2.0",
+    vendor_id=1,
+    device_id=2,
+    dedicated_memory=2**30,
+    shared_memory=2**30,
+    unified_memory=False,
+    max_buffer=2**27,
+)
+OWN = {"vkops": 2e-3, "end_to_end": 8e-3, "numpy": 6e-3, "memcpy": 1e-3, "buffer_copy": 3e-3}
+
+
+def report(count=None, **labels):
+    """Peers named by keyword are four times as slow as vkops, but cannot do the second work."""
+    results = [
+        Result(
+            work.name,
+            work.what,
+            work.contiguous,
+            2**20,
+            OWN | dict.fromkeys(() if number == 1 else labels, 8e-3),
+        )
+        for number, work in enumerate(WORKS[:count])
+    ]
+    return Report(DEVICE, "2026-01-02", 2, {"numpy": "2.0"}, labels, 1, 9, results)
+
+
+def text(made, width):
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(made)
+    return console.export_text()
+
+
+def row(shown, start):
+    return next(line.split() for line in shown.splitlines() if line.strip().startswith(start))
+
+
+def test_table_fits_80_columns():
+    (made,) = tables(report())
+    shown = text(made, 80)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert row(shown, "W15")[-7:] == ["1.0", "2.000", "1.05", "3.00x", "0.50x", "1.50x", "0.75x"]
+    assert row(shown, "geometric")[-4:] == ["3.00x", "0.50x", "1.50x", "0.75x"]
+
+
+def test_peers_have_a_table_of_their_own():
+    _, made = tables(report(3, torch="PyTorch CPU", wgpu="wgpu"))
+    shown = text(made, 120)
+    assert "PyTorch CPU" in shown
+    assert row(shown, "W1")[-3:] == ["2.000", "4.00x", "4.00x"]
+    assert row(shown, "W2")[-1] == "2.000"
+    assert row(shown, "geometric")[-2:] == ["4.00x", "4.00x"]
+
+
+def test_a_peer_that_can_do_nothing_has_no_mean():
+    made = report(2, torch="PyTorch CPU")
+    _, table = tables(Report(**{**vars(made), "results": made.results[1:]}))
+    assert "x " not in text(table, 120).split("x: how")[0]
+
+
+def test_json_reads_back(tmp_path):
+    made = report(torch="PyTorch CPU")
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(made.json_ready()))
+    assert read(path) == made
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"results": [], "device": {}}', '{"results": [{"seconds": 1}]}']
+)
+def test_other_files_are_refused(tmp_path, content):
+    path = tmp_path / "r.json"
+    path.write_text(content)
+    with pytest.raises(VkopsError) as error:
+        read(path)
+    assert str(error.value).startswith(f"{path}: not a report of `vkops bench --json`: ")
+
+
+def test_command_shows_a_saved_report(tmp_path, capsys):
+    saved, plot = tmp_path / "r.json", tmp_path / "p.svg"
+    saved.write_text(json.dumps(report(3, wgpu="wgpu").json_ready()))
+    assert main(["bench", "--from", str(saved), "--plot", str(plot)]) == 0
+    shown = capsys.readouterr().out
+    assert "Some GPU (some driver 1.2)" in shown
+    assert "vkops against other libraries" in shown
+    # matplotlib notes each text beside its outlines.
+    drawn = plot.read_text()
+    assert "Some GPU, some driver 1.2, 2026-01-02" in drawn
+    for label in ("vkops", "NumPy", "memcpy", "Kompute copy", "wgpu", "cannot"):
+        assert re.search(f"<!-- *{label} *-->", drawn), label
+
+
+@pytest.mark.parametrize("count", [1, 4, 18])
+def test_plot_as_png(tmp_path, count):
+    path = tmp_path / "p.png"
+    plots.plot(report(count, torch="PyTorch CPU"), path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("p.pdf", "plot: got '{0}/p.pdf', must end in .png or .svg"),
+        ("no/p.png", "plot: there is no folder '{0}/no'"),
+    ],
+)
+def test_plot_that_cannot_be_written(tmp_path, capsys, name, reason):
+    assert main(["bench", "--plot", str(tmp_path / name)]) == 1
+    assert capsys.readouterr().err == reason.format(tmp_path) + "\n"
+
+
+def test_plot_without_matplotlib(monkeypatch, capsys):
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    assert main(["bench", "--plot", "p.png"]) == 1
+    assert capsys.readouterr().err == (
+        "plot: matplotlib is not installed (pip install 'vkops[plot]')\n"
+    )
+
+
+def test_peer_that_is_not_installed(monkeypatch, capsys):
+    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    assert peers.installed() == []
+    assert main(["bench", "--peer", "onnxruntime"]) == 1
+    assert capsys.readouterr().err == (
+        "peer onnxruntime: onnxruntime and onnx not installed (pip install 'vkops[peers]')\n"
+    )
+
+
+def test_unknown_peer(capsys):
+    assert main(["bench", "--peer", "tensorflow"]) == 2
+    assert "got 'tensorflow', allowed torch, onnxruntime, wgpu, ncnn" in capsys.readouterr().err

@@ -1,0 +1,80 @@
+"""PyTorch: on the GPU where the measured device is a discrete one and CUDA works, else the CPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from vkops.bench.movement import Array, Join, Movement, Permute, Split, Step, Window
+from vkops.bench.peers import Program
+from vkops.bench.works import Case
+from vkops.gpu.adapter import DeviceInfo
+
+# Types that torch moves only in part; the signed type of the same width has the same bytes.
+_SIGNED = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}
+
+
+class Peer:
+    """PyTorch with one thread per processor."""
+
+    version = str(torch.__version__)
+
+    def __init__(self, info: DeviceInfo) -> None:
+        torch.set_num_threads(os.cpu_count() or 1)
+        self._cuda = info.type == "DISCRETE_GPU" and torch.cuda.is_available()
+        self.label = "PyTorch CUDA" if self._cuda else "PyTorch CPU"
+
+    def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
+        """See the protocol."""
+        inputs = [
+            torch.from_numpy(array.view(_SIGNED.get(array.dtype.name, array.dtype)).copy()).to(
+                "cuda" if self._cuda else "cpu"
+            )
+            for array in arrays
+        ]
+        outputs: list[torch.Tensor] = []
+
+        def run() -> None:
+            outputs.clear()  # first, so that their memory can be had again, as NumPy's can
+            outputs.extend(_move(case.movement, inputs))
+            if self._cuda:
+                torch.cuda.synchronize()
+
+        def results() -> list[Array]:
+            return [np.asarray(output.cpu().numpy()) for output in outputs]
+
+        return Program(run, results)
+
+
+def _move(movement: Movement, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    x = inputs[0]
+    match movement:
+        case Join(axis):
+            return [torch.cat(inputs, axis)]
+        case Split(axis, sizes):
+            return [_packed(piece) for piece in torch.split(x, sizes, axis)]
+        case Permute(order):
+            return [_packed(x.permute(order))]
+        case Window(offsets, sizes):
+            box = zip(offsets, sizes, strict=True)
+            return [_packed(x[tuple(slice(o, o + n) for o, n in box)])]
+        case Step(strides):
+            return [_step(x, strides)]
+
+
+def _step(x: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """Torch slices forwards only: such a slice, so placed that its reverse is wanted."""
+    index = tuple(
+        slice(0 if s > 0 else (n - 1) % -s, None, abs(s))
+        for n, s in zip(x.shape, strides, strict=True)
+    )
+    backwards = [axis for axis, s in enumerate(strides) if s < 0]
+    return torch.flip(x[index], backwards).contiguous() if backwards else _packed(x[index])
+
+
+def _packed(view: torch.Tensor) -> torch.Tensor:
+    """A packed copy; contiguous() would hand out the input's own memory where it is packed."""
+    return view.clone(memory_format=torch.contiguous_format)
