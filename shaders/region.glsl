@@ -7,20 +7,21 @@
 // vkops/gpu/table.py writes the table: vectors of four words, as a driver may spend as long on a
 // word as on a vector, when it compiles a load and when it runs one. For the same reason no loop
 // below has a constant bound, which would have it unrolled; all are bounded by the table (20
-// halvings, 9 digits, the steps of an item).
+// halvings, 10 digits, the steps of an item).
 
 layout(local_size_x = 64) in;
 
 layout(std430, binding = 0) readonly buffer Table { uvec4 table[]; };
 
 const uint RECORDS = 1u;        // table[0] is (regions, items of all, 0, 0)
-const uint RECORD_VECTORS = 14u;
+const uint RECORD_VECTORS = 15u;
 
 // A record's vectors:
 const uint HEAD = 0u;       // number of the first item, dst and src address of the origin, digits
 const uint STEPS = 1u;      // steps, what one adds to dst and src; limit of the position
-const uint POSITION = 2u;   // what a step, digit 0 and digit 1 add to the position
-const uint RUN = 3u;        // elements (or bytes) of a run, their src stride; 1 for a constant
+const uint POSITION = 2u;   // what a step and digits 0, 1 and 3 add to the position
+const uint RUN = 3u;        // elements (or bytes) of a run, their src stride; 1 for a constant; or
+                            // what the kernel says
 const uint PATTERN = 4u;    // the constant
 const uint DIGITS = 5u;     // each: size, division factor, dst stride, src stride
 
@@ -68,7 +69,8 @@ bool find_item(out Item item) {
         uint value = rest - quotient * digit.x;
         item.dst += value * digit.z;
         item.src += value * digit.w;
-        item.position += value * (d == 0u ? position.y : d == 1u ? position.z : 0u);
+        item.position +=
+            value * (d == 0u ? position.y : d == 1u ? position.z : d == 3u ? position.w : 0u);
         if (d == 0u) item.first = value;
         rest = quotient;
     }

@@ -13,8 +13,9 @@ from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dml.values import show
 from vkops.errors import BindingError
 from vkops.gpu.buffer import Buffer
-from vkops.gpu.executor import Dispatch, Executor
-from vkops.gpu.memory import Range
+from vkops.gpu.dispatch import Dispatch
+from vkops.gpu.executor import Executor
+from vkops.gpu.memory import Place
 
 Binding = Any
 """None, a Buffer, a Tensor, or (buffer or tensor, byte offset, bytes)."""
@@ -41,15 +42,20 @@ class CompiledOperator:
         self.name = desc.operator
         self.plan = desc.lower()
         self._executor = executor
-        self._work = executor.prepare(self.plan)
+        self._program = executor.prepare(self.plan)
         self._inputs, self._outputs = desc.inputs, desc.outputs
+        self._owned = {
+            number
+            for number, (_, tensor) in enumerate(self._inputs)
+            if TensorFlags.OWNED_BY_DML in tensor.flags
+        }
         self._in_place = desc.runs_in_place
         self._persistent: dict[int, Buffer] = {}
 
     @property
     def binding_properties(self) -> BindingProperties:
         """Sizes of the resources that DirectML would ask the caller to bind."""
-        owned = sum(t.total_tensor_size_in_bytes for _, t in self._inputs if _is_owned(t))
+        owned = sum(self._inputs[number][1].total_tensor_size_in_bytes for number in self._owned)
         return BindingProperties(0, owned)
 
     def initialize(self, inputs: Sequence[Binding]) -> None:
@@ -66,8 +72,8 @@ class CompiledOperator:
         self._check_count("inputs", inputs, self._inputs)
         sources = {}
         for number, ((path, tensor), binding) in enumerate(zip(self._inputs, inputs, strict=True)):
-            if _is_owned(tensor):
-                sources[number] = _range(self._bind(path, tensor, binding))
+            if number in self._owned:
+                sources[number] = _place(self._bind(path, tensor, binding))
             elif binding is not None:
                 message = "bound at initialisation, must be None: it is not OWNED_BY_DML"
                 raise BindingError(self.name, path, message, "B-03")
@@ -103,8 +109,8 @@ class CompiledOperator:
         self._check_count("inputs", inputs, self._inputs)
         self._check_count("outputs", outputs, self._outputs)
         read = [
-            self._owned(number, path, binding)
-            if _is_owned(tensor)
+            self._initialized(number, path, binding)
+            if number in self._owned
             else self._bind(path, tensor, binding)
             for number, ((path, tensor), binding) in enumerate(
                 zip(self._inputs, inputs, strict=True)
@@ -115,9 +121,9 @@ class CompiledOperator:
             for (path, tensor), binding in zip(self._outputs, outputs, strict=True)
         ]
         check_hazards(self.name, read, written, in_place=self._in_place)
-        ranges = list(map(_range, read)), list(map(_range, written))
+        places = list(map(_place, read)), list(map(_place, written))
         keep = (*(b.resource for b in read), *(b.resource for b in written))
-        return BoundOperator(self._executor, self._executor.bind(self._work, *ranges), keep)
+        return BoundOperator(self._executor, self._program.bind(*places), keep)
 
     # -- bindings ---------------------------------------------------------------------------------
 
@@ -133,7 +139,7 @@ class CompiledOperator:
                 self.name, what, f"got {len(bindings)} bindings, must be {len(tensors)}", "B-01"
             )
 
-    def _owned(self, number: int, path: str, binding: Binding) -> BoundTensor:
+    def _initialized(self, number: int, path: str, binding: Binding) -> BoundTensor:
         if binding is not None:
             message = "bound at execution, must be None: it is OWNED_BY_DML"
             raise BindingError(self.name, path, message, "T-17")
@@ -155,7 +161,9 @@ class CompiledOperator:
                 f"{self._executor.info.name!r}, or (buffer, offset, bytes)"
             )
             raise BindingError(self.name, path, message, "B-02")
-        if not _is_count(offset) or not (nbytes is None or _is_count(nbytes)):
+        if target is not binding and not (
+            _is_count(offset) and (nbytes is None or _is_count(nbytes))
+        ):
             message = f"got offset {show(offset)} and {show(nbytes)} bytes, must be integers from 0"
             raise BindingError(self.name, path, message, "B-04")
         if nbytes is None:
@@ -185,14 +193,10 @@ class BoundOperator:
         self._executor.run(self._dispatches)
 
 
-def _is_owned(tensor: BufferTensorDesc) -> bool:
-    return TensorFlags.OWNED_BY_DML in tensor.flags
-
-
 def _is_count(value: object) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool) and value.__index__() >= 0
 
 
-def _range(bound: BoundTensor) -> Range:
-    place = bound.resource.range
-    return Range(place.heap, place.offset + bound.begin, bound.end - bound.begin)
+def _place(bound: BoundTensor) -> Place:
+    place: Place = bound.resource.place
+    return place.part(bound.begin, bound.end - bound.begin)

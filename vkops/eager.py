@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from math import prod
 from threading import Lock
 from typing import Any, NoReturn
+
+import numpy as np
 
 from vkops.device import Device
 from vkops.dml.values import Place, array, integer, integers
@@ -47,8 +50,8 @@ def split(
     [[0], [1, 2], [3, 4, 5]]
     """
     (tensor,) = _tensors("SPLIT", [x], device)
-    axis = _axis("SPLIT", axis, tensor.ndim, "SPLIT-02")
-    sizes = _sizes(sizes_or_count, tensor.shape[axis])
+    axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
+    sizes = _sizes_or_count(sizes_or_count)
     return _split(tensor.shape, tensor.dtype.itemsize, sizes, axis).run(tensor.device, [tensor])
 
 
@@ -66,19 +69,16 @@ def join(tensors: Sequence[Any], axis: int = 0, *, device: Device | None = None)
     >>> vkops.join([np.zeros((1, 2), int), np.ones((2, 2), int)]).numpy().tolist()
     [[0, 0], [1, 1], [1, 1]]
     """
-    place = Place("JOIN", "tensors", "JOIN-01")
-    whole = _tensors("JOIN", array(tensors, place, _as_is, "arrays or tensors"), device)
-    if not whole:
+    if type(tensors) not in (list, tuple):
+        place = Place("JOIN", "tensors", "JOIN-01")
+        tensors = array(tensors, place, lambda value, _: value, "arrays or tensors")
+    parts = _tensors("JOIN", tensors, device)
+    if not parts:
         _refuse("JOIN", "tensors", "got none, must be at least 1", "JOIN-01")
-    first = whole[0]
-    axis = _axis("JOIN", axis, first.ndim, "JOIN-02")
-    for i, tensor in enumerate(whole[1:], 1):
-        _check_joinable(first, tensor, f"tensors[{i}]", axis)
-    # What has no elements adds nothing; if nothing has any, one stands for all.
-    parts = [tensor for tensor in whole if tensor.size] or [first]
-    shapes = tuple(tensor.shape for tensor in parts)
-    total = sum(tensor.shape[axis] for tensor in whole)
-    return _join(shapes, first.dtype.itemsize, axis, total).run(first.device, parts)[0]
+    axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
+    shapes = tuple([part.shape for part in parts])
+    dtypes = tuple([part.dtype for part in parts])
+    return _join(shapes, dtypes, axis).run(parts[0].device, parts)[0]
 
 
 def slice(
@@ -104,37 +104,20 @@ def slice(
     [8, 6, 4]
     """
     (tensor,) = _tensors("SLICE", [x], device)
-    starts = _per_dimension("offsets", offsets, tensor.ndim)
-    counts = _per_dimension("sizes", sizes, tensor.ndim)
-    steps = (
-        (1,) * tensor.ndim if strides is None else _per_dimension("strides", strides, tensor.ndim)
-    )
-    for i, (start, count, step, n) in enumerate(
-        zip(starts, counts, steps, tensor.shape, strict=True)
-    ):
-        if count < 0:
-            _refuse("SLICE", f"sizes[{i}]", f"got {count}, must be at least 0", "SLICE-03")
-        if step == 0:
-            _refuse("SLICE", f"strides[{i}]", "got 0, must be any other integer", "SLICE-04")
-        if count == 0:
-            continue
-        for at in (start, start + (count - 1) * step):
-            if not 0 <= at < n:
-                _refuse(
-                    "SLICE",
-                    f"offsets[{i}]",
-                    f"reaches element {at}, must be 0 to {n - 1}",
-                    "SLICE-05",
-                )
-    view = View.packed(tensor.shape).window(starts, counts, steps)
-    return window(tensor.shape, tensor.dtype.itemsize, view).run(tensor.device, [tensor])[0]
+    starts = _integers(offsets, Place("SLICE", "offsets", "SLICE-01"))
+    counts = _integers(sizes, Place("SLICE", "sizes", "SLICE-01"))
+    steps = None if strides is None else _integers(strides, Place("SLICE", "strides", "SLICE-01"))
+    movement = _slice(tensor.shape, tensor.dtype.itemsize, starts, counts, steps)
+    return movement.run(tensor.device, [tensor])[0]
 
 
-# -- plans -----------------------------------------------------------------------------------------
+# -- rules and plans, once for what is asked again -------------------------------------------------
 
 
 @remembered
-def _split(shape: Ints, itemsize: int, sizes: Ints, axis: int) -> Movement:
+def _split(shape: Ints, itemsize: int, sizes_or_count: Ints | int, axis: int) -> Movement:
+    axis = _axis("SPLIT", axis, len(shape), "SPLIT-02")
+    sizes = _sizes(sizes_or_count, shape[axis])
     source = View.packed(shape)
     parts = [
         source.narrow(axis, start, size)
@@ -145,15 +128,45 @@ def _split(shape: Ints, itemsize: int, sizes: Ints, axis: int) -> Movement:
 
 
 @remembered
-def _join(shapes: tuple[Ints, ...], itemsize: int, axis: int, total: int) -> Movement:
+def _join(shapes: tuple[Ints, ...], dtypes: tuple[np.dtype[Any], ...], axis: int) -> Movement:
+    axis = _axis("JOIN", axis, len(shapes[0]), "JOIN-02")
+    for i, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True)):
+        if dtype != dtypes[0]:
+            message = f"has dtype {dtype}, must be {dtypes[0]}"
+            _refuse("JOIN", f"tensors[{i}]", message, "JOIN-03")
+        _check_joinable(shapes[0], shape, f"tensors[{i}]", axis)
+    total = sum(shape[axis] for shape in shapes)
     joined = (*shapes[0][:axis], total, *shapes[0][axis + 1 :])
     target = View.packed(joined)
-    starts = accumulate((shape[axis] for shape in shapes), initial=0)
+    parts = [shape for shape in shapes if prod(shape)]
+    starts = accumulate((shape[axis] for shape in parts), initial=0)
     regions = tuple(
         copy(View.packed(shape), target.narrow(axis, start, shape[axis]), input)
-        for input, (shape, start) in enumerate(zip(shapes, starts, strict=False))
+        for input, (shape, start) in enumerate(zip(parts, starts, strict=False))
     )
-    return Movement(itemsize, shapes, [joined], [regions])
+    return Movement(dtypes[0].itemsize, parts, [joined], [regions])
+
+
+@remembered
+def _slice(shape: Ints, itemsize: int, starts: Ints, counts: Ints, steps: Ints | None) -> Movement:
+    if steps is None:
+        steps = (1,) * len(shape)
+    for field, values in (("offsets", starts), ("sizes", counts), ("strides", steps)):
+        if len(values) != len(shape):
+            message = f"got {len(values)} values, must be {len(shape)}, the rank"
+            _refuse("SLICE", field, message, "SLICE-01")
+    for i, (start, count, step, n) in enumerate(zip(starts, counts, steps, shape, strict=True)):
+        if count < 0:
+            _refuse("SLICE", f"sizes[{i}]", f"got {count}, must be at least 0", "SLICE-03")
+        if step == 0:
+            _refuse("SLICE", f"strides[{i}]", "got 0, must be any other integer", "SLICE-04")
+        if count == 0:
+            continue
+        for at in (start, start + (count - 1) * step):
+            if not 0 <= at < n:
+                message = f"reaches element {at}, must be 0 to {n - 1}"
+                _refuse("SLICE", f"offsets[{i}]", message, "SLICE-05")
+    return window(shape, itemsize, View.packed(shape).window(starts, counts, steps))
 
 
 # -- arguments -------------------------------------------------------------------------------------
@@ -161,10 +174,6 @@ def _join(shapes: tuple[Ints, ...], itemsize: int, axis: int, total: int) -> Mov
 
 def _refuse(name: str, field: str, message: str, rule: str) -> NoReturn:
     raise InvalidDescError(name, field, message, rule)
-
-
-def _as_is(value: object, _: Place) -> object:
-    return value
 
 
 def _tensors(name: str, values: Sequence[Any], device: Device | None) -> list[Tensor]:
@@ -179,25 +188,30 @@ def _tensors(name: str, values: Sequence[Any], device: Device | None) -> list[Te
     return [value if isinstance(value, Tensor) else home.tensor(value) for value in values]
 
 
-def _axis(name: str, axis: Any, rank: int, rule: str) -> int:
-    value = integer(axis, Place(name, "axis", rule))
+def _axis(name: str, axis: int, rank: int, rule: str) -> int:
     if rank == 0:
         _refuse(name, "axis", "the array has no dimensions", rule)
-    if not -rank <= value < rank:
-        _refuse(name, "axis", f"got {value}, must be {-rank} to {rank - 1}", rule)
-    return value % rank
+    if not -rank <= axis < rank:
+        _refuse(name, "axis", f"got {axis}, must be {-rank} to {rank - 1}", rule)
+    return axis % rank
 
 
-def _sizes(sizes_or_count: Any, whole: int) -> Ints:
+def _sizes_or_count(value: Any) -> Ints | int:
+    if hasattr(value, "__len__"):
+        return _integers(value, Place("SPLIT", "sizes_or_count", "SPLIT-06"))
+    return integer(value, Place("SPLIT", "sizes_or_count", "SPLIT-01"))
+
+
+def _sizes(sizes_or_count: Ints | int, whole: int) -> Ints:
     field = "sizes_or_count"
-    if not hasattr(sizes_or_count, "__len__"):
-        count = integer(sizes_or_count, Place("SPLIT", field, "SPLIT-01"))
+    if isinstance(sizes_or_count, int):
+        count = sizes_or_count
         if not 1 <= count <= MOST_PIECES:
             _refuse("SPLIT", field, f"got {count}, must be 1 to {MOST_PIECES}", "SPLIT-01")
         if whole % count:
             _refuse("SPLIT", field, f"got {count}, must divide {whole}", "SPLIT-06")
         return (whole // count,) * count
-    sizes = integers(sizes_or_count, Place("SPLIT", field, "SPLIT-06"))
+    sizes = sizes_or_count
     if not sizes:
         _refuse("SPLIT", field, "got no sizes, must be at least 1", "SPLIT-01")
     for i, size in enumerate(sizes):
@@ -208,19 +222,14 @@ def _sizes(sizes_or_count: Any, whole: int) -> Ints:
     return sizes
 
 
-def _per_dimension(field: str, values: Any, rank: int) -> Ints:
-    result = integers(values, Place("SLICE", field, "SLICE-01"))
-    if len(result) != rank:
-        message = f"got {len(result)} values, must be {rank}, the rank"
-        _refuse("SLICE", field, message, "SLICE-01")
-    return result
+def _integers(values: Any, place: Place) -> Ints:
+    # Tuples of integers are taken as they are.
+    return integers(tuple(values) if type(values) is list else values, place)
 
 
-def _check_joinable(first: Tensor, other: Tensor, field: str, axis: int) -> None:
-    if other.dtype != first.dtype:
-        _refuse("JOIN", field, f"has dtype {other.dtype}, must be {first.dtype}", "JOIN-03")
-    if other.ndim != first.ndim:
-        _refuse("JOIN", field, f"has rank {other.ndim}, must be {first.ndim}", "JOIN-04")
-    for i, (got, wanted) in enumerate(zip(other.shape, first.shape, strict=True)):
+def _check_joinable(first: Ints, other: Ints, field: str, axis: int) -> None:
+    if len(other) != len(first):
+        _refuse("JOIN", field, f"has rank {len(other)}, must be {len(first)}", "JOIN-04")
+    for i, (got, wanted) in enumerate(zip(other, first, strict=True)):
         if i != axis and got != wanted:
             _refuse("JOIN", f"{field}.shape[{i}]", f"got {got}, must be {wanted}", "JOIN-05")

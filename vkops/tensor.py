@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from operator import attrgetter
 from threading import RLock
@@ -15,8 +15,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from vkops.errors import InvalidDescTypeError
 from vkops.gpu.buffer import Buffer
-from vkops.gpu.memory import Range
-from vkops.gpu.table import RegionTable, Tuning
+from vkops.gpu.dispatch import Program
+from vkops.gpu.memory import Place
+from vkops.gpu.table import Tuning
 from vkops.plan.region import CopyPlan, Ints, Output, Region
 from vkops.plan.view import View, copy, packed_strides
 
@@ -47,6 +48,8 @@ class Tensor:
            [1, 2]], dtype=int16)
     """
 
+    __slots__ = ("__weakref__", "buffer", "device", "dtype", "nbytes", "shape", "size")
+
     def __init__(self, device: Device, shape: Ints, dtype: np.dtype[Any]) -> None:
         self.device = device
         self.shape = shape
@@ -55,7 +58,7 @@ class Tensor:
         self.nbytes = self.size * dtype.itemsize
         # Whole words, so that a tensor can be bound wherever a descriptor of its shape can (T-14).
         words = -(-self.nbytes // 4)
-        self.buffer: Buffer | None = device.buffer(words * 4) if words else None
+        self.buffer: Buffer | None = Buffer(device.executor, words * 4) if words else None
 
     @classmethod
     def from_array(cls, device: Device, array: Any) -> Tensor:
@@ -129,7 +132,7 @@ class Tensor:
         chosen = ghost[parts + ellipsis]
         start, first = (a.__array_interface__["data"][0] for a in (ghost, chosen))
         view = View(chosen.shape, chosen.strides, first - start)
-        return window(self.shape, self.dtype.itemsize, view).run(self.device, [self])[0]
+        return _window(self.shape, self.dtype.itemsize, view).run(self.device, [self])[0]
 
 
 def check_dtype(dtype: np.dtype[Any]) -> None:
@@ -148,14 +151,13 @@ class Movement:
     """A plan between packed tensors, with what is needed to run it again and again.
 
     ``shapes`` are those of the results; ``pieces`` holds the regions of each result. Tensors
-    without elements take no part: results without elements have no regions, inputs without
-    elements are not counted.
+    without elements take no part: they have no regions, and are not among the plan's inputs.
     """
 
     def __init__(
         self,
         itemsize: int,
-        inputs: Sequence[Ints],
+        inputs: Iterable[Ints],
         shapes: Sequence[Ints],
         pieces: Sequence[tuple[Region, ...]],
     ) -> None:
@@ -165,26 +167,26 @@ class Movement:
             for shape, regions in zip(shapes, pieces, strict=True)
             if prod(shape)
         )
-        self.plan = CopyPlan(
-            itemsize, tuple(prod(shape) * itemsize for shape in inputs), tuple(outputs)
-        )
+        sources = (prod(shape) * itemsize for shape in inputs)
+        self.plan = CopyPlan(itemsize, tuple(filter(None, sources)), tuple(outputs))
         self.region_count = sum(len(regions) for regions in pieces) or 1
-        self._tables: dict[Tuning, RegionTable] = {}
+        self._programs: dict[Tuning, Program] = {}
 
     def run(self, device: Device, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run on tensors of one dtype that all have elements, or on one that has none."""
+        """Run on tensors of one dtype and of the shapes that it was made for."""
         executor = device.executor
-        results = [Tensor(device, shape, inputs[0].dtype) for shape in self.shapes]
+        dtype = inputs[0].dtype
+        results = [Tensor(device, shape, dtype) for shape in self.shapes]
         if self.plan.outputs:
-            work = self._tables.get(executor.tuning)
-            if work is None:
-                work = self._tables[executor.tuning] = executor.prepare(self.plan)
-            executor.run(executor.bind(work, _ranges(inputs), _ranges(results)))
+            program = self._programs.get(executor.tuning)
+            if program is None:
+                program = self._programs[executor.tuning] = executor.prepare(self.plan)
+            executor.run(program.bind(_places(inputs), _places(results)))
         return results
 
 
-def _ranges(tensors: Sequence[Tensor]) -> list[Range]:
-    return [tensor.buffer.range for tensor in tensors if tensor.buffer is not None]
+def _places(tensors: Sequence[Tensor]) -> list[Place]:
+    return [tensor.buffer.place for tensor in tensors if tensor.buffer is not None]
 
 
 def remembered(build: Callable[P, Movement]) -> Callable[P, Movement]:
@@ -193,8 +195,10 @@ def remembered(build: Callable[P, Movement]) -> Callable[P, Movement]:
     return cached(kept, lock=RLock())(build)
 
 
-@remembered
 def window(shape: Ints, itemsize: int, view: View) -> Movement:
     """A strided view of a tensor, made packed."""
     target = View.packed(view.sizes)
     return Movement(itemsize, [shape], [view.sizes], [(copy(view, target),)])
+
+
+_window = remembered(window)

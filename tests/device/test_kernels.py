@@ -7,14 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from strategies import input_bytes, plans
 
 import vkops
 from vkops.gpu import table
 from vkops.gpu.buffer import Buffer
-from vkops.gpu.executor import GROUPS_X, MAX_REGIONS
-from vkops.gpu.memory import Range
-from vkops.gpu.table import LANES, Tuning, choose_kernel
+from vkops.gpu.dispatch import MAX_REGIONS, Program
+from vkops.gpu.executor import GROUPS_X
+from vkops.gpu.kernels import choose_kernel
+from vkops.gpu.table import LANES, Tuning
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, copy, execute, optimize
 
 GUARD = 256
@@ -46,8 +48,7 @@ def place(device, arrays):
 
 def ranges(buffer, offsets, arrays):
     return [
-        Range(buffer.range.heap, buffer.range.offset + offset, array.size)
-        for offset, array in zip(offsets, arrays, strict=True)
+        buffer.place.part(offset, array.size) for offset, array in zip(offsets, arrays, strict=True)
     ]
 
 
@@ -58,9 +59,7 @@ def check(device, plan, tuning=None, seed=0):
     outputs = [np.full(output.nbytes, POISON, np.uint8) for output in plan.outputs]
     sources, source_offsets, _ = place(device, inputs or [np.zeros(16, np.uint8)])
     targets, target_offsets, image = place(device, outputs)
-    work = table.encode(optimize(plan), tuning or executor.tuning)
-    bound = executor.bind(
-        work,
+    bound = Program(plan, tuning or executor.tuning).bind(
         ranges(sources, source_offsets[: len(inputs)], inputs),
         ranges(targets, target_offsets, outputs),
     )
@@ -133,16 +132,109 @@ def test_runs_of_bytes_at_every_alignment(device, dst, tuning):
     ("plan", "name"),
     [
         (window(4, [64], [1]), "copy_16"),
-        (window(4, [64], [1], offset=1), "copy_run"),
-        (window(4, [5, 4], [9, 1]), "copy_run"),
+        (window(4, [64], [1], offset=1), "copy_stream_4"),
+        (window(4, [5, 5], [9, 1]), "copy_stream_4"),
+        (window(4, [3, 5, 5], [90, 9, 1]), "copy_run"),
         (window(4, [5, 3], [9, 1]), "copy_4"),
-        (window(4, [64], [-1]), "copy_4"),
-        (window(2, [5, 7], [9, 1]), "copy_2"),
+        (window(4, [64], [-1]), "copy_reverse"),
+        (window(4, [65], [-1]), "copy_4"),
+        (window(4, [5, 64], [-64, -1]), "copy_reverse"),
+        (window(2, [5, 7], [9, 1]), "copy_stream_4"),
+        (window(2, [5, 3], [9, 1]), "copy_stream_4"),
+        (window(2, [3, 5, 3], [90, 9, 1]), "copy_2"),
         (window(1, [64], [2]), "copy_1"),
+        (window(1, [32, 48], [1, 32]), "copy_block_1"),
+        (window(8, [6, 4], [1, 6]), "copy_block_8"),
+        (window(4, [8, 5, 4], [1, 40, 8]), "copy_block_4"),
+        (window(4, [8, 6], [1, 8]), "copy_4"),  # 6 is no multiple of a block's side
+        (window(4, [8, 8], [1, 9]), "copy_4"),  # rows of the source begin anywhere
     ],
 )
 def test_choice_of_kernel(plan, name):
     assert choose_kernel(optimize(plan)).name == name
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@pytest.mark.parametrize("element_size", [1, 2, 4, 8])
+@settings(on_device, max_examples=25)
+@given(data=st.data())
+def test_transposed_blocks(device, tuning, element_size, data):
+    """Any order of up to seven dimensions, two of them whole blocks, padded by whole vectors."""
+    side = 16 // element_size
+    sizes = data.draw(st.lists(st.integers(1, 3), max_size=5))
+    across, along = (side * data.draw(st.integers(1, 9)) for _ in range(2))
+    order = data.draw(st.permutations([*sizes, along]))
+    pads = st.sampled_from([0, 0, side])
+    dst, step = [], across + data.draw(pads)
+    for size in order:
+        dst.append(step)
+        step = step * size + data.draw(pads)
+    dims = [(across, 1, 0), *((size, stride, 0) for size, stride in zip(order, dst, strict=True))]
+    innermost = order.index(along) + 1
+    src, step = {innermost: 1}, along + data.draw(pads)
+    for number in data.draw(st.permutations([n for n in range(len(dims)) if n != innermost])):
+        src[number] = step * data.draw(st.sampled_from([1, 1, -1]))
+        step = step * dims[number][0] + data.draw(pads)
+    sizes, dst_strides, _ = zip(*dims[::-1], strict=True)
+    strides = [src[n] for n in range(len(dims))][::-1]
+    plan = window(element_size, sizes, strides, 0, dst_strides, side * data.draw(st.integers(0, 2)))
+    assert choose_kernel(optimize(plan)).name == f"copy_block_{element_size}"
+    check(device, plan, tuning)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@pytest.mark.parametrize("element_size", [1, 2, 4, 8])
+@pytest.mark.parametrize("rows", [1, 3, 40])
+def test_reversed_vectors(device, tuning, element_size, rows):
+    """Backwards in one output, forwards with rows turned around in the other."""
+    side = 16 // element_size
+    n = 37 * side
+    backwards = copy(View((rows, n), (n, -1), n - 1), View.packed((rows, n)))
+    forwards = copy(View((rows, n), (-n, 1), (rows - 1) * n), View.packed((rows, n)))
+    nbytes = rows * n * element_size
+    outputs = (Output(nbytes, (backwards,)), Output(nbytes, (forwards,)))
+    plan = CopyPlan(element_size, (nbytes,), outputs)
+    assert choose_kernel(optimize(plan)).name == "copy_reverse"
+    check(device, plan, tuning)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@on_device
+@given(data=st.data())
+def test_streams(device, tuning, data):
+    """Outputs of rows of segments, each from anywhere, of every length from 8 bytes on."""
+    element_size = data.draw(st.sampled_from([1, 1, 2, 4]))
+    outputs, ends = [], [0, 0]
+    for _ in range(data.draw(st.integers(1, 2))):
+        rows = data.draw(st.sampled_from([1, 2, 7, 50]))
+        shortest = 8 // element_size
+        lengths = data.draw(st.lists(st.integers(shortest, 40), min_size=1, max_size=7))
+        row, start, regions = sum(lengths), 0, []
+        for length in lengths:
+            target = View((rows, length), (row, 1), start)
+            stride = data.draw(st.sampled_from([0, 1, length, length + 3, 64, -length]))
+            first = data.draw(st.integers(0, 40)) + max(0, -stride) * (rows - 1)
+            input = data.draw(st.integers(0, 1))
+            regions.append(copy(View((rows, length), (stride, 1), first), target, input))
+            ends[input] = max(ends[input], first + max(0, stride) * (rows - 1) + length)
+            start += length
+        outputs.append(Output(-(-rows * row * element_size // 4) * 4, tuple(regions)))
+    plan = CopyPlan(element_size, tuple(-(-e * element_size // 16) * 16 for e in ends), outputs)
+    check(device, plan, tuning)
+
+
+def test_streams_are_chosen_for_unaligned_splits_and_joins():
+    whole, part = View.packed((50, 63)), View.packed((50, 21))
+    parts = [whole.narrow(1, 21 * k, 21) for k in range(3)]
+    join = Output(3152, tuple(copy(part, target, k) for k, target in enumerate(parts)))
+    split = tuple(Output(1052, (copy(source, part),)) for source in parts)
+    for plan in (CopyPlan(1, (1052,) * 3, (join,)), CopyPlan(1, (3152,), split)):
+        assert choose_kernel(optimize(plan)).name == "copy_stream_4"
+        assert choose_kernel(optimize(plan), streams=False).name == "copy_run"
+    many = Output(
+        5 * 24, tuple(copy(View((24,), (1,), 30 * k), View((24,), (1,), 24 * k)) for k in range(5))
+    )
+    assert choose_kernel(CopyPlan(1, (160,), (many,))).name == "copy_stream"
 
 
 @pytest.mark.parametrize("element_size", [1, 2, 4])
@@ -193,31 +285,62 @@ def test_constants(device, element_size):
     check(device, plan)
 
 
-def test_inputs_and_outputs_in_several_heaps(device):
-    """Each pair of heaps is one dispatch; together they are the whole plan."""
+@pytest.mark.parametrize("element_size", [1, 4])
+def test_inputs_and_outputs_in_several_heaps(device, element_size):
+    """Each pair of heaps is one dispatch; together they are the whole plan, aligned or not."""
     executor = device.executor
     big = 20 << 20  # larger than the first heap, so each takes one of its own
     buffers = [Buffer(executor, big) for _ in range(4)]
-    assert len({id(b.range.heap) for b in buffers}) > 1
+    assert len({id(b.place.heap) for b in buffers}) > 1
     data = [np.random.default_rng(i).integers(0, 256, 4096, np.uint8) for i in range(2)]
     for buffer, array in zip(buffers[:2], data, strict=True):
         buffer.write(array, big - 4096)
-    whole = View.packed((1024,))
+    whole = View.packed((4096 // element_size,))
+    first, second = (0, 501), (501, 4096 // element_size - 501)
     outputs = tuple(
         Output(
             4096,
             (
-                copy(whole.narrow(0, 0, 500), whole.narrow(0, 0, 500), k),
-                copy(whole.narrow(0, 0, 524), whole.narrow(0, 500, 524), 1 - k),
+                copy(whole.narrow(0, *first), whole.narrow(0, *first), k),
+                copy(whole.narrow(0, 0, second[1]), whole.narrow(0, *second), 1 - k),
             ),
         )
         for k in range(2)
     )
-    plan = CopyPlan(4, (4096, 4096), outputs)
-    bound = [Range(b.range.heap, b.range.offset + big - 4096, 4096) for b in buffers]
-    executor.run(executor.bind(executor.prepare(plan), bound[:2], bound[2:]))
+    plan = CopyPlan(element_size, (4096, 4096), outputs)
+    bound = [b.place.part(big - 4096, 4096) for b in buffers]
+    executor.run(executor.prepare(plan).bind(bound[:2], bound[2:]))
     for buffer, expected in zip(buffers[2:], execute(plan, data), strict=True):
         np.testing.assert_array_equal(buffer.array(big - 4096), expected)
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
+    """Whatever the operator, where a tensor lies changes nothing; here a buffer has 4 KiB."""
+    monkeypatch.setattr("vkops.gpu.memory.HEAP_LIMIT", 4096)
+    monkeypatch.setattr("vkops.gpu.memory.FIRST_HEAP", 4096)
+    random = np.random.default_rng(0)
+    with vkops.Device(adapter.index, staged=staged) as device:
+        x = random.integers(0, 256, (97, 131), np.uint8)
+        t = device.tensor(x)
+        assert len(t.buffer.place.ranges) == 4
+        np.testing.assert_array_equal(t.numpy(), x)
+        np.testing.assert_array_equal(t.buffer.array(4000, 200), x.reshape(-1)[4000:4200])
+        t.buffer.write(x.reshape(-1)[4000:4203].copy(), 4000)
+        for part, expected in zip(
+            vkops.split(t, [43, 44, 44], 1), np.split(x, [43, 87], 1), strict=True
+        ):
+            np.testing.assert_array_equal(part.numpy(), expected)
+        joined = vkops.join([t, device.tensor(x[:, :7]), t], 1)
+        np.testing.assert_array_equal(joined.numpy(), np.concatenate([x, x[:, :7], x], 1))
+        np.testing.assert_array_equal(t[::-1, ::3].numpy(), x[::-1, ::3])
+        y = random.integers(0, 1 << 30, (64, 80), np.int32)
+        turned = device.tensor(y)[:, ::-1]
+        np.testing.assert_array_equal(turned.numpy(), y[:, ::-1])
+        used = device.memory_report().used
+        assert used == sum(v.buffer.place.nbytes for v in (t, part, joined, turned)) // 256 * 256
+        del t, part, joined, turned
+        assert device.memory_report().used == 0
 
 
 def test_new_shapes_need_few_kernels(adapter):

@@ -80,14 +80,28 @@ def test_empty_heaps_make_room():
     assert made.report().reserved == 3 * FIRST_HEAP
 
 
-def test_too_large_for_one_buffer():
+def test_larger_than_one_buffer_is_spread():
     made, _ = memory(max_buffer=1 << 20)
-    with pytest.raises(
-        OutOfDeviceMemoryError,
-        match="a buffer of 1048577 bytes: the device's largest buffer is 1048576 bytes",
-    ):
-        made.allocate((1 << 20) + 1, Owner())
-    assert made.report().heaps == 0
+    owner = Owner()
+    place = made.allocate((3 << 20) + 100, owner)
+    assert [r.nbytes for r in place.ranges] == [1 << 20, 1 << 20, 1 << 20, 256]
+    assert len({id(r.heap) for r in place.ranges}) == 4
+    part = place.part((1 << 20) - 16, 48)
+    assert [(r.offset, r.nbytes) for r in part.ranges] == [((1 << 20) - 16, 16), (0, 32)]
+    assert place.part(5, 100).nbytes == 100
+    del owner
+    assert made.report().used == 0
+
+
+def test_spread_is_all_or_nothing():
+    made, _ = memory(budget=3 << 20, max_buffer=1 << 20)
+    first = Owner()
+    made.allocate(1 << 20, first)
+    with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 3145728 bytes: the device has"):
+        made.allocate(3 << 20, Owner())
+    assert made.report().heaps == 1
+    assert made.fits(2 << 20)
+    assert not made.fits(3 << 20)
 
 
 def test_too_large_for_the_device():

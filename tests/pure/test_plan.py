@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from strategies import input_bytes, plans
 
 from vkops.plan import (
@@ -18,6 +19,7 @@ from vkops.plan import (
     View,
     coalesce,
     copy,
+    cut,
     execute,
     optimize,
     packed_strides,
@@ -194,3 +196,34 @@ def test_packed_strides():
     assert packed_strides(()) == ()
     assert packed_strides((5,)) == (1,)
     assert packed_strides((2, 3, 4)) == (12, 4, 1)
+
+
+@given(plans(), st.data())
+def test_cut_keeps_meaning(plan, data):
+    """Wherever inputs and outputs are cut between vectors, the pieces make up the whole."""
+
+    def pieces(nbytes):
+        cuts = data.draw(st.sets(st.integers(0, nbytes // 16), max_size=3))
+        return [(b - a) * 16 for a, b in pairwise(sorted({0, nbytes // 16, *cuts}))]
+
+    sources = [pieces(nbytes) for nbytes in plan.inputs]
+    targets = [pieces(output.nbytes) for output in plan.outputs]
+    inputs = input_bytes(plan)
+    cut_inputs = [
+        part
+        for array, sizes in zip(inputs, sources, strict=True)
+        for part in np.split(array, np.cumsum(sizes)[:-1])
+    ]
+    made = cut(plan, sources, targets)
+    assert made.inputs == tuple(part.size for part in cut_inputs)
+    results = iter(execute(coalesce(made), cut_inputs))
+    for sizes, expected in zip(targets, execute(plan, inputs), strict=True):
+        np.testing.assert_array_equal(np.concatenate([next(results) for _ in sizes]), expected)
+
+
+def test_cut_makes_few_regions():
+    """A box that crosses an edge becomes at most two boxes more for each dimension."""
+    whole = View.packed((100, 100, 100))
+    plan = CopyPlan(4, (4_000_000,), (Output(4_000_000, (copy(whole, whole),)),))
+    (first, second) = cut(plan, [[4_000_000]], [[1_999_984, 2_000_016]]).outputs
+    assert max(len(first.regions), len(second.regions)) <= 3

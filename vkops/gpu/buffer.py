@@ -11,28 +11,28 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import BindingError
+from vkops.gpu.dispatch import Program
 from vkops.gpu.executor import Executor
-from vkops.gpu.memory import Range
-from vkops.gpu.table import RegionTable, Tuning, encode
-from vkops.plan.algebra import optimize
+from vkops.gpu.kernels import VECTOR
+from vkops.gpu.memory import Place, Range, Spread
+from vkops.gpu.table import Tuning
 from vkops.plan.region import CopyPlan, Output, Read, Region
 
 Bytes = npt.NDArray[np.uint8]
 
 _NOTHING = np.empty(0, np.uint8)
 
-WIDEST = 16
-"""Bytes of the widest element a kernel copies."""
-
 
 class Buffer:
     """A piece of device memory, made by ``Device.buffer`` and freed with this object."""
+
+    __slots__ = ("__weakref__", "_executor", "nbytes", "place")
 
     def __init__(self, executor: Executor, nbytes: int) -> None:
         self._executor = executor
         self.nbytes = nbytes
         with executor.in_use():
-            self.range = executor.memory.allocate(nbytes, self)
+            self.place = executor.memory.allocate(nbytes, self)
 
     def __repr__(self) -> str:
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.name!r}>"
@@ -57,15 +57,10 @@ class Buffer:
             raise BindingError("", "data", message, "B-04") from None
         offset, _ = self._span(offset, source.size)
         with self._executor.in_use():
-            view = self.range.heap.view
-            if view is not None:
-                start = self.range.offset + offset
-                view[start : start + source.size] = source
-                return
-            staging, visible = self._executor.staging()
-            for start, n in _pieces(source.size, staging.nbytes):
-                visible[:n] = source[start : start + n]
-                self._move(staging, 0, self.range, offset + start, n)
+            start = 0
+            for range_ in self.place.part(offset, source.size).ranges:
+                self._write(range_, source[start : start + range_.nbytes])
+                start += range_.nbytes
 
     def read(self, offset: int = 0, nbytes: int | None = None) -> bytes:
         """Copy ``nbytes`` bytes (default: all the rest) from byte ``offset``.
@@ -83,21 +78,38 @@ class Buffer:
         """
         offset, nbytes = self._span(offset, nbytes)
         with self._executor.in_use():
-            view = self.range.heap.view
-            if view is not None:
-                start = self.range.offset + offset
-                return np.asarray(_View(self, view[start : start + nbytes]))
+            ranges = self.place.part(offset, nbytes).ranges
+            if len(ranges) == 1 and ranges[0].heap.view is not None:
+                return np.asarray(_View(self, _visible(ranges[0])))
             result = np.empty(nbytes, np.uint8)
-            staging, visible = self._executor.staging()
-            for start, n in _pieces(nbytes, staging.nbytes):
-                self._move(self.range, offset + start, staging, 0, n)
-                result[start : start + n] = visible[:n]
+            start = 0
+            for range_ in ranges:
+                self._read(range_, result[start : start + range_.nbytes])
+                start += range_.nbytes
         result.flags.writeable = False
         return result
 
-    def copy_from(self, source: Range) -> None:
-        """Copy a range of the same device to the start of this buffer, on the device."""
-        self._move(source, 0, self.range, 0, source.nbytes)
+    def copy_from(self, source: Place) -> None:
+        """Copy a place of the same device to the start of this buffer, on the device."""
+        self._move(source, self.place.part(0, source.nbytes))
+
+    def _write(self, target: Range, source: Bytes) -> None:
+        if target.heap.view is not None:
+            _visible(target)[...] = source
+            return
+        staging, visible = self._executor.staging()
+        for start, n in _pieces(source.size, staging.nbytes):
+            visible[:n] = source[start : start + n]
+            self._move(staging.part(0, n), target.part(start, n))
+
+    def _read(self, source: Range, target: Bytes) -> None:
+        if source.heap.view is not None:
+            target[...] = _visible(source)
+            return
+        staging, visible = self._executor.staging()
+        for start, n in _pieces(target.size, staging.nbytes):
+            self._move(source.part(start, n), staging.part(0, n))
+            target[start : start + n] = visible[:n]
 
     def _span(self, offset: Any, nbytes: Any) -> tuple[int, int]:
         """Offset and number of bytes as integers; None stands for all the rest."""
@@ -115,10 +127,29 @@ class Buffer:
             raise BindingError("", "buffer", message, "B-04")
         return first, count
 
-    def _move(self, source: Range, start: int, target: Range, to: int, nbytes: int) -> None:
+    def _move(self, source: Place, target: Place) -> None:
         """A transfer is a plan too."""
-        work = _transfer(self._executor.tuning, start, to, nbytes)
-        self._executor.run(self._executor.bind(work, [source], [target]))
+        nbytes = source.nbytes
+        source, start = _from_vector(source)
+        target, to = _from_vector(target)
+        program = _transfer(self._executor.tuning, start, to, nbytes)
+        self._executor.run(program.bind([source], [target]))
+
+
+def _from_vector(place: Place) -> tuple[Place, int]:
+    """The place from the start of its first vector on, and the bytes before it in there.
+
+    Kernels count from vectors; transfers begin anywhere in a range.
+    """
+    if isinstance(place, Spread):
+        return place, 0
+    start = place.offset % VECTOR
+    return place.part(-start, place.nbytes + start), start
+
+
+def _visible(place: Range) -> Bytes:
+    assert place.heap.view is not None
+    return place.heap.view[place.offset : place.offset + place.nbytes]
 
 
 class _View:
@@ -131,10 +162,9 @@ class _View:
 
 
 @lru_cache(maxsize=256)
-def _transfer(tuning: Tuning, start: int, to: int, nbytes: int) -> RegionTable:
+def _transfer(tuning: Tuning, start: int, to: int, nbytes: int) -> Program:
     region = Region((nbytes,), to, (1,), Read(0, start, (1,)))
-    plan = CopyPlan(1, (start + nbytes,), (Output(to + nbytes, (region,)),))
-    return encode(optimize(plan), tuning)
+    return Program(CopyPlan(1, (start + nbytes,), (Output(to + nbytes, (region,)),)), tuning)
 
 
 def _pieces(nbytes: int, most: int) -> Iterator[tuple[int, int]]:
@@ -142,7 +172,7 @@ def _pieces(nbytes: int, most: int) -> Iterator[tuple[int, int]]:
 
     That keeps the body on the widest kernel.
     """
-    body = nbytes // WIDEST * WIDEST
+    body = nbytes // VECTOR * VECTOR
     for start in range(0, body, most):
         yield start, min(most, body - start)
     if body < nbytes:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from ctypes import py_object, pythonapi
-from dataclasses import dataclass
 from functools import lru_cache
 from threading import RLock
 from typing import Any
@@ -19,54 +18,16 @@ import numpy.typing as npt
 from vkops import shaders
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu import adapter, table
+from vkops.gpu.dispatch import TABLE_BYTES, Dispatch, Program
 from vkops.gpu.memory import Heap, Memory, Range, held_bytes
-from vkops.gpu.table import (
-    DST,
-    FIRST,
-    HEADER_WORDS,
-    LANES,
-    RECORD_WORDS,
-    SRC,
-    Kernel,
-    RegionTable,
-)
-from vkops.plan.algebra import optimize
 from vkops.plan.region import CopyPlan
 
-TABLE_BYTES = 1 << 20
-MAX_REGIONS = (TABLE_BYTES // 4 - HEADER_WORDS) // RECORD_WORDS
 MAX_KERNELS = 64
 """Recorded sequences kept. Each holds a pipeline, and old lavapipes leak some of each one made."""
 
 GROUPS_X = 32768
 
 STAGING_BYTES = 16 << 20
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Dispatch:
-    """One dispatch, ready to run: a kernel, the heaps it reads and writes, and the region table.
-
-    ``groups`` is the number of workgroups: a power of two, so that few are ever recorded.
-    """
-
-    kernel: Kernel
-    source: Heap
-    target: Heap
-    words: table.Words
-    groups: int
-
-    @classmethod
-    def of(
-        cls, kernel: Kernel, source: Heap, target: Heap, records: table.Words, items: table.Counts
-    ) -> Dispatch:
-        """Number the items of all regions, and put the header before the records."""
-        ends = np.cumsum(items)
-        total = int(ends[-1])
-        records[:, FIRST] = ends - items
-        header = np.array([len(records), total, 0, 0], np.uint32)
-        groups = 1 << (-(-total // LANES) - 1).bit_length()
-        return cls(kernel, source, target, np.concatenate([header, records.ravel()]), groups)
 
 
 class Executor:
@@ -80,7 +41,6 @@ class Executor:
             raise DeviceError(_FORKED)
         self.info = info
         self._lock = RLock()
-        self._pid = os.getpid()
         self.mapped = info.unified_memory and not staged
         self.tuning = table.CPU if info.type == "CPU" else table.GPU
         self._kp = _kompute()
@@ -105,30 +65,13 @@ class Executor:
         self._loaded: Dispatch | None = None
         self._kernels: OrderedDict[tuple[str, int, int, int], tuple[Any, Any]] = OrderedDict()
         self._closed = False
+        self._use = _Use(self)
 
     # -- running ----------------------------------------------------------------------------------
 
-    def prepare(self, plan: CopyPlan) -> RegionTable:
-        """Encode a plan for this device."""
-        return table.encode(optimize(plan), self.tuning)
-
-    def bind(
-        self, work: RegionTable, inputs: Sequence[Range], outputs: Sequence[Range]
-    ) -> list[Dispatch]:
-        """Put addresses into a region table; the result can be run again and again."""
-        records = work.records.copy()
-        records[:, DST] += _bases(outputs, work.kernel.unit)[work.outputs]
-        # Constants have input -1: the appended base 0 is theirs.
-        records[:, SRC] += _bases(inputs, work.kernel.unit)[work.inputs]
-        dispatches = []
-        for source, target, chosen in _by_heaps(work, inputs, outputs):
-            part, items = records[chosen], work.items[chosen]
-            for start in range(0, len(part), MAX_REGIONS):
-                piece = slice(start, start + MAX_REGIONS)
-                dispatches.append(
-                    Dispatch.of(work.kernel, source, target, part[piece], items[piece])
-                )
-        return dispatches
+    def prepare(self, plan: CopyPlan) -> Program:
+        """Lay a plan out for this device."""
+        return Program(plan, self.tuning)
 
     def run(self, dispatches: Sequence[Dispatch]) -> None:
         """Execute bound dispatches and wait until their results are visible."""
@@ -147,19 +90,34 @@ class Executor:
             return self._kernels[key][1]
         while len(self._kernels) >= MAX_KERNELS:
             _destroy(self._kernels.popitem(last=False)[1])
-        # copy_run sees the target twice, as vectors and as words; the others ignore the fourth.
-        heaps = (self._table, dispatch.source, dispatch.target, dispatch.target)
+        algorithm = self.algorithm(dispatch, self._table)
+        sequence = self._manager.sequence()
+        sequence.record(self._kp.OpAlgoDispatch(algorithm))
+        self._kernels[key] = (algorithm, sequence)
+        return sequence
+
+    def algorithm(self, dispatch: Dispatch, region_table: Heap) -> Any:
+        """A pipeline for a dispatch's kernel, heaps and number of workgroups."""
+        # Some kernels see the target twice, as vectors and as words; the others ignore the fourth.
+        heaps = (region_table, dispatch.source, dispatch.target, dispatch.target)
         none = np.zeros(0, np.uint32)
-        algorithm = self._manager.algorithm(
+        return self._manager.algorithm(
             [heap.tensor for heap in heaps],
             shaders.spirv(dispatch.kernel.name),
             [min(dispatch.groups, GROUPS_X), max(1, dispatch.groups // GROUPS_X), 1],
             none,
             none,
         )
+
+    def host_heap(self, size: int) -> Heap:
+        """Memory that host and device both see."""
+        return self._new_heap(size, mapped=True)
+
+    def start(self, algorithm: Any) -> Any:
+        """Begin to run an algorithm; the result is a sequence to ``eval_await``, once."""
+        # A recorded sequence cannot be started without waiting: Kompute does both.
         sequence = self._manager.sequence()
-        sequence.record(self._kp.OpAlgoDispatch(algorithm))
-        self._kernels[key] = (algorithm, sequence)
+        sequence.eval_async(self._kp.OpAlgoDispatch(algorithm))
         return sequence
 
     def staging(self) -> tuple[Range, npt.NDArray[np.uint8]]:
@@ -182,19 +140,13 @@ class Executor:
 
     # -- life -------------------------------------------------------------------------------------
 
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
+    def in_use(self) -> AbstractContextManager[None]:
         """Keep other threads away from the device.
 
         Raises:
             DeviceError: the device is closed, or was opened before this process was forked off.
         """
-        if os.getpid() != self._pid:
-            raise DeviceError(_FORKED)
-        with self._lock:
-            if self._closed:
-                raise DeviceError(f"the device {self.info.name!r} is closed")
-            yield
+        return self._use
 
     def _new_heap(self, size: int, *, mapped: bool) -> Heap:
         """Take memory from the driver, having made sure that it is there."""
@@ -217,7 +169,7 @@ class Executor:
 
     def close(self) -> None:
         """Give everything back; memory that arrays still view stays until they go."""
-        if os.getpid() != self._pid:
+        if _process.forked:
             return
         with self._lock:
             self._closed = True
@@ -227,34 +179,31 @@ class Executor:
             self.memory.close()
 
 
+class _Use:
+    """What ``Executor.in_use`` gives; it is entered for every tensor made."""
+
+    __slots__ = ("_executor",)
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    def __enter__(self) -> None:
+        if _process.forked:
+            raise DeviceError(_FORKED)
+        executor = self._executor
+        executor._lock.acquire()
+        if executor._closed:
+            executor._lock.release()
+            raise DeviceError(f"the device {executor.info.name!r} is closed")
+
+    def __exit__(self, *_: object) -> None:
+        self._executor._lock.release()
+
+
 def _destroy(kernel: tuple[Any, Any]) -> None:
     algorithm, sequence = kernel
     sequence.destroy()
     algorithm.destroy()
-
-
-def _bases(ranges: Sequence[Range], size: int) -> table.Words:
-    return np.array([*(r.offset // size for r in ranges), 0], np.uint32)
-
-
-def _by_heaps(
-    work: RegionTable, inputs: Sequence[Range], outputs: Sequence[Range]
-) -> list[tuple[Heap, Heap, Any]]:
-    """Split a table by (source heap, target heap); nearly always there is one pair."""
-    heaps = {id(r.heap): r.heap for r in (*outputs, *inputs)}
-    if len(heaps) == 1:
-        (heap,) = heaps.values()
-        return [(heap, heap, slice(None))]
-    numbers = {key: number for number, key in enumerate(heaps)}
-    # A constant reads nothing; any heap will do as its source.
-    source = np.array([*(numbers[id(r.heap)] for r in inputs), 0])[work.inputs]
-    target = np.array([numbers[id(r.heap)] for r in outputs])[work.outputs]
-    pairs, which = np.unique(source * len(heaps) + target, return_inverse=True)
-    by_number = list(heaps.values())
-    return [
-        (by_number[pair // len(heaps)], by_number[pair % len(heaps)], np.nonzero(which == i)[0])
-        for i, pair in enumerate(pairs.tolist())
-    ]
 
 
 _FORKED = (

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import RLock
-from typing import Any
-from weakref import WeakSet, finalize
+from typing import Any, NamedTuple
+from weakref import WeakSet, ref
 
 import numpy as np
 import numpy.typing as npt
@@ -101,13 +101,54 @@ def held_bytes(source: tuple[int, int]) -> int:
         return sum(heap.ranges.size for heap in _living if heap.source == source)
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """Bytes of a heap."""
 
     heap: Heap
     offset: int
     nbytes: int
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """It is one piece."""
+        return (self,)
+
+    def part(self, start: int, nbytes: int) -> Range:
+        """A range of the range."""
+        return Range(self.heap, self.offset + start, nbytes)
+
+
+class Spread(NamedTuple):
+    """More bytes than one heap can hold: ranges of several, one after the other."""
+
+    ranges: tuple[Range, ...]
+    nbytes: int
+
+    @property
+    def heap(self) -> None:
+        """Not one."""
+
+    def part(self, start: int, nbytes: int) -> Place:
+        """What lies in those bytes of it."""
+        parts = []
+        end = start + nbytes
+        for range_ in self.ranges:
+            if start < range_.nbytes and end > 0:
+                first = max(0, start)
+                parts.append(range_.part(first, min(end, range_.nbytes) - first))
+            start, end = start - range_.nbytes, end - range_.nbytes
+        return parts[0] if len(parts) == 1 else Spread(tuple(parts), nbytes)
+
+
+Place = Range | Spread
+"""Where a buffer is."""
+
+
+class _Claim(ref[object]):
+    """A weak reference to what owns a place."""
+
+    __slots__ = ("place",)
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,23 +179,43 @@ class Memory:
         self._left = left
         self._release = release
         self._heaps: list[Heap] = []
-        self._dead: deque[Range] = deque()  # filled by finalizers, on any thread at any time
+        self._claims: dict[int, _Claim] = {}
+        self._dead: deque[Place] = deque()  # filled as owners go, on any thread at any time
 
-    def allocate(self, nbytes: int, owner: object) -> Range:
-        """Reserve a range that lives as long as ``owner``.
+    def allocate(self, nbytes: int, owner: object) -> Place:
+        """Reserve a place that lives as long as ``owner``.
 
         Raises:
-            OutOfDeviceMemoryError: more than one buffer, or the device, can hold.
+            OutOfDeviceMemoryError: more than the device can hold; nothing was taken.
         """
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
-        if size > self.max_range:
-            raise OutOfDeviceMemoryError(
-                f"a buffer of {nbytes} bytes: the device's largest buffer is {self.max_range} bytes"
-            )
         self._collect()
-        result = self._take(size) or self._grow(size)
-        finalize(owner, self._retire, result).atexit = False
-        return result
+        place = self._spread(size) if size > self.max_range else self._take(size)
+        if place is None:
+            place = self._grow(size)
+        claim = _Claim(owner, self._retire)
+        claim.place = place
+        self._claims[id(claim)] = claim
+        return place
+
+    def fits(self, nbytes: int) -> bool:
+        """Whether new heaps could hold so much."""
+        self._collect()
+        return nbytes <= self._left() + self._empty()
+
+    def _spread(self, size: int) -> Spread:
+        self._require(size)
+        sizes = [self.max_range] * (size // self.max_range)
+        rest = size % self.max_range
+        ranges: list[Range] = []
+        try:
+            for n in [*sizes, rest] if rest else sizes:
+                ranges.append(self._take(n) or self._grow(n))
+        except OutOfDeviceMemoryError:  # somebody else was faster
+            for range_ in ranges:
+                _give(range_)
+            raise
+        return Spread(tuple(ranges), size)
 
     def _take(self, size: int) -> Range | None:
         for heap in self._heaps:
@@ -163,19 +224,23 @@ class Memory:
                 return Range(heap, offset, size)
         return None
 
-    def _grow(self, size: int) -> Range:
-        reserved = sum(heap.ranges.size for heap in self._heaps)
+    def _require(self, size: int) -> int:
+        """Make sure that new heaps can hold so much; returns what is left for them."""
         left = self._left()
+        if size > left + self._empty():
+            raise OutOfDeviceMemoryError(
+                f"a buffer of {size} bytes: the device has {max(left + self._empty(), 0)} bytes "
+                f"left ({self._reserved()} reserved by this device object)"
+            )
         if size > left:
             self._release_empty_heaps()
             left = self._left()
-        if size > left:
-            raise OutOfDeviceMemoryError(
-                f"a buffer of {size} bytes: the device has {max(left, 0)} bytes left "
-                f"({reserved} reserved by this device object)"
-            )
+        return left
+
+    def _grow(self, size: int) -> Range:
+        left = self._require(size)
         # Doubling keeps heaps, and with them pipelines, few.
-        wanted = max(FIRST_HEAP, reserved, size)
+        wanted = max(FIRST_HEAP, self._reserved(), size)
         wanted = min(wanted, self.max_range, left // ALIGNMENT * ALIGNMENT)
         heap = self._create_heap(wanted)
         self._heaps.append(heap)
@@ -183,24 +248,31 @@ class Memory:
         assert offset is not None
         return Range(heap, offset, size)
 
+    def _reserved(self) -> int:
+        return sum(heap.ranges.size for heap in self._heaps)
+
+    def _empty(self) -> int:
+        return sum(heap.ranges.size for heap in self._heaps if _is_empty(heap))
+
     def _release_empty_heaps(self) -> None:
-        for heap in [h for h in self._heaps if h.ranges.free == h.ranges.size]:
+        for heap in [h for h in self._heaps if _is_empty(h)]:
             self._heaps.remove(heap)
             self._release(heap)
 
-    def _retire(self, dead: Range) -> None:
+    def _retire(self, claim: _Claim) -> None:
+        del self._claims[id(claim)]
         if self._heaps:  # else closed: to hold the range would hold its heap
-            self._dead.append(dead)
+            self._dead.append(claim.place)
 
     def _collect(self) -> None:
         while self._dead:
-            dead = self._dead.popleft()
-            dead.heap.ranges.give(dead.offset, dead.nbytes)
+            for range_ in self._dead.popleft().ranges:
+                _give(range_)
 
     def report(self) -> MemoryReport:
         """What is held and used now."""
         self._collect()
-        reserved = sum(heap.ranges.size for heap in self._heaps)
+        reserved = self._reserved()
         free = sum(heap.ranges.free for heap in self._heaps)
         return MemoryReport(reserved, reserved - free, len(self._heaps))
 
@@ -208,3 +280,11 @@ class Memory:
         """Let go of all heaps; those with living ranges stay until these go."""
         self._heaps.clear()
         self._dead.clear()
+
+
+def _is_empty(heap: Heap) -> bool:
+    return heap.ranges.free == heap.ranges.size
+
+
+def _give(place: Range) -> None:
+    place.heap.ranges.give(place.offset, place.nbytes)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 import numpy.typing as npt
 
+from vkops.gpu import kernels
+from vkops.gpu.kernels import VECTOR, Dim, Kernel, choose_kernel
 from vkops.plan.region import CopyPlan, Fill, Read, Region
 
 Words = npt.NDArray[np.uint32]
@@ -17,30 +19,12 @@ Counts = npt.NDArray[np.int64]
 LANES = 64
 """Invocations of a workgroup; region.glsl's local size."""
 
-MAX_DIGITS = 9
+MAX_DIMS = 8
+"""Dimensions of a region that fit in a record: they become ten digits at most."""
+
 HEADER_WORDS = 4
-RECORD_WORDS = 56
+RECORD_WORDS = 60
 FIRST, DST, SRC = 0, 1, 2
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """A shader variant: its addresses count ``unit`` bytes.
-
-    Where ``granule`` is not 0, a step is that many bytes of a contiguous destination run.
-    """
-
-    name: str
-    unit: int
-    granule: int
-
-
-WORDS = {size: Kernel(f"copy_{size}", size, 0) for size in (4, 8, 16)}
-SUBWORDS = {size: Kernel(f"copy_{size}", size, 4) for size in (1, 2)}
-RUNS = Kernel("copy_run", 1, 16)
-
-SHORTEST_RUN = 16
-"""Bytes from which a run is worth 16-byte accesses that have to be shifted into place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +60,9 @@ lavapipe, and long loops make up for what it costs to find the first."""
 class RegionTable:
     """The records of a plan, addresses counted from the start of each binding.
 
-    ``records`` is (regions, RECORD_WORDS); ``items``, ``inputs`` and ``outputs`` give each
-    region's number of items and its binding numbers (input -1: a constant).
+    ``records`` is (records, RECORD_WORDS); ``items``, ``inputs`` and ``outputs`` give each
+    record's number of items and its binding numbers (input -1: a constant). A record without
+    items belongs to the last one before it that has some.
     """
 
     kernel: Kernel
@@ -87,56 +72,68 @@ class RegionTable:
     outputs: Counts
 
 
-def encode(plan: CopyPlan, tuning: Tuning) -> RegionTable:
-    """Encode an optimized plan."""
-    indexed = [
-        (output, region)
-        for output, target in enumerate(plan.outputs)
-        for whole in target.regions
-        for region in _peel(whole)
-    ]
-    kernel = choose_kernel(plan)
-    nbytes = sum(prod(region.sizes) for _, region in indexed) * plan.element_size
-    tuning = replace(tuning, steps=tuning.steps_for(nbytes // (kernel.granule or kernel.unit)))
-    records = np.zeros((len(indexed), RECORD_WORDS), np.uint32)
-    items = [
-        _encode_region(record, region, plan.element_size, kernel, tuning)
-        for record, (_, region) in zip(records, indexed, strict=True)
-    ]
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """One record, in the order of region.glsl's vectors but for the constant's pattern."""
+
+    dst: int
+    src: int
+    steps: Sequence[int]
+    position: Sequence[int]
+    run: Sequence[int]
+    digits: Sequence[Dim]
+
+    @property
+    def items(self) -> int:
+        return prod(digit.size for digit in self.digits) if self.digits else 0
+
+
+def encode(plan: CopyPlan, tuning: Tuning, *, streams: bool = True) -> RegionTable:
+    """Encode an optimized plan; without ``streams``, sources may be in several buffers."""
+    kernel = choose_kernel(plan, streams=streams)
+    nbytes = plan.element_size * sum(
+        prod(region.sizes) for output in plan.outputs for region in output.regions
+    )
+    tuning = replace(tuning, steps=tuning.steps_for(nbytes // _step_bytes(kernel, plan)))
+    encoded = list(
+        _streams(plan, tuning) if kernel in kernels.ONE_SOURCE else _regions(plan, kernel, tuning)
+    )
+    records = np.zeros((len(encoded), RECORD_WORDS), np.uint32)
+    for words, (_, source, record) in zip(records, encoded, strict=True):
+        _write(words, record, source)
     return RegionTable(
         kernel=kernel,
         records=records,
-        items=np.array(items, np.int64),
-        inputs=np.array([_input(region) for _, region in indexed], np.int64),
-        outputs=np.array([output for output, _ in indexed], np.int64),
+        items=np.array([record.items for _, _, record in encoded], np.int64),
+        inputs=np.array([_input(source) for _, source, _ in encoded], np.int64),
+        outputs=np.array([output for output, _, _ in encoded], np.int64),
     )
 
 
-def choose_kernel(plan: CopyPlan) -> Kernel:
-    """The kernel for an optimized plan: one for all its regions, so that one dispatch does."""
-    size = plan.element_size
-    if size == 16:
-        return WORDS[size]
-    regions = [region for output in plan.outputs for region in output.regions]
-    if all(_run(region) * size >= SHORTEST_RUN for region in regions):
-        return RUNS
-    return WORDS.get(size) or SUBWORDS[size]
+_Encoded = tuple[int, Read | Fill, _Record]
 
 
-def _run(region: Region) -> int:
-    """Elements that are contiguous on both sides."""
-    source = region.source
-    contiguous = isinstance(source, Read) and region.dst_strides[-1] == source.strides[-1] == 1
-    return region.sizes[-1] if contiguous else 1
+def _step_bytes(kernel: Kernel, plan: CopyPlan) -> int:
+    if kernel in kernels.BLOCKS.values():
+        return VECTOR * VECTOR // plan.element_size
+    return kernel.granule or kernel.unit
 
 
-def _input(region: Region) -> int:
-    return region.source.input if isinstance(region.source, Read) else -1
+def _input(source: Read | Fill) -> int:
+    return source.input if isinstance(source, Read) else -1
+
+
+def _regions(plan: CopyPlan, kernel: Kernel, tuning: Tuning) -> Iterator[_Encoded]:
+    """One record for each region that has few enough dimensions."""
+    for output, target in enumerate(plan.outputs):
+        for whole in target.regions:
+            for region in _peel(whole):
+                yield output, region.source, _region(region, plan.element_size, kernel, tuning)
 
 
 def _peel(region: Region) -> Iterator[Region]:
-    """Split off outer dimensions that the record has no digits for (it holds eight)."""
-    if len(region.sizes) < MAX_DIGITS:
+    """Split off outer dimensions that a record has no digits for."""
+    if len(region.sizes) <= MAX_DIMS:
         yield region
         return
     for i in range(region.sizes[0]):
@@ -148,69 +145,53 @@ def _peel(region: Region) -> Iterator[Region]:
         yield from _peel(Region(region.sizes[1:], dst_offset, region.dst_strides[1:], source))
 
 
-@dataclass(frozen=True, slots=True)
-class _Digit:
-    size: int
-    dst: int
-    src: int
-
-
-def _encode_region(
-    record: Words, region: Region, element_size: int, kernel: Kernel, tuning: Tuning
-) -> int:
-    """Write a region's record, but for the number of its first item; return how many it has."""
-    source = region.source
-    strides = source.strides if isinstance(source, Read) else (0,) * len(region.sizes)
-    scale = element_size // kernel.unit
-    # Innermost dimension first.
-    dims = [
-        _Digit(size, dst * scale, src * scale)
-        for size, dst, src in zip(region.sizes, region.dst_strides, strides, strict=True)
-    ][::-1]
-    dst_offset = region.dst_offset * scale
-    run, run_src = 0, 0
+def _region(region: Region, size: int, kernel: Kernel, tuning: Tuning) -> _Record:
+    if kernel in kernels.BLOCKS.values():
+        return _blocks(region, size, tuning)
+    if kernel == kernels.REVERSE:
+        vectors = kernels.reversed_vectors(region, size)
+        assert vectors is not None
+        run = (0, 0, 0, vectors.elements)
+        return _walk(vectors.dst, vectors.src, vectors.dims, run, tuning)
+    scale = size // kernel.unit
+    dims = [Dim(n, dst * scale, src * scale) for n, dst, src in kernels.dims(region)]
+    dst = region.dst_offset * scale
+    src = region.source.offset * scale if isinstance(region.source, Read) else 0
+    length, run_src = 0, 0
     if kernel.granule:
-        run, run_src, dims = _granules(dims, dst_offset, scale, kernel.granule // kernel.unit)
+        length, run_src, dims = _granules(dims, dst, scale, kernel.granule // kernel.unit)
+    run = (length, run_src, int(isinstance(region.source, Fill)), 0)
+    return _walk(dst, src, dims, run, tuning)
 
+
+def _walk(dst: int, src: int, dims: Sequence[Dim], run: Sequence[int], tuning: Tuning) -> _Record:
+    """Cut the innermost dimension, or the next, into the steps of items."""
     inner, *outer = dims
     if inner.size >= tuning.long_run or not outer:
         lanes = min(tuning.interleave, inner.size)
         steps = min(tuning.steps, -(-inner.size // lanes))
         chunk = lanes * steps
         digits = [
-            _Digit(lanes, inner.dst, inner.src),
-            _Digit(-(-inner.size // chunk), inner.dst * chunk, inner.src * chunk),
+            Dim(lanes, inner.dst, inner.src),
+            Dim(-(-inner.size // chunk), inner.dst * chunk, inner.src * chunk),
             *outer,
         ]
-        step = _Digit(lanes, inner.dst * lanes, inner.src * lanes)
+        step = Dim(lanes, inner.dst * lanes, inner.src * lanes)
         limit, position = inner.size, (1, chunk)
     else:
         row, *outer = outer
         steps = min(tuning.steps, row.size)
-        digits = [
-            inner,
-            _Digit(-(-row.size // steps), row.dst * steps, row.src * steps),
-            *outer,
-        ]
-        step = _Digit(1, row.dst, row.src)
+        digits = [inner, Dim(-(-row.size // steps), row.dst * steps, row.src * steps), *outer]
+        step = Dim(1, row.dst, row.src)
         limit, position = row.size, (0, steps)
-
-    src_offset = source.offset * scale if isinstance(source, Read) else 0
-    # In the order of region.glsl's vectors.
-    words = [0, dst_offset, src_offset, len(digits)]
-    words += [steps, step.dst, step.src, limit]
-    words += [step.size, *position, 0]
-    words += [run, run_src, int(isinstance(source, Fill)), 0]
-    words += _pattern(source)
-    words += [word for digit in digits for word in _digit_words(digit)]
-    # Negative strides wrap: the shader's addresses are modulo 2^32, and so come out right.
-    record[: len(words)] = np.array(words, np.int64).astype(np.uint32)
-    return prod(digit.size for digit in digits)
+    return _Record(
+        dst, src, (steps, step.dst, step.src, limit), (step.size, *position, 0), run, digits
+    )
 
 
 def _granules(
-    dims: list[_Digit], dst_offset: int, scale: int, granule: int
-) -> tuple[int, int, list[_Digit]]:
+    dims: list[Dim], dst_offset: int, scale: int, granule: int
+) -> tuple[int, int, list[Dim]]:
     """Turn elements into runs of granules: (run, its source stride, dimensions), all in units.
 
     The new innermost dimension numbers the granules that a run touches; it moves no addresses.
@@ -221,14 +202,84 @@ def _granules(
         dims = dims[1:]
     aligned = all(offset % granule == 0 for offset in (dst_offset, *(d.dst for d in dims)))
     slack = 0 if aligned else granule - 1
-    return run, run_src, [_Digit(-(-(run + slack) // granule), 0, 0), *dims]
+    return run, run_src, [Dim(-(-(run + slack) // granule), 0, 0), *dims]
 
 
-def _digit_words(digit: _Digit) -> Iterable[int]:
-    """Size, factor for division by multiplication (round-up method), strides."""
-    power = 1 << (digit.size - 1).bit_length()
-    factor = ((power - digit.size) << 32) // digit.size + 1
-    return digit.size, factor, digit.dst, digit.src
+def _blocks(region: Region, size: int, tuning: Tuning) -> _Record:
+    """Cut a row of blocks into steps; a few rows and chunks of steps are neighbouring items.
+
+    On CPU drivers, so that items run together write whole cache lines, and those run soon after
+    write to the same pages; on GPUs, so that they read and write whole memory transactions.
+    """
+    b = kernels.blocks(region, size)
+    assert b is not None
+    across, along = b.across, b.along
+    cpu = tuning.interleave == 1
+    steps = min(tuning.steps, along.size) if cpu else 1
+    chunk = Dim(-(-along.size // steps), along.dst * steps, along.src * steps)
+    rows, far_rows = _cut(across, gcd(across.size, 4))
+    near, far = _cut(chunk, min(2, chunk.size) if cpu else gcd(chunk.size, 8))
+    digits = [rows, near, far_rows, far] if cpu else [near, rows, far, far_rows]
+    position = (1, 0, steps, near.size * steps) if cpu else (1, 0, 0, 0)
+    return _Record(
+        b.dst,
+        b.src,
+        (steps, along.dst, along.src, along.size),
+        position,
+        (b.row, b.column, max(1, VECTOR // size // 4), 0),
+        [*digits, *b.outer],
+    )
+
+
+def _cut(dim: Dim, size: int) -> tuple[Dim, Dim]:
+    """A dimension as two, the inner one of that size; the outer one may go beyond the end."""
+    return dim._replace(size=size), Dim(-(-dim.size // size), dim.dst * size, dim.src * size)
+
+
+def _streams(plan: CopyPlan, tuning: Tuning) -> Iterator[_Encoded]:
+    """Rows of segments, one record each; all items belong to the first."""
+    # Neighbouring invocations of a GPU fill neighbouring vectors.
+    steps = tuning.steps if tuning.interleave == 1 else 1
+    for output, target in enumerate(plan.outputs):
+        stream = kernels.stream(target, plan.element_size)
+        assert stream is not None
+        row = stream.row_nbytes
+        nbytes = stream.rows * row
+        items = [Dim(-(-nbytes // (steps * VECTOR)), 0, 0)]
+        start = 0
+        for source, length, row_src in stream.segments:
+            yield (
+                output,
+                source,
+                _Record(
+                    0,
+                    source.offset * plan.element_size,
+                    (steps, nbytes, len(stream.segments), 0),
+                    (start, length, row_src, 0),
+                    (row, _factor(row), 0, 0),
+                    [] if start else items,
+                ),
+            )
+            start += length
+
+
+def _write(words: Words, record: _Record, source: Read | Fill) -> None:
+    """Write a record, but for the number of its first item."""
+    values = [0, record.dst, record.src, len(record.digits)]
+    values += [*record.steps, *record.position, *record.run, *_pattern(source)]
+    values += [word for digit in record.digits for word in _digit_words(digit)]
+    # Negative strides wrap: the shader's addresses are modulo 2^32, and so come out right.
+    words[: len(values)] = np.array(values, np.int64).astype(np.uint32)
+
+
+def _digit_words(digit: Dim) -> Iterable[int]:
+    return digit.size, _factor(digit.size), digit.dst, digit.src
+
+
+def _factor(size: int) -> int:
+    """Factor for division by multiplication (round-up method)."""
+    power = 1 << (size - 1).bit_length()
+    return ((power - size) << 32) // size + 1
 
 
 def _pattern(source: Read | Fill) -> list[int]:

@@ -39,11 +39,19 @@ class Variant:
 VARIANTS: Mapping[str, Variant] = MappingProxyType(
     {
         **{
-            f"copy_{unit}": Variant(f"copy_{unit}", source, {"UNIT": unit})
-            for source, units in (("copy.comp", (16, 8, 4)), ("copy_subword.comp", (2, 1)))
+            f"{name}_{unit}": Variant(f"{name}_{unit}", source, {"UNIT": unit})
+            for name, source, units in (
+                ("copy", "copy.comp", (16, 8, 4)),
+                ("copy", "copy_subword.comp", (2, 1)),
+                ("copy_block", "copy_block.comp", (8, 4, 2, 1)),
+            )
             for unit in units
         },
-        "copy_run": Variant("copy_run", "copy_run.comp", {}),
+        **{
+            name: Variant(name, f"{name}.comp", {})
+            for name in ("copy_reverse", "copy_run", "copy_stream")
+        },
+        "copy_stream_4": Variant("copy_stream_4", "copy_stream.comp", {"SEGMENTS": 4}),
     }
 )
 

@@ -1,0 +1,157 @@
+"""From a plan to dispatches: laid out once, addresses put in at each binding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.gpu.kernels import ONE_SOURCE, Kernel
+from vkops.gpu.memory import Heap, Place
+from vkops.gpu.table import (
+    DST,
+    FIRST,
+    HEADER_WORDS,
+    LANES,
+    RECORD_WORDS,
+    SRC,
+    RegionTable,
+    Tuning,
+    Words,
+    encode,
+)
+from vkops.plan.algebra import optimize
+from vkops.plan.cut import cut
+from vkops.plan.region import CopyPlan
+
+TABLE_BYTES = 1 << 20
+MAX_REGIONS = (TABLE_BYTES // 4 - HEADER_WORDS) // RECORD_WORDS
+
+_Numbers = npt.NDArray[np.intp]
+
+
+@dataclass(slots=True, eq=False)
+class Dispatch:
+    """One dispatch, ready to run: a kernel, the heaps it reads and writes, and the region table.
+
+    ``groups`` is the number of workgroups: a power of two, so that few are ever recorded.
+    """
+
+    kernel: Kernel
+    source: Heap
+    target: Heap
+    words: Words
+    groups: int
+
+
+class Program:
+    """A plan to be bound again and again: what needs no addresses is worked out once."""
+
+    def __init__(self, plan: CopyPlan, tuning: Tuning) -> None:
+        self._plan = optimize(plan)
+        self._tuning = tuning
+        work = encode(self._plan, tuning)
+        self._unit = work.kernel.unit
+        # Nearly always all memory is in one heap.
+        self._in_one_heap = list(_layouts(work, np.arange(len(work.records))))
+        self._scattered = work if work.kernel not in ONE_SOURCE else None
+        self._cut: tuple[object, Program] | None = None
+
+    def bind(self, inputs: Sequence[Place], outputs: Sequence[Place]) -> list[Dispatch]:
+        """Put addresses in; the result can be run again and again."""
+        places = [*outputs, *inputs[::-1]]
+        heap = places[0].heap
+        if heap is not None and {place.heap for place in places} == {heap}:
+            bases = _bases(places, self._unit)
+            return [layout.bind(heap, heap, bases) for layout in self._in_one_heap]
+        if any(place.heap is None for place in places):
+            return self._bind_pieces(inputs, outputs)
+        if self._scattered is None:
+            self._scattered = encode(self._plan, self._tuning, streams=False)
+        work = self._scattered
+        bases = _bases(places, work.kernel.unit)
+        return [
+            layout.bind(source, target, bases)
+            for source, target, chosen in _by_heaps(work, inputs, outputs)
+            for layout in _layouts(work, chosen)
+        ]
+
+    def _bind_pieces(self, inputs: Sequence[Place], outputs: Sequence[Place]) -> list[Dispatch]:
+        """Bind places that are spread over heaps, with the plan cut as they are."""
+        cuts = (
+            [_pieces(place, n) for place, n in zip(inputs, self._plan.inputs, strict=True)],
+            [_pieces(p, o.nbytes) for p, o in zip(outputs, self._plan.outputs, strict=True)],
+        )
+        known = self._cut
+        if known is None or known[0] != cuts:
+            known = self._cut = cuts, Program(cut(self._plan, *cuts), self._tuning)
+        flat = ([r for place in places for r in place.ranges] for places in (inputs, outputs))
+        return known[1].bind(*flat)
+
+
+def _pieces(place: Place, nbytes: int) -> list[int]:
+    """Bytes of a tensor in each range of its place, which may be longer."""
+    *first, _ = (range_.nbytes for range_ in place.ranges)
+    return [*first, nbytes - sum(first)]
+
+
+def _bases(places: Sequence[Any], unit: int) -> Words:
+    return np.array([*[place.offset // unit for place in places], 0], np.uint32)
+
+
+class _Layout:
+    """Records of a region table as one dispatch takes them, but for the addresses."""
+
+    __slots__ = ("_bases", "_groups", "_kernel", "_places", "_words")
+
+    def __init__(self, work: RegionTable, chosen: _Numbers) -> None:
+        """Number the items of all regions, and put the header before the records."""
+        records, items = work.records[chosen], work.items[chosen]
+        ends = np.cumsum(items)
+        total = int(ends[-1])
+        records[:, FIRST] = ends - items
+        header = np.array([len(records), total, 0, 0], np.uint32)
+        self._kernel = work.kernel
+        self._groups = 1 << (-(-total // LANES) - 1).bit_length()
+        self._words = np.concatenate([header, records.ravel()])
+        # The words that are addresses, and the base of each among those of all outputs, all inputs
+        # in reverse, and 0, which is for constants: their input is -1.
+        starts = HEADER_WORDS + RECORD_WORDS * np.arange(len(records))
+        self._places = np.concatenate([starts + DST, starts + SRC])
+        self._bases = np.concatenate([work.outputs[chosen], -2 - work.inputs[chosen]])
+
+    def bind(self, source: Heap, target: Heap, bases: Words) -> Dispatch:
+        words = self._words.copy()
+        words[self._places] += bases[self._bases]
+        return Dispatch(self._kernel, source, target, words, self._groups)
+
+
+def _layouts(work: RegionTable, chosen: _Numbers) -> Iterator[_Layout]:
+    """Records in as many dispatches as it takes."""
+    start = 0
+    while start < len(chosen):
+        end = start + MAX_REGIONS
+        # A record without items stays with those before it.
+        while end < len(chosen) and not work.items[chosen[end]]:
+            end -= 1
+        yield _Layout(work, chosen[start:end])
+        start = end
+
+
+def _by_heaps(
+    work: RegionTable, inputs: Sequence[Any], outputs: Sequence[Any]
+) -> list[tuple[Heap, Heap, _Numbers]]:
+    """Split a table by (source heap, target heap)."""
+    heaps = list(dict.fromkeys(r.heap for r in (*outputs, *inputs)))
+    numbers = {heap: number for number, heap in enumerate(heaps)}
+    # A constant reads nothing; any heap will do as its source.
+    source = np.array([*(numbers[r.heap] for r in inputs), 0])[work.inputs]
+    target = np.array([numbers[r.heap] for r in outputs])[work.outputs]
+    pairs, which = np.unique(source * len(heaps) + target, return_inverse=True)
+    return [
+        (heaps[pair // len(heaps)], heaps[pair % len(heaps)], np.nonzero(which == i)[0])
+        for i, pair in enumerate(pairs.tolist())
+    ]

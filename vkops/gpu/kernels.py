@@ -1,0 +1,225 @@
+"""Which kernel a plan gets: one for all its regions, so that one dispatch does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
+
+VECTOR = 16
+"""Bytes of the widest access a shader has, and of a step of the kernels that copy bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A shader variant: its addresses count ``unit`` bytes.
+
+    Where ``granule`` is not 0, a step is that many bytes of a contiguous destination run.
+    """
+
+    name: str
+    unit: int
+    granule: int
+
+
+WORDS = {size: Kernel(f"copy_{size}", size, 0) for size in (4, 8, 16)}
+SUBWORDS = {size: Kernel(f"copy_{size}", size, 4) for size in (1, 2)}
+RUNS = Kernel("copy_run", 1, VECTOR)
+STREAM = Kernel("copy_stream", 1, VECTOR)
+STREAM_4 = Kernel("copy_stream_4", 1, VECTOR)
+"""For at most four segments a row, which it keeps in registers."""
+
+ONE_SOURCE = (STREAM, STREAM_4)
+"""Kernels whose sources have to be in one heap: they gather from several regions at once."""
+
+REVERSE = Kernel("copy_reverse", VECTOR, 0)
+BLOCKS = {size: Kernel(f"copy_block_{size}", VECTOR, 0) for size in (1, 2, 4, 8)}
+
+SHORTEST_RUN = 16
+"""Bytes from which a run is worth 16-byte accesses that have to be shifted into place, where
+elements are words; smaller ones would need atomics, and are worth it at any length."""
+
+MAX_SEGMENTS = 1024
+"""Segments of a stream's row: they are searched, and stay in one dispatch."""
+
+
+class Dim(NamedTuple):
+    """A dimension of a region: its size, and what a step along it adds to both addresses."""
+
+    size: int
+    dst: int
+    src: int
+
+
+def dims(region: Region) -> list[Dim]:
+    """A region's dimensions, innermost first; a constant's source does not move."""
+    source = region.source
+    strides = source.strides if isinstance(source, Read) else (0,) * len(region.sizes)
+    return [Dim(*d) for d in zip(region.sizes, region.dst_strides, strides, strict=True)][::-1]
+
+
+def choose_kernel(plan: CopyPlan, *, streams: bool = True) -> Kernel:
+    """The kernel for an optimized plan. A stream's sources have to be in one buffer."""
+    size = plan.element_size
+    if size == VECTOR:
+        return WORDS[size]
+    regions = [region for output in plan.outputs for region in output.regions]
+    if all(blocks(region, size) for region in regions):
+        return BLOCKS[size]
+    if all(reversed_vectors(region, size) for region in regions):
+        return REVERSE
+    shortest = min(run(region) * size for region in regions)
+    worthwhile = size < 4 or shortest >= SHORTEST_RUN
+    if streams and worthwhile and all(stream(output, size) for output in plan.outputs):
+        return STREAM_4 if all(len(o.regions) <= 4 for o in plan.outputs) else STREAM
+    if shortest >= SHORTEST_RUN:
+        return RUNS
+    return WORDS.get(size) or SUBWORDS[size]
+
+
+def run(region: Region) -> int:
+    """Elements that are contiguous on both sides."""
+    inner = dims(region)[0]
+    return inner.size if inner.dst == inner.src == 1 else 1
+
+
+# -- vectors -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """A region in 16-byte vectors: offsets and dimensions count them.
+
+    ``elements``: bytes of the elements whose order is reversed in each vector (16: none is).
+    """
+
+    dst: int
+    src: int
+    dims: Sequence[Dim]
+    elements: int
+
+
+def reversed_vectors(region: Region, size: int) -> Vectors | None:
+    """A region whose vectors are read whole, the elements in each forwards or backwards."""
+    side = VECTOR // size
+    inner, *outer = dims(region)
+    if not isinstance(region.source, Read) or inner.dst != 1 or abs(inner.src) != 1:
+        return None
+    backwards = inner.src == -1
+    # Backwards, the first element is the last one of its vector.
+    offset = region.source.offset - (side - 1) * backwards
+    if not _divides(side, region.dst_offset, offset, inner.size, outer):
+        return None
+    scaled = [Dim(inner.size // side, 1, inner.src), *_scaled(outer, side)]
+    return Vectors(region.dst_offset // side, offset // side, scaled, size if backwards else VECTOR)
+
+
+class Blocks(NamedTuple):
+    """A region in square blocks; all figures but sizes count vectors.
+
+    ``across`` numbers the blocks along the destination's rows, ``along`` those along the source's;
+    within a block, ``row`` is the source's stride and ``column`` the destination's.
+    """
+
+    dst: int
+    src: int
+    across: Dim
+    along: Dim
+    outer: Sequence[Dim]
+    row: int
+    column: int
+
+
+def blocks(region: Region, size: int) -> Blocks | None:
+    """A region that is contiguous along one dimension in the source and another in the destination.
+
+    All its figures have to divide by the side of a block.
+    """
+    side = VECTOR // size
+    rest = dims(region)
+    if not isinstance(region.source, Read):
+        return None
+    across = next((d for d in rest if d.dst == 1 and d.src != 1), None)
+    along = next((d for d in rest if d.src == 1 and d.dst != 1), None)
+    if across is None or along is None:
+        return None
+    rest = [d for d in rest if d not in (across, along)]
+    if any(value % side for value in (across.size, across.src, along.size, along.dst)):
+        return None
+    if not _divides(side, region.dst_offset, region.source.offset, 0, rest):
+        return None
+    return Blocks(
+        region.dst_offset // side,
+        region.source.offset // side,
+        Dim(across.size // side, 1, across.src),
+        Dim(along.size // side, along.dst, 1),
+        _scaled(rest, side),
+        across.src // side,
+        along.dst // side,
+    )
+
+
+def _divides(side: int, dst: int, src: int, size: int, outer: Sequence[Dim]) -> bool:
+    values = [dst, src, size, *(stride for dim in outer for stride in dim[1:])]
+    return not any(value % side for value in values)
+
+
+def _scaled(outer: Sequence[Dim], side: int) -> list[Dim]:
+    return [Dim(size, dst // side, src // side) for size, dst, src in outer]
+
+
+# -- streams -------------------------------------------------------------------------------------
+
+
+class Segment(NamedTuple):
+    """A part of each row of a stream: bytes from a source, and what a row adds to it."""
+
+    source: Read
+    nbytes: int
+    row_src: int
+
+
+class Stream(NamedTuple):
+    """An output as rows of the same segments, which cover it."""
+
+    rows: int
+    segments: Sequence[Segment]
+
+    @property
+    def row_nbytes(self) -> int:
+        """Bytes of a row."""
+        return sum(segment.nbytes for segment in self.segments)
+
+
+def stream(output: Output, size: int) -> Stream | None:
+    """An output that its regions cover without a gap, as rows of contiguous runs."""
+    if len(output.regions) > MAX_SEGMENTS:
+        return None
+    shape: tuple[int, int] | None = None
+    end = 0
+    segments = []
+    for region in sorted(output.regions, key=lambda region: region.dst_offset):
+        inner, *rows = dims(region)
+        if not inner.dst == inner.src == 1:
+            if len(output.regions) == 1:
+                return None  # every word has one owner as it is
+            inner, rows = Dim(1, 1, 1), [inner, *rows]  # rows of one element
+        row = rows[0] if rows else Dim(1, 0, 0)
+        shape = shape or (row.size, row.dst)
+        if len(rows) > 1 or shape != (row.size, row.dst) or region.dst_offset != end:
+            return None
+        if isinstance(region.source, Fill):
+            return None
+        segments.append(Segment(region.source, inner.size * size, row.src * size))
+        end += inner.size
+    if shape is None or shape[1] not in (0, end):
+        return None
+    if _words(shape[0] * end * size) != _words(output.nbytes):
+        return None
+    return Stream(shape[0], segments)
+
+
+def _words(nbytes: int) -> int:
+    return -(-nbytes // 4) * 4

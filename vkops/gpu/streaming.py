@@ -1,0 +1,233 @@
+"""Plans on host memory that exceed the device's: chunk by chunk, two of them in flight."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.errors import OutOfDeviceMemoryError
+from vkops.gpu.dispatch import TABLE_BYTES
+from vkops.gpu.executor import Executor
+from vkops.gpu.kernels import VECTOR, Kernel
+from vkops.gpu.memory import ALIGNMENT, Heap, Range
+from vkops.plan.algebra import optimize
+from vkops.plan.cut import cut
+from vkops.plan.region import CopyPlan, Output, Read, Region
+
+Bytes = npt.NDArray[np.uint8]
+Progress = Callable[[int, int], None]
+"""Told of the bytes done and of those to do in all."""
+
+CHUNK = 16 << 20
+"""Bytes of a chunk's inputs, and of its outputs: large against a dispatch, small against caches
+and memory."""
+
+MOST_CHUNKS = 1 << 16
+GAP = 4096
+"""Bytes between two pieces of an input from which they are sent apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes of an input, or of an output, and where they are staged."""
+
+    array: int
+    start: int
+    nbytes: int
+    staged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a plan: what to send, what to run on it, and what to fetch."""
+
+    plan: CopyPlan
+    sources: Sequence[Piece]
+    targets: Sequence[Piece]
+
+
+def stream(
+    executor: Executor,
+    plan: CopyPlan,
+    inputs: Sequence[Bytes],
+    outputs: Sequence[Bytes],
+    progress: Progress | None = None,
+    *,
+    chunk_bytes: int = CHUNK,
+) -> None:
+    """Run a plan on arrays of bytes in host memory.
+
+    Raises:
+        OutOfDeviceMemoryError: not even a chunk fits.
+    """
+    todo = chunks(optimize(plan), chunk_bytes)
+    total = sum(output.nbytes for output in plan.outputs)
+    done = 0
+    with executor.in_use():
+        slots = [_Slot(executor, chunk_bytes) for _ in range(2)]
+        for number, chunk in enumerate([*todo, *(None for _ in slots)]):
+            slot = slots[number % 2]
+            done += slot.finish(outputs)
+            if progress is not None:
+                progress(done, total)
+            if chunk is not None:
+                slot.start(chunk, inputs)
+
+
+# -- chunks ----------------------------------------------------------------------------------------
+
+
+def chunks(plan: CopyPlan, limit: int) -> list[Chunk]:
+    """Cut a plan into chunks that read and write at most so many bytes each.
+
+    Every output is cut into as many parts, so that outputs that share an input's rows still do
+    in each chunk.
+
+    Raises:
+        OutOfDeviceMemoryError: what a chunk needs lies too far apart.
+    """
+    nbytes = max([sum(output.nbytes for output in plan.outputs), *plan.inputs])
+    count = -(-nbytes // limit)
+    while count <= MOST_CHUNKS:
+        parts = [_parts(output.nbytes, count) for output in plan.outputs]
+        whole = cut(plan, [[n] for n in plan.inputs], parts)
+        made = [_chunk(whole, parts, number) for number in range(count)]
+        if all(_staged(pieces) <= limit for c in made for pieces in (c.sources, c.targets)):
+            return made
+        count *= 2
+    raise OutOfDeviceMemoryError(
+        f"{nbytes} bytes do not fit, and what makes {limit} bytes of them lies too far apart"
+    )
+
+
+def _parts(nbytes: int, count: int) -> list[int]:
+    """Bytes of equal parts that begin at whole vectors; the last are shorter, or empty."""
+    size = _up(-(-nbytes // count), VECTOR)
+    edges = [min(nbytes, size * k) for k in range(count + 1)]
+    return [end - start for start, end in pairwise(edges)]
+
+
+def _chunk(whole: CopyPlan, parts: Sequence[Sequence[int]], number: int) -> Chunk:
+    """The chunk that makes one part of each output."""
+    size = whole.element_size
+    outputs = [whole.outputs[index * len(sizes) + number] for index, sizes in enumerate(parts)]
+    spans = [
+        (index, parts[index][0] * number, output.nbytes) for index, output in enumerate(outputs)
+    ]
+    targets = _stage(span for span in spans if span[2])
+    sources = _sources([region for output in outputs for region in output.regions], size)
+    plan = CopyPlan(
+        size,
+        (_staged(sources),),
+        tuple(
+            Output(output.nbytes, tuple(_moved(r, sources, size) for r in output.regions))
+            for output in outputs
+            if output.nbytes
+        ),
+    )
+    return Chunk(plan, sources, targets)
+
+
+def _sources(regions: Iterable[Region], size: int) -> list[Piece]:
+    """The bytes of all inputs that regions read, but for long gaps between them."""
+    spans: list[tuple[int, int, int]] = []
+    for array, start, end in sorted(_span(r, size) for r in regions if isinstance(r.source, Read)):
+        if spans and spans[-1][0] == array and start <= spans[-1][2] + GAP:
+            spans[-1] = (array, spans[-1][1], max(end, spans[-1][2]))
+        else:
+            spans.append((array, start, end))
+    return _stage((array, start, end - start) for array, start, end in spans)
+
+
+def _span(region: Region, size: int) -> tuple[int, int, int]:
+    """Input, and the bytes of it from the first to the last that a region reads."""
+    read = region.source
+    assert isinstance(read, Read)
+    reach = [(n - 1) * stride for n, stride in zip(region.sizes, read.strides, strict=True)]
+    low = read.offset + sum(min(0, r) for r in reach)
+    high = read.offset + sum(max(0, r) for r in reach)
+    # Where vectors begin stays where they begin.
+    return read.input, low * size // VECTOR * VECTOR, (high + 1) * size
+
+
+def _stage(spans: Iterable[tuple[int, int, int]]) -> list[Piece]:
+    """Places in staging memory, one after the other, for (array, start, bytes)."""
+    pieces: list[Piece] = []
+    for array, start, nbytes in spans:
+        pieces.append(Piece(array, start, nbytes, _staged(pieces)))
+    return pieces
+
+
+def _staged(pieces: Sequence[Piece]) -> int:
+    """Bytes of staging memory that pieces take."""
+    return _up(pieces[-1].staged + pieces[-1].nbytes, ALIGNMENT) if pieces else 0
+
+
+def _moved(region: Region, sources: Sequence[Piece], size: int) -> Region:
+    """The region, reading what is staged."""
+    read = region.source
+    if not isinstance(read, Read):
+        return region
+    array, start, _ = _span(region, size)
+    piece = sources[bisect_right(sources, (array, start), key=lambda p: (p.array, p.start)) - 1]
+    offset = read.offset + (piece.staged - piece.start) // size
+    return replace(region, source=Read(0, offset, read.strides))
+
+
+def _up(nbytes: int, multiple: int) -> int:
+    return -(-nbytes // multiple) * multiple
+
+
+# -- slots -----------------------------------------------------------------------------------------
+
+
+class _Slot:
+    """Memory for one chunk, and the chunk that is in it."""
+
+    def __init__(self, executor: Executor, size: int) -> None:
+        self._executor = executor
+        self._table, self._source, self._target = map(executor.host_heap, (TABLE_BYTES, size, size))
+        self._algorithms: dict[tuple[Kernel, int], Any] = {}
+        self._running: Any = None
+        self._targets: Sequence[Piece] = ()
+
+    def start(self, chunk: Chunk, inputs: Sequence[Bytes]) -> None:
+        """Send a chunk's sources and run it; the device goes on by itself."""
+        for piece in chunk.sources:
+            _bytes(self._source, piece)[...] = inputs[piece.array][piece.start :][: piece.nbytes]
+        source = Range(self._source, 0, self._source.ranges.size)
+        targets = [Range(self._target, piece.staged, piece.nbytes) for piece in chunk.targets]
+        self._targets = chunk.targets
+        dispatches = self._executor.prepare(chunk.plan).bind([source], targets)
+        if not dispatches:
+            return
+        *first, last = dispatches
+        self._executor.run(first)  # more regions than a table holds are rare, and waited for
+        assert self._table.view is not None
+        self._table.view.view(np.uint32)[: last.words.size] = last.words
+        key = last.kernel, last.groups
+        if key not in self._algorithms:
+            self._algorithms[key] = self._executor.algorithm(last, self._table)
+        self._running = self._executor.start(self._algorithms[key])
+
+    def finish(self, outputs: Sequence[Bytes]) -> int:
+        """Wait for the chunk, if there is one, and fetch its targets: bytes that are done."""
+        if self._running is not None:
+            self._running.eval_await()
+            self._running = None
+        for piece in self._targets:
+            outputs[piece.array][piece.start :][: piece.nbytes] = _bytes(self._target, piece)
+        done = sum(piece.nbytes for piece in self._targets)
+        self._targets = ()
+        return done
+
+
+def _bytes(heap: Heap, piece: Piece) -> Bytes:
+    assert heap.view is not None
+    return heap.view[piece.staged : piece.staged + piece.nbytes]
