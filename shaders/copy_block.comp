@@ -1,41 +1,44 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Transposes square blocks whose sides are 16 bytes of elements of UNIT = 1, 2, 4 or 8 bytes: the
-// source is read along one dimension and the destination written along another, both in vectors.
+// Transposes square blocks of elements of UNIT = 1, 2, 4 or 8 bytes whose sides are one vector
+// long: the source is read along one dimension and the destination written along another.
 //
-// A step is one block. Addresses count vectors.
+// A step is one block. Addresses count vectors: of 16 bytes for whole words, else of 8, as a
+// driver is slow to compile many accesses.
 
 #include "region.glsl"
 
-layout(std430, binding = 1) readonly buffer Source { uvec4 source[]; };
-layout(std430, binding = 2) writeonly buffer Target { uvec4 target[]; };
-
-#if UNIT == 8
-const uint ROWS = 2u;  // loaded, and stored, at a time
-#else
-const uint ROWS = 4u;
-#endif
+#if UNIT >= 4
+#define Vector uvec4
 const uint SIDE = 16u / UNIT;
-const uint BITS = UNIT * 8u;
+#else
+#define Vector uvec2
+const uint SIDE = 8u / UNIT;
+#endif
 
-// Appends elements of the rows just loaded to one column of the block.
-uvec4 append(uvec4 column, uint number, uvec4 rows[ROWS]) {
+layout(std430, binding = 1) readonly buffer Source { Vector source[]; };
+layout(std430, binding = 2) writeonly buffer Target { Vector target[]; };
+
+#if UNIT < 4
+// An element of a row, as a word.
+uint element(Vector row, uint number) {
+    uint bit = number * UNIT * 8u;
+    return (row[bit / 32u] >> (bit % 32u)) & ((1u << (UNIT * 8u)) - 1u);
+}
+#endif
+
+Vector column(Vector rows[SIDE], uint number) {
 #if UNIT == 8
     return number == 0u ? uvec4(rows[0].xy, rows[1].xy) : uvec4(rows[0].zw, rows[1].zw);
 #elif UNIT == 4
     return uvec4(rows[0][number], rows[1][number], rows[2][number], rows[3][number]);
 #else
-    uint word = number * UNIT / 4u;
-    uint shift = number * BITS % 32u;
-    const uint mask = (1u << BITS) - 1u;
-    uvec4 elements = uvec4(rows[0][word], rows[1][word], rows[2][word], rows[3][word]);
-    elements = (elements >> shift) & mask;
-#if UNIT == 2
-    return uvec4(column.zw, elements.xz | (elements.yw << 16));
-#else
-    elements.xy |= elements.zw << 16;
-    return uvec4(column.yzw, elements.x | (elements.y << 8));
-#endif
+    uvec2 result = uvec2(0u);
+    for (uint r = 0u; r < SIDE; ++r) {
+        uint bit = r * UNIT * 8u;
+        result[bit / 32u] |= element(rows[r], number) << (bit % 32u);
+    }
+    return result;
 #endif
 }
 
@@ -45,29 +48,12 @@ void main() {
 
     uvec4 steps = table[item.record + STEPS];
     uint step_position = table[item.record + POSITION].x;
-    uvec4 block = table[item.record + RUN];  // src stride of a row, dst stride of a column, passes
-#if UNIT >= 4
-    block.z = 1u;
-#endif
+    uvec4 block = table[item.record + RUN];  // src stride of a row, dst stride of a column
 
     for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
-        uvec4 columns[SIDE];
-        for (uint c = 0u; c < SIDE; ++c) columns[c] = uvec4(0u);
-        uint src = item.src;
-        uint pass = 0u;
-        do {
-            uvec4 rows[ROWS];
-            for (uint r = 0u; r < ROWS; ++r) rows[r] = source[src + r * block.x];
-            for (uint c = 0u; c < SIDE; ++c) columns[c] = append(columns[c], c, rows);
-            src += ROWS * block.x;
-        } while (++pass < block.z);
-        uint dst = item.dst;
-        pass = 0u;
-        do {
-            for (uint r = 0u; r < ROWS; ++r) target[dst + r * block.y] = columns[r];
-            for (uint c = 0u; c + ROWS < SIDE; ++c) columns[c] = columns[c + ROWS];
-            dst += ROWS * block.y;
-        } while (++pass < block.z);
+        Vector rows[SIDE];
+        for (uint k = 0u; k < SIDE; ++k) rows[k] = source[item.src + k * block.x];
+        for (uint k = 0u; k < SIDE; ++k) target[item.dst + k * block.y] = column(rows, k);
         item.dst += steps.y;
         item.src += steps.z;
         item.position += step_position;

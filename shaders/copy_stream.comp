@@ -8,6 +8,7 @@
 // atomic. Addresses count bytes; a stream begins at a multiple of 16.
 //
 // A stream has one record per segment, one after the other; its items belong to the first.
+// With SEGMENTS, a row has at most so many, all of one source buffer.
 
 #include "region.glsl"
 
@@ -17,15 +18,22 @@ layout(std430, binding = 3) buffer TargetWords { uint target_words[]; };  // the
 
 // A record's vectors, where they differ:
 const uint STREAM = 1u;   // vectors of an item, bytes of the stream, segments
-const uint SEGMENT = 2u;  // first byte in the row, bytes, what a row adds to src
+const uint SEGMENT = 2u;  // first byte in the row, bytes, what a row adds to src, source buffer
 const uint ROW = 3u;      // bytes of a row, division factor
 
+#if SEGMENTS == 0
+layout(std430, binding = 4) readonly buffer Source1 { uvec4 source1[]; };
+layout(std430, binding = 5) readonly buffer Source2 { uvec4 source2[]; };
+layout(std430, binding = 6) readonly buffer Source3 { uvec4 source3[]; };
+#endif
+
 struct Place {
-    uint src;   // of the next byte
-    uint left;  // bytes left in the segment
+    uint src;     // of the next byte
+    uint left;    // bytes left in the segment
+    uint from;
 };
 
-#if SEGMENTS > 0
+#if SEGMENTS
 // Few segments stay in registers: the table is as slow to read as the source.
 uvec4 sources = uvec4(0u), lengths = uvec4(0u), strides = uvec4(0u);
 
@@ -40,15 +48,25 @@ void load_segments(uint record, uint count) {
 }
 
 Place segment_start(uint first, uint segment, uint row) {
-    return Place(sources[segment] + row * strides[segment], lengths[segment]);
+    return Place(sources[segment] + row * strides[segment], lengths[segment], 0u);
 }
+
+uvec4 load(Place place) { return source[place.src >> 4]; }
 #else
 void load_segments(uint record, uint count) {}
 
 Place segment_start(uint first, uint segment, uint row) {
     uint record = first + segment * RECORD_VECTORS;
     uvec4 it = table[record + SEGMENT];
-    return Place(table[record + HEAD].z + row * it.z, it.y);
+    return Place(table[record + HEAD].z + row * it.z, it.y, it.w);
+}
+
+uvec4 load(Place place) {
+    uint vector = place.src >> 4;
+    if (place.from == 0u) return source[vector];
+    if (place.from == 1u) return source1[vector];
+    if (place.from == 2u) return source2[vector];
+    return source3[vector];
 }
 #endif
 
@@ -98,7 +116,7 @@ void main() {
     while (position < end) {
         uint within = place.src & 15u;
         uint count = min(16u - within, place.left);
-        uvec4 piece = rotated(source[place.src >> 4], (filled - within) & 15u);
+        uvec4 piece = rotated(load(place), (filled - within) & 15u);
         gathered = joined(gathered, piece, filled);
         filled += count;
         if (filled >= 16u) {

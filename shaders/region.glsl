@@ -13,7 +13,7 @@ layout(local_size_x = 64) in;
 
 layout(std430, binding = 0) readonly buffer Table { uvec4 table[]; };
 
-const uint RECORDS = 1u;        // table[0] is (regions, items of all, 0, 0)
+const uint RECORDS = 1u;        // table[0] is (records, items of all, spread, 0)
 const uint RECORD_VECTORS = 15u;
 
 // A record's vectors:
@@ -40,11 +40,24 @@ uint divide(uint n, uint size, uint factor) {
     return (high + n) >> (findMSB(size - 1u) + 1);
 }
 
-// Finds this invocation's item; false if it has none: the dispatch may be larger than the table.
+// The number of a workgroup that has items; false if this one has none. The dispatch may have more
+// workgroups than there is work for; those without are spread evenly, as some drivers give each of
+// their threads an equal number of neighbours. spread is 2^32 workgroups with work / all; 0: 2^32.
+bool find_group(uint spread, out uint group) {
+    group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    if (spread == 0u) return true;
+    uint next, low;
+    umulExtended(group + 1u, spread, next, low);
+    umulExtended(group, spread, group, low);
+    return group != next;
+}
+
+// Finds this invocation's item; false if it has none.
 bool find_item(out Item item) {
-    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint rest = group * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
     uvec4 head = table[0];
+    uint group;
+    if (!find_group(head.z, group)) return false;
+    uint rest = group * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
     if (rest >= head.y) return false;
 
     uint low = 0u;

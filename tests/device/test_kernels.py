@@ -15,7 +15,7 @@ from vkops.gpu import table
 from vkops.gpu.buffer import Buffer
 from vkops.gpu.dispatch import MAX_REGIONS, Program
 from vkops.gpu.executor import GROUPS_X
-from vkops.gpu.kernels import choose_kernel
+from vkops.gpu.kernels import BLOCKS, choose_kernel
 from vkops.gpu.table import LANES, Tuning
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, copy, execute, optimize
 
@@ -24,7 +24,7 @@ POISON = 0xA5
 TUNINGS = {
     "cpu": replace(table.CPU, workgroups=1),
     "gpu": replace(table.GPU, workgroups=1),
-    "single": Tuning(1, 1, 1, 1),
+    "single": Tuning(1, 1, 1, 1, 1),
 }
 
 on_device = settings(
@@ -160,7 +160,7 @@ def test_choice_of_kernel(plan, name):
 @given(data=st.data())
 def test_transposed_blocks(device, tuning, element_size, data):
     """Any order of up to seven dimensions, two of them whole blocks, padded by whole vectors."""
-    side = 16 // element_size
+    side = BLOCKS[element_size].unit // element_size
     sizes = data.draw(st.lists(st.integers(1, 3), max_size=5))
     across, along = (side * data.draw(st.integers(1, 9)) for _ in range(2))
     order = data.draw(st.permutations([*sizes, along]))
@@ -260,7 +260,11 @@ def test_more_regions_than_one_table_holds(device):
 def test_more_workgroups_than_one_dimension_holds(device):
     """One element per item and 64 items per workgroup: the groups spill into y."""
     n = GROUPS_X * LANES + 100
-    check(device, window(4, [n], [-1]), Tuning(steps=1, workgroups=1, interleave=1, long_run=1))
+    check(
+        device,
+        window(4, [n], [-1]),
+        Tuning(steps=1, across=1, workgroups=1, interleave=1, long_run=1),
+    )
 
 
 @pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)

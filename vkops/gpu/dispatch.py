@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.kernels import ONE_SOURCE, Kernel
+from vkops.gpu.kernels import STREAM, Kernel
 from vkops.gpu.memory import Heap, Place
 from vkops.gpu.table import (
     DST,
@@ -17,6 +18,7 @@ from vkops.gpu.table import (
     HEADER_WORDS,
     LANES,
     RECORD_WORDS,
+    SOURCE,
     SRC,
     RegionTable,
     Tuning,
@@ -41,7 +43,7 @@ class Dispatch:
     """
 
     kernel: Kernel
-    source: Heap
+    sources: tuple[Heap, ...]
     target: Heap
     words: Words
     groups: int
@@ -53,11 +55,10 @@ class Program:
     def __init__(self, plan: CopyPlan, tuning: Tuning) -> None:
         self._plan = optimize(plan)
         self._tuning = tuning
-        work = encode(self._plan, tuning)
+        self._work = work = encode(self._plan, tuning)
         self._unit = work.kernel.unit
         # Nearly always all memory is in one heap.
-        self._in_one_heap = list(_layouts(work, np.arange(len(work.records))))
-        self._scattered = work if work.kernel not in ONE_SOURCE else None
+        self._in_one_heap = list(_layouts(work, work.kernel, np.arange(len(work.records))))
         self._cut: tuple[object, Program] | None = None
 
     def bind(self, inputs: Sequence[Place], outputs: Sequence[Place]) -> list[Dispatch]:
@@ -66,17 +67,19 @@ class Program:
         heap = places[0].heap
         if heap is not None and {place.heap for place in places} == {heap}:
             bases = _bases(places, self._unit)
-            return [layout.bind(heap, heap, bases) for layout in self._in_one_heap]
+            return [layout.bind((heap,), heap, bases) for layout in self._in_one_heap]
         if any(place.heap is None for place in places):
             return self._bind_pieces(inputs, outputs)
-        if self._scattered is None:
-            self._scattered = encode(self._plan, self._tuning, streams=False)
-        work = self._scattered
+        work = self._work
+        groups = list(_by_heaps(work, inputs, outputs))
+        if any(len(group.sources) > STREAM.sources for group in groups):
+            work = encode(self._plan, self._tuning, streams=False)
+            groups = list(_by_heaps(work, inputs, outputs))
         bases = _bases(places, work.kernel.unit)
         return [
-            layout.bind(source, target, bases)
-            for source, target, chosen in _by_heaps(work, inputs, outputs)
-            for layout in _layouts(work, chosen)
+            layout.bind(group.sources, group.target, bases)
+            for group in groups
+            for layout in _layouts(work, group.kernel, group.records, group.source)
         ]
 
     def _bind_pieces(self, inputs: Sequence[Place], outputs: Sequence[Place]) -> list[Dispatch]:
@@ -107,15 +110,22 @@ class _Layout:
 
     __slots__ = ("_bases", "_groups", "_kernel", "_places", "_words")
 
-    def __init__(self, work: RegionTable, chosen: _Numbers) -> None:
+    def __init__(
+        self, work: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | int
+    ) -> None:
         """Number the items of all regions, and put the header before the records."""
         records, items = work.records[chosen], work.items[chosen]
         ends = np.cumsum(items)
         total = int(ends[-1])
         records[:, FIRST] = ends - items
-        header = np.array([len(records), total, 0, 0], np.uint32)
-        self._kernel = work.kernel
-        self._groups = 1 << (-(-total // LANES) - 1).bit_length()
+        if kernel == STREAM:
+            records[:, SOURCE] = source
+        busy = -(-total // LANES)
+        groups = 1 << (busy - 1).bit_length()
+        spread = (busy << 32) // groups if busy < groups else 0
+        header = np.array([len(records), total, spread, 0], np.uint32)
+        self._kernel = kernel
+        self._groups = groups
         self._words = np.concatenate([header, records.ravel()])
         # The words that are addresses, and the base of each among those of all outputs, all inputs
         # in reverse, and 0, which is for constants: their input is -1.
@@ -123,13 +133,15 @@ class _Layout:
         self._places = np.concatenate([starts + DST, starts + SRC])
         self._bases = np.concatenate([work.outputs[chosen], -2 - work.inputs[chosen]])
 
-    def bind(self, source: Heap, target: Heap, bases: Words) -> Dispatch:
+    def bind(self, sources: tuple[Heap, ...], target: Heap, bases: Words) -> Dispatch:
         words = self._words.copy()
         words[self._places] += bases[self._bases]
-        return Dispatch(self._kernel, source, target, words, self._groups)
+        return Dispatch(self._kernel, sources, target, words, self._groups)
 
 
-def _layouts(work: RegionTable, chosen: _Numbers) -> Iterator[_Layout]:
+def _layouts(
+    work: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | None = None
+) -> Iterator[_Layout]:
     """Records in as many dispatches as it takes."""
     start = 0
     while start < len(chosen):
@@ -137,21 +149,32 @@ def _layouts(work: RegionTable, chosen: _Numbers) -> Iterator[_Layout]:
         # A record without items stays with those before it.
         while end < len(chosen) and not work.items[chosen[end]]:
             end -= 1
-        yield _Layout(work, chosen[start:end])
+        yield _Layout(work, kernel, chosen[start:end], 0 if source is None else source[start:end])
         start = end
 
 
-def _by_heaps(
-    work: RegionTable, inputs: Sequence[Any], outputs: Sequence[Any]
-) -> list[tuple[Heap, Heap, _Numbers]]:
-    """Split a table by (source heap, target heap)."""
-    heaps = list(dict.fromkeys(r.heap for r in (*outputs, *inputs)))
-    numbers = {heap: number for number, heap in enumerate(heaps)}
+class _Group(NamedTuple):
+    """Records that one dispatch can take, and which of the source heaps each reads."""
+
+    kernel: Kernel
+    sources: tuple[Heap, ...]
+    target: Heap
+    records: _Numbers
+    source: _Numbers
+
+
+def _by_heaps(work: RegionTable, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[_Group]:
+    """Split a table by its heaps: one source and one target, but all sources of a stream."""
+    heads = np.nonzero(work.items)[0].tolist()
+    groups: dict[tuple[tuple[Heap, ...], Heap], list[int]] = {}
     # A constant reads nothing; any heap will do as its source.
-    source = np.array([*(numbers[r.heap] for r in inputs), 0])[work.inputs]
-    target = np.array([numbers[r.heap] for r in outputs])[work.outputs]
-    pairs, which = np.unique(source * len(heaps) + target, return_inverse=True)
-    return [
-        (heaps[pair // len(heaps)], heaps[pair % len(heaps)], np.nonzero(which == i)[0])
-        for i, pair in enumerate(pairs.tolist())
-    ]
+    heaps = [*(place.heap for place in inputs), outputs[0].heap]
+    for start, end in pairwise([*heads, len(work.items)]):
+        sources = tuple(dict.fromkeys(heaps[number] for number in work.inputs[start:end]))
+        target = outputs[work.outputs[start]].heap
+        groups.setdefault((sources, target), []).extend(range(start, end))
+    for (sources, target), numbers in groups.items():
+        records = np.array(numbers)
+        source = [sources.index(heaps[number]) for number in work.inputs[records]]
+        kernel = work.kernel if len(sources) == 1 else STREAM
+        yield _Group(kernel, sources, target, records, np.array(source))

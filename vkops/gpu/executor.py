@@ -30,6 +30,10 @@ GROUPS_X = 32768
 STAGING_BYTES = 16 << 20
 
 
+_Key = tuple[str, tuple[Heap, ...], Heap, int]
+"""Kernel, sources, target, workgroups."""
+
+
 class Executor:
     """One Vulkan device as Kompute sees it.
 
@@ -63,7 +67,7 @@ class Executor:
         self._words = self._table.view.view(np.uint32)
         self._staging: Heap | None = None
         self._loaded: Dispatch | None = None
-        self._kernels: OrderedDict[tuple[str, int, int, int], tuple[Any, Any]] = OrderedDict()
+        self._kernels: OrderedDict[_Key, tuple[Any, Any]] = OrderedDict()
         self._closed = False
         self._use = _Use(self)
 
@@ -84,7 +88,7 @@ class Executor:
 
     def _sequence(self, dispatch: Dispatch) -> Any:
         """The recorded sequence for a dispatch's kernel, heaps and number of workgroups."""
-        key = (dispatch.kernel.name, id(dispatch.source), id(dispatch.target), dispatch.groups)
+        key = (dispatch.kernel.name, dispatch.sources, dispatch.target, dispatch.groups)
         if key in self._kernels:
             self._kernels.move_to_end(key)
             return self._kernels[key][1]
@@ -98,8 +102,10 @@ class Executor:
 
     def algorithm(self, dispatch: Dispatch, region_table: Heap) -> Any:
         """A pipeline for a dispatch's kernel, heaps and number of workgroups."""
+        first, *others = dispatch.sources
+        others += [first] * (dispatch.kernel.sources - len(dispatch.sources))
         # Some kernels see the target twice, as vectors and as words; the others ignore the fourth.
-        heaps = (region_table, dispatch.source, dispatch.target, dispatch.target)
+        heaps = (region_table, first, dispatch.target, dispatch.target, *others)
         none = np.zeros(0, np.uint32)
         return self._manager.algorithm(
             [heap.tensor for heap in heaps],
@@ -164,7 +170,7 @@ class Executor:
     def _forget(self, heap: Heap) -> None:
         """Drop what is bound to a heap that goes."""
         self._loaded = None
-        for key in [key for key in self._kernels if id(heap) in key[1:3]]:
+        for key in [key for key in self._kernels if heap in (*key[1], key[2])]:
             _destroy(self._kernels.pop(key))
 
     def close(self) -> None:

@@ -17,25 +17,28 @@ class Kernel:
     """A shader variant: its addresses count ``unit`` bytes.
 
     Where ``granule`` is not 0, a step is that many bytes of a contiguous destination run.
+    ``sources`` is how many heaps it can read from at once.
     """
 
     name: str
     unit: int
     granule: int
+    sources: int = 1
 
 
 WORDS = {size: Kernel(f"copy_{size}", size, 0) for size in (4, 8, 16)}
 SUBWORDS = {size: Kernel(f"copy_{size}", size, 4) for size in (1, 2)}
 RUNS = Kernel("copy_run", 1, VECTOR)
-STREAM = Kernel("copy_stream", 1, VECTOR)
+STREAM = Kernel("copy_stream", 1, VECTOR, sources=4)
 STREAM_4 = Kernel("copy_stream_4", 1, VECTOR)
 """For at most four segments a row, which it keeps in registers."""
 
-ONE_SOURCE = (STREAM, STREAM_4)
-"""Kernels whose sources have to be in one heap: they gather from several regions at once."""
-
+STREAMS = (STREAM, STREAM_4)
 REVERSE = Kernel("copy_reverse", VECTOR, 0)
-BLOCKS = {size: Kernel(f"copy_block_{size}", VECTOR, 0) for size in (1, 2, 4, 8)}
+BLOCKS = {
+    size: Kernel(f"copy_block_{size}", unit, 0)
+    for size, unit in ((1, 8), (2, 8), (4, VECTOR), (8, VECTOR))
+}
 
 SHORTEST_RUN = 16
 """Bytes from which a run is worth 16-byte accesses that have to be shifted into place, where
@@ -61,7 +64,7 @@ def dims(region: Region) -> list[Dim]:
 
 
 def choose_kernel(plan: CopyPlan, *, streams: bool = True) -> Kernel:
-    """The kernel for an optimized plan. A stream's sources have to be in one buffer."""
+    """The kernel for an optimized plan; streams can only be read from few heaps."""
     size = plan.element_size
     if size == VECTOR:
         return WORDS[size]
@@ -137,7 +140,7 @@ def blocks(region: Region, size: int) -> Blocks | None:
 
     All its figures have to divide by the side of a block.
     """
-    side = VECTOR // size
+    side = BLOCKS[size].unit // size
     rest = dims(region)
     if not isinstance(region.source, Read):
         return None

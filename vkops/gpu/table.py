@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
@@ -24,14 +25,15 @@ MAX_DIMS = 8
 
 HEADER_WORDS = 4
 RECORD_WORDS = 60
-FIRST, DST, SRC = 0, 1, 2
+FIRST, DST, SRC, SOURCE = 0, 1, 2, 11
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
     """How work is laid out over invocations.
 
-    ``steps``: most elements (granules, where a kernel has them) that an invocation copies.
+    ``steps``: most elements (granules, where a kernel has them) that an invocation copies along a
+    run, ``across``: most that it copies across runs, or of blocks.
     ``workgroups``: fewer steps are taken where there would be fewer workgroups than this.
     ``interleave``: neighbouring invocations copy neighbouring elements, each stepping over the
     others; else each copies consecutive ones. ``long_run``: runs from this length on are stepped
@@ -39,6 +41,7 @@ class Tuning:
     """
 
     steps: int
+    across: int
     workgroups: int
     interleave: int
     long_run: int
@@ -48,10 +51,10 @@ class Tuning:
         return max(1, min(self.steps, elements // (self.workgroups * LANES)))
 
 
-GPU = Tuning(steps=8, workgroups=1024, interleave=LANES, long_run=4 * LANES)
+GPU = Tuning(steps=8, across=8, workgroups=1024, interleave=LANES, long_run=4 * LANES)
 """Coalesced: a workgroup's accesses fall into the same memory transactions."""
 
-CPU = Tuning(steps=128, workgroups=8, interleave=1, long_run=4)
+CPU = Tuning(steps=432, across=128, workgroups=4 * (os.cpu_count() or 1), interleave=1, long_run=4)
 """A lane is a scalar loop: consecutive elements are three times as fast as interleaved ones on
 lavapipe, and long loops make up for what it costs to find the first."""
 
@@ -89,14 +92,14 @@ class _Record:
 
 
 def encode(plan: CopyPlan, tuning: Tuning, *, streams: bool = True) -> RegionTable:
-    """Encode an optimized plan; without ``streams``, sources may be in several buffers."""
+    """Encode an optimized plan; without ``streams``, its sources may be in any number of heaps."""
     kernel = choose_kernel(plan, streams=streams)
     nbytes = plan.element_size * sum(
         prod(region.sizes) for output in plan.outputs for region in output.regions
     )
     tuning = replace(tuning, steps=tuning.steps_for(nbytes // _step_bytes(kernel, plan)))
     encoded = list(
-        _streams(plan, tuning) if kernel in kernels.ONE_SOURCE else _regions(plan, kernel, tuning)
+        _streams(plan, tuning) if kernel in kernels.STREAMS else _regions(plan, kernel, tuning)
     )
     records = np.zeros((len(encoded), RECORD_WORDS), np.uint32)
     for words, (_, source, record) in zip(records, encoded, strict=True):
@@ -115,7 +118,7 @@ _Encoded = tuple[int, Read | Fill, _Record]
 
 def _step_bytes(kernel: Kernel, plan: CopyPlan) -> int:
     if kernel in kernels.BLOCKS.values():
-        return VECTOR * VECTOR // plan.element_size
+        return kernel.unit**2 // plan.element_size
     return kernel.granule or kernel.unit
 
 
@@ -169,7 +172,7 @@ def _walk(dst: int, src: int, dims: Sequence[Dim], run: Sequence[int], tuning: T
     inner, *outer = dims
     if inner.size >= tuning.long_run or not outer:
         lanes = min(tuning.interleave, inner.size)
-        steps = min(tuning.steps, -(-inner.size // lanes))
+        steps = _even(-(-inner.size // lanes), tuning.steps)
         chunk = lanes * steps
         digits = [
             Dim(lanes, inner.dst, inner.src),
@@ -180,13 +183,18 @@ def _walk(dst: int, src: int, dims: Sequence[Dim], run: Sequence[int], tuning: T
         limit, position = inner.size, (1, chunk)
     else:
         row, *outer = outer
-        steps = min(tuning.steps, row.size)
+        steps = _even(row.size, min(tuning.steps, tuning.across))
         digits = [inner, Dim(-(-row.size // steps), row.dst * steps, row.src * steps), *outer]
         step = Dim(1, row.dst, row.src)
         limit, position = row.size, (0, steps)
     return _Record(
         dst, src, (steps, step.dst, step.src, limit), (step.size, *position, 0), run, digits
     )
+
+
+def _even(size: int, most: int) -> int:
+    """The length of equal chunks, at most so long."""
+    return -(-size // -(-size // most))
 
 
 def _granules(
@@ -215,7 +223,7 @@ def _blocks(region: Region, size: int, tuning: Tuning) -> _Record:
     assert b is not None
     across, along = b.across, b.along
     cpu = tuning.interleave == 1
-    steps = min(tuning.steps, along.size) if cpu else 1
+    steps = _even(along.size, min(tuning.steps, tuning.across)) if cpu else 1
     chunk = Dim(-(-along.size // steps), along.dst * steps, along.src * steps)
     rows, far_rows = _cut(across, gcd(across.size, 4))
     near, far = _cut(chunk, min(2, chunk.size) if cpu else gcd(chunk.size, 8))
@@ -226,7 +234,7 @@ def _blocks(region: Region, size: int, tuning: Tuning) -> _Record:
         b.src,
         (steps, along.dst, along.src, along.size),
         position,
-        (b.row, b.column, max(1, VECTOR // size // 4), 0),
+        (b.row, b.column, 0, 0),
         [*digits, *b.outer],
     )
 

@@ -47,10 +47,8 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
             )
             for unit in units
         },
-        **{
-            name: Variant(name, f"{name}.comp", {})
-            for name in ("copy_reverse", "copy_run", "copy_stream")
-        },
+        **{name: Variant(name, f"{name}.comp", {}) for name in ("copy_reverse", "copy_run")},
+        "copy_stream": Variant("copy_stream", "copy_stream.comp", {"SEGMENTS": 0}),
         "copy_stream_4": Variant("copy_stream_4", "copy_stream.comp", {"SEGMENTS": 4}),
     }
 )
