@@ -12,10 +12,12 @@ from vkops.dml.rules import NamedTensor
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dml.values import show
 from vkops.errors import BindingError
-from vkops.gpu.buffer import Buffer
+from vkops.gpu.buffer import Buffer, HostBuffer, Resource
 from vkops.gpu.dispatch import Dispatch
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import Place
+from vkops.gpu.streaming import Progress, stream
+from vkops.plan.region import CopyPlan
 
 Binding = Any
 """None, a Buffer, a Tensor, or (buffer or tensor, byte offset, bytes)."""
@@ -50,7 +52,7 @@ class CompiledOperator:
             if TensorFlags.OWNED_BY_DML in tensor.flags
         }
         self._in_place = desc.runs_in_place
-        self._persistent: dict[int, Buffer] = {}
+        self._persistent: dict[int, Resource] = {}
 
     @property
     def binding_properties(self) -> BindingProperties:
@@ -70,22 +72,20 @@ class CompiledOperator:
             BindingError: B-01 to B-06, or initialised before (B-18).
         """
         self._check_count("inputs", inputs, self._inputs)
-        sources = {}
+        sources: dict[int, BoundTensor] = {}
         for number, ((path, tensor), binding) in enumerate(zip(self._inputs, inputs, strict=True)):
             if number in self._owned:
-                sources[number] = _place(self._bind(path, tensor, binding))
+                sources[number] = self._bind(path, tensor, binding)
             elif binding is not None:
                 message = "bound at initialisation, must be None: it is not OWNED_BY_DML"
                 raise BindingError(self.name, path, message, "B-03")
         with self._executor.in_use():
             if self._persistent:
                 raise BindingError(self.name, "", "initialised before, must be once", "B-18")
-            taken = {
-                number: Buffer(self._executor, source.nbytes) for number, source in sources.items()
+            self._persistent = {
+                number: source.resource.clone(source.begin, source.end - source.begin)
+                for number, source in sources.items()
             }
-            for number, source in sources.items():
-                taken[number].copy_from(source)
-            self._persistent = taken
 
     def dispatch(self, inputs: Sequence[Binding], outputs: Sequence[Binding]) -> None:
         """Run the operator and wait until its outputs are complete.
@@ -101,7 +101,9 @@ class CompiledOperator:
         """
         self.bind(inputs, outputs).dispatch()
 
-    def bind(self, inputs: Sequence[Binding], outputs: Sequence[Binding]) -> BoundOperator:
+    def bind(
+        self, inputs: Sequence[Binding], outputs: Sequence[Binding]
+    ) -> BoundOperator | StreamedOperator:
         """Check bindings once, to dispatch with them again and again.
 
         Source: IDMLBindingTable. Arguments and errors are those of ``dispatch``.
@@ -121,9 +123,11 @@ class CompiledOperator:
             for (path, tensor), binding in zip(self._outputs, outputs, strict=True)
         ]
         check_hazards(self.name, read, written, in_place=self._in_place)
-        places = list(map(_place, read)), list(map(_place, written))
+        if any(isinstance(bound.resource, HostBuffer) for bound in (*read, *written)):
+            return StreamedOperator(self._executor, self.plan, read, written)
+        dispatches = self._program.bind(list(map(_place, read)), list(map(_place, written)))
         keep = (*(b.resource for b in read), *(b.resource for b in written))
-        return BoundOperator(self._executor, self._program.bind(*places), keep)
+        return BoundOperator(self._executor, dispatches, keep)
 
     # -- bindings ---------------------------------------------------------------------------------
 
@@ -155,7 +159,7 @@ class CompiledOperator:
         if isinstance(binding, tuple) and len(binding) == 3:
             target, offset, nbytes = binding
         buffer = getattr(target, "buffer", target)
-        if not isinstance(buffer, Buffer) or not buffer.is_on(self._executor):
+        if not isinstance(buffer, Resource) or not buffer.is_on(self._executor):
             message = (
                 f"got {show(binding)}, must be a buffer or tensor of "
                 f"{self._executor.info.name!r}, or (buffer, offset, bytes)"
@@ -184,13 +188,57 @@ class BoundOperator:
         self._dispatches = dispatches
         self._buffers = buffers
 
-    def dispatch(self) -> None:
+    def dispatch(self, progress: Progress | None = None) -> None:
         """Run the operator and wait until its outputs are complete.
+
+        Args:
+            progress: not told anything: only what is streamed takes so long.
 
         Raises:
             DeviceError: the device is closed.
         """
         self._executor.run(self._dispatches)
+
+
+class StreamedOperator:
+    """What ``CompiledOperator.bind`` makes where a binding is in host memory."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        plan: CopyPlan,
+        inputs: Sequence[BoundTensor],
+        outputs: Sequence[BoundTensor],
+    ) -> None:
+        self._executor = executor
+        self._plan = plan
+        self._inputs = inputs
+        self._outputs = outputs
+
+    def dispatch(self, progress: Progress | None = None) -> None:
+        """Run the operator chunk by chunk and wait until its outputs are complete.
+
+        Args:
+            progress: told of the bytes that are done, and of those to do in all.
+
+        Raises:
+            DeviceError: the device is closed.
+            OutOfDeviceMemoryError: not even a chunk fits.
+        """
+        sources = [
+            bound.resource.array(bound.begin, bound.end - bound.begin) for bound in self._inputs
+        ]
+        # Outputs on the device are made on the host, and written when they are whole.
+        targets = [
+            bound.resource.bytes[bound.begin : bound.end]
+            if isinstance(bound.resource, HostBuffer)
+            else bound.resource.array(bound.begin, bound.end - bound.begin).copy()
+            for bound in self._outputs
+        ]
+        stream(self._executor, self._plan, sources, targets, progress)
+        for bound, target in zip(self._outputs, targets, strict=True):
+            if not isinstance(bound.resource, HostBuffer):
+                bound.resource.write(target, bound.begin)
 
 
 def _is_count(value: object) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from vkops.compiled_operator import BoundOperator, CompiledOperator
+from vkops.compiled_operator import BoundOperator, CompiledOperator, StreamedOperator
 from vkops.dml import ExecutionFlags, FeatureLevel, OperatorDesc
 from vkops.dml.features import FeatureData, FeatureQuery, check_feature_support
 from vkops.dml.operator_desc import alternative_operators
@@ -16,7 +16,7 @@ from vkops.dml.values import Place, integer, member, show
 from vkops.errors import InvalidDescError, InvalidDescTypeError
 from vkops.gpu import adapter
 from vkops.gpu.adapter import DeviceInfo, devices
-from vkops.gpu.buffer import Buffer
+from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import MemoryReport
 
@@ -29,7 +29,9 @@ __all__ = [
     "CompiledOperator",
     "Device",
     "DeviceInfo",
+    "HostBuffer",
     "Operator",
+    "StreamedOperator",
     "devices",
 ]
 
@@ -146,10 +148,15 @@ class Device:
             InvalidDescError: not an integer of at least 1 (T-04).
             OutOfDeviceMemoryError: it does not fit; nothing was allocated.
         """
-        size = integer(nbytes, Place("", "nbytes", "T-04"))
-        if size < 1:
-            raise InvalidDescError("", "nbytes", f"got {size}, must be at least 1", "T-04")
-        return Buffer(self.executor, size)
+        return Buffer(self.executor, _nbytes(nbytes))
+
+    def host_buffer(self, nbytes: int) -> HostBuffer:
+        """Allocate host memory, to be bound where a buffer does not fit; its content is zero.
+
+        Operators bound to it stream their data through the device. Arguments and errors are those
+        of ``buffer``.
+        """
+        return HostBuffer(_nbytes(nbytes))
 
     def tensor(self, array: Any) -> Tensor:
         """Copy an array to the device.
@@ -195,3 +202,10 @@ class Operator:
 
     device: Device
     desc: OperatorDesc
+
+
+def _nbytes(nbytes: Any) -> int:
+    size = integer(nbytes, Place("", "nbytes", "T-04"))
+    if size < 1:
+        raise InvalidDescError("", "nbytes", f"got {size}, must be at least 1", "T-04")
+    return size

@@ -1,4 +1,8 @@
-"""split, join and slice in NumPy's manner: arrays or tensors in, tensors out."""
+"""split, join and slice in NumPy's manner: arrays or tensors in, tensors out.
+
+Arrays that do not fit on the device together with the result are streamed through it; the result
+then is on the host, too. ``progress`` is told of the bytes done and to do in all meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,10 @@ import numpy as np
 from vkops.device import Device
 from vkops.dml.values import Place, array, integer, integers
 from vkops.errors import InvalidDescError
+from vkops.gpu.streaming import Progress
 from vkops.plan.region import Ints
 from vkops.plan.view import View, copy
-from vkops.tensor import Movement, Tensor, remembered, window
+from vkops.tensor import Movement, Source, Tensor, as_array, remembered, window
 
 MOST_PIECES = 1 << 20
 
@@ -33,7 +38,12 @@ def default_device() -> Device:
 
 
 def split(
-    x: Any, sizes_or_count: int | Sequence[int], axis: int = 0, *, device: Device | None = None
+    x: Any,
+    sizes_or_count: int | Sequence[int],
+    axis: int = 0,
+    *,
+    device: Device | None = None,
+    progress: Progress | None = None,
 ) -> list[Tensor]:
     """Cut ``x`` along ``axis`` into pieces of the given sizes, or into equal pieces.
 
@@ -49,13 +59,20 @@ def split(
     >>> [part.numpy().tolist() for part in vkops.split(np.arange(6), [1, 2, 3])]
     [[0], [1, 2], [3, 4, 5]]
     """
-    (tensor,) = _tensors("SPLIT", [x], device)
+    home, (source,) = _sources("SPLIT", [x], device)
     axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
     sizes = _sizes_or_count(sizes_or_count)
-    return _split(tensor.shape, tensor.dtype.itemsize, sizes, axis).run(tensor.device, [tensor])
+    movement = _split(source.shape, source.dtype.itemsize, sizes, axis)
+    return movement.run(home, [source], progress)
 
 
-def join(tensors: Sequence[Any], axis: int = 0, *, device: Device | None = None) -> Tensor:
+def join(
+    tensors: Sequence[Any],
+    axis: int = 0,
+    *,
+    device: Device | None = None,
+    progress: Progress | None = None,
+) -> Tensor:
     """Concatenate along ``axis``; a negative axis counts from the end.
 
     Source: DML_JOIN_OPERATOR_DESC.
@@ -72,13 +89,13 @@ def join(tensors: Sequence[Any], axis: int = 0, *, device: Device | None = None)
     if type(tensors) not in (list, tuple):
         place = Place("JOIN", "tensors", "JOIN-01")
         tensors = array(tensors, place, lambda value, _: value, "arrays or tensors")
-    parts = _tensors("JOIN", tensors, device)
+    home, parts = _sources("JOIN", tensors, device)
     if not parts:
         _refuse("JOIN", "tensors", "got none, must be at least 1", "JOIN-01")
     axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
     shapes = tuple([part.shape for part in parts])
     dtypes = tuple([part.dtype for part in parts])
-    return _join(shapes, dtypes, axis).run(parts[0].device, parts)[0]
+    return _join(shapes, dtypes, axis).run(home, parts, progress)[0]
 
 
 def slice(
@@ -88,6 +105,7 @@ def slice(
     strides: Sequence[int] | None = None,
     *,
     device: Device | None = None,
+    progress: Progress | None = None,
 ) -> Tensor:
     """Take ``sizes[i]`` elements from ``offsets[i]`` on, ``strides[i]`` apart (default 1).
 
@@ -103,12 +121,12 @@ def slice(
     >>> vkops.slice(np.arange(10), [8], [3], [-2]).numpy().tolist()
     [8, 6, 4]
     """
-    (tensor,) = _tensors("SLICE", [x], device)
+    home, (source,) = _sources("SLICE", [x], device)
     starts = _integers(offsets, Place("SLICE", "offsets", "SLICE-01"))
     counts = _integers(sizes, Place("SLICE", "sizes", "SLICE-01"))
     steps = None if strides is None else _integers(strides, Place("SLICE", "strides", "SLICE-01"))
-    movement = _slice(tensor.shape, tensor.dtype.itemsize, starts, counts, steps)
-    return movement.run(tensor.device, [tensor])[0]
+    movement = _slice(source.shape, source.dtype.itemsize, starts, counts, steps)
+    return movement.run(home, [source], progress)[0]
 
 
 # -- rules and plans, once for what is asked again -------------------------------------------------
@@ -176,16 +194,24 @@ def _refuse(name: str, field: str, message: str, rule: str) -> NoReturn:
     raise InvalidDescError(name, field, message, rule)
 
 
-def _tensors(name: str, values: Sequence[Any], device: Device | None) -> list[Tensor]:
-    """All values as tensors of one device; arrays go where the tensors are."""
-    found = [value for value in values if isinstance(value, Tensor)]
+def _sources(
+    name: str, values: Sequence[Any], device: Device | None
+) -> tuple[Device, list[Source]]:
+    """Tensors as they are, all else as arrays; and the device of the tensors, or for the arrays."""
     if not (device is None or isinstance(device, Device)):
         raise Place(name, "device", "B-02").wrong_kind(device, "a Device or None")
-    home = device or (found[0].device if found else default_device())
+    home = device
+    sources: list[Source] = []
     for i, value in enumerate(values):
-        if isinstance(value, Tensor) and value.device is not home:
-            _refuse(name, f"tensors[{i}]", f"is on {value.device!r}, must be on {home!r}", "B-02")
-    return [value if isinstance(value, Tensor) else home.tensor(value) for value in values]
+        if isinstance(value, Tensor):
+            home = home or value.device
+            if value.device is not home:
+                message = f"is on {value.device!r}, must be on {home!r}"
+                _refuse(name, f"tensors[{i}]", message, "B-02")
+            sources.append(value)
+        else:
+            sources.append(as_array(value))
+    return home or default_device(), sources
 
 
 def _axis(name: str, axis: int, rank: int, rule: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from operator import attrgetter
 from threading import RLock
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeGuard, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,10 @@ from cachetools import LRUCache, cached
 from numpy.lib.stride_tricks import as_strided
 
 from vkops.errors import InvalidDescTypeError
-from vkops.gpu.buffer import Buffer
+from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.dispatch import Program
 from vkops.gpu.memory import Place
+from vkops.gpu.streaming import Progress, stream
 from vkops.gpu.table import Tuning
 from vkops.plan.region import CopyPlan, Ints, Output, Region
 from vkops.plan.view import View, copy, packed_strides
@@ -29,6 +30,9 @@ P = ParamSpec("P")
 MOST_REGIONS = 8192
 """Regions, of a kilobyte each, that each cache of movements holds."""
 
+SMALL = 64 << 20
+"""Bytes of inputs and outputs up to which nobody asks whether they fit before they are sent."""
+
 ELEMENT_SIZES = (1, 2, 4, 8, 16)
 """Bytes of the elements that can be moved."""
 
@@ -36,7 +40,8 @@ ELEMENT_SIZES = (1, 2, 4, 8, 16)
 class Tensor:
     """An array in device memory: row-major, immutable by NumPy's side, freed with this object.
 
-    ``buffer`` is its memory, None if it has no elements.
+    ``buffer`` is its memory, None if it has no elements. Results that do not fit on the device
+    stay on the host.
 
     >>> import numpy as np
     >>> from vkops import Device
@@ -50,7 +55,9 @@ class Tensor:
 
     __slots__ = ("__weakref__", "buffer", "device", "dtype", "nbytes", "shape", "size")
 
-    def __init__(self, device: Device, shape: Ints, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, device: Device, shape: Ints, dtype: np.dtype[Any], *, on_host: bool = False
+    ) -> None:
         self.device = device
         self.shape = shape
         self.dtype = dtype
@@ -58,17 +65,14 @@ class Tensor:
         self.nbytes = self.size * dtype.itemsize
         # Whole words, so that a tensor can be bound wherever a descriptor of its shape can (T-14).
         words = -(-self.nbytes // 4)
-        self.buffer: Buffer | None = Buffer(device.executor, words * 4) if words else None
+        self.buffer: Buffer | HostBuffer | None = None
+        if words:
+            self.buffer = HostBuffer(words * 4) if on_host else Buffer(device.executor, words * 4)
 
     @classmethod
     def from_array(cls, device: Device, array: Any) -> Tensor:
         """Copy an array, or anything that NumPy makes one of, to the device."""
-        try:
-            source = np.asarray(array)
-        except (TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise InvalidDescTypeError("", "array", f"NumPy says: {reason}", "T-02") from error
-        check_dtype(source.dtype)
+        source = as_array(array)
         tensor = cls(device, source.shape, source.dtype)
         if tensor.buffer is not None:
             tensor.buffer.write(np.ascontiguousarray(source).reshape(-1).view(np.uint8))
@@ -135,6 +139,17 @@ class Tensor:
         return _window(self.shape, self.dtype.itemsize, view).run(self.device, [self])[0]
 
 
+def as_array(array: Any) -> npt.NDArray[Any]:
+    """Anything that NumPy makes an array of, as one whose elements can be moved (T-02)."""
+    try:
+        made = np.asarray(array)
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise InvalidDescTypeError("", "array", f"NumPy says: {reason}", "T-02") from error
+    check_dtype(made.dtype)
+    return made
+
+
 def check_dtype(dtype: np.dtype[Any]) -> None:
     """Refuse elements that cannot be moved as bytes (T-02)."""
     if dtype.hasobject or dtype.itemsize not in ELEMENT_SIZES:
@@ -145,6 +160,10 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
             "that hold no Python objects",
             "T-02",
         )
+
+
+Source = Union[Tensor, "npt.NDArray[Any]"]
+"""What a movement takes: what is on the device, or has to be sent there."""
 
 
 class Movement:
@@ -169,24 +188,55 @@ class Movement:
         )
         sources = (prod(shape) * itemsize for shape in inputs)
         self.plan = CopyPlan(itemsize, tuple(filter(None, sources)), tuple(outputs))
+        self._nbytes = sum(self.plan.inputs) + sum(output.nbytes for output in self.plan.outputs)
         self.region_count = sum(len(regions) for regions in pieces) or 1
         self._programs: dict[Tuning, Program] = {}
 
-    def run(self, device: Device, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run on tensors of one dtype and of the shapes that it was made for."""
+    def run(
+        self, device: Device, inputs: Sequence[Source], progress: Progress | None = None
+    ) -> list[Tensor]:
+        """Run on arrays and tensors of one dtype and of the shapes that it was made for.
+
+        What does not fit on the device is streamed, if all inputs are on the host.
+        """
         executor = device.executor
         dtype = inputs[0].dtype
+        movable = self._nbytes > SMALL and not any(map(_is_resident, inputs))
+        if movable and not executor.fits(self._nbytes):
+            return self._stream(device, inputs, progress)
+        tensors = [
+            source if _is_resident(source) else Tensor.from_array(device, source)
+            for source in inputs
+        ]
         results = [Tensor(device, shape, dtype) for shape in self.shapes]
         if self.plan.outputs:
             program = self._programs.get(executor.tuning)
             if program is None:
                 program = self._programs[executor.tuning] = executor.prepare(self.plan)
-            executor.run(program.bind(_places(inputs), _places(results)))
+            executor.run(program.bind(_places(tensors), _places(results)))
+        return results
+
+    def _stream(
+        self, device: Device, inputs: Sequence[Source], progress: Progress | None
+    ) -> list[Tensor]:
+        dtype = inputs[0].dtype
+        results = [Tensor(device, shape, dtype, on_host=True) for shape in self.shapes]
+        sources = [_host_bytes(source) for source in inputs if source.size]
+        targets = [r.buffer.bytes for r in results if isinstance(r.buffer, HostBuffer)]
+        stream(device.executor, self.plan, sources, targets, progress)
         return results
 
 
+def _is_resident(source: Source) -> TypeGuard[Tensor]:
+    return isinstance(source, Tensor) and not isinstance(source.buffer, HostBuffer)
+
+
+def _host_bytes(source: Source) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+
+
 def _places(tensors: Sequence[Tensor]) -> list[Place]:
-    return [tensor.buffer.place for tensor in tensors if tensor.buffer is not None]
+    return [tensor.buffer.place for tensor in tensors if isinstance(tensor.buffer, Buffer)]
 
 
 def remembered(build: Callable[P, Movement]) -> Callable[P, Movement]:

@@ -24,7 +24,7 @@ POISON = 0xA5
 TUNINGS = {
     "cpu": replace(table.CPU, workgroups=1),
     "gpu": replace(table.GPU, workgroups=1),
-    "single": Tuning(1, 1, 1, 1, 1),
+    "single": Tuning(1, 1, 1, 1, 1, sources=1),
 }
 
 on_device = settings(
@@ -230,11 +230,13 @@ def test_streams_are_chosen_for_unaligned_splits_and_joins():
     split = tuple(Output(1052, (copy(source, part),)) for source in parts)
     for plan in (CopyPlan(1, (1052,) * 3, (join,)), CopyPlan(1, (3152,), split)):
         assert choose_kernel(optimize(plan)).name == "copy_stream_4"
-        assert choose_kernel(optimize(plan), streams=False).name == "copy_run"
+        assert choose_kernel(optimize(plan), sources=0).name == "copy_run"
     many = Output(
         5 * 24, tuple(copy(View((24,), (1,), 30 * k), View((24,), (1,), 24 * k)) for k in range(5))
     )
-    assert choose_kernel(CopyPlan(1, (160,), (many,))).name == "copy_stream"
+    many_plan = CopyPlan(1, (160,), (many,))
+    assert choose_kernel(many_plan).name == "copy_stream"
+    assert choose_kernel(many_plan, sources=1).name == "copy_run"
 
 
 @pytest.mark.parametrize("element_size", [1, 2, 4])

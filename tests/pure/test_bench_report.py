@@ -28,6 +28,7 @@ DEVICE = DeviceInfo(
     shared_memory=2**30,
     unified_memory=False,
     max_buffer=2**27,
+    max_bindings=4,
 )
 OWN = {"vkops": 2e-3, "end_to_end": 8e-3, "numpy": 6e-3, "memcpy": 1e-3, "buffer_copy": 3e-3}
 

@@ -227,7 +227,7 @@ DRIVERS = [
 INFO = DeviceInfo(
     index=0, name="Good GPU [1]", type="INTEGRATED_GPU", driver="good 1.0", api_version="1.3.0",
     driver_version="1.0.2", vendor_id=1, device_id=2, dedicated_memory=1 << 31,
-    shared_memory=3000, unified_memory=True, max_buffer=1 << 27,
+    shared_memory=3000, unified_memory=True, max_buffer=1 << 27, max_bindings=4,
 )  # fmt: skip
 
 

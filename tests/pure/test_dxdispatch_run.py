@@ -40,7 +40,7 @@ class FakeOperator:
     def bind(self, inputs, outputs):
         return SimpleNamespace(dispatch=partial(self.dispatch, inputs, outputs))
 
-    def dispatch(self, inputs, outputs):
+    def dispatch(self, inputs, outputs, progress):
         self.device.dispatches += 1
         if self.device.failure is not None:
             raise self.device.failure
@@ -60,6 +60,11 @@ class FakeDevice:
     def buffer(self, nbytes):
         if nbytes > 1 << 20:
             raise OutOfDeviceMemoryError(f"{nbytes} bytes are too many")
+        return FakeBuffer(nbytes)
+
+    def host_buffer(self, nbytes):
+        if nbytes > 1 << 30:
+            raise OutOfDeviceMemoryError(f"{nbytes} bytes are too many for the host")
         return FakeBuffer(nbytes)
 
     def create_operator(self, desc):
@@ -272,8 +277,15 @@ def test_owned_inputs_are_taken_at_initialisation(run_model):
 
 def test_what_does_not_fit_fails_before_any_value_is_made(run_model):
     model = printing(A=resource("FLOAT64", {"value": 0, "valueCount": 2**30}))
-    with pytest.raises(ModelError, match=r'^"A": 8589934592 bytes are too many$'):
+    with pytest.raises(
+        OutOfDeviceMemoryError, match=r'^"A": 8589934592 bytes are too many for the host$'
+    ):
         run_model(model)
+
+
+def test_what_does_not_fit_on_the_device_stays_on_the_host(run_model):
+    out, _ = run_model(printing(A=resource("UINT8", {"value": 7, "valueCount": 2**21})))
+    assert out.count(" 7") == 2**21
 
 
 def test_errors_of_the_device_are_placed(run_model):

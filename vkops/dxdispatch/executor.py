@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vkops.dxdispatch import output, timing
@@ -23,9 +24,9 @@ from vkops.dxdispatch.types import CHUNK_BYTES
 from vkops.errors import ModelError, OutOfDeviceMemoryError, VkopsError
 
 if TYPE_CHECKING:
-    from vkops.device import Buffer, CompiledOperator, Device, Operator
+    from vkops.device import Buffer, CompiledOperator, Device, HostBuffer, Operator
 
-    Binding = tuple[Buffer, int, int] | None
+    Binding = tuple[Buffer | HostBuffer, int, int] | None
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,10 @@ class _Executor:
         self.options = options
         resources = prepared.model.resources.values()
         # All buffers first: what does not fit fails before any value has been made.
-        self.buffers = {resource.name: _allocate(resource, device) for resource in resources}
+        try:
+            self.buffers = _allocate(resources, device.buffer)
+        except OutOfDeviceMemoryError:
+            self.buffers = _allocate(resources, device.host_buffer)
         for resource in resources:
             _upload(resource, self.buffers[resource.name])
         dispatchables = prepared.model.dispatchables.values()
@@ -112,7 +116,9 @@ class _Executor:
         name = bound.command.dispatchable.name
         inputs, outputs = self._bindings(bound.inputs), self._bindings(bound.outputs)
         try:
-            samples = self._time(self.operators[name].bind(inputs, outputs).dispatch)
+            operator = self.operators[name].bind(inputs, outputs)
+            with output.progress(name) as report:
+                samples = self._time(partial(operator.dispatch, report))
         except VkopsError as error:
             raise ModelError(f"Failed to execute dispatchable: {error}") from error
         if samples:
@@ -171,14 +177,20 @@ def _create(dispatchable: DmlDispatchable, device: Device) -> Operator:
         raise ModelError(f"ERROR creating dispatchable '{dispatchable.name}': {error}") from error
 
 
-def _allocate(resource: BufferResource, device: Device) -> Buffer:
-    try:
-        return device.buffer(max(4, -(-resource.size // 4) * 4))
-    except OutOfDeviceMemoryError as error:
-        raise ModelError(f"{quote(resource.name)}: {error}") from error
+def _allocate(
+    resources: Iterable[BufferResource], allocate: Callable[[int], Buffer | HostBuffer]
+) -> dict[str, Buffer | HostBuffer]:
+    """Memory for all resources, on the device or on the host."""
+    made = {}
+    for resource in resources:
+        try:
+            made[resource.name] = allocate(max(4, -(-resource.size // 4) * 4))
+        except OutOfDeviceMemoryError as error:
+            raise OutOfDeviceMemoryError(f"{quote(resource.name)}: {error}") from error
+    return made
 
 
-def _upload(resource: BufferResource, buffer: Buffer) -> None:
+def _upload(resource: BufferResource, buffer: Buffer | HostBuffer) -> None:
     """Fill a buffer: the initial values, then zeros."""
     offset = 0
     for chunk in resource.values.chunks():

@@ -7,10 +7,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from vkops.dxdispatch.files import npy_header, write_output
 from vkops.dxdispatch.model import BufferResource, WriteFileCommand
@@ -30,6 +40,26 @@ def complain(line: str) -> None:
     """Print a warning or an error on standard error, after all that was printed before."""
     sys.stdout.flush()
     print(" ".join(line.splitlines()), file=sys.stderr)
+
+
+@contextmanager
+def progress(name: str) -> Iterator[Callable[[int, int], None]]:
+    """Give what shows a bar on standard error when it is told of bytes done and to do in all."""
+    console = Console(stderr=True)
+    columns = (TextColumn(name), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    tasks: list[TaskID] = []
+
+    def report(done: int, total: int) -> None:
+        if not tasks:
+            bar.start()
+            tasks.append(bar.add_task(name))
+        bar.update(tasks[0], completed=done, total=total)
+
+    try:
+        yield report
+    finally:
+        bar.stop()
 
 
 def command_started(index: int, text: str) -> str:

@@ -37,6 +37,8 @@ class DeviceInfo:
     unified_memory: bool
     """Whether the host sees the memory the device works in: no staging is needed."""
     max_buffer: int
+    max_bindings: int
+    """Buffers a shader can be given (maxPerStageDescriptorStorageBuffers)."""
     """Largest buffer a shader can address (maxStorageBufferRange)."""
 
 
@@ -212,6 +214,7 @@ def _info(index: int, handle: Any) -> DeviceInfo:
         unified_memory=bool(host_types)
         and bool(host_types[0].propertyFlags & vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT),
         max_buffer=properties.limits.maxStorageBufferRange,
+        max_bindings=properties.limits.maxPerStageDescriptorStorageBuffers,
     )
 
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from operator import index
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 
-from vkops.errors import BindingError
+from vkops.errors import BindingError, OutOfDeviceMemoryError
 from vkops.gpu.dispatch import Program
 from vkops.gpu.executor import Executor
 from vkops.gpu.kernels import VECTOR
@@ -23,23 +25,12 @@ Bytes = npt.NDArray[np.uint8]
 _NOTHING = np.empty(0, np.uint8)
 
 
-class Buffer:
-    """A piece of device memory, made by ``Device.buffer`` and freed with this object."""
+class Resource:
+    """Bytes that operators can be bound to."""
 
-    __slots__ = ("__weakref__", "_executor", "nbytes", "place")
+    __slots__ = ("__weakref__", "nbytes")
 
-    def __init__(self, executor: Executor, nbytes: int) -> None:
-        self._executor = executor
-        self.nbytes = nbytes
-        with executor.in_use():
-            self.place = executor.memory.allocate(nbytes, self)
-
-    def __repr__(self) -> str:
-        return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.name!r}>"
-
-    def is_on(self, executor: Executor) -> bool:
-        """Whether the buffer belongs to that executor's device."""
-        return self._executor is executor
+    nbytes: int
 
     def write(self, data: Any, offset: int = 0) -> None:
         """Copy bytes from anything with the buffer protocol to byte ``offset``.
@@ -56,11 +47,7 @@ class Buffer:
             message = f"got {type(data).__name__}, must be contiguous bytes: {error}"
             raise BindingError("", "data", message, "B-04") from None
         offset, _ = self._span(offset, source.size)
-        with self._executor.in_use():
-            start = 0
-            for range_ in self.place.part(offset, source.size).ranges:
-                self._write(range_, source[start : start + range_.nbytes])
-                start += range_.nbytes
+        self._store(offset, source)
 
     def read(self, offset: int = 0, nbytes: int | None = None) -> bytes:
         """Copy ``nbytes`` bytes (default: all the rest) from byte ``offset``.
@@ -77,6 +64,71 @@ class Buffer:
             BindingError: the buffer ends before (B-04).
         """
         offset, nbytes = self._span(offset, nbytes)
+        return self._fetch(offset, nbytes)
+
+    def _span(self, offset: Any, nbytes: Any) -> tuple[int, int]:
+        """Offset and number of bytes as integers; None stands for all the rest."""
+        try:
+            first = index(offset)
+            count = self.nbytes - first if nbytes is None else index(nbytes)
+            inside = first >= 0 and count >= 0 and first + count <= self.nbytes
+        except TypeError:
+            inside = False
+        if not inside:
+            message = (
+                f"got offset {offset!r:.40} and {nbytes!r:.40} bytes, must be integers from 0 and "
+                f"end at {self.nbytes} or before"
+            )
+            raise BindingError("", "buffer", message, "B-04")
+        return first, count
+
+    def _store(self, offset: int, source: Bytes) -> None:
+        raise NotImplementedError
+
+    def _fetch(self, offset: int, nbytes: int) -> Bytes:
+        raise NotImplementedError
+
+    def is_on(self, executor: Executor) -> bool:
+        """Whether operators of that executor's device can be bound to it."""
+        raise NotImplementedError
+
+    def clone(self, start: int, nbytes: int) -> Resource:
+        """A copy of ``nbytes`` bytes from byte ``start``, a multiple of 16."""
+        raise NotImplementedError
+
+
+class Buffer(Resource):
+    """A piece of device memory, made by ``Device.buffer`` and freed with this object."""
+
+    __slots__ = ("_executor", "place")
+
+    def __init__(self, executor: Executor, nbytes: int) -> None:
+        self._executor = executor
+        self.nbytes = nbytes
+        with executor.in_use():
+            self.place = executor.memory.allocate(nbytes, self)
+
+    def __repr__(self) -> str:
+        return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.name!r}>"
+
+    def is_on(self, executor: Executor) -> bool:
+        """Whether it belongs to that executor's device."""
+        return self._executor is executor
+
+    def clone(self, start: int, nbytes: int) -> Buffer:
+        """A copy on the device, made there."""
+        made = Buffer(self._executor, nbytes)
+        self._move(self.place.part(start, nbytes), made.place.part(0, nbytes))
+        return made
+
+    def _store(self, offset: int, source: Bytes) -> None:
+        with self._executor.in_use():
+            start = 0
+            for range_ in self.place.part(offset, source.size).ranges:
+                self._write(range_, source[start : start + range_.nbytes])
+                start += range_.nbytes
+
+    def _fetch(self, offset: int, nbytes: int) -> Bytes:
         with self._executor.in_use():
             ranges = self.place.part(offset, nbytes).ranges
             if len(ranges) == 1 and ranges[0].heap.view is not None:
@@ -88,10 +140,6 @@ class Buffer:
                 start += range_.nbytes
         result.flags.writeable = False
         return result
-
-    def copy_from(self, source: Place) -> None:
-        """Copy a place of the same device to the start of this buffer, on the device."""
-        self._move(source, self.place.part(0, source.nbytes))
 
     def _write(self, target: Range, source: Bytes) -> None:
         if target.heap.view is not None:
@@ -111,22 +159,6 @@ class Buffer:
             self._move(source.part(start, n), staging.part(0, n))
             target[start : start + n] = visible[:n]
 
-    def _span(self, offset: Any, nbytes: Any) -> tuple[int, int]:
-        """Offset and number of bytes as integers; None stands for all the rest."""
-        try:
-            first = index(offset)
-            count = self.nbytes - first if nbytes is None else index(nbytes)
-            inside = first >= 0 and count >= 0 and first + count <= self.nbytes
-        except TypeError:
-            inside = False
-        if not inside:
-            message = (
-                f"got offset {offset!r:.40} and {nbytes!r:.40} bytes, must be integers from 0 and "
-                f"end at {self.nbytes} or before"
-            )
-            raise BindingError("", "buffer", message, "B-04")
-        return first, count
-
     def _move(self, source: Place, target: Place) -> None:
         """A transfer is a plan too."""
         nbytes = source.nbytes
@@ -134,6 +166,50 @@ class Buffer:
         target, to = _from_vector(target)
         program = _transfer(self._executor.tuning, start, to, nbytes)
         self._executor.run(program.bind([source], [target]))
+
+
+_on_host: WeakSet[HostBuffer] = WeakSet()
+
+
+class HostBuffer(Resource):
+    """Host memory in place of a buffer that the device cannot hold, made by ``Device.host_buffer``.
+
+    Operators that are bound to it stream it through the device.
+    """
+
+    __slots__ = ("bytes",)
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        # The host's memory is taken when it is written to: what was promised counts, too.
+        memory = psutil.virtual_memory()
+        promised = sum(buffer.nbytes for buffer in _on_host)
+        if nbytes > min(memory.available, memory.total - promised):
+            message = f"{nbytes} bytes: neither the device nor the host has so much memory left"
+            raise OutOfDeviceMemoryError(message)
+        self.bytes = np.zeros(nbytes, np.uint8)
+        _on_host.add(self)
+
+    def __repr__(self) -> str:
+        return f"<vkops.HostBuffer of {self.nbytes} bytes>"
+
+    def is_on(self, executor: Executor) -> bool:
+        """It is anybody's."""
+        return True
+
+    def clone(self, start: int, nbytes: int) -> HostBuffer:
+        """A copy on the host."""
+        made = HostBuffer(nbytes)
+        made.bytes[...] = self.bytes[start : start + nbytes]
+        return made
+
+    def _store(self, offset: int, source: Bytes) -> None:
+        self.bytes[offset : offset + source.size] = source
+
+    def _fetch(self, offset: int, nbytes: int) -> Bytes:
+        result = self.bytes[offset : offset + nbytes]
+        result.flags.writeable = False
+        return result
 
 
 def _from_vector(place: Place) -> tuple[Place, int]:

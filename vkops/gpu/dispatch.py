@@ -72,7 +72,7 @@ class Program:
             return self._bind_pieces(inputs, outputs)
         work = self._work
         groups = list(_by_heaps(work, inputs, outputs))
-        if any(len(group.sources) > STREAM.sources for group in groups):
+        if any(len(group.sources) > self._tuning.sources for group in groups):
             work = encode(self._plan, self._tuning, streams=False)
             groups = list(_by_heaps(work, inputs, outputs))
         bases = _bases(places, work.kernel.unit)

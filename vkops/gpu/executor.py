@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from ctypes import py_object, pythonapi
+from dataclasses import replace
 from functools import lru_cache
 from threading import RLock
 from typing import Any
@@ -19,6 +20,7 @@ from vkops import shaders
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu import adapter, table
 from vkops.gpu.dispatch import TABLE_BYTES, Dispatch, Program
+from vkops.gpu.kernels import STREAM
 from vkops.gpu.memory import Heap, Memory, Range, held_bytes
 from vkops.plan.region import CopyPlan
 
@@ -46,7 +48,9 @@ class Executor:
         self.info = info
         self._lock = RLock()
         self.mapped = info.unified_memory and not staged
-        self.tuning = table.CPU if info.type == "CPU" else table.GPU
+        # Beside its sources, a kernel sees the table, and its target twice.
+        sources = STREAM.sources if info.max_bindings >= STREAM.sources + 3 else 1
+        self.tuning = replace(table.CPU if info.type == "CPU" else table.GPU, sources=sources)
         self._kp = _kompute()
         try:
             self._manager = self._kp.Manager(info.index)
@@ -143,6 +147,11 @@ class Executor:
         sequence = self._manager.sequence()
         sequence.record(self._kp.OpTensorCopy(tensors))
         return sequence
+
+    def fits(self, nbytes: int) -> bool:
+        """Whether the device can hold so much more, in memory that is not in use."""
+        with self.in_use():
+            return self.memory.fits(nbytes)
 
     # -- life -------------------------------------------------------------------------------------
 

@@ -63,8 +63,11 @@ def dims(region: Region) -> list[Dim]:
     return [Dim(*d) for d in zip(region.sizes, region.dst_strides, strides, strict=True)][::-1]
 
 
-def choose_kernel(plan: CopyPlan, *, streams: bool = True) -> Kernel:
-    """The kernel for an optimized plan; streams can only be read from few heaps."""
+def choose_kernel(plan: CopyPlan, sources: int = STREAM.sources) -> Kernel:
+    """The kernel for an optimized plan.
+
+    ``sources`` is how many heaps a dispatch can be given to read from; 0: streams are out.
+    """
     size = plan.element_size
     if size == VECTOR:
         return WORDS[size]
@@ -75,8 +78,11 @@ def choose_kernel(plan: CopyPlan, *, streams: bool = True) -> Kernel:
         return REVERSE
     shortest = min(run(region) * size for region in regions)
     worthwhile = size < 4 or shortest >= SHORTEST_RUN
-    if streams and worthwhile and all(stream(output, size) for output in plan.outputs):
-        return STREAM_4 if all(len(o.regions) <= 4 for o in plan.outputs) else STREAM
+    if worthwhile and all(stream(output, size) for output in plan.outputs):
+        few = all(len(output.regions) <= 4 for output in plan.outputs)
+        kernel = STREAM_4 if few else STREAM
+        if kernel.sources <= sources:
+            return kernel
     if shortest >= SHORTEST_RUN:
         return RUNS
     return WORDS.get(size) or SUBWORDS[size]

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -61,13 +62,15 @@ def stream(
     *,
     chunk_bytes: int = CHUNK,
 ) -> None:
-    """Run a plan on arrays of bytes in host memory.
+    """Run a plan on arrays of bytes in host memory; what it does not write stays as it is.
 
     Raises:
         OutOfDeviceMemoryError: not even a chunk fits.
     """
     todo = chunks(optimize(plan), chunk_bytes)
     total = sum(output.nbytes for output in plan.outputs)
+    moved = sum(prod(r.sizes) for output in plan.outputs for r in output.regions)
+    has_gaps = moved * plan.element_size < total
     done = 0
     with executor.in_use():
         slots = [_Slot(executor, chunk_bytes) for _ in range(2)]
@@ -77,6 +80,8 @@ def stream(
             if progress is not None:
                 progress(done, total)
             if chunk is not None:
+                if has_gaps:
+                    slot.preload(chunk, outputs)
                 slot.start(chunk, inputs)
 
 
@@ -196,6 +201,11 @@ class _Slot:
         self._algorithms: dict[tuple[Kernel, int], Any] = {}
         self._running: Any = None
         self._targets: Sequence[Piece] = ()
+
+    def preload(self, chunk: Chunk, outputs: Sequence[Bytes]) -> None:
+        """Send what a chunk's targets hold, for all of it will be fetched."""
+        for piece in chunk.targets:
+            _bytes(self._target, piece)[...] = outputs[piece.array][piece.start :][: piece.nbytes]
 
     def start(self, chunk: Chunk, inputs: Sequence[Bytes]) -> None:
         """Send a chunk's sources and run it; the device goes on by itself."""

@@ -37,7 +37,7 @@ class Tuning:
     ``workgroups``: fewer steps are taken where there would be fewer workgroups than this.
     ``interleave``: neighbouring invocations copy neighbouring elements, each stepping over the
     others; else each copies consecutive ones. ``long_run``: runs from this length on are stepped
-    along, shorter ones across.
+    along, shorter ones across. ``sources``: heaps that a dispatch can be given to read from.
     """
 
     steps: int
@@ -45,6 +45,7 @@ class Tuning:
     workgroups: int
     interleave: int
     long_run: int
+    sources: int = kernels.STREAM.sources
 
     def steps_for(self, elements: int) -> int:
         """Steps of an invocation where there is so much to copy in all."""
@@ -93,7 +94,7 @@ class _Record:
 
 def encode(plan: CopyPlan, tuning: Tuning, *, streams: bool = True) -> RegionTable:
     """Encode an optimized plan; without ``streams``, its sources may be in any number of heaps."""
-    kernel = choose_kernel(plan, streams=streams)
+    kernel = choose_kernel(plan, tuning.sources if streams else 0)
     nbytes = plan.element_size * sum(
         prod(region.sizes) for output in plan.outputs for region in output.regions
     )

@@ -1,0 +1,96 @@
+"""What does not fit on the device goes through it in chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import vkops
+from vkops import dml
+from vkops.device import StreamedOperator
+from vkops.gpu import streaming
+from vkops.gpu.buffer import Buffer, HostBuffer
+
+CHUNK = 1 << 16
+
+
+@pytest.fixture
+def tight(adapter, monkeypatch):
+    """A device with room for 1 MiB, which streams 64 KiB at a time."""
+    monkeypatch.setattr("vkops.tensor.SMALL", 0)
+    run = streaming.stream
+    monkeypatch.setattr("vkops.tensor.stream", lambda *args: run(*args, chunk_bytes=CHUNK))
+    monkeypatch.setattr(
+        "vkops.compiled_operator.stream", lambda *args: run(*args, chunk_bytes=CHUNK)
+    )
+    monkeypatch.setattr("vkops.gpu.memory.FIRST_HEAP", 1 << 18)
+    with vkops.Device(adapter.index) as device:
+        memory = device.executor.memory
+        memory._left = lambda: (1 << 20) - memory.report().reserved
+        yield device
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.complex128])
+def test_arrays_too_large_for_the_device_are_streamed(tight, axis, dtype):
+    random = np.random.default_rng(0)
+    x = random.integers(0, 256, (30, 70, 1100), np.uint8).astype(dtype)
+    told = []
+    cuts = [3, x.shape[axis] // 2]
+    sizes = np.diff([0, *cuts, x.shape[axis]]).tolist()
+    parts = vkops.split(x, sizes, axis, device=tight, progress=lambda *at: told.append(at))
+    for part, expected in zip(parts, np.split(x, cuts, axis), strict=True):
+        assert isinstance(part.buffer, HostBuffer)
+        np.testing.assert_array_equal(part.numpy(), expected)
+    assert told[-1] == (x.nbytes, x.nbytes)
+    assert told == sorted(told)
+    joined = vkops.join([part.numpy() for part in parts], axis, device=tight)
+    np.testing.assert_array_equal(joined.numpy(), x)
+    # Results on the host are arguments like any other, and go to the device where they fit.
+    assert isinstance(joined.buffer, HostBuffer)
+    np.testing.assert_array_equal(vkops.join(parts, axis).numpy(), x)
+    few = vkops.slice(joined, [1, 2, 1000], [20, 3, 30], [1, 2, -3])
+    np.testing.assert_array_equal(few.numpy(), x[1:21, 2:7:2, 1000:910:-3])
+    (fewer,) = vkops.split(few, 1)
+    assert isinstance(fewer.buffer, Buffer)
+    np.testing.assert_array_equal(fewer.numpy(), few.numpy())
+    del fewer
+    many = vkops.slice(x, [29, 0, 0], [30, 70, 1100], [-1, 1, 1], device=tight)
+    np.testing.assert_array_equal(many.numpy(), x[::-1])
+    assert tight.memory_report().used <= 1 << 14
+
+
+def test_tensors_on_the_device_are_not_moved_off_it(tight):
+    held = tight.tensor(np.zeros(600_000, np.uint8))
+    with pytest.raises(vkops.OutOfDeviceMemoryError, match="a buffer of 600064 bytes"):
+        vkops.join([held])
+
+
+def test_operators_bound_to_host_memory(tight):
+    """Host buffers are bound like others; what an operator does not write stays."""
+    x = np.random.default_rng(1).integers(0, 1 << 30, (500, 700), np.int32)
+    whole = dml.BufferTensorDesc(dml.TensorDataType.INT32, x.shape)
+    # One output has gaps in memory, the other is on the device.
+    left = dml.BufferTensorDesc(dml.TensorDataType.INT32, (500, 650), (660, 1))
+    right = dml.BufferTensorDesc(dml.TensorDataType.INT32, (500, 50))
+    desc = dml.SplitOperatorDesc(whole, [left, right], axis=1)
+    compiled = tight.compile_operator(tight.create_operator(desc))
+    source = tight.host_buffer(x.nbytes + 32)
+    source.write(x, 32)
+    gaps = tight.host_buffer(500 * 660 * 4)
+    gaps.write(np.full(500 * 660, -7, np.int32))
+    small = tight.buffer(500 * 50 * 4)
+    operator = compiled.bind([(source, 32, x.nbytes)], [gaps, small])
+    assert isinstance(operator, StreamedOperator)
+    operator.dispatch()
+    got = np.frombuffer(gaps.read(), np.int32).reshape(500, 660)
+    np.testing.assert_array_equal(got[:, :650], x[:, :650])
+    assert (got[:, 650:] == -7).all()
+    np.testing.assert_array_equal(
+        np.frombuffer(small.read(), np.int32).reshape(500, 50), x[:, 650:]
+    )
+
+
+def test_more_than_the_host_has(device):
+    with pytest.raises(vkops.OutOfDeviceMemoryError, match="neither the device nor the host"):
+        device.host_buffer(1 << 60)
