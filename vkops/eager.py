@@ -6,9 +6,11 @@ then is on the host, too. ``progress`` is told of the bytes done and to do in al
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
+from operator import sub
 from threading import Lock
 from typing import Any, NoReturn
 
@@ -126,6 +128,12 @@ def slice(
     counts = _integers(sizes, Place("SLICE", "sizes", "SLICE-01"))
     steps = None if strides is None else _integers(strides, Place("SLICE", "strides", "SLICE-01"))
     movement = _slice(source.shape, source.dtype.itemsize, starts, counts, steps)
+    if not isinstance(source, Tensor) and all(counts):
+        # Of an array, only the box that is read is sent.
+        lows, highs = _reach(starts, counts, steps)
+        source = source[tuple(map(_span, lows, highs))]
+        starts = tuple(map(sub, starts, lows))
+        movement = _slice(source.shape, source.dtype.itemsize, starts, counts, steps)
     return movement.run(home, [source], progress)[0]
 
 
@@ -185,6 +193,19 @@ def _slice(shape: Ints, itemsize: int, starts: Ints, counts: Ints, steps: Ints |
                 message = f"reaches element {at}, must be 0 to {n - 1}"
                 _refuse("SLICE", f"offsets[{i}]", message, "SLICE-05")
     return window(shape, itemsize, View.packed(shape).window(starts, counts, steps))
+
+
+def _reach(starts: Ints, counts: Ints, steps: Ints | None) -> tuple[Ints, Ints]:
+    """The lowest and the highest index that is read, for each dimension."""
+    lasts = [
+        start + (count - 1) * step
+        for start, count, step in zip(starts, counts, steps or (1,) * len(starts), strict=True)
+    ]
+    return tuple(map(min, starts, lasts)), tuple(map(max, starts, lasts))
+
+
+def _span(low: int, high: int) -> builtins.slice:
+    return builtins.slice(low, high + 1)
 
 
 # -- arguments -------------------------------------------------------------------------------------

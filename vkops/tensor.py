@@ -75,7 +75,7 @@ class Tensor:
         source = as_array(array)
         tensor = cls(device, source.shape, source.dtype)
         if tensor.buffer is not None:
-            tensor.buffer.write(np.ascontiguousarray(source).reshape(-1).view(np.uint8))
+            tensor.buffer.fill(source)
         return tensor
 
     @property

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from vkops.bench.movement import Array
+from vkops import eager
+from vkops.bench.movement import Array, Join, Movement, Split, Step, Window
 from vkops.bench.peers import Peer
 from vkops.bench.works import Case, Work
 from vkops.device import Buffer, Device
 from vkops.errors import DeviceError
 from vkops.gpu.buffer_copy import BufferCopy
+from vkops.tensor import Tensor
 
 
 @dataclass(frozen=True)
@@ -124,13 +126,35 @@ class _Bench:
         self.outputs = [_buffer(device, tensor) for _, tensor in case.desc.outputs]
         compiled = device.compile_operator(device.create_operator(case.desc))
         self.operator = compiled.bind(self.inputs, self.outputs)
-        self.bytes = [array.reshape(-1).view(np.uint8) for array in arrays]
+        self.device = device
+        self.movement = case.movement
+        self.arrays = arrays
 
     def end_to_end(self) -> list[Array]:
-        for buffer, array in zip(self.inputs, self.bytes, strict=True):
+        tensors = _eager(self.movement, self.arrays, self.device)
+        if tensors is not None:
+            return [tensor.numpy() for tensor in tensors]
+        for buffer, array in zip(self.inputs, self.arrays, strict=True):
             buffer.write(array)
         self.operator.dispatch()
         return [buffer.array() for buffer in self.outputs]
+
+
+def _eager(movement: Movement, arrays: Sequence[Array], device: Device) -> list[Tensor] | None:
+    """The eager function that does it, if there is one."""
+    match movement:
+        case Split(axis, sizes):
+            return eager.split(arrays[0], sizes, axis, device=device)
+        case Join(axis):
+            return [eager.join(arrays, axis, device=device)]
+        case Window(offsets, sizes):
+            return [eager.slice(arrays[0], offsets, sizes, device=device)]
+        case Step(strides):
+            shape = arrays[0].shape
+            counts = [1 + (n - 1) // abs(s) for n, s in zip(shape, strides, strict=True)]
+            starts = [0 if s > 0 else n - 1 for n, s in zip(shape, strides, strict=True)]
+            return [eager.slice(arrays[0], starts, counts, strides, device=device)]
+    return None
 
 
 def _buffer(device: Device, tensor: Any) -> Buffer:

@@ -49,6 +49,10 @@ class Resource:
         offset, _ = self._span(offset, source.size)
         self._store(offset, source)
 
+    def fill(self, array: npt.NDArray[Any]) -> None:
+        """Copy an array's elements, row by row, to the start; there is room for them."""
+        self._store(0, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+
     def read(self, offset: int = 0, nbytes: int | None = None) -> bytes:
         """Copy ``nbytes`` bytes (default: all the rest) from byte ``offset``.
 
@@ -120,6 +124,15 @@ class Buffer(Resource):
         made = Buffer(self._executor, nbytes)
         self._move(self.place.part(start, nbytes), made.place.part(0, nbytes))
         return made
+
+    def fill(self, array: npt.NDArray[Any]) -> None:
+        """Copy an array's elements, row by row, to the start; there is room for them."""
+        ranges = self.place.part(0, array.nbytes).ranges
+        if len(ranges) != 1 or ranges[0].heap.view is None:
+            super().fill(array)
+            return
+        with self._executor.in_use():
+            _visible(ranges[0]).view(array.dtype).reshape(array.shape)[...] = array
 
     def _store(self, offset: int, source: Bytes) -> None:
         with self._executor.in_use():
