@@ -27,7 +27,9 @@ if TYPE_CHECKING:
         CompiledOperator,
         Device,
         DeviceInfo,
+        HostBuffer,
         Operator,
+        StreamedOperator,
         devices,
     )
     from vkops.eager import join, slice, split
@@ -44,7 +46,9 @@ _LAZY = {
             "CompiledOperator",
             "Device",
             "DeviceInfo",
+            "HostBuffer",
             "Operator",
+            "StreamedOperator",
             "devices",
         ),
         "vkops.device",
@@ -62,12 +66,14 @@ __all__ = [
     "DeviceError",
     "DeviceInfo",
     "FeatureLevelError",
+    "HostBuffer",
     "InvalidDescError",
     "InvalidDescTypeError",
     "ModelError",
     "Operator",
     "OutOfDeviceMemoryError",
     "ShaderCompileError",
+    "StreamedOperator",
     "Tensor",
     "VkopsError",
     "devices",
@@ -80,7 +86,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
+        # Kept: the next access finds it without asking here.
+        value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+        return value
     if name in {"dml", "plan", "shaders", "gpu", "dxdispatch"}:
         return importlib.import_module(f"vkops.{name}")
     raise AttributeError(f"module 'vkops' has no attribute {name!r}")
