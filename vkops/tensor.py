@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-MOST_REGIONS = 8192
-"""Regions, of a kilobyte each, that each cache of movements holds."""
+MOST_KILOBYTES = 8192
+"""What the movements that a cache remembers take, about: 3 kB each, and 1 kB for each region."""
 
 SMALL = 64 << 20
 """Bytes of inputs and outputs up to which nobody asks whether they fit before they are sent."""
@@ -189,7 +189,7 @@ class Movement:
         sources = (prod(shape) * itemsize for shape in inputs)
         self.plan = CopyPlan(itemsize, tuple(filter(None, sources)), tuple(outputs))
         self._nbytes = sum(self.plan.inputs) + sum(output.nbytes for output in self.plan.outputs)
-        self.region_count = sum(len(regions) for regions in pieces) or 1
+        self.kilobytes = 3 + sum(len(regions) for regions in pieces)
         self._programs: dict[Tuning, Program] = {}
 
     def run(
@@ -241,7 +241,7 @@ def _places(tensors: Sequence[Tensor]) -> list[Place]:
 
 def remembered(build: Callable[P, Movement]) -> Callable[P, Movement]:
     """Keep what is built from the same arguments, up to so many regions in all."""
-    kept: LRUCache[Any, Movement] = LRUCache(MOST_REGIONS, getsizeof=attrgetter("region_count"))
+    kept: LRUCache[Any, Movement] = LRUCache(MOST_KILOBYTES, getsizeof=attrgetter("kilobytes"))
     return cached(kept, lock=RLock())(build)
 
 

@@ -239,6 +239,21 @@ def test_streams_are_chosen_for_unaligned_splits_and_joins():
     assert choose_kernel(many_plan, sources=1).name == "copy_run"
 
 
+@pytest.mark.parametrize("element_size", [1, 4])
+def test_short_ends_of_long_runs(device, element_size):
+    """A plan that is cut within a row has short runs, too; they change no kernel."""
+    row = View((9, 101), (113, 1), 1)
+    regions = (
+        copy(row, View((9, 101), (103, 1), 3)),
+        copy(View((3,), (1,), 5), View((3,), (1,), 0)),
+        copy(View((7,), (9,), 2), View((7,), (2,), 9 * 103)),
+    )
+    nbytes = (9 * 103 + 16) * element_size
+    plan = CopyPlan(element_size, (1200 * element_size,), (Output(-(-nbytes // 4) * 4, regions),))
+    assert choose_kernel(optimize(plan)).name == "copy_run"
+    check(device, plan)
+
+
 @pytest.mark.parametrize("element_size", [1, 2, 4])
 def test_interleaved_regions_share_words(device, element_size):
     """Three outputs of a channel join: each element's neighbours are written by other regions."""

@@ -154,13 +154,13 @@ def test_memory_is_refused_when_the_process_holds_it_all(adapter, monkeypatch):
 def test_caches_are_bounded_by_what_they_hold(device):
     """Many pieces in many shapes: what is remembered of them stays small."""
     from vkops import eager
-    from vkops.tensor import MOST_REGIONS
+    from vkops.tensor import MOST_KILOBYTES
 
     for n in range(1, 60):
         vkops.split(np.zeros((n, 500), np.uint8), 500, axis=1, device=device)
     cache = eager._split.cache
-    assert cache.currsize <= MOST_REGIONS
-    assert sum(movement.region_count for movement in cache.values()) == cache.currsize
+    assert cache.currsize <= MOST_KILOBYTES
+    assert sum(movement.kilobytes for movement in cache.values()) == cache.currsize
 
 
 def test_memory_is_freed_with_its_objects(adapter):
@@ -192,3 +192,23 @@ def test_interpreter_exit_with_everything_alive():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[5, 6, 7, 8, 9]\n", "")
+
+
+@pytest.mark.slow
+def test_the_largest_buffer_can_be_had(adapter):
+    """What is promised can be allocated, written and read; a driver that cannot would crash."""
+    code = (
+        "import sys, vkops\n"
+        "device = vkops.Device(int(sys.argv[1]))\n"
+        "n = device.executor.memory.max_range\n"
+        "buffer = device.buffer(n)\n"
+        "buffer.write(b'ends', n - 4)\n"
+        "assert buffer.read(n - 4) == b'ends'\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(adapter.index)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -93,6 +93,17 @@ def test_larger_than_one_buffer_is_spread():
     assert made.report().used == 0
 
 
+def test_budget_that_shrinks_meanwhile():
+    """What empty heaps gave back may be somebody else's before it is asked for again."""
+    made, _ = memory()
+    owner = Owner()
+    made.allocate(1 << 20, owner)
+    del owner
+    made._left = lambda: 10 << 20
+    with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 20971520 bytes: the device has"):
+        made.allocate(20 << 20, Owner())
+
+
 def test_spread_is_all_or_nothing():
     made, _ = memory(budget=3 << 20, max_buffer=1 << 20)
     first = Owner()

@@ -18,6 +18,10 @@ _VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 _MEMORY_BUDGET = "VK_EXT_memory_budget"
 
 
+ALLOCATION_SLACK = 64 << 10
+"""Bytes by which a driver's allocation may exceed the buffer it is for."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
     """A Vulkan adapter. Sizes in bytes; versions as ``"a.b.c"``."""
@@ -37,9 +41,10 @@ class DeviceInfo:
     unified_memory: bool
     """Whether the host sees the memory the device works in: no staging is needed."""
     max_buffer: int
+    """Largest buffer: what a shader can address, and one allocation can hold
+    (maxStorageBufferRange, maxMemoryAllocationSize)."""
     max_bindings: int
     """Buffers a shader can be given (maxPerStageDescriptorStorageBuffers)."""
-    """Largest buffer a shader can address (maxStorageBufferRange)."""
 
 
 def devices() -> list[DeviceInfo]:
@@ -213,7 +218,7 @@ def _info(index: int, handle: Any) -> DeviceInfo:
         shared_memory=sum(h.size for h, is_local in zip(heaps, local, strict=True) if not is_local),
         unified_memory=bool(host_types)
         and bool(host_types[0].propertyFlags & vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT),
-        max_buffer=properties.limits.maxStorageBufferRange,
+        max_buffer=min(properties.limits.maxStorageBufferRange, _max_allocation(handle)),
         max_bindings=properties.limits.maxPerStageDescriptorStorageBuffers,
     )
 
@@ -233,6 +238,14 @@ def _driver(handle: Any) -> str:
     vk.vkGetPhysicalDeviceProperties2(handle, vk.VkPhysicalDeviceProperties2(pNext=driver))
     name, info = (vk.ffi.string(text).decode() for text in (driver.driverName, driver.driverInfo))
     return f"{name} {info}".strip()
+
+
+def _max_allocation(handle: Any) -> int:
+    """Bytes of the largest buffer that one allocation can hold, which may need a little more."""
+    vk = _vk()
+    limits = vk.VkPhysicalDeviceMaintenance3Properties()
+    vk.vkGetPhysicalDeviceProperties2(handle, vk.VkPhysicalDeviceProperties2(pNext=limits))
+    return int(limits.maxMemoryAllocationSize) - ALLOCATION_SLACK
 
 
 def _version(value: int) -> str:

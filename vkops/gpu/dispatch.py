@@ -57,8 +57,7 @@ class Program:
         self._tuning = tuning
         self._work = work = encode(self._plan, tuning)
         self._unit = work.kernel.unit
-        # Nearly always all memory is in one heap.
-        self._in_one_heap = list(_layouts(work, work.kernel, np.arange(len(work.records))))
+        self._in_one_heap: list[_Layout] | None = None
         self._cut: tuple[object, Program] | None = None
 
     def bind(self, inputs: Sequence[Place], outputs: Sequence[Place]) -> list[Dispatch]:
@@ -66,8 +65,14 @@ class Program:
         places = [*outputs, *inputs[::-1]]
         heap = places[0].heap
         if heap is not None and {place.heap for place in places} == {heap}:
+            # Nearly always all memory is in one heap.
+            layouts = self._in_one_heap
+            if layouts is None:
+                records = np.arange(len(self._work.records))
+                layouts = list(_layouts(self._work, self._work.kernel, records))
+                self._in_one_heap = layouts
             bases = _bases(places, self._unit)
-            return [layout.bind((heap,), heap, bases) for layout in self._in_one_heap]
+            return [layout.bind((heap,), heap, bases) for layout in layouts]
         if any(place.heap is None for place in places):
             return self._bind_pieces(inputs, outputs)
         work = self._work

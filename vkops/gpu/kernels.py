@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
@@ -44,6 +45,9 @@ SHORTEST_RUN = 16
 """Bytes from which a run is worth 16-byte accesses that have to be shifted into place, where
 elements are words; smaller ones would need atomics, and are worth it at any length."""
 
+MOSTLY = 0.9
+"""Share of a plan's elements in such runs from which all of it is copied that way."""
+
 MAX_SEGMENTS = 1024
 """Segments of a stream's row: they are searched, and stay in one dispatch."""
 
@@ -76,16 +80,29 @@ def choose_kernel(plan: CopyPlan, sources: int = STREAM.sources) -> Kernel:
         return BLOCKS[size]
     if all(reversed_vectors(region, size) for region in regions):
         return REVERSE
-    shortest = min(run(region) * size for region in regions)
-    worthwhile = size < 4 or shortest >= SHORTEST_RUN
+    long_runs = _share_of_long_runs(regions, size)
+    worthwhile = size < 4 or long_runs == 1
     if worthwhile and all(stream(output, size) for output in plan.outputs):
         few = all(len(output.regions) <= 4 for output in plan.outputs)
         kernel = STREAM_4 if few else STREAM
         if kernel.sources <= sources:
             return kernel
-    if shortest >= SHORTEST_RUN:
+    # Short ends of long runs, where a plan is cut, do not matter.
+    if long_runs >= MOSTLY and all(map(_is_runs, regions)):
         return RUNS
     return WORDS.get(size) or SUBWORDS[size]
+
+
+def _share_of_long_runs(regions: Sequence[Region], size: int) -> float:
+    """Which part of the elements lies in runs that are worth 16-byte accesses."""
+    elements = [(prod(region.sizes), run(region) * size >= SHORTEST_RUN) for region in regions]
+    return sum(n for n, is_long in elements if is_long) / sum(n for n, _ in elements)
+
+
+def _is_runs(region: Region) -> bool:
+    """Whether what is contiguous in the destination is so in the source."""
+    inner = dims(region)[0]
+    return isinstance(region.source, Read) and (inner.dst != 1 or inner.src == 1)
 
 
 def run(region: Region) -> int:

@@ -22,8 +22,9 @@ ALIGNMENT = 256
 """Bytes; a multiple of every element size, and of every driver's storage offset alignment."""
 
 FIRST_HEAP = 16 << 20
-HEAP_LIMIT = 1 << 31
-"""Bytes. Kompute counts a tensor's bytes in 32 bits; below this, item numbers fit in 31."""
+HEAP_LIMIT = (1 << 31) - (64 << 10)
+"""Bytes. Kompute counts a tensor's bytes in 32 bits; below this, item numbers fit in 31, and so
+does the address of any vector that a tensor has bytes in."""
 
 
 class FreeList:
@@ -211,7 +212,7 @@ class Memory:
         try:
             for n in [*sizes, rest] if rest else sizes:
                 ranges.append(self._take(n) or self._grow(n))
-        except OutOfDeviceMemoryError:  # somebody else was faster
+        except BaseException:  # such as: somebody else was faster
             for range_ in ranges:
                 _give(range_)
             raise
@@ -226,15 +227,14 @@ class Memory:
 
     def _require(self, size: int) -> int:
         """Make sure that new heaps can hold so much; returns what is left for them."""
+        if self._left() < size <= self._left() + self._empty():
+            self._release_empty_heaps()
         left = self._left()
-        if size > left + self._empty():
+        if size > left:
             raise OutOfDeviceMemoryError(
                 f"a buffer of {size} bytes: the device has {max(left + self._empty(), 0)} bytes "
                 f"left ({self._reserved()} reserved by this device object)"
             )
-        if size > left:
-            self._release_empty_heaps()
-            left = self._left()
         return left
 
     def _grow(self, size: int) -> Range:
