@@ -151,7 +151,7 @@ class Device:
         return Buffer(self.executor, _nbytes(nbytes))
 
     def host_buffer(self, nbytes: int) -> HostBuffer:
-        """Allocate host memory, to be bound where a buffer does not fit; its content is zero.
+        """Allocate host memory, to be bound where a buffer does not fit.
 
         Operators bound to it stream their data through the device. Arguments and errors are those
         of ``buffer``.

@@ -200,7 +200,7 @@ class HostBuffer(Resource):
         if nbytes > min(memory.available, memory.total - promised):
             message = f"{nbytes} bytes: neither the device nor the host has so much memory left"
             raise OutOfDeviceMemoryError(message)
-        self.bytes = np.zeros(nbytes, np.uint8)
+        self.bytes = np.empty(nbytes, np.uint8)
         _on_host.add(self)
 
     def __repr__(self) -> str:
