@@ -59,6 +59,11 @@ def installed() -> list[str]:
     return [name for name in PEERS if not _missing(name)]
 
 
+def module(name: str) -> str:
+    """The module of a peer; it needs the peer's packages."""
+    return f"{__name__}.{_PEERS[name][0]}"
+
+
 def load(name: str, info: DeviceInfo) -> Peer:
     """Import a peer's library, to run on that device or, where it knows no Vulkan, on the CPU.
 
@@ -70,7 +75,7 @@ def load(name: str, info: DeviceInfo) -> Peer:
     # OpenMP's threads would otherwise spin into the next contender's turn, or keep their own
     # library waiting for milliseconds while others run.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    peer: type[Peer] = importlib.import_module(f"vkops.bench.peers.{_PEERS[name][0]}").Peer
+    peer: type[Peer] = importlib.import_module(module(name)).Peer
     return peer(info)
 
 
