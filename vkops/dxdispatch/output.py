@@ -52,9 +52,9 @@ def progress(name: str) -> Iterator[Callable[[int, int], None]]:
 
     def report(done: int, total: int) -> None:
         if not tasks:
+            tasks.append(bar.add_task(name, total=total))
             bar.start()
-            tasks.append(bar.add_task(name))
-        bar.update(tasks[0], completed=done, total=total)
+        bar.update(tasks[0], completed=done)
 
     try:
         yield report
