@@ -1,4 +1,8 @@
-"""Kompute's own copy of a whole buffer (vkCmdCopyBuffer): the yardstick of the benchmark."""
+"""Kompute's own copy of a whole buffer: a yardstick of the benchmark.
+
+Kompute follows vkCmdCopyBuffer with a copy on the host; only its storage tensors are spared that,
+and those lack the usage flags for a copy.
+"""
 
 from __future__ import annotations
 
