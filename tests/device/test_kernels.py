@@ -24,7 +24,7 @@ POISON = 0xA5
 TUNINGS = {
     "cpu": replace(table.CPU, workgroups=1),
     "gpu": replace(table.GPU, workgroups=1),
-    "single": Tuning(1, 1, 1, 1, 1, sources=1),
+    "single": Tuning(1, 1, 1, 1, 1, 1, sources=1),
 }
 
 on_device = settings(
@@ -280,7 +280,7 @@ def test_more_workgroups_than_one_dimension_holds(device):
     check(
         device,
         window(4, [n], [-1]),
-        Tuning(steps=1, across=1, workgroups=1, interleave=1, long_run=1),
+        Tuning(steps=1, item_bytes=16, across=1, workgroups=1, interleave=1, long_run=1),
     )
 
 

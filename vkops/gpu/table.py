@@ -33,7 +33,7 @@ class Tuning:
     """How work is laid out over invocations.
 
     ``steps``: most elements (granules, where a kernel has them) that an invocation copies along a
-    run, ``across``: most that it copies across runs, or of blocks.
+    run, ``item_bytes``: most bytes; ``across``: most elements across runs, or blocks.
     ``workgroups``: fewer steps are taken where there would be fewer workgroups than this.
     ``interleave``: neighbouring invocations copy neighbouring elements, each stepping over the
     others; else each copies consecutive ones. ``long_run``: runs from this length on are stepped
@@ -41,21 +41,38 @@ class Tuning:
     """
 
     steps: int
+    item_bytes: int
     across: int
     workgroups: int
     interleave: int
     long_run: int
     sources: int = kernels.STREAM.sources
 
-    def steps_for(self, elements: int) -> int:
-        """Steps of an invocation where there is so much to copy in all."""
-        return max(1, min(self.steps, elements // (self.workgroups * LANES)))
+    def for_work(self, nbytes: int, step_bytes: int) -> Tuning:
+        """The same with fewer steps, where there are so many bytes in all, and in a step."""
+        share = nbytes // step_bytes // (self.workgroups * LANES)
+        steps = min(self.steps, self.item_bytes // step_bytes, share)
+        return replace(self, steps=max(1, steps))
 
 
-GPU = Tuning(steps=8, across=8, workgroups=1024, interleave=LANES, long_run=4 * LANES)
+GPU = Tuning(
+    steps=8,
+    item_bytes=8 * VECTOR,
+    across=8,
+    workgroups=1024,
+    interleave=LANES,
+    long_run=4 * LANES,
+)
 """Coalesced: a workgroup's accesses fall into the same memory transactions."""
 
-CPU = Tuning(steps=432, across=128, workgroups=4 * (os.cpu_count() or 1), interleave=1, long_run=4)
+CPU = Tuning(
+    steps=1728,
+    item_bytes=432 * VECTOR,
+    across=128,
+    workgroups=4 * (os.cpu_count() or 1),
+    interleave=1,
+    long_run=4,
+)
 """A lane is a scalar loop: consecutive elements are three times as fast as interleaved ones on
 lavapipe, and long loops make up for what it costs to find the first."""
 
@@ -98,7 +115,7 @@ def encode(plan: CopyPlan, tuning: Tuning, *, streams: bool = True) -> RegionTab
     nbytes = plan.element_size * sum(
         prod(region.sizes) for output in plan.outputs for region in output.regions
     )
-    tuning = replace(tuning, steps=tuning.steps_for(nbytes // _step_bytes(kernel, plan)))
+    tuning = tuning.for_work(nbytes, _step_bytes(kernel, plan))
     encoded = list(
         _streams(plan, tuning) if kernel in kernels.STREAMS else _regions(plan, kernel, tuning)
     )
