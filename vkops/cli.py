@@ -303,6 +303,8 @@ def bench(
     for name in peer or ():
         _one_of("--peer", name, *libraries.PEERS)
         libraries.require(name)
+    if peers and not libraries.installed():
+        typer.echo("No peers are installed: pip install 'vkops[peers]'", err=True)
     if plot is not None:
         plots.check(plot)
     if from_ is not None:
