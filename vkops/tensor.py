@@ -15,7 +15,7 @@ from cachetools import LRUCache, cached
 from numpy.lib.stride_tricks import as_strided
 
 from vkops.errors import InvalidDescTypeError
-from vkops.gpu.buffer import Buffer, HostBuffer
+from vkops.gpu.buffer import Buffer, HostBuffer, packed_bytes
 from vkops.gpu.dispatch import Program
 from vkops.gpu.memory import Place
 from vkops.gpu.streaming import Progress, stream
@@ -226,7 +226,7 @@ class Movement:
     ) -> list[Tensor]:
         dtype = inputs[0].dtype
         results = [Tensor(device, shape, dtype, on_host=True) for shape in self.shapes]
-        sources = [_host_bytes(source) for source in inputs if source.size]
+        sources = [packed_bytes(np.asarray(source)) for source in inputs if source.size]
         targets = [r.buffer.bytes for r in results if isinstance(r.buffer, HostBuffer)]
         stream(device.executor, self.plan, sources, targets, progress)
         return results
@@ -243,16 +243,12 @@ def _is_resident(source: Source) -> TypeGuard[Tensor]:
     return isinstance(source, Tensor) and not isinstance(source.buffer, HostBuffer)
 
 
-def _host_bytes(source: Source) -> npt.NDArray[np.uint8]:
-    return np.ascontiguousarray(source).reshape(-1).view(np.uint8)
-
-
 def _places(tensors: Sequence[Tensor]) -> list[Place]:
     return [tensor.buffer.place for tensor in tensors if isinstance(tensor.buffer, Buffer)]
 
 
 def remembered(build: Callable[P, Movement]) -> Callable[P, Movement]:
-    """Keep what is built from the same arguments, up to so many regions in all."""
+    """Keep what is built from the same arguments, as long as it takes little memory in all."""
     kept: LRUCache[Any, Movement] = LRUCache(MOST_KILOBYTES, getsizeof=attrgetter("kilobytes"))
     return cached(kept, lock=RLock())(build)
 

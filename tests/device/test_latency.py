@@ -7,8 +7,8 @@ drivers a bound dispatch takes 1.1 to 1.8 times as long, an eager operator 1.6 t
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+
+from processes import python
 
 MEASURE = """
 import json, sys
@@ -54,13 +54,6 @@ print(json.dumps({n: median(t[n] / t["empty"] for t in rounds) for n in works}))
 
 
 def test_small_operators_cost_little_more_than_an_empty_dispatch(adapter):
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(adapter.index)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    ratios = json.loads(done.stdout)
+    ratios = json.loads(python("-c", MEASURE, adapter.index))
     assert ratios["bound"] < 2.2, ratios
     assert max(ratios["split"], ratios["join"], ratios["slice"]) < 2.75 * ratios["bound"], ratios

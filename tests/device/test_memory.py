@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from processes import python
 
 import vkops
 from vkops.gpu import adapter as adapters
@@ -190,8 +189,7 @@ def test_interpreter_exit_with_everything_alive():
         "views = [part.numpy() for part in parts]\n"
         "print(views[1].tolist())\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "[5, 6, 7, 8, 9]\n", "")
+    assert python("-c", code) == "[5, 6, 7, 8, 9]\n"
 
 
 @pytest.mark.slow
@@ -205,10 +203,4 @@ def test_the_largest_buffer_can_be_had(adapter):
         "buffer.write(b'ends', n - 4)\n"
         "assert buffer.read(n - 4) == b'ends'\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(adapter.index)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    python("-c", code, adapter.index)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vkops import eager
-from vkops.bench.movement import Array, Join, Movement, Split, Step, Window
+from vkops.bench.movement import Array, Join, Split, Step, Window
 from vkops.bench.peers import Peer
 from vkops.bench.works import Case, Work
 from vkops.device import Buffer, Device
@@ -127,11 +127,11 @@ class _Bench:
         compiled = device.compile_operator(device.create_operator(case.desc))
         self.operator = compiled.bind(self.inputs, self.outputs)
         self.device = device
-        self.movement = case.movement
+        self.case = case
         self.arrays = arrays
 
     def end_to_end(self) -> list[Array]:
-        tensors = _eager(self.movement, self.arrays, self.device)
+        tensors = _eager(self.case, self.arrays, self.device)
         if tensors is not None:
             return [tensor.numpy() for tensor in tensors]
         for buffer, array in zip(self.inputs, self.arrays, strict=True):
@@ -140,9 +140,9 @@ class _Bench:
         return [buffer.array() for buffer in self.outputs]
 
 
-def _eager(movement: Movement, arrays: Sequence[Array], device: Device) -> list[Tensor] | None:
+def _eager(case: Case, arrays: Sequence[Array], device: Device) -> list[Tensor] | None:
     """The eager function that does it, if there is one."""
-    match movement:
+    match case.movement:
         case Split(axis, sizes):
             return eager.split(arrays[0], sizes, axis, device=device)
         case Join(axis):
@@ -150,10 +150,9 @@ def _eager(movement: Movement, arrays: Sequence[Array], device: Device) -> list[
         case Window(offsets, sizes):
             return [eager.slice(arrays[0], offsets, sizes, device=device)]
         case Step(strides):
-            shape = arrays[0].shape
-            counts = [1 + (n - 1) // abs(s) for n, s in zip(shape, strides, strict=True)]
-            starts = [0 if s > 0 else n - 1 for n, s in zip(shape, strides, strict=True)]
-            return [eager.slice(arrays[0], starts, counts, strides, device=device)]
+            ends = zip(case.shapes[0], strides, strict=True)
+            starts = [0 if stride > 0 else n - 1 for n, stride in ends]
+            return [eager.slice(arrays[0], starts, case.output_shapes[0], strides, device=device)]
     return None
 
 

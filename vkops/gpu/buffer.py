@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import lru_cache
 from operator import index
@@ -25,7 +26,12 @@ Bytes = npt.NDArray[np.uint8]
 _NOTHING = np.empty(0, np.uint8)
 
 
-class Resource:
+def packed_bytes(array: npt.NDArray[Any]) -> Bytes:
+    """An array's elements as bytes, row by row: a view where they lie so."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+class Resource(ABC):
     """Bytes that operators can be bound to."""
 
     __slots__ = ("__weakref__", "nbytes")
@@ -51,7 +57,7 @@ class Resource:
 
     def fill(self, array: npt.NDArray[Any]) -> None:
         """Copy an array's elements, row by row, to the start; there is room for them."""
-        self._store(0, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        self._store(0, packed_bytes(array))
 
     def read(self, offset: int = 0, nbytes: int | None = None) -> bytes:
         """Copy ``nbytes`` bytes (default: all the rest) from byte ``offset``.
@@ -86,19 +92,21 @@ class Resource:
             raise BindingError("", "buffer", message, "B-04")
         return first, count
 
+    @abstractmethod
     def _store(self, offset: int, source: Bytes) -> None:
-        raise NotImplementedError
+        """Copy bytes that fit to byte ``offset``."""
 
+    @abstractmethod
     def _fetch(self, offset: int, nbytes: int) -> Bytes:
-        raise NotImplementedError
+        """Read-only bytes that are there."""
 
+    @abstractmethod
     def is_on(self, executor: Executor) -> bool:
         """Whether operators of that executor's device can be bound to it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def clone(self, start: int, nbytes: int) -> Resource:
         """A copy of ``nbytes`` bytes from byte ``start``, a multiple of 16."""
-        raise NotImplementedError
 
 
 class Buffer(Resource):
