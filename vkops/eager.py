@@ -22,7 +22,7 @@ from vkops.errors import InvalidDescError
 from vkops.gpu.streaming import Progress
 from vkops.plan.region import Ints
 from vkops.plan.view import View, copy
-from vkops.tensor import Movement, Source, Tensor, as_array, remembered, window
+from vkops.tensor import Movement, Source, Tensor, as_array, movement, remembered, window
 
 MOST_PIECES = 1 << 20
 
@@ -150,7 +150,7 @@ def _split(shape: Ints, itemsize: int, sizes_or_count: Ints | int, axis: int) ->
         for start, size in zip(accumulate(sizes, initial=0), sizes, strict=False)
     ]
     pieces = [(copy(part, View.packed(part.sizes)),) for part in parts]
-    return Movement(itemsize, [shape], [part.sizes for part in parts], pieces)
+    return movement(itemsize, [shape], [part.sizes for part in parts], pieces)
 
 
 @remembered
@@ -170,7 +170,7 @@ def _join(shapes: tuple[Ints, ...], dtypes: tuple[np.dtype[Any], ...], axis: int
         copy(View.packed(shape), target.narrow(axis, start, shape[axis]), input)
         for input, (shape, start) in enumerate(zip(parts, starts, strict=False))
     )
-    return Movement(dtypes[0].itemsize, parts, [joined], [regions])
+    return movement(dtypes[0].itemsize, parts, [joined], [regions])
 
 
 @remembered

@@ -15,12 +15,13 @@ from cachetools import LRUCache, cached
 from numpy.lib.stride_tricks import as_strided
 
 from vkops.errors import InvalidDescTypeError
-from vkops.gpu.buffer import Buffer, HostBuffer, packed_bytes
+from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.dispatch import Program
 from vkops.gpu.memory import Place
 from vkops.gpu.streaming import Progress, stream
 from vkops.gpu.table import Tuning
 from vkops.plan.algebra import coalesce
+from vkops.plan.execute import packed_bytes
 from vkops.plan.region import CopyPlan, Ints, Output, Read, Region
 from vkops.plan.view import View, copy, packed_strides
 
@@ -78,6 +79,18 @@ class Tensor:
         tensor = cls(device, source.shape, source.dtype)
         if tensor.buffer is not None:
             tensor.buffer.fill(source)
+        return tensor
+
+    @classmethod
+    def over(
+        cls, device: Device, buffer: Buffer | HostBuffer | None, shape: Ints, dtype: np.dtype[Any]
+    ) -> Tensor:
+        """A tensor whose elements are in a buffer already."""
+        tensor = cls.__new__(cls)
+        tensor.device, tensor.buffer = device, buffer
+        tensor.shape, tensor.dtype = shape, dtype
+        tensor.size = prod(shape)
+        tensor.nbytes = tensor.size * dtype.itemsize
         return tensor
 
     @property
@@ -171,28 +184,16 @@ Source = Union[Tensor, "npt.NDArray[Any]"]
 class Movement:
     """A plan between packed tensors, with what is needed to run it again and again.
 
-    ``shapes`` are those of the results; ``pieces`` holds the regions of each result. Tensors
-    without elements take no part: they have no regions, and are not among the plan's inputs.
+    ``shapes`` are those of the results. Tensors without elements take no part: they have no
+    regions, and are not among the plan's inputs and outputs.
     """
 
-    def __init__(
-        self,
-        itemsize: int,
-        inputs: Sequence[Ints],
-        shapes: Sequence[Ints],
-        pieces: Sequence[tuple[Region, ...]],
-    ) -> None:
+    def __init__(self, plan: CopyPlan, shapes: Sequence[Ints]) -> None:
+        self.plan = plan
         self.shapes = tuple(shapes)
-        outputs = (
-            Output(prod(shape) * itemsize, regions)
-            for shape, regions in zip(shapes, pieces, strict=True)
-            if prod(shape)
-        )
-        sources = (prod(shape) * itemsize for shape in inputs)
-        self.plan = CopyPlan(itemsize, tuple(filter(None, sources)), tuple(outputs))
-        self._nbytes = sum(self.plan.inputs) + sum(output.nbytes for output in self.plan.outputs)
-        self._is_identity = self.shapes == tuple(inputs) and _is_whole(self.plan)
-        self.kilobytes = 3 + sum(len(regions) for regions in pieces)
+        self._nbytes = sum(plan.inputs) + sum(output.nbytes for output in plan.outputs)
+        self._is_whole = len(self.shapes) == len(plan.inputs) == 1 and _is_whole(plan)
+        self.kilobytes = 3 + sum(len(output.regions) for output in plan.outputs)
         self._programs: dict[Tuning, Program] = {}
 
     def run(
@@ -202,34 +203,74 @@ class Movement:
 
         What does not fit on the device is streamed, if all inputs are on the host.
         """
+        first = inputs[0]
+        is_same = self._is_whole and not _is_resident(first) and first.shape == self.shapes[0]
+        if is_same and self._fits(device, inputs):
+            return [Tensor.from_array(device, first)]  # what is sent is the result
+        return self.make(device, inputs, [first.dtype] * len(self.shapes), progress)
+
+    def make(
+        self,
+        device: Device,
+        inputs: Sequence[Source],
+        dtypes: Sequence[np.dtype[Any]],
+        progress: Progress | None = None,
+    ) -> list[Tensor]:
+        """Run, giving each result a dtype of its own; otherwise as ``run``."""
+        on_host = not self._fits(device, inputs)
+        results = [
+            Tensor(device, shape, dtype, on_host=on_host)
+            for shape, dtype in zip(self.shapes, dtypes, strict=True)
+        ]
+        self.write(device, inputs, results, progress)
+        return results
+
+    def write(
+        self,
+        device: Device,
+        inputs: Sequence[Source],
+        results: Sequence[Tensor],
+        progress: Progress | None = None,
+    ) -> None:
+        """Run, with tensors to write to; where one is on the host, all is streamed."""
+        if not self.plan.outputs:
+            return
         executor = device.executor
-        dtype = inputs[0].dtype
-        movable = self._nbytes > SMALL and not any(map(_is_resident, inputs))
-        if movable and not executor.fits(self._nbytes):
-            return self._stream(device, inputs, progress)
+        if any(isinstance(result.buffer, HostBuffer) for result in results):
+            sources = [packed_bytes(np.asarray(source)) for source in inputs if source.size]
+            targets = [r.buffer.bytes for r in results if isinstance(r.buffer, HostBuffer)]
+            stream(executor, self.plan, sources, targets, progress)
+            return
         tensors = [
             source if _is_resident(source) else Tensor.from_array(device, source)
             for source in inputs
         ]
-        if self._is_identity and not _is_resident(inputs[0]):
-            return tensors  # what was just sent is the result
-        results = [Tensor(device, shape, dtype) for shape in self.shapes]
-        if self.plan.outputs:
-            program = self._programs.get(executor.tuning)
-            if program is None:
-                program = self._programs[executor.tuning] = executor.prepare(self.plan)
-            executor.run(program.bind(_places(tensors), _places(results)))
-        return results
+        program = self._programs.get(executor.tuning)
+        if program is None:
+            program = self._programs[executor.tuning] = executor.prepare(self.plan)
+        executor.run(program.bind(_places(tensors), _places(results)))
 
-    def _stream(
-        self, device: Device, inputs: Sequence[Source], progress: Progress | None
-    ) -> list[Tensor]:
-        dtype = inputs[0].dtype
-        results = [Tensor(device, shape, dtype, on_host=True) for shape in self.shapes]
-        sources = [packed_bytes(np.asarray(source)) for source in inputs if source.size]
-        targets = [r.buffer.bytes for r in results if isinstance(r.buffer, HostBuffer)]
-        stream(device.executor, self.plan, sources, targets, progress)
-        return results
+    def _fits(self, device: Device, inputs: Sequence[Source]) -> bool:
+        """Whether to work on the device; where an input is there already, nothing else will do."""
+        if self._nbytes <= SMALL or any(map(_is_resident, inputs)):
+            return True
+        return device.executor.fits(self._nbytes)
+
+
+def movement(
+    itemsize: int,
+    inputs: Sequence[Ints],
+    shapes: Sequence[Ints],
+    pieces: Sequence[tuple[Region, ...]],
+) -> Movement:
+    """The movement that makes tensors of some shapes, each from the regions that belong to it."""
+    outputs = (
+        Output(prod(shape) * itemsize, regions)
+        for shape, regions in zip(shapes, pieces, strict=True)
+        if prod(shape)
+    )
+    sources = (prod(shape) * itemsize for shape in inputs)
+    return Movement(CopyPlan(itemsize, tuple(filter(None, sources)), tuple(outputs)), shapes)
 
 
 def _is_whole(plan: CopyPlan) -> bool:
@@ -256,7 +297,7 @@ def remembered(build: Callable[P, Movement]) -> Callable[P, Movement]:
 def window(shape: Ints, itemsize: int, view: View) -> Movement:
     """A strided view of a tensor, made packed."""
     target = View.packed(view.sizes)
-    return Movement(itemsize, [shape], [view.sizes], [(copy(view, target),)])
+    return movement(itemsize, [shape], [view.sizes], [(copy(view, target),)])
 
 
 _window = remembered(window)

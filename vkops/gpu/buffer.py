@@ -19,16 +19,12 @@ from vkops.gpu.executor import Executor
 from vkops.gpu.kernels import VECTOR
 from vkops.gpu.memory import Place, Range, Spread
 from vkops.gpu.table import Tuning
+from vkops.plan.execute import packed_bytes
 from vkops.plan.region import CopyPlan, Output, Read, Region
 
 Bytes = npt.NDArray[np.uint8]
 
 _NOTHING = np.empty(0, np.uint8)
-
-
-def packed_bytes(array: npt.NDArray[Any]) -> Bytes:
-    """An array's elements as bytes, row by row: a view where they lie so."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 class Resource(ABC):

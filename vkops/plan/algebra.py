@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import gcd
 
@@ -28,7 +28,7 @@ def coalesce(plan: CopyPlan) -> CopyPlan:
     Idempotent.
     """
     outputs = tuple(
-        replace(output, regions=_merge_regions(output.regions)) for output in plan.outputs
+        replace(output, regions=merge_regions(output.regions)) for output in plan.outputs
     )
     return replace(plan, outputs=outputs)
 
@@ -67,7 +67,7 @@ def coalesce_region(region: Region) -> Region:
     return _from_dims(region, merged or [(1, 1, 0 if constant else 1)])
 
 
-def _merge_regions(regions: Iterable[Region]) -> tuple[Region, ...]:
+def merge_regions(regions: Iterable[Region]) -> tuple[Region, ...]:
     """Merge neighbours until no two of them form a box together."""
     done = sorted((coalesce_region(r) for r in regions), key=lambda r: r.dst_offset)
     while True:
@@ -138,29 +138,53 @@ def widen(plan: CopyPlan) -> CopyPlan:
 
 def _common_factor(region: Region) -> int:
     """The greatest factor by which all of a region's figures can be divided."""
-    if isinstance(region.source, Fill):
-        return 1  # a constant keeps its width: its pattern is one element
-    factor = gcd(region.dst_offset, region.source.offset)
+    factor = gcd(region.dst_offset, _source_offset(region))
     run = 1
+    along = _run(region)
     for dst, size, src in _dims(region):
-        if (dst, src) == (1, 1):
+        if (dst, src) == along:
             run = size
         else:
             factor = gcd(factor, dst, src)
     return gcd(factor, run)
 
 
+def _run(region: Region) -> tuple[int, int]:
+    """The strides of a dimension whose elements can be taken together: a constant has none."""
+    return (1, 1) if isinstance(region.source, Read) else (1, 0)
+
+
 def _widen_region(region: Region, factor: int) -> Region:
-    source = region.source
-    assert isinstance(source, Read)
+    along = _run(region)
     dims = [
-        (1, size // factor, 1) if (dst, src) == (1, 1) else (dst // factor, size, src // factor)
+        (1, size // factor, src) if (dst, src) == along else (dst // factor, size, src // factor)
         for dst, size, src in _dims(region)
     ]
-    moved = Region(
-        region.sizes,
-        region.dst_offset // factor,
-        region.dst_strides,
-        replace(source, offset=source.offset // factor),
-    )
-    return _from_dims(moved, dims)
+    source = region.source
+    if isinstance(source, Read):
+        source = replace(source, offset=source.offset // factor)
+    else:
+        source = Fill(source.pattern * factor)
+    return _from_dims(replace(region, dst_offset=region.dst_offset // factor, source=source), dims)
+
+
+def narrow(regions: Iterable[Region], element_size: int, wanted: int) -> tuple[Region, ...]:
+    """Regions of elements of ``element_size`` bytes, as ones of ``wanted``, which divides it."""
+    factor = element_size // wanted
+    if factor == 1:
+        return tuple(regions)
+    return tuple(part for region in regions for part in _narrow_region(region, factor, wanted))
+
+
+def _narrow_region(region: Region, factor: int, size: int) -> Iterator[Region]:
+    sizes, dst_offset = region.sizes, region.dst_offset * factor
+    dst_strides = tuple(stride * factor for stride in region.dst_strides)
+    source = region.source
+    if isinstance(source, Read):
+        strides = (*(stride * factor for stride in source.strides), 1)
+        read = Read(source.input, source.offset * factor, strides)
+        yield Region((*sizes, factor), dst_offset, (*dst_strides, 1), read)
+        return
+    for part in range(factor):
+        fill = Fill(source.pattern[part * size : (part + 1) * size])
+        yield Region(sizes, dst_offset + part, dst_strides, fill)

@@ -6,6 +6,7 @@ Every other executor is tested against this one, so it shares no code with them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,11 @@ from numpy.lib.stride_tricks import as_strided
 from vkops.plan.region import CopyPlan, Fill, Ints
 
 Bytes = npt.NDArray[np.uint8]
+
+
+def packed_bytes(array: npt.NDArray[Any]) -> Bytes:
+    """An array's elements as bytes, row by row: a view where they lie so."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def execute(

@@ -48,6 +48,20 @@ class View:
             self.offset + sum(map(mul, self.strides, starts)),
         )
 
+    def permute(self, axes: Ints) -> View:
+        """Axis ``i`` of the result is axis ``axes[i]`` of this view."""
+        sizes, strides = (tuple(of[axis] for axis in axes) for of in (self.sizes, self.strides))
+        return replace(self, sizes=sizes, strides=strides)
+
+    def broadcast(self, sizes: Ints) -> View:
+        """The same elements again and again along axes of size 1, and along new ones in front."""
+        new = len(sizes) - len(self.sizes)
+        strides = (
+            stride if own == size else 0
+            for own, size, stride in zip(self.sizes, sizes[new:], self.strides, strict=True)
+        )
+        return replace(self, sizes=sizes, strides=((0,) * new) + tuple(strides))
+
 
 def copy(source: View, target: View, input: int = 0) -> Region:
     """The region that copies a view of an input to a view of an output, element by element."""

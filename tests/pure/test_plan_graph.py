@@ -1,0 +1,284 @@
+"""Composition and fusion against running one thing after the other, on random regions."""
+
+from __future__ import annotations
+
+import time
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import boxes, input_bytes
+
+from vkops.plan import (
+    CopyPlan,
+    Fill,
+    Graph,
+    Output,
+    Read,
+    Region,
+    View,
+    coalesce,
+    compose,
+    copy,
+    execute,
+    narrow,
+)
+from vkops.plan.graph import MOST_REGIONS
+
+STRIDES = [-24, -9, -7, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 12, 24]
+
+
+@st.composite
+def readers(draw, elements):
+    """A view of so many elements: any offset, any strides that stay inside."""
+    sizes, strides, low, high = [], [], 0, 0
+    for _ in range(draw(st.integers(1, 4))):
+        size, stride = draw(st.integers(1, 7)), draw(st.sampled_from(STRIDES))
+        step = (size - 1) * stride
+        if high + max(0, step) - low - min(0, step) < elements:
+            sizes.append(size)
+            strides.append(stride)
+            low, high = low + min(0, step), high + max(0, step)
+    offset = draw(st.integers(-low, elements - 1 - high))
+    return View(tuple(sizes), tuple(strides), offset)
+
+
+@st.composite
+def tensors(draw, sources):
+    """Regions that cover a packed tensor: boxes, each from one of the sources, or a constant."""
+    shape = tuple(draw(st.lists(st.integers(1, 8), min_size=1, max_size=4)))
+    regions = []
+    for box in boxes(draw, shape):
+        sizes = tuple(end - start for start, end in box)
+        target = View.packed(shape).window(
+            tuple(start for start, _ in box), sizes, (1,) * len(sizes)
+        )
+        if draw(st.integers(0, 6)) == 0:
+            fill = Fill(bytes([draw(st.integers(0, 255))]))
+            regions.append(Region(target.sizes, target.offset, target.strides, fill))
+            continue
+        number = draw(st.sampled_from(sorted(sources)))
+        view = draw(_box_of(sizes, sources[number]))
+        regions.append(copy(view, target, number))
+    return prod(shape), tuple(regions)
+
+
+@st.composite
+def _box_of(draw, sizes, elements):
+    """A view of these sizes of so many elements."""
+    strides, low, high = [], 0, 0
+    for size in sizes:
+        fitting = [stride for stride in STRIDES if high - low + (size - 1) * abs(stride) < elements]
+        stride = draw(st.sampled_from(fitting))
+        step = (size - 1) * stride
+        strides.append(stride)
+        low, high = low + min(0, step), high + max(0, step)
+    return View(sizes, tuple(strides), draw(st.integers(-low, elements - 1 - high)))
+
+
+def written(plan):
+    """Which bytes of each output a plan writes, and how often."""
+    counts = []
+    for output in plan.outputs:
+        count = np.zeros(output.nbytes, int)
+        for region in output.regions:
+            at = region.dst_offset + sum(
+                index * stride
+                for index, stride in zip(np.indices(region.sizes), region.dst_strides, strict=True)
+            )
+            np.add.at(count, np.ravel(at), 1)
+        counts.append(count)
+    return counts
+
+
+@given(st.data())
+@settings(max_examples=400)
+def test_compose_is_one_after_the_other(data):
+    elements, regions = data.draw(tensors({0: 200}))
+    first = CopyPlan(1, (200,), (Output(elements, regions),))
+    view = data.draw(readers(elements))
+    target = View.packed(view.sizes)
+    second = CopyPlan(1, (elements,), (Output(prod(view.sizes), (copy(view, target),)),))
+    both = compose(first, second)
+    inputs = input_bytes(first)
+    np.testing.assert_array_equal(
+        execute(both, inputs)[0], execute(second, execute(first, inputs))[0]
+    )
+    assert all((count == 1).all() for count in written(both))
+
+
+def test_compose_refuses_to_read_what_nothing_writes():
+    first = CopyPlan(1, (8,), (Output(8, (Region((4,), 0, (2,), Read(0, 0, (1,))),)),))
+    second = CopyPlan(1, (8,), (Output(8, (Region((8,), 0, (1,), Read(0, 0, (1,))),)),))
+    with pytest.raises(ValueError, match="reads 4 elements that nothing writes"):
+        compose(first, second)
+
+
+def test_compose_takes_writers_whose_dimensions_do_not_nest():
+    # 0 2 4 and 3 5 7: no address has a row and a column.
+    first = CopyPlan(1, (6,), (Output(8, (Region((2, 3), 0, (3, 2), Read(0, 0, (3, 1))),)),))
+    second = CopyPlan(1, (8,), (Output(3, (Region((3,), 0, (1,), Read(0, 3, (2,))),)),))
+    (made,) = execute(compose(first, second), [np.arange(6, dtype=np.uint8)])
+    assert made.tolist() == [3, 4, 5]
+
+
+# -- graphs ----------------------------------------------------------------------------------------
+
+
+def run(graph, stages, elements, leaves):
+    """Run stages with NumPy; returns all that is there then."""
+    held = dict(leaves)
+    for stage in stages:
+        for number, regions in stage.made.items():
+            plan = CopyPlan(1, (), (Output(elements[number], regions),))
+            inputs = [held.get(i, np.empty(0, np.uint8)) for i in range(len(elements))]
+            assert all(r.source.input in held for r in regions if isinstance(r.source, Read))
+            (held[number],) = execute(plan, inputs)
+    return held
+
+
+@given(st.data())
+@settings(max_examples=200)
+def test_fused_graphs_are_their_tensors_one_by_one(data):
+    graph, elements, whole, leaves = Graph(), {}, {}, {}
+    random = np.random.default_rng(0)
+    for _ in range(data.draw(st.integers(1, 3))):
+        number = graph.leaf()
+        elements[number] = data.draw(st.integers(1, 60))
+        leaves[number] = whole[number] = random.integers(0, 256, elements[number], np.uint8)
+    for _ in range(data.draw(st.integers(1, 8))):
+        size, regions = data.draw(tensors(elements))
+        number = graph.make(regions)
+        elements[number] = size
+        plan = CopyPlan(1, (), (Output(size, regions),))
+        (whole[number],) = execute(plan, [whole[i] for i in range(number)])
+    wanted = data.draw(st.lists(st.sampled_from(sorted(elements)), min_size=1, max_size=4))
+    made = run(graph, graph.fuse(wanted), elements, leaves)
+    for number in wanted:
+        np.testing.assert_array_equal(made[number], whole[number])
+
+
+def test_split_then_join_is_one_copy():
+    graph = Graph()
+    x = graph.leaf()
+    whole = View.packed((6, 100))
+    parts = [
+        graph.make([copy(whole.narrow(1, start, 10), View.packed((6, 10)), x)])
+        for start in range(0, 100, 10)
+    ]
+    joined = graph.make(
+        copy(View.packed((6, 10)), whole.narrow(1, 10 * i, 10), part)
+        for i, part in enumerate(parts)
+    )
+    (stage,) = graph.fuse([joined])
+    assert stage.made == {joined: (Region((600,), 0, (1,), Read(x, 0, (1,))),)}
+
+
+def test_a_thousand_slices_are_one_copy():
+    graph = Graph()
+    number = graph.leaf()
+    for left in range(2000, 1000, -1):
+        view = View.packed((4, left)).narrow(1, 1, left - 1)
+        number = graph.make([copy(view, View.packed(view.sizes), number)])
+    (stage,) = graph.fuse([number])
+    assert stage.made == {number: (Region((4, 1000), 0, (1000, 1), Read(0, 1000, (2000, 1))),)}
+
+
+def columns(count):
+    """A tensor joined from columns, and cut into them again."""
+    graph = Graph()
+    leaves = [graph.leaf() for _ in range(count)]
+    whole, column = View.packed((3, count)), View.packed((3, 1))
+    joined = graph.make(
+        copy(column, whole.narrow(1, i, 1), number) for i, number in enumerate(leaves)
+    )
+    parts = [graph.make([copy(whole.narrow(1, i, 1), column, joined)]) for i in range(count)]
+    return graph, leaves, parts
+
+
+def test_columns_joined_and_cut_again_are_the_columns():
+    graph, leaves, parts = columns(100)
+    (stage,) = graph.fuse(parts)
+    for part, leaf in zip(parts, leaves, strict=True):
+        assert stage.made[part] == (Region((3,), 0, (1,), Read(leaf, 0, (1,))),)
+
+
+def test_fusing_takes_time_in_proportion():
+    """Four times as many columns: 16 times the pairs, but only those that meet are looked at."""
+
+    def seconds(count):
+        graph, _, parts = columns(count)
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            graph.fuse(parts)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert seconds(2000) < 10 * seconds(500)
+
+
+def test_regions_that_explode_are_cut_by_an_intermediate():
+    """Each tensor interleaves two views of the one before: regions would double every time."""
+    graph, elements = Graph(), {}
+    number = leaf = graph.leaf()
+    n = elements[leaf] = 1 << 14
+    half = View((n // 2,), (2,))
+    for _ in range(20):
+        back = View((n // 2,), (-1,), n - 1)
+        number = graph.make(
+            [
+                copy(View((n // 2,), (1,), 3), half, number),
+                copy(back, View((n // 2,), (2,), 1), number),
+            ]
+        )
+        elements[number] = n
+    stages = graph.fuse([number])
+    assert 1 < len(stages) < 20
+    regions = [len(made) for stage in stages for made in stage.made.values()]
+    assert max(regions) <= 4 * MOST_REGIONS  # instead of one for each element
+    leaves = {leaf: np.random.default_rng(0).integers(0, 256, n, np.uint8)}
+    want = leaves[leaf]
+    for _ in range(20):
+        got = np.empty_like(want)
+        got[::2], got[1::2] = want[3 : 3 + n // 2], want[::-1][: n // 2]
+        want = got
+    np.testing.assert_array_equal(run(graph, stages, elements, leaves)[number], want)
+
+
+def test_results_are_made_together_where_nothing_waits_for_them():
+    graph = Graph()
+    x = graph.leaf()
+    view = View.packed((4,))
+    a = graph.make([copy(view, view, x)])
+    b = graph.make([copy(View((4,), (-1,), 3), view, a)])
+    (stage,) = graph.fuse([a, b])
+    assert sorted(stage.made) == [a, b]
+
+
+def test_a_leaf_needs_no_stage():
+    graph = Graph()
+    assert graph.fuse([graph.leaf()]) == []
+
+
+# -- elements of other sizes -----------------------------------------------------------------------
+
+
+@given(st.data())
+def test_narrow_keeps_meaning(data):
+    elements, regions = data.draw(tensors({0: 60}))
+    size = data.draw(st.sampled_from([2, 4, 8]))
+    wide = tuple(
+        Region(r.sizes, r.dst_offset, r.dst_strides, Fill(bytes(range(size))))
+        if isinstance(r.source, Fill)
+        else r
+        for r in regions
+    )
+    wanted = data.draw(st.sampled_from([s for s in (1, 2, 4, 8) if s <= size]))
+    plan = CopyPlan(size, (60 * size,), (Output(elements * size, wide),))
+    narrowed = CopyPlan(wanted, plan.inputs, (Output(elements * size, narrow(wide, size, wanted)),))
+    inputs = input_bytes(plan)
+    np.testing.assert_array_equal(execute(plan, inputs)[0], execute(narrowed, inputs)[0])
+    assert coalesce(narrowed).outputs[0].nbytes == elements * size

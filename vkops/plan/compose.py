@@ -1,0 +1,320 @@
+"""Composition: regions that read what others write, made to read where that came from."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import gcd
+from typing import NamedTuple
+
+from vkops.plan.algebra import coalesce_region
+from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
+
+
+def compose(first: CopyPlan, second: CopyPlan) -> CopyPlan:
+    """The plan that does ``second`` after ``first``, whose outputs are its inputs.
+
+    Both count the same elements, and all that ``second`` reads ``first`` has written.
+    """
+    written = [Written(output.regions) for output in first.outputs]
+    outputs = (
+        Output(output.nbytes, tuple(part for r in output.regions for part in _read(r, written)))
+        for output in second.outputs
+    )
+    return CopyPlan(second.element_size, first.inputs, tuple(outputs))
+
+
+def _read(region: Region, written: Sequence[Written]) -> Iterable[Region]:
+    source = region.source
+    return written[source.input].read_by(region) if isinstance(source, Read) else (region,)
+
+
+class _Level(NamedTuple):
+    """A dimension that is written: its stride there, its size, and its stride in the source."""
+
+    row: int
+    size: int
+    step: int
+
+
+class _Writer(NamedTuple):
+    """A region that writes the tensor between, outermost dimension first."""
+
+    low: int
+    high: int
+    levels: tuple[_Level, ...]
+    source: Read | Fill
+
+
+class Written:
+    """A tensor as the regions that write it, to be looked through by those that read it."""
+
+    def __init__(self, regions: Iterable[Region]) -> None:
+        writers = sorted(
+            (writer for region in regions for writer in _writers(coalesce_region(region))),
+            key=lambda writer: writer.low,
+        )
+        self._writers = writers
+        self._lows = [writer.low for writer in writers]
+        # The highest that any writer up to this one reaches: it never falls.
+        self._highs = list(accumulate((writer.high for writer in writers), max))
+        self._columns = _Columns.of(writers)
+
+    def __len__(self) -> int:
+        return len(self._writers)
+
+    def read_by(self, region: Region) -> Iterator[Region]:
+        """What a region that reads this tensor copies, straight from the sources.
+
+        Raises:
+            ValueError: it reads elements that nothing writes.
+        """
+        box = _box(region)
+        missing = box.elements
+        for writer in self._candidates(box):
+            moved = replace(box, at=box.at - writer.low)
+            for part in _through(moved, writer.levels):
+                missing -= part.elements
+                yield _region(part, writer.source)
+            if not missing:
+                return
+        if missing:
+            raise ValueError(f"{region} reads {missing} elements that nothing writes")
+
+    def _candidates(self, box: _Box) -> Iterable[_Writer]:
+        if self._columns is not None:
+            found = self._columns.meeting(box)
+            if found is not None:
+                return found
+        first = bisect_left(self._highs, box.at)
+        return self._writers[first : bisect_right(self._lows, box.at + box.reach)]
+
+
+class _Columns:
+    """Writers side by side in equal rows, as a concatenation along an inner axis leaves them."""
+
+    def __init__(self, row: int, writers: list[_Writer]) -> None:
+        self._row = row
+        self._writers = sorted(writers, key=lambda writer: writer.low % row)
+        self._lows = [writer.low % row for writer in self._writers]
+        self._highs = list(
+            accumulate((w.low % row + _reach(w.levels[1:]) for w in self._writers), max)
+        )
+
+    @classmethod
+    def of(cls, writers: list[_Writer]) -> _Columns | None:
+        rows = {writer.levels[0].row for writer in writers}
+        if len(writers) < 3 or len(rows) != 1:
+            return None
+        columns = cls(rows.pop(), writers)
+        return columns if columns._highs[-1] < columns._row else None
+
+    def meeting(self, box: _Box) -> list[_Writer] | None:
+        """The writers in the columns that a box reads; None if it crosses rows."""
+        low = box.at % self._row
+        high = low + sum((d.size - 1) * d.at for d in box.dims if d.at % self._row)
+        if high >= self._row:
+            return None
+        return self._writers[bisect_left(self._highs, low) : bisect_right(self._lows, high)]
+
+
+def _reach(levels: Iterable[_Level]) -> int:
+    return sum((level.size - 1) * level.row for level in levels)
+
+
+def _writers(region: Region) -> Iterator[_Writer]:
+    """A region as writers whose dimensions nest, so that an address has one index at most."""
+    source = region.source
+    steps = source.strides if isinstance(source, Read) else (0,) * len(region.sizes)
+    levels = [_Level(*level) for level in zip(region.dst_strides, region.sizes, steps, strict=True)]
+    for axis, level in enumerate(levels[:-1]):
+        if level.row <= _reach(levels[axis + 1 :]):
+            for index in range(level.size):
+                yield from _writers(_at(region, axis, index))
+            return
+    if levels[-1].row != 1:
+        levels.append(_Level(1, 1, 0))  # nothing between the elements is written
+    low = region.dst_offset
+    yield _Writer(low, low + _reach(levels), tuple(levels), source)
+
+
+def _at(region: Region, axis: int, index: int) -> Region:
+    """The part of a region at one index of an axis."""
+    source = region.source
+    if isinstance(source, Read):
+        offset = source.offset + index * source.strides[axis]
+        strides = (*source.strides[:axis], *source.strides[axis + 1 :])
+        source = replace(source, offset=offset, strides=strides)
+    return Region(
+        (*region.sizes[:axis], *region.sizes[axis + 1 :]),
+        region.dst_offset + index * region.dst_strides[axis],
+        (*region.dst_strides[:axis], *region.dst_strides[axis + 1 :]),
+        source,
+    )
+
+
+# -- boxes -----------------------------------------------------------------------------------------
+
+
+class _Dim(NamedTuple):
+    """A dimension of a box, and what a step along it adds to each address."""
+
+    size: int
+    dst: int
+    at: int
+    src: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """Elements on their way: to ``dst`` in the output, from ``at`` in the tensor between.
+
+    ``src`` is as much of the address in the source as is known. No stride of ``at`` is negative.
+    """
+
+    dims: tuple[_Dim, ...]
+    dst: int
+    at: int
+    src: int
+
+    @property
+    def elements(self) -> int:
+        count = 1
+        for dim in self.dims:
+            count *= dim.size
+        return count
+
+    @property
+    def reach(self) -> int:
+        return sum((dim.size - 1) * dim.at for dim in self.dims)
+
+    def part(self, axis: int, start: int, size: int) -> _Box:
+        """Some indices of a dimension; one of a single index goes."""
+        dim = self.dims[axis]
+        kept = (dim._replace(size=size),) if size > 1 else ()
+        return _Box(
+            (*self.dims[:axis], *kept, *self.dims[axis + 1 :]),
+            self.dst + start * dim.dst,
+            self.at + start * dim.at,
+            self.src + start * dim.src,
+        )
+
+    def factored(self, axis: int, inner: int) -> _Box:
+        """A dimension as two, the inner one of so many indices."""
+        size, dst, at, src = self.dims[axis]
+        pair = (
+            _Dim(size // inner, dst * inner, at * inner, src * inner),
+            _Dim(inner, dst, at, src),
+        )
+        dims = (dim for dim in pair if dim.size > 1)
+        return replace(self, dims=(*self.dims[:axis], *dims, *self.dims[axis + 1 :]))
+
+
+def _box(region: Region) -> _Box:
+    read = region.source
+    assert isinstance(read, Read)
+    dims, dst, at = [], region.dst_offset, read.offset
+    for size, to, stride in zip(region.sizes, region.dst_strides, read.strides, strict=True):
+        if size == 1:
+            continue
+        if stride < 0:  # backwards, from the other end
+            dst += (size - 1) * to
+            at += (size - 1) * stride
+            to, stride = -to, -stride
+        dims.append(_Dim(size, to, stride, 0))
+    return _Box(tuple(dims), dst, at, 0)
+
+
+def _region(box: _Box, source: Read | Fill) -> Region:
+    dst, src = box.dst, box.src
+    dims = []
+    for size, to, _, stride in box.dims:
+        if to < 0:
+            dst += (size - 1) * to
+            src += (size - 1) * stride
+            to, stride = -to, -stride
+        dims.append((size, to, stride))
+    sizes, dst_strides, strides = zip(*dims, strict=True) if dims else ((1,), (1,), (1,))
+    if isinstance(source, Read):
+        source = Read(source.input, source.offset + src, strides)
+    return coalesce_region(Region(sizes, dst, dst_strides, source))
+
+
+def _through(box: _Box, levels: Sequence[_Level]) -> Iterator[_Box]:
+    """The parts of a box that a writer wrote, with their addresses in its source."""
+    if not levels:
+        yield box
+        return
+    row, size, step = levels[0]
+    if box.at >= row * size or box.at + box.reach < 0:
+        return
+    for part in _rows(box, row):
+        for inside in _clip(part, row * size):
+            index, at = divmod(inside.at, row)
+            dims = tuple(
+                dim if dim.at % row else dim._replace(at=0, src=dim.src + dim.at // row * step)
+                for dim in inside.dims
+            )
+            yield from _through(_Box(dims, inside.dst, at, inside.src + index * step), levels[1:])
+
+
+def _clip(box: _Box, end: int) -> Iterator[_Box]:
+    """The parts of a box at addresses from 0 to before ``end``."""
+    low, high = box.at, box.at + box.reach
+    if high < 0 or low >= end:
+        return
+    if low >= 0 and high < end:
+        yield box
+        return
+    # Along the dimension that moves furthest, few indices are inside only in part.
+    axis = max(range(len(box.dims)), key=lambda d: box.dims[d].at)
+    size, _, stride, _ = box.dims[axis]
+    rest = box.reach - (size - 1) * stride
+    first, last = max(0, -((low + rest) // stride)), min(size - 1, (end - 1 - low) // stride)
+    whole_first, whole_end = (
+        max(0, -(low // stride)),
+        min(size, (end - 1 - low - rest) // stride + 1),
+    )
+    if whole_first < whole_end:
+        yield box.part(axis, whole_first, whole_end - whole_first)
+    else:
+        whole_end = whole_first = first
+    for index in (*range(first, whole_first), *range(whole_end, last + 1)):
+        yield from _clip(box.part(axis, index, 1), end)
+
+
+def _rows(box: _Box, row: int) -> Iterator[_Box]:
+    """Parts of a box that each stay in a row but for steps of whole rows."""
+    inner = [(dim.at, axis) for axis, dim in enumerate(box.dims) if dim.at % row]
+    start = box.at % row
+    reach = sum((box.dims[axis].size - 1) * at for at, axis in inner)
+    if start + reach < row:
+        yield box
+        return
+    stride, axis = max(inner)
+    size = box.dims[axis].size
+    rest = reach - (size - 1) * stride
+    period = row // gcd(row, stride)  # indices after which the position in a row is the same
+    head = 0 if row % stride or start < stride else -((start - row) // stride)
+    body = max(0, size - head) // period * period
+    if body and (head or body < size or size > period):
+        if head:
+            yield from _rows(box.part(axis, 0, head), row)
+        # With a single index beside it, the dimension would be gone.
+        inside = box.part(axis, head, body)
+        yield from _rows(inside.factored(axis, period) if body > period else inside, row)
+        if head + body < size:
+            yield from _rows(box.part(axis, head + body, size - head - body), row)
+        return
+    index = 0
+    while index < size:
+        room = row - 1 - (start + index * stride) % row - rest
+        if room >= 0:
+            count = min(size - index, room // stride + 1)
+            yield box.part(axis, index, count)
+        else:
+            count = 1
+            yield from _rows(box.part(axis, index, 1), row)
+        index += count
