@@ -89,7 +89,7 @@ def __getattr__(name: str) -> Any:
         # Kept: the next access finds it without asking here.
         value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
         return value
-    if name in {"dml", "plan", "shaders", "gpu", "dxdispatch"}:
+    if name in {"dml", "plan", "shaders", "gpu", "dxdispatch", "onnx"}:
         return importlib.import_module(f"vkops.{name}")
     raise AttributeError(f"module 'vkops' has no attribute {name!r}")
 

@@ -1,0 +1,17 @@
+"""ONNX models of operators that only move data, on any Vulkan device.
+
+``Model`` reads and checks, ``Session`` runs it on a device; ``backend`` is the same with ONNX's own
+interface. Needs the ``onnx`` package: ``pip install vkops[onnx]``.
+"""
+
+try:
+    import onnx  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "vkops.onnx needs the onnx package: pip install 'vkops[onnx]'", name="onnx"
+    ) from error
+
+from vkops.onnx.model import Model
+from vkops.onnx.session import Session
+
+__all__ = ["Model", "Session"]

@@ -1,0 +1,228 @@
+"""Nodes, checked against ONNX's own schemas, and the arguments of a node that is lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from functools import lru_cache
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+from onnx import AttributeProto, NodeProto, defs, helper
+
+from vkops.errors import ModelError
+from vkops.onnx.trace import Sequence, Tensor, Trace, Value
+from vkops.plan.region import Ints
+
+_Schema = Any
+
+
+@lru_cache(maxsize=1024)
+def schema_of(operator: str, opset: int) -> _Schema | None:
+    """The version of an operator that an opset has; None if it has none."""
+    try:
+        return defs.get_schema(operator, opset, "")
+    except defs.SchemaError:
+        return None
+
+
+class Node:
+    """A node whose operator, arguments and attributes are as its schema says.
+
+    Raises:
+        ModelError: they are not.
+    """
+
+    def __init__(self, proto: NodeProto, index: int, schema: _Schema) -> None:
+        self.operator = proto.op_type
+        self.schema = schema
+        self.version: int = schema.since_version
+        self.label = label(proto, index, f"{self.operator}-{self.version}")
+        self.inputs = tuple(proto.input)
+        self.outputs = tuple(proto.output)
+        self._check_count("inputs", self.inputs, schema.min_input, schema.max_input)
+        self._check_count("outputs", self.outputs, schema.min_output, schema.max_output)
+        self.attributes = {a.name: self._attribute(a) for a in proto.attribute}
+        for name, attribute in schema.attributes.items():
+            if attribute.required and name not in self.attributes:
+                self.refuse(name, "is missing")
+            default = attribute.default_value
+            if name not in self.attributes and default.type != AttributeProto.UNDEFINED:
+                self.attributes[name] = helper.get_attribute_value(default)
+
+    def refuse(self, what: str, message: str) -> NoReturn:
+        """Raise the error of an argument or attribute."""
+        raise ModelError(f"{self.label}: {what}: {message}")
+
+    def _check_count(self, what: str, names: Many[str], least: int, most: int) -> None:
+        if not least <= len(names) <= most:
+            allowed = str(least) if least == most else f"{least} to {most}"
+            if most > 2**30:
+                allowed = f"at least {least}"
+            self.refuse(what, f"got {len(names)}, must be {allowed}")
+
+    def _attribute(self, attribute: AttributeProto) -> Any:
+        known = self.schema.attributes.get(attribute.name)
+        if known is None:
+            allowed = ", ".join(sorted(self.schema.attributes)) or "none"
+            self.refuse(attribute.name, f"is no attribute of this version; it has {allowed}")
+        wanted = known.type.value
+        if attribute.type != wanted:
+            got, must = map(AttributeProto.AttributeType.Name, (attribute.type, wanted))
+            self.refuse(attribute.name, f"got an attribute of type {got}, must be {must}")
+        return helper.get_attribute_value(attribute)
+
+
+def label(proto: NodeProto, index: int, operator: str) -> str:
+    """How errors name a node: by its name, or by its place and what it makes."""
+    if proto.name:
+        return f"node {proto.name!r} ({operator})"
+    made = f", which makes {proto.output[0]!r}" if proto.output else ""
+    return f"node {index}{made} ({operator})"
+
+
+class Call:
+    """A node and what its inputs are in a trace.
+
+    Raises:
+        ModelError: their types are not those that this version of the operator lists.
+    """
+
+    def __init__(self, node: Node, trace: Trace, values: Many[Value]) -> None:
+        self.node = node
+        self.trace = trace
+        self.version = node.version
+        self.output_count = len(node.outputs)
+        formal = node.schema.inputs
+        # All that exceeds the schema's inputs belongs to the last, which is variadic.
+        self._inputs: dict[str, list[Value]] = {parameter.name: [] for parameter in formal}
+        bound: dict[str, str] = {}
+        for index, value in enumerate(values):
+            parameter = formal[min(index, len(formal) - 1)]
+            self._inputs[parameter.name].append(value)
+            if value is not None:
+                self._check_type(parameter, value.type, bound)
+
+    def refuse(self, what: str, message: str) -> NoReturn:
+        """Raise the error of an argument or attribute."""
+        self.node.refuse(what, message)
+
+    # -- inputs -----------------------------------------------------------------------------------
+
+    def tensor(self, name: str) -> Tensor:
+        """An input that is a tensor."""
+        value = self.optional(name)
+        if not isinstance(value, Tensor):
+            self.refuse(name, "is missing" if value is None else f"got {value.type}")
+        return value
+
+    def optional(self, name: str) -> Value:
+        """An input of any kind; None where it is left out."""
+        values = self._inputs.get(name)
+        return values[0] if values else None
+
+    def tensors(self, name: str) -> list[Tensor]:
+        """A variadic input, or one that is a sequence."""
+        values = self._inputs[name]
+        if values and isinstance(values[0], Sequence):
+            return list(values[0].items)
+        for i, value in enumerate(values):
+            if not isinstance(value, Tensor):
+                self.refuse(f"{name}[{i}]", "is missing")
+        return [value for value in values if isinstance(value, Tensor)]
+
+    # -- attributes, and inputs whose elements are needed ------------------------------------------
+
+    def attribute(self, name: str) -> Any:
+        """An attribute, or its default; None where there is neither."""
+        return self.node.attributes.get(name)
+
+    def array(self, name: str) -> npt.NDArray[Any] | None:
+        """The elements of an input, or an attribute's value: whatever this version has.
+
+        Raises:
+            NeedsValueError: they depend on a graph input.
+        """
+        given = self.attribute(name)
+        value = self.optional(name)
+        if value is None:
+            return None if given is None else np.asarray(given)
+        if given is not None:
+            self.refuse(name, "is given as an attribute and as an input, must be one of them")
+        if not isinstance(value, Tensor):
+            self.refuse(name, f"got {value.type}, must be a tensor")
+        return value.values()
+
+    def ints(self, name: str) -> Ints | None:
+        """Integers, as ``array`` finds them; None where they are left out."""
+        array = self.array(name)
+        if array is None:
+            return None
+        if array.ndim > 1:
+            self.refuse(name, f"has shape {array.shape}, must have one dimension")
+        numbers = array.reshape(-1).tolist()
+        for i, number in enumerate(numbers):
+            if number != number or number in (np.inf, -np.inf) or int(number) != number:
+                self.refuse(f"{name}[{i}]", f"got {number}, must be an integer")
+        return tuple(map(int, numbers))
+
+    def integer(self, name: str) -> int | None:
+        """One integer; None where it is left out."""
+        numbers = self.ints(name)
+        if numbers is None:
+            return None
+        if len(numbers) != 1:
+            self.refuse(name, f"got {len(numbers)} values, must be 1")
+        return numbers[0]
+
+    def choice(self, name: str, *allowed: str) -> str:
+        """An attribute that is one of some words, as text; the first where it is left out."""
+        given = self.attribute(name)
+        text = allowed[0] if given is None else given.decode("utf-8", "replace")
+        if text not in allowed:
+            self.refuse(name, f"got {text!r}, must be {', '.join(map(repr, allowed))}")
+        return text
+
+    # -- axes -------------------------------------------------------------------------------------
+
+    def axis(self, name: str, rank: int, *, default: int = 0, lowest: int | None = None) -> int:
+        """An axis of something of that rank; negative ones count from the end."""
+        given = self.integer(name)
+        return self.in_rank(name, default if given is None else given, rank, lowest)
+
+    def axes(self, name: str, rank: int) -> Ints | None:
+        """Different axes of something of that rank; None where they are left out."""
+        given = self.ints(name)
+        if given is None:
+            return None
+        axes = tuple(self.in_rank(f"{name}[{i}]", axis, rank) for i, axis in enumerate(given))
+        if len(set(axes)) != len(axes):
+            self.refuse(name, f"got {list(given)}, must be different axes")
+        return axes
+
+    def in_rank(self, what: str, axis: int, rank: int, lowest: int | None = None) -> int:
+        """An axis, counted from the start."""
+        lowest = -rank if lowest is None else lowest
+        if not lowest <= axis < rank:
+            allowed = f"must be {lowest} to {rank - 1}" if rank else "the input has no axes"
+            self.refuse(what, f"got {axis}, {allowed}")
+        return axis % rank
+
+    # -- types ------------------------------------------------------------------------------------
+
+    def _check_type(self, parameter: Any, got: str, bound: dict[str, str]) -> None:
+        """Refuse types that this version does not list, and two where it wants the same."""
+        if got not in parameter.types:
+            self.refuse(parameter.name, f"has type {got}, {_listed(parameter.types)}")
+        if parameter.is_homogeneous and parameter.type_str in self._type_parameters:
+            first = bound.setdefault(parameter.type_str, got)
+            if got != first:
+                self.refuse(parameter.name, f"has type {got}, must be {first} as the first one")
+
+    @property
+    def _type_parameters(self) -> set[str]:
+        return {constraint.type_param_str for constraint in self.node.schema.type_constraints}
+
+
+def _listed(types: Many[str]) -> str:
+    return f"must be {', '.join(sorted(types))}"

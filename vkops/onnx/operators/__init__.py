@@ -1,0 +1,63 @@
+"""Every operator of ONNX that vkops has, and what lowers each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from vkops.onnx.node import Call
+from vkops.onnx.operators.arithmetic import cast, divide, elementwise
+from vkops.onnx.operators.blocks import depth_to_space, space_to_depth
+from vkops.onnx.operators.concat import concat, concat_from_sequence
+from vkops.onnx.operators.constant import constant, constant_of_shape, shape, size
+from vkops.onnx.operators.expand import expand, tile, tile_along_axis
+from vkops.onnx.operators.gather import gather
+from vkops.onnx.operators.identity import identity
+from vkops.onnx.operators.pad import pad
+from vkops.onnx.operators.reshape import flatten, reshape, squeeze, unsqueeze
+from vkops.onnx.operators.sequence import sequence_at
+from vkops.onnx.operators.slice import slice
+from vkops.onnx.operators.split import split, split_to_sequence
+from vkops.onnx.operators.transpose import transpose
+from vkops.onnx.trace import Value
+
+Lowering = Callable[[Call], Iterable[Value]]
+"""From a node and its inputs to its outputs."""
+
+# The first version that each lowering is for.
+OPERATORS: Mapping[str, Mapping[int, Lowering]] = {
+    "Add": {1: elementwise(np.add)},
+    "Cast": {1: cast},
+    "Concat": {1: concat},
+    "ConcatFromSequence": {11: concat_from_sequence},
+    "Constant": {1: constant},
+    "ConstantOfShape": {9: constant_of_shape},
+    "DepthToSpace": {1: depth_to_space},
+    "Div": {1: elementwise(divide)},
+    "Expand": {8: expand},
+    "Flatten": {1: flatten},
+    "Gather": {1: gather},
+    "Identity": {1: identity},
+    "Mul": {1: elementwise(np.multiply)},
+    "Pad": {1: pad},
+    "Reshape": {1: reshape},
+    "SequenceAt": {11: sequence_at},
+    "Shape": {1: shape},
+    "Size": {1: size},
+    "Slice": {1: slice},
+    "SpaceToDepth": {1: space_to_depth},
+    "Split": {1: split},
+    "SplitToSequence": {11: split_to_sequence},
+    "Squeeze": {1: squeeze},
+    "Sub": {1: elementwise(np.subtract)},
+    "Tile": {1: tile_along_axis, 6: tile},
+    "Transpose": {1: transpose},
+    "Unsqueeze": {1: unsqueeze},
+}
+
+
+def lowering_of(operator: str, version: int) -> Lowering:
+    """What lowers a version of an operator."""
+    versions = OPERATORS[operator]
+    return versions[max(first for first in versions if first <= version)]

@@ -1,0 +1,105 @@
+"""Operators that compute shapes, on the host: Add, Sub, Mul, Div and Cast of what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto
+
+from vkops.onnx.node import Call
+from vkops.onnx.trace import NeedsValueError, Tensor
+from vkops.onnx.types import STRING, dtype_of
+
+Array = npt.NDArray[Any]
+
+MOST_ELEMENTS = 1024
+"""Elements of a graph input up to which it may be what a shape is computed from."""
+
+
+def elementwise(compute: Callable[[Array, Array], Array]) -> Callable[[Call], list[Tensor]]:
+    """The operator that computes this of two arrays, in versions 1, 6, 7, 13 and 14."""
+
+    def lowered(call: Call) -> list[Tensor]:
+        a, b = _known(call, "A"), _known(call, "B")
+        if call.version < 7:
+            b = _aligned(call, a, b)
+        try:
+            with np.errstate(all="ignore"):
+                result = compute(a, b)
+        except ZeroDivisionError:
+            call.refuse("B", "an integer is divided by 0")
+        except ValueError:
+            call.refuse("B", f"has shape {b.shape}, which does not broadcast with {a.shape}")
+        return [call.trace.constant(np.asarray(result, a.dtype))]
+
+    return lowered
+
+
+def divide(a: Array, b: Array) -> Array:
+    """Division; of integers towards zero."""
+    if a.dtype.kind not in "iu":
+        return np.asarray(a / b)
+    if not b.all():
+        raise ZeroDivisionError
+    floor = a // b
+    return np.asarray(floor + ((a % b != 0) & ((a < 0) != (b < 0))).astype(a.dtype))
+
+
+def cast(call: Call) -> list[Tensor]:
+    """Cast 1 to 28, between numbers."""
+    to = call.attribute("to")
+    if isinstance(to, bytes):
+        to = _elem_type(call, to.decode("utf-8", "replace"))
+    try:
+        dtype = dtype_of(to)
+    except KeyError:
+        call.refuse("to", f"got {to}, which is no data type")
+    given = call.tensor("input")
+    if given.dtype == dtype:
+        return [given]
+    array = _known(call, "input")
+    if STRING in (array.dtype, dtype):
+        call.refuse("to", "strings are not computed with")
+    with np.errstate(all="ignore"):
+        return [call.trace.constant(array.astype(dtype))]
+
+
+def _elem_type(call: Call, name: str) -> int:
+    try:
+        return int(TensorProto.DataType.Value(name.upper()))
+    except ValueError:
+        call.refuse("to", f"got {name!r}, which is no data type")
+
+
+def _known(call: Call, name: str) -> Array:
+    """An operand: made of constants and shapes, or of integers that a graph input gives."""
+    tensor = call.tensor(name)
+    try:
+        return tensor.values()
+    except NeedsValueError as error:
+        is_shape = tensor.dtype.kind in "iu" and tensor.rank <= 1 and tensor.size <= MOST_ELEMENTS
+        if is_shape:
+            raise
+        call.refuse(
+            name,
+            f"depends on graph input {error.name!r}; vkops moves data, and computes only with "
+            "constants, shapes, and short lists of integers",
+        )
+
+
+def _aligned(call: Call, a: Array, b: Array) -> Array:
+    """The second operand of the versions that broadcast by ``axis``."""
+    if not call.attribute("broadcast"):
+        if a.shape != b.shape:
+            call.refuse("B", f"has shape {b.shape}, must be {a.shape} without 'broadcast'")
+        return b
+    axis = call.attribute("axis")
+    if axis is None:
+        return b
+    after = a.ndim - call.in_rank("axis", axis, a.ndim) - b.ndim
+    if after < 0:
+        call.refuse("axis", f"got {axis}, which leaves no room for {b.ndim} dimensions")
+    return b.reshape(b.shape + (1,) * after)

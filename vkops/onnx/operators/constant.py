@@ -1,0 +1,60 @@
+"""Operators whose result is known before anything runs: Constant, ConstantOfShape, Shape, Size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import numpy_helper
+
+from vkops.onnx.node import Call
+from vkops.onnx.trace import Tensor
+from vkops.onnx.types import STRING, dense
+
+
+def constant(call: Call) -> list[Tensor]:
+    """Constant 1 to 25."""
+    given = {name: value for name, value in call.node.attributes.items() if name in _VALUES}
+    if len(given) != 1:
+        names = ", ".join(given) or "none"
+        call.refuse("attributes", f"got {names}, must be one of {', '.join(_VALUES)}")
+    ((name, value),) = given.items()
+    return [call.trace.constant(_VALUES[name](value))]
+
+
+def constant_of_shape(call: Call) -> list[Tensor]:
+    """ConstantOfShape 9 to 25."""
+    shape = call.ints("input") or ()
+    for i, size in enumerate(shape):
+        if size < 0:
+            call.refuse(f"input[{i}]", f"got {size}, must be at least 0")
+    given = call.attribute("value")
+    value = np.zeros(1, np.float32) if given is None else numpy_helper.to_array(given)
+    if value.size != 1:
+        call.refuse("value", f"has {value.size} elements, must be 1")
+    return [call.trace.full(value, shape)]
+
+
+def shape(call: Call) -> list[Tensor]:
+    """Shape 1 to 25."""
+    data = call.tensor("data")
+    sizes = data.shape[slice(call.attribute("start"), call.attribute("end"))]
+    return [call.trace.constant(np.array(sizes, np.int64))]
+
+
+def size(call: Call) -> list[Tensor]:
+    """Size 1 to 25."""
+    return [call.trace.constant(np.array(call.tensor("data").size, np.int64))]
+
+
+_VALUES: dict[str, Callable[[Any], np.ndarray[Any, Any]]] = {
+    "value": numpy_helper.to_array,
+    "sparse_value": dense,
+    "value_float": np.float32,
+    "value_floats": lambda value: np.array(value, np.float32),
+    "value_int": np.int64,
+    "value_ints": lambda value: np.array(value, np.int64),
+    "value_string": lambda value: np.array(value.decode(), STRING),
+    "value_strings": lambda value: np.array([text.decode() for text in value], STRING),
+}

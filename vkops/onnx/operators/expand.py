@@ -1,0 +1,54 @@
+"""Operators that repeat elements: Expand and Tile."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vkops.onnx.node import Call
+from vkops.onnx.trace import Tensor
+from vkops.plan.region import Ints
+from vkops.plan.view import View
+
+
+def expand(call: Call) -> list[Tensor]:
+    """Expand 8 and 13."""
+    data = call.tensor("input")
+    wanted = call.ints("shape") or ()
+    for i, size in enumerate(wanted):
+        if size < 0:
+            call.refuse(f"shape[{i}]", f"got {size}, must be at least 0")
+    try:
+        sizes = np.broadcast_shapes(data.shape, wanted)
+    except ValueError:
+        call.refuse("shape", f"got {list(wanted)}, which does not broadcast with {data.shape}")
+    return [data.view(data.packed.broadcast(sizes))]
+
+
+def tile(call: Call) -> list[Tensor]:
+    """Tile 6 and 13."""
+    data = call.tensor("input")
+    repeats = call.ints("repeats") or ()
+    if len(repeats) != data.rank:
+        call.refuse("repeats", f"got {len(repeats)} values, must be {data.rank}, the rank")
+    return [_repeated(call, "repeats", data, repeats)]
+
+
+def tile_along_axis(call: Call) -> list[Tensor]:
+    """Tile 1."""
+    data = call.tensor("input")
+    axis = call.axis("axis", data.rank)
+    times = call.integer("tiles")
+    assert times is not None
+    return [_repeated(call, "tiles", data, (*(1,) * axis, times, *(1,) * (data.rank - axis - 1)))]
+
+
+def _repeated(call: Call, name: str, data: Tensor, times: Ints) -> Tensor:
+    """As many copies of a tensor along each axis."""
+    for i, count in enumerate(times):
+        if count < 0:
+            call.refuse(f"{name}[{i}]", f"got {count}, must be at least 0")
+    pairs = list(zip(times, data.shape, data.packed.strides, strict=True))
+    sizes = tuple(n for count, size, _ in pairs for n in (count, size))
+    strides = tuple(n for _, _, stride in pairs for n in (0, stride))
+    made = data.view(View(sizes, strides))
+    return made.reshape(tuple(count * size for count, size, _ in pairs))

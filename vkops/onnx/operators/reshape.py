@@ -1,0 +1,75 @@
+"""Operators that change shapes and move nothing: Reshape, Flatten, Squeeze, Unsqueeze."""
+
+from __future__ import annotations
+
+from math import prod
+
+from vkops.onnx.node import Call
+from vkops.onnx.trace import Tensor
+
+
+def reshape(call: Call) -> list[Tensor]:
+    """Reshape 1 to 25."""
+    data = call.tensor("data")
+    given = call.ints("shape")
+    if given is None:
+        call.refuse("shape", "is missing")
+    keeps_zeros = bool(call.attribute("allowzero"))
+    sizes = list(given)
+    for i, size in enumerate(given):
+        if size < -1:
+            call.refuse(f"shape[{i}]", f"got {size}, must be at least -1")
+        if size == 0 and not keeps_zeros:
+            if i >= data.rank:
+                call.refuse(f"shape[{i}]", f"got 0, but the input has rank {data.rank}")
+            sizes[i] = data.shape[i]
+    if given.count(-1) > 1:
+        call.refuse("shape", f"got {list(given)}, must have one -1 at most")
+    if -1 in given:
+        if keeps_zeros and 0 in given:
+            call.refuse("shape", f"got {list(given)}, must not have both -1 and 0 (allowzero)")
+        known = prod(size for size in sizes if size != -1)
+        if known == 0 or data.size % known:
+            message = f"got {list(given)}, which leaves no size for -1 of {data.size} elements"
+            call.refuse("shape", message)
+        sizes[given.index(-1)] = data.size // known
+    if prod(sizes) != data.size:
+        message = f"got {list(given)}, {prod(sizes)} elements, must be {data.size} ({data.shape})"
+        call.refuse("shape", message)
+    return [data.reshape(tuple(sizes))]
+
+
+def flatten(call: Call) -> list[Tensor]:
+    """Flatten 1 to 25."""
+    data = call.tensor("input")
+    lowest = 0 if call.version < 11 else -data.rank
+    given = call.integer("axis")
+    assert given is not None
+    if not lowest <= given <= data.rank:
+        call.refuse("axis", f"got {given}, must be {lowest} to {data.rank}")
+    axis = given if given >= 0 else given + data.rank
+    return [data.reshape((prod(data.shape[:axis]), prod(data.shape[axis:])))]
+
+
+def squeeze(call: Call) -> list[Tensor]:
+    """Squeeze 1 to 25."""
+    data = call.tensor("data")
+    axes = call.axes("axes", data.rank)
+    if axes is None:
+        axes = tuple(axis for axis, size in enumerate(data.shape) if size == 1)
+    for axis in axes:
+        if data.shape[axis] != 1:
+            call.refuse("axes", f"axis {axis} has size {data.shape[axis]}, must be 1")
+    return [data.reshape(tuple(n for axis, n in enumerate(data.shape) if axis not in axes))]
+
+
+def unsqueeze(call: Call) -> list[Tensor]:
+    """Unsqueeze 1 to 25."""
+    data = call.tensor("data")
+    given = call.ints("axes")
+    axes = call.axes("axes", data.rank + len(given or ()))
+    if axes is None:
+        call.refuse("axes", "is missing")
+    sizes = iter(data.shape)
+    rank = data.rank + len(axes)
+    return [data.reshape(tuple(1 if axis in axes else next(sizes) for axis in range(rank)))]

@@ -1,0 +1,201 @@
+"""What nodes work on while a graph is specialised: tensors by shape and origin, without data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.onnx.types import HANDLE, STRING, moved_dtype, type_text
+from vkops.plan.algebra import narrow
+from vkops.plan.execute import execute, packed_bytes
+from vkops.plan.graph import Graph, Stage
+from vkops.plan.region import CopyPlan, Fill, Ints, Output, Read, Region
+from vkops.plan.view import View, copy
+
+
+class NeedsValueError(Exception):
+    """A shape, an axis or the like depends on the elements of a graph input."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(name)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tensor:
+    """A tensor of a trace: its elements are those of tensor ``number`` of the trace's graph."""
+
+    trace: Trace = field(repr=False)
+    number: int
+    dtype: np.dtype[Any]
+    shape: Ints
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def type(self) -> str:
+        """The type as schemas spell it."""
+        return type_text(self.dtype)
+
+    @property
+    def packed(self) -> View:
+        """All elements, row by row."""
+        return View.packed(self.shape)
+
+    def reshape(self, shape: Ints) -> Tensor:
+        """The same elements in another shape."""
+        return Tensor(self.trace, self.number, self.dtype, shape)
+
+    def view(self, view: View) -> Tensor:
+        """A strided view of the elements, made packed."""
+        if view == self.packed:
+            return self
+        return self.trace.make(self.dtype, view.sizes, [(View.packed(view.sizes), self, view)])
+
+    def values(self) -> npt.NDArray[Any]:
+        """The elements, which must be known before the graph runs.
+
+        Raises:
+            NeedsValueError: they depend on a graph input.
+        """
+        return self.trace.values(self)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sequence:
+    """Tensors of one type."""
+
+    dtype: np.dtype[Any]
+    items: tuple[Tensor, ...]
+
+    @property
+    def type(self) -> str:
+        """The type as schemas spell it."""
+        return f"seq({type_text(self.dtype)})"
+
+
+Value: TypeAlias = "Tensor | Sequence | None"
+"""What is on an edge of a graph; None: an optional that is absent."""
+
+Piece = tuple[View, Tensor, View]
+"""Part of a tensor to be made, and what is copied there."""
+
+
+class Trace:
+    """The tensors that come up while a graph is specialised, and what each is made of."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.inputs: dict[int, tuple[str, int | None]] = {}
+        self.constants: dict[int, npt.NDArray[Any]] = {}
+        self.strings: list[str] = []
+        self._tensors: list[Tensor] = []
+
+    def __getitem__(self, number: int) -> Tensor:
+        return self._tensors[number]
+
+    def input(
+        self, name: str, dtype: np.dtype[Any], shape: Ints, item: int | None = None
+    ) -> Tensor:
+        """A graph input, or an item of one, whose elements are there when the graph runs."""
+        made = self._new(self.graph.leaf(), dtype, shape)
+        self.inputs[made.number] = name, item
+        return made
+
+    def constant(self, array: npt.NDArray[Any]) -> Tensor:
+        """A tensor of known elements."""
+        moved = self._handles(array) if array.dtype == STRING else array
+        if array.size == 1:
+            fill = Fill(moved.tobytes())
+            number = self.graph.make([Region((1,), 0, (1,), fill)])
+            return self._new(number, array.dtype, array.shape)
+        made = self._new(self.graph.leaf(), array.dtype, array.shape)
+        self.constants[made.number] = moved
+        return made
+
+    def full(self, value: npt.NDArray[Any], shape: Ints) -> Tensor:
+        """A tensor of one element, again and again."""
+        one = self.constant(value.reshape(1))
+        return one.view(View(shape, (0,) * len(shape)))
+
+    def make(self, dtype: np.dtype[Any], shape: Ints, pieces: Iterable[Piece]) -> Tensor:
+        """A tensor made of pieces of others, which have its type."""
+        regions = [
+            copy(view, target, source.number)
+            for target, source, view in pieces
+            if prod(target.sizes)
+        ]
+        return self._new(self.graph.make(regions), dtype, shape)
+
+    def values(self, tensor: Tensor) -> npt.NDArray[Any]:
+        """The elements of a tensor that is made of constants only."""
+        for number in self.graph.reachable([tensor.number]):
+            if number in self.inputs and self[number].size:
+                raise NeedsValueError(self.inputs[number][0])
+        arrays = dict(self.constants)
+        for stage in self.graph.fuse([tensor.number]):
+            lowered = self.lower(stage)
+            made = execute(lowered.plan, [packed_bytes(arrays[number]) for number in lowered.reads])
+            arrays.update(zip(lowered.makes, made, strict=True))
+        moved = moved_dtype(tensor.dtype)
+        elements = packed_bytes(arrays.get(tensor.number, np.empty(0, moved))).view(moved)
+        if tensor.dtype == STRING:
+            elements = np.array([self.strings[handle] for handle in elements], STRING)
+        return elements.reshape(tensor.shape)
+
+    def lower(self, stage: Stage) -> Lowered:
+        """A stage as a plan, of elements as small as the smallest it moves."""
+        makes = [number for number in stage.made if self[number].size]
+        size = min((self._element_size(number) for number in makes), default=1)
+        reads: dict[int, int] = {}
+        outputs = []
+        for number in makes:
+            regions = [_renumbered(region, reads) for region in stage.made[number]]
+            own_size = self._element_size(number)
+            nbytes = self[number].size * own_size
+            outputs.append(Output(nbytes, narrow(regions, own_size, size)))
+        inputs = tuple(self[number].size * self._element_size(number) for number in reads)
+        return Lowered(CopyPlan(size, inputs, tuple(outputs)), list(reads), makes)
+
+    def _element_size(self, number: int) -> int:
+        return moved_dtype(self[number].dtype).itemsize
+
+    def _new(self, number: int, dtype: np.dtype[Any], shape: Ints) -> Tensor:
+        made = Tensor(self, number, dtype, tuple(shape))
+        self._tensors.append(made)
+        return made
+
+    def _handles(self, array: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+        first = len(self.strings)
+        self.strings += map(str, array.ravel().tolist())
+        return np.arange(first, len(self.strings), dtype=HANDLE).reshape(array.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A stage as a plan, and the tensors that are its inputs and outputs."""
+
+    plan: CopyPlan
+    reads: list[int]
+    makes: list[int]
+
+
+def _renumbered(region: Region, numbers: dict[int, int]) -> Region:
+    read = region.source
+    if not isinstance(read, Read):
+        return region
+    number = numbers.setdefault(read.input, len(numbers))
+    return replace(region, source=replace(read, input=number))
