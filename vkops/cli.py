@@ -94,7 +94,8 @@ def _vkops(
         typer.echo(context.get_help())
 
 
-_Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="A DxDispatch model, .json.")]
+_MODEL_HELP = "A DxDispatch model, .json, or an ONNX model, .onnx."
+_Model = Annotated[str | None, typer.Argument(metavar="MODEL", help=_MODEL_HELP)]
 _Level = Annotated[
     str, typer.Option("--dml_feature_level", metavar="LEVEL", help="DirectML's, 1.0 to 6.4.")
 ]
@@ -105,6 +106,30 @@ _InputPath = Annotated[
 _OutputPath = Annotated[
     Path | None,
     typer.Option("--output_path", help="Folder of targetPath files; default: the current one."),
+]
+_FreeNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-f",
+        "--onnx_free_dim_name_override",
+        metavar="NAME:SIZE",
+        help="Size of a free dimension; 1 if left out.",
+    ),
+]
+_FreeDenotations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-F",
+        "--onnx_free_dim_denotation_override",
+        metavar="DENOTATION:SIZE",
+        help="The same, by denotation.",
+    ),
+]
+_Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-b", "--binding_shape", metavar="TENSOR:SHAPE", help="Shape of a tensor, such as x:5,2."
+    ),
 ]
 _MAX_INT = 2**31 - 1
 _Flag = Annotated[bool, typer.Option(hidden=True)]  # for Direct3D 12; accepted, without effect
@@ -159,6 +184,32 @@ def run(
     input_path: _InputPath = None,
     output_path: _OutputPath = None,
     dml_feature_level: _Level = "5.0",
+    onnx_free_dim_name_override: _FreeNames = None,
+    onnx_free_dim_denotation_override: _FreeDenotations = None,
+    binding_shape: _Shapes = None,
+    print_onnx_bindings: Annotated[
+        bool, typer.Option("-p", "--print_onnx_bindings", help="Tell what is bound where.")
+    ] = False,
+    input_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="[NAME:]FILE",
+            help="Inputs of a .onnx model: a .npy file each, or a .npz file; zeros if left out.",
+        ),
+    ] = None,
+    random: Annotated[
+        bool, typer.Option("--random", help="Random values for all other inputs.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="What --random starts from.")] = 0,
+    output: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output",
+            metavar="[NAME:]FILE",
+            help="Write outputs of a .onnx model: one to a .npy file, or all to a .npz file.",
+        ),
+    ] = None,
     post_dispatch_barriers: Annotated[
         str, typer.Option("--post_dispatch_barriers", help="No effect: dispatches are awaited.")
     ] = "uav",
@@ -182,9 +233,22 @@ def run(
     xbox_allow_precompile: _Flag = False,
     present_separator: _Flag = False,
     print_hlsl_disassembly: _Flag = False,
+    onnx_session_config_entry: Annotated[
+        list[str] | None, typer.Option("-e", "--onnx_session_config_entry", hidden=True)
+    ] = None,
+    onnx_graph_optimization_level: Annotated[
+        int, typer.Option("-l", "--onnx_graph_optimization_level", hidden=True)
+    ] = 99,
+    onnx_logging_level: Annotated[int, typer.Option("-L", "--onnx_logging_level", hidden=True)] = 2,
+    enable_ort_extensions: Annotated[
+        bool, typer.Option("-x", "--enable_ort_extensions", hidden=True)
+    ] = False,
+    enable_onnx_profiling: _Flag = False,
 ) -> None:
-    """Run a DxDispatch model."""
+    """Run a DxDispatch model, or an ONNX model of operators that only move data."""
     from vkops.dxdispatch import RunOptions, listings, session
+    from vkops.dxdispatch.onnx_file import FileOptions
+    from vkops.dxdispatch.onnx_inputs import parse_overrides
 
     _one_of("--queue_type", queue_type, "direct", "compute")
     _one_of("--post_dispatch_barriers", post_dispatch_barriers, "none", "uav", "uav+aliasing")
@@ -208,6 +272,12 @@ def run(
         warmup_samples=warmup_samples,
         timing_verbosity=timing_verbosity,
         print_commands=print_commands,
+        print_onnx_bindings=print_onnx_bindings,
+    )
+    overrides = parse_overrides(
+        onnx_free_dim_name_override or (),
+        onnx_free_dim_denotation_override or (),
+        binding_shape or (),
     )
     session.run_model(
         path,
@@ -217,19 +287,32 @@ def run(
         debug=debug,
         input_path=input_path,
         output_path=output_path,
+        files=FileOptions(overrides, input_ or (), output or (), random, seed),
     )
 
 
 @app.command()
 def check(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A DxDispatch model, .json.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL_HELP)],
     dml_feature_level: _Level = "5.0",
     input_path: _InputPath = None,
+    onnx_free_dim_name_override: _FreeNames = None,
+    onnx_free_dim_denotation_override: _FreeDenotations = None,
+    binding_shape: _Shapes = None,
 ) -> None:
-    """Check a model without any device, and tell which feature level its operators need."""
-    from vkops.dxdispatch import session
+    """Check a model without any device, and tell which feature level its operators need.
 
-    session.check_model(model, _feature_level(dml_feature_level), input_path)
+    Of an ONNX model, every node that cannot run, or the plan that it becomes.
+    """
+    from vkops.dxdispatch import session
+    from vkops.dxdispatch.onnx_inputs import parse_overrides
+
+    overrides = parse_overrides(
+        onnx_free_dim_name_override or (),
+        onnx_free_dim_denotation_override or (),
+        binding_shape or (),
+    )
+    session.check_model(model, _feature_level(dml_feature_level), input_path, overrides)
 
 
 @app.command()

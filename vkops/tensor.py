@@ -66,19 +66,17 @@ class Tensor:
         self.dtype = dtype
         self.size = prod(shape)
         self.nbytes = self.size * dtype.itemsize
-        # Whole words, so that a tensor can be bound wherever a descriptor of its shape can (T-14).
-        words = -(-self.nbytes // 4)
         self.buffer: Buffer | HostBuffer | None = None
-        if words:
-            self.buffer = HostBuffer(words * 4) if on_host else Buffer(device.executor, words * 4)
+        size = self.words * 4
+        if size:
+            self.buffer = HostBuffer(size) if on_host else Buffer(device.executor, size)
 
     @classmethod
     def from_array(cls, device: Device, array: Any) -> Tensor:
         """Copy an array, or anything that NumPy makes one of, to the device."""
         source = as_array(array)
         tensor = cls(device, source.shape, source.dtype)
-        if tensor.buffer is not None:
-            tensor.buffer.fill(source)
+        tensor.fill(source)
         return tensor
 
     @classmethod
@@ -94,9 +92,19 @@ class Tensor:
         return tensor
 
     @property
+    def words(self) -> int:
+        """Words of 32 bits: whole ones, so that a descriptor of the shape can be bound (T-14)."""
+        return -(-self.nbytes // 4)
+
+    @property
     def ndim(self) -> int:
         """Number of dimensions."""
         return len(self.shape)
+
+    def fill(self, array: npt.NDArray[Any]) -> None:
+        """Take over the elements of an array of this dtype and shape."""
+        if self.buffer is not None:
+            self.buffer.fill(array)
 
     def numpy(self) -> npt.NDArray[Any]:
         """The elements as a read-only array: a view where the host sees device memory."""
@@ -215,32 +223,29 @@ class Movement:
         inputs: Sequence[Source],
         dtypes: Sequence[np.dtype[Any]],
         progress: Progress | None = None,
+        targets: Sequence[Tensor | None] = (),
     ) -> list[Tensor]:
-        """Run, giving each result a dtype of its own; otherwise as ``run``."""
-        on_host = not self._fits(device, inputs)
+        """Run, giving each result a dtype of its own, or a tensor to be made in."""
+        targets = targets or [None] * len(self.shapes)
+        on_host = not self._fits(device, inputs) or any(
+            target is not None and isinstance(target.buffer, HostBuffer) for target in targets
+        )
         results = [
-            Tensor(device, shape, dtype, on_host=on_host)
-            for shape, dtype in zip(self.shapes, dtypes, strict=True)
+            Tensor(device, shape, dtype, on_host=on_host) if target is None else target
+            for shape, dtype, target in zip(self.shapes, dtypes, targets, strict=True)
         ]
-        self.write(device, inputs, results, progress)
-        return results
-
-    def write(
-        self,
-        device: Device,
-        inputs: Sequence[Source],
-        results: Sequence[Tensor],
-        progress: Progress | None = None,
-    ) -> None:
-        """Run, with tensors to write to; where one is on the host, all is streamed."""
         if not self.plan.outputs:
-            return
+            return results
         executor = device.executor
-        if any(isinstance(result.buffer, HostBuffer) for result in results):
+        if on_host:
             sources = [packed_bytes(np.asarray(source)) for source in inputs if source.size]
-            targets = [r.buffer.bytes for r in results if isinstance(r.buffer, HostBuffer)]
-            stream(executor, self.plan, sources, targets, progress)
-            return
+            arrays = [
+                result.buffer.bytes[: result.words * 4]
+                for result in results
+                if isinstance(result.buffer, HostBuffer)
+            ]
+            stream(executor, self.plan, sources, arrays, progress)
+            return results
         tensors = [
             source if _is_resident(source) else Tensor.from_array(device, source)
             for source in inputs
@@ -249,6 +254,7 @@ class Movement:
         if program is None:
             program = self._programs[executor.tuning] = executor.prepare(self.plan)
         executor.run(program.bind(_places(tensors), _places(results)))
+        return results
 
     def _fits(self, device: Device, inputs: Sequence[Source]) -> bool:
         """Whether to work on the device; where an input is there already, nothing else will do."""
@@ -285,7 +291,15 @@ def _is_resident(source: Source) -> TypeGuard[Tensor]:
 
 
 def _places(tensors: Sequence[Tensor]) -> list[Place]:
-    return [tensor.buffer.place for tensor in tensors if isinstance(tensor.buffer, Buffer)]
+    return [
+        _place(tensor, tensor.buffer) for tensor in tensors if isinstance(tensor.buffer, Buffer)
+    ]
+
+
+def _place(tensor: Tensor, buffer: Buffer) -> Place:
+    """Where the elements are; the buffer of a tensor that was put over one may go on."""
+    place: Place = buffer.place
+    return place if buffer.nbytes == tensor.words * 4 else place.part(0, tensor.words * 4)
 
 
 def remembered(build: Callable[P, Movement]) -> Callable[P, Movement]:

@@ -6,18 +6,10 @@ Without it, every adapter found is tested.
 
 from __future__ import annotations
 
-import os
-
 import pytest
+from adapters import wanted
 
 import vkops
-
-
-def wanted():
-    names = [n.strip() for n in os.environ.get("VKOPS_TEST_ADAPTERS", "").split(",") if n.strip()]
-    if names:
-        return [vkops.gpu.adapter.select(name) for name in names]
-    return vkops.devices()
 
 
 def pytest_generate_tests(metafunc):

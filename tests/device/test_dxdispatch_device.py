@@ -49,6 +49,12 @@ PRINTED = {
         "Dispatch 'transpose': 1 iterations, T ms median (CPU)",
         "Resource 'Turned': 1, 9007199254740993, 2, 5, 3, 6",
     ],
+    "channel_shuffle": [
+        "Dispatch 'shuffle': 1 iterations, T ms median (CPU)",
+        "Resource 'Shuffled': 0, 1, 4, 5, 8, 9, 2, 3, 6, 7, 10, 11",
+        "Dispatch 'shuffle': 1 iterations, T ms median (CPU)",
+        "Resource 'Later': 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11",
+    ],
     "initial_values": [
         "Resource 'Array': 0.0999756, -2, inf, nan, 65504",
         "Resource 'Constant': -1, -1, -1, -1",

@@ -127,7 +127,6 @@ def test_check_loads_neither_vulkan_nor_kompute():
     [
         ("m.txt", "Expected a .json or .onnx file"),
         ("m", "Expected a .json or .onnx file"),
-        ("m.onnx", "ONNX models are not available; expected a .json file"),
     ],
 )
 def test_other_files_are_refused(command, name, message, capsys):

@@ -7,6 +7,7 @@ import pytest
 from vkops.dxdispatch import load_model, output
 from vkops.dxdispatch.listings import memory_size
 from vkops.dxdispatch.timing import report
+from vkops.dxdispatch.types import dtype_of
 
 
 @pytest.fixture
@@ -20,7 +21,10 @@ def printed(tmp_path, capsys):
         for found in load_model(file).resources.values():
             data = b"".join(found.values.chunks())
             padded = data.ljust(found.size, b"\xaa")
-            output.print_resource(found, lambda offset, n, all=padded: all[offset:][:n], verbose)
+            dtype = dtype_of(found.data_type)
+            count = found.values.nbytes // dtype.itemsize
+            read = lambda offset, n, all=padded: all[offset:][:n]  # noqa: E731
+            output.print_values(found.name, dtype, count, read, verbose=verbose)
         return capsys.readouterr().out
 
     return printed

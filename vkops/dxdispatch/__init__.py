@@ -4,8 +4,9 @@
 """
 
 from vkops.dxdispatch.checks import Prepared, prepare
-from vkops.dxdispatch.executor import RunOptions, run
+from vkops.dxdispatch.executor import run
 from vkops.dxdispatch.model import Model
 from vkops.dxdispatch.parse import load_model
+from vkops.dxdispatch.timing import RunOptions
 
 __all__ = ["Model", "Prepared", "RunOptions", "load_model", "prepare", "run"]

@@ -17,17 +17,20 @@ from vkops.dml import (
 )
 from vkops.dml.binding import BoundTensor, bind, check_hazards
 from vkops.dml.rules import NamedTensor
+from vkops.dxdispatch import onnx_dispatch
 from vkops.dxdispatch.descriptors import misfit, with_dml_names
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.dxdispatch.model import (
     Bindings,
     BindingSource,
+    BufferResource,
     Command,
     DispatchCommand,
     DmlDispatchable,
     Model,
     PrintCommand,
 )
+from vkops.dxdispatch.onnx_dispatch import BoundOnnx
 from vkops.errors import BindingError, InvalidDescError, ModelError
 
 Slots = tuple[BindingSource | None, ...]  # one per tensor, in the order of the struct
@@ -48,7 +51,7 @@ class Prepared:
 
     model: Model
     initial_inputs: dict[str, Slots]  # of dispatchables with OWNED_BY_DML inputs
-    commands: tuple[Command | BoundDispatch, ...]
+    commands: tuple[Command | BoundDispatch | BoundOnnx, ...]
 
 
 def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
@@ -57,7 +60,8 @@ def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
     Raises:
         ModelError: in DxDispatch's words, what would fail and where.
     """
-    for dispatchable in model.dispatchables.values():
+    operators = [d for d in model.dispatchables.values() if isinstance(d, DmlDispatchable)]
+    for dispatchable in operators:
         try:
             dispatchable.desc.validate(feature_level)
         except InvalidDescError as error:
@@ -66,7 +70,7 @@ def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
                 f"ERROR creating dispatchable '{dispatchable.name}': {reason}"
             ) from error
     initial_inputs = {}
-    for dispatchable in model.dispatchables.values():
+    for dispatchable in operators:
         try:
             slots = _initial_inputs(dispatchable)
         except ModelError as error:
@@ -76,17 +80,21 @@ def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
     return Prepared(model, initial_inputs, tuple(map(_prepare_command, model.commands)))
 
 
-def _prepare_command(command: Command) -> Command | BoundDispatch:
+def _prepare_command(command: Command) -> Command | BoundDispatch | BoundOnnx:
     if isinstance(command, DispatchCommand):
+        dispatchable = command.dispatchable
         try:
-            return _bind(command)
+            if isinstance(dispatchable, DmlDispatchable):
+                return _bind(command, dispatchable)
+            return onnx_dispatch.bind(command, dispatchable)
         except ModelError as error:
             raise ModelError(f"ERROR while binding resources: {error}") from error
-    if isinstance(command, PrintCommand) and command.resource.data_type is TensorDataType.UNKNOWN:
-        raise ModelError(
-            "Failed to print resource: "
-            f"{command.node.error(f'{quote(command.resource.name)} has no data type')}"
-        )
+    if isinstance(command, PrintCommand):
+        resource = command.resource
+        unknown = TensorDataType.UNKNOWN
+        if isinstance(resource, BufferResource) and resource.data_type is unknown:
+            wrong = command.node.error(f"{quote(resource.name)} has no data type")
+            raise ModelError(f"Failed to print resource: {wrong}")
     return command
 
 
@@ -98,8 +106,7 @@ def _initial_inputs(dispatchable: DmlDispatchable) -> Slots:
     return slots
 
 
-def _bind(command: DispatchCommand) -> BoundDispatch:
-    dispatchable = command.dispatchable
+def _bind(command: DispatchCommand, dispatchable: DmlDispatchable) -> BoundDispatch:
     bindings, place = command.bindings, command.node["bindings"]
     inputs = _slots(dispatchable, "input", bindings, place, _not_owned, "execution")
     outputs = _slots(dispatchable, "output", bindings, place, _not_owned, "execution")
@@ -160,6 +167,7 @@ def _slots(
 def _check_range(source: BindingSource, path: str, tensor: BufferTensorDesc) -> BoundTensor:
     """Check offset and size of one binding; it reaches to the end of the resource."""
     resource = source.resource
+    assert isinstance(resource, BufferResource)
     rest = max(0, resource.size - source.offset)
     try:
         return bind("", path, tensor, resource.name, resource.size, source.offset, rest)

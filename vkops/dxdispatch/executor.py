@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from math import prod
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
+from vkops.dml import TensorDataType
 from vkops.dxdispatch import output, timing
 from vkops.dxdispatch.checks import BoundDispatch, Prepared
 from vkops.dxdispatch.json_reader import quote
@@ -17,29 +21,29 @@ from vkops.dxdispatch.model import (
     BufferResource,
     Command,
     DmlDispatchable,
+    OnnxDispatchable,
     PrintCommand,
     WriteFileCommand,
 )
-from vkops.dxdispatch.types import CHUNK_BYTES
+from vkops.dxdispatch.onnx_dispatch import BoundOnnx, OnnxRun
+from vkops.dxdispatch.timing import RunOptions
+from vkops.dxdispatch.types import CHUNK_BYTES, dtype_of
 from vkops.errors import ModelError, OutOfDeviceMemoryError, VkopsError
 
 if TYPE_CHECKING:
-    from vkops.device import Buffer, CompiledOperator, Device, HostBuffer, Operator
+    from vkops.device import (
+        BoundOperator,
+        Buffer,
+        CompiledOperator,
+        Device,
+        HostBuffer,
+        Operator,
+        StreamedOperator,
+    )
+    from vkops.onnx import Session
 
     Binding = tuple[Buffer | HostBuffer, int, int] | None
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How often to dispatch, and what to tell; the names are those of the command line."""
-
-    dispatch_iterations: int = 1
-    dispatch_repeat: int = 1
-    milliseconds_to_run: int | None = None
-    dispatch_interval: int = 0
-    warmup_samples: int = 1
-    timing_verbosity: int = 0
-    print_commands: bool = False
+    Runnable = BoundOperator | StreamedOperator | OnnxRun
 
 
 def run(prepared: Prepared, device: Device, options: RunOptions | None = None) -> None:
@@ -55,7 +59,8 @@ class _Executor:
     def __init__(self, prepared: Prepared, device: Device, options: RunOptions) -> None:
         self.prepared = prepared
         self.options = options
-        resources = prepared.model.resources.values()
+        every = prepared.model.resources.values()
+        resources = [resource for resource in every if isinstance(resource, BufferResource)]
         # All buffers first: what does not fit fails before any value has been made.
         try:
             self.buffers = _allocate(resources, device.buffer)
@@ -64,14 +69,17 @@ class _Executor:
         for resource in resources:
             _upload(resource, self.buffers[resource.name])
         dispatchables = prepared.model.dispatchables.values()
-        operators = {d.name: _create(d, device) for d in dispatchables}
-        self.operators = {
-            d.name: self._compile(d, operators[d.name], device) for d in dispatchables
+        operators = [d for d in dispatchables if isinstance(d, DmlDispatchable)]
+        created = {d.name: _create(d, device) for d in operators}
+        self.operators = {d.name: self._compile(d, created[d.name], device) for d in operators}
+        self.sessions = {
+            d.name: _session(d, device) for d in dispatchables if isinstance(d, OnnxDispatchable)
         }
+        self.deferred: dict[str, Any] = {}  # what became of outputs, by resource
 
     def run(self) -> None:
         for index, command in enumerate(self.prepared.commands):
-            parsed = command.command if isinstance(command, BoundDispatch) else command
+            parsed = command if isinstance(command, Command) else command.command
             if self.options.print_commands:
                 output.info(output.command_started(index, parsed.text))
             try:
@@ -103,71 +111,118 @@ class _Executor:
             output.info(f"Initialize '{name}': {elapsed:.4f} ms")
         return compiled
 
-    def _run_command(self, command: Command | BoundDispatch) -> None:
-        if isinstance(command, BoundDispatch):
+    def _run_command(self, command: Command | BoundDispatch | BoundOnnx) -> None:
+        if isinstance(command, (BoundDispatch, BoundOnnx)):
             self._dispatch(command)
         elif isinstance(command, PrintCommand):
-            read = self._reader(command.resource)
-            output.print_resource(command.resource, read, command.verbose)
+            try:
+                held = self._content(command)
+            except ModelError as error:
+                raise ModelError(f"Failed to print resource: {error}") from error
+            assert held.dtype is not None
+            output.print_values(
+                command.resource.name, held.dtype, held.count, held.read, verbose=command.verbose
+            )
         elif isinstance(command, WriteFileCommand):
             self._write_file(command)
 
-    def _dispatch(self, bound: BoundDispatch) -> None:
+    def _dispatch(self, bound: BoundDispatch | BoundOnnx) -> None:
         name = bound.command.dispatchable.name
-        inputs, outputs = self._bindings(bound.inputs), self._bindings(bound.outputs)
+        options = self.options
         try:
-            operator = self.operators[name].bind(inputs, outputs)
+            ready = self._ready(bound)
             with output.progress(name) as report:
-                samples = self._time(partial(operator.dispatch, report))
+                samples = timing.measure(options, partial(ready.dispatch, report))
         except VkopsError as error:
             raise ModelError(f"Failed to execute dispatchable: {error}") from error
-        if samples:
-            for line in timing.report(
-                name, samples, self.options.warmup_samples, self.options.timing_verbosity
-            ):
-                output.info(line)
+        for line in timing.report(name, samples, options.warmup_samples, options.timing_verbosity):
+            output.info(line)
 
-    def _time(self, dispatch: Callable[[], None]) -> array[float]:
-        """Dispatch in a loop; return the milliseconds one dispatch took, per iteration."""
-        options = self.options
-        limit = options.milliseconds_to_run
-        samples = array("d")
-        loop_start = time.perf_counter()
-        while limit is not None or len(samples) < options.dispatch_iterations:
-            start = time.perf_counter()
-            for _ in range(options.dispatch_repeat):
-                dispatch()
-            elapsed = (time.perf_counter() - start) * 1000
-            samples.append(elapsed / max(1, options.dispatch_repeat))
-            pause = max(0.0, options.dispatch_interval - elapsed)
-            if limit is not None and (time.perf_counter() - loop_start) * 1000 + pause > limit:
-                break
-            if pause:
-                time.sleep(pause / 1000)
-        return samples
+    def _ready(self, bound: BoundDispatch | BoundOnnx) -> Runnable:
+        """What runs a dispatch, with everything bound."""
+        name = bound.command.dispatchable.name
+        if isinstance(bound, BoundDispatch):
+            inputs, outputs = self._bindings(bound.inputs), self._bindings(bound.outputs)
+            return self.operators[name].bind(inputs, outputs)
+        run = OnnxRun(bound, self.sessions[name], self.buffers, self.deferred)
+        if self.options.print_onnx_bindings:
+            for line in run.binding_lines():
+                output.info(line)
+        return run
 
     def _write_file(self, command: WriteFileCommand) -> None:
         """Write a file; that it cannot be written is said, and the run goes on."""
+        held = self._content(command)
+        shape = held.shape if command.dimensions is None else command.dimensions
         try:
-            output.write_resource(command, self._reader(command.resource))
+            if command.target.suffix.lower() != ".npy":
+                output.write_raw(command.target, held.size, held.read)
+            else:
+                assert held.dtype is not None
+                if prod(shape) * held.dtype.itemsize > held.size:
+                    raise OSError(
+                        None, f"dimensions {shape} exceed the {held.size} bytes there are"
+                    )
+                output.write_npy(command.target, held.dtype, shape, held.read)
         except OSError as error:
             reason = error.strerror or str(error)
             output.complain(f"Failed to write resource to file '{command.target}': {reason}")
         else:
             output.info(f"Resource '{command.resource.name}' written to '{command.target}'")
 
-    def _reader(self, resource: BufferResource) -> output.Read:
-        buffer = self.buffers[resource.name]
-        return lambda offset, nbytes: buffer.read(offset, nbytes)
+    def _content(self, command: PrintCommand | WriteFileCommand) -> _Content:
+        """What is in a resource now."""
+        resource = command.resource
+        if isinstance(resource, BufferResource):
+            buffer, dtype = self.buffers[resource.name], None
+            count = whole = 0
+            if resource.data_type is not TensorDataType.UNKNOWN:
+                dtype = dtype_of(resource.data_type)
+                count = resource.values.nbytes // dtype.itemsize
+                whole = resource.size // dtype.itemsize
+            return _Content(dtype, count, (whole,), resource.size, buffer.read)
+        if resource.name not in self.deferred:
+            raise command.node.error(f"{quote(resource.name)} has no value yet")
+        array = _plain(np.asarray(self.deferred[resource.name]))
+        data = array.tobytes()
+        return _Content(
+            array.dtype,
+            array.size,
+            array.shape,
+            len(data),
+            lambda offset, nbytes: data[offset : offset + nbytes],
+        )
 
     def _bindings(self, slots: Sequence[BindingSource | None]) -> list[Binding]:
         """Bind each source from its offset to the end of its resource."""
         return [
             None
-            if slot is None
+            if slot is None or not isinstance(slot.resource, BufferResource)
             else (self.buffers[slot.resource.name], slot.offset, slot.resource.size - slot.offset)
             for slot in slots
         ]
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What a resource holds: ``count`` values to print, and what a file of it has."""
+
+    dtype: np.dtype[Any] | None
+    count: int
+    shape: tuple[int, ...]
+    size: int
+    read: output.Read
+
+
+def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array that can be written as bytes: strings as characters of fixed width."""
+    return array.astype(str) if array.dtype.hasobject else np.ascontiguousarray(array)
+
+
+def _session(dispatchable: OnnxDispatchable, device: Device) -> Session:
+    from vkops.onnx import Session
+
+    return Session(dispatchable.model, device)
 
 
 def _create(dispatchable: DmlDispatchable, device: Device) -> Operator:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from vkops.dml import FeatureLevel
-from vkops.dxdispatch.model import Model
+from vkops.dxdispatch.model import DmlDispatchable, Model
 
 if TYPE_CHECKING:
     from vkops.device import DeviceInfo
@@ -105,6 +105,9 @@ def level_table(model: Model, feature_level: FeatureLevel) -> Table:
     for heading in ("Dispatchable", "Operator", "Lowest level", f"At {feature_level}"):
         table.add_column(heading, overflow="fold")
     for dispatchable in model.dispatchables.values():
+        if not isinstance(dispatchable, DmlDispatchable):
+            table.add_row(escape(dispatchable.name), "an ONNX model", "none", "accepted")
+            continue
         lowest = dispatchable.desc.minimum_feature_level()
         verdict = "accepted" if lowest <= feature_level else "refused"
         table.add_row(escape(dispatchable.name), dispatchable.desc.operator, str(lowest), verdict)

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vkops.dml import ExecutionFlags, OperatorDesc, TensorDataType
 from vkops.dxdispatch.json_reader import Node
 from vkops.dxdispatch.values import InitialValues
+
+if TYPE_CHECKING:
+    from vkops.dxdispatch.onnx_inputs import Overrides
+    from vkops.onnx import Model as OnnxModel
 
 
 @dataclass(frozen=True)
@@ -22,12 +27,26 @@ class BufferResource:
 
 
 @dataclass(frozen=True)
-class BindingSource:
-    """Where a tensor's buffer begins: a resource and an offset in bytes."""
+class DeferredResource:
+    """What becomes of an output of an ONNX model: nothing is known of it before."""
 
-    resource: BufferResource
+    name: str
+
+
+Resource = BufferResource | DeferredResource
+
+
+@dataclass(frozen=True)
+class BindingSource:
+    """Where a tensor's buffer begins: a resource and an offset in bytes.
+
+    ``shape`` is what the tensor of an ONNX model is to have.
+    """
+
+    resource: Resource
     offset: int
     node: Node
+    shape: tuple[int, ...] | None = None
 
 
 Bindings = Mapping[str, tuple[BindingSource, ...]]  # bind point name -> one source per tensor
@@ -46,6 +65,19 @@ class DmlDispatchable:
 
 
 @dataclass(frozen=True)
+class OnnxDispatchable:
+    """An ONNX model, and the sizes of what is free in its inputs."""
+
+    name: str
+    model: OnnxModel
+    overrides: Overrides
+    node: Node
+
+
+Dispatchable = DmlDispatchable | OnnxDispatchable
+
+
+@dataclass(frozen=True)
 class Command:
     """One entry of ``commands``; ``text`` is its JSON on one line."""
 
@@ -55,9 +87,9 @@ class Command:
 
 @dataclass(frozen=True)
 class DispatchCommand(Command):
-    """Run an operator."""
+    """Run an operator or a model."""
 
-    dispatchable: DmlDispatchable
+    dispatchable: Dispatchable
     bindings: Bindings
 
 
@@ -65,7 +97,7 @@ class DispatchCommand(Command):
 class PrintCommand(Command):
     """Print the values of a resource."""
 
-    resource: BufferResource
+    resource: Resource
     verbose: bool
 
 
@@ -73,7 +105,7 @@ class PrintCommand(Command):
 class WriteFileCommand(Command):
     """Write a resource to a file; ``dimensions`` is the shape a .npy file gets."""
 
-    resource: BufferResource
+    resource: Resource
     target: Path
     dimensions: tuple[int, ...] | None
 
@@ -82,7 +114,7 @@ class WriteFileCommand(Command):
 class Model:
     """A model whose names, types and sizes have been checked; see ``checks`` for the rest."""
 
-    resources: Mapping[str, BufferResource]
-    dispatchables: Mapping[str, DmlDispatchable]
+    resources: Mapping[str, Resource]
+    dispatchables: Mapping[str, Dispatchable]
     commands: tuple[Command, ...]
     warnings: tuple[str, ...]

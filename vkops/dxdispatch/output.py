@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,7 @@ from rich.progress import (
 )
 
 from vkops.dxdispatch.files import npy_header, write_output
-from vkops.dxdispatch.model import BufferResource, WriteFileCommand
-from vkops.dxdispatch.types import CHUNK_BYTES, dtype_of, is_floating
+from vkops.dxdispatch.types import CHUNK_BYTES
 
 FAILED = 0x80004005  # E_FAIL
 
@@ -72,15 +72,15 @@ def command_completed(index: int, code: int = 0, message: str = "") -> str:
     return f"[EndCmd][{index:>4}]\t: hr={f'0x{code:x}':<10} {message}\n"
 
 
-def print_resource(resource: BufferResource, read: Read, verbose: bool) -> None:
-    """Print the values of a resource, as many as its initial data has.
+def print_values(
+    name: str, dtype: np.dtype[Any], count: int, read: Read, *, verbose: bool = False
+) -> None:
+    """Print so many values of a resource.
 
     Plain: one line. Verbose: one line per value, with its bytes in hexadecimal, and a blank line.
     """
     write = sys.stdout.write
-    write(f"Resource '{resource.name}':")
-    dtype = dtype_of(resource.data_type)
-    count = resource.values.nbytes // dtype.itemsize
+    write(f"Resource '{name}':")
     if verbose:
         write("\n")
     width, digits = len(str(count)), 2 * dtype.itemsize
@@ -88,8 +88,9 @@ def print_resource(resource: BufferResource, read: Read, verbose: bool) -> None:
     for values in _values(read, dtype, count):
         texts = format_values(values)
         if verbose:
-            bits = values.view(f"<u{dtype.itemsize}").tolist()
-            for text, word in zip(texts, bits, strict=True):
+            whole = values.tobytes()
+            for text, start in zip(texts, range(0, len(whole), dtype.itemsize), strict=True):
+                word = int.from_bytes(whole[start : start + dtype.itemsize], "little")
                 write(f"[{index:>{width}}] {text} (0x{word:>{digits}X})\n")
                 index += 1
         else:
@@ -100,27 +101,32 @@ def print_resource(resource: BufferResource, read: Read, verbose: bool) -> None:
 
 def format_values(values: npt.NDArray[Any]) -> Sequence[str]:
     """Return numbers as a C++ stream prints them: six significant digits, integers in full."""
-    if is_floating(values.dtype):
-        return [f"{value:g}" for value in values.tolist()]
-    return [str(value) for value in values.tolist()]
+    if values.dtype.kind in "iuO":
+        return [str(value) for value in values.tolist()]
+    if values.dtype.kind == "b":
+        return [str(int(value)) for value in values.tolist()]
+    if values.dtype.kind == "c":
+        return [f"({value.real:g},{value.imag:g})" for value in values.tolist()]
+    return [f"{value:g}" for value in values.astype(np.float64).tolist()]
 
 
-def write_resource(command: WriteFileCommand, read: Read) -> None:
-    """Write a resource to the file of a command: .npy, or its bytes as they are.
+def write_raw(path: Path, size: int, read: Read) -> None:
+    """Write the bytes of a resource to a file.
 
     Raises:
         OSError: the file cannot be written.
     """
-    resource = command.resource
-    if command.target.suffix.lower() != ".npy":
-        write_output(command.target, _chunks(read, resource.size))
-        return
-    dtype = dtype_of(resource.data_type)
-    shape = command.dimensions
-    if shape is None:
-        shape = (resource.size // dtype.itemsize,)
+    write_output(path, _chunks(read, size))
+
+
+def write_npy(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], read: Read) -> None:
+    """Write as many values of a resource as have a place in a shape to a .npy file.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    write_output(command.target, _npy_chunks(npy_header(dtype, shape), read, size))
+    write_output(path, _npy_chunks(npy_header(dtype, shape), read, size))
 
 
 def _npy_chunks(header: bytes, read: Read, size: int) -> Iterator[bytes]:

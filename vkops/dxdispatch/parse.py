@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import rapidjson
 
 from vkops.dml import OPERATORS, ExecutionFlags, OperatorDesc, TensorDataType
+from vkops.dxdispatch import onnx_dispatch
 from vkops.dxdispatch.descriptors import read_descriptor, read_flags
 from vkops.dxdispatch.json_reader import Node, parse, quote, read_text
 from vkops.dxdispatch.model import (
@@ -16,12 +18,16 @@ from vkops.dxdispatch.model import (
     BindingSource,
     BufferResource,
     Command,
+    DeferredResource,
+    Dispatchable,
     DispatchCommand,
     DmlDispatchable,
     Model,
     PrintCommand,
+    Resource,
     WriteFileCommand,
 )
+from vkops.dxdispatch.onnx_inputs import Overrides
 from vkops.dxdispatch.types import dtype_of
 from vkops.dxdispatch.values import read_values
 
@@ -31,13 +37,14 @@ MAX_RESOURCE_BYTES = 2 << 35
 MAX_NPY_DIMENSIONS = 32  # NumPy's own limit before 2.0
 
 _T = TypeVar("_T")
-_OTHER_KINDS = {"hlsl": "HLSL shaders", "onnx": "ONNX models", "dmlserializedgraph": "DML graphs"}
+_OTHER_KINDS = {"hlsl": "HLSL shaders", "dmlserializedgraph": "DML graphs"}
 
 
 def load_model(
     path: str | Path,
     input_path: str | Path | None = None,
     output_path: str | Path | None = None,
+    overrides: Overrides | None = None,
 ) -> Model:
     """Read a DxDispatch model and check all that needs neither a device nor a feature level.
 
@@ -46,6 +53,7 @@ def load_model(
         input_path: where ``sourcePath`` files are (default: the model's folder), the current
             folder being the second choice.
         output_path: where ``targetPath`` files go (default: the current folder).
+        overrides: sizes of free dimensions and shapes of tensors of the ONNX models.
 
     Raises:
         ModelError: in one line, what is wrong and where.
@@ -59,21 +67,23 @@ def load_model(
     inputs = (Path(input_path) if input_path is not None else path.parent, Path())
     root = parse(read_text(path), str(path))
     outputs = Path(output_path) if output_path is not None else Path.cwd()
-    return _read_model(root, inputs, outputs)
+    return _read_model(root, inputs, outputs, overrides or Overrides())
 
 
-def _read_model(root: Node, inputs: tuple[Path, Path], outputs: Path) -> Model:
+def _read_model(
+    root: Node, inputs: tuple[Path, Path], outputs: Path, overrides: Overrides
+) -> Model:
     sections = {name: root.required(name) for name in ("resources", "dispatchables", "commands")}
     resources = {
         name: _read_resource(name, node, inputs) for name, node in sections["resources"].members()
     }
-    total = sum(resource.size for resource in resources.values())
+    total = sum(r.size for r in resources.values() if isinstance(r, BufferResource))
     if total > MAX_RESOURCE_BYTES:
         raise sections["resources"].error(
             f"got {total} bytes in all, allowed 0 to {MAX_RESOURCE_BYTES}"
         )
     dispatchables = {
-        name: _read_dispatchable(name, node, resources)
+        name: _read_dispatchable(name, node, resources, inputs, overrides)
         for name, node in sections["dispatchables"].members()
     }
     commands = tuple(
@@ -83,7 +93,10 @@ def _read_model(root: Node, inputs: tuple[Path, Path], outputs: Path) -> Model:
     return Model(resources, dispatchables, commands, tuple(root.source.warnings))
 
 
-def _read_resource(name: str, node: Node, inputs: tuple[Path, Path]) -> BufferResource:
+def _read_resource(name: str, node: Node, inputs: tuple[Path, Path]) -> Resource:
+    values_node = node.optional("initialValues")
+    if values_node is not None and values_node.value == "deferred":
+        return DeferredResource(name)
     data_type, values = read_values(node, inputs)
     size_node = node.optional("sizeInBytes")
     size = size_node.uint(64) if size_node else -(-values.nbytes // 4) * 4
@@ -100,9 +113,15 @@ def _read_resource(name: str, node: Node, inputs: tuple[Path, Path]) -> BufferRe
 
 
 def _read_dispatchable(
-    name: str, node: Node, resources: dict[str, BufferResource]
-) -> DmlDispatchable:
+    name: str,
+    node: Node,
+    resources: dict[str, Resource],
+    inputs: tuple[Path, Path],
+    overrides: Overrides,
+) -> Dispatchable:
     kind = node.required("type", "Type")
+    if kind.string().lower() == "onnx":
+        return onnx_dispatch.read_dispatchable(name, node, inputs, overrides)
     operator = kind.string().removeprefix("DML_OPERATOR_")
     if kind.string().lower() in _OTHER_KINDS:
         raise kind.error(
@@ -130,25 +149,43 @@ def _read_dispatchable(
     )
 
 
-def _read_bindings(
-    node: Node, resources: dict[str, BufferResource], cls: type[OperatorDesc]
-) -> Bindings:
+def _read_bindings(node: Node, resources: dict[str, Resource], cls: type[OperatorDesc]) -> Bindings:
     points = [field.dml_name for field in cls.FIELDS if field.role != "attribute"]
+    return _named_sources(node, resources, cls.operator, points, _read_source)
+
+
+def _named_sources(
+    node: Node,
+    resources: dict[str, Resource],
+    owner: str,
+    points: list[str],
+    read: Callable[[Node, dict[str, Resource]], BindingSource],
+) -> Bindings:
     bindings = {}
     for point, sources in node.members():
         items = sources.items() if isinstance(sources.value, list) else [sources]
-        bindings[point] = tuple(_read_source(item, resources) for item in items)
+        bindings[point] = tuple(read(item, resources) for item in items)
         if point not in points:
-            sources.warn(f"{cls.operator} has no such bind point (it has {', '.join(points)})")
+            sources.warn(f"{owner} has no such bind point (it has {', '.join(points)})")
     return bindings
 
 
-def _read_source(node: Node, resources: dict[str, BufferResource]) -> BindingSource:
+def _read_onnx_source(node: Node, resources: dict[str, Resource]) -> BindingSource:
     if not isinstance(node.value, dict):
         return BindingSource(_lookup(node, resources, "resource"), 0, node)
     resource = _lookup(node.required("name"), resources, "resource")
-    for name in ("elementCount", "counterOffsetBytes"):  # shaders use them, operators do not
-        ignored = node.optional(name)
+    return BindingSource(resource, 0, node, onnx_dispatch.read_shape(node))
+
+
+def _read_source(node: Node, resources: dict[str, Resource]) -> BindingSource:
+    name = node.required("name") if isinstance(node.value, dict) else node
+    resource = _lookup(name, resources, "resource")
+    if isinstance(resource, DeferredResource):
+        raise name.error(f"{quote(resource.name)} is deferred, only ONNX models can be bound to it")
+    if name is node:
+        return BindingSource(resource, 0, node)
+    for member in ("elementCount", "counterOffsetBytes"):  # shaders use them, operators do not
+        ignored = node.optional(member)
         if ignored is not None:
             ignored.uint(64)
     counter = node.optional("counter")
@@ -172,8 +209,8 @@ def _read_source(node: Node, resources: dict[str, BufferResource]) -> BindingSou
 
 def _read_command(
     node: Node,
-    resources: dict[str, BufferResource],
-    dispatchables: dict[str, DmlDispatchable],
+    resources: dict[str, Resource],
+    dispatchables: dict[str, Dispatchable],
     outputs: Path,
 ) -> Command:
     kind = node.required("type")
@@ -184,7 +221,7 @@ def _read_command(
     match kind.string().lower():
         case "dispatch":
             dispatchable = _lookup(node.required("dispatchable"), dispatchables, "dispatchable")
-            bindings = _read_bindings(node.required("bindings"), resources, type(dispatchable.desc))
+            bindings = _dispatch_bindings(node.required("bindings"), resources, dispatchable)
             _check_group_count(node)
             return DispatchCommand(text, node, dispatchable, bindings)
         case "print":
@@ -197,6 +234,15 @@ def _read_command(
     raise kind.wrong("dispatch, print or writeFile")
 
 
+def _dispatch_bindings(
+    node: Node, resources: dict[str, Resource], dispatchable: Dispatchable
+) -> Bindings:
+    if isinstance(dispatchable, DmlDispatchable):
+        return _read_bindings(node, resources, type(dispatchable.desc))
+    points = onnx_dispatch.bind_points(dispatchable)
+    return _named_sources(node, resources, dispatchable.name, points, _read_onnx_source)
+
+
 def _check_group_count(node: Node) -> None:
     """Check the group count of shaders; operators choose their own."""
     count = node.optional("threadGroupCount")
@@ -204,9 +250,7 @@ def _check_group_count(node: Node) -> None:
         raise count.error(f"got {len(count.array())} integers, allowed 3")
 
 
-def _read_write_file(
-    text: str, node: Node, resource: BufferResource, outputs: Path
-) -> WriteFileCommand:
+def _read_write_file(text: str, node: Node, resource: Resource, outputs: Path) -> WriteFileCommand:
     target = node.required("targetPath")
     if not target.string() or "\0" in target.string():
         raise target.wrong("a file name")
@@ -214,7 +258,8 @@ def _read_write_file(
     suffix = path.suffix.lower()
     if suffix in (".jpg", ".jpeg", ".png"):
         raise target.error("images are not available; write a .npy file")
-    if suffix == ".npy" and resource.data_type is TensorDataType.UNKNOWN:
+    known = resource if isinstance(resource, BufferResource) and suffix == ".npy" else None
+    if known is not None and known.data_type is TensorDataType.UNKNOWN:
         raise target.error(f"{quote(resource.name)} has no data type, which a .npy file needs")
     node_dimensions = node.optional("dimensions")
     if node_dimensions is None:
@@ -224,11 +269,11 @@ def _read_write_file(
             f"got {len(node_dimensions.array())} dimensions, allowed 0 to {MAX_NPY_DIMENSIONS}"
         )
     dimensions = tuple(item.uint() for item in node_dimensions.items())
-    if suffix == ".npy":
-        needed = math.prod(dimensions) * dtype_of(resource.data_type).itemsize
-        if needed > resource.size:
+    if known is not None:
+        needed = math.prod(dimensions) * dtype_of(known.data_type).itemsize
+        if needed > known.size:
             raise node_dimensions.error(
-                f"need {needed} bytes, {quote(resource.name)} has {resource.size}"
+                f"need {needed} bytes, {quote(known.name)} has {known.size}"
             )
     return WriteFileCommand(text, node, resource, path, dimensions)
 

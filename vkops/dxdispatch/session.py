@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import vkops
 from vkops.dml import FeatureLevel
 from vkops.dxdispatch.checks import prepare
-from vkops.dxdispatch.executor import RunOptions, run
+from vkops.dxdispatch.executor import run
 from vkops.dxdispatch.listings import level_table, show
 from vkops.dxdispatch.model import Model
+from vkops.dxdispatch.onnx_file import FileOptions, check_file, run_file
+from vkops.dxdispatch.onnx_inputs import Overrides
 from vkops.dxdispatch.output import complain, info
 from vkops.dxdispatch.parse import load_model
+from vkops.dxdispatch.timing import RunOptions
 from vkops.errors import ModelError, VkopsError
 
 if TYPE_CHECKING:
@@ -28,17 +31,23 @@ def run_model(
     debug: bool = False,
     input_path: Path | None = None,
     output_path: Path | None = None,
+    files: FileOptions | None = None,
 ) -> None:
-    """Run a model file on the first adapter whose name contains ``adapter``.
+    """Run a model file, .json or .onnx, on the first adapter whose name contains ``adapter``.
 
     Raises:
         VkopsError: in DxDispatch's words, what failed; the model's own faults before anything
             has been created or written.
     """
-    _check_extension(path)
+    files = files or FileOptions()
+    is_onnx = _is_onnx(path)
+    if not is_onnx and (files.input or files.output or files.random):
+        raise ModelError("--input, --output and --random are for .onnx files; a model has its own")
     with _open_device(adapter, feature_level, debug) as device:
         info(f"Running on '{device.name}'")
-        model = _load(path, input_path, output_path)
+        if is_onnx:
+            return run_file(Path(path), device, options, files)
+        model = _load(path, input_path, output_path, files.overrides)
         try:
             prepared = prepare(model, feature_level)
             _warn(model)
@@ -47,15 +56,24 @@ def run_model(
             raise ModelError(f"Failed to execute the model: {error}") from error
 
 
-def check_model(path: str, feature_level: FeatureLevel, input_path: Path | None = None) -> None:
+def check_model(
+    path: str,
+    feature_level: FeatureLevel,
+    input_path: Path | None = None,
+    overrides: Overrides | None = None,
+) -> None:
     """Check a model file without a device; print the feature level each operator needs.
+
+    Of an ONNX model, its operators, and the plan that it becomes.
 
     Raises:
         ModelError: what ``run_model`` would refuse. What is wrong at every level comes without
             the table.
     """
-    _check_extension(path)
-    model = _load(path, input_path, None)
+    overrides = overrides or Overrides()
+    if _is_onnx(path):
+        return check_file(Path(path), overrides)
+    model = _load(path, input_path, None, overrides)
     try:
         prepare(model, FeatureLevel.LATEST)
         _warn(model)
@@ -65,18 +83,19 @@ def check_model(path: str, feature_level: FeatureLevel, input_path: Path | None 
         raise ModelError(f"Failed to execute the model: {error}") from error
 
 
-def _check_extension(path: str) -> None:
-    """Refuse files that are no JSON models, by their name."""
+def _is_onnx(path: str) -> bool:
+    """Which kind of model a file is, by its name."""
     suffix = Path(path).suffix
-    if suffix == ".onnx":
-        raise ModelError("ONNX models are not available; expected a .json file")
-    if suffix != ".json":
+    if suffix not in (".json", ".onnx"):
         raise ModelError("Expected a .json or .onnx file")
+    return suffix == ".onnx"
 
 
-def _load(path: str, input_path: Path | None, output_path: Path | None) -> Model:
+def _load(
+    path: str, input_path: Path | None, output_path: Path | None, overrides: Overrides
+) -> Model:
     try:
-        return load_model(path, input_path, output_path)
+        return load_model(path, input_path, output_path, overrides)
     except VkopsError as error:
         raise ModelError(f"Failed to parse the model: {error}") from error
 

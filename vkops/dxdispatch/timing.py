@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How often to dispatch, and what to tell; the names are those of the command line."""
+
+    dispatch_iterations: int = 1
+    dispatch_repeat: int = 1
+    milliseconds_to_run: int | None = None
+    dispatch_interval: int = 0
+    warmup_samples: int = 1
+    timing_verbosity: int = 0
+    print_commands: bool = False
+    print_onnx_bindings: bool = False
+
+
+def measure(options: RunOptions, dispatch: Callable[[], object]) -> array[float]:
+    """Dispatch in a loop; return the milliseconds one dispatch took, per iteration."""
+    limit = options.milliseconds_to_run
+    samples = array("d")
+    loop_start = time.perf_counter()
+    while limit is not None or len(samples) < options.dispatch_iterations:
+        start = time.perf_counter()
+        for _ in range(options.dispatch_repeat):
+            dispatch()
+        elapsed = (time.perf_counter() - start) * 1000
+        samples.append(elapsed / max(1, options.dispatch_repeat))
+        pause = max(0.0, options.dispatch_interval - elapsed)
+        if limit is not None and (time.perf_counter() - loop_start) * 1000 + pause > limit:
+            break
+        if pause:
+            time.sleep(pause / 1000)
+    return samples
 
 
 def report(
     name: str, samples: Sequence[float], warmup_samples: int, verbosity: int
 ) -> Iterator[str]:
-    """Yield the lines about a dispatch.
+    """Yield the lines about a dispatch; none where there was none.
 
     Args:
         name: of the dispatchable.
@@ -16,6 +52,8 @@ def report(
         warmup_samples: how many samples count as cold at most; one at least is hot.
         verbosity: 0, one line; 1, statistics too; 2, every iteration too.
     """
+    if not samples:
+        return
     cold_count = min(len(samples) - 1, warmup_samples)
     cold, hot = samples[:cold_count], samples[cold_count:]
     start = f"Dispatch '{name}': {len(samples)} iterations"

@@ -113,10 +113,6 @@ def read_values(resource: Node, folders: tuple[Path, Path]) -> tuple[TensorDataT
                 )
             return data_type, _read_list(node)
         return data_type, Literal(read_array(node, _known(data_type, node)).tobytes())
-    if node.value == "deferred":
-        raise node.error(
-            "'deferred' waits for the output of an ONNX dispatchable, which vkops cannot run"
-        )
     if not isinstance(node.value, dict):
         raise node.wrong('an array, an object or "deferred"')
     forms = [name for name in ("value", "valueStart", "sourcePath") if name in node.value]

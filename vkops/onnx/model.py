@@ -18,7 +18,7 @@ from vkops.errors import ModelError
 from vkops.onnx.node import Call, Node, label, schema_of
 from vkops.onnx.operators import OPERATORS, lowering_of
 from vkops.onnx.trace import Sequence, Trace, Value
-from vkops.onnx.types import dense, dtype_of
+from vkops.onnx.types import dense, dtype_of, type_text
 from vkops.plan.region import Ints
 
 Array = npt.NDArray[Any]
@@ -87,8 +87,8 @@ class Model:
         proto = read(source)
         found = unsupported_nodes(proto)
         if found:
-            more = f" (and {len(found) - 1} more nodes)" if len(found) > 1 else ""
-            raise ModelError(f"{found[0].label}: {found[0].reason}{more}")
+            more = f", nor {len(found) - 1} more nodes" if len(found) > 1 else ""
+            raise ModelError(f"{found[0].label}: {found[0].reason}{more}; {available()}")
         graph = proto.graph
         self.constants: dict[str, Array] = {
             tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer
@@ -116,6 +116,10 @@ class Model:
             ModelError: a node's arguments break a rule of its operator.
             NeedsValueError: shapes depend on the elements of an input that is not known.
         """
+        free: dict[str, int] = {}
+        for entry in self.inputs:
+            if entry.name in forms:
+                _check_form(entry, forms[entry.name], free)
         trace = Trace()
         values: dict[str, Value] = {"": None}
         for name, array in self.constants.items():
@@ -166,7 +170,7 @@ def _load(source: bytes | str | os.PathLike[str]) -> ModelProto:
         else:
             proto = onnx.load(Path(source))
     except OSError as error:
-        raise ModelError(f"{error.filename}: {error.strerror or error}") from error
+        raise ModelError(f"cannot be read: {error.strerror or error}") from error
     except DecodeError as error:
         raise ModelError("not an ONNX model") from error
     except Exception as error:
@@ -174,6 +178,11 @@ def _load(source: bytes | str | os.PathLike[str]) -> ModelProto:
     if not proto.ir_version:
         raise ModelError("not an ONNX model: it has no IR version")
     return proto
+
+
+def available() -> str:
+    """The operators that vkops has, for errors."""
+    return f"it has {', '.join(OPERATORS)}"
 
 
 def unsupported_nodes(proto: ModelProto) -> list[Unsupported]:
@@ -190,7 +199,7 @@ def unsupported_nodes(proto: ModelProto) -> list[Unsupported]:
 
 def _unsupported(node: NodeProto, opset: int) -> str | None:
     if node.domain not in _DOMAINS or node.op_type not in OPERATORS:
-        return f"vkops does not have this operator; it has {', '.join(OPERATORS)}"
+        return "vkops does not have this operator"
     if schema_of(node.op_type, opset) is None:
         return f"opset {opset} does not have this operator"
     return None
@@ -245,6 +254,43 @@ def _dimension(dim: Any) -> Dimension:
         case "dim_param":
             return str(dim.dim_param) or None
     return None
+
+
+def _check_form(entry: Declared, form: Form, free: dict[str, int]) -> None:
+    """Refuse what is not as declared; ``free`` has the sizes of the names that came up before."""
+    name, wanted = entry.name, entry.kind
+    if form is None:
+        if wanted != "optional":
+            raise ModelError(f"input {name!r}: got None, must be a {wanted}")
+        return
+    got = "tensor" if isinstance(form, TensorForm) else "sequence"
+    if got != wanted and wanted != "optional":
+        raise ModelError(f"input {name!r}: is a {got}, must be a {wanted}")
+    if entry.dtype is not None and type_text(form.dtype) != type_text(entry.dtype):
+        raise ModelError(
+            f"input {name!r}: has type {type_text(form.dtype)}, must be {type_text(entry.dtype)}"
+        )
+    if isinstance(form, TensorForm):
+        _check_shape(name, form.shape, entry.shape, free)
+    else:
+        for i, shape in enumerate(form.shapes):
+            _check_shape(f"{name}[{i}]", shape, entry.shape, {})
+
+
+def _check_shape(
+    name: str, shape: Ints, declared: tuple[Dimension, ...] | None, free: dict[str, int]
+) -> None:
+    if declared is None:
+        return
+    before = dict(free)
+    fits = len(shape) == len(declared) and all(
+        size is None or got == (free.setdefault(size, got) if isinstance(size, str) else size)
+        for got, size in zip(shape, declared, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join("?" if size is None else str(size) for size in declared)
+        where = "".join(f", {d} being {before[d]}" for d in declared if d in before)  # type: ignore[index]
+        raise ModelError(f"input {name!r}: has shape {shape}, must be ({wanted}){where}")
 
 
 def _entered(trace: Trace, name: str, form: Form, known: Mapping[str, Any]) -> Value:

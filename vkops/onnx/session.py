@@ -16,7 +16,7 @@ from vkops.gpu.streaming import Progress
 from vkops.onnx.model import Declared, Form, Lowering, Model, SequenceForm, TensorForm
 from vkops.onnx.trace import NeedsValueError, Sequence, Value
 from vkops.onnx.trace import Tensor as Traced
-from vkops.onnx.types import STRING, moved_dtype, type_text
+from vkops.onnx.types import STRING, moved_dtype
 from vkops.plan.region import CopyPlan
 from vkops.tensor import Movement, Source, Tensor
 
@@ -59,9 +59,22 @@ class Session:
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
 
     def run(
-        self, inputs: Mapping[str, Given], progress: Progress | None = None
-    ) -> list[Tensor | Array | list[Tensor | Array]]:
-        """Run the model and wait for its outputs: tensors on the device, or arrays of strings.
+        self,
+        inputs: Mapping[str, Given],
+        progress: Progress | None = None,
+        *,
+        targets: Mapping[int, Tensor] | None = None,
+    ) -> list[Any]:
+        """Run the model and wait for its outputs.
+
+        Args:
+            inputs: by name; those with a default may be left out.
+            progress: told of the bytes done and to do in all where data is streamed.
+            targets: tensors to make outputs in, by the place of the output.
+
+        Returns:
+            Each output: a tensor on the device, an array of strings, or a list of either for a
+            sequence.
 
         Raises:
             ModelError: inputs that do not fit what the model declares, or a node's arguments that
@@ -69,7 +82,7 @@ class Session:
             OutOfDeviceMemoryError: not even a part fits in device memory.
         """
         given = dict(self._entered(inputs))
-        return self._specialized(given).run(self.device, given, progress)
+        return self._specialized(given).run(self.device, given, progress, targets or {})
 
     def specialize(self, inputs: Mapping[str, Given]) -> Specialized:
         """The model for inputs of these shapes."""
@@ -97,50 +110,28 @@ class Session:
         return next(entry for entry in self.model.inputs if entry.name == name)
 
     def _entered(self, inputs: Mapping[str, Given]) -> Iterator[tuple[str, Given]]:
-        """The inputs in the model's order, checked against what it declares."""
+        """The inputs in the model's order, as arrays, tensors and lists of them."""
         names = [entry.name for entry in self.model.inputs]
         for name in inputs:
             if name not in names:
                 listed = ", ".join(map(repr, names)) or "none"
                 raise ModelError(f"input {name!r}: the model has no such input; it has {listed}")
-        free: dict[str, int] = {}
-        for entry in self.model.inputs:
-            if entry.name in inputs:
-                yield entry.name, self._checked(entry, inputs[entry.name], free)
-            elif entry.name not in self.model.constants:
-                raise ModelError(f"input {entry.name!r}: is missing")
+        for name in names:
+            if name in inputs:
+                value = inputs[name]
+                if isinstance(value, (list, tuple)) and self._declared(name).kind != "tensor":
+                    yield name, [self._source(f"{name}[{i}]", v) for i, v in enumerate(value)]
+                else:
+                    yield name, None if value is None else self._source(name, value)
+            elif name not in self.model.constants:
+                raise ModelError(f"input {name!r}: is missing")
 
-    def _checked(self, entry: Declared, value: Given, free: dict[str, int]) -> Given:
-        if entry.kind == "tensor":
-            return self._tensor(entry, entry.name, value, free)
-        if value is None:
-            if entry.kind != "optional":
-                raise ModelError(f"input {entry.name!r}: got None, must be a {entry.kind}")
-            return None
-        if isinstance(value, (list, tuple)):
-            return [
-                self._tensor(entry, f"{entry.name}[{i}]", item, {}) for i, item in enumerate(value)
-            ]
-        if entry.kind == "optional":
-            return self._tensor(entry, entry.name, value, free)
-        raise ModelError(f"input {entry.name!r}: got {type(value).__name__}, must be a list")
-
-    def _tensor(
-        self, entry: Declared, name: str, value: Any, free: dict[str, int]
-    ) -> Array | Tensor:
-        """A tensor of the type and shape that are declared."""
-        given: Array | Tensor = value if isinstance(value, Tensor) else _array(name, value)
-        if isinstance(given, Tensor) and given.device is not self.device:
-            raise ModelError(f"input {name!r}: is on {given.device!r}, not {self.device!r}")
-        got, declared = type_text(given.dtype), entry.dtype
-        if declared is not None and got != type_text(declared):
-            raise ModelError(f"input {name!r}: has type {got}, must be {type_text(declared)}")
-        if entry.shape is not None and not _fits(given.shape, entry.shape, free):
-            wanted = ", ".join("?" if size is None else str(size) for size in entry.shape)
-            names = {size: free[size] for size in entry.shape if size in free}
-            where = "".join(f", {name} being {size}" for name, size in names.items())
-            raise ModelError(f"input {name!r}: has shape {given.shape}, must be ({wanted}){where}")
-        return given
+    def _source(self, name: str, value: Any) -> Array | Tensor:
+        if not isinstance(value, Tensor):
+            return _array(name, value)
+        if value.device is not self.device:
+            raise ModelError(f"input {name!r}: is on {value.device!r}, not {self.device!r}")
+        return value
 
 
 def _array(name: str, value: Any) -> Array:
@@ -155,18 +146,6 @@ def _array(name: str, value: Any) -> Array:
     if not all(isinstance(item, str) for item in array.flat):
         raise ModelError(f"input {name!r}: holds Python objects, must be numbers or strings")
     return array
-
-
-def _fits(
-    shape: tuple[int, ...], declared: tuple[int | str | None, ...], free: dict[str, int]
-) -> bool:
-    """Whether a shape is as declared; free sizes are what they are where they first come up."""
-    if len(shape) != len(declared):
-        return False
-    return all(
-        size is None or got == (free.setdefault(size, got) if isinstance(size, str) else size)
-        for got, size in zip(shape, declared, strict=True)
-    )
 
 
 def _form(entry: Declared, value: Given) -> Form:
@@ -212,21 +191,42 @@ class Specialized:
         }
 
     @property
+    def results(self) -> list[Value]:
+        """What the outputs are: their types and shapes."""
+        return self._outputs
+
+    @property
     def plans(self) -> list[CopyPlan]:
         """What runs, one submission each: one plan, but where it would have too many regions."""
         return [movement.plan for movement, _, _ in self._stages]
 
     def run(
-        self, device: Device, inputs: Mapping[str, Given], progress: Progress | None = None
+        self,
+        device: Device,
+        inputs: Mapping[str, Given],
+        progress: Progress | None,
+        targets: Mapping[int, Tensor],
     ) -> list[Any]:
-        """Run on a device with inputs of those shapes."""
+        """Run on a device with inputs of those shapes; see ``Session.run``."""
         strings = list(self._trace.strings)
         held = self._held(device, inputs, strings)
+        wanted = {self._number(place): target for place, target in targets.items()}
         for movement, reads, makes in self._stages:
             dtypes = [moved_dtype(self._trace[number].dtype) for number in makes]
-            made = movement.make(device, [held[number] for number in reads], dtypes, progress)
+            sources = [held[number] for number in reads]
+            into = [wanted.get(number) for number in makes]
+            made = movement.make(device, sources, dtypes, progress, into)
             held.update(zip(makes, made, strict=True))
+        for place, target in targets.items():
+            source = held[self._number(place)]
+            if source is not target:  # it is an input, or was made for another output
+                target.fill(np.asarray(source).reshape(target.shape))
         return [_result(device, value, held, strings) for value in self._outputs]
+
+    def _number(self, place: int) -> int:
+        value = self._outputs[place]
+        assert isinstance(value, Traced)
+        return value.number
 
     def _held(
         self, device: Device, inputs: Mapping[str, Given], strings: list[str]

@@ -1,0 +1,342 @@
+"""``vkops run`` on ONNX models: .onnx files, and ``onnx`` dispatchables of DxDispatch models."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from adapters import wanted
+
+import vkops
+from vkops.cli import main
+from vkops.onnx import Model, Session
+
+CONCAT = """<ir_version: 8, opset_import: ["" : 13]>
+both (float[N, 2] x0, float[N, 2] x1) => (float[M, 2] y) { y = Concat <axis = 0> (x0, x1) }"""
+
+MANY = """<ir_version: 8, opset_import: ["" : 18]>
+many (float[N, 4] x, bool[3] flags, string[2] words)
+    => (float[N, 2] a, float[N, 2] b, bool[6] f, string[4] w) {
+  a, b = Split <axis = 1, num_outputs = 2> (x)
+  f = Concat <axis = 0> (flags, flags)
+  w = Concat <axis = 0> (words, words)
+}"""
+
+SIZES = """<ir_version: 8, opset_import: ["" : 13]>
+reshaped (float[N] x, int64[2] shape) => (float[A, B] y) { y = Reshape (x, shape) }"""
+
+PARTS = """<ir_version: 8, opset_import: ["" : 13]>
+parts (float[N] x) => (seq(float[M]) y) { y = SplitToSequence (x) }"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder, with the models in it."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("concat", CONCAT), ("many", MANY), ("sizes", SIZES), ("parts", PARTS)):
+        onnx.save(onnx.parser.parse_model(text), tmp_path / f"{name}.onnx")
+    return tmp_path
+
+
+@pytest.fixture
+def vkops_run(folder, capsys):
+    """Run the command line on the adapter under test: status, lines and errors, times as T."""
+
+    def run(*arguments, status=0):
+        adapter = wanted()[0].name
+        assert main(["run", "-a", adapter, *map(str, arguments)]) == status
+        seen = capsys.readouterr()
+        first, *lines = seen.out.splitlines()
+        assert first == f"Running on '{adapter}'"
+        return [re.sub(r"\d+\.\d{4} ms", "T ms", line) for line in lines], seen.err
+
+    return run
+
+
+def values(start, count):
+    return {
+        "initialValuesDataType": "FLOAT32",
+        "initialValues": {"valueStart": start, "valueDelta": 1, "valueCount": count},
+    }
+
+
+def bound(name, *shape):
+    return {"name": name, "shape": list(shape)}
+
+
+def model(*commands, **resources):
+    """A DxDispatch model around concat.onnx; commands are bindings, or names to print."""
+    return {
+        "resources": {
+            "a": values(1, 6),
+            "b": values(7, 6),
+            "c": {**values(0, 12), "initialValues": {"value": 0, "valueCount": 12}},
+            "later": {"initialValuesDataType": "FLOAT32", "initialValues": "deferred"},
+            **resources,
+        },
+        "dispatchables": {"concat": {"type": "onnx", "sourcePath": "concat.onnx"}},
+        "commands": [
+            {"type": "print", "resource": command}
+            if isinstance(command, str)
+            else command
+            if "type" in command
+            else {"type": "dispatch", "dispatchable": "concat", "bindings": command}
+            for command in commands
+        ],
+    }
+
+
+def test_shapes_belong_to_dispatches(folder, vkops_run):
+    """Shapes as each binding has them; what is larger keeps the rest; deferred takes any shape."""
+    small = {"x0": bound("a", 1, 2), "x1": bound("b", 1, 2), "y": bound("c", 2, 2)}
+    large = {"x0": bound("a", 3, 2), "x1": bound("b", 3, 2), "y": "c"}
+    write = {"type": "writeFile", "resource": "later", "targetPath": "later.npy"}
+    made = model(small, "c", large, "c", {**large, "y": "later"}, "later", write)
+    (folder / "m.json").write_text(json.dumps(made))
+    lines, errors = vkops_run("m.json")
+    dispatched = "Dispatch 'concat': 1 iterations, T ms median (CPU)"
+    everything = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12"
+    assert lines == [
+        dispatched,
+        "Resource 'c': 1, 2, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0",
+        dispatched,
+        f"Resource 'c': {everything}",
+        dispatched,
+        f"Resource 'later': {everything}",
+        f"Resource 'later' written to '{folder / 'later.npy'}'",
+    ]
+    assert errors == ""
+    np.testing.assert_array_equal(
+        np.load("later.npy"), np.arange(1, 13, dtype=np.float32).reshape(6, 2)
+    )
+
+
+def test_a_deferred_output_can_be_an_input(folder, vkops_run):
+    first = {"x0": bound("a", 1, 2), "x1": bound("b", 1, 2), "y": "later"}
+    second = {"x0": bound("a", 2, 2), "x1": "later", "y": "c"}
+    (folder / "m.json").write_text(json.dumps(model(first, second, "c")))
+    lines, _ = vkops_run("m.json")
+    assert lines[-1] == "Resource 'c': 1, 2, 3, 4, 1, 2, 7, 8, 0, 0, 0, 0"
+
+
+def test_an_output_over_its_own_input(folder, vkops_run):
+    """What is read is read before any of it is written."""
+    in_place = {"x0": bound("c", 1, 2), "x1": bound("a", 1, 2), "y": "c"}
+    fill = {"x0": bound("a", 3, 2), "x1": bound("b", 3, 2), "y": "c"}
+    (folder / "m.json").write_text(json.dumps(model(fill, in_place, "c")))
+    lines, _ = vkops_run("m.json")
+    assert lines[-1] == "Resource 'c': 1, 2, 1, 2, 5, 6, 7, 8, 9, 10, 11, 12"
+
+
+def test_unbound_tensors_are_made_and_free_sizes_are_1(folder, vkops_run):
+    (folder / "m.json").write_text(json.dumps(model({"y": "c"}, "c", {"x0": bound("a", 3, 2)})))
+    lines, _ = vkops_run("m.json", "-f", "N:3")
+    assert lines[1] == "Resource 'c': " + ", ".join(["0"] * 12)
+
+
+def test_the_command_line_goes_before_the_model(folder, vkops_run):
+    made = model({"x0": "a", "x1": "b", "y": "later"}, "later")
+    made["dispatchables"]["concat"]["freeDimensionNameOverrides"] = {"N": 2}
+    (folder / "m.json").write_text(json.dumps(made))
+    assert vkops_run("m.json")[0][-1] == "Resource 'later': 1, 2, 3, 4, 7, 8, 9, 10"
+    assert vkops_run("m.json", "-f", "N:1")[0][-1] == "Resource 'later': 1, 2, 7, 8"
+    shapes = ("-b", "x0:1,2", "-b", "x1:2,2")
+    assert vkops_run("m.json", *shapes, status=1)[1].endswith(
+        "input 'x1': has shape (2, 2), must be (N, 2), N being 1\n"
+    )
+
+
+def test_what_is_bound_is_told(folder, vkops_run):
+    (folder / "m.json").write_text(json.dumps(model({"x0": bound("a", 1, 2), "y": "later"})))
+    lines, _ = vkops_run("-p", "m.json")
+    assert lines[:-1] == [
+        "Input Tensor 'x0':",
+        "  Resource  = explicit (Vulkan)",
+        "  Data Type = FLOAT",
+        "  Shape     = [1,2]",
+        "",
+        "Input Tensor 'x1':",
+        "  Resource  = implicit (Vulkan)",
+        "  Data Type = FLOAT",
+        "  Shape     = [1,2]",
+        "",
+        "Output Tensor 'y':",
+        "  Resource  = deferred (Vulkan)",
+        "  Data Type = FLOAT",
+        "  Shape     = [2,2]",
+        "",
+    ]
+
+
+# -- .onnx files -----------------------------------------------------------------------------------
+
+
+def test_inputs_from_files_and_outputs_printed(folder, vkops_run):
+    np.save("x0.npy", np.float32([[1, 2]]))
+    np.savez("rest.npz", x1=np.float32([[3, 4]]))
+    lines, _ = vkops_run("concat.onnx", "--input", "x0:x0.npy", "--input", "rest.npz")
+    assert lines == [
+        "Dispatch 'concat': 1 iterations, T ms median (CPU)",
+        "Output 'y' [2, 2]: 1, 2, 3, 4",
+    ]
+
+
+def test_outputs_to_files(folder, vkops_run):
+    np.savez("in.npz", x=np.arange(8, dtype=np.float32).reshape(2, 4), words=np.array(["a", "bc"]))
+    lines, _ = vkops_run(
+        "many.onnx", "--input", "in.npz", "--output", "out/all.npz", "--output", "b:b.npy"
+    )
+    assert lines[1:] == ["Outputs written to 'out/all.npz'", "b written to 'b.npy'"]
+    with np.load("out/all.npz") as made:
+        assert {name: array.tolist() for name, array in made.items()} == {
+            "a": [[0, 1], [4, 5]],
+            "b": [[2, 3], [6, 7]],
+            "f": [False] * 6,
+            "w": ["a", "bc", "a", "bc"],
+        }
+    np.testing.assert_array_equal(np.load("b.npy"), np.float32([[2, 3], [6, 7]]))
+
+
+def test_random_inputs_are_the_same_again(folder, vkops_run):
+    once = vkops_run("many.onnx", "--random", "-f", "N:3")
+    assert once == vkops_run("many.onnx", "--random", "-f", "N:3")
+    assert once != vkops_run("many.onnx", "--random", "--seed", "1", "-f", "N:3")
+    assert len(once[0][1].split(", ")) == 1 + 6  # [3, 2] has a comma, too
+
+
+def test_sequences_are_printed_one_by_one(folder, vkops_run):
+    np.save("x.npy", np.float32([5, 6]))
+    assert vkops_run("parts.onnx", "--input", "x.npy")[0][1:] == [
+        "Output 'y[0]' [1]: 5",
+        "Output 'y[1]' [1]: 6",
+    ]
+
+
+def test_shapes_from_what_an_input_holds(folder, vkops_run):
+    np.savez("in.npz", x=np.arange(6, dtype=np.float32), shape=np.int64([3, 2]))
+    assert vkops_run("sizes.onnx", "--input", "in.npz")[0][1:] == [
+        "Output 'y' [3, 2]: 0, 1, 2, 3, 4, 5"
+    ]
+
+
+def test_long_outputs_are_cut(folder, vkops_run):
+    line = vkops_run("concat.onnx", "-f", "N:5000")[0][1]
+    assert line.endswith(", 0, and 10000 more (--output FILE.npz takes all)")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.onnx"], "none.onnx: cannot be read: No such file or directory"),
+        (["concat.onnx", "-f", "Q:3"], "no free dimension 'Q' in the ONNX model; it has 'N'"),
+        (["concat.onnx", "-F", "Q:3"], "no denotation 'Q' in the ONNX model; it has none"),
+        (["concat.onnx", "-b", "q:3"], "no tensor 'q' in the ONNX model; it has 'x0', 'x1', 'y'"),
+        (["concat.onnx", "-b", "x0:3,2"],
+         "input 'x1': has shape (1, 2), must be (N, 2), N being 3"),
+        (["concat.onnx", "--input", "x.npy"],
+         "x.npy: the model has 2 inputs; say NAME:x.npy"),
+        (["concat.onnx", "--input", "q:x.npy"],
+         "q:x.npy: the model has no input 'q'; it has 'x0', 'x1'"),
+        (["concat.onnx", "--input", "x0:many.onnx"],
+         "x0:many.onnx: is no .npy or .npz file of numbers or text"),
+        (["concat.onnx", "--input", "x0:x.npy"],
+         "input 'x0': has type tensor(int64), must be tensor(float)"),
+        (["concat.onnx", "--output", "y.txt"], "y.txt: must be FILE.npz or NAME:FILE.npy"),
+        (["concat.onnx", "--output", "q:y.npy"],
+         "q:y.npy: the model has no output 'q'; it has 'y'"),
+        (["many.onnx", "--output", "y.npy"], "y.npy: the model has 4 outputs; say NAME:y.npy"),
+        (["sizes.onnx", "-f", "N:3"],
+         "node 0, which makes 'y' (Reshape-13): shape[1]: got 0, but the input has rank 1"),
+    ],
+)  # fmt: skip
+def test_faults_are_one_line(folder, vkops_run, arguments, message):
+    np.save("x.npy", np.int64([[1, 2]]))
+    lines, errors = vkops_run(*arguments, status=1)
+    assert (lines, errors) == ([], message + "\n")
+
+
+def test_options_for_onnx_files_are_not_for_json(folder, capsys):
+    (folder / "m.json").write_text(json.dumps(model()))
+    assert main(["run", "m.json", "--random"]) == 1
+    assert "--random are for .onnx files" in capsys.readouterr().err
+
+
+# -- sessions --------------------------------------------------------------------------------------
+
+
+def test_a_graph_is_one_submission_without_memory_between(device):
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    chain (float[64, 64] x) => (float[64, 64] y) {
+      a, b = Split <axis = 0, num_outputs = 2> (x)
+      c = Transpose (a)
+      d = Transpose (b)
+      e = Concat <axis = 1> (d, c)
+      f = Transpose (e)
+      y = Identity (f)
+    }"""
+    session = Session(Model(onnx.parser.parse_model(text)), device)
+    x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
+    given = {"x": device.tensor(x)}
+    (plan,) = session.specialize(given).plans
+    assert [len(output.regions) for output in plan.outputs] == [2]
+    before = device.memory_report().used
+    (y,) = session.run(given)
+    assert device.memory_report().used - before <= y.nbytes + 256
+    np.testing.assert_array_equal(y.numpy(), np.concatenate([x[32:], x[:32]]))
+
+
+def test_an_explosion_of_regions_is_run_in_stages(device):
+    """Interleaving again and again: more submissions, the same result."""
+    lines = []
+    for i in range(12):
+        lines += [
+            f"e{i} = Slice (x{i}, zero, end, axis, two)",
+            f"o{i} = Slice (x{i}, one, end, axis, two)",
+            f"u{i} = Unsqueeze (o{i}, last)",
+            f"v{i} = Unsqueeze (e{i}, last)",
+            f"w{i} = Concat <axis = 1> (u{i}, v{i})",
+            f"p{i} = Transpose (w{i})",
+            f"x{i + 1} = Reshape (w{i}, flat)" if i % 2 else f"x{i + 1} = Reshape (p{i}, flat)",
+        ]
+    body = "\n".join(lines)
+    text = f"""<ir_version: 8, opset_import: ["" : 13]>
+    mixed (int16[8192] x0) => (int16[N] y) <int64[1] zero = {{0}}, int64[1] one = {{1}},
+      int64[1] two = {{2}}, int64[1] axis = {{0}}, int64[1] last = {{1}}, int64[1] flat = {{-1}},
+      int64[1] end = {{100000}}> {{ {body} y = Identity (x12) }}"""
+    session = Session(Model(onnx.parser.parse_model(text)), device)
+    x = np.arange(8192, dtype=np.int16)
+    (y,) = session.run({"x0": x})
+    for i in range(12):
+        pair = np.stack([x[1::2], x[::2]], axis=1)
+        x = pair.reshape(-1) if i % 2 else pair.T.reshape(-1)
+    np.testing.assert_array_equal(y.numpy(), x)
+
+
+def test_specialisations_are_kept_and_bounded(device):
+    session = Session(Model(onnx.parser.parse_model(CONCAT)), device)
+    for rows in range(1, 101):
+        x = np.ones((rows, 2), np.float32)
+        (y,) = session.run({"x0": x, "x1": x})
+        assert y.shape == (2 * rows, 2)
+    once = session.specialize({"x0": x, "x1": x})
+    assert session.specialize({"x0": x, "x1": x}) is once
+    assert len(session._kept) == 64
+
+
+def test_results_on_the_device_go_in_again(device):
+    session = Session(Model(onnx.parser.parse_model(CONCAT)), device)
+    x = np.float32([[1, 2]])
+    (once,) = session.run({"x0": x, "x1": x})
+    (twice,) = session.run({"x0": once, "x1": once})
+    assert isinstance(twice, vkops.Tensor)
+    np.testing.assert_array_equal(twice.numpy(), np.float32([[1, 2]] * 4))
+
+
+def test_importing_vkops_does_not_import_onnx():
+    code = "import sys, vkops, vkops.cli, vkops.dxdispatch; sys.exit('onnx' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -1,0 +1,176 @@
+"""``vkops check`` on ONNX models, and ``onnx`` dispatchables that are refused before anything runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import onnx
+import pytest
+
+import vkops
+from vkops.cli import main
+from vkops.errors import ModelError
+
+CONCAT = """<ir_version: 8, opset_import: ["" : 13]>
+both (float[N, 2] x0, float[N, 2] x1) => (float[M, 2] y) { y = Concat <axis = 0> (x0, x1) }"""
+
+BAD = """<ir_version: 8, opset_import: ["" : 18, "mine" : 1]>
+bad (float[N, 4] x) => (float[N, 4] y) {
+  a = Relu (x)
+  b = Identity (a)
+  y = mine.Turn (b)
+}"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder, with the models in it."""
+    monkeypatch.chdir(tmp_path)
+    onnx.save(onnx.parser.parse_model(CONCAT), tmp_path / "concat.onnx")
+    onnx.save(onnx.parser.parse_model(BAD), tmp_path / "bad.onnx")
+    (tmp_path / "text.onnx").write_text("no model")
+    (tmp_path / "empty.onnx").write_bytes(b"")
+    return tmp_path
+
+
+def test_check_shows_operators_and_the_plan(folder, capsys):
+    assert main(["check", "concat.onnx", "-f", "N:3"]) == 0
+    seen = capsys.readouterr()
+    assert seen.err == ""
+    assert "Opset 13" in seen.out
+    assert "│ Concat   │ 13      │ 1     │" in seen.out
+    assert seen.out.endswith(
+        "With x0 [3, 2], x1 [3, 2]: 1 submission, 2 regions, 48 bytes written\n"
+    )
+
+
+def test_check_lists_every_node_that_cannot_run(folder, capsys):
+    assert main(["check", "bad.onnx"]) == 1
+    seen = capsys.readouterr()
+    assert "node 0, which makes 'a' (Relu)" in seen.out
+    assert "node 2, which makes 'y'" in seen.out
+    assert "Identity" not in seen.out
+    assert seen.err.startswith(
+        "bad.onnx: node 0, which makes 'a' (Relu): vkops does not have this operator, "
+        "nor 1 more nodes; it has Add, Cast, Concat, "
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("text.onnx", "text.onnx: not an ONNX model"),
+        ("empty.onnx", "empty.onnx: not an ONNX model: it has no IR version"),
+        ("none.onnx", "none.onnx: cannot be read: No such file or directory"),
+    ],
+)
+def test_check_refuses_what_is_no_model(folder, file, message, capsys):
+    assert main(["check", file]) == 1
+    assert capsys.readouterr() == ("", message + "\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-f", "N"], "got 'N', must be NAME:SIZE, such as N:5"),
+        (["-F", "N:-1"], "got 'N:-1', must be DENOTATION:SIZE, such as N:5"),
+        (["-b", "x0:3;2"], "got 'x0:3;2', must be TENSOR:SHAPE, such as x:5,2"),
+    ],
+)
+def test_options_of_another_form_are_refused(folder, arguments, message, capsys):
+    assert main(["check", "concat.onnx", *arguments]) == 1
+    assert capsys.readouterr() == ("", message + "\n")
+
+
+def test_without_the_onnx_package(folder, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    for name in [name for name in sys.modules if name.startswith("vkops.onnx")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(vkops, "onnx", raising=False)
+    assert main(["check", "concat.onnx"]) == 1
+    message = "concat.onnx: vkops.onnx needs the onnx package: pip install 'vkops[onnx]'\n"
+    assert capsys.readouterr() == ("", message)
+
+
+def values(count):
+    return {"initialValuesDataType": "FLOAT32", "initialValues": {"value": 0, "valueCount": count}}
+
+
+def dispatch(bindings, **more):
+    return {
+        "resources": {"a": values(4), "b": values(2), "later": {"initialValues": "deferred"}},
+        "dispatchables": {"concat": {"type": "ONNX", "sourcePath": "concat.onnx", **more}},
+        "commands": [{"type": "dispatch", "dispatchable": "concat", "bindings": bindings}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (dispatch({"x0": {"name": "b", "shape": [2, 2]}}),
+         'commands[0].bindings.x0: \'x0\' of shape (2, 2) needs 16 bytes, "b" has 8'),
+        (dispatch({"y": {"name": "a", "shape": [3, 2]}}),
+         "commands[0].bindings.y: has shape (3, 2), the model makes (2, 2)"),
+        (dispatch({"y": "b"}),
+         'commands[0].bindings.y: \'y\' of shape (2, 2) needs 16 bytes, "b" has 8'),
+        (dispatch({"x0": ["a", "b"]}),
+         "commands[0].bindings.x0[1]: Bind point 'x0' requires 1 resources, but 2 were bound. "
+         "[B-01]"),
+        (dispatch({"x0": {"name": "a", "elementOffset": 1}}),
+         "commands[0].bindings.x0.elementOffset: 'elementOffset' is not for tensors of ONNX "
+         "models"),
+        (dispatch({"x0": {"name": "a", "format": "R32_UINT"}}),
+         "commands[0].bindings.x0.format: 'format' is not for tensors of ONNX models"),
+        (dispatch({"x0": {"name": "a", "shape": [1, 3]}}),
+         "input 'x0': has shape (1, 3), must be (N, 2)"),
+        (dispatch({}, freeDimensionNameOverrides={"Q": 2}),
+         "dispatchables.concat.sourcePath: no free dimension 'Q' in the ONNX model; it has 'N'"),
+        (dispatch({}, sourcePath="bad.onnx"), "vkops does not have this operator, nor 1 more nodes"),
+        (dispatch({}, sourcePath="none.onnx"),
+         'dispatchables.concat.sourcePath: no file "none.onnx"'),
+    ],
+)  # fmt: skip
+def test_dispatchables_are_checked_before_anything_runs(folder, model, message, capsys):
+    (folder / "m.json").write_text(json.dumps(model))
+    assert main(["check", "m.json"]) == 1
+    seen = capsys.readouterr()
+    assert message in seen.err
+    assert len(seen.err.splitlines()) == 1
+
+
+def test_unknown_bind_points_are_warned_of(folder, capsys):
+    (folder / "m.json").write_text(json.dumps(dispatch({"z": "a"})))
+    assert main(["check", "m.json"]) == 0
+    assert "concat has no such bind point (it has x0, x1, y)" in capsys.readouterr().err
+
+
+# -- what Session checks before it runs ------------------------------------------------------------
+
+
+class NoDevice:
+    """Nothing may be asked of it: inputs are checked first."""
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({}, "input 'x0': is missing"),
+        ({"x0": np.ones((1, 2), np.float32), "q": 1},
+         "input 'q': the model has no such input; it has 'x0', 'x1'"),
+        ({"x0": np.ones(2), "x1": 1}, "input 'x0': has type tensor(double), must be tensor(float)"),
+        ({"x0": np.ones(2, np.float32), "x1": 1},
+         "input 'x0': has shape (2,), must be (N, 2)"),
+        ({"x0": np.ones((1, 2), np.float32), "x1": np.ones((2, 2), np.float32)},
+         "input 'x1': has shape (2, 2), must be (N, 2), N being 1"),
+        ({"x0": object(), "x1": 1}, "input 'x0': holds Python objects, must be numbers or strings"),
+    ],
+)  # fmt: skip
+def test_sessions_check_their_inputs(inputs, message):
+    from vkops.onnx import Model, Session
+
+    session = Session(Model(onnx.parser.parse_model(CONCAT)), NoDevice())
+    with pytest.raises(ModelError) as caught:
+        session.run(inputs)
+    assert str(caught.value) == message

@@ -1,0 +1,280 @@
+"""ONNX dispatchables: read from a model's JSON, bound to resources, and run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vkops.dxdispatch.files import find_input
+from vkops.dxdispatch.json_reader import Node, quote
+from vkops.dxdispatch.model import (
+    BindingSource,
+    BufferResource,
+    DeferredResource,
+    DispatchCommand,
+    OnnxDispatchable,
+)
+from vkops.dxdispatch.onnx_inputs import Overrides, Shape, binding_lines, nothing
+from vkops.dxdispatch.types import data_type_of
+from vkops.errors import ModelError
+
+if TYPE_CHECKING:
+    from vkops.device import Buffer, HostBuffer
+    from vkops.onnx import Model, Session
+    from vkops.onnx.model import Declared, Form, TensorForm
+
+
+def read_onnx(path: Path) -> Model:
+    """Read an ONNX model, if there is something to read it with.
+
+    Raises:
+        ModelError: it cannot be read or run, or the onnx package is missing.
+    """
+    try:
+        from vkops.onnx import Model
+    except ImportError as error:
+        raise ModelError(f"{path}: {error}") from error
+    try:
+        return Model(path)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
+
+
+# -- from JSON -------------------------------------------------------------------------------------
+
+
+def read_dispatchable(
+    name: str, node: Node, folders: tuple[Path, Path], overrides: Overrides
+) -> OnnxDispatchable:
+    """Read a dispatchable of type ``onnx``; the command line's overrides go before its own."""
+    source = node.required("sourcePath")
+    path = find_input(source, folders)
+    own = Overrides(
+        _sizes(node.optional("freeDimensionNameOverrides")),
+        _sizes(node.optional("freeDimensionDenotationOverrides")),
+    )
+    for member in ("graphOptimizationLevel", "loggingLevel"):  # ONNX Runtime's own
+        ignored = node.optional(member)
+        if ignored is not None:
+            ignored.uint()
+    try:
+        model = read_onnx(path)
+        own.check(model)
+    except ModelError as error:
+        raise source.error(str(error)) from error
+    return OnnxDispatchable(name, model, overrides.over(own), node)
+
+
+def _sizes(node: Node | None) -> dict[str, int]:
+    return {} if node is None else {name: size.uint() for name, size in node.members()}
+
+
+def bind_points(dispatchable: OnnxDispatchable) -> list[str]:
+    """The names of a model's inputs and outputs."""
+    model = dispatchable.model
+    return [entry.name for entry in (*model.inputs, *model.outputs)]
+
+
+def read_shape(node: Node) -> Shape | None:
+    """The ``shape`` of a binding; what only shaders have is refused."""
+    for member in ("elementOffset", "counter", "format"):
+        found = node.optional(member)
+        if found is not None and found.value != 0:
+            raise found.error(f"'{member}' is not for tensors of ONNX models")
+    shape = node.optional("shape")
+    return None if shape is None else tuple(item.uint() for item in shape.items())
+
+
+# -- bindings --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A tensor of a model and the resource it is bound to, if any."""
+
+    entry: Declared
+    source: BindingSource | None
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class BoundOnnx:
+    """A dispatch of a model with all that is known of its tensors."""
+
+    command: DispatchCommand
+    dispatchable: OnnxDispatchable
+    inputs: tuple[Bound, ...]
+    outputs: tuple[Bound, ...]
+
+
+def bind(command: DispatchCommand, dispatchable: OnnxDispatchable) -> BoundOnnx:
+    """Check the bindings of a dispatch, and the nodes of the model at the shapes they give.
+
+    Raises:
+        ModelError: what would fail.
+    """
+    model = dispatchable.model
+    given = [entry for entry in model.inputs if _is_given(entry, command, dispatchable)]
+    inputs = tuple(_bound(entry, command, dispatchable) for entry in given)
+    outputs = tuple(_bound(entry, command, dispatchable) for entry in model.outputs)
+    for bound in inputs:
+        _check_room(bound, bound.shape, bound.entry.dtype)
+    bound_dispatch = BoundOnnx(command, dispatchable, inputs, outputs)
+    for bound, form in zip(outputs, _results(bound_dispatch), strict=False):
+        check_result(bound, form.shape, form.dtype)
+    return bound_dispatch
+
+
+def _is_given(entry: Declared, command: DispatchCommand, dispatchable: OnnxDispatchable) -> bool:
+    """Whether an input is bound, or has nothing else to start from."""
+    return entry.name in command.bindings or entry.name not in dispatchable.model.constants
+
+
+def _bound(entry: Declared, command: DispatchCommand, dispatchable: OnnxDispatchable) -> Bound:
+    sources = command.bindings.get(entry.name, ())
+    if len(sources) > 1:
+        raise sources[1].node.error(
+            f"Bind point '{entry.name}' requires 1 resources, but {len(sources)} were bound. [B-01]"
+        )
+    source = sources[0] if sources else None
+    if source is not None and entry.kind != "tensor":
+        raise source.node.error(f"'{entry.name}' is a {entry.kind}, which cannot be bound")
+    shape = dispatchable.overrides.shape(entry, None if source is None else source.shape)
+    return Bound(entry, source, shape)
+
+
+def check_result(bound: Bound, shape: Shape, dtype: np.dtype[Any]) -> None:
+    """Check an output against what it is bound to."""
+    source = bound.source
+    if source is None:
+        return
+    if source.shape is not None and source.shape != shape:
+        raise source.node.error(f"has shape {source.shape}, the model makes {shape}")
+    _check_room(bound, shape, dtype)
+
+
+def _check_room(bound: Bound, shape: Shape, dtype: np.dtype[Any] | None) -> None:
+    source, name = bound.source, bound.entry.name
+    if source is None or isinstance(source.resource, DeferredResource):
+        return
+    if dtype is None or data_type_of(dtype) is None:
+        raise source.node.error(f"'{name}' holds {dtype}, which is no tensor data type")
+    needed = prod(shape) * dtype.itemsize
+    if needed > source.resource.size:
+        raise source.node.error(
+            f"'{name}' of shape {shape} needs {needed} bytes, "
+            f"{quote(source.resource.name)} has {source.resource.size}"
+        )
+
+
+def _results(bound: BoundOnnx) -> list[TensorForm]:
+    """What the outputs will be; nothing where that depends on what the inputs hold."""
+    from vkops.onnx.model import SequenceForm, TensorForm
+    from vkops.onnx.trace import NeedsValueError, Tensor
+
+    forms: dict[str, Form] = {}
+    for tensor in bound.inputs:
+        dtype = tensor.entry.dtype or np.dtype(np.float32)
+        is_tensor = tensor.entry.kind == "tensor"
+        forms[tensor.entry.name] = (
+            TensorForm(dtype, tensor.shape) if is_tensor else SequenceForm(dtype, ())
+        )
+        if tensor.source is not None and isinstance(tensor.source.resource, DeferredResource):
+            return []
+    try:
+        outputs = bound.dispatchable.model.lower(forms, {}).outputs
+    except NeedsValueError:
+        return []
+    return [TensorForm(o.dtype, o.shape) for o in outputs if isinstance(o, Tensor)]
+
+
+# -- running ---------------------------------------------------------------------------------------
+
+
+class OnnxRun:
+    """A bound dispatch on a device."""
+
+    def __init__(
+        self,
+        bound: BoundOnnx,
+        session: Session,
+        buffers: Mapping[str, Buffer | HostBuffer],
+        deferred: dict[str, Any],
+    ) -> None:
+        from vkops.tensor import Tensor
+
+        self._bound = bound
+        self._session = session
+        self._deferred = deferred
+        self._given: dict[str, Any] = {}
+        for tensor in bound.inputs:
+            source, entry = tensor.source, tensor.entry
+            if source is None:
+                self._given[entry.name] = nothing(entry, tensor.shape)
+            elif isinstance(source.resource, BufferResource):
+                assert entry.dtype is not None
+                buffer = buffers[source.resource.name]
+                self._given[entry.name] = Tensor.over(
+                    session.device, buffer, tensor.shape, entry.dtype
+                )
+            elif source.resource.name in deferred:
+                self._given[entry.name] = deferred[source.resource.name]
+            else:
+                raise source.node.error(f"{quote(source.resource.name)} has no value yet")
+        # What is read must not be written meanwhile.
+        read = {id(value.buffer) for value in self._given.values() if isinstance(value, Tensor)}
+        self._targets: dict[int, Tensor] = {}
+        self._copies: dict[int, Buffer | HostBuffer] = {}
+        for place, (tensor, result) in enumerate(self._results()):
+            source = tensor.source
+            if source is None or not isinstance(source.resource, BufferResource):
+                continue
+            check_result(tensor, result.shape, result.dtype)
+            buffer = buffers[source.resource.name]
+            if id(buffer) in read or not result.size:
+                self._copies[place] = buffer
+            else:
+                self._targets[place] = Tensor.over(
+                    session.device, buffer, result.shape, result.dtype
+                )
+                read.add(id(buffer))
+
+    def dispatch(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Run the model, and put its outputs where they are bound."""
+        results = self._session.run(self._given, progress, targets=self._targets)
+        for place, buffer in self._copies.items():
+            buffer.write(np.ascontiguousarray(results[place]))
+        for tensor, result in zip(self._bound.outputs, results, strict=True):
+            if tensor.source is not None and isinstance(tensor.source.resource, DeferredResource):
+                self._deferred[tensor.source.resource.name] = result
+
+    def binding_lines(self) -> Iterator[str]:
+        """Yield what is bound where."""
+        for tensor in self._bound.inputs:
+            value = self._given[tensor.entry.name]
+            if tensor.entry.kind == "tensor":
+                yield from binding_lines(
+                    "Input", tensor.entry.name, _where(tensor), value.dtype, value.shape
+                )
+        for tensor, result in self._results():
+            if tensor.entry.kind == "tensor":
+                yield from binding_lines(
+                    "Output", tensor.entry.name, _where(tensor), result.dtype, result.shape
+                )
+
+    def _results(self) -> list[tuple[Bound, Any]]:
+        """The outputs and what the model makes of them."""
+        results = self._session.specialize(self._given).results
+        return list(zip(self._bound.outputs, results, strict=True))
+
+
+def _where(tensor: Bound) -> str:
+    if tensor.source is None:
+        return "implicit (Vulkan)"
+    is_deferred = isinstance(tensor.source.resource, DeferredResource)
+    return "deferred (Vulkan)" if is_deferred else "explicit (Vulkan)"

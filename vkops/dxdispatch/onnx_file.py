@@ -1,0 +1,291 @@
+"""``vkops run MODEL.onnx``: inputs from files or at random, outputs printed or written."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.markup import escape
+from rich.table import Table
+
+from vkops.dxdispatch import output, timing
+from vkops.dxdispatch.files import write_output
+from vkops.dxdispatch.listings import show
+from vkops.dxdispatch.onnx_dispatch import read_onnx
+from vkops.dxdispatch.onnx_inputs import Overrides, binding_lines, nothing
+from vkops.dxdispatch.timing import RunOptions
+from vkops.errors import ModelError
+
+if TYPE_CHECKING:
+    from vkops.device import Device
+    from vkops.onnx import Model
+    from vkops.onnx.model import Declared
+
+Array = npt.NDArray[Any]
+
+MOST_PRINTED = 10_000
+"""Values of an output that are printed; a file takes them all."""
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Where inputs come from and outputs go; the names are those of the command line."""
+
+    overrides: Overrides = field(default_factory=Overrides)
+    input: Sequence[str] = ()
+    output: Sequence[str] = ()
+    random: bool = False
+    seed: int = 0
+
+
+def run_file(path: Path, device: Device, options: RunOptions, files: FileOptions) -> None:
+    """Run an ONNX model once or again and again, and print or write its outputs.
+
+    Raises:
+        ModelError: the model, a file or an option is at fault; nothing was run.
+    """
+    from vkops.onnx import Session
+
+    model = read_onnx(path)
+    files.overrides.check(model)
+    given = _inputs(model, files)
+    targets = _targets(model, files.output)
+    session = Session(model, device)
+    results: list[Any] = session.specialize(given).results
+    names = [entry.name for entry in model.outputs]
+    if options.print_onnx_bindings:
+        named = [("Input", *pair) for pair in given.items()]
+        named += [("Output", *pair) for pair in zip(names, results, strict=True)]
+        for role, name, value in named:
+            if hasattr(value, "shape"):
+                where = "implicit (Vulkan)"
+                for line in binding_lines(role, name, where, value.dtype, value.shape):
+                    output.info(line)
+    made: list[Any] = []
+
+    def dispatch(report: Any) -> None:
+        made[:] = session.run(given, report)
+
+    name = path.stem
+    with output.progress(name) as report:
+        samples = timing.measure(options, partial(dispatch, report))
+    for line in timing.report(name, samples, options.warmup_samples, options.timing_verbosity):
+        output.info(line)
+    arrays = {
+        key: array
+        for name, value in zip(names, made, strict=False)
+        for key, array in _arrays(name, value)
+    }
+    if targets:
+        _write(targets, arrays)
+    else:
+        for key, array in arrays.items():
+            _print(key, array)
+
+
+def check_file(path: Path, overrides: Overrides) -> None:
+    """Check an ONNX model without a device; print its operators and the plan that it becomes.
+
+    Raises:
+        ModelError: what ``run_file`` would refuse; every node that cannot run has been listed.
+    """
+    _list_unsupported(path)
+    model = read_onnx(path)
+    overrides.check(model)
+    operators = Counter((node.operator, node.version) for node in model.nodes)
+    table = Table(title=f"Opset {model.opset}", title_justify="left")
+    for heading in ("Operator", "Version", "Nodes"):
+        table.add_column(heading)
+    for (operator, version), count in sorted(operators.items()):
+        table.add_row(operator, str(version), str(count))
+    show(table)
+    output.info(_plan_line(model, overrides))
+
+
+def _list_unsupported(path: Path) -> None:
+    """Print every node of a model that vkops cannot run, if there are any."""
+    try:
+        from vkops.onnx.model import read, unsupported_nodes
+
+        found = unsupported_nodes(read(path))
+    except (ImportError, ModelError):
+        return  # reading it again says why
+    table = Table(title="Nodes that vkops cannot run", title_justify="left")
+    for heading in ("Node", "Why"):
+        table.add_column(heading, overflow="fold")
+    for node in found:
+        table.add_row(escape(node.label), escape(node.reason))
+    if found:
+        show(table)
+
+
+def _plan_line(model: Model, overrides: Overrides) -> str:
+    """What the graph becomes, where its shapes do not depend on what the inputs hold."""
+    from vkops.onnx.model import SequenceForm, TensorForm
+    from vkops.onnx.session import Specialized
+    from vkops.onnx.trace import NeedsValueError
+
+    forms: dict[str, TensorForm | SequenceForm] = {}
+    for entry in model.required_inputs:
+        dtype = entry.dtype or np.dtype(np.float32)
+        shape = overrides.shape(entry)
+        is_tensor = entry.kind == "tensor"
+        forms[entry.name] = TensorForm(dtype, shape) if is_tensor else SequenceForm(dtype, ())
+    try:
+        plans = Specialized(model.lower(forms, {})).plans
+    except NeedsValueError as needed:
+        return f"Shapes depend on what input '{needed.name}' holds"
+    regions = sum(len(out.regions) for plan in plans for out in plan.outputs)
+    nbytes = sum(out.nbytes for plan in plans for out in plan.outputs)
+    shapes = ", ".join(
+        f"{name} {list(form.shape)}" for name, form in forms.items() if isinstance(form, TensorForm)
+    )
+    return (
+        f"With {shapes or 'no inputs'}: {len(plans)} submission{'s' * (len(plans) != 1)}, "
+        f"{regions} region{'s' * (regions != 1)}, {nbytes} bytes written"
+    )
+
+
+# -- inputs ----------------------------------------------------------------------------------------
+
+
+def _inputs(model: Model, files: FileOptions) -> dict[str, Any]:
+    """Every input that has no default, or that a file gives."""
+    names = [entry.name for entry in model.inputs]
+    arrays: dict[str, Array] = {}
+    for text in files.input:
+        for name, array in _read(text, model):
+            if name not in names:
+                listed = ", ".join(map(repr, names)) or "none"
+                raise ModelError(f"{text}: the model has no input {name!r}; it has {listed}")
+            arrays[name] = array
+    random = np.random.default_rng(files.seed)
+    given: dict[str, Any] = {}
+    for entry in model.inputs:
+        if entry.name in arrays:
+            given[entry.name] = _typed(arrays[entry.name], entry)
+        elif entry.name not in model.constants:
+            empty = nothing(entry, files.overrides.shape(entry))
+            is_random = files.random and isinstance(empty, np.ndarray)
+            given[entry.name] = _random(random, empty) if is_random else empty
+    return given
+
+
+def _read(text: str, model: Model) -> list[tuple[str, Array]]:
+    """The arrays of ``NAME:FILE.npy``, of ``FILE.npy`` for a sole input, or of ``FILE.npz``."""
+    name, colon, file = text.partition(":")
+    if not colon or Path(text).is_file():
+        name, file = "", text
+    try:
+        with np.load(file, allow_pickle=False) as loaded:
+            if name:
+                raise ModelError(f"{text}: a .npz file names its arrays itself")
+            return list(loaded.items())
+    except (TypeError, AttributeError):  # one array, which is no context
+        array = np.load(file, allow_pickle=False)
+    except OSError as error:
+        raise ModelError(f"{text}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelError(f"{text}: is no .npy or .npz file of numbers or text") from error
+    if not name:
+        required = model.required_inputs
+        if len(required) != 1:
+            raise ModelError(f"{text}: the model has {len(required)} inputs; say NAME:{text}")
+        name = required[0].name
+    return [(name, array)]
+
+
+def _typed(array: Array, entry: Declared) -> Array:
+    """An array of a type that .npy files know by its size only."""
+    dtype = entry.dtype
+    if array.dtype.kind != "V" or dtype is None or dtype.itemsize != array.itemsize:
+        return array
+    return array.view(dtype)
+
+
+def _random(random: np.random.Generator, like: Array) -> Any:
+    """Elements of a type at random."""
+    if like.dtype.hasobject:
+        words = [bytes(random.integers(97, 123, 5, np.uint8)).decode() for _ in range(like.size)]
+        return np.array(words, object).reshape(like.shape)
+    if like.dtype.kind == "b":
+        return random.integers(0, 2, like.shape).astype(bool)
+    if like.dtype.kind in "iu":
+        info = np.iinfo(like.dtype)
+        return random.integers(info.min, info.max, like.shape, like.dtype, endpoint=True)
+    values = random.standard_normal((2, *like.shape))
+    if like.dtype.kind == "c":
+        return (values[0] + 1j * values[1]).astype(like.dtype)
+    return values[0].astype(like.dtype)
+
+
+# -- outputs ---------------------------------------------------------------------------------------
+
+
+def _targets(model: Model, texts: Sequence[str]) -> dict[Path, str]:
+    """The files to write, and the output that goes into each; a .npz file takes all."""
+    names = [entry.name for entry in model.outputs]
+    targets: dict[Path, str] = {}
+    for text in texts:
+        name, colon, file = text.rpartition(":")
+        suffix = Path(file).suffix.lower()
+        if suffix == ".npz" and not colon:
+            targets[Path(file)] = ""
+            continue
+        if suffix != ".npy":
+            raise ModelError(f"{text}: must be FILE.npz or NAME:FILE.npy")
+        if not colon and len(names) != 1:
+            raise ModelError(f"{text}: the model has {len(names)} outputs; say NAME:{text}")
+        name = name or names[0]
+        if name not in names:
+            listed = ", ".join(map(repr, names))
+            raise ModelError(f"{text}: the model has no output {name!r}; it has {listed}")
+        targets[Path(file)] = name
+    return targets
+
+
+def _arrays(name: str, value: Any) -> list[tuple[str, Array]]:
+    """An output as arrays: a sequence is many."""
+    if isinstance(value, list):
+        return [pair for i, item in enumerate(value) for pair in _arrays(f"{name}[{i}]", item)]
+    return [] if value is None else [(name, np.asarray(value))]
+
+
+def _write(targets: Mapping[Path, str], arrays: Mapping[str, Array]) -> None:
+    """Write files, each whole or not at all."""
+    for path, name in targets.items():
+        stream = io.BytesIO()
+        plain = {key: _plain(array) for key, array in arrays.items()}
+        if name and name not in plain:
+            raise ModelError(f"output {name!r} is a sequence, which needs a .npz file")
+        if name:
+            np.save(stream, plain[name], allow_pickle=False)
+        else:
+            np.savez(stream, **plain)  # type: ignore[arg-type]  # it takes them for its options
+        try:
+            write_output(path, [stream.getvalue()])
+        except OSError as error:
+            raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from error
+        output.info(f"{name or 'Outputs'} written to '{path}'")
+
+
+def _plain(array: Array) -> Array:
+    """An array as .npy files hold it: strings as characters of fixed width."""
+    return array.astype(str) if array.dtype.hasobject else array
+
+
+def _print(name: str, array: Array) -> None:
+    shown = array.reshape(-1)[:MOST_PRINTED]
+    rest = prod(array.shape) - len(shown)
+    text = ", ".join(output.format_values(shown))
+    more = f", and {rest} more (--output FILE.npz takes all)" if rest else ""
+    output.info(f"Output '{name}' {list(array.shape)}: {text}{more}")
