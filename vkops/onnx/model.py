@@ -289,7 +289,7 @@ def _check_shape(
     )
     if not fits:
         wanted = ", ".join("?" if size is None else str(size) for size in declared)
-        where = "".join(f", {d} being {before[d]}" for d in declared if d in before)  # type: ignore[index]
+        where = "".join(f", {d} being {before[d]}" for d in declared if d in before)
         raise ModelError(f"input {name!r}: has shape {shape}, must be ({wanted}){where}")
 
 
