@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from vkops.errors import InvalidDescTypeError
 from vkops.gpu.buffer import Buffer, HostBuffer
-from vkops.gpu.dispatch import Program
+from vkops.gpu.dispatch import Program, Programs
 from vkops.gpu.memory import Place
 from vkops.gpu.streaming import Progress, stream
 from vkops.gpu.table import Tuning
@@ -202,7 +202,7 @@ class Movement:
         self._nbytes = sum(plan.inputs) + sum(output.nbytes for output in plan.outputs)
         self._is_whole = len(self.shapes) == len(plan.inputs) == 1 and _is_whole(plan)
         self.kilobytes = 3 + sum(len(output.regions) for output in plan.outputs)
-        self._programs: dict[Tuning, Program] = {}
+        self._programs: dict[Tuning, Program | Programs] = {}
 
     def run(
         self, device: Device, inputs: Sequence[Source], progress: Progress | None = None

@@ -13,11 +13,22 @@ from strategies import input_bytes, plans
 import vkops
 from vkops.gpu import table
 from vkops.gpu.buffer import Buffer
-from vkops.gpu.dispatch import MAX_REGIONS, Program
+from vkops.gpu.dispatch import MAX_REGIONS, prepare
 from vkops.gpu.executor import GROUPS_X
 from vkops.gpu.kernels import BLOCKS, choose_kernel
 from vkops.gpu.table import LANES, Tuning
-from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, copy, execute, optimize
+from vkops.plan import (
+    CopyPlan,
+    Fill,
+    Output,
+    Read,
+    Region,
+    View,
+    copy,
+    execute,
+    narrow,
+    optimize,
+)
 
 GUARD = 256
 POISON = 0xA5
@@ -59,7 +70,7 @@ def check(device, plan, tuning=None, seed=0):
     outputs = [np.full(output.nbytes, POISON, np.uint8) for output in plan.outputs]
     sources, source_offsets, _ = place(device, inputs or [np.zeros(16, np.uint8)])
     targets, target_offsets, image = place(device, outputs)
-    bound = Program(plan, tuning or executor.tuning).bind(
+    bound = prepare(plan, tuning or executor.tuning).bind(
         ranges(sources, source_offsets[: len(inputs)], inputs),
         ranges(targets, target_offsets, outputs),
     )
@@ -379,3 +390,32 @@ def test_kernels_are_bounded(adapter, monkeypatch):
         for size in (1, 2, 4, 8, 16, 1):
             check(device, window(size, [9], [-1]))
             assert len(device.executor._kernels) <= 2
+
+
+def mixed(side):
+    """A transposed table of words, and a few bytes that no word divides."""
+    words = View.packed((side, side)).permute((1, 0))
+    table = copy(words, View.packed((side, side)))
+    few = Region((3,), 1, (1,), Read(1, 2, (1,)))
+    outputs = (Output(side * side * 4, narrow([table], 4, 1)), Output(8, (few,)))
+    return CopyPlan(1, (side * side * 4, 8), outputs)
+
+
+def kernels_of(device, plan):
+    inputs = [np.zeros(n, np.uint8) for n in plan.inputs]
+    sources, offsets, _ = place(device, inputs)
+    outputs = [np.zeros(output.nbytes, np.uint8) for output in plan.outputs]
+    targets, target_offsets, _ = place(device, outputs)
+    bound = prepare(plan, device.executor.tuning).bind(
+        ranges(sources, offsets, inputs), ranges(targets, target_offsets, outputs)
+    )
+    return [dispatch.kernel.name for dispatch in bound]
+
+
+def test_much_data_does_not_wait_for_a_few_bytes(device):
+    """One dispatch for both would move all of it byte by byte."""
+    large, small = mixed(512), mixed(16)
+    assert kernels_of(device, large) == ["copy_block_4", "copy_1"]
+    assert kernels_of(device, small) == ["copy_1"]
+    check(device, large)
+    check(device, small)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.kernels import STREAM, Kernel
+from vkops.gpu.kernels import STREAM, VECTOR, Kernel, choose_kernel
 from vkops.gpu.memory import Heap, Place
 from vkops.gpu.table import (
     DST,
@@ -31,6 +31,12 @@ from vkops.plan.region import CopyPlan
 
 TABLE_BYTES = 1 << 20
 MAX_REGIONS = (TABLE_BYTES // 4 - HEADER_WORDS) // RECORD_WORDS
+
+WORTH_APART = 1 << 20
+"""Bytes of outputs from which it can pay to make some of them apart, by a kernel of their own."""
+
+MOST_APART = 16
+"""Outputs up to which that is looked into."""
 
 _Numbers = npt.NDArray[np.intp]
 
@@ -98,6 +104,40 @@ class Program:
             known = self._cut = cuts, Program(cut(self._plan, *cuts), self._tuning)
         flat = ([r for place in places for r in place.ranges] for places in (inputs, outputs))
         return known[1].bind(*flat)
+
+
+class Programs:
+    """A plan whose outputs are bound as several plans, one after the other."""
+
+    def __init__(self, plan: CopyPlan, groups: Sequence[Sequence[int]], tuning: Tuning) -> None:
+        self._groups = [(group, Program(_only(plan, group), tuning)) for group in groups]
+
+    def bind(self, inputs: Sequence[Place], outputs: Sequence[Place]) -> list[Dispatch]:
+        """Put addresses in; the result can be run again and again."""
+        return [
+            dispatch
+            for group, program in self._groups
+            for dispatch in program.bind(inputs, [outputs[number] for number in group])
+        ]
+
+
+def prepare(plan: CopyPlan, tuning: Tuning) -> Program | Programs:
+    """Lay a plan out: as one dispatch, unless some of much data waits for a kernel of its own."""
+    if 1 < len(plan.outputs) <= MOST_APART and sum(o.nbytes for o in plan.outputs) >= WORTH_APART:
+        whole = choose_kernel(optimize(plan), tuning.sources)
+        if not (whole.granule == VECTOR or whole.unit == VECTOR):
+            groups: dict[Kernel, list[int]] = {}
+            for number in range(len(plan.outputs)):
+                own = choose_kernel(optimize(_only(plan, [number])), tuning.sources)
+                groups.setdefault(own, []).append(number)
+            if len(groups) > 1:
+                return Programs(plan, list(groups.values()), tuning)
+    return Program(plan, tuning)
+
+
+def _only(plan: CopyPlan, outputs: Sequence[int]) -> CopyPlan:
+    """A plan that makes some of the outputs."""
+    return replace(plan, outputs=tuple(plan.outputs[number] for number in outputs))
 
 
 def _pieces(place: Place, nbytes: int) -> list[int]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from vkops import shaders
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu import adapter, table
-from vkops.gpu.dispatch import TABLE_BYTES, Dispatch, Program
+from vkops.gpu.dispatch import TABLE_BYTES, Dispatch, Program, Programs, prepare
 from vkops.gpu.kernels import STREAM
 from vkops.gpu.memory import Heap, Memory, Range, held_bytes
 from vkops.plan.region import CopyPlan
@@ -77,9 +77,9 @@ class Executor:
 
     # -- running ----------------------------------------------------------------------------------
 
-    def prepare(self, plan: CopyPlan) -> Program:
+    def prepare(self, plan: CopyPlan) -> Program | Programs:
         """Lay a plan out for this device."""
-        return Program(plan, self.tuning)
+        return prepare(plan, self.tuning)
 
     def run(self, dispatches: Sequence[Dispatch]) -> None:
         """Execute bound dispatches and wait until their results are visible."""
