@@ -35,11 +35,25 @@ def test_public_names_have_examples():
     assert all(">>> " in (getattr(vkops, name).__doc__ or "") for name in names)
 
 
-def test_readme_examples(capsys):
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+def test_readme_examples(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert run_blocks("README.md") == 3
+    printed = capsys.readouterr().out
+    assert "[[23. 21. 19.]\n [11.  9.  7.]]" in printed
+    assert "[ 0.  1.  4.  5.  8.  9.  2.  3.  6.  7. 10. 11.]" in printed
+
+
+def test_onnx_examples(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert run_blocks("docs/onnx.md") == 2
+    assert "[ 0.  1.  4.  5.  8.  9.  2.  3.  6.  7. 10. 11.]" in capsys.readouterr().out
+
+
+def run_blocks(page):
+    """Run a page's Python, all in one; returns the number of blocks."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
     exec("\n".join(blocks), {})
-    assert len(blocks) == 2
-    assert "[[23. 21. 19.]\n [11.  9.  7.]]" in capsys.readouterr().out
+    return len(blocks)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
