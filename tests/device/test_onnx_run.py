@@ -14,7 +14,8 @@ from adapters import wanted
 
 import vkops
 from vkops.cli import main
-from vkops.onnx import Model, Session
+from vkops.errors import DeviceError, ModelError
+from vkops.onnx import Model, Session, backend
 
 CONCAT = """<ir_version: 8, opset_import: ["" : 13]>
 both (float[N, 2] x0, float[N, 2] x1) => (float[M, 2] y) { y = Concat <axis = 0> (x0, x1) }"""
@@ -335,6 +336,61 @@ def test_results_on_the_device_go_in_again(device):
     (twice,) = session.run({"x0": once, "x1": once})
     assert isinstance(twice, vkops.Tensor)
     np.testing.assert_array_equal(twice.numpy(), np.float32([[1, 2]] * 4))
+
+
+# -- the backend -----------------------------------------------------------------------------------
+
+
+def test_backend_devices():
+    infos = vkops.devices()
+    assert backend.supports_device("VULKAN")
+    assert all(backend.supports_device(f"VULKAN:{info.index}") for info in infos)
+    assert backend.supports_device("CPU") == any(info.type == "CPU" for info in infos)
+    for device in ("CUDA", "VULKAN:99", "VULKAN:x", "CPU:1", ""):
+        assert not backend.supports_device(device)
+        with pytest.raises(DeviceError, match="there are VULKAN, VULKAN:n and CPU"):
+            backend.prepare(onnx.parser.parse_model(CONCAT), device)
+
+
+def test_backend_takes_inputs_in_order_by_name_and_with_defaults():
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+    with_default (float[2] a, float[2] b) => (float[4] y) <float[2] b = {3, 4}> {
+      y = Concat <axis = 0> (a, b)
+    }"""
+    rep = backend.prepare(onnx.parser.parse_model(text))
+    a, b = np.float32([1, 2]), np.float32([5, 6])
+    assert rep.run(a).y.tolist() == [1, 2, 3, 4]
+    assert rep.run([a, b]).y.tolist() == [1, 2, 5, 6]
+    assert rep.run({"b": b, "a": a})[0].tolist() == [1, 2, 5, 6]
+    with pytest.raises(ModelError, match="got 3 inputs, must be 2"):
+        rep.run([a, b, b])
+    with pytest.raises(ModelError, match="input 'a': is missing"):
+        rep.run({"b": b})
+
+
+def test_backend_run_model_and_is_compatible():
+    model = onnx.parser.parse_model(CONCAT)
+    x = np.float32([[1, 2]])
+    (y,) = backend.run_model(model, [x, x])
+    assert y.tolist() == [[1, 2], [1, 2]]
+    y[0, 0] = 7  # it is the caller's own
+    assert backend.is_compatible(model)
+    other = onnx.parser.parse_model(CONCAT.replace("Concat <axis = 0>", "Add"))
+    other.graph.node[0].op_type = "Max"
+    assert not backend.is_compatible(other)
+
+
+def test_backend_run_node():
+    node = onnx.helper.make_node("Split", ["x"], ["a", "b"], axis=0, num_outputs=2)
+    a, b = backend.run_node(node, [np.arange(3)], opset_version=18)
+    assert (a.tolist(), b.tolist()) == ([0, 1], [2])
+    node = onnx.helper.make_node("Split", ["x"], ["a", "b"], axis=0)
+    assert backend.run_node(node, {"x": np.arange(4)}, opset_version=13).b.tolist() == [2, 3]
+    node = onnx.helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0)
+    parts = [np.float32([1]), np.float32([2, 3])]
+    assert backend.run_node(node, [parts]).y.tolist() == [1, 2, 3]
+    with pytest.raises(ModelError, match="got 0 inputs, must be 1: s"):
+        backend.run_node(node, [])
 
 
 def test_importing_vkops_does_not_import_onnx():

@@ -127,6 +127,15 @@ def test_compose_takes_writers_whose_dimensions_do_not_nest():
 # -- graphs ----------------------------------------------------------------------------------------
 
 
+def leaf(graph, elements=1):
+    return graph.leaf(elements, 1)
+
+
+def make(graph, regions):
+    regions = tuple(regions)
+    return graph.make(regions, sum(prod(region.sizes) for region in regions), 1)
+
+
 def run(graph, stages, elements, leaves):
     """Run stages with NumPy; returns all that is there then."""
     held = dict(leaves)
@@ -145,12 +154,12 @@ def test_fused_graphs_are_their_tensors_one_by_one(data):
     graph, elements, whole, leaves = Graph(), {}, {}, {}
     random = np.random.default_rng(0)
     for _ in range(data.draw(st.integers(1, 3))):
-        number = graph.leaf()
+        number = leaf(graph)
         elements[number] = data.draw(st.integers(1, 60))
         leaves[number] = whole[number] = random.integers(0, 256, elements[number], np.uint8)
     for _ in range(data.draw(st.integers(1, 8))):
         size, regions = data.draw(tensors(elements))
-        number = graph.make(regions)
+        number = make(graph, regions)
         elements[number] = size
         plan = CopyPlan(1, (), (Output(size, regions),))
         (whole[number],) = execute(plan, [whole[i] for i in range(number)])
@@ -162,15 +171,18 @@ def test_fused_graphs_are_their_tensors_one_by_one(data):
 
 def test_split_then_join_is_one_copy():
     graph = Graph()
-    x = graph.leaf()
+    x = leaf(graph)
     whole = View.packed((6, 100))
     parts = [
-        graph.make([copy(whole.narrow(1, start, 10), View.packed((6, 10)), x)])
+        make(graph, [copy(whole.narrow(1, start, 10), View.packed((6, 10)), x)])
         for start in range(0, 100, 10)
     ]
-    joined = graph.make(
-        copy(View.packed((6, 10)), whole.narrow(1, 10 * i, 10), part)
-        for i, part in enumerate(parts)
+    joined = make(
+        graph,
+        [
+            copy(View.packed((6, 10)), whole.narrow(1, 10 * i, 10), part)
+            for i, part in enumerate(parts)
+        ],
     )
     (stage,) = graph.fuse([joined])
     assert stage.made == {joined: (Region((600,), 0, (1,), Read(x, 0, (1,))),)}
@@ -178,10 +190,10 @@ def test_split_then_join_is_one_copy():
 
 def test_a_thousand_slices_are_one_copy():
     graph = Graph()
-    number = graph.leaf()
+    number = leaf(graph)
     for left in range(2000, 1000, -1):
         view = View.packed((4, left)).narrow(1, 1, left - 1)
-        number = graph.make([copy(view, View.packed(view.sizes), number)])
+        number = make(graph, [copy(view, View.packed(view.sizes), number)])
     (stage,) = graph.fuse([number])
     assert stage.made == {number: (Region((4, 1000), 0, (1000, 1), Read(0, 1000, (2000, 1))),)}
 
@@ -189,12 +201,12 @@ def test_a_thousand_slices_are_one_copy():
 def columns(count):
     """A tensor joined from columns, and cut into them again."""
     graph = Graph()
-    leaves = [graph.leaf() for _ in range(count)]
+    leaves = [leaf(graph) for _ in range(count)]
     whole, column = View.packed((3, count)), View.packed((3, 1))
-    joined = graph.make(
-        copy(column, whole.narrow(1, i, 1), number) for i, number in enumerate(leaves)
+    joined = make(
+        graph, [copy(column, whole.narrow(1, i, 1), number) for i, number in enumerate(leaves)]
     )
-    parts = [graph.make([copy(whole.narrow(1, i, 1), column, joined)]) for i in range(count)]
+    parts = [make(graph, [copy(whole.narrow(1, i, 1), column, joined)]) for i in range(count)]
     return graph, leaves, parts
 
 
@@ -223,24 +235,25 @@ def test_fusing_takes_time_in_proportion():
 def test_regions_that_explode_are_cut_by_an_intermediate():
     """Each tensor interleaves two views of the one before: regions would double every time."""
     graph, elements = Graph(), {}
-    number = leaf = graph.leaf()
-    n = elements[leaf] = 1 << 14
+    number = first = leaf(graph)
+    n = elements[first] = 1 << 14
     half = View((n // 2,), (2,))
     for _ in range(20):
         back = View((n // 2,), (-1,), n - 1)
-        number = graph.make(
+        number = make(
+            graph,
             [
                 copy(View((n // 2,), (1,), 3), half, number),
                 copy(back, View((n // 2,), (2,), 1), number),
-            ]
+            ],
         )
         elements[number] = n
     stages = graph.fuse([number])
     assert 1 < len(stages) < 20
     regions = [len(made) for stage in stages for made in stage.made.values()]
     assert max(regions) <= 4 * MOST_REGIONS  # instead of one for each element
-    leaves = {leaf: np.random.default_rng(0).integers(0, 256, n, np.uint8)}
-    want = leaves[leaf]
+    leaves = {first: np.random.default_rng(0).integers(0, 256, n, np.uint8)}
+    want = leaves[first]
     for _ in range(20):
         got = np.empty_like(want)
         got[::2], got[1::2] = want[3 : 3 + n // 2], want[::-1][: n // 2]
@@ -250,17 +263,17 @@ def test_regions_that_explode_are_cut_by_an_intermediate():
 
 def test_results_are_made_together_where_nothing_waits_for_them():
     graph = Graph()
-    x = graph.leaf()
+    x = leaf(graph)
     view = View.packed((4,))
-    a = graph.make([copy(view, view, x)])
-    b = graph.make([copy(View((4,), (-1,), 3), view, a)])
+    a = make(graph, [copy(view, view, x)])
+    b = make(graph, [copy(View((4,), (-1,), 3), view, a)])
     (stage,) = graph.fuse([a, b])
     assert sorted(stage.made) == [a, b]
 
 
 def test_a_leaf_needs_no_stage():
     graph = Graph()
-    assert graph.fuse([graph.leaf()]) == []
+    assert graph.fuse([leaf(graph)]) == []
 
 
 # -- elements of other sizes -----------------------------------------------------------------------

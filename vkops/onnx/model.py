@@ -77,14 +77,17 @@ class Model:
 
     Args:
         source: a ``ModelProto``, its bytes, or the path of a file.
+        check: whether to check it by ONNX's rules; its nodes are checked in any case.
 
     Raises:
         ModelError: the file is no model, the model breaks ONNX's rules, or a node is of an
             operator that vkops does not have; ``unsupported_nodes`` lists them all.
     """
 
-    def __init__(self, source: ModelProto | bytes | str | os.PathLike[str]) -> None:
-        proto = read(source)
+    def __init__(
+        self, source: ModelProto | bytes | str | os.PathLike[str], *, check: bool = True
+    ) -> None:
+        proto = read(source, check=check)
         found = unsupported_nodes(proto)
         if found:
             more = f", nor {len(found) - 1} more nodes" if len(found) > 1 else ""
@@ -143,7 +146,7 @@ class Lowering:
     outputs: list[Value]
 
 
-def read(source: ModelProto | bytes | str | os.PathLike[str]) -> ModelProto:
+def read(source: ModelProto | bytes | str | os.PathLike[str], *, check: bool = True) -> ModelProto:
     """Read a model, check it by ONNX's rules, and put functions in place of their calls."""
     proto = source if isinstance(source, ModelProto) else _load(source)
     newest = defs.onnx_opset_version()
@@ -153,7 +156,8 @@ def read(source: ModelProto | bytes | str | os.PathLike[str]) -> ModelProto:
             f"those up to {newest}"
         )
     try:
-        onnx.checker.check_model(proto)
+        if check:
+            onnx.checker.check_model(proto)
         if proto.functions:
             proto = onnx.inliner.inline_local_functions(proto)
     except Exception as error:  # the checker raises errors of many kinds

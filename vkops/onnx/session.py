@@ -181,10 +181,9 @@ class Specialized:
         self._outputs = lowering.outputs
         wanted = [tensor.number for tensor in _tensors(lowering.outputs)]
         self._stages = []
-        for stage in trace.graph.fuse(wanted):
-            lowered = trace.lower(stage)
-            shapes = [trace[number].shape for number in lowered.makes]
-            self._stages.append((Movement(lowered.plan, shapes), lowered.reads, lowered.makes))
+        for step in trace.graph.lower(wanted):
+            shapes = [trace[number].shape for number in step.makes]
+            self._stages.append((Movement(step.plan, shapes), step.reads, step.makes))
         read = {*wanted, *(number for _, reads, _ in self._stages for number in reads)}
         self._constants: dict[int, Source] = {
             number: array for number, array in trace.constants.items() if number in read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
 
@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.onnx.types import HANDLE, STRING, moved_dtype, type_text
-from vkops.plan.algebra import narrow
 from vkops.plan.execute import execute, packed_bytes
-from vkops.plan.graph import Graph, Stage
-from vkops.plan.region import CopyPlan, Fill, Ints, Output, Read, Region
+from vkops.plan.graph import Graph
+from vkops.plan.region import Fill, Ints, Region
 from vkops.plan.view import View, copy
 
 
@@ -111,7 +110,7 @@ class Trace:
         self, name: str, dtype: np.dtype[Any], shape: Ints, item: int | None = None
     ) -> Tensor:
         """A graph input, or an item of one, whose elements are there when the graph runs."""
-        made = self._new(self.graph.leaf(), dtype, shape)
+        made = self._new(dtype, shape)
         self.inputs[made.number] = name, item
         return made
 
@@ -120,9 +119,8 @@ class Trace:
         moved = self._handles(array) if array.dtype == STRING else array
         if array.size == 1:
             fill = Fill(moved.tobytes())
-            number = self.graph.make([Region((1,), 0, (1,), fill)])
-            return self._new(number, array.dtype, array.shape)
-        made = self._new(self.graph.leaf(), array.dtype, array.shape)
+            return self._new(array.dtype, array.shape, [Region((1,), 0, (1,), fill)])
+        made = self._new(array.dtype, array.shape)
         self.constants[made.number] = moved
         return made
 
@@ -138,7 +136,7 @@ class Trace:
             for target, source, view in pieces
             if prod(target.sizes)
         ]
-        return self._new(self.graph.make(regions), dtype, shape)
+        return self._new(dtype, shape, regions)
 
     def values(self, tensor: Tensor) -> npt.NDArray[Any]:
         """The elements of a tensor that is made of constants only."""
@@ -146,34 +144,23 @@ class Trace:
             if number in self.inputs and self[number].size:
                 raise NeedsValueError(self.inputs[number][0])
         arrays = dict(self.constants)
-        for stage in self.graph.fuse([tensor.number]):
-            lowered = self.lower(stage)
-            made = execute(lowered.plan, [packed_bytes(arrays[number]) for number in lowered.reads])
-            arrays.update(zip(lowered.makes, made, strict=True))
+        for step in self.graph.lower([tensor.number]):
+            made = execute(step.plan, [packed_bytes(arrays[number]) for number in step.reads])
+            arrays.update(zip(step.makes, made, strict=True))
         moved = moved_dtype(tensor.dtype)
         elements = packed_bytes(arrays.get(tensor.number, np.empty(0, moved))).view(moved)
         if tensor.dtype == STRING:
             elements = np.array([self.strings[handle] for handle in elements], STRING)
         return elements.reshape(tensor.shape)
 
-    def lower(self, stage: Stage) -> Lowered:
-        """A stage as a plan, of elements as small as the smallest it moves."""
-        makes = [number for number in stage.made if self[number].size]
-        size = min((self._element_size(number) for number in makes), default=1)
-        reads: dict[int, int] = {}
-        outputs = []
-        for number in makes:
-            regions = [_renumbered(region, reads) for region in stage.made[number]]
-            own_size = self._element_size(number)
-            nbytes = self[number].size * own_size
-            outputs.append(Output(nbytes, narrow(regions, own_size, size)))
-        inputs = tuple(self[number].size * self._element_size(number) for number in reads)
-        return Lowered(CopyPlan(size, inputs, tuple(outputs)), list(reads), makes)
-
-    def _element_size(self, number: int) -> int:
-        return moved_dtype(self[number].dtype).itemsize
-
-    def _new(self, number: int, dtype: np.dtype[Any], shape: Ints) -> Tensor:
+    def _new(
+        self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region] | None = None
+    ) -> Tensor:
+        """A tensor made by regions, or a leaf."""
+        size = moved_dtype(dtype).itemsize
+        nbytes = prod(shape) * size
+        graph = self.graph
+        number = graph.leaf(nbytes, size) if regions is None else graph.make(regions, nbytes, size)
         made = Tensor(self, number, dtype, tuple(shape))
         self._tensors.append(made)
         return made
@@ -182,20 +169,3 @@ class Trace:
         first = len(self.strings)
         self.strings += map(str, array.ravel().tolist())
         return np.arange(first, len(self.strings), dtype=HANDLE).reshape(array.shape)
-
-
-@dataclass(frozen=True, slots=True)
-class Lowered:
-    """A stage as a plan, and the tensors that are its inputs and outputs."""
-
-    plan: CopyPlan
-    reads: list[int]
-    makes: list[int]
-
-
-def _renumbered(region: Region, numbers: dict[int, int]) -> Region:
-    read = region.source
-    if not isinstance(read, Read):
-        return region
-    number = numbers.setdefault(read.input, len(numbers))
-    return replace(region, source=replace(read, input=number))

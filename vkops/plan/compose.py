@@ -49,9 +49,13 @@ class _Writer(NamedTuple):
 
 
 class Written:
-    """A tensor as the regions that write it, to be looked through by those that read it."""
+    """A tensor as the regions that write it, to be looked through by those that read it.
 
-    def __init__(self, regions: Iterable[Region]) -> None:
+    With ``gaps``, elements that nothing writes may be read: what reads them is left out.
+    """
+
+    def __init__(self, regions: Iterable[Region], *, gaps: bool = False) -> None:
+        self._gaps = gaps
         writers = sorted(
             (writer for region in regions for writer in _writers(coalesce_region(region))),
             key=lambda writer: writer.low,
@@ -80,7 +84,7 @@ class Written:
                 yield _region(part, writer.source)
             if not missing:
                 return
-        if missing:
+        if missing and not self._gaps:
             raise ValueError(f"{region} reads {missing} elements that nothing writes")
 
     def _candidates(self, box: _Box) -> Iterable[_Writer]:

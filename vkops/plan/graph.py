@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
 
-from vkops.plan.algebra import merge_regions
+from vkops.plan.algebra import merge_regions, narrow
 from vkops.plan.compose import Written
-from vkops.plan.region import Read, Region
+from vkops.plan.region import CopyPlan, Output, Read, Region
 
 MOST_REGIONS = 1024
 """Regions that looking through a tensor may add: about what they cost is a submission."""
@@ -18,6 +18,15 @@ REGION = 32
 """Elements that can be written and read again at the cost of a region."""
 
 Regions = tuple[Region, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A plan whose inputs and outputs are tensors, by number."""
+
+    plan: CopyPlan
+    reads: tuple[int, ...]
+    makes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +42,31 @@ class Stage:
 class Graph:
     """Tensors by number; each is a leaf, or made by regions that read tensors before it.
 
-    Regions count elements; tensors that are made from each other have elements of one size.
+    Regions count elements of ``element_size`` bytes; tensors that are made from each other have
+    elements of one size. With ``gaps``, what nothing writes may be read, and is not written then.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, gaps: bool = False) -> None:
+        self._gaps = gaps
         self._tensors: list[Regions | None] = []
+        self._sizes: list[tuple[int, int]] = []  # bytes of each, and of its elements
 
-    def leaf(self) -> int:
+    def leaf(self, nbytes: int, element_size: int) -> int:
         """A tensor that is there from the start."""
-        self._tensors.append(None)
+        return self._add(None, nbytes, element_size)
+
+    def make(self, regions: Iterable[Region], nbytes: int, element_size: int) -> int:
+        """A tensor that these regions write; ``Read.input`` is the number of another."""
+        return self._add(tuple(regions), nbytes, element_size)
+
+    def _add(self, regions: Regions | None, nbytes: int, element_size: int) -> int:
+        self._tensors.append(regions)
+        self._sizes.append((nbytes, element_size))
         return len(self._tensors) - 1
 
-    def make(self, regions: Iterable[Region]) -> int:
-        """A tensor that these regions write; ``Read.input`` is the number of another."""
-        self._tensors.append(tuple(regions))
-        return len(self._tensors) - 1
+    def nbytes(self, tensor: int) -> int:
+        """Size of a tensor in bytes."""
+        return self._sizes[tensor][0]
 
     def is_leaf(self, tensor: int) -> bool:
         """Whether it is there from the start."""
@@ -63,6 +82,25 @@ class Graph:
                 found.add(tensor)
                 todo += _read(self._tensors[tensor] or ())
         return sorted(found)
+
+    def lower(self, wanted: Sequence[int]) -> list[Step]:
+        """The stages of ``fuse`` as plans, of elements as small as the smallest that each moves.
+
+        Tensors of no bytes take no part.
+        """
+        return [self._step(stage) for stage in self.fuse(wanted)]
+
+    def _step(self, stage: Stage) -> Step:
+        makes = tuple(number for number in stage.made if self.nbytes(number))
+        size = min((self._sizes[number][1] for number in makes), default=1)
+        reads: dict[int, int] = {}
+        outputs = []
+        for number in makes:
+            nbytes, own_size = self._sizes[number]
+            regions = [_renumbered(region, reads) for region in stage.made[number]]
+            outputs.append(Output(nbytes, narrow(regions, own_size, size)))
+        inputs = tuple(map(self.nbytes, reads))
+        return Step(CopyPlan(size, inputs, tuple(outputs)), tuple(reads), makes)
 
     def fuse(self, wanted: Sequence[int]) -> list[Stage]:
         """What to run, in order, for these tensors to be there: nearly always one stage.
@@ -117,13 +155,22 @@ class Graph:
             return (region,)
         through = written.get(read.input)
         if through is None:
-            through = written[read.input] = Written(fused[read.input])
+            through = written[read.input] = Written(fused[read.input], gaps=self._gaps)
         return through.read_by(region)
 
 
 def _read(regions: Iterable[Region]) -> set[int]:
     """The tensors that regions read."""
     return {region.source.input for region in regions if isinstance(region.source, Read)}
+
+
+def _renumbered(region: Region, numbers: dict[int, int]) -> Region:
+    """A region that reads by place, in the order in which tensors come up."""
+    read = region.source
+    if not isinstance(read, Read):
+        return region
+    number = numbers.setdefault(read.input, len(numbers))
+    return replace(region, source=replace(read, input=number))
 
 
 def _stage(regions: Regions, stages: Mapping[int, int]) -> int:

@@ -7,13 +7,23 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 from vkops.onnx.node import Call
 from vkops.onnx.trace import NeedsValueError, Tensor
-from vkops.onnx.types import STRING, dtype_of
+from vkops.onnx.types import STRING, dtype_of, type_text
 
 Array = npt.NDArray[Any]
+
+_SMALL_FLOATS = ("tensor(float8", "tensor(float6", "tensor(float4")
+
+_SATURATING = (
+    TensorProto.FLOAT8E4M3FN,
+    TensorProto.FLOAT8E4M3FNUZ,
+    TensorProto.FLOAT8E5M2,
+    TensorProto.FLOAT8E5M2FNUZ,
+)
+"""Types to which numbers out of range are cast as the largest that there is."""
 
 MOST_ELEMENTS = 1024
 """Elements of a graph input up to which it may be what a shape is computed from."""
@@ -64,7 +74,23 @@ def cast(call: Call) -> list[Tensor]:
     if STRING in (array.dtype, dtype):
         call.refuse("to", "strings are not computed with")
     with np.errstate(all="ignore"):
-        return [call.trace.constant(array.astype(dtype))]
+        return [call.trace.constant(_converted(call, array, dtype, to))]
+
+
+def _converted(call: Call, array: Array, dtype: np.dtype[Any], to: int) -> Array:
+    """Numbers in another type, as ONNX rounds and saturates them."""
+    flat = array.reshape(-1)
+    if type_text(array.dtype).startswith(_SMALL_FLOATS):
+        flat = flat.astype(np.float32)  # which has all of them; not every pair converts directly
+    elif flat.dtype.itemsize == 1 and flat.dtype.kind not in "biu":
+        flat = flat.astype(np.int8 if type_text(array.dtype).startswith("tensor(i") else np.uint8)
+    saturates = call.attribute("saturate")
+    if to in _SATURATING and (saturates is None or saturates):
+        flat = numpy_helper.saturate_cast(flat, dtype)
+    elif to == TensorProto.FLOAT8E8M0:
+        mode = call.choice("round_mode", "up", "down", "nearest")
+        flat = numpy_helper.to_float8e8m0(flat, bool(saturates), mode)
+    return np.asarray(flat.astype(dtype)).reshape(array.shape)
 
 
 def _elem_type(call: Call, name: str) -> int:

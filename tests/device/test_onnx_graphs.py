@@ -1,0 +1,156 @@
+"""Random ONNX graphs: what vkops makes of them against ONNX's own reference evaluator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx.printer import to_text
+from onnx_graphs import random_model
+from onnx_graphs.elements import NEWEST, OLDEST, STRING, TYPES, bits_of, dtypes_of, schema_of
+from onnx_graphs.reference import evaluate
+
+import vkops
+from vkops.onnx import Model, Session
+from vkops.onnx.operators import OPERATORS
+from vkops.onnx.trace import Sequence
+from vkops.plan import View
+
+OPSETS = range(OLDEST, NEWEST + 1)
+GRAPHS, MORE_GRAPHS, BATCH = 2000, 20_000, 100
+
+
+def batches(first, count):
+    return pytest.mark.parametrize("seed", range(first, first + count, BATCH))
+
+
+@batches(0, GRAPHS)
+def test_a_graph_makes_what_the_reference_evaluator_makes(device, seed):
+    check(device, seed)
+
+
+@pytest.mark.slow
+@batches(GRAPHS, MORE_GRAPHS)
+def test_more_graphs_make_what_the_reference_evaluator_makes(device, seed):
+    check(device, seed)
+
+
+def test_a_graph_in_several_stages_makes_the_same(device, monkeypatch):
+    monkeypatch.setattr(vkops.plan.graph, "MOST_REGIONS", 0)
+    monkeypatch.setattr(vkops.plan.graph, "REGION", 1 << 30)
+    cases = [random_model(seed) for seed in range(BATCH)]
+    sessions = [(Session(Model(case.model), device), case.inputs) for case in cases]
+    plans = [len(session.specialize(inputs).plans) for session, inputs in sessions]
+    assert max(plans) > 1
+    check(device, 0)
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """What the graphs of the normal run have."""
+    return [random_model(seed) for seed in range(GRAPHS)]
+
+
+def test_the_graphs_have_every_operator_and_version(cases):
+    sizes = [len(case.model.graph.node) for case in cases]
+    assert (min(sizes), max(sizes)) == (2, 30)
+    assert {case.model.opset_import[0].version for case in cases} == set(OPSETS)
+    used = {(operator, version) for case in cases for operator, version, _ in case.used}
+    listed = {(name, schema_of(name, opset)) for name in OPERATORS for opset in OPSETS}
+    assert used == {(name, schema.since_version) for name, schema in listed if schema}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_graphs_have_every_type_of_an_operator(cases, operator):
+    used = {dtype for case in cases for name, _, dtype in case.used if name == operator}
+    listed = {*dtypes_of(operator, NEWEST), *dtypes_of(operator, NEWEST, output=True)}
+    if operator == "Cast":
+        listed.remove(STRING)  # strings are not computed with
+    assert used == {TYPES[dtype] for dtype in listed}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_fault_is_noticed(device, monkeypatch, operator):
+    version, right = next(iter(OPERATORS[operator].items()))
+    fault = flipped if operator in ("ConstantOfShape", "Size") else turned
+
+    def wrong(call):
+        for value in right(call):
+            if isinstance(value, Sequence):
+                yield Sequence(value.dtype, tuple(map(fault, value.items)))
+            else:
+                yield fault(value)
+
+    monkeypatch.setitem(OPERATORS, operator, {version: wrong})
+    with pytest.raises(AssertionError, match=f"seed [^;]*{operator}"):
+        check(device, 0)
+
+
+def turned(tensor):
+    """A tensor whose last element comes first."""
+    if not tensor.size:
+        return tensor
+    flat, last = View.packed((tensor.size,)), tensor.size - 1
+    source = tensor.reshape((tensor.size,))
+    pieces = [(flat.narrow(0, 0, 1), source, flat.narrow(0, last, 1))]
+    pieces += [(flat.narrow(0, 1, last), source, flat.narrow(0, 0, last))]
+    return tensor.trace.make(tensor.dtype, (tensor.size,), pieces).reshape(tensor.shape)
+
+
+def flipped(tensor):
+    """A tensor of known elements whose lowest bits are others; strings stay."""
+    values = tensor.values()
+    if tensor.dtype == STRING:
+        return tensor
+    flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8) ^ 1
+    return tensor.trace.constant(flat.view(tensor.dtype).reshape(tensor.shape))
+
+
+def check(device, first):
+    """Run a batch of models, each twice in one session."""
+    for seed in range(first, first + BATCH):
+        case = random_model(seed)
+        text = f"seed {seed}: {to_text(case.model)}"
+        session = None
+        for inputs in (case.inputs, case.others):
+            expected = evaluate(case.model, inputs)
+            try:
+                session = session or Session(Model(case.model), device)
+                got = session.run({name: given(device, seed, inputs[name]) for name in inputs})
+            except Exception as error:
+                raise AssertionError(f"{type(error).__name__}: {error}; {text}") from error
+            for output, made, wanted in zip(case.model.graph.output, got, expected, strict=True):
+                differs = difference(made, wanted)
+                assert not differs, f"{output.name}: {differs}; {text}"
+
+
+def given(device, seed, value):
+    """An input, in every other graph on the device already."""
+    on_device = seed % 2 and not isinstance(value, list) and value.dtype != STRING
+    return vkops.Tensor.from_array(device, value) if on_device else value
+
+
+def difference(got, expected):
+    """How an output differs from what it must be; empty where it does not."""
+    if isinstance(expected, list):
+        if not isinstance(got, list) or len(got) != len(expected):
+            return f"got {got}, must be {len(expected)} tensors"
+        pairs = zip(got, expected, strict=True)
+        found = (f"[{i}]: {difference(*pair)}" for i, pair in enumerate(pairs))
+        return next((text for text in found if not text.endswith(": ")), "")
+    got = np.asarray(got)
+    if expected.dtype.kind == "U":
+        expected = expected.astype(STRING)
+    if (got.dtype, got.shape) != (expected.dtype, expected.shape):
+        return f"got {got.dtype} {got.shape}, must be {expected.dtype} {expected.shape}"
+    if got.dtype == STRING:
+        return "" if got.tolist() == expected.tolist() else f"got {got}, must be {expected}"
+    ours, theirs = bytes_of(got), bytes_of(expected)
+    at = np.flatnonzero(ours != theirs)
+    return "" if not at.size else f"got {ours[at[0]]} for byte {at[0]}, must be {theirs[at[0]]}"
+
+
+def bytes_of(array):
+    """An array's bytes; of the smallest types, the bits that count."""
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    bits = bits_of(array.dtype)
+    return data & ((1 << bits) - 1) if bits else data

@@ -1,0 +1,87 @@
+"""Random ONNX models of the operators that vkops has, each reproduced by its seed.
+
+A graph grows node by node; ONNX's reference evaluator runs each node as it is added, so that the
+next one can be made to fit. What it gets wrong is put right in ``reference``. Left out, as it
+cannot be judged: empty ``axes`` (Squeeze removes no axis, or all), Cast of what is no number of the
+new type (but of integers, and to floats), and padding with 0 in float8e8m0, which has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from onnx import IR_VERSION, ModelProto, checker, helper
+
+from onnx_graphs.arguments import Grower
+from onnx_graphs.elements import elem_type, schema_of
+from onnx_graphs.nodes import GROWN
+
+
+@dataclass
+class Case:
+    """A model, what to give it, and what else: other elements of the same shapes, no defaults.
+
+    ``used`` has each operator, its version, and the types of its first input and output.
+    """
+
+    model: ModelProto
+    inputs: dict[str, Any]
+    others: dict[str, Any]
+    used: set[tuple[str, int, str]] = field(repr=False)
+
+
+def random_model(seed: int) -> Case:
+    """A model of 2 to 30 nodes."""
+    graph = Grower(Random(seed))
+    operators = [name for name in GROWN if schema_of(name, graph.opset)]
+    wanted = graph.rng.choice((2, 3, 5, 8, 12, 20, 28))
+    while len(graph.nodes) < wanted:
+        operator = graph.rng.choice(operators)
+        GROWN[operator](graph, operator)
+        if len(graph.nodes) > 28:  # the last one's arguments took too many
+            return random_model(seed + (1 << 32))
+    return _case(graph)
+
+
+def _case(graph):
+    opsets = [helper.make_opsetid("", graph.opset)]
+    least = max(3, helper.find_min_ir_version_for(opsets))
+    ir_version = graph.rng.randint(least, IR_VERSION)
+    if ir_version < 4:  # where initializers are inputs, too
+        for tensor in graph.initializers:
+            graph.infos.setdefault(tensor.name, _info(graph, tensor.name))
+    outputs = [_info(graph, name, graph.chance(0.5)) for name in _outputs(graph)]
+    inputs, initializers = list(graph.infos.values()), graph.initializers
+    proto = helper.make_graph(graph.nodes, "random", inputs, outputs, initializers)
+    model = helper.make_model(proto, opset_imports=opsets, ir_version=ir_version)
+    checker.check_model(model)
+    given = {name: graph.values[name] for name in graph.defaults if graph.chance(0.3)}
+    return Case(model, {**graph.inputs, **given}, graph.others, graph.used)
+
+
+def _outputs(graph):
+    """What nothing reads, mostly, and some of what there is: inputs and constants, too."""
+    read = {name for node in graph.nodes for name in node.input}
+    names = [name for node in graph.nodes for name in node.output]
+    ends = [name for name in names if name not in read]
+    wanted = graph.rng.sample(names, graph.rng.randint(1, min(4, len(names))))
+    if graph.chance(0.8):
+        wanted = list(dict.fromkeys([*ends[-12:], *wanted]))
+    if graph.chance(0.2):
+        wanted.append(graph.rng.choice([name for name in graph.values if name]))
+    if graph.inputs and graph.chance(0.1):
+        given = graph.rng.choice(list(graph.inputs))
+        if given not in graph.sequences and graph.dtype(given) in graph.dtypes("Identity"):
+            wanted += [graph.node("Identity", [given]), graph.node("Identity", [given])]
+    return wanted
+
+
+def _info(graph, name, free=False):
+    if name in graph.sequences:
+        kind = elem_type(graph.sequences[name])
+        return helper.make_tensor_sequence_value_info(name, kind, None)
+    value = graph.values[name]
+    shape = [None] * value.ndim if free else value.shape
+    return helper.make_tensor_value_info(name, elem_type(value.dtype), shape)

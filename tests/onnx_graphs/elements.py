@@ -1,0 +1,71 @@
+"""ONNX's element types, and random elements of them."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import prod
+
+import numpy as np
+from onnx import TensorProto, defs, helper
+
+OLDEST, NEWEST = 7, defs.onnx_opset_version()
+STRING = np.dtype(object)
+BITS = {
+    **dict.fromkeys(("INT4", "UINT4", "FLOAT4E2M1"), 4),
+    **dict.fromkeys(("FLOAT6E2M3", "FLOAT6E3M2"), 6),
+    **dict.fromkeys(("INT2", "UINT2"), 2),
+    "BOOL": 1,
+}
+"""Bits that an element has of its byte, where it has not all."""
+
+WORDS = ["", "a", "ß", "strings", "of any length", "次", "x" * 40]
+
+
+def _dtypes():
+    for name, number in TensorProto.DataType.items():
+        if name != "UNDEFINED":
+            yield f"tensor({name.lower()})", np.dtype(helper.tensor_dtype_to_np_dtype(number))
+
+
+DTYPES = dict(_dtypes())
+TYPES = {dtype: text for text, dtype in DTYPES.items()}
+
+
+def elem_type(dtype):
+    """The ``TensorProto.DataType`` of a NumPy type."""
+    return TensorProto.DataType.Value(
+        TYPES[dtype].removeprefix("tensor(").removesuffix(")").upper()
+    )
+
+
+def bits_of(dtype):
+    """Bits that an element has of its byte; None where it has all."""
+    return BITS.get(TensorProto.DataType.Name(elem_type(dtype)))
+
+
+@cache
+def schema_of(operator, opset):
+    """The version of an operator that an opset has; None if it has none."""
+    try:
+        return defs.get_schema(operator, opset, "")
+    except defs.SchemaError:
+        return None
+
+
+@cache
+def dtypes_of(operator, opset, output=False):
+    """The types of an operator's first input, or of its output."""
+    schema = schema_of(operator, opset)
+    parameters = schema.outputs if output or not schema.inputs else schema.inputs
+    texts = (text.removeprefix("seq(").replace("))", ")") for text in sorted(parameters[0].types))
+    return list(dict.fromkeys(DTYPES[text] for text in texts if text in DTYPES))
+
+
+def random_elements(rng, dtype, shape):
+    """Random bytes, as far as they are elements of a type."""
+    count = prod(shape)
+    if dtype == STRING:
+        return np.array([rng.choice(WORDS) for _ in range(count)], dtype).reshape(shape)
+    data = np.frombuffer(rng.randbytes(count * dtype.itemsize), np.uint8)
+    bits = bits_of(dtype)
+    return (data & ((1 << bits) - 1) if bits else data).view(dtype).reshape(shape).copy()

@@ -1,0 +1,267 @@
+"""How a graph grows by a node of each operator: every function adds one that is valid."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from onnx_graphs import computed, sequences
+from onnx_graphs.arguments import has_axes, is_small
+from onnx_graphs.graph import MOST_ELEMENTS
+
+INT64 = np.iinfo(np.int64)
+
+
+def identity(g, operator):
+    sequences = g.sequences_for(operator)
+    if sequences and g.chance(0.5):
+        g.node(operator, [g.rng.choice(sequences)])
+    else:
+        g.node(operator, [g.tensor(operator)])
+
+
+def transpose(g, operator):
+    data = g.tensor(operator)
+    rank = g.values[data].ndim
+    perm = g.rng.sample(range(rank), rank) if rank and g.chance(0.8) else None
+    g.node(operator, [data], perm=perm)
+
+
+def split(g, operator):
+    data = g.tensor(operator, has_axes)
+    axis = g.axis(g.values[data].ndim, negative=g.opset >= 11)
+    whole = g.values[data].shape[axis]
+    named = {} if axis == 0 and g.chance(0.5) else {"axis": axis}
+    count = g.rng.randint(1, 5)
+    if g.opset >= 18 and g.chance(0.5):
+        # As many parts as leave something, or nothing, for the last.
+        fitting = [n for n in range(1, 9) if whole - -(-whole // n) * (n - 1) >= 0]
+        count = g.rng.choice(fitting)
+        made = g.node(operator, [data], count, num_outputs=count, **named)
+    elif g.opset < 18 and g.chance(0.4):
+        count = g.rng.choice([n for n in range(1, 7) if whole % n == 0])
+        made = g.node(operator, [data], count, **named)
+    else:
+        split = g.argument(operator, 13, "split", g.cut(whole, count), named)
+        made = g.node(operator, [data, split], count, **named)
+    assert made
+
+
+def concat(g, operator):
+    first = g.tensor(operator, lambda array: array.ndim and is_small(array))
+    array = g.values[first]
+    axis = g.axis(array.ndim, negative=g.opset >= 11)
+    at = axis % array.ndim
+    tensors = [first]
+    for _ in range(g.rng.randint(0, 3)):
+        sizes = list(array.shape)
+        if g.chance(0.5):
+            sizes[at] = g.rng.randint(0, 4)
+        sizes = tuple(sizes)
+        tensors.append(g.tensor(operator, lambda a, s=sizes: a.shape == s, sizes, array.dtype))
+    g.rng.shuffle(tensors)
+    g.node(operator, tensors, axis=axis)
+
+
+def slice(g, operator):
+    data = g.tensor(operator, has_axes if g.opset < 10 else lambda _: True)
+    sizes = g.values[data].shape
+    all_axes = g.chance(0.3) and len(sizes) > 0
+    axes = list(range(g.rng.randint(1, len(sizes)))) if all_axes else None
+    if axes is None:
+        axes = g.axes(len(sizes), negative=g.opset >= 10) if sizes else []
+    steps = [g.rng.choice((1, 1, 2, 3, -1, -2, -5, 9)) for _ in axes]
+    stepped = g.opset >= 10 and g.chance(0.6)
+    starts, ends = [], []
+    for axis, step in zip(axes, steps, strict=True):
+        n = sizes[axis]
+        bounds = [g.rng.randint(-n - 2, n + 2) for _ in range(2)]
+        if g.chance(0.7):
+            low, high = sorted((g.rng.randint(0, n), g.rng.randint(0, n)))
+            bounds = [high, low - n - 1] if stepped and step < 0 else [low, high]
+        if g.chance(0.15):
+            bounds[1] = int(INT64.min if stepped and step < 0 else INT64.max)
+        starts.append(bounds[0])
+        ends.append(bounds[1])
+    if g.opset < 10:
+        g.node(operator, [data], starts=starts, ends=ends, axes=None if all_axes else axes)
+        return
+    kind = g.rng.choice((np.int32, np.int64))
+    if any(abs(end) > 1 << 30 for end in ends):
+        kind = np.int64
+    arguments = [g.ints(starts, kind), g.ints(ends, kind)]
+    arguments.append("" if all_axes else g.ints(axes, kind))
+    arguments.append(g.ints(steps, kind) if stepped else "")
+    g.node(operator, [data, *arguments])
+
+
+def gather(g, operator):
+    data = g.tensor(operator, lambda array: array.ndim and is_small(array))
+    array = g.values[data]
+    axis = g.axis(array.ndim)
+    whole = array.shape[axis]
+    lowest = -whole if g.opset >= 11 else 0
+    sizes = g.rng.choice(((), (1,), (4,), (3,), (2, 3), (0,), (2, 1, 2), (12,)))
+    indices = [g.rng.randint(lowest, whole - 1) for _ in range(prod(sizes))] if whole else []
+    if not whole:
+        sizes = (0,)
+    if g.chance(0.3):
+        indices.sort()
+    indices = np.array(indices, g.rng.choice((np.int32, np.int64))).reshape(sizes)
+    named = {} if axis == 0 and g.chance(0.5) else {"axis": axis}
+    g.node(operator, [data, g.ints(indices, indices.dtype)], **named)
+
+
+def reshape(g, operator):
+    data = g.tensor(operator)
+    array = g.values[data]
+    sizes, rest = [], array.size
+    for _ in range(g.rng.randint(0, 4)):
+        factor = g.rng.choice([n for n in range(1, 9) if rest % n == 0]) if rest else 2
+        sizes.append(factor)
+        rest //= factor
+    if rest != 1 or g.chance(0.2):
+        sizes.append(rest)
+    g.rng.shuffle(sizes)
+    if g.chance(0.2):
+        sizes = list(array.shape)
+    allowzero = g.opset >= 14 and (0 in sizes or g.chance(0.2))
+    if 0 in sizes and not allowzero:
+        sizes = list(array.shape)  # whose zeros stay
+    if sizes and 0 not in sizes and g.chance(0.3):
+        sizes[g.rng.randrange(len(sizes))] = -1
+    if not allowzero and array.size:
+        for i, n in enumerate(array.shape[: len(sizes)]):
+            if sizes[i] == n and g.chance(0.3):
+                sizes[i] = 0
+    g.node(operator, [data, g.ints(sizes)], allowzero=1 if allowzero else None)
+
+
+def flatten(g, operator):
+    data = g.tensor(operator)
+    rank = g.values[data].ndim
+    axis = g.rng.randint(-rank if g.opset >= 11 else 0, rank)
+    g.node(operator, [data], axis=None if axis == 1 and g.chance(0.5) else axis)
+
+
+def squeeze(g, operator):
+    data = g.tensor(operator, lambda array: 1 in array.shape or array.ndim < 2)
+    sizes = g.values[data].shape
+    ones = [axis for axis, n in enumerate(sizes) if n == 1]
+    if not ones or g.chance(0.3):
+        g.node(operator, [data])
+        return
+    axes = g.rng.sample(ones, g.rng.randint(1, len(ones)))
+    if g.opset >= 11:
+        axes = [axis - len(sizes) if g.chance(0.3) else axis for axis in axes]
+    named = {}
+    g.node(operator, [data, g.argument(operator, 13, "axes", axes, named)], **named)
+
+
+def unsqueeze(g, operator):
+    data = g.tensor(operator, lambda array: array.ndim < 6)
+    more = g.rng.randint(1, 2)
+    axes = g.axes(g.values[data].ndim + more, more, negative=g.opset >= 11)
+    named = {}
+    g.node(operator, [data, g.argument(operator, 13, "axes", axes, named)], **named)
+
+
+def expand(g, operator):
+    data = g.tensor(operator, is_small)
+    sizes = list(g.values[data].shape)
+    for axis, n in enumerate(sizes):
+        if n == 1 and g.chance(0.6):
+            sizes[axis] = g.rng.choice((1, 2, 3, 5, 0))
+    if g.chance(0.3) and len(sizes) < 6:
+        sizes = [g.rng.randint(1, 4), *sizes]
+    if prod(sizes) > MOST_ELEMENTS:
+        sizes = list(g.values[data].shape)
+    sizes = [1 if n and g.chance(0.2) else n for n in sizes]
+    g.node(operator, [data, g.ints(sizes[g.rng.randint(0, len(sizes)) if g.chance(0.2) else 0 :])])
+
+
+def tile(g, operator):
+    data = g.tensor(operator, is_small)
+    repeats = [g.rng.choice((1, 1, 1, 2, 3, 0)) for _ in g.values[data].shape]
+    while prod(repeats) * g.values[data].size > MOST_ELEMENTS:
+        repeats[repeats.index(max(repeats))] = 1
+    g.node(operator, [data, g.ints(repeats)])
+
+
+def pad(g, operator):
+    data = g.tensor(operator, is_small)
+    array = g.values[data]
+    modes = ["constant", "constant", "reflect", "edge", *["wrap"] * (g.opset >= 19)]
+    mode = g.rng.choice(modes)
+    some = g.opset >= 18 and array.ndim and g.chance(0.5)
+    axes = g.axes(array.ndim) if some else list(range(array.ndim))
+    befores, afters = [], []
+    for axis in axes:
+        n = array.shape[axis]
+        before = g.rng.randint(-min(n, 2), 4) if g.chance(0.6) else 0
+        after = g.rng.randint(max(-2, -n - min(before, 0)), 4) if g.chance(0.6) else 0
+        if mode != "constant" and n + min(0, before) + min(0, after) <= 0:
+            before, after = min(0, before), min(0, after)  # nothing to pad with
+        befores.append(before)
+        afters.append(after)
+    grown = prod(n + 8 for n in array.shape)
+    if grown > 4 * MOST_ELEMENTS:
+        befores, afters = [0] * len(axes), [min(0, after) for after in afters]
+    named = {} if mode == "constant" and g.chance(0.5) else {"mode": mode}
+    pads = g.argument(operator, 11, "pads", [*befores, *afters], named)
+    if g.opset < 11:
+        g.node(operator, [data], value=g.rng.uniform(-9, 9) if g.chance(0.5) else None, **named)
+        return
+    value = ""
+    if array.dtype.name == "float8_e8m0fnu" or g.chance(0.5):  # which has no 0
+        value = g.tensor(operator, lambda a: a.ndim == 0, (), array.dtype)
+    kind = g.rng.choice((np.int32, np.int64))
+    g.node(operator, [data, pads, value, g.ints(axes, kind) if some else ""], **named)
+
+
+def depth_to_space(g, operator):
+    side = g.rng.randint(1, 3)
+    sizes = (g.rng.randint(1, 2), side**2 * g.rng.randint(1, 3), *g.shape(2))
+    blocks = lambda a: a.ndim == 4 and a.shape[1] % side**2 == 0  # noqa: E731
+    mode = g.rng.choice((None, "DCR", "CRD")) if g.opset >= 11 else None
+    g.node(operator, [g.tensor(operator, blocks, sizes)], blocksize=side, mode=mode)
+
+
+def space_to_depth(g, operator):
+    side = g.rng.randint(1, 3)
+    sizes = (g.rng.randint(1, 2), g.rng.randint(0, 3), side * g.rng.randint(1, 3), side * 2)
+    blocks = lambda a: a.ndim == 4 and not (a.shape[2] % side or a.shape[3] % side)  # noqa: E731
+    mode = g.rng.choice((None, "DCR", "CRD")) if g.opset >= 28 else None
+    g.node(operator, [g.tensor(operator, blocks, sizes)], blocksize=side, mode=mode)
+
+
+GROWN = {
+    "Add": computed.arithmetic,
+    "Cast": computed.cast,
+    "Concat": concat,
+    "ConcatFromSequence": sequences.concat_from_sequence,
+    "Constant": computed.constant,
+    "ConstantOfShape": computed.constant_of_shape,
+    "DepthToSpace": depth_to_space,
+    "Div": computed.arithmetic,
+    "Expand": expand,
+    "Flatten": flatten,
+    "Gather": gather,
+    "Identity": identity,
+    "Mul": computed.arithmetic,
+    "Pad": pad,
+    "Reshape": reshape,
+    "SequenceAt": sequences.sequence_at,
+    "Shape": computed.shape,
+    "Size": computed.size,
+    "Slice": slice,
+    "SpaceToDepth": space_to_depth,
+    "Split": split,
+    "SplitToSequence": sequences.split_to_sequence,
+    "Squeeze": squeeze,
+    "Sub": computed.arithmetic,
+    "Tile": tile,
+    "Transpose": transpose,
+    "Unsqueeze": unsqueeze,
+}

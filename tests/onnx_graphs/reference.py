@@ -1,0 +1,101 @@
+"""ONNX's reference evaluator, put right where it departs from the operators' own text."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import GraphProto, ModelProto
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+from onnx.reference.ops import load_op
+from onnx.reference.ops.op_constant import Constant_12
+from onnx.reference.ops.op_pad import Pad_18
+
+
+class Cast(OpRun):
+    """It converts neither between all of ml_dtypes' types, nor a scalar to float8e8m0."""
+
+    def _run(self, x, **attributes):
+        if x.dtype.kind == "V" or x.dtype.name.startswith("float8"):
+            x = x.astype(np.float32)  # which has all their values
+        (made,) = load_op("", "Cast")._run(self, np.atleast_1d(x), **attributes)
+        return (made.reshape(x.shape),)
+
+
+class Constant(Constant_12):
+    """A sparse value stays sparse there, though the output is a tensor."""
+
+    def _run(self, **attributes):
+        (made,) = super()._run()
+        if self.cst_name != "sparse_value":
+            return (made,)
+        dense = np.zeros(made.shape, made.values.dtype)
+        indices = made.indices
+        at = np.unravel_index(indices, made.shape) if indices.ndim == 1 else tuple(indices.T)
+        dense[at] = made.values
+        return (dense,)
+
+
+class Expand(OpRun):
+    """It multiplies by ones, which strings cannot and which changes NaNs."""
+
+    def _run(self, data, shape):
+        return (np.broadcast_to(data, np.broadcast_shapes(data.shape, tuple(shape))),)
+
+
+class Flatten(OpRun):
+    """It leaves a size to NumPy to work out, which an empty tensor does not tell."""
+
+    def _run(self, data, axis=None):
+        return (data.reshape(np.prod([1, *data.shape[:axis]]), np.prod([1, *data.shape[axis:]])),)
+
+
+class Pad(OpRun):
+    """It refuses negative pads and tensors of rank 0, and pads strings with the number 0."""
+
+    def _run(self, data, pads=None, constant_value=None, axes=None, mode=None, value=None):
+        axes = range(data.ndim) if axes is None else [int(axis) % data.ndim for axis in axes]
+        pairs = list(zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True))
+        for axis, before, after in pairs:
+            kept = slice(max(0, -before), data.shape[axis] - max(0, -after))
+            data = data[(slice(None),) * axis + (kept,)]
+        if not pairs:
+            return (data,)
+        if constant_value is None and data.dtype == object:
+            constant_value = np.array("", object)
+        elif constant_value is None and value is not None:
+            constant_value = value
+        added = [max(0, n) for side in (1, 2) for n in (pair[side] for pair in pairs)]
+        whole = {"constant_value": constant_value, "axes": [axis for axis, _, _ in pairs]}
+        return Pad_18._run(self, data, added, mode=mode, **whole)
+
+
+class Shape(OpRun):
+    """An end before the first axis counts from the last one again."""
+
+    def _run(self, data, start=None, end=None):
+        return (np.array(data.shape[start:end], np.int64),)
+
+
+class Squeeze(OpRun):
+    """Versions 1 and 11 remove axes one by one, as if sorted and not negative."""
+
+    def _run(self, data, axes=None):
+        return (np.squeeze(data, None if axes is None else tuple(axes)),)
+
+
+class Unsqueeze(OpRun):
+    """Versions 1 and 11 add axes one by one, as if sorted and not negative."""
+
+    def _run(self, data, axes):
+        return (np.expand_dims(data, tuple(axes)),)
+
+
+CORRECTED = [Cast, Constant, Expand, Flatten, Pad, Shape, Squeeze, Unsqueeze]
+
+
+def evaluate(proto: ModelProto | GraphProto, inputs, opset=None):
+    """All outputs of a model, or of a graph of that opset."""
+    opsets = None if opset is None else {"": opset}
+    evaluator = ReferenceEvaluator(proto, opsets=opsets, new_ops=CORRECTED)
+    with np.errstate(all="ignore"):
+        return evaluator.run(None, inputs)
