@@ -58,6 +58,36 @@ def arithmetic(g, operator):
     g.node(operator, operands)
 
 
+def equal(g, operator):
+    whole = g.shape(g.rng.randint(0, 3))
+    first = g.elements(g.kind(g.dtypes(operator)), whole)
+    second = first.copy()
+    for index in np.ndindex(first.shape):
+        if g.chance(0.5):
+            second[index] = g.elements(first.dtype, (1,))[0]
+    g.node(operator, [g.numbers(first), g.numbers(second)])
+
+
+def modulo(g, operator):
+    dtype = g.kind(g.dtypes(operator))
+    whole = g.shape(g.rng.randint(0, 3))
+    lowest = 0 if dtype.kind == "u" else -9
+    second = _numbers(g, lowest, 9, whole, dtype)
+    second = np.where(second.astype(np.float64) == 0, dtype.type(4), second)
+    is_float = dtype.kind not in "iu"
+    first = g.numbers(_numbers(g, lowest, 9, whole, dtype))
+    g.node(operator, [first, g.numbers(second)], fmod=1 if is_float or g.chance(0.3) else None)
+
+
+def where(g, operator):
+    dtype = g.kind(g.dtypes(operator, output=True))
+    whole = g.shape(g.rng.randint(0, 3))
+    sizes = tuple(1 if g.chance(0.3) else n for n in whole)
+    condition = g.elements(np.dtype(bool), sizes[g.rng.randint(0, len(sizes)) :])
+    operands = [condition, g.elements(dtype, whole), g.elements(dtype, sizes)]
+    g.node(operator, [g.numbers(array) for array in operands])
+
+
 def _numbers(g, lowest, highest, sizes, dtype):
     numbers = [g.rng.randint(lowest, highest) for _ in range(prod(sizes))]
     return np.array(numbers).reshape(sizes).astype(dtype)

@@ -245,10 +245,12 @@ GROWN = {
     "ConstantOfShape": computed.constant_of_shape,
     "DepthToSpace": depth_to_space,
     "Div": computed.arithmetic,
+    "Equal": computed.equal,
     "Expand": expand,
     "Flatten": flatten,
     "Gather": gather,
     "Identity": identity,
+    "Mod": computed.modulo,
     "Mul": computed.arithmetic,
     "Pad": pad,
     "Reshape": reshape,
@@ -264,4 +266,5 @@ GROWN = {
     "Tile": tile,
     "Transpose": transpose,
     "Unsqueeze": unsqueeze,
+    "Where": computed.where,
 }

@@ -35,6 +35,14 @@ class Constant(Constant_12):
         return (dense,)
 
 
+class Equal(OpRun):
+    """It takes strings of two widths for two types."""
+
+    def _run(self, a, b, **attributes):
+        made = a.astype(object) == b.astype(object) if a.dtype.kind in "UO" else np.equal(a, b)
+        return (np.asarray(made, bool),)
+
+
 class Expand(OpRun):
     """It multiplies by ones, which strings cannot and which changes NaNs."""
 
@@ -76,6 +84,21 @@ class Shape(OpRun):
         return (np.array(data.shape[start:end], np.int64),)
 
 
+class Slice(OpRun):
+    """Backwards, it takes a start before the first element, and an end of INT_MAX, for nothing."""
+
+    def _run(self, data, starts=None, ends=None, axes=None, steps=None):
+        axes = range(len(starts)) if axes is None else axes
+        steps = [1] * len(starts) if steps is None else steps
+        chosen = [slice(None)] * data.ndim
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+            if step < 0:
+                start = max(start, -data.shape[axis])
+                end = None if end in (2**31 - 1, 2**63 - 1) else end
+            chosen[axis] = slice(start, end, step)
+        return (data[tuple(chosen)],)
+
+
 class Squeeze(OpRun):
     """Versions 1 and 11 remove axes one by one, as if sorted and not negative."""
 
@@ -90,7 +113,7 @@ class Unsqueeze(OpRun):
         return (np.expand_dims(data, tuple(axes)),)
 
 
-CORRECTED = [Cast, Constant, Expand, Flatten, Pad, Shape, Squeeze, Unsqueeze]
+CORRECTED = [Cast, Constant, Equal, Expand, Flatten, Pad, Shape, Slice, Squeeze, Unsqueeze]
 
 
 def evaluate(proto: ModelProto | GraphProto, inputs, opset=None):

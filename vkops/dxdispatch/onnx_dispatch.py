@@ -39,10 +39,7 @@ def read_onnx(path: Path) -> Model:
         from vkops.onnx import Model
     except ImportError as error:
         raise ModelError(f"{path}: {error}") from error
-    try:
-        return Model(path)
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from error
+    return Model(path)
 
 
 # -- from JSON -------------------------------------------------------------------------------------

@@ -11,8 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import onnx
+import onnx.checker
+import onnx.inliner
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, defs, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
 
 from vkops.errors import ModelError
 from vkops.onnx.node import Call, Node, label, schema_of
@@ -87,15 +89,25 @@ class Model:
     def __init__(
         self, source: ModelProto | bytes | str | os.PathLike[str], *, check: bool = True
     ) -> None:
-        proto = read(source, check=check)
+        try:
+            self._take(read(source, check=check))
+        except ModelError as error:
+            if not isinstance(source, (str, os.PathLike)):
+                raise
+            raise ModelError(f"{os.fspath(source)}: {error}") from error
+
+    def _take(self, proto: ModelProto) -> None:
         found = unsupported_nodes(proto)
         if found:
             more = f", nor {len(found) - 1} more nodes" if len(found) > 1 else ""
             raise ModelError(f"{found[0].label}: {found[0].reason}{more}; {available()}")
         graph = proto.graph
-        self.constants: dict[str, Array] = {
-            tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer
-        }
+        self.constants: dict[str, Array] = {}
+        for tensor in graph.initializer:
+            try:
+                self.constants[tensor.name] = numpy_helper.to_array(tensor)
+            except ValueError as error:
+                raise ModelError(f"initializer {tensor.name!r}: {error}") from error
         for sparse in graph.sparse_initializer:
             self.constants[sparse.values.name] = dense(sparse)
         self.inputs = tuple(map(_declared, graph.input))
@@ -135,7 +147,14 @@ class Model:
             made = lowering_of(node.operator, node.version)(call)
             values.update(zip(node.outputs, made, strict=False))
             values[""] = None
-        return Lowering(trace, [values[output.name] for output in self.outputs])
+        outputs = [values[output.name] for output in self.outputs]
+        for entry, value in zip(self.outputs, outputs, strict=True):
+            if entry.dtype is not None and value is not None and value.dtype != entry.dtype:
+                raise ModelError(
+                    f"output {entry.name!r}: is declared {type_text(entry.dtype)}, "
+                    f"its node makes {type_text(value.dtype)}"
+                )
+        return Lowering(trace, outputs)
 
 
 @dataclass(frozen=True)
@@ -149,21 +168,46 @@ class Lowering:
 def read(source: ModelProto | bytes | str | os.PathLike[str], *, check: bool = True) -> ModelProto:
     """Read a model, check it by ONNX's rules, and put functions in place of their calls."""
     proto = source if isinstance(source, ModelProto) else _load(source)
-    newest = defs.onnx_opset_version()
+    newest = onnx.defs.onnx_opset_version()
     if _opset(proto) > newest:
         raise ModelError(
             f"the model needs opset {_opset(proto)}, the installed onnx {onnx.__version__} knows "
             f"those up to {newest}"
         )
-    try:
-        if check:
-            onnx.checker.check_model(proto)
-        if proto.functions:
-            proto = onnx.inliner.inline_local_functions(proto)
-    except Exception as error:  # the checker raises errors of many kinds
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise ModelError(f"the model breaks ONNX's rules: {' '.join(lines[:3])}") from error
-    return proto
+    if check:
+        try:
+            onnx.checker.check_model(_completed(proto))
+        except Exception as error:  # the checker raises errors of many kinds
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise ModelError(f"the model breaks ONNX's rules: {' '.join(lines[:3])}") from error
+    return onnx.inliner.inline_local_functions(proto) if proto.functions else proto
+
+
+def _completed(proto: ModelProto) -> ModelProto:
+    """What ONNX Runtime does without but the checker asks for: types, shapes, one name of a domain.
+
+    The model itself stays as it is.
+    """
+    ends = (*proto.graph.input, *proto.graph.output)
+    is_incomplete = any(map(_lacks_shape, ends))
+    if not is_incomplete and all(node.domain != _DOMAINS[1] for node in proto.graph.node):
+        return proto
+    copy = ModelProto()
+    copy.CopyFrom(proto)
+    for info in (*copy.graph.input, *copy.graph.output):
+        if _lacks_shape(info):
+            tensor = info.type.tensor_type
+            tensor.elem_type = tensor.elem_type or TensorProto.FLOAT
+            tensor.shape.SetInParent()
+    for named in (*copy.graph.node, *copy.opset_import):
+        if named.domain == _DOMAINS[1]:
+            named.domain = _DOMAINS[0]
+    return copy
+
+
+def _lacks_shape(info: ValueInfoProto) -> bool:
+    kind = info.type.WhichOneof("value")
+    return kind is None or (kind == "tensor_type" and not info.type.tensor_type.HasField("shape"))
 
 
 def _load(source: bytes | str | os.PathLike[str]) -> ModelProto:
@@ -254,7 +298,7 @@ def _innermost(proto: TypeProto) -> Any:
 def _dimension(dim: Any) -> Dimension:
     match dim.WhichOneof("value"):
         case "dim_value":
-            return int(dim.dim_value)
+            return int(dim.dim_value) if dim.dim_value >= 0 else None
         case "dim_param":
             return str(dim.dim_param) or None
     return None

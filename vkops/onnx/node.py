@@ -153,13 +153,13 @@ class Call:
             self.refuse(name, f"got {value.type}, must be a tensor")
         return value.values()
 
-    def ints(self, name: str) -> Ints | None:
-        """Integers, as ``array`` finds them; None where they are left out."""
+    def ints(self, name: str, *, scalar: bool = False) -> Ints | None:
+        """Integers in one dimension, as ``array`` finds them; None where they are left out."""
         array = self.array(name)
         if array is None:
             return None
-        if array.ndim > 1:
-            self.refuse(name, f"has shape {array.shape}, must have one dimension")
+        if array.ndim != 1 and not (scalar and array.ndim == 0):
+            self.refuse(name, f"has {array.ndim} dimensions, must have 1")
         numbers = array.reshape(-1).tolist()
         for i, number in enumerate(numbers):
             if number != number or number in (np.inf, -np.inf) or int(number) != number:
@@ -168,7 +168,7 @@ class Call:
 
     def integer(self, name: str) -> int | None:
         """One integer; None where it is left out."""
-        numbers = self.ints(name)
+        numbers = self.ints(name, scalar=True)
         if numbers is None:
             return None
         if len(numbers) != 1:
@@ -190,12 +190,14 @@ class Call:
         given = self.integer(name)
         return self.in_rank(name, default if given is None else given, rank, lowest)
 
-    def axes(self, name: str, rank: int) -> Ints | None:
+    def axes(self, name: str, rank: int, *, lowest: int | None = None) -> Ints | None:
         """Different axes of something of that rank; None where they are left out."""
-        given = self.ints(name)
+        given = self.ints(name, scalar=True)
         if given is None:
             return None
-        axes = tuple(self.in_rank(f"{name}[{i}]", axis, rank) for i, axis in enumerate(given))
+        axes = tuple(
+            self.in_rank(f"{name}[{i}]", axis, rank, lowest) for i, axis in enumerate(given)
+        )
         if len(set(axes)) != len(axes):
             self.refuse(name, f"got {list(given)}, must be different axes")
         return axes

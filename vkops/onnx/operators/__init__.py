@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from vkops.onnx.node import Call
-from vkops.onnx.operators.arithmetic import cast, divide, elementwise
+from vkops.onnx.operators.arithmetic import cast, divide, elementwise, modulo, where
 from vkops.onnx.operators.blocks import depth_to_space, space_to_depth
 from vkops.onnx.operators.concat import concat, concat_from_sequence
 from vkops.onnx.operators.constant import constant, constant_of_shape, shape, size
@@ -35,10 +35,12 @@ OPERATORS: Mapping[str, Mapping[int, Lowering]] = {
     "ConstantOfShape": {9: constant_of_shape},
     "DepthToSpace": {1: depth_to_space},
     "Div": {1: elementwise(divide)},
+    "Equal": {1: elementwise(np.equal, bool)},
     "Expand": {8: expand},
     "Flatten": {1: flatten},
     "Gather": {1: gather},
     "Identity": {1: identity},
+    "Mod": {10: modulo},
     "Mul": {1: elementwise(np.multiply)},
     "Pad": {1: pad},
     "Reshape": {1: reshape},
@@ -54,6 +56,7 @@ OPERATORS: Mapping[str, Mapping[int, Lowering]] = {
     "Tile": {1: tile_along_axis, 6: tile},
     "Transpose": {1: transpose},
     "Unsqueeze": {1: unsqueeze},
+    "Where": {9: where},
 }
 
 

@@ -1,4 +1,4 @@
-"""Operators that compute shapes, on the host: Add, Sub, Mul, Div and Cast of what is known."""
+"""Operators that compute shapes, on the host, of what is known before anything runs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,13 @@ MOST_ELEMENTS = 1024
 """Elements of a graph input up to which it may be what a shape is computed from."""
 
 
-def elementwise(compute: Callable[[Array, Array], Array]) -> Callable[[Call], list[Tensor]]:
-    """The operator that computes this of two arrays, in versions 1, 6, 7, 13 and 14."""
+def elementwise(
+    compute: Callable[[Array, Array], Array], dtype: type | None = None
+) -> Callable[[Call], list[Tensor]]:
+    """The operator that computes this of two arrays, in all its versions.
+
+    ``dtype`` is that of the result, if it is not that of the operands.
+    """
 
     def lowered(call: Call) -> list[Tensor]:
         a, b = _known(call, "A"), _known(call, "B")
@@ -43,19 +48,47 @@ def elementwise(compute: Callable[[Array, Array], Array]) -> Callable[[Call], li
             call.refuse("B", "an integer is divided by 0")
         except ValueError:
             call.refuse("B", f"has shape {b.shape}, which does not broadcast with {a.shape}")
-        return [call.trace.constant(np.asarray(result, a.dtype))]
+        return [call.trace.constant(np.asarray(result, dtype or a.dtype))]
 
     return lowered
 
 
-def divide(a: Array, b: Array) -> Array:
+def where(call: Call) -> list[Tensor]:
+    """Where 9 and 16."""
+    condition, x, y = (_known(call, name) for name in ("condition", "X", "Y"))
+    try:
+        return [call.trace.constant(np.where(condition, x, y).astype(x.dtype))]
+    except ValueError:
+        shapes = f"{condition.shape}, {x.shape} and {y.shape}"
+        call.refuse("condition, X and Y", f"have shapes {shapes}, which do not broadcast")
+
+
+def modulo(call: Call) -> list[Tensor]:
+    """Mod 10 and 13: the sign is that of the divisor, with ``fmod`` that of the dividend."""
+    compute = np.fmod if call.attribute("fmod") else np.mod
+    return elementwise(_of_integers(compute))(call)
+
+
+def _of_integers(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """The same, but integers are not divided by 0."""
+
+    def computed(a: Array, b: Array) -> Array:
+        if a.dtype.kind in "iu" and not b.all():
+            raise ZeroDivisionError
+        return np.asarray(compute(a, b))
+
+    return computed
+
+
+def _quotient(a: Array, b: Array) -> Array:
     """Division; of integers towards zero."""
     if a.dtype.kind not in "iu":
         return np.asarray(a / b)
-    if not b.all():
-        raise ZeroDivisionError
     floor = a // b
     return np.asarray(floor + ((a % b != 0) & ((a < 0) != (b < 0))).astype(a.dtype))
+
+
+divide = _of_integers(_quotient)
 
 
 def cast(call: Call) -> list[Tensor]:

@@ -20,7 +20,10 @@ def constant(call: Call) -> list[Tensor]:
         names = ", ".join(given) or "none"
         call.refuse("attributes", f"got {names}, must be one of {', '.join(_VALUES)}")
     ((name, value),) = given.items()
-    return [call.trace.constant(_VALUES[name](value))]
+    try:
+        return [call.trace.constant(_VALUES[name](value))]
+    except UnicodeDecodeError as error:
+        call.refuse(name, f"is no UTF-8: {error.reason}")
 
 
 def constant_of_shape(call: Call) -> list[Tensor]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from vkops.onnx.node import Call
 from vkops.onnx.trace import Tensor
 from vkops.plan.region import Ints
@@ -15,12 +13,14 @@ def expand(call: Call) -> list[Tensor]:
     data = call.tensor("input")
     wanted = call.ints("shape") or ()
     for i, size in enumerate(wanted):
-        if size < 0:
-            call.refuse(f"shape[{i}]", f"got {size}, must be at least 0")
-    try:
-        sizes = np.broadcast_shapes(data.shape, wanted)
-    except ValueError:
+        if size < -1:
+            call.refuse(f"shape[{i}]", f"got {size}, must be at least 0, or -1 for the input's")
+    wanted = tuple(abs(size) for size in wanted)  # -1 as ONNX Runtime has it: it changes nothing
+    rank = max(data.rank, len(wanted))
+    own, other = ((1,) * (rank - len(sizes)) + tuple(sizes) for sizes in (data.shape, wanted))
+    if any(a != b and 1 not in (a, b) for a, b in zip(own, other, strict=True)):
         call.refuse("shape", f"got {list(wanted)}, which does not broadcast with {data.shape}")
+    sizes = tuple(b if a == 1 else a for a, b in zip(own, other, strict=True))
     return [data.view(data.packed.broadcast(sizes))]
 
 

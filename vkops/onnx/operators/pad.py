@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from vkops.onnx.node import Call
-from vkops.onnx.operators.runs import chosen, runs_of
+from vkops.onnx.operators.runs import MOST_PIECES, Run, chosen
 from vkops.onnx.trace import Piece, Tensor
 from vkops.onnx.types import STRING
 from vkops.plan.view import View
@@ -37,11 +37,15 @@ def pad(call: Call) -> list[Tensor]:
         return [call.trace.make(data.dtype, sizes, ())]
     runs = []
     for axis, (size, (before, after)) in enumerate(zip(data.shape, pairs, strict=True)):
-        kept = np.arange(max(0, -before), size - max(0, -after))
-        added = (max(0, before), max(0, after))
-        if not kept.size and any(added):
+        first, end = max(0, -before), size - max(0, -after)
+        if end <= first:
             call.refuse(name, f"axis {axis} is empty, there is nothing to pad it with ({mode})")
-        runs.append(runs_of(np.pad(kept, added, mode=mode)) if any(added) else runs_of(kept))  # type: ignore[call-overload]
+        added = max(0, before), max(0, after)
+        period = _PERIODS[mode](end - first)
+        if sum(added) > MOST_PIECES * period:
+            message = f"axis {axis} would be repeated more than {MOST_PIECES} times ({mode})"
+            call.refuse(name, message)
+        runs.append([run.moved(first) for run in _EXTENDED[mode](end - first, *added)])
     return [call.trace.make(data.dtype, sizes, chosen(call, name, data, runs, target))]
 
 
@@ -59,14 +63,59 @@ def _pairs(call: Call, name: str, rank: int) -> list[tuple[int, int]]:
     return pairs
 
 
+def _edge(size: int, before: int, after: int) -> Iterator[Run]:
+    yield Run(0, before, 0, 0)
+    yield Run(before, size, 0, 1)
+    yield Run(before + size, after, size - 1, 0)
+
+
+def _wrap(size: int, before: int, after: int) -> Iterator[Run]:
+    """The axis again and again, in both directions."""
+    position, end = -before, size + after
+    while position < end:
+        start = position % size
+        count = min(size - start, end - position)
+        yield Run(position + before, count, start, 1)
+        position += count
+
+
+def _reflect(size: int, before: int, after: int) -> Iterator[Run]:
+    """The axis there and back again, its ends not repeated."""
+    if size == 1:
+        yield Run(0, before + 1 + after, 0, 0)
+        return
+    turn = size - 1
+    position, end = -before, size + after
+    while position < end:
+        done = position % turn
+        count = min(turn - done, end - position)
+        forwards = position // turn % 2 == 0
+        start, step = (done, 1) if forwards else (turn - done, -1)
+        yield Run(position + before, count, start, step)
+        position += count
+
+
+_EXTENDED = {"edge": _edge, "wrap": _wrap, "reflect": _reflect}
+"""An axis of some size with so much added before and after, by mode."""
+
+_PERIODS: dict[str, Callable[[int], int]] = {
+    "edge": lambda size: 2**63,
+    "wrap": lambda size: size,
+    "reflect": lambda size: max(1, size - 1) if size > 1 else 2**63,
+}
+"""What one run can add at most, by mode."""
+
+
 def _framed(
     call: Call, data: Tensor, target: View, pairs: list[tuple[int, int]]
 ) -> Iterator[Piece]:
     """What is kept of the input, and a frame around it: two bars for each axis."""
     value = _value(call, data)
-    starts = tuple(max(0, before) for before, _ in pairs)
+    sizes = target.sizes
+    added = (max(0, before) for before, _ in pairs)
+    starts = tuple(map(min, sizes, added))
     skipped = tuple(max(0, -before) for before, _ in pairs)
-    ends = [size - max(0, after) for size, (_, after) in zip(target.sizes, pairs, strict=True)]
+    ends = [size - max(0, after) for size, (_, after) in zip(sizes, pairs, strict=True)]
     kept = tuple(max(0, end - start) for start, end in zip(starts, ends, strict=True))
     steps = (1,) * len(kept)
     yield target.window(starts, kept, steps), data, data.packed.window(skipped, kept, steps)

@@ -55,7 +55,7 @@ def squeeze(call: Call) -> list[Tensor]:
     """Squeeze 1 to 25."""
     data = call.tensor("data")
     axes = call.axes("axes", data.rank)
-    if axes is None:
+    if not axes:  # also where an empty list is given, as ONNX Runtime has it
         axes = tuple(axis for axis, size in enumerate(data.shape) if size == 1)
     for axis in axes:
         if data.shape[axis] != 1:

@@ -26,6 +26,10 @@ class Run(NamedTuple):
     start: int
     step: int
 
+    def moved(self, by: int) -> Run:
+        """The same of indices further on."""
+        return self._replace(start=self.start + by)
+
 
 def runs_of(indices: npt.NDArray[np.integer[Any]]) -> list[Run]:
     """Chosen indices as few runs.

@@ -7,6 +7,9 @@ import builtins
 from vkops.onnx.node import Call
 from vkops.onnx.trace import Tensor
 
+_TO_THE_END = (2**31 - 1, 2**63 - 1)
+"""What Slice 10 recommends for an end that is not known; ONNX Runtime takes it backwards, too."""
+
 
 def slice(call: Call) -> list[Tensor]:
     """Slice 1, 10, 11 and 13."""
@@ -27,6 +30,10 @@ def slice(call: Call) -> list[Tensor]:
     for i, (axis, start, end, step) in enumerate(zip(axes, starts, ends, steps, strict=True)):
         if step == 0:
             call.refuse(f"steps[{i}]", "got 0, must be any other integer")
-        taken = range(*builtins.slice(start, end, step).indices(data.shape[axis]))
+        stop: int | None = end
+        if step < 0:
+            start = max(start, -data.shape[axis])  # backwards, it cannot be before the first
+            stop = None if end in _TO_THE_END else end
+        taken = range(*builtins.slice(start, stop, step).indices(data.shape[axis]))
         first[axis], sizes[axis], strides[axis] = taken.start, len(taken), step
     return [data.view(data.packed.window(tuple(first), tuple(sizes), tuple(strides)))]

@@ -12,11 +12,14 @@ Rule = Callable[[Call, int], Ints]
 """From a call and the size of the axis to the sizes of the parts."""
 
 
+_NEGATIVE_AXES = 11
+"""The version from which an axis may be counted from the end."""
+
+
 def split(call: Call) -> list[Tensor]:
     """Split 1, 2, 11, 13 and 18."""
     data = call.tensor("input")
-    lowest = 0 if call.version < 11 else None
-    axis = call.axis("axis", data.rank, lowest=lowest)
+    axis = call.axis("axis", data.rank, lowest=0 if call.version < _NEGATIVE_AXES else None)
     sizes = _RULES[call.version](call, data.shape[axis])
     if len(sizes) != call.output_count:
         call.refuse("outputs", f"got {call.output_count}, must be {len(sizes)}, one for each part")

@@ -9,7 +9,7 @@ from vkops.onnx.trace import Tensor
 def transpose(call: Call) -> list[Tensor]:
     """Transpose 1 to 25."""
     data = call.tensor("data")
-    perm = call.axes("perm", data.rank)
+    perm = call.axes("perm", data.rank, lowest=0)
     if perm is None:
         perm = tuple(reversed(range(data.rank)))
     if len(perm) != data.rank:

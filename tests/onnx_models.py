@@ -1,0 +1,79 @@
+"""ONNX models made of Python values, and worked out on the host, shared by tests."""
+
+from __future__ import annotations
+
+from onnx import ValueInfoProto, helper
+
+from vkops.onnx import Model
+from vkops.onnx.model import SequenceForm, TensorForm
+from vkops.onnx.trace import Sequence
+from vkops.onnx.types import elem_type_of
+
+OPSET = 18
+
+
+def info(name, value):
+    """A graph input or output as its declaration; a list stands for a sequence."""
+    if isinstance(value, list):
+        return helper.make_tensor_sequence_value_info(name, elem_type_of(value[0].dtype), None)
+    return helper.make_tensor_value_info(name, elem_type_of(value.dtype), value.shape)
+
+
+def model(nodes, inputs, outputs, opset=OPSET, **graph):
+    """A model; outputs are declarations, or names of any type."""
+    declared = [
+        name if isinstance(name, ValueInfoProto) else ValueInfoProto(name=name) for name in outputs
+    ]
+    return helper.make_model(
+        helper.make_graph(nodes, "g", inputs, declared, **graph),
+        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=8,
+    )
+
+
+def node_model(operator, *inputs, outputs=1, opset=OPSET, **attributes):
+    """A model of one node, and its inputs by name; None leaves an input out."""
+    names = [f"i{i}" if value is not None else "" for i, value in enumerate(inputs)]
+    made = [f"o{i}" for i in range(outputs)]
+    node = helper.make_node(operator, names, made, **attributes)
+    values = {name: value for name, value in zip(names, inputs, strict=True) if name}
+    declared = [info(name, value) for name, value in values.items()]
+    return model([node], declared, made, opset), values
+
+
+def evaluate(proto, values):
+    """What a model makes of inputs by name, without a device."""
+    lowering = Model(proto).lower({name: _form(v) for name, v in values.items()}, values)
+    return [_values(output) for output in lowering.outputs]
+
+
+def run(operator, *inputs, outputs=1, opset=OPSET, **attributes):
+    """What a single node makes of its inputs: an array, or a list of what its outputs are."""
+    results = evaluate(*node_model(operator, *inputs, outputs=outputs, opset=opset, **attributes))
+    return results[0] if outputs == 1 else results
+
+
+def same(got, expected):
+    """Assert that arrays, or lists of them, are the same in type, shape and bytes."""
+    if isinstance(expected, list):
+        assert len(got) == len(expected)
+        for one, other in zip(got, expected, strict=True):
+            same(one, other)
+        return
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    if expected.dtype == object:
+        assert got.tolist() == expected.tolist()
+    else:
+        assert got.tobytes() == expected.tobytes()
+
+
+def _form(value):
+    if isinstance(value, list):
+        return SequenceForm(value[0].dtype, tuple(item.shape for item in value))
+    return TensorForm(value.dtype, value.shape)
+
+
+def _values(output):
+    if isinstance(output, Sequence):
+        return [item.values() for item in output.items]
+    return output.values()
