@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vkops.dml import OperatorDesc, TensorFlags
+from vkops.dml import GraphDesc, OperatorDesc, TensorFlags
 from vkops.dml.binding import BoundTensor, bind, check_hazards
-from vkops.dml.rules import NamedTensor
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dml.values import show
 from vkops.errors import BindingError
@@ -17,7 +16,7 @@ from vkops.gpu.dispatch import Dispatch
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import Place
 from vkops.gpu.streaming import Progress, stream
-from vkops.plan.region import CopyPlan
+from vkops.plan.graph import Step
 
 Binding = Any
 """None, a Buffer, a Tensor, or (buffer or tensor, byte offset, bytes)."""
@@ -35,21 +34,23 @@ class BindingProperties:
 
 
 class CompiledOperator:
-    """An operator ready to run, made by ``Device``. Source: IDMLCompiledOperator.
+    """An operator or a graph ready to run, made by ``Device``. Source: IDMLCompiledOperator.
 
-    ``plan`` is what it moves, as lowered from the descriptor.
+    ``plan`` is what it moves, as lowered from the descriptor: of a graph, from its inputs to its
+    outputs. Where that would be too many regions, ``pipeline`` has steps before it.
     """
 
-    def __init__(self, executor: Executor, desc: OperatorDesc) -> None:
+    def __init__(self, executor: Executor, desc: OperatorDesc | GraphDesc) -> None:
         self.name = desc.operator
-        self.plan = desc.lower()
+        self.pipeline = desc.pipeline
+        self.plan = self.pipeline.plan
         self._executor = executor
-        self._program = executor.prepare(self.plan)
+        self._programs = [executor.prepare(step.plan) for step in self.pipeline.steps]
         self._inputs, self._outputs = desc.inputs, desc.outputs
         self._owned = {
             number
             for number, (_, tensor) in enumerate(self._inputs)
-            if TensorFlags.OWNED_BY_DML in tensor.flags
+            if tensor is not None and TensorFlags.OWNED_BY_DML in tensor.flags
         }
         self._in_place = desc.runs_in_place
         self._persistent: dict[int, Resource] = {}
@@ -57,8 +58,13 @@ class CompiledOperator:
     @property
     def binding_properties(self) -> BindingProperties:
         """Sizes of the resources that DirectML would ask the caller to bind."""
-        owned = sum(self._inputs[number][1].total_tensor_size_in_bytes for number in self._owned)
-        return BindingProperties(0, owned)
+        tensors = [tensor for _, tensor in self._inputs if tensor is not None]
+        owned = sum(
+            tensor.total_tensor_size_in_bytes
+            for tensor in tensors
+            if TensorFlags.OWNED_BY_DML in tensor.flags
+        )
+        return BindingProperties(sum(self.pipeline.between.values()), owned)
 
     def initialize(self, inputs: Sequence[Binding]) -> None:
         """Take over the inputs that are OWNED_BY_DML; they are copied now and bound never again.
@@ -74,7 +80,7 @@ class CompiledOperator:
         self._check_count("inputs", inputs, self._inputs)
         sources: dict[int, BoundTensor] = {}
         for number, ((path, tensor), binding) in enumerate(zip(self._inputs, inputs, strict=True)):
-            if number in self._owned:
+            if number in self._owned and tensor is not None:
                 sources[number] = self._bind(path, tensor, binding)
             elif binding is not None:
                 message = "bound at initialisation, must be None: it is not OWNED_BY_DML"
@@ -110,29 +116,44 @@ class CompiledOperator:
         """
         self._check_count("inputs", inputs, self._inputs)
         self._check_count("outputs", outputs, self._outputs)
-        read = [
-            self._initialized(number, path, binding)
+        read = {
+            self.pipeline.inputs[number]: self._initialized(number, path, binding)
             if number in self._owned
             else self._bind(path, tensor, binding)
             for number, ((path, tensor), binding) in enumerate(
                 zip(self._inputs, inputs, strict=True)
             )
+            if tensor is not None  # an input of a graph that nothing reads
+        }
+        written = {
+            number: self._bind(path, tensor, binding)
+            for number, (path, tensor), binding in zip(
+                self.pipeline.outputs, self._outputs, outputs, strict=True
+            )
+        }
+        check_hazards(self.name, [*read.values()], [*written.values()], in_place=self._in_place)
+        bound = {**read, **written}
+        on_host = any(isinstance(tensor.resource, HostBuffer) for tensor in bound.values())
+        for number, nbytes in self.pipeline.between.items():
+            resource = HostBuffer(nbytes) if on_host else Buffer(self._executor, nbytes)
+            bound[number] = BoundTensor(resource, 0, nbytes, "")
+        if on_host:
+            return StreamedOperator(self._executor, self.pipeline.steps, bound)
+        dispatches = [
+            dispatch
+            for program, step in zip(self._programs, self.pipeline.steps, strict=True)
+            for dispatch in program.bind(
+                [_place(bound[number]) for number in step.reads],
+                [_place(bound[number]) for number in step.makes],
+            )
         ]
-        written = [
-            self._bind(path, tensor, binding)
-            for (path, tensor), binding in zip(self._outputs, outputs, strict=True)
-        ]
-        check_hazards(self.name, read, written, in_place=self._in_place)
-        if any(isinstance(bound.resource, HostBuffer) for bound in (*read, *written)):
-            return StreamedOperator(self._executor, self.plan, read, written)
-        dispatches = self._program.bind(list(map(_place, read)), list(map(_place, written)))
-        keep = (*(b.resource for b in read), *(b.resource for b in written))
+        keep = tuple(tensor.resource for tensor in bound.values())
         return BoundOperator(self._executor, dispatches, keep)
 
     # -- bindings ---------------------------------------------------------------------------------
 
     def _check_count(
-        self, what: str, bindings: Sequence[Binding], tensors: Sequence[NamedTensor]
+        self, what: str, bindings: Sequence[Binding], tensors: Sequence[object]
     ) -> None:
         if not isinstance(bindings, Sequence) or isinstance(bindings, (str, bytes)):
             raise BindingError(
@@ -204,16 +225,11 @@ class StreamedOperator:
     """What ``CompiledOperator.bind`` makes where a binding is in host memory."""
 
     def __init__(
-        self,
-        executor: Executor,
-        plan: CopyPlan,
-        inputs: Sequence[BoundTensor],
-        outputs: Sequence[BoundTensor],
+        self, executor: Executor, steps: Sequence[Step], bound: Mapping[int, BoundTensor]
     ) -> None:
         self._executor = executor
-        self._plan = plan
-        self._inputs = inputs
-        self._outputs = outputs
+        self._steps = steps
+        self._bound = bound
 
     def dispatch(self, progress: Progress | None = None) -> None:
         """Run the operator chunk by chunk and wait until its outputs are complete.
@@ -225,20 +241,21 @@ class StreamedOperator:
             DeviceError: the device is closed.
             OutOfDeviceMemoryError: not even a chunk fits.
         """
-        sources = [
-            bound.resource.array(bound.begin, bound.end - bound.begin) for bound in self._inputs
-        ]
-        # Outputs on the device are made on the host, and written when they are whole.
-        targets = [
-            bound.resource.bytes[bound.begin : bound.end]
-            if isinstance(bound.resource, HostBuffer)
-            else bound.resource.array(bound.begin, bound.end - bound.begin).copy()
-            for bound in self._outputs
-        ]
-        stream(self._executor, self._plan, sources, targets, progress)
-        for bound, target in zip(self._outputs, targets, strict=True):
-            if not isinstance(bound.resource, HostBuffer):
-                bound.resource.write(target, bound.begin)
+        for step in self._steps:
+            read = [self._bound[number] for number in step.reads]
+            made = [self._bound[number] for number in step.makes]
+            sources = [bound.resource.array(bound.begin, bound.end - bound.begin) for bound in read]
+            # Outputs on the device are made on the host, and written when they are whole.
+            targets = [
+                bound.resource.bytes[bound.begin : bound.end]
+                if isinstance(bound.resource, HostBuffer)
+                else bound.resource.array(bound.begin, bound.end - bound.begin).copy()
+                for bound in made
+            ]
+            stream(self._executor, step.plan, sources, targets, progress)
+            for bound, target in zip(made, targets, strict=True):
+                if not isinstance(bound.resource, HostBuffer):
+                    bound.resource.write(target, bound.begin)
 
 
 def _is_count(value: object) -> bool:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from vkops.compiled_operator import BoundOperator, CompiledOperator, StreamedOperator
-from vkops.dml import ExecutionFlags, FeatureLevel, OperatorDesc
+from vkops.dml import ExecutionFlags, FeatureLevel, Graph, GraphDesc, OperatorDesc
 from vkops.dml.features import FeatureData, FeatureQuery, check_feature_support
 from vkops.dml.operator_desc import alternative_operators
 from vkops.dml.values import Place, integer, member, show
@@ -138,6 +138,37 @@ class Device:
             )
         member(ExecutionFlags, flags, Place(operator.desc.operator, "flags", "DEV-10"))
         return CompiledOperator(self.executor, operator.desc)
+
+    def compile_graph(
+        self, graph: Graph | GraphDesc, flags: ExecutionFlags = ExecutionFlags.NONE
+    ) -> CompiledOperator:
+        """Make a graph ready to run, as one operator. Source: IDMLDevice1::CompileGraph.
+
+        Raises:
+            InvalidDescError: the graph, or one of its operators, breaks a rule.
+            FeatureLevelError: an operator, or graphs themselves, need a higher feature level.
+            InvalidDescTypeError: unknown flags (DEV-10), or no graph.
+
+        >>> import numpy as np
+        >>> from vkops import dml
+        >>> graph = dml.Graph()
+        >>> x = graph.input(dml.BufferTensorDesc(dml.TensorDataType.INT32, [6]))
+        >>> left, right = graph.split(x, 0, [2, 4])
+        >>> _ = graph.output(graph.join([right, left], 0))
+        >>> device = Device()
+        >>> rotate = device.compile_graph(graph)
+        >>> y = device.buffer(24)
+        >>> rotate.dispatch([device.tensor(np.arange(6, dtype=np.int32))], [y])
+        >>> np.frombuffer(y.read(), np.int32)
+        array([2, 3, 4, 5, 0, 1], dtype=int32)
+        """
+        desc = graph.desc() if isinstance(graph, Graph) else graph
+        if not isinstance(desc, GraphDesc):
+            place = Place("GRAPH", "graph", "T-18")
+            raise place.wrong_kind(graph, "a Graph or GraphDesc")
+        member(ExecutionFlags, flags, Place(desc.operator, "flags", "DEV-10"))
+        desc.validate(self.feature_level, self.alternative_levels)
+        return CompiledOperator(self.executor, desc)
 
     # -- memory -----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -25,7 +26,7 @@ from vkops.plan import (
     execute,
     narrow,
 )
-from vkops.plan.graph import MOST_REGIONS
+from vkops.plan.graph import REGION, SUBMISSION
 
 STRIDES = [-24, -9, -7, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 12, 24]
 
@@ -251,7 +252,7 @@ def test_regions_that_explode_are_cut_by_an_intermediate():
     stages = graph.fuse([number])
     assert 1 < len(stages) < 20
     regions = [len(made) for stage in stages for made in stage.made.values()]
-    assert max(regions) <= 4 * MOST_REGIONS  # instead of one for each element
+    assert max(regions) <= SUBMISSION + n // REGION  # instead of one for each element
     leaves = {first: np.random.default_rng(0).integers(0, 256, n, np.uint8)}
     want = leaves[first]
     for _ in range(20):
@@ -259,6 +260,28 @@ def test_regions_that_explode_are_cut_by_an_intermediate():
         got[::2], got[1::2] = want[3 : 3 + n // 2], want[::-1][: n // 2]
         want = got
     np.testing.assert_array_equal(run(graph, stages, elements, leaves)[number], want)
+
+
+def test_a_tensor_of_many_regions_is_made_when_many_read_it():
+    """To look through it once or twice is cheap; a hundred times is not."""
+    graph, n = Graph(), 4000
+    x = leaf(graph, n)
+    # Every pair of elements is turned: as many regions, and no two of them merge.
+    pairs = [(Region((2,), i, (1,), Read(x, n - 1 - i, (-1,)))) for i in range(0, 400, 2)]
+    rest = Region((n - 400,), 400, (1,), Read(x, 0, (1,)))
+    mixed = make(
+        graph,
+        [replace(r, source=replace(r.source, offset=(r.dst_offset * 7) % 3000 + 1)) for r in pairs]
+        + [rest],
+    )
+    whole = View.packed((n,))
+    readers = [make(graph, [copy(whole, whole, mixed)]) for _ in range(200)]
+    few = graph.fuse(readers[:3])
+    assert [sorted(stage.made) for stage in few] == [readers[:3]]
+    many = graph.fuse(readers)
+    assert len(many) == 2
+    assert list(many[0].made) == [mixed]
+    assert sum(len(regions) for regions in many[1].made.values()) < 100 * 201
 
 
 def test_results_are_made_together_where_nothing_waits_for_them():

@@ -26,6 +26,13 @@ from vkops.dml.features import (
     FeatureQueryTensorDataTypeSupport,
     check_feature_support,
 )
+from vkops.dml.graph import Expression, Graph
+from vkops.dml.graph_desc import (
+    GraphDesc,
+    InputGraphEdgeDesc,
+    IntermediateGraphEdgeDesc,
+    OutputGraphEdgeDesc,
+)
 from vkops.dml.join import JoinOperatorDesc
 from vkops.dml.operator_desc import Field, OperatorDesc
 from vkops.dml.scale_bias import ScaleBias
@@ -54,6 +61,7 @@ __all__ = [
     "DepthSpaceOrder",
     "ElementWiseIdentityOperatorDesc",
     "ExecutionFlags",
+    "Expression",
     "Feature",
     "FeatureDataFeatureLevels",
     "FeatureDataTensorDataTypeSupport",
@@ -61,12 +69,17 @@ __all__ = [
     "FeatureQueryFeatureLevels",
     "FeatureQueryTensorDataTypeSupport",
     "Field",
+    "Graph",
+    "GraphDesc",
     "GraphEdgeType",
     "GraphNodeType",
+    "InputGraphEdgeDesc",
+    "IntermediateGraphEdgeDesc",
     "InterpolationMode",
     "JoinOperatorDesc",
     "OperatorDesc",
     "OperatorType",
+    "OutputGraphEdgeDesc",
     "PaddingMode",
     "ScaleBias",
     "Slice1OperatorDesc",

@@ -16,7 +16,7 @@ from vkops.dml.support import ALTERNATIVE_ROWS, ROWS, Row
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc, check_tensor, dimensions
 from vkops.dml.values import Place, array, integer, integers, show
 from vkops.errors import FeatureLevelError, InvalidDescError
-from vkops.plan import CopyPlan, Output, Read, Region, coalesce
+from vkops.plan import CopyPlan, Output, Pipeline, Read, Region, coalesce
 
 Kind = Literal["tensor", "tensor_array", "uint", "int", "uint_array", "int_array", "scale_bias"]
 Role = Literal["input", "output", "attribute"]
@@ -126,6 +126,11 @@ class OperatorDesc(ABC):
     def lower(self) -> CopyPlan:
         """Return what to copy where, after validating at the latest level. The plan is cached."""
         return self._plan
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What to run: the plan by itself."""
+        return Pipeline.of(self.lower())
 
     @property
     def runs_in_place(self) -> bool:

@@ -4,7 +4,7 @@ from vkops.plan.algebra import coalesce, narrow, optimize, widen
 from vkops.plan.compose import compose
 from vkops.plan.cut import cut
 from vkops.plan.execute import execute
-from vkops.plan.graph import Graph, Stage, Step
+from vkops.plan.graph import Graph, Pipeline, Stage, Step
 from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
 from vkops.plan.view import View, copy, packed_strides
 
@@ -13,6 +13,7 @@ __all__ = [
     "Fill",
     "Graph",
     "Output",
+    "Pipeline",
     "Read",
     "Region",
     "Stage",

@@ -54,9 +54,12 @@ def _from_dims(region: Region, dims: Iterable[_Dim]) -> Region:
 
 def coalesce_region(region: Region) -> Region:
     """Drop size-1 dimensions, merge contiguous ones, order the rest by destination stride."""
-    merged: list[_Dim] = []
+    dims = _dims(region)
     constant = isinstance(region.source, Fill)
-    for dim in sorted((d for d in _dims(region) if d[1] != 1), reverse=True):
+    if _is_coalesced(dims, constant):
+        return region
+    merged: list[_Dim] = []
+    for dim in sorted((d for d in dims if d[1] != 1), reverse=True):
         stride, size, source_stride = dim
         if merged:
             outer_stride, outer_size, outer_source = merged[-1]
@@ -65,6 +68,18 @@ def coalesce_region(region: Region) -> Region:
                 continue
         merged.append(dim)
     return _from_dims(region, merged or [(1, 1, 0 if constant else 1)])
+
+
+def _is_coalesced(dims: list[_Dim], constant: bool) -> bool:
+    """Whether nothing would change, as is nearly always so for what comes out of a composition."""
+    before, source_before = 0, 0
+    for stride, size, source_stride in reversed(dims):
+        if size == 1 or stride < before:
+            return False
+        if stride == before and (constant or source_stride == source_before):
+            return False
+        before, source_before = stride * size, source_stride * size
+    return bool(dims)
 
 
 def merge_regions(regions: Iterable[Region]) -> tuple[Region, ...]:
@@ -87,13 +102,19 @@ def _union(first: Region, second: Region) -> Region | None:
     """The box that two regions form when the second continues the first along one dimension."""
     if not _same_source(first, second):
         return None
-    a = {(dst, src): size for dst, size, src in _dims(first) if size != 1}
-    b = {(dst, src): size for dst, size, src in _dims(second) if size != 1}
+    step = second.dst_offset - first.dst_offset
+    source_step = _source_offset(second) - _source_offset(first)
+    dims, others = _dims(first), _dims(second)
+    # Most neighbours are nowhere near each other: that is seen without looking for the dimension.
+    if not any(dst * size == step for dst, size, _ in dims) and not any(
+        dst == step for dst, _, _ in others
+    ):
+        return None
+    a = {(dst, src): size for dst, size, src in dims if size != 1}
+    b = {(dst, src): size for dst, size, src in others if size != 1}
     differing = {key for key in a.keys() | b.keys() if a.get(key, 1) != b.get(key, 1)}
     if len(differing) > 1:
         return None
-    step = second.dst_offset - first.dst_offset
-    source_step = _source_offset(second) - _source_offset(first)
     for key in differing or a.keys() or {(1, 1)}:
         dst, src = key
         size = a.get(key, 1)

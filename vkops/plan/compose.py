@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from math import gcd
 from typing import NamedTuple
@@ -18,7 +18,7 @@ def compose(first: CopyPlan, second: CopyPlan) -> CopyPlan:
 
     Both count the same elements, and all that ``second`` reads ``first`` has written.
     """
-    written = [Written(output.regions) for output in first.outputs]
+    written = [Written(map(coalesce_region, output.regions)) for output in first.outputs]
     outputs = (
         Output(output.nbytes, tuple(part for r in output.regions for part in _read(r, written)))
         for output in second.outputs
@@ -49,7 +49,7 @@ class _Writer(NamedTuple):
 
 
 class Written:
-    """A tensor as the regions that write it, to be looked through by those that read it.
+    """A tensor as the coalesced regions that write it, to be looked through by those that read it.
 
     With ``gaps``, elements that nothing writes may be read: what reads them is left out.
     """
@@ -57,7 +57,7 @@ class Written:
     def __init__(self, regions: Iterable[Region], *, gaps: bool = False) -> None:
         self._gaps = gaps
         writers = sorted(
-            (writer for region in regions for writer in _writers(coalesce_region(region))),
+            (writer for region in regions for writer in _writers(region)),
             key=lambda writer: writer.low,
         )
         self._writers = writers
@@ -78,7 +78,7 @@ class Written:
         box = _box(region)
         missing = box.elements
         for writer in self._candidates(box):
-            moved = replace(box, at=box.at - writer.low)
+            moved = _Box(box.dims, box.dst, box.at - writer.low, box.src)
             for part in _through(moved, writer.levels):
                 missing -= part.elements
                 yield _region(part, writer.source)
@@ -171,8 +171,7 @@ class _Dim(NamedTuple):
     src: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
+class _Box(NamedTuple):
     """Elements on their way: to ``dst`` in the output, from ``at`` in the tensor between.
 
     ``src`` is as much of the address in the source as is known. No stride of ``at`` is negative.
@@ -192,7 +191,7 @@ class _Box:
 
     @property
     def reach(self) -> int:
-        return sum((dim.size - 1) * dim.at for dim in self.dims)
+        return sum([(size - 1) * at for size, _, at, _ in self.dims])
 
     def part(self, axis: int, start: int, size: int) -> _Box:
         """Some indices of a dimension; one of a single index goes."""
@@ -212,8 +211,8 @@ class _Box:
             _Dim(size // inner, dst * inner, at * inner, src * inner),
             _Dim(inner, dst, at, src),
         )
-        dims = (dim for dim in pair if dim.size > 1)
-        return replace(self, dims=(*self.dims[:axis], *dims, *self.dims[axis + 1 :]))
+        dims = (*self.dims[:axis], *(d for d in pair if d.size > 1), *self.dims[axis + 1 :])
+        return _Box(dims, self.dst, self.at, self.src)
 
 
 def _box(region: Region) -> _Box:
@@ -243,7 +242,7 @@ def _region(box: _Box, source: Read | Fill) -> Region:
     sizes, dst_strides, strides = zip(*dims, strict=True) if dims else ((1,), (1,), (1,))
     if isinstance(source, Read):
         source = Read(source.input, source.offset + src, strides)
-    return coalesce_region(Region(sizes, dst, dst_strides, source))
+    return Region(sizes, dst, dst_strides, source)
 
 
 def _through(box: _Box, levels: Sequence[_Level]) -> Iterator[_Box]:
@@ -258,24 +257,28 @@ def _through(box: _Box, levels: Sequence[_Level]) -> Iterator[_Box]:
         for inside in _clip(part, row * size):
             index, at = divmod(inside.at, row)
             dims = tuple(
-                dim if dim.at % row else dim._replace(at=0, src=dim.src + dim.at // row * step)
-                for dim in inside.dims
+                [
+                    dim
+                    if dim.at % row
+                    else _Dim(dim.size, dim.dst, 0, dim.src + dim.at // row * step)
+                    for dim in inside.dims
+                ]
             )
             yield from _through(_Box(dims, inside.dst, at, inside.src + index * step), levels[1:])
 
 
 def _clip(box: _Box, end: int) -> Iterator[_Box]:
     """The parts of a box at addresses from 0 to before ``end``."""
-    low, high = box.at, box.at + box.reach
-    if high < 0 or low >= end:
+    low, reach = box.at, box.reach
+    if low + reach < 0 or low >= end:
         return
-    if low >= 0 and high < end:
+    if low >= 0 and low + reach < end:
         yield box
         return
     # Along the dimension that moves furthest, few indices are inside only in part.
     axis = max(range(len(box.dims)), key=lambda d: box.dims[d].at)
     size, _, stride, _ = box.dims[axis]
-    rest = box.reach - (size - 1) * stride
+    rest = reach - (size - 1) * stride
     first, last = max(0, -((low + rest) // stride)), min(size - 1, (end - 1 - low) // stride)
     whole_first, whole_end = (
         max(0, -(low // stride)),
@@ -293,7 +296,7 @@ def _rows(box: _Box, row: int) -> Iterator[_Box]:
     """Parts of a box that each stay in a row but for steps of whole rows."""
     inner = [(dim.at, axis) for axis, dim in enumerate(box.dims) if dim.at % row]
     start = box.at % row
-    reach = sum((box.dims[axis].size - 1) * at for at, axis in inner)
+    reach = sum([(box.dims[axis].size - 1) * at for at, axis in inner])
     if start + reach < row:
         yield box
         return

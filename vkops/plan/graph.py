@@ -11,11 +11,17 @@ from vkops.plan.algebra import merge_regions, narrow
 from vkops.plan.compose import Written
 from vkops.plan.region import CopyPlan, Output, Read, Region
 
-MOST_REGIONS = 1024
-"""Regions that looking through a tensor may add: about what they cost is a submission."""
+MOST_REGIONS = 4096
+"""Regions of a tensor from which it is not looked through: what a dispatch's table holds."""
+
+SUBMISSION = 256
+"""Regions that cost as much as a submission."""
 
 REGION = 32
-"""Elements that can be written and read again at the cost of a region."""
+"""Elements that are written, and read again, at the cost of a region."""
+
+PATIENCE = 32
+"""How often looking through a tensor may cost what making it would."""
 
 Regions = tuple[Region, ...]
 
@@ -27,6 +33,37 @@ class Step:
     plan: CopyPlan
     reads: tuple[int, ...]
     makes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Steps to run in order, and the tensors that come from outside and go there, by number."""
+
+    steps: tuple[Step, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @classmethod
+    def of(cls, plan: CopyPlan) -> Pipeline:
+        """A plan by itself."""
+        inputs = tuple(range(len(plan.inputs)))
+        outputs = tuple(range(len(inputs), len(inputs) + len(plan.outputs)))
+        return cls((Step(plan, inputs, outputs),), inputs, outputs)
+
+    @property
+    def plan(self) -> CopyPlan:
+        """The plan that makes the outputs: the only one, unless too many regions cut it."""
+        return self.steps[-1].plan
+
+    @property
+    def between(self) -> dict[int, int]:
+        """Bytes of each tensor that is neither an input nor an output."""
+        return {
+            number: output.nbytes
+            for step in self.steps
+            for number, output in zip(step.makes, step.plan.outputs, strict=True)
+            if number not in self.outputs
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +130,12 @@ class Graph:
     def _step(self, stage: Stage) -> Step:
         makes = tuple(number for number in stage.made if self.nbytes(number))
         size = min((self._sizes[number][1] for number in makes), default=1)
-        reads: dict[int, int] = {}
+        reads = sorted(set().union(*(_read(stage.made[number]) for number in makes)))
+        places = {number: place for place, number in enumerate(reads)}
         outputs = []
         for number in makes:
             nbytes, own_size = self._sizes[number]
-            regions = [_renumbered(region, reads) for region in stage.made[number]]
+            regions = [_renumbered(region, places) for region in stage.made[number]]
             outputs.append(Output(nbytes, narrow(regions, own_size, size)))
         inputs = tuple(map(self.nbytes, reads))
         return Step(CopyPlan(size, inputs, tuple(outputs)), tuple(reads), makes)
@@ -107,33 +145,13 @@ class Graph:
 
         Where looking through tensors would cost more than making them, a stage before does.
         """
-        fused: dict[int, Regions] = {}
-        written: dict[int, Written] = {}
-        stages: dict[int, int] = {}  # of the tensors that are made, not looked through
-
-        def look_through(tensor: int, most: int) -> Regions | None:
-            """The regions of a tensor from what is there; None if they are too many."""
-            own = self._tensors[tensor]
-            assert own is not None
-            parts = (part for region in own for part in self._parts(region, fused, stages, written))
-            found = tuple(islice(parts, most + 1))
-            return merge_regions(found) if len(found) <= most else None
-
+        fusion = _Fusion(self._tensors, gaps=self._gaps)
         for tensor in self.reachable(wanted):
-            own = self._tensors[tensor]
-            if own is None:
-                continue
-            between = [number for number in _read(own) if number in fused and number not in stages]
-            apart = len(own) + sum(_cost(fused[number]) for number in between)
-            regions = look_through(tensor, MOST_REGIONS + apart)
-            if regions is None:
-                for number in between:
-                    stages[number] = _stage(fused[number], stages)
-                regions = merge_regions(own)
-            fused[tensor] = regions
+            fusion.add(tensor)
+        fused, stages = fusion.fused, fusion.stages
         results = [number for number in dict.fromkeys(wanted) if number in fused]
         for number in results:
-            stages.setdefault(number, _stage(fused[number], stages))
+            stages.setdefault(number, fusion.stage(number))
         # Nothing reads what is made last: it can as well be made together.
         last = max((stages[number] for number in results), default=-1)
         read = {number for tensor in stages for number in _read(fused[tensor])}
@@ -143,19 +161,70 @@ class Graph:
             for stage in range(last + 1)
         ]
 
-    def _parts(
-        self,
-        region: Region,
-        fused: Mapping[int, Regions],
-        stages: Mapping[int, int],
-        written: dict[int, Written],
-    ) -> Iterable[Region]:
+
+class _Fusion:
+    """Tensors of a graph as regions that read leaves, and tensors that have to be made before.
+
+    ``stages`` holds the latter, and in which stage each is made.
+    """
+
+    def __init__(self, tensors: Sequence[Regions | None], *, gaps: bool) -> None:
+        self.fused: dict[int, Regions] = {}
+        self.stages: dict[int, int] = {}
+        self._tensors = tensors
+        self._gaps = gaps
+        self._written: dict[int, Written] = {}
+        self._price: dict[int, int] = {}  # what it costs to make a tensor, counted in regions
+        self._paid: dict[int, int] = {}  # and what looking through it has cost
+
+    def add(self, tensor: int) -> None:
+        """Work out a tensor, all that it reads being there."""
+        own = self._tensors[tensor]
+        if own is None:
+            return
+        between = [n for n in _read(own) if n in self.fused and n not in self.stages]
+        price = self._price[tensor] = SUBMISSION + _elements(own) // REGION
+        most = max(2 * len(own), min(MOST_REGIONS, price))
+        regions = self._looked_through(own, most)
+        if regions is None:
+            for number in between:
+                self._make(number)
+            regions = merge_regions(own)
+        else:
+            for number in between:
+                self._pay(number, len(regions))
+        self.fused[tensor] = regions
+
+    def stage(self, tensor: int) -> int:
+        """The first stage in which all that a tensor reads is there."""
+        read = _read(self.fused[tensor])
+        return max((self.stages[n] + 1 for n in read if n in self.stages), default=0)
+
+    def _make(self, tensor: int) -> None:
+        self.stages[tensor] = self.stage(tensor)
+
+    def _pay(self, tensor: int, regions: int) -> None:
+        """Count what looking through a tensor costs; it is made when that has been too much."""
+        made = self.fused[tensor]
+        if len(made) == 1:
+            return  # what reads it would have as many regions
+        paid = self._paid[tensor] = self._paid.get(tensor, 0) + regions
+        if paid > PATIENCE * (self._price[tensor] + len(made)):
+            self._make(tensor)
+
+    def _looked_through(self, own: Regions, most: int) -> Regions | None:
+        """Regions from what is there; None if they are too many."""
+        found = tuple(islice((part for r in own for part in self._parts(r)), most + 1))
+        return merge_regions(found) if len(found) <= most else None
+
+    def _parts(self, region: Region) -> Iterable[Region]:
         read = region.source
-        if not isinstance(read, Read) or read.input not in fused or read.input in stages:
+        if not isinstance(read, Read) or read.input not in self.fused or read.input in self.stages:
             return (region,)
-        through = written.get(read.input)
+        through = self._written.get(read.input)
         if through is None:
-            through = written[read.input] = Written(fused[read.input], gaps=self._gaps)
+            through = Written(self.fused[read.input], gaps=self._gaps)
+            self._written[read.input] = through
         return through.read_by(region)
 
 
@@ -164,20 +233,13 @@ def _read(regions: Iterable[Region]) -> set[int]:
     return {region.source.input for region in regions if isinstance(region.source, Read)}
 
 
-def _renumbered(region: Region, numbers: dict[int, int]) -> Region:
-    """A region that reads by place, in the order in which tensors come up."""
+def _renumbered(region: Region, places: Mapping[int, int]) -> Region:
+    """A region that reads an input by its place."""
     read = region.source
     if not isinstance(read, Read):
         return region
-    number = numbers.setdefault(read.input, len(numbers))
-    return replace(region, source=replace(read, input=number))
+    return replace(region, source=replace(read, input=places[read.input]))
 
 
-def _stage(regions: Regions, stages: Mapping[int, int]) -> int:
-    """The first stage in which all that regions read is there."""
-    return max((stages[number] + 1 for number in _read(regions) if number in stages), default=0)
-
-
-def _cost(regions: Regions) -> int:
-    """What it costs to make a tensor from these regions and read it, counted in regions."""
-    return len(regions) + sum(prod(region.sizes) for region in regions) // REGION
+def _elements(regions: Iterable[Region]) -> int:
+    return sum(prod(region.sizes) for region in regions)

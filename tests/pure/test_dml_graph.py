@@ -1,0 +1,354 @@
+"""Graphs of operators: the G-* rules, the builder, and what graphs lower to."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from vkops.dml import (
+    BufferTensorDesc,
+    ElementWiseIdentityOperatorDesc,
+    FeatureLevel,
+    Graph,
+    GraphDesc,
+    InputGraphEdgeDesc,
+    IntermediateGraphEdgeDesc,
+    JoinOperatorDesc,
+    OutputGraphEdgeDesc,
+    SplitOperatorDesc,
+    TensorDataType,
+    TensorFlags,
+)
+from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError
+from vkops.plan import Read, Region, execute
+
+F32, U8, I64 = TensorDataType.FLOAT32, TensorDataType.UINT8, TensorDataType.INT64
+
+
+def tensor(*sizes, kind=F32, **more):
+    return BufferTensorDesc(kind, sizes, **more)
+
+
+WHOLE, HALF = tensor(4, 3), tensor(2, 3)
+SPLIT = SplitOperatorDesc(WHOLE, [HALF, HALF], axis=0)
+JOIN = JoinOperatorDesc([HALF, HALF], WHOLE, axis=0)
+KEPT = GraphDesc(
+    input_count=1,
+    output_count=1,
+    nodes=[SPLIT, JOIN],
+    input_edges=[InputGraphEdgeDesc(0, 0, 0)],
+    output_edges=[OutputGraphEdgeDesc(1, 0, 0)],
+    intermediate_edges=[
+        IntermediateGraphEdgeDesc(0, 0, 1, 1),
+        IntermediateGraphEdgeDesc(0, 1, 1, 0),
+    ],
+)
+IDENTITY = ElementWiseIdentityOperatorDesc(HALF, HALF)
+
+
+def run(desc, *inputs):
+    """What a graph makes of arrays, step by step with NumPy: bytes."""
+    pipeline = desc.pipeline
+    held = dict(zip(pipeline.inputs, (x.reshape(-1).view(np.uint8) for x in inputs), strict=True))
+    for step in pipeline.steps:
+        made = execute(step.plan, [held[number] for number in step.reads])
+        held.update(zip(step.makes, made, strict=True))
+    return [held[number] for number in pipeline.outputs]
+
+
+def test_a_graph_that_keeps_all_rules():
+    KEPT.validate()
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    (y,) = run(KEPT, x)
+    np.testing.assert_array_equal(y.view(np.float32).reshape(4, 3), np.roll(x, 2, axis=0))
+    assert [path for path, _ in KEPT.inputs] == ["inputs[0]"]
+    assert KEPT.outputs == (("outputs[0]", WHOLE),)
+
+
+OWNED = tensor(2, 3, flags=TensorFlags.OWNED_BY_DML)
+TWO_READERS = GraphDesc(
+    1,
+    2,
+    [ElementWiseIdentityOperatorDesc(OWNED, HALF), IDENTITY],
+    [InputGraphEdgeDesc(0, 0, 0), InputGraphEdgeDesc(0, 1, 0)],
+    [OutputGraphEdgeDesc(0, 0, 0), OutputGraphEdgeDesc(1, 0, 1)],
+)
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (replace(KEPT, nodes=[SPLIT, JOIN, IDENTITY, IDENTITY],
+                 intermediate_edges=[*KEPT.intermediate_edges, IntermediateGraphEdgeDesc(2, 0, 3, 0),
+                                     IntermediateGraphEdgeDesc(3, 0, 2, 0)]),
+         "GRAPH nodes[2]: feeds itself, a graph must have no cycle [G-01]"),
+        (replace(KEPT, input_count=-1), "GRAPH input_count: got -1, must be 0 or more [G-02]"),
+        (replace(KEPT, output_count=0), "GRAPH output_count: got 0, must be 1 or more [G-02]"),
+        (replace(KEPT, input_edges=[InputGraphEdgeDesc(1, 0, 0)]),
+         "GRAPH input_edges[0].graph_input_index: got 1, must be 0 to 0 [G-03]"),
+        (replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 2, 0)]),
+         "GRAPH input_edges[0].to_node_index: got 2, must be 0 to 1 [G-03]"),
+        (replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 0, -1)]),
+         "GRAPH input_edges[0].to_node_input_index: got -1, must be 0 to 0 [G-03]"),
+        (replace(KEPT, output_edges=[OutputGraphEdgeDesc(1, 1, 0)]),
+         "GRAPH output_edges[0].from_node_output_index: got 1, must be 0 to 0 [G-03]"),
+        (replace(KEPT, output_edges=[OutputGraphEdgeDesc(1, 0, 1)]),
+         "GRAPH output_edges[0].graph_output_index: got 1, must be 0 to 0 [G-03]"),
+        (replace(KEPT, input_count=0),
+         "GRAPH input_edges[0].graph_input_index: got 0, there are none [G-03]"),
+        (replace(KEPT, intermediate_edges=KEPT.intermediate_edges[:1]),
+         "GRAPH nodes[0].output_tensors[1]: SPLIT: is not connected [G-04]"),
+        (replace(KEPT, input_edges=[]),
+         "GRAPH nodes[0].input_tensor: SPLIT: is not connected [G-04]"),
+        (replace(KEPT, output_count=2), "GRAPH outputs[1]: is not connected [G-04]"),
+        (replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 0, 0)] * 2),
+         "GRAPH input_edges[1]: leads to the same input as input_edges[0] [G-04]"),
+        (replace(KEPT, output_edges=[OutputGraphEdgeDesc(1, 0, 0), OutputGraphEdgeDesc(0, 0, 0)]),
+         "GRAPH output_edges[1]: leads to the same output as output_edges[0] [G-04]"),
+        (replace(KEPT, nodes=[SPLIT, JoinOperatorDesc([HALF, OWNED], WHOLE, axis=0)]),
+         "GRAPH nodes[1].input_tensors[1]: is OWNED_BY_DML, which only an input from outside the "
+         "graph may be [G-06]"),
+        (TWO_READERS,
+         "GRAPH inputs[0]: is OWNED_BY_DML for some of its readers, must be for all or none "
+         "[G-06]"),
+        (replace(KEPT, nodes=[SPLIT, JoinOperatorDesc([tensor(3, 3)] * 2, tensor(6, 3), axis=0)]),
+         "GRAPH intermediate_edges[0]: ends at a tensor of 36 bytes, must be 24 as at its start "
+         "[G-07]"),
+        (replace(KEPT, nodes=[replace(SPLIT, axis=2), JOIN]),
+         "GRAPH nodes[0].axis: SPLIT: got 2, must be less than 2, the input_tensor's "
+         "DimensionCount [SPLIT-02]"),
+    ],
+)  # fmt: skip
+def test_rules_that_are_broken(graph, message):
+    with pytest.raises(InvalidDescError) as caught:
+        graph.validate()
+    if "SPLIT-02" in message:
+        assert str(caught.value).startswith("GRAPH nodes[0].axis: SPLIT: got 2")
+    else:
+        assert str(caught.value) == message
+
+
+def test_graphs_come_with_level_2_1():
+    KEPT.validate("5_0")
+    with pytest.raises(FeatureLevelError) as caught:
+        KEPT.validate("2_0")
+    assert str(caught.value) == (
+        "GRAPH: not available at feature level 2_0; allowed from 2_1 [DEV-12]"
+    )
+    with pytest.raises(FeatureLevelError, match=r"GRAPH nodes\[0\]\.input_tensor\.sizes: SPLIT: "):
+        KEPT.validate("2_1")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"nodes": [1]}, "GRAPH nodes[0]: got 1, must be a OperatorDesc [G-01]"),
+        ({"nodes": SPLIT}, "must be a sequence of OperatorDesc [G-01]"),
+        ({"input_edges": [OutputGraphEdgeDesc(0, 0, 0)]}, "must be a InputGraphEdgeDesc [G-03]"),
+        ({"input_edges": [InputGraphEdgeDesc("a", 0, 0)]},
+         "GRAPH input_edges[0].graph_input_index: got 'a', must be an integer [G-03]"),
+        ({"input_count": 1.5}, "GRAPH input_count: got 1.5, must be an integer [G-02]"),
+    ],
+)  # fmt: skip
+def test_fields_of_the_wrong_kind(change, message):
+    with pytest.raises(InvalidDescTypeError) as caught:
+        replace(KEPT, **change)
+    assert message in str(caught.value)
+
+
+# -- the builder -----------------------------------------------------------------------------------
+
+
+def test_split_then_join_is_one_contiguous_copy():
+    graph = Graph()
+    x = graph.input(tensor(6, 100))
+    graph.output(graph.join(graph.split(x, 1, [10] * 10), 1))
+    (output,) = graph.desc().lower().outputs
+    assert output.regions == (Region((600,), 0, (1,), Read(0, 0, (1,))),)
+
+
+def test_ten_slices_are_one_strided_copy():
+    graph = Graph()
+    x = graph.input(tensor(100, 100))
+    for i in range(10):
+        sizes = [n - 2 for n in x.desc.sizes]
+        x = graph.slice(x, [1, 1], sizes, [1, 1]) if i % 2 else graph.slice1(
+            x, [1, 1], sizes, [1, 1])  # fmt: skip
+    graph.output(x)
+    (output,) = graph.desc().lower().outputs
+    assert output.regions == (Region((80, 80), 0, (80, 1), Read(0, 1010, (100, 1))),)
+
+
+def test_every_function_of_the_builder():
+    graph = Graph()
+    x = graph.input(tensor(4, 6, kind=I64))
+    a, b = graph.split(x, 1, [2, 4])
+    c = graph.slice(b, [1, 0], [2, 2], [2, 3])
+    d = graph.slice1(b, [0, 0], [4, 4], [-1, 2])
+    e = graph.identity(graph.reinterpret(a, sizes=[2, 4], strides=[1, 2]))
+    f = graph.identity(graph.join([a, b], 1), output_strides=[1, 4])
+    g = graph.identity(graph.reinterpret(c, U8, [2, 16]))
+    for y in (c, d, e, f, g, a):
+        graph.output(y)
+    array = np.arange(24, dtype=np.int64).reshape(4, 6)
+    got = run(graph.desc(), array)
+    left, right = array[:, :2], array[:, 2:]
+    expected = [
+        right[1:4:2, 0:4:3],
+        right[::-1, ::2],
+        np.ascontiguousarray(left).reshape(-1).reshape(4, 2).T,
+        array.T,
+        right[1:4:2, 0:4:3],
+        left,
+    ]
+    for bytes_, wanted in zip(got, expected, strict=True):
+        assert bytes_.tobytes() == np.ascontiguousarray(wanted).tobytes()
+
+
+def test_a_policy_lays_tensors_out():
+    def channels_last(kind, sizes):
+        _, c, h, w = sizes
+        return BufferTensorDesc(kind, sizes, [h * w * c, 1, w * c, c])
+
+    graph = Graph(tensor_policy=channels_last)
+    x = graph.input(tensor(2, 3, 4, 5))
+    y = graph.identity(x)
+    assert y.get_output_desc().strides == (60, 1, 15, 3)
+    graph.output(y)
+    array = np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)
+    (got,) = run(graph.desc(), array)
+    assert got.tobytes() == np.ascontiguousarray(array.transpose(0, 2, 3, 1)).tobytes()
+
+
+def test_one_output_of_a_node_to_many_outputs_and_nodes():
+    graph = Graph()
+    x = graph.input(tensor(4))
+    y = graph.slice1(x, [0], [4], [-1])
+    z = graph.slice1(y, [0], [4], [-1])
+    for result in (y, y, z):
+        graph.output(result)
+    array = np.arange(4, dtype=np.float32)
+    got = [out.view(np.float32).tolist() for out in run(graph.desc(), array)]
+    assert got == [[3, 2, 1, 0], [3, 2, 1, 0], [0, 1, 2, 3]]
+
+
+def test_gaps_are_left_alone():
+    graph = Graph()
+    x = graph.input(tensor(3))
+    y = graph.identity(x, output_strides=[2])
+    graph.output(graph.identity(graph.reinterpret(y, sizes=[5])))
+    pipeline = graph.desc().pipeline
+    (out,) = execute(
+        pipeline.plan, [np.float32([1, 2, 3]).view(np.uint8)], [np.float32([9] * 5).view(np.uint8)]
+    )
+    assert out.view(np.float32).tolist() == [1, 9, 2, 9, 3]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda g, x: g.output(x),
+         "GRAPH outputs[0]: is input 0 of the graph, must be what a node makes; use identity "
+         "[G-05]"),
+        (lambda g, x: g.split(x, 0, [1, 2]), "[SPLIT-06]"),
+        (lambda g, x: g.split(x, 5, [1, 2]), "[SPLIT-02]"),
+        (lambda g, x: g.join([], 0), "JOIN inputs: got none, must be at least 1 [JOIN-01]"),
+        (lambda g, x: g.join([x, g.input(tensor(4, 4))], 0), "[JOIN-05]"),
+        (lambda g, x: g.join([x, x], 7), "[JOIN-02]"),
+        (lambda g, x: g.slice(x, [0, 0], [9, 1], [1, 1]), "[SLICE-05]"),
+        (lambda g, x: g.slice1(x, [0, 0], [1, 1], [0, 1]), "[SLICE1-03]"),
+        (lambda g, x: g.reinterpret(x, sizes=[5]),
+         "REINTERPRET sizes: got a tensor of 20 bytes, must be 48 [G-07]"),
+        (lambda g, x: g.operator(IDENTITY, [x]),
+         "ELEMENT_WISE_IDENTITY input_tensor: is fed from a tensor of 48 bytes, must be 24 "
+         "[G-07]"),
+        (lambda g, x: g.operator(JOIN, [x]),
+         "JOIN inputs: got 1 expressions, must be 2 [G-04]"),
+        (lambda g, x: g.identity(Graph().input(HALF)),
+         "must be an expression of this graph [G-03]"),
+        (lambda g, x: g.identity(1), "GRAPH input[0]: got 1, must be an expression of this graph"),
+        (lambda g, x: g.input("x"), "GRAPH inputs[1]: got 'x', must be a BufferTensorDesc [T-01]"),
+        (lambda g, x: (g.split(x, 0, [2, 2]), g.desc().validate()), "[G-02]"),
+    ],
+)  # fmt: skip
+def test_the_builder_refuses(build, message):
+    graph = Graph()
+    x = graph.input(WHOLE)
+    with pytest.raises(InvalidDescError) as caught:
+        build(graph, x)
+    assert message in str(caught.value)
+
+
+def test_the_builder_checks_at_its_level():
+    graph = Graph(feature_level=FeatureLevel.LEVEL_2_1)
+    x = graph.input(tensor(4, 3))
+    with pytest.raises(FeatureLevelError):
+        graph.split(x, 0, [2, 2])
+
+
+def grown(seed, nodes):
+    """A random graph, and what NumPy makes of its inputs."""
+    rng = random.Random(seed)
+    graph = Graph()
+    arrays = [np.random.default_rng(seed + i).integers(0, 99, (8, 8), np.int32) for i in range(2)]
+    kind = TensorDataType.INT32
+    pool = [(graph.input(tensor(*a.shape, kind=kind)), a) for a in arrays]
+    loose = {}
+    count = 0
+    while count < nodes:
+        x, array = rng.choice(pool[-12:])
+        axis = rng.randrange(2)
+        match rng.randrange(4):
+            case 0 if array.shape[axis] > 1:
+                cut = rng.randrange(1, array.shape[axis])
+                made = graph.split(x, axis, [cut, array.shape[axis] - cut])
+                values = np.split(array, [cut], axis)
+            case 1:
+                fitting = [
+                    (y, b)
+                    for y, b in pool[-24:]
+                    if b.shape[1 - axis] == array.shape[1 - axis]
+                    and b.shape[axis] + array.shape[axis] < 24
+                ]
+                if not fitting:
+                    continue
+                y, b = rng.choice(fitting)
+                made, values = [graph.join([x, y], axis)], [np.concatenate([array, b], axis)]
+                loose.pop(id(y), None)
+            case 2:
+                strides = [rng.choice((1, -1, 2)) for _ in range(2)]
+                made = [graph.slice1(x, [0, 0], array.shape, strides)]
+                values = [array[:: strides[0], :: strides[1]]]
+            case 3:
+                sizes = array.shape[::-1]
+                turned = graph.reinterpret(x, sizes=sizes, strides=[1, sizes[0]])
+                made, values = [graph.identity(turned)], [array.T]
+            case _:
+                continue
+        loose.pop(id(x), None)
+        pool += zip(made, values, strict=True)
+        loose.update((id(y), (y, b)) for y, b in zip(made, values, strict=True))
+        count += 1
+    for y, _ in loose.values():
+        graph.output(y)
+    return graph.desc(), arrays, [b for _, b in loose.values()]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_graphs_make_what_numpy_makes(seed):
+    desc, arrays, expected = grown(seed, 40)
+    for got, wanted in zip(run(desc, *arrays), expected, strict=True):
+        assert got.tobytes() == np.ascontiguousarray(wanted).tobytes()
+
+
+def test_a_thousand_nodes_are_one_plan_that_moves_the_outputs_bytes():
+    desc, _, expected = grown(7, 1000)
+    (step,) = desc.pipeline.steps
+    assert desc.pipeline.between == {}
+    moved = sum(
+        int(np.prod(region.sizes)) for output in step.plan.outputs for region in output.regions
+    )
+    assert moved * step.plan.element_size == sum(array.nbytes for array in expected)

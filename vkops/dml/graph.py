@@ -1,0 +1,263 @@
+"""Graphs built expression by expression, in the manner of DirectMLX and PyDirectML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from vkops.dml.element_wise_identity import ElementWiseIdentityOperatorDesc
+from vkops.dml.enums import FeatureLevel, TensorDataType
+from vkops.dml.graph_desc import (
+    OPERATOR,
+    GraphDesc,
+    InputGraphEdgeDesc,
+    IntermediateGraphEdgeDesc,
+    OutputGraphEdgeDesc,
+)
+from vkops.dml.join import JoinOperatorDesc
+from vkops.dml.operator_desc import OperatorDesc
+from vkops.dml.slice import SliceOperatorDesc
+from vkops.dml.slice1 import Slice1OperatorDesc
+from vkops.dml.split import SplitOperatorDesc
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.dml.values import Place, array, integer, integers
+from vkops.errors import InvalidDescError
+
+Ints = tuple[int, ...]
+T = TypeVar("T")
+
+TensorPolicy = Callable[[TensorDataType, Ints], BufferTensorDesc]
+"""From type and sizes of a tensor between operators to its descriptor."""
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A tensor of a graph: an input, or an output of a node. Source: dml::Expression.
+
+    ``desc`` is what operators see of it.
+    """
+
+    graph: Graph = field(repr=False)
+    node: int | None
+    index: int
+    desc: BufferTensorDesc
+
+    def get_output_desc(self) -> BufferTensorDesc:
+        """The descriptor. Source: dml::Expression::GetOutputDesc."""
+        return self.desc
+
+
+class Graph:
+    """Builds a graph of operators. Source: dml::Graph of DirectMLX.
+
+    Each function makes a node and checks it at once; ``Device.compile_graph`` runs the whole as one
+    operator. What lies between operators exists nowhere.
+
+    Args:
+        tensor_policy: the layout of what operators make; packed if left out.
+        feature_level: at which operators are checked as they are made; the newest if left out.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> graph = Graph()
+    >>> x = graph.input(BufferTensorDesc(TensorDataType.FLOAT32, [4, 6]))
+    >>> left, right = graph.split(x, axis=1, output_axis_sizes=[2, 4])
+    >>> graph.output(graph.join([right, left], axis=1))
+    0
+    >>> graph.desc().lower().outputs[0].nbytes
+    96
+    """
+
+    def __init__(
+        self,
+        tensor_policy: TensorPolicy = BufferTensorDesc,
+        feature_level: FeatureLevel | int | str = FeatureLevel.LATEST,
+    ) -> None:
+        self._policy = tensor_policy
+        self._level = FeatureLevel.of(feature_level, OPERATOR)
+        self._inputs: list[BufferTensorDesc] = []
+        self._nodes: list[tuple[OperatorDesc, tuple[Expression, ...]]] = []
+        self._outputs: list[Expression] = []
+
+    # -- ends -------------------------------------------------------------------------------------
+
+    def input(self, tensor_desc: BufferTensorDesc) -> Expression:
+        """The next input of the graph. Source: dml::InputTensor."""
+        if not isinstance(tensor_desc, BufferTensorDesc):
+            place = Place(OPERATOR, f"inputs[{len(self._inputs)}]", "T-01")
+            raise place.wrong_kind(tensor_desc, "a BufferTensorDesc")
+        self._inputs.append(tensor_desc)
+        return Expression(self, None, len(self._inputs) - 1, tensor_desc)
+
+    def output(self, x: Expression) -> int:
+        """Make an expression an output of the graph; returns its index.
+
+        Raises:
+            InvalidDescError: it is an input of the graph (G-05).
+        """
+        (x,) = self._own([x], "output")
+        if x.node is None:
+            message = f"is input {x.index} of the graph, must be what a node makes; use identity"
+            raise InvalidDescError(OPERATOR, f"outputs[{len(self._outputs)}]", message, "G-05")
+        self._outputs.append(x)
+        return len(self._outputs) - 1
+
+    def desc(self) -> GraphDesc:
+        """The graph by its edges. Source: DML_GRAPH_DESC."""
+        read = [
+            (x, number, place)
+            for number, (_, sources) in enumerate(self._nodes)
+            for place, x in enumerate(sources)
+        ]
+        return GraphDesc(
+            input_count=len(self._inputs),
+            output_count=len(self._outputs),
+            nodes=[node for node, _ in self._nodes],
+            input_edges=[
+                InputGraphEdgeDesc(x.index, number, place)
+                for x, number, place in read
+                if x.node is None
+            ],
+            output_edges=[
+                OutputGraphEdgeDesc(x.node, x.index, i)
+                for i, x in enumerate(self._outputs)
+                if x.node is not None
+            ],
+            intermediate_edges=[
+                IntermediateGraphEdgeDesc(x.node, x.index, number, place)
+                for x, number, place in read
+                if x.node is not None
+            ],
+        )
+
+    # -- operators --------------------------------------------------------------------------------
+
+    def operator(self, desc: OperatorDesc, inputs: Sequence[Expression]) -> list[Expression]:
+        """A node of any operator: what each of its outputs is.
+
+        Raises:
+            InvalidDescError: the descriptor breaks a rule, or an input has not the bytes that it
+                asks for (G-07).
+        """
+        sources = self._own(inputs, "inputs")
+        desc.validate(self._level)
+        if len(sources) != len(desc.inputs):
+            message = f"got {len(sources)} expressions, must be {len(desc.inputs)}"
+            raise InvalidDescError(desc.operator, "inputs", message, "G-04")
+        for x, (path, tensor) in zip(sources, desc.inputs, strict=True):
+            got, wanted = x.desc.total_tensor_size_in_bytes, tensor.total_tensor_size_in_bytes
+            if got != wanted:
+                message = f"is fed from a tensor of {got} bytes, must be {wanted}"
+                raise InvalidDescError(desc.operator, path, message, "G-07")
+        self._nodes.append((desc, tuple(sources)))
+        number = len(self._nodes) - 1
+        return [Expression(self, number, i, tensor) for i, (_, tensor) in enumerate(desc.outputs)]
+
+    def split(self, x: Expression, axis: int, output_axis_sizes: Sequence[int]) -> list[Expression]:
+        """Cut along an axis into parts of these sizes. Source: dml::Split."""
+        (x,) = self._own([x], "input")
+        axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
+        sizes = integers(output_axis_sizes, Place("SPLIT", "output_axis_sizes", "SPLIT-01"))
+        parts = [self._like(x, _replaced(x.desc.sizes, axis, size)) for size in sizes]
+        return self.operator(SplitOperatorDesc(x.desc, parts, axis), [x])
+
+    def join(self, inputs: Sequence[Expression], axis: int) -> Expression:
+        """Put together along an axis. Source: dml::Join."""
+        parts = self._own(inputs, "inputs")
+        axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
+        if not parts:
+            raise InvalidDescError("JOIN", "inputs", "got none, must be at least 1", "JOIN-01")
+        first = parts[0].desc.sizes
+        whole = first
+        if 0 <= axis < min(len(part.desc.sizes) for part in parts):
+            whole = _replaced(first, axis, sum(part.desc.sizes[axis] for part in parts))
+        desc = JoinOperatorDesc([part.desc for part in parts], self._like(parts[0], whole), axis)
+        return self.operator(desc, parts)[0]
+
+    def slice(
+        self, x: Expression, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
+    ) -> Expression:
+        """Take ``sizes`` elements from ``offsets`` on, ``strides`` apart (SLICE)."""
+        (x,) = self._own([x], "input")
+        taken = integers(sizes, Place("SLICE", "sizes", "SLICE-03"))
+        desc = SliceOperatorDesc(x.desc, self._like(x, taken), offsets, taken, strides)
+        return self.operator(desc, [x])[0]
+
+    def slice1(
+        self,
+        x: Expression,
+        input_window_offsets: Sequence[int],
+        input_window_sizes: Sequence[int],
+        input_window_strides: Sequence[int],
+    ) -> Expression:
+        """Take a window's elements, strides apart, backwards if negative. Source: dml::Slice."""
+        (x,) = self._own([x], "input")
+        windows = integers(input_window_sizes, Place("SLICE1", "input_window_sizes", "SLICE1-02"))
+        strides = integers(
+            input_window_strides, Place("SLICE1", "input_window_strides", "SLICE1-03")
+        )
+        sizes = tuple(
+            1 + (window - 1) // max(1, abs(stride))
+            for window, stride in zip(windows, strides, strict=False)
+        )
+        desc = Slice1OperatorDesc(
+            x.desc, self._like(x, sizes), input_window_offsets, windows, strides
+        )
+        return self.operator(desc, [x])[0]
+
+    def identity(self, x: Expression, output_strides: Sequence[int] | None = None) -> Expression:
+        """A copy, in a layout of its own if strides are given. Source: dml::Identity."""
+        (x,) = self._own([x], "input")
+        made = self._like(x, x.desc.sizes)
+        if output_strides is not None:
+            made = BufferTensorDesc(x.desc.data_type, x.desc.sizes, output_strides)
+        return self.operator(ElementWiseIdentityOperatorDesc(x.desc, made), [x])[0]
+
+    def reinterpret(
+        self,
+        x: Expression,
+        data_type: TensorDataType | None = None,
+        sizes: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+    ) -> Expression:
+        """The same bytes as another tensor; nothing is moved. Source: dml::Reinterpret.
+
+        Strides go with sizes: new sizes without strides are packed.
+
+        Raises:
+            InvalidDescError: it has another total size (G-07).
+        """
+        (x,) = self._own([x], "input")
+        layout = x.desc.strides if sizes is None and strides is None else strides
+        made = BufferTensorDesc(
+            x.desc.data_type if data_type is None else data_type,
+            x.desc.sizes if sizes is None else sizes,
+            layout,
+            x.desc.flags,
+        )
+        got, wanted = made.total_tensor_size_in_bytes, x.desc.total_tensor_size_in_bytes
+        if got != wanted:
+            message = f"got a tensor of {got} bytes, must be {wanted}"
+            raise InvalidDescError("REINTERPRET", "sizes", message, "G-07")
+        return replace(x, desc=made)
+
+    # -- arguments --------------------------------------------------------------------------------
+
+    def _like(self, x: Expression, sizes: Ints) -> BufferTensorDesc:
+        """What an operator makes: of the type of its input, laid out by the policy."""
+        return self._policy(x.desc.data_type, sizes)
+
+    def _own(self, values: Any, name: str) -> list[Expression]:
+        """Expressions of this graph."""
+
+        def own(value: object, place: Place) -> Expression:
+            if isinstance(value, Expression) and value.graph is self:
+                return value
+            raise place.wrong_kind(value, "an expression of this graph")
+
+        return list(array(values, Place(OPERATOR, name, "G-03"), own, "expressions"))
+
+
+def _replaced(sizes: Ints, axis: int, size: int) -> Ints:
+    """Sizes with another one for an axis, if there is that axis: else the operator refuses it."""
+    return (*sizes[:axis], size, *sizes[axis + 1 :]) if 0 <= axis < len(sizes) else sizes

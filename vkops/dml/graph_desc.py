@@ -1,0 +1,349 @@
+"""Graphs of operators by their edges, and the G-* rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn
+
+from vkops.dml.enums import FeatureLevel, TensorFlags
+from vkops.dml.operator_desc import OperatorDesc
+from vkops.dml.rules import NamedTensor
+from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
+from vkops.dml.values import Place, array, integer
+from vkops.errors import FeatureLevelError, InvalidDescError
+from vkops.plan import CopyPlan, Graph, Pipeline, Read, Region, View, copy, narrow
+
+OPERATOR = "GRAPH"
+"""How errors name a graph."""
+
+FIRST_LEVEL = FeatureLevel.LEVEL_2_1
+"""The feature level that brought graphs."""
+
+
+# DML: DML_INPUT_GRAPH_EDGE_DESC
+@dataclass(frozen=True)
+class InputGraphEdgeDesc:
+    """From an input of the graph to an input of a node."""
+
+    graph_input_index: int
+    to_node_index: int
+    to_node_input_index: int
+
+
+# DML: DML_OUTPUT_GRAPH_EDGE_DESC
+@dataclass(frozen=True)
+class OutputGraphEdgeDesc:
+    """From an output of a node to an output of the graph."""
+
+    from_node_index: int
+    from_node_output_index: int
+    graph_output_index: int
+
+
+# DML: DML_INTERMEDIATE_GRAPH_EDGE_DESC
+@dataclass(frozen=True)
+class IntermediateGraphEdgeDesc:
+    """From an output of a node to an input of another."""
+
+    from_node_index: int
+    from_node_output_index: int
+    to_node_index: int
+    to_node_input_index: int
+
+
+# A tensor of the graph: an input (None, index), or an output of a node (node, index).
+_Source = tuple[int | None, int]
+
+
+# DML: DML_GRAPH_DESC
+@dataclass(frozen=True)
+class GraphDesc:
+    """Operators connected by edges; what is between them need not exist anywhere.
+
+    An edge carries bytes: the tensors at its ends may differ in all but their total size (G-07).
+
+    Attributes:
+        input_count: inputs of the graph; one may feed many nodes, or none.
+        output_count: outputs of the graph.
+        nodes: operator descriptors.
+        input_edges: from the graph's inputs.
+        output_edges: to the graph's outputs.
+        intermediate_edges: between nodes.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind.
+
+    >>> from vkops.dml import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc, TensorDataType
+    >>> whole, half = (BufferTensorDesc(TensorDataType.INT32, [n, 3]) for n in (4, 2))
+    >>> graph = GraphDesc(
+    ...     input_count=1,
+    ...     output_count=1,
+    ...     nodes=[
+    ...         SplitOperatorDesc(whole, [half, half], axis=0),
+    ...         JoinOperatorDesc([half, half], whole, axis=0),
+    ...     ],
+    ...     input_edges=[InputGraphEdgeDesc(0, 0, 0)],
+    ...     output_edges=[OutputGraphEdgeDesc(1, 0, 0)],
+    ...     intermediate_edges=[
+    ...         IntermediateGraphEdgeDesc(0, 0, 1, 1),
+    ...         IntermediateGraphEdgeDesc(0, 1, 1, 0),
+    ...     ],
+    ... )
+    >>> [region.sizes for region in graph.lower().outputs[0].regions]  # halves swapped
+    [(6,), (6,)]
+    """
+
+    input_count: int
+    output_count: int
+    nodes: Sequence[OperatorDesc]
+    input_edges: Sequence[InputGraphEdgeDesc]
+    output_edges: Sequence[OutputGraphEdgeDesc]
+    intermediate_edges: Sequence[IntermediateGraphEdgeDesc] = ()
+
+    operator: ClassVar[str] = OPERATOR
+    runs_in_place: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        values = vars(self)
+        for name in ("input_count", "output_count"):
+            values[name] = integer(getattr(self, name), Place(OPERATOR, name, "G-02"))
+        for name, kind, rule in (
+            ("nodes", OperatorDesc, "G-01"),
+            ("input_edges", InputGraphEdgeDesc, "G-03"),
+            ("output_edges", OutputGraphEdgeDesc, "G-03"),
+            ("intermediate_edges", IntermediateGraphEdgeDesc, "G-03"),
+        ):
+            values[name] = _all_of(kind, getattr(self, name), Place(OPERATOR, name, rule))
+
+    # -- rules ------------------------------------------------------------------------------------
+
+    def validate(
+        self,
+        feature_level: FeatureLevel | int | str = FeatureLevel.LATEST,
+        alternative_levels: Sequence[str] = (),
+    ) -> None:
+        """Check every node at a feature level, and the rules of graphs.
+
+        Raises:
+            InvalidDescError: the first rule that is broken: a node's, or one of G-01 to G-07.
+            FeatureLevelError: a node needs a higher feature level.
+        """
+        level = FeatureLevel.of(feature_level, OPERATOR)
+        if level < FIRST_LEVEL:
+            message = f"not available at feature level {level}; allowed from {FIRST_LEVEL}"
+            raise FeatureLevelError(OPERATOR, "", message, "DEV-12")
+        for name, count in (("input_count", self.input_count), ("output_count", self.output_count)):
+            if not (name == "output_count") <= count <= UINT32_MAX:
+                self._refuse(
+                    name, f"got {count}, must be {int(name == 'output_count')} or more", "G-02"
+                )
+        for i, node in enumerate(self.nodes):
+            try:
+                node.validate(feature_level, alternative_levels)
+            except InvalidDescError as error:
+                field = f"nodes[{i}]" + (f".{error.field}" if error.field else "")
+                message = f"{error.operator}: {error.message}"
+                raise type(error)(OPERATOR, field, message, error.rule) from error
+        self._check_edges()
+        self._check_connected()
+        _ = self._order
+        self._check_owned()
+
+    def _check_edges(self) -> None:
+        """Check that both ends of each edge exist (G-03) and have as many bytes (G-07)."""
+        for name, edge in self._named_edges():
+            limits = {
+                "graph_input_index": self.input_count,
+                "graph_output_index": self.output_count,
+            }
+            values = vars(edge)
+            for end, role in (("from", "output"), ("to", "input")):
+                node = values.get(f"{end}_node_index")
+                if node is None:
+                    continue
+                limits[f"{end}_node_index"] = len(self.nodes)
+                if 0 <= node < len(self.nodes):
+                    tensors = getattr(self.nodes[node], f"{role}s")
+                    limits[f"{end}_node_{role}_index"] = len(tensors)
+            for field, limit in limits.items():
+                if field in values and not 0 <= values[field] < limit:
+                    allowed = f"must be 0 to {limit - 1}" if limit else "there are none"
+                    self._refuse(f"{name}.{field}", f"got {values[field]}, {allowed}", "G-03")
+        for i, edge in enumerate(self.intermediate_edges):
+            made = self.nodes[edge.from_node_index].outputs[edge.from_node_output_index][1]
+            read = self.nodes[edge.to_node_index].inputs[edge.to_node_input_index][1]
+            got, wanted = read.total_tensor_size_in_bytes, made.total_tensor_size_in_bytes
+            if got != wanted:
+                message = f"ends at a tensor of {got} bytes, must be {wanted} as at its start"
+                self._refuse(f"intermediate_edges[{i}]", message, "G-07")
+
+    def _check_connected(self) -> None:
+        """Check that each input has one source, and each output goes somewhere (G-04)."""
+        read: dict[tuple[int, int], str] = {}
+        made: set[tuple[int, int]] = set()
+        results: dict[int, str] = {}
+        for name, edge in self._named_edges():
+            if not isinstance(edge, OutputGraphEdgeDesc):
+                slot = (edge.to_node_index, edge.to_node_input_index)
+                if slot in read:
+                    self._refuse(name, f"leads to the same input as {read[slot]}", "G-04")
+                read[slot] = name
+            if not isinstance(edge, InputGraphEdgeDesc):
+                made.add((edge.from_node_index, edge.from_node_output_index))
+            if isinstance(edge, OutputGraphEdgeDesc):
+                if edge.graph_output_index in results:
+                    other = results[edge.graph_output_index]
+                    self._refuse(name, f"leads to the same output as {other}", "G-04")
+                results[edge.graph_output_index] = name
+        for number, node in enumerate(self.nodes):
+            for slots, role in ((read, "input"), (made, "output")):
+                for i, (path, _) in enumerate(getattr(node, f"{role}s")):
+                    if (number, i) not in slots:
+                        message = f"{node.operator}: is not connected"
+                        self._refuse(f"nodes[{number}].{path}", message, "G-04")
+        for i in range(self.output_count):
+            if i not in results:
+                self._refuse(f"outputs[{i}]", "is not connected", "G-04")
+
+    def _check_owned(self) -> None:
+        """Check that OWNED_BY_DML inputs come from the graph's inputs, and readers agree (G-06)."""
+        for edge in self.intermediate_edges:
+            path, tensor = self.nodes[edge.to_node_index].inputs[edge.to_node_input_index]
+            if TensorFlags.OWNED_BY_DML in tensor.flags:
+                message = "is OWNED_BY_DML, which only an input from outside the graph may be"
+                self._refuse(f"nodes[{edge.to_node_index}].{path}", message, "G-06")
+        for i, readers in enumerate(self._readers):
+            owned = {TensorFlags.OWNED_BY_DML in tensor.flags for tensor in readers}
+            if len(owned) > 1:
+                message = "is OWNED_BY_DML for some of its readers, must be for all or none"
+                self._refuse(f"inputs[{i}]", message, "G-06")
+
+    def _named_edges(self) -> Iterator[tuple[str, Any]]:
+        for name in ("input_edges", "output_edges", "intermediate_edges"):
+            for i, edge in enumerate(getattr(self, name)):
+                yield f"{name}[{i}]", edge
+
+    def _refuse(self, field: str, message: str, rule: str) -> NoReturn:
+        raise InvalidDescError(OPERATOR, field, message, rule)
+
+    # -- what it is made of -----------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> tuple[tuple[str, BufferTensorDesc | None], ...]:
+        """The graph's inputs, as the node reads each that reads most; None where none does."""
+        return tuple(
+            (f"inputs[{i}]", max(readers, key=_extent) if readers else None)
+            for i, readers in enumerate(self._readers)
+        )
+
+    @property
+    def outputs(self) -> tuple[NamedTensor, ...]:
+        """The graph's outputs, as nodes make them."""
+        made = {
+            edge.graph_output_index: self.nodes[edge.from_node_index].outputs[
+                edge.from_node_output_index
+            ][1]
+            for edge in self.output_edges
+        }
+        return tuple((f"outputs[{i}]", made[i]) for i in range(self.output_count))
+
+    @cached_property
+    def _readers(self) -> list[list[BufferTensorDesc]]:
+        """The tensors of nodes that each input of the graph feeds."""
+        readers: list[list[BufferTensorDesc]] = [[] for _ in range(self.input_count)]
+        for edge in self.input_edges:
+            tensor = self.nodes[edge.to_node_index].inputs[edge.to_node_input_index][1]
+            readers[edge.graph_input_index].append(tensor)
+        return readers
+
+    @cached_property
+    def _sources(self) -> dict[tuple[int, int], _Source]:
+        """What feeds each input of each node."""
+        sources: dict[tuple[int, int], _Source] = {
+            (edge.to_node_index, edge.to_node_input_index): (None, edge.graph_input_index)
+            for edge in self.input_edges
+        }
+        for edge in self.intermediate_edges:
+            slot = (edge.to_node_index, edge.to_node_input_index)
+            sources[slot] = (edge.from_node_index, edge.from_node_output_index)
+        return sources
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """The nodes, each after those that feed it (G-01)."""
+        waiting = [0] * len(self.nodes)
+        feeds: list[list[int]] = [[] for _ in self.nodes]
+        for edge in self.intermediate_edges:
+            waiting[edge.to_node_index] += 1
+            feeds[edge.from_node_index].append(edge.to_node_index)
+        order = [number for number, count in enumerate(waiting) if not count]
+        for number in order:  # grows meanwhile
+            for fed in feeds[number]:
+                waiting[fed] -= 1
+                if not waiting[fed]:
+                    order.append(fed)
+        if len(order) < len(self.nodes):
+            stuck = next(number for number, count in enumerate(waiting) if count)
+            self._refuse(f"nodes[{stuck}]", "feeds itself, a graph must have no cycle", "G-01")
+        return order
+
+    def lower(self) -> CopyPlan:
+        """Return what to copy where: from the graph's inputs to its outputs.
+
+        Where that would be too many regions, ``pipeline`` has steps before it.
+        """
+        return self.pipeline.plan
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """What to run: nearly always one plan."""
+        self.validate()
+        size = min((node.lower().element_size for node in self.nodes), default=4)
+        graph = Graph(gaps=True)  # G-08
+        numbers: dict[_Source, int] = {}
+        for i, (_, tensor) in enumerate(self.inputs):
+            nbytes = 0 if tensor is None else tensor.total_tensor_size_in_bytes
+            numbers[None, i] = graph.leaf(nbytes, size)
+        for number in self._order:
+            plan = self.nodes[number].lower()
+            for i, output in enumerate(plan.outputs):
+                regions = narrow(output.regions, plan.element_size, size)
+                moved = (self._reading(region, number, numbers) for region in regions)
+                numbers[number, i] = graph.make(moved, output.nbytes, size)
+        results: dict[int, int] = {}
+        for edge in self.output_edges:
+            made = numbers[edge.from_node_index, edge.from_node_output_index]
+            nbytes = graph.nbytes(made)
+            whole = View.packed((nbytes // size,))
+            # A tensor of its own: one output of a node may go to many of the graph.
+            results[edge.graph_output_index] = graph.make([copy(whole, whole, made)], nbytes, size)
+        outputs = tuple(results[i] for i in range(self.output_count))
+        inputs = tuple(numbers[None, i] for i in range(self.input_count))
+        return Pipeline(tuple(graph.lower(outputs)), inputs, outputs)
+
+    def _reading(self, region: Region, node: int, numbers: dict[_Source, int]) -> Region:
+        """A node's region, reading tensors of the graph instead of the node's inputs."""
+        read = region.source
+        if not isinstance(read, Read):
+            return region
+        number = numbers[self._sources[node, read.input]]
+        source = Read(number, read.offset, read.strides)
+        return Region(region.sizes, region.dst_offset, region.dst_strides, source)
+
+
+def _extent(tensor: BufferTensorDesc) -> int:
+    return tensor.total_tensor_size_in_bytes
+
+
+def _all_of(kind: type, value: object, place: Place) -> tuple[Any, ...]:
+    def checked(item: object, where: Place) -> object:
+        if not isinstance(item, kind):
+            raise where.wrong_kind(item, f"a {kind.__name__}")
+        if kind is not OperatorDesc:
+            for name, index in vars(item).items():
+                vars(item)[name] = integer(index, where._replace(field=f"{where.field}.{name}"))
+        return item
+
+    return array(value, place, checked, kind.__name__)
