@@ -29,11 +29,26 @@ if TYPE_CHECKING:
         DeviceInfo,
         HostBuffer,
         Operator,
+        Pending,
         StreamedOperator,
         devices,
     )
-    from vkops.eager import join, slice, split
-    from vkops.tensor import Tensor
+    from vkops.tensors.eager import join, slice, split
+    from vkops.tensors.manipulation import (
+        array_split,
+        broadcast_to,
+        concat,
+        concatenate,
+        expand_dims,
+        flip,
+        from_dlpack,
+        permute_dims,
+        squeeze,
+        stack,
+        unstack,
+    )
+    from vkops.tensors.rearrangement import repeat, roll, tile
+    from vkops.tensors.tensor import Tensor
 
 __version__ = "0.1.0"
 
@@ -48,13 +63,31 @@ _LAZY = {
             "DeviceInfo",
             "HostBuffer",
             "Operator",
+            "Pending",
             "StreamedOperator",
             "devices",
         ),
         "vkops.device",
     ),
-    "Tensor": "vkops.tensor",
-    **dict.fromkeys(("join", "slice", "split"), "vkops.eager"),
+    "Tensor": "vkops.tensors.tensor",
+    **dict.fromkeys(("join", "slice", "split"), "vkops.tensors.eager"),
+    **dict.fromkeys(
+        (
+            "array_split",
+            "broadcast_to",
+            "concat",
+            "concatenate",
+            "expand_dims",
+            "flip",
+            "from_dlpack",
+            "permute_dims",
+            "squeeze",
+            "stack",
+            "unstack",
+        ),
+        "vkops.tensors.manipulation",
+    ),
+    **dict.fromkeys(("repeat", "roll", "tile"), "vkops.tensors.rearrangement"),
 }
 
 __all__ = [
@@ -72,15 +105,30 @@ __all__ = [
     "ModelError",
     "Operator",
     "OutOfDeviceMemoryError",
+    "Pending",
     "ShaderCompileError",
     "StreamedOperator",
     "Tensor",
     "VkopsError",
+    "array_split",
+    "broadcast_to",
+    "concat",
+    "concatenate",
     "devices",
     "dml",
+    "expand_dims",
+    "flip",
+    "from_dlpack",
     "join",
+    "permute_dims",
+    "repeat",
+    "roll",
     "slice",
     "split",
+    "squeeze",
+    "stack",
+    "tile",
+    "unstack",
 ]
 
 

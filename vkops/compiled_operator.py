@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 from vkops.dml import GraphDesc, OperatorDesc, TensorFlags
 from vkops.dml.binding import BoundTensor, bind, check_hazards
@@ -15,6 +15,7 @@ from vkops.gpu.buffer import Buffer, HostBuffer, Resource
 from vkops.gpu.dispatch import Dispatch
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import Place
+from vkops.gpu.pending import InThread, Pending
 from vkops.gpu.streaming import Progress, stream
 from vkops.plan.graph import Step
 
@@ -93,19 +94,41 @@ class CompiledOperator:
                 for number, source in sources.items()
             }
 
-    def dispatch(self, inputs: Sequence[Binding], outputs: Sequence[Binding]) -> None:
-        """Run the operator and wait until its outputs are complete.
+    @overload
+    def dispatch(
+        self, inputs: Sequence[Binding], outputs: Sequence[Binding], *, wait: Literal[True] = True
+    ) -> None: ...
+
+    @overload
+    def dispatch(
+        self, inputs: Sequence[Binding], outputs: Sequence[Binding], *, wait: Literal[False]
+    ) -> Pending: ...
+
+    def dispatch(
+        self, inputs: Sequence[Binding], outputs: Sequence[Binding], *, wait: bool = True
+    ) -> Pending | None:
+        """Run the operator and wait until its outputs are complete, or do not wait.
+
+        Without waiting the device works while the host goes on; two dispatches can be in flight.
+        Whoever reads memory, or runs what needs the results, waits for them.
 
         Args:
             inputs: per input tensor a buffer, tensor or (buffer, offset, bytes); None for those
                 that are OWNED_BY_DML.
             outputs: likewise, per output tensor.
+            wait: whether to wait.
+
+        Returns:
+            None, or what to ``wait()`` for; errors of the device arrive there.
 
         Raises:
             BindingError: a binding breaks one of B-01 to B-09, T-17 or B-18; nothing was run.
             DeviceError: the device is closed.
         """
-        self.bind(inputs, outputs).dispatch()
+        bound = self.bind(inputs, outputs)
+        if wait:
+            return bound.dispatch()
+        return bound.start()
 
     def bind(
         self, inputs: Sequence[Binding], outputs: Sequence[Binding]
@@ -147,8 +170,10 @@ class CompiledOperator:
                 [_place(bound[number]) for number in step.makes],
             )
         ]
+        read_from = frozenset(id(tensor.resource) for tensor in read.values())
+        written_to = frozenset(id(t.resource) for n, t in bound.items() if n not in read)
         keep = tuple(tensor.resource for tensor in bound.values())
-        return BoundOperator(self._executor, dispatches, keep)
+        return BoundOperator(self._executor, dispatches, keep, read_from, written_to)
 
     # -- bindings ---------------------------------------------------------------------------------
 
@@ -203,11 +228,18 @@ class BoundOperator:
     """
 
     def __init__(
-        self, executor: Executor, dispatches: list[Dispatch], buffers: tuple[Buffer, ...]
+        self,
+        executor: Executor,
+        dispatches: list[Dispatch],
+        buffers: tuple[Buffer, ...],
+        reads: frozenset[int],
+        writes: frozenset[int],
     ) -> None:
         self._executor = executor
         self._dispatches = dispatches
         self._buffers = buffers
+        self._reads = reads
+        self._writes = writes
 
     def dispatch(self, progress: Progress | None = None) -> None:
         """Run the operator and wait until its outputs are complete.
@@ -219,6 +251,10 @@ class BoundOperator:
             DeviceError: the device is closed.
         """
         self._executor.run(self._dispatches)
+
+    def start(self) -> Pending:
+        """Begin to run the operator; see ``CompiledOperator.dispatch``."""
+        return self._executor.submit(self._dispatches, self._buffers, self._reads, self._writes)
 
 
 class StreamedOperator:
@@ -256,6 +292,15 @@ class StreamedOperator:
             for bound, target in zip(made, targets, strict=True):
                 if not isinstance(bound.resource, HostBuffer):
                     bound.resource.write(target, bound.begin)
+
+    def start(self) -> Pending:
+        """Begin to run the operator, in a thread; see ``CompiledOperator.dispatch``."""
+        pending = InThread(self.dispatch)
+        for number in {number for step in self._steps for number in step.makes}:
+            resource = self._bound[number].resource
+            if isinstance(resource, HostBuffer):
+                resource.pending = pending
+        return pending
 
 
 def _is_count(value: object) -> bool:

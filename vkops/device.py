@@ -19,9 +19,10 @@ from vkops.gpu.adapter import DeviceInfo, devices
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import MemoryReport
+from vkops.gpu.pending import Pending
 
 if TYPE_CHECKING:
-    from vkops.tensor import Tensor
+    from vkops.tensors.tensor import Tensor
 
 __all__ = [
     "BoundOperator",
@@ -31,6 +32,7 @@ __all__ = [
     "DeviceInfo",
     "HostBuffer",
     "Operator",
+    "Pending",
     "StreamedOperator",
     "devices",
 ]
@@ -196,13 +198,13 @@ class Device:
             InvalidDescTypeError: its elements are not of 1, 2, 4, 8 or 16 bytes (T-02).
             OutOfDeviceMemoryError: it does not fit.
         """
-        from vkops.tensor import Tensor
+        from vkops.tensors.tensor import Tensor
 
         return Tensor.from_array(self, array)
 
     def memory_report(self) -> MemoryReport:
         """Bytes reserved from the driver, bytes in use, and number of heaps."""
-        with self.executor.in_use():
+        with self.executor.locked():
             return self.executor.memory.report()
 
     def close(self) -> None:

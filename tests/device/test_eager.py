@@ -6,36 +6,12 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from arrays import Counter, arrays, equal, on_device, viewed
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import vkops
-
-on_device = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-dtypes = st.sampled_from(
-    ["?", "i1", "u2", "f2", ">i4", "f4", "i8", "c8", "c16", "M8[s]", "V16", "S2", "U4"]
-)
-
-
-def numbered(shape, dtype):
-    """An array whose elements differ where their size allows."""
-    dtype = np.dtype(dtype)
-    count = int(np.prod(shape))
-    if dtype.kind == "b":
-        return (np.arange(count) % 3 == 0).reshape(shape)
-    values = bytes(i * 37 % 127 for i in range(count * dtype.itemsize))
-    return np.frombuffer(values, dtype).reshape(shape) if count else np.empty(shape, dtype)
-
-
-arrays = st.builds(numbered, npst.array_shapes(min_side=0, max_dims=5, max_side=6), dtypes)
-
-
-def equal(tensor, array):
-    assert (tensor.shape, tensor.dtype) == (array.shape, array.dtype)
-    assert np.ascontiguousarray(tensor.numpy()).tobytes() == np.ascontiguousarray(array).tobytes()
 
 
 @on_device
@@ -63,6 +39,26 @@ def test_slice(device, array, data):
         strides.append(stride)
     index = tuple(np.arange(c) * s + o for o, c, s in zip(offsets, sizes, strides, strict=True))
     equal(vkops.slice(array, offsets, sizes, strides, device=device), array[np.ix_(*index)])
+
+
+@on_device
+@given(array=arrays, data=st.data())
+def test_views_are_read_where_they_lie(device, array, data):
+    """split, join and slice of views of views: one dispatch, as NumPy has it."""
+    tensor, array = viewed(data, device.tensor(array), array)
+    if not array.ndim:
+        tensor, array = tensor[None], array[None]
+    axis = data.draw(st.integers(0, array.ndim - 1))
+    sizes = [array.shape[axis], 0]
+    ends = [max(n - 1, 0) for n in array.shape]
+    with Counter(device) as counter:
+        parts = vkops.split(tensor, sizes, axis)
+        joined = vkops.join([tensor, parts[0], tensor], axis)
+        reverse = vkops.slice(tensor, ends, array.shape, [-1] * array.ndim)
+    assert counter.count == (3 if array.size else 0)
+    equal(parts[0], array)
+    equal(joined, np.concatenate([array] * 3, axis))
+    equal(reverse, np.flip(array))
 
 
 @on_device

@@ -270,7 +270,7 @@ def test_interleaved_regions_share_words(device, element_size):
     """Three outputs of a channel join: each element's neighbours are written by other regions."""
     pixels = View((1000,), (3,), 0)
     regions = tuple(
-        copy(View.packed((1000,)), replace(pixels, offset=channel), channel) for channel in range(3)
+        copy(View.packed((1000,)), pixels._replace(offset=channel), channel) for channel in range(3)
     )
     plan = CopyPlan(element_size, (4000,) * 3, (Output(12000, regions),))
     check(device, plan)

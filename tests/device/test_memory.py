@@ -152,8 +152,8 @@ def test_memory_is_refused_when_the_process_holds_it_all(adapter, monkeypatch):
 
 def test_caches_are_bounded_by_what_they_hold(device):
     """Many pieces in many shapes: what is remembered of them stays small."""
-    from vkops import eager
-    from vkops.tensor import MOST_KILOBYTES
+    from vkops.tensors import eager
+    from vkops.tensors.movement import MOST_KILOBYTES
 
     for n in range(1, 60):
         vkops.split(np.zeros((n, 500), np.uint8), 500, axis=1, device=device)

@@ -19,7 +19,7 @@ import pytest
 import vkops
 from vkops import dml
 from vkops.gpu.executor import MAX_KERNELS
-from vkops.tensor import MOST_KILOBYTES
+from vkops.tensors.movement import MOST_KILOBYTES
 
 OPERATORS = 100_000
 WARM_UP = 5_000

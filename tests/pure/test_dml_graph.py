@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import vkops.dml
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
@@ -157,6 +160,17 @@ def test_fields_of_the_wrong_kind(change, message):
     with pytest.raises(InvalidDescTypeError) as caught:
         replace(KEPT, **change)
     assert message in str(caught.value)
+
+
+def test_every_rule_of_graphs_has_a_case():
+    source = Path(vkops.dml.__file__).parent
+    rules = {
+        rule
+        for name in ("graph.py", "graph_desc.py")
+        for rule in re.findall(r'"(G-\d\d)"', (source / name).read_text("utf-8"))
+    }
+    cases = set(re.findall(r"\[(G-\d\d)\]", Path(__file__).read_text("utf-8")))
+    assert rules <= cases
 
 
 # -- the builder -----------------------------------------------------------------------------------

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from vkops import eager
 from vkops.bench.movement import Array, Join, Split, Step, Window
 from vkops.bench.peers import Peer
 from vkops.bench.works import Case, Work
 from vkops.device import Buffer, Device
 from vkops.errors import DeviceError
 from vkops.gpu.buffer_copy import BufferCopy
-from vkops.tensor import Tensor
+from vkops.tensors import eager
+from vkops.tensors.tensor import Tensor
 
 
 @dataclass(frozen=True)

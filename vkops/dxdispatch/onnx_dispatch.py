@@ -203,7 +203,7 @@ class OnnxRun:
         buffers: Mapping[str, Buffer | HostBuffer],
         deferred: dict[str, Any],
     ) -> None:
-        from vkops.tensor import Tensor
+        from vkops.tensors.tensor import Tensor
 
         self._bound = bound
         self._session = session

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from operator import index
 from typing import Any
@@ -18,6 +19,7 @@ from vkops.gpu.dispatch import Program
 from vkops.gpu.executor import Executor
 from vkops.gpu.kernels import VECTOR
 from vkops.gpu.memory import Place, Range, Spread
+from vkops.gpu.pending import Pending
 from vkops.gpu.table import Tuning
 from vkops.plan.execute import packed_bytes
 from vkops.plan.region import CopyPlan, Output, Read, Region
@@ -113,7 +115,7 @@ class Buffer(Resource):
     def __init__(self, executor: Executor, nbytes: int) -> None:
         self._executor = executor
         self.nbytes = nbytes
-        with executor.in_use():
+        with executor.locked():
             self.place = executor.memory.allocate(nbytes, self)
 
     def __repr__(self) -> str:
@@ -194,10 +196,11 @@ class HostBuffer(Resource):
     Operators that are bound to it stream it through the device.
     """
 
-    __slots__ = ("bytes",)
+    __slots__ = ("bytes", "pending")
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
+        self.pending: Pending | None = None  # what writes to it meanwhile
         # The host's memory is taken when it is written to: what was promised counts, too.
         memory = psutil.virtual_memory()
         promised = sum(buffer.nbytes for buffer in _on_host)
@@ -217,13 +220,21 @@ class HostBuffer(Resource):
     def clone(self, start: int, nbytes: int) -> HostBuffer:
         """A copy on the host."""
         made = HostBuffer(nbytes)
-        made.bytes[...] = self.bytes[start : start + nbytes]
+        made.bytes[...] = self._fetch(start, nbytes)
         return made
 
+    def _settle(self) -> None:
+        """Wait for what writes to it; whoever started that is told of errors."""
+        if self.pending is not None:
+            with suppress(Exception):
+                self.pending.wait()
+
     def _store(self, offset: int, source: Bytes) -> None:
+        self._settle()
         self.bytes[offset : offset + source.size] = source
 
     def _fetch(self, offset: int, nbytes: int) -> Bytes:
+        self._settle()
         result = self.bytes[offset : offset + nbytes]
         result.flags.writeable = False
         return result

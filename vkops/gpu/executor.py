@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from ctypes import py_object, pythonapi
 from dataclasses import replace
@@ -22,10 +22,14 @@ from vkops.gpu import adapter, table
 from vkops.gpu.dispatch import TABLE_BYTES, Dispatch, Program, Programs, prepare
 from vkops.gpu.kernels import STREAM
 from vkops.gpu.memory import Heap, Memory, Range, held_bytes
+from vkops.gpu.pending import Flight, Slot
 from vkops.plan.region import CopyPlan
 
 MAX_KERNELS = 64
 """Recorded sequences kept. Each holds a pipeline, and old lavapipes leak some of each one made."""
+
+MOST_FLIGHTS = 2
+"""Dispatches that the device may work on while the host goes on."""
 
 GROUPS_X = 32768
 
@@ -39,7 +43,8 @@ _Key = tuple[str, tuple[Heap, ...], Heap, int]
 class Executor:
     """One Vulkan device as Kompute sees it.
 
-    ``run`` may be called from many threads; whoever uses the memory does it under ``in_use``.
+    ``run`` may be called from many threads; whoever reads or writes memory does it under
+    ``in_use``, which waits for what is in flight; ``locked`` does not.
     """
 
     def __init__(self, info: adapter.DeviceInfo, *, staged: bool = False) -> None:
@@ -74,6 +79,9 @@ class Executor:
         self._kernels: OrderedDict[_Key, tuple[Any, Any]] = OrderedDict()
         self._closed = False
         self._use = _Use(self)
+        self._lock_only = _Use(self, settled=False)
+        self._flights: list[Flight] = []
+        self._slots: list[Slot] = []
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -89,6 +97,57 @@ class Executor:
                     self._words[: dispatch.words.size] = dispatch.words
                     self._loaded = dispatch
                 self._sequence(dispatch).eval()
+
+    def submit(
+        self,
+        dispatches: Sequence[Dispatch],
+        keep: object,
+        reads: frozenset[Hashable],
+        writes: frozenset[Hashable],
+    ) -> Flight:
+        """Begin to execute bound dispatches; two can be in flight, those that meet wait.
+
+        What goes wrong is told when the flight is waited for.
+        """
+        flight = Flight(self, keep, reads, writes)
+        try:
+            with self.locked():
+                met = any(other.meets(reads, writes) for other in self._flights)
+                *first, last = dispatches
+                if met or first:
+                    self._settle()
+                    self.run(first)
+                while len(self._flights) >= MOST_FLIGHTS:
+                    self._land(self._flights[0])
+                flight.slot = self._free_slot()
+                flight.sequence = flight.slot.start(last)
+                self._flights.append(flight)
+        except Exception as error:
+            flight.error = error
+        return flight
+
+    def land(self, flight: Flight) -> None:
+        """Wait for a flight, and let go of what it kept."""
+        with self._lock:
+            self._land(flight)
+
+    def _land(self, flight: Flight) -> None:
+        if flight in self._flights:
+            flight.finish()
+            self._flights.remove(flight)
+
+    def _settle(self) -> None:
+        """Wait for all that is in flight."""
+        while self._flights:
+            self._land(self._flights[0])
+
+    def _free_slot(self) -> Slot:
+        taken = {flight.slot for flight in self._flights}
+        for slot in self._slots:
+            if slot not in taken:
+                return slot
+        self._slots.append(Slot(self))
+        return self._slots[-1]
 
     def _sequence(self, dispatch: Dispatch) -> Any:
         """The recorded sequence for a dispatch's kernel, heaps and number of workgroups."""
@@ -150,13 +209,21 @@ class Executor:
 
     def fits(self, nbytes: int) -> bool:
         """Whether the device can hold so much more, in memory that is not in use."""
-        with self.in_use():
+        with self.locked():
             return self.memory.fits(nbytes)
 
     # -- life -------------------------------------------------------------------------------------
 
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep other threads away from the device, while what is in flight goes on.
+
+        Raises:
+            DeviceError: as ``in_use``.
+        """
+        return self._lock_only
+
     def in_use(self) -> AbstractContextManager[None]:
-        """Keep other threads away from the device.
+        """Keep other threads away from the device and its memory, with nothing in flight.
 
         Raises:
             DeviceError: the device is closed, or was opened before this process was forked off.
@@ -179,6 +246,8 @@ class Executor:
     def _forget(self, heap: Heap) -> None:
         """Drop what is bound to a heap that goes."""
         self._loaded = None
+        for slot in self._slots:
+            slot.forget(heap)
         for key in [key for key in self._kernels if heap in (*key[1], key[2])]:
             _destroy(self._kernels.pop(key))
 
@@ -187,7 +256,10 @@ class Executor:
         if _process.forked:
             return
         with self._lock:
+            self._settle()
             self._closed = True
+            while self._slots:
+                self._slots.pop().close()
             self._loaded = self._staging = None
             while self._kernels:
                 _destroy(self._kernels.popitem()[1])
@@ -195,12 +267,13 @@ class Executor:
 
 
 class _Use:
-    """What ``Executor.in_use`` gives; it is entered for every tensor made."""
+    """What ``Executor.in_use`` and ``locked`` give; one is entered for every tensor made."""
 
-    __slots__ = ("_executor",)
+    __slots__ = ("_executor", "_settled")
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, *, settled: bool = True) -> None:
         self._executor = executor
+        self._settled = settled
 
     def __enter__(self) -> None:
         if _process.forked:
@@ -210,6 +283,8 @@ class _Use:
         if executor._closed:
             executor._lock.release()
             raise DeviceError(f"the device {executor.info.name!r} is closed")
+        if self._settled and executor._flights:
+            executor._settle()
 
     def __exit__(self, *_: object) -> None:
         self._executor._lock.release()

@@ -16,7 +16,7 @@ from vkops.errors import DeviceError, ModelError, VkopsError
 from vkops.onnx.model import Model, read, unsupported_nodes
 from vkops.onnx.session import Session
 from vkops.onnx.types import elem_type_of
-from vkops.tensor import Tensor
+from vkops.tensors.tensor import Tensor
 
 
 class VkopsRep(BackendRep):  # type: ignore[misc]  # onnx has no types for it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from threading import RLock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +19,8 @@ from vkops.onnx.trace import NeedsValueError, Sequence, Value
 from vkops.onnx.trace import Tensor as Traced
 from vkops.onnx.types import STRING, moved_dtype
 from vkops.plan.region import CopyPlan
-from vkops.tensor import Movement, Source, Tensor
+from vkops.tensors.movement import Movement, Source
+from vkops.tensors.tensor import Tensor
 
 Array = npt.NDArray[Any]
 Given: TypeAlias = "Array | Tensor | list[Any] | None"
@@ -33,7 +35,8 @@ class Session:
 
     The graph becomes one plan for each combination of input shapes, made when it first comes up;
     the last 64 are kept. Where shapes depend on the elements of an input, those count as its
-    shape. Strings stay on the host: the device moves their 64-bit handles.
+    shape. Strings stay on the host: the device moves their 64-bit handles. May be used from many
+    threads.
 
     Args:
         model: what to run.
@@ -57,6 +60,7 @@ class Session:
         self.device = device
         self._kept: LRUCache[Any, Specialized] = LRUCache(MOST_SPECIALIZED)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
+        self._lock = RLock()
 
     def run(
         self,
@@ -90,6 +94,11 @@ class Session:
 
     def _specialized(self, given: Mapping[str, Given]) -> Specialized:
         forms = {name: _form(self._declared(name), value) for name, value in given.items()}
+        with self._lock:
+            return self._found(given, forms)
+
+    def _found(self, given: Mapping[str, Given], forms: Mapping[str, Form]) -> Specialized:
+        """What was made for such inputs before, or is made now."""
         while True:
             known = {name: _elements(given[name]) for name in self._needed if name in given}
             key = (tuple(forms.items()), tuple(map(_key, sorted(known.items()))))

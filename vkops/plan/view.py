@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from itertools import accumulate
+from math import prod
 from operator import mul
+from typing import NamedTuple
 
 from vkops.plan.region import Ints, Read, Region
 
@@ -18,8 +20,7 @@ def packed_strides(sizes: Ints) -> Ints:
     return tuple(accumulate(reversed(sizes[1:]), mul, initial=1))[::-1] if sizes else ()
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """``sizes`` elements of an array, the first at ``offset``, ``strides`` apart.
 
     >>> View.packed((4, 6)).narrow(1, 2, 3)
@@ -35,10 +36,27 @@ class View:
         """The whole of a row-major array."""
         return cls(sizes, packed_strides(sizes))
 
+    @property
+    def extent(self) -> int:
+        """Elements of the array up to the last that the view reaches; 0 if it has none."""
+        if not prod(self.sizes):
+            return 0
+        reach = ((n - 1) * stride for n, stride in zip(self.sizes, self.strides, strict=True))
+        return 1 + self.offset + sum(r for r in reach if r > 0)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie one after the other, row by row."""
+        packed = packed_strides(self.sizes)
+        return all(
+            n == 1 or own == wanted
+            for n, own, wanted in zip(self.sizes, self.strides, packed, strict=True)
+        )
+
     def narrow(self, axis: int, start: int, size: int) -> View:
         """The part of an axis that begins at ``start``."""
         sizes = (*self.sizes[:axis], size, *self.sizes[axis + 1 :])
-        return replace(self, sizes=sizes, offset=self.offset + start * self.strides[axis])
+        return View(sizes, self.strides, self.offset + start * self.strides[axis])
 
     def window(self, starts: Ints, sizes: Ints, steps: Ints) -> View:
         """Element ``c`` of the result is element ``starts + c * steps`` of this view."""
@@ -51,7 +69,7 @@ class View:
     def permute(self, axes: Ints) -> View:
         """Axis ``i`` of the result is axis ``axes[i]`` of this view."""
         sizes, strides = (tuple(of[axis] for axis in axes) for of in (self.sizes, self.strides))
-        return replace(self, sizes=sizes, strides=strides)
+        return View(sizes, strides, self.offset)
 
     def broadcast(self, sizes: Ints) -> View:
         """The same elements again and again along axes of size 1, and along new ones in front."""
@@ -60,7 +78,68 @@ class View:
             stride if own == size else 0
             for own, size, stride in zip(self.sizes, sizes[new:], self.strides, strict=True)
         )
-        return replace(self, sizes=sizes, strides=((0,) * new) + tuple(strides))
+        return View(sizes, ((0,) * new) + tuple(strides), self.offset)
+
+    def flip(self, axes: Ints) -> View:
+        """Some axes backwards."""
+        steps = tuple(-1 if axis in axes else 1 for axis in range(len(self.sizes)))
+        starts = tuple(n - 1 if axis in axes else 0 for axis, n in enumerate(self.sizes))
+        return self.window(starts, self.sizes, steps)
+
+    def insert(self, axis: int, size: int = 1) -> View:
+        """A new axis, along which the elements repeat."""
+        sizes = (*self.sizes[:axis], size, *self.sizes[axis:])
+        return View(sizes, (*self.strides[:axis], 0, *self.strides[axis:]), self.offset)
+
+    def take(self, axis: int, at: int) -> View:
+        """One place of an axis, which goes."""
+        sizes, strides = (of[:axis] + of[axis + 1 :] for of in (self.sizes, self.strides))
+        return View(sizes, strides, self.offset + at * self.strides[axis])
+
+    def reshape(self, sizes: Ints) -> View | None:
+        """The same elements, in their order, under as many sizes; None where no strides do that.
+
+        >>> View((4, 6), (12, 2)).reshape((2, 2, 2, 3))
+        View(sizes=(2, 2, 2, 3), strides=(24, 12, 6, 2), offset=0)
+        """
+        runs: list[tuple[int, int]] = []  # (size, stride), where neighbouring axes are as one
+        for size, stride in zip(self.sizes, self.strides, strict=True):
+            if runs and runs[-1][1] == size * stride:
+                runs[-1] = (runs[-1][0] * size, stride)
+            elif size != 1:
+                runs.append((size, stride))
+        strides: list[int] = []
+        left, stride = 1, 1
+        for size in reversed(sizes):
+            if size != 1 and left == 1:
+                left, stride = runs.pop()
+            if left % size:
+                return None
+            strides.append(stride)
+            left, stride = left // size, stride * size
+        return View(sizes, tuple(reversed(strides)), self.offset)
+
+    def boxes(self, start: int, stop: int) -> Iterator[View]:
+        """What makes up the elements from ``start`` to ``stop``, counted row by row.
+
+        >>> [box.sizes for box in View.packed((4, 3)).boxes(1, 9)]
+        [(2,), (2, 3)]
+        """
+        if start >= stop:
+            return
+        if not self.sizes:
+            yield self
+            return
+        inner = prod(self.sizes[1:])
+        (first, head), (last, tail) = divmod(start, inner), divmod(stop, inner)
+        if head:
+            end = tail if first == last else inner
+            yield from self.take(0, first).boxes(head, end)
+            first += 1
+        if first < last:
+            yield self.narrow(0, first, last - first)
+        if first <= last:
+            yield from self.take(0, last).boxes(0, tail)
 
 
 def copy(source: View, target: View, input: int = 0) -> Region:
@@ -68,3 +147,8 @@ def copy(source: View, target: View, input: int = 0) -> Region:
     return Region(
         target.sizes, target.offset, target.strides, Read(input, source.offset, source.strides)
     )
+
+
+def lay(source: View, start: int = 0, input: int = 0) -> Region:
+    """The region that lays out a view row by row, from one element of the output on."""
+    return copy(source, View(source.sizes, packed_strides(source.sizes), start), input)

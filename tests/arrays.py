@@ -1,0 +1,107 @@
+"""Arrays of all kinds for tensors and functions in NumPy's manner, and views of them."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+import vkops
+
+on_device = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+NAMES = ("?", "i1", "u2", "f2", ">i4", "f4", "i8", "c8", "c16", "M8[s]", "V16", "S2", "U4")
+dtypes = st.sampled_from([*NAMES, ml_dtypes.bfloat16])
+
+
+def numbered(shape, dtype):
+    """An array whose elements differ where their size allows."""
+    dtype = np.dtype(dtype)
+    count = int(np.prod(shape))
+    if dtype.kind == "b":
+        return (np.arange(count) % 3 == 0).reshape(shape)
+    values = bytes(i * 37 % 127 for i in range(count * dtype.itemsize))
+    return np.frombuffer(values, dtype).reshape(shape) if count else np.empty(shape, dtype)
+
+
+arrays = st.builds(numbered, npst.array_shapes(min_side=0, max_dims=5, max_side=6), dtypes)
+small = st.builds(
+    numbered, npst.array_shapes(min_dims=0, min_side=0, max_dims=4, max_side=5), dtypes
+)
+
+
+def equal(tensor, array):
+    """Shape, dtype and all bytes are the same; a scalar of NumPy's forgets its byte order."""
+    assert tensor.shape == array.shape
+    assert tensor.dtype.newbyteorder("=") == array.dtype.newbyteorder("=")
+    array = np.asarray(array, tensor.dtype)
+    assert np.ascontiguousarray(tensor.numpy()).tobytes() == np.ascontiguousarray(array).tobytes()
+
+
+def _as(array, view):
+    """NumPy gives scalars for arrays of no dimensions."""
+    return np.asarray(view, array.dtype)
+
+
+def viewed(data, tensor, array, steps=3):
+    """The same random view of both: of views of views."""
+    for _ in range(data.draw(st.integers(0, steps))):
+        kind = data.draw(st.sampled_from(["index", "transpose", "flip", "broadcast", "reshape"]))
+        if kind == "index":
+            index = data.draw(npst.basic_indices(array.shape, allow_newaxis=True, max_dims=6))
+            tensor, array = tensor[index], _as(array, array[index])
+        elif kind == "transpose":
+            axes = data.draw(st.permutations(range(array.ndim)))
+            tensor, array = tensor.transpose(axes), array.transpose(axes)
+        elif kind == "flip":
+            axes = data.draw(st.sets(st.integers(0, array.ndim - 1))) if array.ndim else ()
+            tensor, array = tensor.flip(tuple(axes)), _as(array, np.flip(array, tuple(axes)))
+        elif kind == "broadcast" and array.ndim < 5:
+            shape = (2, *(3 if n == 1 else n for n in array.shape))
+            tensor, array = tensor.broadcast_to(shape), np.broadcast_to(array, shape)
+        elif kind == "reshape":
+            shape = data.draw(st.permutations(array.shape))
+            tensor, array = tensor.reshape(shape), array.reshape(shape)
+    return tensor, array
+
+
+def agree(ours, theirs):
+    """Both give the same, or both refuse."""
+    try:
+        expected = theirs()
+    except Exception:
+        with pytest.raises((vkops.InvalidDescError, IndexError)):
+            ours()
+        return
+    made = ours()
+    if isinstance(expected, (list, tuple)):
+        assert len(made) == len(expected)
+        for one, other in zip(made, expected, strict=True):
+            equal(one, other)
+    else:
+        equal(made, np.asarray(expected))
+
+
+class Counter:
+    """Dispatches that a device runs while this is entered."""
+
+    def __init__(self, device):
+        self.executor = device.executor
+        self.count = 0
+
+    def __enter__(self):
+        run = type(self.executor).run
+
+        def counting(dispatches):
+            self.count += len(dispatches)
+            run(self.executor, dispatches)
+
+        self.executor.run = counting
+        return self
+
+    def __exit__(self, *_):
+        del self.executor.run

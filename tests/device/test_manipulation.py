@@ -1,0 +1,216 @@
+"""Functions by NumPy's and the array API's names, against NumPy's own."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from arrays import Counter, agree, equal, on_device, small, viewed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkops
+
+axes = st.integers(-5, 5)
+some = st.one_of(st.none(), axes, st.lists(axes, max_size=3).map(tuple))
+both = pytest.mark.parametrize("kind", ["direct", "staged"])
+
+
+@pytest.fixture(params=["direct", "staged"])
+def either(request, device, staged_device):
+    return device if request.param == "direct" else staged_device
+
+
+def unstacked(array, axis):
+    return list(np.moveaxis(array, axis, 0))
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_views(device, array, data):
+    """Of arrays, which are sent as they are, and of tensors; without a dispatch."""
+    axis, several = data.draw(axes), data.draw(some)
+    order = tuple(data.draw(st.permutations(range(array.ndim))))
+    tensor = device.tensor(array)
+    shape = (2, *array.shape)
+    with Counter(device) as counter:
+        for x in (tensor, array):
+            agree(
+                lambda x=x: vkops.flip(x, several, device=device), lambda: np.flip(array, several)
+            )
+            agree(
+                lambda x=x: vkops.permute_dims(x, order, device=device),
+                lambda: array.transpose(order),
+            )
+            agree(
+                lambda x=x: vkops.expand_dims(x, axis, device=device),
+                lambda: np.expand_dims(array, axis),
+            )
+            agree(
+                lambda x=x: vkops.broadcast_to(x, shape, device=device),
+                lambda: np.broadcast_to(array, shape),
+            )
+            agree(lambda x=x: vkops.squeeze(x, device=device), lambda: np.squeeze(array))
+            agree(lambda x=x: vkops.unstack(x, axis, device=device), lambda: unstacked(array, axis))
+    assert counter.count == 0
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_array_split(either, array, data):
+    tensor, array = viewed(data, either.tensor(array), array)
+    at = data.draw(st.integers(-1, 8) | st.lists(st.integers(-7, 7), max_size=4))
+    axis = data.draw(axes)
+    agree(lambda: vkops.array_split(tensor, at, axis), lambda: np.array_split(array, at, axis))
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_concat_and_stack(either, array, data):
+    """Views of one tensor, of several, and arrays between them."""
+    tensor = either.tensor(array)
+    first = viewed(data, tensor, array)
+    pairs = [first, first, data.draw(st.sampled_from([first, (array, array)]))]
+    if data.draw(st.booleans()):
+        pairs.append(viewed(data, tensor, array))
+    ours, theirs = zip(*pairs, strict=True)
+    axis = data.draw(axes | st.none())
+    for name in ("concat", "concatenate"):
+        function = getattr(vkops, name)
+        agree(lambda f=function: f(ours, axis), lambda: np.concatenate(theirs, axis))
+    if axis is not None:
+        agree(lambda: vkops.stack(ours, axis), lambda: np.stack(theirs, axis))
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_roll(either, array, data):
+    tensor, array = viewed(data, either.tensor(array), array)
+    shift = data.draw(st.integers(-9, 9) | st.lists(st.integers(-9, 9), max_size=3).map(tuple))
+    # NumPy fails where neither the array nor the axes have anything.
+    axis = data.draw(some if array.ndim else axes | st.none())
+    agree(lambda: vkops.roll(tensor, shift, axis), lambda: np.roll(array, shift, axis))
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_tile(either, array, data):
+    tensor, array = viewed(data, either.tensor(array), array)
+    reps = data.draw(st.integers(0, 3) | st.lists(st.integers(0, 3), max_size=5))
+    agree(lambda: vkops.tile(tensor, reps), lambda: np.tile(array, reps))
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_repeat(either, array, data):
+    tensor, array = viewed(data, either.tensor(array), array)
+    axis = data.draw(axes | st.none()) if array.ndim else None  # NumPy gives scalars an axis here
+    valid = axis is not None and -array.ndim <= axis < array.ndim
+    n = array.shape[axis] if valid else array.size
+    counts = st.integers(0, 3)
+    lists = st.lists(counts, max_size=3) | st.lists(counts, min_size=n, max_size=n)
+    repeats = data.draw(counts | lists if n <= 200 else counts)
+    agree(lambda: vkops.repeat(tensor, repeats, axis), lambda: np.repeat(array, repeats, axis))
+
+
+FUNCTIONS = {
+    "split": lambda t: vkops.split(t, [2, 4], 0),
+    "array_split": lambda t: vkops.array_split(t, 4),
+    "slice": lambda t: vkops.slice(t, [1, 2], [3, 3], [1, -1]),
+    "join": lambda t: vkops.join([t, t[:, ::-1], t]),
+    "concat": lambda t: vkops.concat([t, t.T], None),
+    "stack": lambda t: vkops.stack([t, t[::-1]], 2),
+    "roll": lambda t: vkops.roll(t, 3),
+    "roll_axes": lambda t: vkops.roll(t, (1, 2), (0, 1)),
+    "tile": lambda t: vkops.tile(t, (2, 3)),
+    "repeat": lambda t: vkops.repeat(t, range(6), 0),
+    "repeat_flat": lambda t: vkops.repeat(t, [1, 2] * 12),
+    "copy": lambda t: t.copy(),
+}
+
+
+@both
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_of_views_is_one_dispatch(device, staged_device, kind, name):
+    """Nothing is made in between: the memory taken is the results' own."""
+    device = device if kind == "direct" else staged_device
+    array = np.arange(8 * 12, dtype=np.int32).reshape(8, 12)
+    tensor = device.tensor(array)
+    view, expected = tensor.T[::2, 3:7], array.T[::2, 3:7]
+    FUNCTIONS[name](view)
+    before = device.memory_report().used
+    with Counter(device) as counter:
+        results = FUNCTIONS[name](view)
+    assert counter.count == 1
+    results = results if isinstance(results, list) else [results]
+    assert device.memory_report().used - before == sum(-(-r.nbytes // 256) * 256 for r in results)
+    packed = FUNCTIONS[name](device.tensor(expected))
+    for one, other in zip(results, packed if isinstance(packed, list) else [packed], strict=True):
+        equal(one, other.numpy())
+
+
+def test_results_are_apart_from_what_they_are_made_of(device):
+    tensor = device.tensor(np.arange(6))
+    made = [
+        vkops.tile(tensor, 1),
+        vkops.repeat(tensor, 1),
+        vkops.roll(tensor, 0),
+        vkops.concat([tensor]),
+    ]
+    tensor.release()
+    for one in made:
+        equal(one, np.arange(6))
+
+
+def test_what_is_remembered_takes_other_views(device):
+    """The same call on views of equal shapes, of tensors of different sizes."""
+    for n in (4, 9, 30):
+        array = np.arange(n * n).reshape(n, n)
+        tensor = device.tensor(array)
+        for chosen in (np.s_[:3, :3], np.s_[-3:, -3:], np.s_[2::-1, :3]):
+            equal(vkops.roll(tensor[chosen], 1, 0), np.roll(array[chosen], 1, 0))
+            equal(vkops.join([tensor[chosen]] * 2), np.concatenate([array[chosen]] * 2))
+
+
+X = np.zeros((4, 6))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: vkops.array_split(X, 0), "ARRAY_SPLIT indices_or_sections: got 0, must be 1 to 1048576 [ARRAY-06]"),
+        (lambda: vkops.array_split(X, 2, 2), "ARRAY_SPLIT axis: got 2, must be -2 to 1 [ARRAY-01]"),
+        (lambda: vkops.concat([]), "CONCAT tensors: got none, must be at least 1 [JOIN-01]"),
+        (lambda: vkops.concat([], None), "CONCAT tensors: got none, must be at least 1 [JOIN-01]"),
+        (lambda: vkops.concat([X, X], 2), "CONCAT axis: got 2, must be -2 to 1 [JOIN-02]"),
+        (lambda: vkops.concat([X, X.astype("f4")], None), "CONCAT tensors[1]: has dtype float32, must be float64 [JOIN-03]"),
+        (lambda: vkops.concat([X, X[0]]), "CONCAT tensors[1]: has rank 1, must be 2 [JOIN-04]"),
+        (lambda: vkops.stack([]), "STACK tensors: got none, must be at least 1 [JOIN-01]"),
+        (lambda: vkops.stack([X, X[0]]), "STACK tensors[1].shape: got (6,), must be (4, 6) [JOIN-05]"),
+        (lambda: vkops.stack([X, X.astype("f4")]), "STACK tensors[1]: has dtype float32, must be float64 [JOIN-03]"),
+        (lambda: vkops.stack([X], 3), "STACK axis: got 3, must be -3 to 2 [ARRAY-01]"),
+        (lambda: vkops.unstack(1.0), "UNSTACK axis: the array has no dimensions [ARRAY-01]"),
+        (lambda: vkops.roll(X, (1, 2, 3), (0, 1)), "ROLL shift: got 3 shifts, must be 1 or 2, as many as axes [ARRAY-06]"),
+        (lambda: vkops.roll(X, 1, 2), "ROLL axis: got 2, must be -2 to 1 [ARRAY-01]"),
+        (lambda: vkops.tile(X, (1, -1)), "TILE reps[1]: got -1, must be at least 0 [ARRAY-06]"),
+        (lambda: vkops.tile(X, 1 << 62), "TILE shape: has 2^63 bytes or more, must have less [ARRAY-03]"),
+        (lambda: vkops.repeat(X, [1, 2]), "REPEAT repeats: got 2 counts, must be 1 or 24, one for each [ARRAY-06]"),
+        (lambda: vkops.repeat(X, [1, 2], 0), "REPEAT repeats: got 2 counts, must be 1 or 4, one for each [ARRAY-06]"),
+        (lambda: vkops.repeat(X, -1), "REPEAT repeats[0]: got -1, must be at least 0 [ARRAY-06]"),
+        (lambda: vkops.repeat(X, 1 << 62), "REPEAT shape: has 2^63 bytes or more, must have less [ARRAY-03]"),
+        (lambda: vkops.flip(X, device="llvmpipe"), "FLIP device: got 'llvmpipe', must be a Device or None [B-02]"),
+    ],
+)  # fmt: skip
+def test_values_refused(call, message):
+    with pytest.raises(vkops.InvalidDescError, match=f"^{re.escape(message)}$"):
+        call()
+
+
+def test_tensors_of_two_devices(device, adapter):
+    with vkops.Device(adapter.index) as other:
+        tensor = other.tensor([1])
+        with pytest.raises(vkops.InvalidDescError, match=r"^FLIP x: is on .*\[B-02\]$"):
+            vkops.flip(tensor, device=device)
+        with pytest.raises(vkops.InvalidDescError, match=r"^STACK tensors\[1\]: is on .*\[B-02\]$"):
+            vkops.stack([device.tensor([1]), tensor])

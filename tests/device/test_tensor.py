@@ -1,0 +1,409 @@
+"""Tensors as NumPy, DLPack, pickle and Python meet them; views, and whose memory they hold."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import re
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from operator import index
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arrays import Counter, agree, arrays, equal, on_device, small, viewed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkops
+from vkops import dml
+
+READ_ONLY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
+
+@pytest.fixture(params=["direct", "staged"])
+def either(request, device, staged_device):
+    return device if request.param == "direct" else staged_device
+
+
+# -- views -----------------------------------------------------------------------------------------
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_views_of_views(either, array, data):
+    """Read in place or copied, on either kind of memory, they hold what NumPy's hold."""
+    tensor, array = viewed(data, either.tensor(array), array, steps=5)
+    assert (tensor.ndim, tensor.size, tensor.nbytes) == (array.ndim, array.size, array.nbytes)
+    equal(tensor.copy(), array)
+    equal(tensor, array)
+    tensor.pack()
+    equal(tensor, array)
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_views_cost_nothing(device, array, data):
+    """No dispatch and no memory until they are bound; then one, which is kept."""
+    array = np.array(array)
+    tensor = device.tensor(array)
+    with Counter(device) as counter:
+        chosen = tensor.transpose()[..., None].flip().broadcast_to((3, *array.T.shape, 4))
+        expected = np.broadcast_to(np.flip(array.T[..., None]), (3, *array.T.shape, 4))
+        used = device.memory_report().used
+        equal(chosen, expected)
+        assert counter.count == 0
+        assert device.memory_report().used == used
+        strides = chosen.strides
+        buffer = chosen.buffer
+        assert counter.count == (1 if array.size else 0)
+        assert chosen.buffer is buffer
+        assert counter.count <= 1
+    equal(chosen, expected)
+    if array.size:
+        assert strides == expected.strides or 1 in array.shape
+        assert chosen.strides == np.empty(chosen.shape, array.dtype).strides
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_reshape(device, array, data):
+    """A view where NumPy has one, else packed with one dispatch; both refuse the same shapes."""
+    tensor, array = viewed(data, device.tensor(array), array)
+    shape = data.draw(st.lists(st.integers(-1, 6), max_size=4).map(tuple))
+    if data.draw(st.booleans()):
+        shape = (-1, *(n for n in array.shape if n in (1, 2, 5)))
+    agree(lambda: tensor.reshape(shape), lambda: array.reshape(shape))
+    if not array.size:
+        return
+    merged = (*array.shape[:-2], -1) if array.ndim > 1 else (1, -1)
+    with Counter(device) as counter:
+        made = tensor.reshape(merged)
+    expected = array.reshape(merged)
+    equal(made, expected)
+    if np.shares_memory(array, expected) and array.strides:
+        assert counter.count == 0
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_axes(device, array, data):
+    """Both worlds accept and refuse the same axes."""
+    tensor, array = viewed(data, device.tensor(array), array)
+    axes = data.draw(st.lists(st.integers(-4, 4), max_size=4).map(tuple))
+    one = data.draw(st.integers(-5, 4))
+    agree(lambda: tensor.transpose(axes), lambda: np.transpose(array, axes))
+    agree(lambda: tensor.T, lambda: array.T)
+    for axis in (axes, one, None):
+        agree(lambda axis=axis: tensor.flip(axis), lambda axis=axis: np.flip(array, axis))
+        if array.ndim:  # NumPy squeezes what has no dimensions along its first
+            agree(lambda a=axis: tensor.squeeze(a), lambda a=axis: np.squeeze(array, a))
+    for axis in (axes, one):
+        agree(lambda a=axis: tensor.expand_dims(a), lambda a=axis: np.expand_dims(array, a))
+    shape = data.draw(st.lists(st.sampled_from([0, 1, 2, 5]), max_size=3)) + [
+        data.draw(st.sampled_from([n, 3])) if n == 1 else n for n in array.shape
+    ]
+    agree(lambda: tensor.broadcast_to(shape), lambda: np.broadcast_to(array, shape))
+    agree(lambda: tensor.broadcast_to(shape[1:]), lambda: np.broadcast_to(array, shape[1:]))
+
+
+def test_iteration(device):
+    array = np.arange(12).reshape(3, 4)
+    with Counter(device) as counter:
+        rows = list(device.tensor(array))
+    assert counter.count == 0
+    for row, expected in zip(rows, array, strict=True):
+        equal(row, expected)
+    with pytest.raises(TypeError, match="without dimensions"):
+        iter(device.tensor(1))
+
+
+def test_a_whole_view_has_its_tensor_s_buffer(device):
+    tensor = device.tensor(np.arange(6))
+    with Counter(device) as counter:
+        assert tensor.reshape(2, 3)[None].buffer is tensor.buffer
+    assert counter.count == 0
+
+
+def test_operators_bind_views(device):
+    """A view is bound as the packed tensor that it stands for."""
+    array = np.arange(24, dtype=np.float32).reshape(4, 6)
+    desc = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (6, 4))
+    identity = dml.ElementWiseIdentityOperatorDesc(desc, desc)
+    result = device.tensor(np.zeros((6, 4), np.float32))
+    operator = device.compile_operator(device.create_operator(identity))
+    operator.dispatch([device.tensor(array).T], [result])
+    equal(result, array.T)
+
+
+def test_views_of_much_memory_in_many_heaps(adapter):
+    """A view that ends before the last heap, of a tensor in several."""
+    with vkops.Device(adapter.index) as device:
+        device.executor.memory.max_range = 1 << 12
+        array = np.arange(1 << 13, dtype=np.uint16).reshape(64, 128)
+        tensor = device.tensor(array)
+        assert tensor.buffer.place.heap is None
+        for chosen in (np.s_[:20:3], np.s_[::-1, 5:], np.s_[40:, ::-2], np.s_[63], np.s_[:2]):
+            equal(tensor[chosen], array[chosen])
+            equal(
+                vkops.join([tensor[chosen].T, tensor[chosen].T]),
+                np.concatenate([array[chosen].T] * 2),
+            )
+
+
+def test_views_of_what_is_on_the_host(device, monkeypatch):
+    """What does not fit stays there; its views are read there, and streamed into results."""
+    monkeypatch.setattr("vkops.tensors.movement.SMALL", 0)
+    monkeypatch.setattr(device.executor, "fits", lambda nbytes: False)
+    array = np.arange(60, dtype=np.int16).reshape(5, 12)
+    flipped = vkops.flip(array, device=device)
+    before = device.memory_report().used
+    equal(flipped, np.flip(array))
+    joined = vkops.join([flipped[:, ::2].T, flipped[:, 1::2].T])
+    expected = np.concatenate([np.flip(array)[:, ::2].T, np.flip(array)[:, 1::2].T])
+    equal(joined, expected)
+    equal(joined.T.copy(), expected.T)
+    assert device.memory_report().used == before
+    monkeypatch.undo()
+    equal(vkops.join([joined, device.tensor(expected)]), np.concatenate([expected] * 2))
+
+
+def test_one_view_many_threads(device):
+    array = np.arange(1000).reshape(10, 100)
+    for _ in range(10):
+        view = device.tensor(array).T
+        with Counter(device) as counter, ThreadPoolExecutor(8) as pool:
+            assert len(set(pool.map(lambda _, v=view: id(v.buffer), range(8)))) == 1
+        assert counter.count == 1
+        equal(view, array.T)
+
+
+# -- life ------------------------------------------------------------------------------------------
+
+
+def test_release_gives_memory_back(either):
+    before = either.memory_report().used
+    with either.tensor(np.zeros(5000)) as tensor:
+        view = tensor[::2]
+        assert either.memory_report().used > before
+    assert either.memory_report().used == before
+    tensor.release()  # again: nothing happens
+    text = r"^the tensor \(\d+,\) float64 was released$"
+    uses = (
+        lambda t: t.numpy(),
+        lambda t: t.buffer,
+        lambda t: t.copy(),
+        lambda t: t[0],
+        lambda t: t.flip(),
+        lambda t: vkops.join([t, t]),
+        lambda t: vkops.roll(t, 1),
+        lambda t: t.fill(np.zeros(t.shape)),
+        lambda t: t.pack(),
+        np.asarray,
+        pickle.dumps,
+    )
+    for use in uses:
+        for released in (tensor, view):
+            with pytest.raises(vkops.DeviceError, match=text):
+                use(released)
+    assert repr(tensor).startswith("<released vkops.Tensor (5000,)")
+
+
+def test_release_of_a_view(device):
+    """It gives up its share; memory of its own goes."""
+    tensor = device.tensor(np.arange(1000))
+    used = device.memory_report().used
+    with tensor[::2] as view:
+        view.pack()
+        assert device.memory_report().used > used
+    assert device.memory_report().used == used
+    tensor[1:].release()
+    assert int(tensor[999]) == 999
+    with tensor[1:] as last:
+        del tensor
+        assert int(last[998]) == 999
+    assert device.memory_report().used < used
+
+
+def test_a_packed_view_outlives_its_tensor(device):
+    tensor = device.tensor(np.arange(6).reshape(2, 3))
+    view = tensor.T.pack()
+    tensor.release()
+    assert view.numpy().tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_arrays_outlive_release(device):
+    tensor = device.tensor(np.arange(1000))
+    array, other = tensor.numpy(), tensor[::-1].numpy()
+    tensor.release()
+    del tensor
+    gc.collect()
+    device.tensor(np.zeros(1000, int))  # would take the memory
+    assert array.sum() == other.sum() == 499500
+
+
+def test_copies_are_apart(device):
+    tensor = device.tensor(np.arange(4))
+    for made in (tensor.copy(), copy.copy(tensor), copy.deepcopy(tensor), tensor[:].copy()):
+        assert made.device is device
+        assert made.buffer is not tensor.buffer
+        equal(made, np.arange(4))
+
+
+def test_compared_by_identity(device):
+    tensor = device.tensor([1, 2])
+    assert tensor == tensor
+    assert tensor != device.tensor([1, 2])
+    assert len({tensor, tensor, tensor[:]}) == 2
+
+
+# -- other libraries -------------------------------------------------------------------------------
+
+
+@on_device
+@given(array=arrays, data=st.data())
+def test_pickle(device, array, data):
+    tensor, array = viewed(data, device.tensor(array), array)
+    again = pickle.loads(pickle.dumps(tensor, data.draw(st.integers(2, 5))))
+    assert again.dtype == array.dtype
+    assert again.device is vkops.split([1], 1)[0].device
+    equal(again, array)
+
+
+@on_device
+@given(array=arrays, data=st.data())
+def test_dlpack(either, array, data):
+    """What NumPy exports, a tensor exports; what comes in again is the same."""
+    tensor, array = viewed(data, either.tensor(array), array)
+    try:
+        array.copy().__dlpack__()
+    except BufferError:
+        with pytest.raises(BufferError):
+            np.from_dlpack(tensor)
+        with pytest.raises(vkops.InvalidDescTypeError, match=r"^x: NumPy says: .* \[T-02\]$"):
+            vkops.from_dlpack(tensor, device=either)
+        return
+    equal(either.tensor(np.from_dlpack(tensor)), array)
+    again = vkops.from_dlpack(tensor, device=either)
+    assert again.buffer is None or again.buffer is not tensor.buffer
+    equal(again, array)
+
+
+def test_dlpack_shares_memory_read_only(device):
+    tensor = device.tensor(np.arange(6).reshape(2, 3))
+    shared = np.from_dlpack(tensor[::-1])
+    assert tensor.__dlpack_device__() == (1, 0)
+    assert np.shares_memory(shared, tensor.numpy()) == READ_ONLY
+    assert not shared.flags.writeable
+    if READ_ONLY:
+        copied = np.from_dlpack(tensor, copy=True)
+        assert copied.flags.writeable
+        assert not np.shares_memory(copied, tensor.numpy())
+    del tensor
+    gc.collect()
+    assert shared.tolist() == [[3, 4, 5], [0, 1, 2]]
+
+
+def test_dlpack_for_old_consumers(device):
+    """Those that say no version get a copy, which they may write to."""
+    tensor = device.tensor(np.arange(3))
+
+    class Old:
+        def __dlpack__(self, **_):
+            return tensor.__dlpack__()
+
+        def __dlpack_device__(self):
+            return tensor.__dlpack_device__()
+
+    assert not np.shares_memory(np.from_dlpack(Old()), tensor.numpy())
+    for options in ({"copy": False}, {"dl_device": (2, 0)}, {"stream": 1}):
+        with pytest.raises(BufferError):
+            tensor.__dlpack__(**options)
+    assert tensor.__dlpack__(dl_device=(1, 0)) is not None
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
+def test_dlpack_and_torch(device):
+    import torch
+
+    source = torch.arange(12, dtype=torch.float32).reshape(3, 4).T
+    tensor = vkops.from_dlpack(source, device=device)
+    equal(tensor, source.numpy())
+    assert torch.equal(torch.from_dlpack(tensor), source)
+    with pytest.raises(vkops.InvalidDescTypeError, match=r"require gradient.*\[T-02\]$"):
+        vkops.from_dlpack(torch.ones(2, requires_grad=True), device=device)
+
+
+@pytest.mark.parametrize("exporter", [3, None, [1]])
+def test_no_exporters(device, exporter):
+    with pytest.raises(
+        vkops.InvalidDescTypeError, match=r"^x: NumPy says: .*__dlpack__.*\[T-02\]$"
+    ):
+        vkops.from_dlpack(exporter, device=device)
+
+
+def test_arrays_share_memory(device):
+    tensor = device.tensor(np.arange(6).reshape(2, 3))
+    array = np.asarray(tensor.T[::-1])
+    assert np.shares_memory(array, tensor.numpy())
+    assert not array.flags.writeable
+    assert np.array(tensor).flags.writeable
+
+
+def test_numbers(device):
+    one = device.tensor([[7]])
+    assert (int(one), float(one), complex(one), index(one), bool(one)) == (7, 7.0, 7, 7, True)
+    assert range(10)[one] == 7
+    assert not device.tensor(0.0)
+    assert float(device.tensor(np.array([2.5], ml_dtypes.bfloat16))[0]) == 2.5
+    with pytest.raises(TypeError, match="float64 is no index"):
+        index(device.tensor(1.0))
+    for convert in (int, float, complex, index, bool):
+        for many in (device.tensor([1, 2]), device.tensor(np.zeros((0,), int))):
+            message = rf"^tensor: has {many.size} elements, must have 1 .* \[ARRAY-07\]$"
+            with pytest.raises(vkops.InvalidDescTypeError, match=message):
+                convert(many)
+
+
+X = np.zeros((4, 1, 6))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: t.transpose(0, 1), "TRANSPOSE axes: got 2 axes, must be 3, the rank [ARRAY-02]"),
+        (lambda t: t.transpose(0, 1, 1), "TRANSPOSE axes: got (0, 1, 1), must name each dimension once at most [ARRAY-02]"),
+        (lambda t: t.transpose(0, 1, 3), "TRANSPOSE axes: got 3, must be -3 to 2 [ARRAY-01]"),
+        (lambda t: t.reshape(5, 5), "RESHAPE shape: got (5, 5), must be sizes of 24 elements, one of them -1 at most [ARRAY-03]"),
+        (lambda t: t.reshape(-1, -1), "RESHAPE shape: got (-1, -1), must be sizes of 24 elements, one of them -1 at most [ARRAY-03]"),
+        (lambda t: t.reshape((1,) * 70 + (24,)), r"RESHAPE shape: got 71 dimensions, must be \d+ at most [ARRAY-03]"),
+        (lambda t: t.broadcast_to((4, 2, 5)), "BROADCAST_TO shape: got (4, 2, 5), must end like (4, 1, 6); only a size of 1 can become another [ARRAY-04]"),
+        (lambda t: t.broadcast_to(6), "BROADCAST_TO shape: got (6,), must end like (4, 1, 6); only a size of 1 can become another [ARRAY-04]"),
+        (lambda t: t.broadcast_to((1 << 62, 4, 1, 6)), "BROADCAST_TO shape: has 2^63 bytes or more, must have less [ARRAY-03]"),
+        (lambda t: t[0, 0, 0].broadcast_to((2, -1)), "BROADCAST_TO shape[1]: got -1, must be at least 0 [ARRAY-04]"),
+        (lambda t: t.flip((0, -3)), "FLIP axis: got (0, -3), must name each dimension once at most [ARRAY-02]"),
+        (lambda t: t[0, 0, 0].flip(0), "FLIP axis: the array has no dimensions [ARRAY-01]"),
+        (lambda t: t.squeeze(0), "SQUEEZE axis: names dimension 0 of size 4, must be of size 1 [ARRAY-05]"),
+        (lambda t: t.expand_dims(4), "EXPAND_DIMS axis: got 4, must be -4 to 3 [ARRAY-01]"),
+    ],
+)  # fmt: skip
+def test_values_refused(device, call, message):
+    pattern = re.escape(message).replace(r"\\d\+", r"\d+")
+    with pytest.raises(vkops.InvalidDescError, match=f"^{pattern}$"):
+        call(device.tensor(X))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: t.flip("0"), "FLIP axis: got '0', must be a sequence of integers [ARRAY-01]"),
+        (lambda t: t.transpose(0, 1, 2.0), "TRANSPOSE axes[2]: got 2.0, must be an integer [ARRAY-01]"),
+        (lambda t: t.reshape(24.0), "RESHAPE shape: got 24.0, must be an integer [ARRAY-03]"),
+        (lambda t: t.broadcast_to(None), "BROADCAST_TO shape: got None, must be an integer [ARRAY-04]"),
+    ],
+)  # fmt: skip
+def test_kinds_refused(device, call, message):
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        call(device.tensor(X))

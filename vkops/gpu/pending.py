@@ -1,0 +1,135 @@
+"""Work that goes on while the host does something else."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Thread, current_thread
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from vkops.gpu.dispatch import TABLE_BYTES, Dispatch
+from vkops.gpu.memory import Heap
+
+if TYPE_CHECKING:
+    from vkops.gpu.executor import Executor
+
+MOST_ALGORITHMS = 16
+"""Pipelines that a slot keeps: one for each kernel, pair of heaps and number of workgroups."""
+
+
+@runtime_checkable
+class Pending(Protocol):
+    """What ``dispatch(..., wait=False)`` gives."""
+
+    def wait(self) -> None:
+        """Wait until the results are complete; again, it returns at once.
+
+        Raises:
+            VkopsError: what went wrong.
+        """
+
+
+class Flight:
+    """A dispatch that the device works on by itself; made by ``Executor.submit``.
+
+    ``keep`` is what must not be freed meanwhile, ``reads`` and ``writes`` what it is about.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        keep: object,
+        reads: frozenset[Hashable],
+        writes: frozenset[Hashable],
+    ) -> None:
+        self._executor = executor
+        self._keep = keep
+        self.reads = reads
+        self.writes = writes
+        self.slot: Slot | None = None
+        self.sequence: Any = None
+        self.error: Exception | None = None
+
+    def meets(self, reads: frozenset[Hashable], writes: frozenset[Hashable]) -> bool:
+        """Whether work on these must wait for this."""
+        return bool(self.writes & reads or self.writes & writes or self.reads & writes)
+
+    def wait(self) -> None:
+        """Wait until the results are complete; again, it returns at once.
+
+        Raises:
+            DeviceError: the device is closed, or was lost.
+        """
+        self._executor.land(self)
+        if self.error is not None:
+            raise self.error
+
+    def finish(self) -> None:
+        """Wait for the device; called by the executor, once."""
+        try:
+            if self.sequence is not None:
+                self.sequence.eval_await()
+        except Exception as error:  # Kompute raises what Vulkan says
+            self.error = error
+        self.sequence = self._keep = None
+
+
+class Slot:
+    """A region table for one flight, and the pipelines that read it."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self.table = executor.host_heap(TABLE_BYTES)
+        self._algorithms: OrderedDict[Any, Any] = OrderedDict()
+
+    def start(self, dispatch: Dispatch) -> Any:
+        """Begin to run a dispatch; the result is a sequence to await, once."""
+        assert self.table.view is not None
+        self.table.view.view(np.uint32)[: dispatch.words.size] = dispatch.words
+        key = (dispatch.kernel.name, dispatch.sources, dispatch.target, dispatch.groups)
+        algorithm = self._algorithms.get(key)
+        if algorithm is None:
+            while len(self._algorithms) >= MOST_ALGORITHMS:
+                self._algorithms.popitem(last=False)[1].destroy()
+            algorithm = self._algorithms[key] = self._executor.algorithm(dispatch, self.table)
+        self._algorithms.move_to_end(key)
+        return self._executor.start(algorithm)
+
+    def forget(self, heap: Heap) -> None:
+        """Drop what is bound to a heap that goes."""
+        for key in [key for key in self._algorithms if heap in (*key[1], key[2])]:
+            self._algorithms.pop(key).destroy()
+
+    def close(self) -> None:
+        """Give everything back."""
+        while self._algorithms:
+            self._algorithms.popitem()[1].destroy()
+
+
+class InThread:
+    """Work in a thread of its own: what is streamed keeps the host busy, too."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._error: BaseException | None = None
+        self._thread = Thread(target=self._run, args=(work,), name="vkops-stream")
+        self._thread.start()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._error = error
+
+    def wait(self) -> None:
+        """Wait until the results are complete; again, it returns at once.
+
+        Raises:
+            VkopsError: what went wrong.
+        """
+        if current_thread() is self._thread:
+            return  # its own results, on the way
+        self._thread.join()
+        if self._error is not None:
+            raise self._error

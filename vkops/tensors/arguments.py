@@ -1,0 +1,101 @@
+"""What functions in NumPy's manner are told: axes, shapes and counts, checked."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+
+from vkops.dml.values import Place, integer, integers, show
+from vkops.errors import InvalidDescError
+from vkops.plan.region import Ints
+
+MOST_DIMENSIONS = 32 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 64
+"""NumPy's own limit."""
+
+MOST_PIECES = 1 << 20
+
+
+def refuse(name: str, field: str, message: str, rule: str) -> NoReturn:
+    """Refuse an argument of a function."""
+    raise InvalidDescError(name, field, message, rule)
+
+
+def in_rank(name: str, axis: int, rank: int, rule: str, field: str = "axis") -> int:
+    """An axis, counted from the front; negative ones count from the end."""
+    if rank == 0:
+        refuse(name, field, "the array has no dimensions", rule)
+    if not -rank <= axis < rank:
+        refuse(name, field, f"got {axis}, must be {-rank} to {rank - 1}", rule)
+    return axis % rank
+
+
+def one_axis(name: str, axis: Any, rank: int) -> int:
+    """One axis, of whatever kind (ARRAY-01)."""
+    return in_rank(name, integer(axis, Place(name, "axis", "ARRAY-01")), rank, "ARRAY-01")
+
+
+def some_axes(name: str, value: Any, rank: int, field: str = "axis") -> Ints:
+    """An axis, or several of them (ARRAY-01), none of them twice (ARRAY-02)."""
+    axes = tuple(
+        in_rank(name, axis, rank, "ARRAY-01", field)
+        for axis in one_or_more(value, Place(name, field, "ARRAY-01"))
+    )
+    if len(set(axes)) < len(axes):
+        refuse(name, field, f"got {show(value)}, must name each dimension once at most", "ARRAY-02")
+    return axes
+
+
+def one_or_more(value: Any, place: Place) -> Ints:
+    """An integer, or a sequence of them."""
+    return counts(value, place) if hasattr(value, "__len__") else (integer(value, place),)
+
+
+def counts(values: Any, place: Place) -> Ints:
+    """A sequence of integers; tuples of integers are taken as they are."""
+    return integers(tuple(values) if type(values) is list else values, place)
+
+
+def check_not_negative(values: Ints, place: Place) -> None:
+    """Refuse negative sizes and counts."""
+    for i, value in enumerate(values):
+        if value < 0:
+            message = f"got {value}, must be at least 0"
+            refuse(place.operator, f"{place.field}[{i}]", message, place.rule)
+
+
+def check_shape(name: str, shape: Ints, itemsize: int) -> None:
+    """Refuse shapes that NumPy has no arrays of (ARRAY-03)."""
+    if len(shape) > MOST_DIMENSIONS:
+        message = f"got {len(shape)} dimensions, must be {MOST_DIMENSIONS} at most"
+        refuse(name, "shape", message, "ARRAY-03")
+    if prod(filter(None, shape)) * itemsize >= 1 << 63:
+        refuse(name, "shape", "has 2^63 bytes or more, must have less", "ARRAY-03")
+
+
+def reshaped(name: str, shape: Ints, size: int) -> Ints:
+    """A shape of so many elements, -1 replaced by what is left for it (ARRAY-03)."""
+    unknown = [i for i, n in enumerate(shape) if n == -1]
+    known = prod(n for n in shape if n != -1)
+    if len(unknown) == 1 and known > 0 and size % known == 0:
+        (i,) = unknown
+        return (*shape[:i], size // known, *shape[i + 1 :])
+    if unknown or any(n < 0 for n in shape) or known != size:
+        message = f"got {show(shape)}, must be sizes of {size} elements, one of them -1 at most"
+        refuse(name, "shape", message, "ARRAY-03")
+    return shape
+
+
+def broadcast(name: str, own: Ints, shape: Ints, itemsize: int) -> Ints:
+    """A shape that another one can be repeated to (ARRAY-04)."""
+    check_not_negative(shape, Place(name, "shape", "ARRAY-04"))
+    kept = shape[len(shape) - len(own) :] if own else ()
+    fits = len(own) <= len(shape) and all(
+        n in (1, wanted) for n, wanted in zip(own, kept, strict=True)
+    )
+    if not fits:
+        message = f"got {show(shape)}, must end like {own}; only a size of 1 can become another"
+        refuse(name, "shape", message, "ARRAY-04")
+    check_shape(name, shape, itemsize)
+    return shape

@@ -1,0 +1,242 @@
+"""split, join and slice in NumPy's manner: arrays or tensors in, tensors out.
+
+Views are read where they lie, whatever is done to them: one dispatch, and nothing in between.
+Arrays that do not fit on the device together with the result are streamed through it; the result
+then is on the host, too. ``progress`` is told of the bytes done and to do in all meanwhile.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from itertools import accumulate
+from operator import sub
+from typing import Any
+
+import numpy as np
+
+from vkops.device import Device
+from vkops.dml.values import Place, array, integer
+from vkops.gpu.streaming import Progress
+from vkops.plan.region import Ints
+from vkops.plan.view import View, copy, lay
+from vkops.tensors.arguments import MOST_PIECES, counts, in_rank, refuse
+from vkops.tensors.movement import Movement, movement, remembered, sources, window
+from vkops.tensors.tensor import Tensor
+
+
+def split(
+    x: Any,
+    sizes_or_count: int | Sequence[int],
+    axis: int = 0,
+    *,
+    device: Device | None = None,
+    progress: Progress | None = None,
+) -> list[Tensor]:
+    """Cut ``x`` along ``axis`` into pieces of the given sizes, or into equal pieces.
+
+    Sizes add up to ``x.shape[axis]`` and may be 0; a count divides it. A negative axis counts
+    from the end. Source: DML_SPLIT_OPERATOR_DESC.
+
+    Raises:
+        InvalidDescError: axis out of range (SPLIT-02), sizes that do not add up, or a count that
+            does not divide (SPLIT-06), no piece (SPLIT-01), elements that cannot be moved (T-02).
+        OutOfDeviceMemoryError: the pieces do not fit in device memory.
+
+    >>> import numpy as np, vkops
+    >>> [part.numpy().tolist() for part in vkops.split(np.arange(6), [1, 2, 3])]
+    [[0], [1, 2], [3, 4, 5]]
+    """
+    home, found, (view,) = sources("SPLIT", [x], device)
+    axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
+    sizes = _sizes_or_count(sizes_or_count)
+    return _split(view, found[0].dtype.itemsize, sizes, axis).run(home, found, progress)
+
+
+def join(
+    tensors: Sequence[Any],
+    axis: int = 0,
+    *,
+    device: Device | None = None,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Concatenate along ``axis``; a negative axis counts from the end.
+
+    Source: DML_JOIN_OPERATOR_DESC.
+
+    Raises:
+        InvalidDescError: nothing to join (JOIN-01), axis out of range (JOIN-02), different dtypes
+            (JOIN-03), ranks (JOIN-04) or sizes beside the axis (JOIN-05).
+        OutOfDeviceMemoryError: the result does not fit in device memory.
+
+    >>> import numpy as np, vkops
+    >>> vkops.join([np.zeros((1, 2), int), np.ones((2, 2), int)]).numpy().tolist()
+    [[0, 0], [1, 1], [1, 1]]
+    """
+    tensors = entries("JOIN", tensors)
+    home, found, views = sources("JOIN", tensors, device)
+    axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
+    dtypes = tuple([source.dtype for source in found])
+    return joined("JOIN", views, dtypes, axis).run(home, found, progress)[0]
+
+
+def slice(
+    x: Any,
+    offsets: Sequence[int],
+    sizes: Sequence[int],
+    strides: Sequence[int] | None = None,
+    *,
+    device: Device | None = None,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Take ``sizes[i]`` elements from ``offsets[i]`` on, ``strides[i]`` apart (default 1).
+
+    As in DML_SLICE_OPERATOR_DESC, sizes count the elements taken. Beyond it, strides may be
+    negative (the offset is still the first element taken) and sizes 0.
+
+    Raises:
+        InvalidDescError: not one value per dimension (SLICE-01), negative sizes (SLICE-03),
+            stride 0 (SLICE-04), or elements outside ``x`` (SLICE-05).
+        OutOfDeviceMemoryError: the result does not fit in device memory.
+
+    >>> import numpy as np, vkops
+    >>> vkops.slice(np.arange(10), [8], [3], [-2]).numpy().tolist()
+    [8, 6, 4]
+    """
+    home, (source,), (view,) = sources("SLICE", [x], device)
+    starts = counts(offsets, Place("SLICE", "offsets", "SLICE-01"))
+    lengths = counts(sizes, Place("SLICE", "sizes", "SLICE-01"))
+    steps = None if strides is None else counts(strides, Place("SLICE", "strides", "SLICE-01"))
+    movement = _slice(view, source.dtype.itemsize, starts, lengths, steps)
+    if not isinstance(source, Tensor) and all(lengths):
+        # Of an array, only the box that is read is sent.
+        lows, highs = _reach(starts, lengths, steps)
+        source = source[tuple(map(_span, lows, highs))]
+        starts = tuple(map(sub, starts, lows))
+        movement = _slice(View.packed(source.shape), source.itemsize, starts, lengths, steps)
+    return movement.run(home, [source], progress)[0]
+
+
+# -- rules and plans, once for what is asked again -------------------------------------------------
+
+
+@remembered
+def _split(source: View, itemsize: int, sizes_or_count: Ints | int, axis: int) -> Movement:
+    axis = in_rank("SPLIT", axis, len(source.sizes), "SPLIT-02")
+    sizes = _sizes(sizes_or_count, source.sizes[axis])
+    starts = accumulate(sizes, initial=0)
+    return cut(source, itemsize, axis, list(zip(starts, sizes, strict=False)))
+
+
+def cut(source: View, itemsize: int, axis: int, spans: Sequence[tuple[int, int]]) -> Movement:
+    """The movement that makes a tensor of each (start, size) along an axis."""
+    parts = [source.narrow(axis, start, size) for start, size in spans]
+    pieces = [(lay(part),) for part in parts]
+    return movement(itemsize, [source], [part.sizes for part in parts], pieces)
+
+
+@remembered
+def joined(
+    name: str, views: tuple[View, ...], dtypes: tuple[np.dtype[Any], ...], axis: int
+) -> Movement:
+    """The movement that concatenates views of its inputs (JOIN-01 to JOIN-05)."""
+    if not views:
+        refuse(name, "tensors", "got none, must be at least 1", "JOIN-01")
+    first = views[0].sizes
+    axis = in_rank(name, axis, len(first), "JOIN-02")
+    for i, (view, dtype) in enumerate(zip(views, dtypes, strict=True)):
+        if dtype != dtypes[0]:
+            message = f"has dtype {dtype}, must be {dtypes[0]}"
+            refuse(name, f"tensors[{i}]", message, "JOIN-03")
+        _check_joinable(name, first, view.sizes, f"tensors[{i}]", axis)
+    total = sum(view.sizes[axis] for view in views)
+    whole = (*first[:axis], total, *first[axis + 1 :])
+    target = View.packed(whole)
+    parts = [view for view in views if view.extent]
+    starts = accumulate((part.sizes[axis] for part in parts), initial=0)
+    regions = [
+        copy(part, target.narrow(axis, start, part.sizes[axis]), input)
+        for input, (part, start) in enumerate(zip(parts, starts, strict=False))
+    ]
+    return movement(dtypes[0].itemsize, parts, [whole], [regions])
+
+
+@remembered
+def _slice(view: View, itemsize: int, starts: Ints, sizes: Ints, steps: Ints | None) -> Movement:
+    shape = view.sizes
+    if steps is None:
+        steps = (1,) * len(shape)
+    for field, values in (("offsets", starts), ("sizes", sizes), ("strides", steps)):
+        if len(values) != len(shape):
+            message = f"got {len(values)} values, must be {len(shape)}, the rank"
+            refuse("SLICE", field, message, "SLICE-01")
+    for i, (start, count, step, n) in enumerate(zip(starts, sizes, steps, shape, strict=True)):
+        if count < 0:
+            refuse("SLICE", f"sizes[{i}]", f"got {count}, must be at least 0", "SLICE-03")
+        if step == 0:
+            refuse("SLICE", f"strides[{i}]", "got 0, must be any other integer", "SLICE-04")
+        if count == 0:
+            continue
+        for at in (start, start + (count - 1) * step):
+            if not 0 <= at < n:
+                message = f"reaches element {at}, must be 0 to {n - 1}"
+                refuse("SLICE", f"offsets[{i}]", message, "SLICE-05")
+    return window(view.window(starts, sizes, steps), itemsize)
+
+
+def _reach(starts: Ints, sizes: Ints, steps: Ints | None) -> tuple[Ints, Ints]:
+    """The lowest and the highest index that is read, for each dimension."""
+    lasts = [
+        start + (count - 1) * step
+        for start, count, step in zip(starts, sizes, steps or (1,) * len(starts), strict=True)
+    ]
+    return tuple(map(min, starts, lasts)), tuple(map(max, starts, lasts))
+
+
+def _span(low: int, high: int) -> builtins.slice:
+    return builtins.slice(low, high + 1)
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def entries(name: str, tensors: Any) -> Sequence[Any]:
+    """What is to be put together (JOIN-01)."""
+    if type(tensors) in (list, tuple):
+        return tensors  # type: ignore[no-any-return]
+    place = Place(name, "tensors", "JOIN-01")
+    return array(tensors, place, lambda value, _: value, "arrays or tensors")
+
+
+def _sizes_or_count(value: Any) -> Ints | int:
+    if hasattr(value, "__len__"):
+        return counts(value, Place("SPLIT", "sizes_or_count", "SPLIT-06"))
+    return integer(value, Place("SPLIT", "sizes_or_count", "SPLIT-01"))
+
+
+def _sizes(sizes_or_count: Ints | int, whole: int) -> Ints:
+    field = "sizes_or_count"
+    if isinstance(sizes_or_count, int):
+        count = sizes_or_count
+        if not 1 <= count <= MOST_PIECES:
+            refuse("SPLIT", field, f"got {count}, must be 1 to {MOST_PIECES}", "SPLIT-01")
+        if whole % count:
+            refuse("SPLIT", field, f"got {count}, must divide {whole}", "SPLIT-06")
+        return (whole // count,) * count
+    sizes = sizes_or_count
+    if not sizes:
+        refuse("SPLIT", field, "got no sizes, must be at least 1", "SPLIT-01")
+    for i, size in enumerate(sizes):
+        if size < 0:
+            refuse("SPLIT", f"{field}[{i}]", f"got {size}, must be at least 0", "SPLIT-06")
+    if sum(sizes) != whole:
+        refuse("SPLIT", field, f"got a sum of {sum(sizes)}, must be {whole}", "SPLIT-06")
+    return sizes
+
+
+def _check_joinable(name: str, first: Ints, other: Ints, field: str, axis: int) -> None:
+    if len(other) != len(first):
+        refuse(name, field, f"has rank {len(other)}, must be {len(first)}", "JOIN-04")
+    for i, (got, wanted) in enumerate(zip(other, first, strict=True)):
+        if i != axis and got != wanted:
+            refuse(name, f"{field}.shape[{i}]", f"got {got}, must be {wanted}", "JOIN-05")

@@ -1,0 +1,190 @@
+"""Functions that repeat elements or move them round, by NumPy's names; one dispatch each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, groupby, product
+from math import prod
+from operator import mul
+from typing import Any
+
+from vkops.device import Device
+from vkops.dml.values import Place
+from vkops.gpu.streaming import Progress
+from vkops.plan.region import Ints, Region
+from vkops.plan.view import View, copy, lay
+from vkops.tensors.arguments import check_not_negative, check_shape, one_axis, one_or_more, refuse
+from vkops.tensors.movement import Movement, movement, remembered, sources
+from vkops.tensors.tensor import Tensor
+
+
+def roll(
+    x: Any,
+    shift: int | Sequence[int],
+    axis: int | Sequence[int] | None = None,
+    *,
+    device: Device | None = None,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Move elements ``shift`` places on along an axis, or several; those that fall off come first.
+
+    Without an axis, elements move on from row to row.
+
+    Raises:
+        InvalidDescError: axis out of range (ARRAY-01), or not as many shifts as axes (ARRAY-06).
+
+    >>> import numpy as np, vkops
+    >>> vkops.roll(np.arange(5), 2).numpy().tolist()
+    [3, 4, 0, 1, 2]
+    """
+    home, found, (view,) = sources("ROLL", [x], device)
+    shifts = one_or_more(shift, Place("ROLL", "shift", "ARRAY-06"))
+    itemsize = found[0].dtype.itemsize
+    if axis is None:
+        return _roll_flat(view, itemsize, sum(shifts)).run(home, found, progress)[0]
+    given = one_or_more(axis, Place("ROLL", "axis", "ARRAY-01"))
+    axes = tuple([one_axis("ROLL", axis, len(view.sizes)) for axis in given])
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+        message = f"got {len(shifts)} shifts, must be 1 or {len(axes)}, as many as axes"
+        refuse("ROLL", "shift", message, "ARRAY-06")
+    most = 0 if 0 in (len(shifts), len(axes)) else max(len(shifts), len(axes))
+    by_axis = [0] * len(view.sizes)
+    for i in range(most):
+        by_axis[axes[i % len(axes)]] += shifts[i % len(shifts)]
+    return _roll(view, itemsize, tuple(by_axis)).run(home, found, progress)[0]
+
+
+@remembered
+def _roll(source: View, itemsize: int, shifts: Ints) -> Movement:
+    target = View.packed(source.sizes)
+    # Along each axis, the last elements become the first: (from, to, size) of both parts.
+    cuts = []
+    for n, shift in zip(source.sizes, shifts, strict=True):
+        k = shift % n if n else 0
+        cuts.append([(0, k, n - k), (n - k, 0, k)] if k else [(0, 0, n)])
+    ones = (1,) * len(cuts)
+    regions: list[Region] = []
+    for parts in product(*cuts):
+        starts, ends, sizes = zip(*parts, strict=True) if parts else ((), (), ())
+        regions.append(copy(source.window(starts, sizes, ones), target.window(ends, sizes, ones)))
+    return movement(itemsize, [source], [source.sizes], [regions])
+
+
+@remembered
+def _roll_flat(source: View, itemsize: int, shift: int) -> Movement:
+    size = prod(source.sizes)
+    shift = shift % size if size else 0
+    boxes = [*source.boxes(size - shift, size), *source.boxes(0, size - shift)]
+    return movement(itemsize, [source], [source.sizes], [_in_turn(boxes)])
+
+
+def tile(
+    x: Any,
+    reps: int | Sequence[int],
+    *,
+    device: Device | None = None,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Repeat the whole of ``x`` along each axis; counts without an axis make one in front.
+
+    Raises:
+        InvalidDescError: negative counts (ARRAY-06), or too large a shape (ARRAY-03).
+
+    >>> import vkops
+    >>> vkops.tile([1, 2], (2, 2)).numpy().tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
+    home, found, (view,) = sources("TILE", [x], device)
+    place = Place("TILE", "reps", "ARRAY-06")
+    times = one_or_more(reps, place)
+    check_not_negative(times, place)
+    return _tile(view, found[0].dtype.itemsize, times).run(home, found, progress)[0]
+
+
+@remembered
+def _tile(source: View, itemsize: int, times: Ints) -> Movement:
+    rank = max(len(source.sizes), len(times))
+    times = (1,) * (rank - len(times)) + times
+    own = (1,) * (rank - len(source.sizes)) + source.sizes
+    shape = tuple(map(mul, times, own))
+    check_shape("TILE", shape, itemsize)
+    view = source.broadcast(own)
+    for axis in reversed(range(rank)):
+        view = view.insert(axis, times[axis])
+    return movement(itemsize, [source], [shape], [[lay(view, 0)]])
+
+
+def repeat(
+    x: Any,
+    repeats: int | Sequence[int],
+    axis: int | None = None,
+    *,
+    device: Device | None = None,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Repeat each element (axis None: of the flat array), or each place along an axis.
+
+    Args:
+        x: an array or tensor.
+        repeats: a count for all, or one for each.
+        axis: the axis, or None.
+        device: where arrays go.
+        progress: told of the bytes done and to do in all where data is streamed.
+
+    Raises:
+        InvalidDescError: axis out of range (ARRAY-01), negative counts or not one for each
+            (ARRAY-06), or too large a shape (ARRAY-03).
+
+    >>> import vkops
+    >>> vkops.repeat([1, 2, 3], [2, 0, 1]).numpy().tolist()
+    [1, 1, 3]
+    """
+    home, found, (view,) = sources("REPEAT", [x], device)
+    place = Place("REPEAT", "repeats", "ARRAY-06")
+    times = one_or_more(repeats, place)
+    check_not_negative(times, place)
+    if axis is not None:
+        axis = one_axis("REPEAT", axis, len(view.sizes))
+    return _repeat(view, found[0].dtype.itemsize, times, axis).run(home, found, progress)[0]
+
+
+@remembered
+def _repeat(source: View, itemsize: int, times: Ints, axis: int | None) -> Movement:
+    n = prod(source.sizes) if axis is None else source.sizes[axis]
+    if len(times) not in (1, n):
+        message = f"got {len(times)} counts, must be 1 or {n}, one for each"
+        refuse("REPEAT", "repeats", message, "ARRAY-06")
+    total = times[0] * n if len(times) == 1 else sum(times)
+    shape = (total,) if axis is None else (*source.sizes[:axis], total, *source.sizes[axis + 1 :])
+    check_shape("REPEAT", shape, itemsize)
+    # Neighbours of one count are one piece: (count, first, size).
+    spans = [(times[0], 0, n)] if len(times) == 1 else list(_spans(times))
+    if axis is None:
+        boxes = [
+            box.insert(len(box.sizes), count)
+            for count, first, size in spans
+            for box in source.boxes(first, first + size)
+        ]
+        return movement(itemsize, [source], [shape], [_in_turn(boxes)])
+    target, regions, start = View.packed(shape), [], 0
+    for count, first, size in spans:
+        part = source.narrow(axis, first, size).insert(axis + 1, count)
+        into = target.narrow(axis, start, size * count)
+        strides = (*into.strides[:axis], into.strides[axis] * count, *into.strides[axis:])
+        regions.append(copy(part, View(part.sizes, strides, into.offset)))
+        start += size * count
+    return movement(itemsize, [source], [shape], [regions])
+
+
+def _spans(times: Ints) -> Iterator[tuple[int, int, int]]:
+    first = 0
+    for count, equal in groupby(times):
+        size = sum(1 for _ in equal)
+        yield count, first, size
+        first += size
+
+
+def _in_turn(views: Sequence[View]) -> list[Region]:
+    """The regions that lay out views one after the other."""
+    starts = accumulate((prod(view.sizes) for view in views), initial=0)
+    return [lay(view, start) for view, start in zip(views, starts, strict=False)]

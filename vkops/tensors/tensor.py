@@ -1,0 +1,249 @@
+"""Tensors: a shape and a NumPy dtype over device memory."""
+
+from __future__ import annotations
+
+from math import prod
+from threading import Lock
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.device import Device
+from vkops.errors import DeviceError
+from vkops.gpu.buffer import Buffer, HostBuffer
+from vkops.plan.execute import packed_bytes
+from vkops.plan.region import Ints
+from vkops.plan.view import View
+from vkops.tensors.exchange import Exchange, as_array
+from vkops.tensors.views import Views, packed
+
+_default: Device | None = None
+_default_lock = Lock()
+
+
+def default_device() -> Device:
+    """The device used for NumPy arrays when none is given: opened once, the best adapter."""
+    global _default
+    with _default_lock:
+        if _default is None:
+            _default = Device()
+        return _default
+
+
+class Tensor(Views, Exchange):
+    """An array in device memory, immutable by NumPy's side, freed with this object.
+
+    Indexing, ``transpose``, ``reshape`` and their like give views: tensors over the same memory,
+    which cost nothing. A view is made packed, in memory of its own and with one dispatch, when
+    something asks for its ``buffer``: it keeps that, and sees no more what is written to the other.
+    Functions such as ``join`` read views where they lie.
+
+    Results that do not fit on the device stay on the host. ``==`` compares objects, as Python
+    does where a class says nothing else: vkops moves data, it does not calculate. A pickled tensor
+    comes back on the default device.
+
+    >>> import numpy as np
+    >>> from vkops import Device
+    >>> x = Device().tensor(np.arange(6, dtype=np.int16).reshape(2, 3))
+    >>> x.shape, x.dtype, x.nbytes
+    ((2, 3), dtype('int16'), 12)
+    >>> x[::-1, 1:].T.numpy()
+    array([[4, 1],
+           [5, 2]], dtype=int16)
+    >>> with x.copy() as y:  # y's memory is free again after this
+    ...     int(y[1, 0])
+    3
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_buffer",
+        "_lazy",
+        "device",
+        "dtype",
+        "nbytes",
+        "shape",
+        "size",
+    )
+
+    _buffer: Buffer | HostBuffer | None
+    # Of a view: the tensor whose memory it is over, and where in there its elements are. One
+    # attribute, so that other threads never see half of a change.
+    _lazy: tuple[Tensor, View] | None
+
+    def __init__(
+        self, device: Device, shape: Ints, dtype: np.dtype[Any], *, on_host: bool = False
+    ) -> None:
+        self._describe(device, shape, dtype)
+        size = self.words * 4
+        if size:
+            self._buffer = HostBuffer(size) if on_host else Buffer(device.executor, size)
+
+    def _describe(self, device: Device, shape: Ints, dtype: np.dtype[Any]) -> None:
+        self.device = device
+        self.shape = shape
+        self.dtype = dtype
+        self.size = prod(shape)
+        self.nbytes = self.size * dtype.itemsize
+        self._buffer = self._lazy = None
+
+    @classmethod
+    def from_array(cls, device: Device, array: Any, *, on_host: bool = False) -> Tensor:
+        """Copy an array, or anything that NumPy makes one of, to the device."""
+        source = as_array(array)
+        tensor = cls(device, source.shape, source.dtype, on_host=on_host)
+        tensor.fill(source)
+        return tensor
+
+    @classmethod
+    def over(
+        cls, device: Device, buffer: Buffer | HostBuffer | None, shape: Ints, dtype: np.dtype[Any]
+    ) -> Tensor:
+        """A tensor whose elements are in a buffer already."""
+        tensor = cls.__new__(cls)
+        tensor._describe(device, shape, dtype)
+        tensor._buffer = buffer
+        return tensor
+
+    # -- what it is -------------------------------------------------------------------------------
+
+    @property
+    def words(self) -> int:
+        """Words of 32 bits: whole ones, so that a descriptor of the shape can be bound (T-14)."""
+        return -(-self.nbytes // 4)
+
+    @property
+    def strides(self) -> Ints:
+        """Bytes from one element to the next along each dimension, in the memory of now."""
+        lazy = self._lazy
+        view = packed(self.shape) if lazy is None else lazy[1]
+        return tuple([stride * self.dtype.itemsize for stride in view.strides])
+
+    def __repr__(self) -> str:
+        is_released = self._buffer is None and self._lazy is None and self.size
+        name = "released vkops.Tensor" if is_released else "vkops.Tensor"
+        return f"<{name} {self.shape} {self.dtype} on {self.device.name!r}>"
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    @property
+    def buffer(self) -> Buffer | HostBuffer | None:
+        """The memory that holds the elements, row by row; None if there are none.
+
+        Raises:
+            DeviceError: the tensor was released.
+            OutOfDeviceMemoryError: it is a view, and there is no memory for its elements.
+        """
+        if self._buffer is not None:
+            return self._buffer
+        base, view = self.placed()
+        if base is self:
+            return None
+        if not view.offset and self.size == base.size and view.is_contiguous:
+            return base.buffer
+        return self.pack()._buffer
+
+    def pack(self) -> Tensor:
+        """Make a view a tensor with memory of its own, with one dispatch; the tensor itself."""
+        self.placed()
+        with self.device.executor.in_use():
+            if self._lazy is not None:
+                self._buffer = self.copy()._buffer
+                self._lazy = None
+        return self
+
+    def placed(self) -> tuple[Tensor, View]:
+        """The tensor whose memory this one is over, and where the elements are in there.
+
+        Raises:
+            DeviceError: one of the two was released.
+        """
+        lazy = self._lazy
+        base, view = (self, packed(self.shape)) if lazy is None else lazy
+        if base._buffer is None and base.size:
+            raise DeviceError(f"the tensor {self.shape} {self.dtype} was released")
+        return base, view
+
+    def fill(self, array: npt.NDArray[Any]) -> None:
+        """Take over the elements of an array of this dtype and shape."""
+        buffer = self.buffer
+        if buffer is not None:
+            buffer.fill(array)
+
+    def copy(self) -> Tensor:
+        """The elements in memory of their own, packed."""
+        from vkops.tensors.movement import packing
+
+        base, view = self.placed()
+        return packing(view, self.dtype.itemsize).run(self.device, [base])[0]
+
+    def release(self) -> None:
+        """Give the memory back now; this tensor and its views cannot be used any more.
+
+        A view gives up its share: the memory goes with the tensor that it is a view of. Memory
+        that arrays still view, or that is bound to an operator, goes with these.
+        """
+        self._lazy = self._buffer = None
+
+    def __enter__(self) -> Tensor:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """The elements as a read-only array: a view where the host sees device memory."""
+        base, view = self.placed()
+        buffer = base._buffer
+        if not self.size:
+            return np.empty(self.shape, self.dtype)
+        assert buffer is not None
+        if base is self:
+            return buffer.array(0, self.nbytes).view(self.dtype).reshape(self.shape)
+        itemsize = self.dtype.itemsize
+        start = view.offset * itemsize
+        if view.is_contiguous:
+            return buffer.array(start, self.nbytes).view(self.dtype).reshape(self.shape)
+        if not _is_visible(buffer):
+            return self.pack().numpy()
+        strides = tuple([stride * itemsize for stride in view.strides])
+        memory = buffer.array(0, base.nbytes)
+        array: npt.NDArray[Any] = np.ndarray(self.shape, self.dtype, memory, start, strides)
+        return array
+
+    def __copy__(self) -> Tensor:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As bytes: NumPy's own pickles forget the order of those.
+        return _unpickled, (packed_bytes(self.numpy()), self.dtype, self.shape)
+
+    def _over(self, base: Tensor, view: View) -> Tensor:
+        """A view of a tensor's memory; without elements it needs none."""
+        made = Tensor.__new__(Tensor)
+        made._describe(self.device, view.sizes, self.dtype)
+        if made.size:
+            made._lazy = base, view
+        return made
+
+
+def _unpickled(elements: npt.NDArray[np.uint8], dtype: np.dtype[Any], shape: Ints) -> Tensor:
+    return Tensor.from_array(default_device(), elements.view(dtype).reshape(shape))
+
+
+def _is_visible(buffer: Buffer | HostBuffer) -> bool:
+    """Whether the host can view the buffer's memory, in one piece."""
+    if isinstance(buffer, HostBuffer):
+        return True
+    heap = buffer.place.heap
+    return heap is not None and heap.view is not None

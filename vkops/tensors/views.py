@@ -1,0 +1,182 @@
+"""Views: what NumPy does to an array's shape and strides without touching its elements."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from vkops.dml.values import Place
+from vkops.plan.region import Ints
+from vkops.plan.view import View
+from vkops.tensors.arguments import broadcast, check_shape, one_or_more, refuse, reshaped, some_axes
+
+if TYPE_CHECKING:
+    from vkops.tensors.tensor import Tensor
+
+
+@lru_cache(maxsize=1024)
+def packed(shape: Ints) -> View:
+    """The whole of a row-major array, known for what is asked again."""
+    return View.packed(shape)
+
+
+class Views:
+    """Methods of tensors that give views; they cost nothing but where they say so."""
+
+    __slots__ = ()
+
+    dtype: np.dtype[Any]
+    shape: Ints
+    size: int
+
+    @abstractmethod
+    def placed(self) -> tuple[Tensor, View]:
+        """The tensor whose memory this one is over, and where the elements are in there."""
+
+    @abstractmethod
+    def pack(self) -> Tensor:
+        """Make a view a tensor with memory of its own; the tensor itself."""
+
+    @abstractmethod
+    def _over(self, base: Tensor, view: View) -> Tensor:
+        """A view of a tensor's memory."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a tensor without dimensions")
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Tensor:
+        """Basic indexing: integers, slices, ``...`` and ``None``, as in NumPy.
+
+        Raises:
+            IndexError: an index is out of range, or of another kind.
+        """
+        parts = index if isinstance(index, tuple) else (index,)
+        for part in parts:
+            if isinstance(part, bool) or not (
+                part is None or part is ... or isinstance(part, (slice, int, np.integer))
+            ):
+                raise IndexError(
+                    f"got an index of type {type(part).__name__}, "
+                    "must be integers, slices, ... and None"
+                )
+        base, view = self.placed()
+        # NumPy itself works out the view, on one byte that stands for every element; with an
+        # ellipsis the result is always a view, so that no byte is read.
+        ellipsis = () if any(part is ... for part in parts) else (...,)
+        ghost = as_strided(np.empty(1, np.uint8), self.shape, view.strides)
+        chosen = ghost[parts + ellipsis]
+        start, first = (a.__array_interface__["data"][0] for a in (ghost, chosen))
+        return self._over(base, View(chosen.shape, chosen.strides, view.offset + first - start))
+
+    def __iter__(self) -> Iterator[Tensor]:
+        """Views of the first dimension's places."""
+        if not self.shape:
+            raise TypeError("iteration over a tensor without dimensions")
+        return (self[place] for place in range(self.shape[0]))
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802  # NumPy's name
+        """A view with the dimensions in reverse order."""
+        return self.transpose()
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """A view whose dimension ``i`` is dimension ``axes[i]`` of this tensor; default: reversed.
+
+        Raises:
+            InvalidDescError: not each dimension once (ARRAY-01, ARRAY-02).
+        """
+        if not axes or axes == (None,):
+            order: Ints = tuple(reversed(range(self.ndim)))
+        else:
+            given = axes[0] if len(axes) == 1 else axes
+            order = some_axes("TRANSPOSE", given, self.ndim, "axes")
+            if len(order) != self.ndim:
+                message = f"got {len(order)} axes, must be {self.ndim}, the rank"
+                refuse("TRANSPOSE", "axes", message, "ARRAY-02")
+        base, view = self.placed()
+        return self._over(base, view.permute(order))
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """The elements, row by row, under another shape; one size of -1 is worked out.
+
+        A view where strides can say it; else one of this tensor made packed, with one dispatch.
+
+        Raises:
+            InvalidDescError: a shape of another number of elements (ARRAY-03).
+        """
+        given = shape[0] if len(shape) == 1 else shape
+        sizes = one_or_more(given, Place("RESHAPE", "shape", "ARRAY-03"))
+        sizes = reshaped("RESHAPE", sizes, self.size)
+        check_shape("RESHAPE", sizes, self.dtype.itemsize)
+        base, view = self.placed()
+        found = view.reshape(sizes) if self.size else packed(sizes)
+        if found is None:
+            return self.pack().reshape(sizes)
+        return self._over(base, found)
+
+    def broadcast_to(self, shape: Any) -> Tensor:
+        """A view of another shape, repeating elements along new dimensions and those of size 1.
+
+        Raises:
+            InvalidDescError: this shape cannot be repeated to that one (ARRAY-04).
+        """
+        sizes = one_or_more(shape, Place("BROADCAST_TO", "shape", "ARRAY-04"))
+        itemsize = self.dtype.itemsize
+        sizes = broadcast("BROADCAST_TO", self.shape, sizes, itemsize)
+        base, view = self.placed()
+        return self._over(base, view.broadcast(sizes))
+
+    def flip(self, axis: Any = None) -> Tensor:
+        """A view with the elements in reverse order along an axis, several, or all (None).
+
+        Raises:
+            InvalidDescError: axes out of range, or given twice (ARRAY-01, ARRAY-02).
+        """
+        everything = tuple(range(self.ndim))
+        axes = everything if axis is None else some_axes("FLIP", axis, self.ndim)
+        base, view = self.placed()
+        return self._over(base, view.flip(axes))
+
+    def expand_dims(self, axis: Any) -> Tensor:
+        """A view with new dimensions of size 1 where the result has these axes.
+
+        Raises:
+            InvalidDescError: axes out of range, or given twice (ARRAY-01, ARRAY-02).
+        """
+        place = Place("EXPAND_DIMS", "axis", "ARRAY-01")
+        rank = self.ndim + len(one_or_more(axis, place))
+        axes = some_axes("EXPAND_DIMS", axis, rank) if rank else ()
+        base, view = self.placed()
+        for new in sorted(axes):
+            view = view.insert(new)
+        check_shape("EXPAND_DIMS", view.sizes, self.dtype.itemsize)
+        return self._over(base, view)
+
+    def squeeze(self, axis: Any = None) -> Tensor:
+        """A view without some dimensions of size 1; default: all of them.
+
+        Raises:
+            InvalidDescError: axes out of range, given twice, or of another size (ARRAY-01,
+                ARRAY-02, ARRAY-05).
+        """
+        ones = tuple(i for i, n in enumerate(self.shape) if n == 1)
+        axes = ones if axis is None else some_axes("SQUEEZE", axis, self.ndim)
+        base, view = self.placed()
+        for i in sorted(axes, reverse=True):
+            if self.shape[i] != 1:
+                message = f"names dimension {i} of size {self.shape[i]}, must be of size 1"
+                refuse("SQUEEZE", "axis", message, "ARRAY-05")
+            view = view.take(i, 0)
+        return self._over(base, view)
