@@ -113,7 +113,16 @@ class Unsqueeze(OpRun):
         return (np.expand_dims(data, tuple(axes)),)
 
 
-CORRECTED = [Cast, Constant, Equal, Expand, Flatten, Pad, Shape, Slice, Squeeze, Unsqueeze]
+class Where(OpRun):
+    """It cuts strings to the width of the first operand's."""
+
+    def _run(self, condition, x, y):
+        if x.dtype.kind in "UO":
+            x, y = x.astype(object), y.astype(object)
+        return (np.where(condition, x, y).astype(x.dtype),)
+
+
+CORRECTED = [Cast, Constant, Equal, Expand, Flatten, Pad, Shape, Slice, Squeeze, Unsqueeze, Where]
 
 
 def evaluate(proto: ModelProto | GraphProto, inputs, opset=None):
