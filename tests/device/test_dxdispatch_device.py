@@ -129,3 +129,77 @@ def test_a_machine_without_driver_gives_one_line():
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("Failed to create adapter: no Vulkan driver")
+
+
+def chain(kinds):
+    """A model of dispatches that each read what the one before wrote, and what comes out."""
+    table = {"DataType": "INT32", "Sizes": [4, 6]}
+    halves = [{"DataType": "INT32", "Sizes": [4, n]} for n in (2, 4)]
+    zeros = {"initialValuesDataType": "INT32", "initialValues": {"value": 0, "valueCount": 24}}
+    dispatchables = {
+        "split": {
+            "type": "SPLIT",
+            "desc": {"InputTensor": table, "OutputTensors": halves, "Axis": 1},
+        },
+        "join": {
+            "type": "JOIN",
+            "desc": {"InputTensors": halves[::-1], "OutputTensor": table, "Axis": 1},
+        },
+        "turn": {
+            "type": "SLICE1",
+            "desc": {
+                "InputTensor": table,
+                "OutputTensor": table,
+                "InputWindowOffsets": [0, 0],
+                "InputWindowSizes": [4, 6],
+                "InputWindowStrides": [-1, 1],
+            },
+        },
+        "back": {
+            "type": "ELEMENT_WISE_IDENTITY",
+            "desc": {"InputTensor": table, "OutputTensor": table},
+        },
+    }
+    for (name, dispatchable), kind in zip(dispatchables.items(), kinds, strict=True):
+        dispatchables[name] = {**dispatchable, "dmlCompileType": kind}
+    steps = [
+        ("split", {"InputTensor": "A", "OutputTensors": ["Left", "Right"]}),
+        ("join", {"InputTensors": ["Right", "Left"], "OutputTensor": "B"}),
+        ("turn", {"InputTensor": "B", "OutputTensor": "C"}),
+        ("back", {"InputTensor": "C", "OutputTensor": "A"}),
+    ]
+    commands = [
+        {"type": "dispatch", "dispatchable": name, "bindings": bindings}
+        for _ in range(3)
+        for name, bindings in steps
+    ]
+    start = {"valueStart": 0, "valueDelta": 1, "valueCount": 24}
+    resources = {name: zeros for name in ("Left", "Right", "B", "C")}
+    resources["A"] = {**zeros, "initialValues": start}
+    expected = np.arange(24).reshape(4, 6)
+    for _ in range(3):
+        expected = np.roll(expected, -2, axis=1)[::-1]
+    model = {
+        "resources": resources,
+        "dispatchables": dispatchables,
+        "commands": [*commands, {"type": "print", "resource": "A"}],
+    }
+    return model, expected
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("DmlCompileOp",) * 4,
+        ("DmlCompileGraph",) * 4,
+        ("DmlCompileOp", "DmlCompileGraph") * 2,
+    ],
+)
+def test_dependent_dispatches_give_what_one_by_one_gives(kinds, adapter, capfd, tmp_path):
+    model, expected = chain(kinds)
+    (tmp_path / "m.json").write_text(json.dumps(model))
+    assert main(["run", str(tmp_path / "m.json"), "-a", adapter.name]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[-1] == "Resource 'A': " + ", ".join(map(str, expected.ravel()))
+    graphs = kinds.count("DmlCompileGraph")
+    assert lines.count("Compiling op using IDMLDevice1::CompileGraph") == graphs
