@@ -37,7 +37,7 @@ def test_public_names_have_examples():
 
 def test_readme_examples(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
-    assert run_blocks("README.md") == 4
+    assert run_blocks("README.md") == 5
     printed = capsys.readouterr().out
     assert "[[23. 21. 19.]\n [11.  9.  7.]]" in printed
     assert "[ 0.  1.  4.  5.  8.  9.  2.  3.  6.  7. 10. 11.]" in printed

@@ -174,7 +174,7 @@ def chain(kinds):
         for name, bindings in steps
     ]
     start = {"valueStart": 0, "valueDelta": 1, "valueCount": 24}
-    resources = {name: zeros for name in ("Left", "Right", "B", "C")}
+    resources = dict.fromkeys(("Left", "Right", "B", "C"), zeros)
     resources["A"] = {**zeros, "initialValues": start}
     expected = np.arange(24).reshape(4, 6)
     for _ in range(3):

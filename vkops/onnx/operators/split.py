@@ -17,7 +17,10 @@ _NEGATIVE_AXES = 11
 
 
 def split(call: Call) -> list[Tensor]:
-    """Split 1, 2, 11, 13 and 18."""
+    """Split 1, 2, 11, 13 and 18, of every type that each lists.
+
+    Of strings the device moves 64-bit handles, and the host puts the strings back in.
+    """
     data = call.tensor("input")
     axis = call.axis("axis", data.rank, lowest=0 if call.version < _NEGATIVE_AXES else None)
     sizes = _RULES[call.version](call, data.shape[axis])
