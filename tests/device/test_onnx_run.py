@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import subprocess
@@ -327,6 +328,24 @@ def test_specialisations_are_kept_and_bounded(device):
     once = session.specialize({"x0": x, "x1": x})
     assert session.specialize({"x0": x, "x1": x}) is once
     assert len(session._kept) == 64
+
+
+def test_constants_are_on_the_device_once(device):
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+    g (float[N] x) => (float[M] y) { y = Concat <axis = 0> (x, weights) }"""
+    proto = onnx.parser.parse_model(text)
+    weights = np.arange(1 << 18, dtype=np.float32)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "weights"))
+    session = Session(Model(proto), device)
+    before = device.memory_report().used
+    for n in range(1, 20):
+        (y,) = session.run({"x": np.zeros(n, np.float32)})
+        np.testing.assert_array_equal(y.numpy()[n:], weights)
+        del y
+    assert device.memory_report().used - before < 2 * weights.nbytes
+    del session, proto
+    gc.collect()
+    assert device.memory_report().used == before
 
 
 def test_results_on_the_device_go_in_again(device):

@@ -38,6 +38,8 @@ class Node:
         self.schema = schema
         self.version: int = schema.since_version
         self.label = label(proto, index, f"{self.operator}-{self.version}")
+        self.decoded: npt.NDArray[Any] | None = None
+        """What a Constant holds."""
         self.inputs = tuple(proto.input)
         self.outputs = tuple(proto.output)
         self._check_count("inputs", self.inputs, schema.min_input, schema.max_input)

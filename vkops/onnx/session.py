@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from threading import RLock
 from typing import Any, TypeAlias
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,7 @@ class Session:
         self._kept: LRUCache[Any, Specialized] = LRUCache(MOST_SPECIALIZED)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
         self._lock = RLock()
+        self._residents = _Residents(device)
 
     def run(
         self,
@@ -86,7 +87,7 @@ class Session:
             OutOfDeviceMemoryError: not even a part fits in device memory.
         """
         given = dict(self._entered(inputs))
-        return self._specialized(given).run(self.device, given, progress, targets or {})
+        return self._specialized(given).run(self._residents, given, progress, targets or {})
 
     def specialize(self, inputs: Mapping[str, Given]) -> Specialized:
         """The model for inputs of these shapes."""
@@ -194,7 +195,7 @@ class Specialized:
             shapes = [trace[number].shape for number in step.makes]
             self._stages.append((Movement(step.plan, shapes), step.reads, step.makes))
         read = {*wanted, *(number for _, reads, _ in self._stages for number in reads)}
-        self._constants: dict[int, Source] = {
+        self._constants = {
             number: array for number, array in trace.constants.items() if number in read
         }
 
@@ -210,14 +211,15 @@ class Specialized:
 
     def run(
         self,
-        device: Device,
+        residents: _Residents,
         inputs: Mapping[str, Given],
         progress: Progress | None,
         targets: Mapping[int, Tensor],
     ) -> list[Any]:
         """Run on a device with inputs of those shapes; see ``Session.run``."""
+        device = residents.device
         strings = list(self._trace.strings)
-        held = self._held(device, inputs, strings)
+        held = self._held(residents, inputs, strings)
         wanted = {self._number(place): target for place, target in targets.items()}
         for movement, reads, makes in self._stages:
             dtypes = [moved_dtype(self._trace[number].dtype) for number in makes]
@@ -237,19 +239,38 @@ class Specialized:
         return value.number
 
     def _held(
-        self, device: Device, inputs: Mapping[str, Given], strings: list[str]
+        self, residents: _Residents, inputs: Mapping[str, Given], strings: list[str]
     ) -> dict[int, Source]:
         """What there is from the start: inputs, and the constants, which stay on the device."""
-        for number, constant in self._constants.items():
-            if not isinstance(constant, Tensor) and constant.size:
-                with suppress(OutOfDeviceMemoryError):  # then it is streamed
-                    self._constants[number] = Tensor.from_array(device, constant)
-        held = dict(self._constants)
+        held = {number: residents.source(array) for number, array in self._constants.items()}
         for number, (name, item) in self._trace.inputs.items():
             given: Any = inputs[name]
             source = given if item is None else given[item]
             held[number] = _handles(source, strings) if source.dtype == STRING else source
         return held
+
+
+class _Residents:
+    """Constants on the device: one of each, for all specialisations, as long as one has it."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._tensors: dict[int, Tensor] = {}
+        self._lock = RLock()
+
+    def source(self, array: Array) -> Source:
+        """The array on the device; the array itself where it does not fit and is streamed."""
+        with self._lock:
+            found = self._tensors.get(id(array))
+            if found is not None:
+                return found
+            try:
+                made = Tensor.from_array(self.device, array)
+            except OutOfDeviceMemoryError:
+                return array
+            self._tensors[id(array)] = made
+            finalize(array, self._tensors.pop, id(array))
+            return made
 
 
 def _tensors(values: Iterable[Value]) -> Iterator[Traced]:

@@ -20,8 +20,11 @@ def constant(call: Call) -> list[Tensor]:
         names = ", ".join(given) or "none"
         call.refuse("attributes", f"got {names}, must be one of {', '.join(_VALUES)}")
     ((name, value),) = given.items()
+    node = call.node
     try:
-        return [call.trace.constant(_VALUES[name](value))]
+        if node.decoded is None:  # once for all specialisations
+            node.decoded = _VALUES[name](value)
+        return [call.trace.constant(node.decoded)]
     except UnicodeDecodeError as error:
         call.refuse(name, f"is no UTF-8: {error.reason}")
 
