@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import ValueInfoProto, helper
 
 from vkops.onnx import Model
-from vkops.onnx.model import SequenceForm, TensorForm
+from vkops.onnx.forms import SequenceForm, TensorForm
 from vkops.onnx.trace import Sequence
 from vkops.onnx.types import elem_type_of
 

@@ -11,7 +11,8 @@ from onnx_models import evaluate, info, model, node_model, run
 
 from vkops.errors import ModelError
 from vkops.onnx import Model
-from vkops.onnx.model import TensorForm, unsupported_nodes
+from vkops.onnx.forms import TensorForm
+from vkops.onnx.model import unsupported_nodes
 from vkops.onnx.node import Node, schema_of
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

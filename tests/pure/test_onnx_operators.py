@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from onnx_models import evaluate, info, model, node_model, run, same
 
 from vkops.onnx import Model
-from vkops.onnx.model import SequenceForm, TensorForm
+from vkops.onnx.forms import SequenceForm, TensorForm
 from vkops.onnx.operators.runs import runs_of
 from vkops.onnx.trace import NeedsValueError
 

@@ -26,7 +26,7 @@ from vkops.errors import ModelError
 if TYPE_CHECKING:
     from vkops.device import Buffer, HostBuffer
     from vkops.onnx import Model, Session
-    from vkops.onnx.model import Declared, Form, TensorForm
+    from vkops.onnx.forms import Declared, Form, TensorForm
 
 
 def read_onnx(path: Path) -> Model:
@@ -171,7 +171,7 @@ def _check_room(bound: Bound, shape: Shape, dtype: np.dtype[Any] | None) -> None
 
 def _results(bound: BoundOnnx) -> list[TensorForm]:
     """What the outputs will be; nothing where that depends on what the inputs hold."""
-    from vkops.onnx.model import SequenceForm, TensorForm
+    from vkops.onnx.forms import SequenceForm, TensorForm
     from vkops.onnx.trace import NeedsValueError, Tensor
 
     forms: dict[str, Form] = {}

@@ -28,7 +28,7 @@ from vkops.errors import ModelError
 if TYPE_CHECKING:
     from vkops.device import Device
     from vkops.onnx import Model
-    from vkops.onnx.model import Declared
+    from vkops.onnx.forms import Declared
 
 Array = npt.NDArray[Any]
 
@@ -114,7 +114,8 @@ def check_file(path: Path, overrides: Overrides) -> None:
 def _list_unsupported(path: Path) -> None:
     """Print every node of a model that vkops cannot run, if there are any."""
     try:
-        from vkops.onnx.model import read, unsupported_nodes
+        from vkops.onnx.model import unsupported_nodes
+        from vkops.onnx.reading import read
 
         found = unsupported_nodes(read(path))
     except (ImportError, ModelError):
@@ -130,7 +131,7 @@ def _list_unsupported(path: Path) -> None:
 
 def _plan_line(model: Model, overrides: Overrides) -> str:
     """What the graph becomes, where its shapes do not depend on what the inputs hold."""
-    from vkops.onnx.model import SequenceForm, TensorForm
+    from vkops.onnx.forms import SequenceForm, TensorForm
     from vkops.onnx.session import Specialized
     from vkops.onnx.trace import NeedsValueError
 

@@ -12,7 +12,7 @@ from vkops.errors import ModelError
 
 if TYPE_CHECKING:
     from vkops.onnx import Model
-    from vkops.onnx.model import Declared
+    from vkops.onnx.forms import Declared
 
 Shape = tuple[int, ...]
 

@@ -13,7 +13,8 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 import vkops
 from vkops.device import Device
 from vkops.errors import DeviceError, ModelError, VkopsError
-from vkops.onnx.model import Model, read, unsupported_nodes
+from vkops.onnx.model import Model, unsupported_nodes
+from vkops.onnx.reading import read
 from vkops.onnx.session import Session
 from vkops.onnx.types import elem_type_of
 from vkops.tensors.tensor import Tensor

@@ -14,7 +14,8 @@ from cachetools import LRUCache
 from vkops.device import Device
 from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu.streaming import Progress
-from vkops.onnx.model import Declared, Form, Lowering, Model, SequenceForm, TensorForm
+from vkops.onnx.forms import Declared, Form, SequenceForm, TensorForm
+from vkops.onnx.model import Lowering, Model
 from vkops.onnx.trace import NeedsValueError, Sequence, Value
 from vkops.onnx.trace import Tensor as Traced
 from vkops.onnx.types import STRING, moved_dtype
