@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
-from ctypes import py_object, pythonapi
 from dataclasses import replace
 from functools import lru_cache
 from threading import RLock
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +20,7 @@ from vkops.gpu.dispatch import TABLE_BYTES, Dispatch, Program, Programs, prepare
 from vkops.gpu.kernels import STREAM
 from vkops.gpu.memory import Heap, Memory, Range, held_bytes
 from vkops.gpu.pending import Flight, Slot
+from vkops.gpu.process import FORKED, process
 from vkops.plan.region import CopyPlan
 
 MAX_KERNELS = 64
@@ -48,8 +46,8 @@ class Executor:
     """
 
     def __init__(self, info: adapter.DeviceInfo, *, staged: bool = False) -> None:
-        if _process.forked:
-            raise DeviceError(_FORKED)
+        if process.forked:
+            raise DeviceError(FORKED)
         self.info = info
         self._lock = RLock()
         self.mapped = info.unified_memory and not staged
@@ -64,7 +62,7 @@ class Executor:
             raise DeviceError(f"Kompute cannot open {info.name!r}: {error}") from error
         if name != info.name:
             raise DeviceError(f"Kompute opened {name!r} where {info.name!r} was asked for")
-        _process.add(self)
+        process.add(self)
         self.memory = Memory(
             lambda size: self._new_heap(size, mapped=self.mapped),
             info.max_buffer,
@@ -253,7 +251,7 @@ class Executor:
 
     def close(self) -> None:
         """Give everything back; memory that arrays still view stays until they go."""
-        if _process.forked:
+        if process.forked:
             return
         with self._lock:
             self._settle()
@@ -276,8 +274,8 @@ class _Use:
         self._settled = settled
 
     def __enter__(self) -> None:
-        if _process.forked:
-            raise DeviceError(_FORKED)
+        if process.forked:
+            raise DeviceError(FORKED)
         executor = self._executor
         executor._lock.acquire()
         if executor._closed:
@@ -294,35 +292,6 @@ def _destroy(kernel: tuple[Any, Any]) -> None:
     algorithm, sequence = kernel
     sequence.destroy()
     algorithm.destroy()
-
-
-_FORKED = (
-    "this process was forked off one that had opened a Vulkan device, and drivers do not survive "
-    "that; open devices after forks only, or start processes by spawning"
-)
-
-
-class _Process:
-    """What a forked process has to know: its parent's drivers had threads that are not here."""
-
-    def __init__(self) -> None:
-        self.executors: WeakSet[Executor] = WeakSet()
-        self.opened = False
-        self.forked = False
-
-    def add(self, executor: Executor) -> None:
-        self.executors.add(executor)
-        self.opened = True
-
-    def after_fork(self) -> None:
-        self.forked = self.opened
-        for executor in self.executors:
-            # To destroy it would wait for threads for ever.
-            pythonapi.Py_IncRef(py_object(executor._manager))
-
-
-_process = _Process()
-os.register_at_fork(after_in_child=_process.after_fork)
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,36 @@
+"""What a forked process has to know: its parent's drivers had threads that are not here."""
+
+from __future__ import annotations
+
+import os
+from ctypes import py_object, pythonapi
+from typing import Any
+from weakref import WeakSet
+
+FORKED = (
+    "this process was forked off one that had opened a Vulkan device, and drivers do not survive "
+    "that; open devices after forks only, or start processes by spawning"
+)
+
+
+class _Process:
+    """What this process has opened, and whether it was forked off one that had."""
+
+    def __init__(self) -> None:
+        self.executors: WeakSet[Any] = WeakSet()
+        self.opened = False
+        self.forked = False
+
+    def add(self, executor: Any) -> None:
+        self.executors.add(executor)
+        self.opened = True
+
+    def after_fork(self) -> None:
+        self.forked = self.opened
+        for executor in self.executors:
+            # To destroy it would wait for threads for ever.
+            pythonapi.Py_IncRef(py_object(executor._manager))
+
+
+process = _Process()
+os.register_at_fork(after_in_child=process.after_fork)
