@@ -1,4 +1,4 @@
-"""The command line: ``vkops run``, ``check``, ``devices`` and ``bench``.
+"""The command line: ``vkops run``, ``check``, ``explain``, ``devices`` and ``bench``.
 
 Everything heavy is imported by the command that needs it: help, and checking a model, work on a
 machine without Vulkan.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import vkops
-from vkops.errors import DeviceError, VkopsError
+from vkops.errors import DeviceError, ModelError, VkopsError
 
 if TYPE_CHECKING:
     from vkops.dml import FeatureLevel
@@ -313,6 +313,42 @@ def check(
         binding_shape or (),
     )
     session.check_model(model, _feature_level(dml_feature_level), input_path, overrides)
+
+
+@app.command()
+def explain(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL_HELP)],
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page that draws what goes where."),
+    ] = None,
+    dml_feature_level: _Level = "5.0",
+    input_path: _InputPath = None,
+    onnx_free_dim_name_override: _FreeNames = None,
+    onnx_free_dim_denotation_override: _FreeDenotations = None,
+    binding_shape: _Shapes = None,
+) -> None:
+    """Tell what a model does, without any device: tensors, rules, plans, kernels.
+
+    Of an ONNX model, what becomes of every node, too.
+    """
+    from vkops import explain as explanations
+    from vkops.dxdispatch import listings
+    from vkops.dxdispatch.onnx_inputs import parse_overrides
+
+    overrides = parse_overrides(
+        onnx_free_dim_name_override or (),
+        onnx_free_dim_denotation_override or (),
+        binding_shape or (),
+    )
+    level = _feature_level(dml_feature_level)
+    explanation = explanations.explain(model, level, input_path, overrides)
+    listings.show(*explanations.tell(explanation))
+    if explanation.refusal:
+        raise ModelError(explanation.refusal)
+    if html is not None:
+        explanations.write_page(explanation, html)
+        typer.echo(f"Page written to '{html}'")
 
 
 @app.command()

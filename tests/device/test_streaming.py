@@ -19,7 +19,9 @@ def tight(adapter, monkeypatch):
     """A device with room for 1 MiB, which streams 64 KiB at a time."""
     monkeypatch.setattr("vkops.tensors.movement.SMALL", 0)
     run = streaming.stream
-    monkeypatch.setattr("vkops.tensors.movement.stream", lambda *args: run(*args, chunk_bytes=CHUNK))
+    monkeypatch.setattr(
+        "vkops.tensors.movement.stream", lambda *args: run(*args, chunk_bytes=CHUNK)
+    )
     monkeypatch.setattr(
         "vkops.compiled_operator.stream", lambda *args: run(*args, chunk_bytes=CHUNK)
     )

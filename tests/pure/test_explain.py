@@ -1,0 +1,474 @@
+"""``vkops explain``: what it finds, how it tells it, and the page; the page in a browser is below
+tests/device, with all that needs Debian's chromium."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from models import SPLIT, tensor, zeros
+
+from vkops.cli import main
+from vkops.dml import FeatureLevel
+from vkops.dxdispatch.onnx_inputs import Overrides
+from vkops.explain import Tensor, explain
+from vkops.explain.blocks import rectangles
+from vkops.explain.page import page
+from vkops.explain.places import NONE, boxes, cells
+from vkops.plan import Fill, Read, Region
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+VOID = {"meta"}
+
+
+def only(path, **more):
+    """The one section of what is told of an example, and its one movement."""
+    (section,) = explain(str(EXAMPLES / path), **more).sections
+    (movement,) = section.movements
+    return section, movement
+
+
+# -- what it finds ---------------------------------------------------------------------------------
+
+
+def test_split():
+    section, movement = only("split.json", feature_level=FeatureLevel.LEVEL_5_0)
+    assert (section.name, section.kind) == ("split", "SPLIT")
+    assert section.tensors == (
+        Tensor("InputTensor", "INT32", (2, 6), (6, 1), 4, 48),
+        Tensor("OutputTensors[0]", "INT32", (2, 2), (2, 1), 4, 16),
+        Tensor("OutputTensors[1]", "INT32", (2, 3), (3, 1), 4, 24),
+        Tensor("OutputTensors[2]", "INT32", (2, 1), (1, 1), 4, 8),
+    )
+    facts = dict(section.facts)
+    assert facts["Axis"] == "1"
+    assert facts["Lowest feature level"] == "3_0; accepted at 5_0"
+    assert movement.regions == [
+        (0, Region((2, 2), 0, (2, 1), Read(0, 0, (6, 1)))),
+        (1, Region((2, 3), 0, (3, 1), Read(0, 2, (6, 1)))),
+        (2, Region((2,), 0, (1,), Read(0, 5, (6,)))),
+    ]
+    assert (movement.inputs, movement.outputs) == (section.tensors[:1], section.tensors[1:])
+    assert (movement.plan.element_size, movement.moved_size) == (4, 4)
+    assert (movement.bytes_read, movement.bytes_written) == (48, 48)
+    assert [(run.driver, run.kernels) for run in movement.runs] == [
+        ("CPU driver", ("copy_4",)),
+        ("GPU", ("copy_4",)),
+    ]
+
+
+def test_join_of_three():
+    section, movement = only("join.json")
+    assert section.kind == "JOIN"
+    assert [tensor.nbytes for tensor in section.tensors] == [8, 12, 8, 28]
+    assert [region.source.input for _, region in movement.regions] == [0, 1, 2]
+    assert [region.dst_offset for _, region in movement.regions] == [0, 2, 5]
+
+
+def test_slice_reads_less_than_there_is():
+    section, movement = only("slice.json")
+    assert dict(section.facts)["Offsets"] == "0, 0, 0, 1"
+    assert movement.regions == [(0, Region((2, 3), 0, (3, 1), Read(0, 1, (10, 1))))]
+    assert (movement.inputs[0].nbytes, movement.bytes_read, movement.bytes_written) == (40, 12, 12)
+
+
+def test_slice1_backwards():
+    _, movement = only("slice1_backwards.json")
+    assert movement.regions == [(0, Region((3,), 0, (1,), Read(0, 9, (-2,))))]
+
+
+def test_transpose_of_an_owned_input():
+    section, movement = only("transpose.json")
+    assert [tensor.note for tensor in section.tensors] == ["OWNED_BY_DML", ""]
+    assert movement.regions == [(0, Region((3, 2), 0, (2, 1), Read(0, 0, (1, 3))))]
+    assert movement.runs[0].kernels == ("copy_8",)
+
+
+@pytest.mark.parametrize("operator", ["SPLIT", "JOIN", "SLICE", "SLICE1", "IDENT"])
+def test_rules_are_those_that_the_documentation_places_in_the_code(operator):
+    example = {"IDENT": "transpose", "SLICE1": "slice1_backwards"}.get(operator, operator.lower())
+    section, _ = only(f"{example}.json")
+    told = dict(section.facts)["Rules checked"].split(", ")
+    assert {rule.rpartition("-")[0] for rule in told} == {operator, "T", "DEV"}
+    rows = re.findall(
+        rf"^\| ({operator}-\d\d) \|[^|]*\| `dml/\w+\.py` \|",
+        (ROOT / "docs" / "rules.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+    assert rows
+    assert set(rows) - {"JOIN-08", "SPLIT-08", "SPLIT-09"} <= set(told)
+
+
+def test_widened_and_repeated(load):
+    model = json.loads(json.dumps(SPLIT))
+    identity = {"InputTensor": tensor(8, 4, Strides=[0, 1]), "OutputTensor": tensor(8, 4)}
+    model["dispatchables"] = {"many": {"type": "ELEMENT_WISE_IDENTITY", "desc": identity}}
+    model["commands"] = []
+    load(model)
+    (movement,) = explain("m.json").sections[0].movements
+    assert (movement.moved_size, movement.bytes_read, movement.bytes_written) == (16, 16, 128)
+
+
+def test_channel_shuffle_as_a_file():
+    section, movement = only(
+        "channel_shuffle.onnx", overrides=Overrides(shapes={"x": (1, 6, 4, 4)})
+    )
+    assert (section.name, section.kind) == ("channel_shuffle", "ONNX model, opset 13")
+    assert section.facts == (("Nodes", "7"), ("Shapes", "x [1, 6, 4, 4]"))
+    assert [(node.makes, node.fate) for node in section.nodes] == [
+        (("shape [4]",), "known on the host: 1, 6, 4, 4"),
+        (("batch [1]",), "known on the host: 1"),
+        (("image [2]",), "known on the host: 4, 4"),
+        (("grouped_shape [5]",), "known on the host: 1, 3, -1, 4, 4"),
+        (("grouped [1, 3, 2, 4, 4]",), "nothing to move"),
+        (("mixed [1, 2, 3, 4, 4]",), "copied"),
+        (("y [1, 6, 4, 4]",), "nothing to move"),
+    ]
+    assert section.nodes[0].label == "node 0, which makes 'shape' (Shape-13)"
+    assert movement.regions == [(0, Region((2, 3, 16), 0, (48, 16, 1), Read(0, 0, (16, 32, 1))))]
+    assert (movement.moved_size, movement.runs[0].kernels) == (16, ("copy_16",))
+
+
+def test_dispatches_of_a_model_are_told_once_for_each_shape():
+    sections = explain(str(EXAMPLES / "channel_shuffle.json")).sections
+    assert [dict(section.facts)["Shapes"] for section in sections] == [
+        "x [1, 6, 1, 2]",
+        "x [2, 6, 1, 1]",
+    ]
+
+
+ODD = """<ir_version: 8, opset_import: ["" : 13]>
+odd (float[2] x, int64[1] n) => (float[2] same, float[5] y, float[M] z)
+<float[3] three = {7, 8, 9}, float[1] one = {2}> {
+  same = Identity (x)
+  y = Concat <axis = 0> (x, three)
+  z = Expand (one, n)
+}"""
+
+
+@pytest.fixture
+def odd(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    onnx.save(onnx.parser.parse_model(ODD), "odd.onnx")
+    text = ODD.replace(", int64[1] n)", ")").replace("(one, n)", "(one, four)")
+    text = text.replace("<float[3]", "<int64[1] four = {4}, float[3]")
+    onnx.save(onnx.parser.parse_model(text), "known.onnx")
+
+
+@pytest.mark.usefixtures("odd")
+def test_shapes_that_depend_on_values():
+    (section,) = explain("odd.onnx").sections
+    assert dict(section.facts)["No plan yet"] == "Shapes depend on what input 'n' holds"
+    assert [node.label for node in section.nodes][-1] == "node 2, which makes 'z' (Expand-13)"
+    assert section.movements == ()
+
+
+@pytest.mark.usefixtures("odd")
+def test_constants_and_outputs_that_are_inputs():
+    (section,) = explain("known.onnx").sections
+    facts = dict(section.facts)
+    assert facts["Constants"] == "1 tensor, sent to the device once"
+    assert facts["Output same"] == "is x, nothing is copied"
+    fates = [node.fate for node in section.nodes]
+    assert fates == ["nothing to move", "copied", "known on the host: 2.0, 2.0, 2.0, 2.0"]
+    (movement,) = section.movements
+    assert [t.note for t in movement.inputs] == ["known on the host", ""]
+    sources = [region.source for _, region in movement.regions]
+    assert sources[-1] == Fill(np.float32(2).tobytes())
+    assert (movement.bytes_read, movement.bytes_written) == (20, 36)
+    assert Document(page(explain("known.onnx"))).texts.count("=") == 4
+
+
+def test_sequences_and_broken_arguments(tmp_path, capsys):
+    head = '<ir_version: 8, opset_import: ["" : 13]> s (float[5] x) => '
+    node = "(seq(float[M]) s) <int64 two = {2}> { s = SplitToSequence <axis = 0> (x, two) }"
+    file = tmp_path / "s.onnx"
+    onnx.save(onnx.parser.parse_model(head + node), file)
+    (section,) = explain(str(file)).sections
+    assert [tensor.name for tensor in section.tensors] == ["x", "s[0]", "s[1]", "s[2]"]
+    assert section.nodes[0].makes == ("s [2], [2], [1]",)
+    onnx.save(onnx.parser.parse_model(head + node.replace("axis = 0", "axis = 1")), file)
+    for command in ("check", "explain"):
+        assert main([command, str(file)]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == second
+
+
+def test_deferred_inputs_have_no_shape_yet(load, tmp_path):
+    (tmp_path / "channel_shuffle.onnx").write_bytes(
+        (EXAMPLES / "channel_shuffle.onnx").read_bytes()
+    )
+    model = {
+        "resources": {"A": {"initialValues": "deferred"}, "B": zeros(12)},
+        "dispatchables": {"d": {"type": "onnx", "sourcePath": "channel_shuffle.onnx"}},
+        "commands": [{"type": "dispatch", "dispatchable": "d", "bindings": {"x": "A", "y": "B"}}],
+    }
+    load(model)
+    (section,) = explain("m.json").sections
+    assert section.facts == (
+        ("No plan yet", "Input 'x' is 'A', whose shape is known when it has been made"),
+    )
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+TRANSPOSE = """\
+transpose: ELEMENT_WISE_IDENTITY
+Lowest feature level  4_1; accepted at 5_0
+Rules checked         DEV-12, DEV-13, IDENT-01, IDENT-02, T-01, T-02, T-03, T-04, T-06, T-07, T-09,
+                      T-12, T-13, T-14, T-15, T-17, T-18, T-19
+┏━━━━━━━━━━━━━━┳━━━━━━━┳━━━━━━━┳━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━━━━━┓
+┃ Tensor       ┃ Type  ┃ Sizes ┃ Strides ┃ Bytes    ┃ Note         ┃
+┡━━━━━━━━━━━━━━╇━━━━━━━╇━━━━━━━╇━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━━━━━┩
+│ InputTensor  │ INT64 │ 3, 2  │ 1, 3    │ 48 bytes │ OWNED_BY_DML │
+│ OutputTensor │ INT64 │ 3, 2  │ 2, 1    │ 48 bytes │              │
+└──────────────┴───────┴───────┴─────────┴──────────┴──────────────┘
+Plan: 1 region, 48 bytes read, 48 bytes written; elements of 8 bytes
+┏━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┓
+┃ Region ┃ Elements ┃ From                           ┃ To                              ┃
+┡━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┩
+│ 0      │ 3 × 2    │ InputTensor at 0, strides 1, 3 │ OutputTensor at 0, strides 2, 1 │
+└────────┴──────────┴────────────────────────────────┴─────────────────────────────────┘
+CPU driver  1 dispatch, copy_8, 1 workgroup
+GPU         1 dispatch, copy_8, 1 workgroup
+"""
+
+
+def test_all_that_is_told(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["explain", str(EXAMPLES / "transpose.json")]) == 0
+    seen = capsys.readouterr()
+    assert re.sub(r" +\n", "\n", seen.out) == TRANSPOSE
+    assert seen.err == ""
+
+
+def test_a_level_that_is_too_low(capsys, tmp_path):
+    html = tmp_path / "page.html"
+    model = str(EXAMPLES / "split.json")
+    assert main(["explain", model, "--dml_feature_level", "2.1", "--html", str(html)]) == 1
+    told = capsys.readouterr()
+    assert "Lowest feature level  3_0; refused at 2_1" in told.out
+    assert not html.exists()
+    assert main(["check", model, "--dml_feature_level", "2.1"]) == 1
+    assert told.err == capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["m.txt", "none.json", "none.onnx", "bad.json", "wrong.json"])
+def test_errors_are_those_of_check(name, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("bad.json").write_text('{"resources": {}}')
+    wrong = json.loads(json.dumps(SPLIT))
+    wrong["dispatchables"]["split"]["desc"]["Axis"] = 1
+    Path("wrong.json").write_text(json.dumps(wrong))
+    assert main(["check", name]) == 1
+    expected = capsys.readouterr()
+    assert main(["explain", name]) == 1
+    assert capsys.readouterr() == expected
+    assert expected.err.count("\n") == 1
+
+
+def test_overrides_are_those_of_check(capsys):
+    assert main(["explain", str(EXAMPLES / "channel_shuffle.onnx"), "-f", "Z:3"]) == 1
+    assert (
+        "no free dimension 'Z' in the ONNX model; it has 'H', 'N', 'W'" in capsys.readouterr().err
+    )
+    names = ["-f", "N:2", "-f", "H:3", "-f", "W:4"]
+    assert main(["explain", str(EXAMPLES / "channel_shuffle.onnx"), *names]) == 0
+    assert "x [2, 6, 3, 4]" in capsys.readouterr().out
+
+
+def test_a_page_that_cannot_be_written(capsys, tmp_path):
+    assert main(["explain", str(EXAMPLES / "split.json"), "--html", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"{tmp_path}: cannot be written: not a regular file\n"
+
+
+@pytest.mark.parametrize("name", ["split.json", "channel_shuffle.onnx"])
+def test_neither_vulkan_nor_kompute_is_loaded(name, tmp_path):
+    code = (
+        "import sys; from vkops.cli import main; status = main();"
+        "print(sorted({'vulkan', 'kp'} & set(sys.modules)), status)"
+    )
+    html = tmp_path / "page.html"
+    arguments = ["explain", str(EXAMPLES / name), "--html", str(html)]
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.endswith("[] 0\n")
+    assert html.stat().st_size > 1000
+
+
+# -- which element is whose ------------------------------------------------------------------------
+
+
+def test_cells_of_a_split():
+    _, movement = only("split.json")
+    whole = cells(12, boxes(movement, input=0))
+    assert whole.owner.tolist() == [0, 0, 1, 1, 1, 2, 0, 0, 1, 1, 1, 2]
+    middle = cells(6, boxes(movement, output=1))
+    assert middle.owner.tolist() == [1] * 6
+    assert middle.source.tolist() == [2, 3, 4, 8, 9, 10]
+
+
+def test_cells_that_nothing_reads():
+    _, movement = only("slice.json")
+    owner = cells(20, boxes(movement, input=0)).owner
+    assert np.flatnonzero(owner != NONE).tolist() == [1, 2, 3, 11, 12, 13]
+
+
+def joined(load, *sizes, axis):
+    """The movement of a JOIN of tensors that agree but for the axis."""
+    whole = [*sizes[0]]
+    whole[axis] = sum(size[axis] for size in sizes)
+    desc = {
+        "InputTensors": [tensor(*size) for size in sizes],
+        "OutputTensor": tensor(*whole),
+        "Axis": axis,
+    }
+    load({"resources": {}, "dispatchables": {"j": {"type": "JOIN", "desc": desc}}, "commands": []})
+    return explain("m.json").sections[0].movements[0]
+
+
+def test_a_block_shows_columns_side_by_side(load):
+    movement = joined(load, (4096, 3072), (4096, 1024), axis=1)
+    drawn = rectangles((4096, 4096), boxes(movement, output=0), 64, 256, shaded=False)
+    assert [r[:5] for r in drawn] == [(0, 0, 75, 100, 0), (75, 0, 25, 100, 1)]
+
+
+def test_a_block_shows_rows_below_each_other(load):
+    movement = joined(load, (1024, 4096), (3072, 4096), axis=0)
+    drawn = rectangles((4096, 4096), boxes(movement, output=0), 64, 256, shaded=False)
+    assert [r[:5] for r in drawn] == [(0, 0, 100, 25, 0), (0, 25, 100, 75, 1)]
+
+
+def test_regions_without_a_colour_of_their_own_are_one(load):
+    movement = joined(load, *[(64, 8)] * 80, axis=0)
+    drawn = rectangles((64 * 80, 8), boxes(movement, output=0), 64, 256, shaded=False)
+    assert drawn[-1].region == 64
+    assert drawn[-1].left + drawn[-1].width == 100
+    assert drawn[-1].width == pytest.approx(20, abs=0.5)
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+class Document(HTMLParser):
+    """What a page consists of; closes every element in the order in which they were opened."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.found, self.texts = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def all(self, name):
+        return [attributes for tag, attributes in self.found if tag == name]
+
+
+@pytest.mark.parametrize("example", sorted(p.name for p in EXAMPLES.glob("*.[jo][sn]*")))
+def test_pages_of_the_examples(example):
+    text = page(explain(str(EXAMPLES / example)))
+    document = Document(text)
+    assert "://" not in text
+    assert not [a for _, a in document.found if {"src", "href", "onclick", "onload"} & a.keys()]
+    assert document.all("html") == [{"lang": "en"}]
+    labels = [a["aria-label"] for a in document.all("div") if a.get("role") == "img"]
+    assert all(labels)
+    assert len(labels) == sum(
+        len(movement.inputs) + len(movement.outputs)
+        for section in explain(str(EXAMPLES / example)).sections
+        for movement in section.movements
+    )
+
+
+def test_cells_say_where_they_come_from():
+    document = Document(page(explain(str(EXAMPLES / "join.json"))))
+    read = [a["data-s"] for a in document.all("i") if "data-s" in a]
+    assert read == ["0.0", "0.1", "1.0", "1.1", "1.2", "2.0", "2.1"]
+    assert "a1" in document.texts
+
+
+HOSTILE = "<script>alert(1)</script>\"'&\n\x1b[31m</style>"
+
+
+def test_hostile_names(load, tmp_path, capsys):
+    model = {
+        "resources": {},
+        "dispatchables": {
+            HOSTILE: SPLIT["dispatchables"]["split"],
+            "long" * 10**5: SPLIT["dispatchables"]["split"],
+        },
+        "commands": [],
+    }
+    file = tmp_path / os.fsdecode(b"<b>\xff.json")
+    file.write_text(json.dumps(model))
+    html = tmp_path / "page.html"
+    assert main(["explain", str(file), "--html", str(html)]) == 0
+    told = capsys.readouterr().out
+    assert "\x1b" not in told
+    assert "alert(1)" in told
+    text = html.read_text("utf-8")
+    document = Document(text)
+    assert len(document.all("script")) == len(document.all("style")) == 1
+    assert document.all("b")  # of vkops' own
+    assert "<b>\\udcff.json" in "".join(document.texts)
+    assert len(text) < 100_000
+
+
+def test_large_models_have_small_pages(load):
+    size = 1 << 18
+    parts = [tensor(1, 1, 1, size) for _ in range(1023)]
+    whole = tensor(1, 1, 1, 1 << 28)
+    interleaved = [tensor(1, 1, 512, i % 3 + 1) for i in range(1000)]
+    model = {
+        "resources": {},
+        "dispatchables": {
+            "split": {
+                "type": "SPLIT",
+                "desc": {
+                    "InputTensor": whole,
+                    "OutputTensors": [*parts, tensor(1, 1, 1, size)],
+                    "Axis": 3,
+                },
+            },
+            "join": {
+                "type": "JOIN",
+                "desc": {
+                    "InputTensors": interleaved,
+                    "OutputTensor": tensor(1, 1, 512, 1999),
+                    "Axis": 3,
+                },
+            },
+            **{f"s{i}": SPLIT["dispatchables"]["split"] for i in range(1000)},
+        },
+        "commands": [],
+    }
+    load(model)
+    start = time.monotonic()
+    told = explain("m.json")
+    text = page(told)
+    assert time.monotonic() - start < 20
+    assert len(told.sections[0].movements[0].regions) == 1024
+    Document(text)
+    assert len(text) < 1 << 20
+    assert "And 962 more dispatchables." in text

@@ -1,0 +1,184 @@
+"""ONNX models: what becomes of their nodes at certain shapes, and the plans that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vkops.dxdispatch.model import DeferredResource, OnnxDispatchable
+from vkops.dxdispatch.onnx_dispatch import BoundOnnx
+from vkops.dxdispatch.onnx_inputs import Overrides
+from vkops.explain.facts import Node, Section, Tensor, count, numbers
+from vkops.explain.movements import movements
+from vkops.plan.view import packed_strides
+
+if TYPE_CHECKING:
+    from vkops.onnx import Model
+    from vkops.onnx.forms import Declared, Form, TensorForm
+    from vkops.onnx.trace import Tensor as Traced
+    from vkops.onnx.trace import Trace, Value
+
+MOST_SHOWN = 8
+"""Elements of a known tensor that are told."""
+
+
+def model_section(name: str, model: Model, overrides: Overrides) -> Section:
+    """All about a model at the shapes that its inputs declare; what is free there is 1.
+
+    Raises:
+        ModelError: a node's arguments break a rule of its operator.
+    """
+    given = [(entry, overrides.shape(entry)) for entry in model.required_inputs]
+    return _section(name, model, _forms(given))
+
+
+def dispatch_sections(
+    dispatchable: OnnxDispatchable, dispatches: Iterable[BoundOnnx]
+) -> Iterator[Section]:
+    """All about a model at the shapes that each of its dispatches binds."""
+    name, model = dispatchable.name, dispatchable.model
+    told: list[Mapping[str, Form]] = []
+    for bound in dispatches:
+        forms = _forms((tensor.entry, tensor.shape) for tensor in bound.inputs)
+        sources = {tensor.entry.name: tensor.source for tensor in bound.inputs}
+        if forms in told:
+            continue
+        told.append(forms)
+        deferred = [
+            f"{key!r} is {source.resource.name!r}"
+            for key, source in sources.items()
+            if source is not None and isinstance(source.resource, DeferredResource)
+        ]
+        if deferred:
+            why = f"Input {', '.join(deferred)}, whose shape is known when it has been made"
+            yield Section(name, _kind(model), (("No plan yet", why),), ())
+        else:
+            yield _section(name, model, forms)
+    if not told:
+        yield model_section(name, model, dispatchable.overrides)
+
+
+def _kind(model: Model) -> str:
+    return f"ONNX model, opset {model.opset}"
+
+
+def _forms(given: Iterable[tuple[Declared, tuple[int, ...]]]) -> dict[str, Form]:
+    from vkops.onnx.forms import SequenceForm, TensorForm
+
+    forms: dict[str, Form] = {}
+    for entry, shape in given:
+        dtype = entry.dtype or np.dtype(np.float32)
+        is_tensor = entry.kind == "tensor"
+        forms[entry.name] = TensorForm(dtype, shape) if is_tensor else SequenceForm(dtype, ())
+    return forms
+
+
+def _section(name: str, model: Model, forms: Mapping[str, Form]) -> Section:
+    from vkops.onnx.forms import Declared, TensorForm
+    from vkops.onnx.trace import NeedsValueError
+
+    shapes = [(key, form) for key, form in forms.items() if isinstance(form, TensorForm)]
+    facts = [("Nodes", str(len(model.nodes))), ("Shapes", _shapes(shapes))]
+    # The same model, of which everything is an output: that tells what becomes of each node.
+    made = [key for node in model.nodes for key in node.outputs if key]
+    open_model = copy(model)
+    open_model.outputs = (*model.outputs, *(Declared(key, "tensor", None, None) for key in made))
+    try:
+        lowering = open_model.lower(forms, {})
+    except NeedsValueError as needed:
+        why = f"Shapes depend on what input {needed.name!r} holds"
+        nodes = tuple(Node(node.label, node.outputs, "") for node in model.nodes)
+        return Section(name, _kind(model), (*facts, ("No plan yet", why)), (), nodes)
+    trace, outputs = lowering.trace, lowering.outputs[: len(model.outputs)]
+    values: dict[str, Value] = dict(zip(made, lowering.outputs[len(model.outputs) :], strict=True))
+    named = _named(trace, zip((entry.name for entry in model.outputs), outputs, strict=True))
+    wanted = [tensor.number for value in outputs for tensor in _tensors(value)]
+    steps = trace.graph.lower(wanted)
+    known = [tensor for tensor in named.values() if tensor.note]
+    if known:
+        facts.append(("Constants", f"{count(len(known), 'tensor')}, sent to the device once"))
+    for entry, value in zip(model.outputs, outputs, strict=True):
+        for tensor in _tensors(value):
+            if trace.graph.is_leaf(tensor.number):
+                origin = trace.inputs.get(tensor.number, ("a constant", None))[0]
+                facts.append((f"Output {entry.name}", f"is {origin}, nothing is copied"))
+    return Section(
+        name=name,
+        kind=_kind(model),
+        facts=tuple(facts),
+        tensors=tuple(named[number] for number in sorted(named)),
+        nodes=tuple(_fates(model, trace, values)),
+        movements=tuple(movements(steps, named)),
+    )
+
+
+def _shapes(forms: Iterable[tuple[str, TensorForm]]) -> str:
+    return "; ".join(f"{key} [{numbers(form.shape)}]" for key, form in forms) or "no inputs"
+
+
+def _named(trace: Trace, outputs: Iterable[tuple[str, Value]]) -> dict[int, Tensor]:
+    """The tensors that come from outside, are constants, or go outside."""
+    found = {
+        number: _tensor(key if item is None else f"{key}[{item}]", trace[number])
+        for number, (key, item) in trace.inputs.items()
+    }
+    for name, value in outputs:
+        many = list(_tensors(value))
+        for i, tensor in enumerate(many):
+            label = name if tensor is value else f"{name}[{i}]"
+            found.setdefault(tensor.number, _tensor(label, tensor))
+    read = {number for output in list(found) for number in trace.graph.reachable([output])}
+    for number in sorted(read & trace.constants.keys() - found.keys()):
+        found[number] = _tensor(f"constant {number}", trace[number], "known on the host")
+    return found
+
+
+def _tensor(name: str, tensor: Traced, note: str = "") -> Tensor:
+    from vkops.onnx.types import moved_dtype
+
+    size = moved_dtype(tensor.dtype).itemsize
+    strides = packed_strides(tensor.shape)
+    return Tensor(name, tensor.type, tensor.shape, strides, size, tensor.size * size, note)
+
+
+def _tensors(value: Value) -> Iterator[Traced]:
+    from vkops.onnx.trace import Sequence
+
+    if isinstance(value, Sequence):
+        yield from value.items
+    elif value is not None:
+        yield value
+
+
+def _fates(model: Model, trace: Trace, values: Mapping[str, Value]) -> Iterator[Node]:
+    held = {name: {tensor.number for tensor in _tensors(value)} for name, value in values.items()}
+    for number, (name, _) in trace.inputs.items():
+        held.setdefault(name, set()).add(number)
+    outside = {number for number in trace.inputs if trace[number].size}
+    for node in model.nodes:
+        names = [name for name in node.outputs if name]
+        made = [tensor for name in names for tensor in _tensors(values[name])]
+        read = {number for name in node.inputs for number in held.get(name, ())}
+        if not any(outside.intersection(trace.graph.reachable([t.number])) for t in made):
+            fate = "known on the host" + "".join(map(_elements, made[:1]))
+        elif all(tensor.number in read for tensor in made):
+            fate = "nothing to move"
+        else:
+            fate = "copied"
+        makes = tuple(f"{name} {_shape(values[name])}" for name in names)
+        yield Node(node.label, makes, fate)
+
+
+def _shape(value: Value) -> str:
+    shapes = [f"[{numbers(tensor.shape)}]" for tensor in _tensors(value)]
+    more = f", and {len(shapes) - MOST_SHOWN} more" if len(shapes) > MOST_SHOWN else ""
+    return ", ".join(shapes[:MOST_SHOWN]) + more
+
+
+def _elements(tensor: Traced) -> str:
+    if not 0 < tensor.size <= MOST_SHOWN:
+        return ""
+    return ": " + ", ".join(map(str, tensor.values().ravel().tolist()))

@@ -1,0 +1,73 @@
+"""Model files, read and checked as ``vkops check`` does, and explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from vkops.dml import FeatureLevel
+from vkops.dxdispatch import load_model, onnx_dispatch
+from vkops.dxdispatch.checks import Prepared, prepare
+from vkops.dxdispatch.model import DmlDispatchable
+from vkops.dxdispatch.onnx_dispatch import BoundOnnx
+from vkops.dxdispatch.onnx_inputs import Overrides
+from vkops.dxdispatch.output import complain
+from vkops.errors import ModelError, VkopsError
+from vkops.explain.facts import Explanation, Section
+from vkops.explain.graphs import dispatch_sections, model_section
+from vkops.explain.operators import operator_section
+
+
+def explain(
+    path: str,
+    feature_level: FeatureLevel = FeatureLevel.LATEST,
+    input_path: Path | None = None,
+    overrides: Overrides | None = None,
+) -> Explanation:
+    """Tell what a model file, .json or .onnx, does; even if its feature level is too low.
+
+    Raises:
+        ModelError: what ``vkops check`` refuses at every level.
+
+    >>> (section,) = explain("examples/split.json").sections
+    >>> section.kind, len(section.movements[0].regions)
+    ('SPLIT', 3)
+    """
+    overrides = overrides or Overrides()
+    suffix = Path(path).suffix
+    if suffix == ".onnx":
+        graph = onnx_dispatch.read_onnx(Path(path))
+        overrides.check(graph)
+        return Explanation(path, (model_section(Path(path).stem, graph, overrides),))
+    if suffix != ".json":
+        raise ModelError("Expected a .json or .onnx file")
+    try:
+        model = load_model(path, input_path, None, overrides)
+    except VkopsError as error:
+        raise ModelError(f"Failed to parse the model: {error}") from error
+    try:
+        prepared = prepare(model, FeatureLevel.LATEST)
+    except VkopsError as error:
+        raise ModelError(_refusal(error)) from error
+    for warning in model.warnings:
+        complain(f"Warning: {warning}")
+    sections = tuple(_sections(prepared, feature_level))
+    try:
+        prepare(model, feature_level)
+    except VkopsError as error:
+        return Explanation(path, sections, _refusal(error))
+    return Explanation(path, sections)
+
+
+def _refusal(error: VkopsError) -> str:
+    return f"Failed to execute the model: {error}"
+
+
+def _sections(prepared: Prepared, level: FeatureLevel) -> Iterator[Section]:
+    for dispatchable in prepared.model.dispatchables.values():
+        if isinstance(dispatchable, DmlDispatchable):
+            yield operator_section(dispatchable, level)
+        else:
+            bound = [b for b in prepared.commands if isinstance(b, BoundOnnx)]
+            own = [b for b in bound if b.dispatchable is dispatchable]
+            yield from dispatch_sections(dispatchable, own)
