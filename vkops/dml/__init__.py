@@ -41,7 +41,6 @@ from vkops.dml.slice1 import Slice1OperatorDesc
 from vkops.dml.split import SplitOperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 
-# The operators vkops offers, by DirectML's name without its prefix.
 OPERATORS: dict[str, type[OperatorDesc]] = {
     desc.operator: desc
     for desc in (
@@ -52,6 +51,7 @@ OPERATORS: dict[str, type[OperatorDesc]] = {
         ElementWiseIdentityOperatorDesc,
     )
 }
+"""The descriptors of the operators vkops offers, by DirectML's name without its prefix."""
 
 __all__ = [
     "OPERATORS",

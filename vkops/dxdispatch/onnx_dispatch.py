@@ -19,14 +19,14 @@ from vkops.dxdispatch.model import (
     DispatchCommand,
     OnnxDispatchable,
 )
-from vkops.dxdispatch.onnx_inputs import Overrides, Shape, binding_lines, nothing
+from vkops.dxdispatch.onnx_inputs import Overrides, Shape, binding_lines, form_of, nothing
 from vkops.dxdispatch.types import data_type_of
 from vkops.errors import ModelError
 
 if TYPE_CHECKING:
     from vkops.device import Buffer, HostBuffer
     from vkops.onnx import Model, Session
-    from vkops.onnx.forms import Declared, Form, TensorForm
+    from vkops.onnx.forms import Declared, TensorForm
 
 
 def read_onnx(path: Path) -> Model:
@@ -171,18 +171,13 @@ def _check_room(bound: Bound, shape: Shape, dtype: np.dtype[Any] | None) -> None
 
 def _results(bound: BoundOnnx) -> list[TensorForm]:
     """What the outputs will be; nothing where that depends on what the inputs hold."""
-    from vkops.onnx.forms import SequenceForm, TensorForm
+    from vkops.onnx.forms import TensorForm
     from vkops.onnx.trace import NeedsValueError, Tensor
 
-    forms: dict[str, Form] = {}
     for tensor in bound.inputs:
-        dtype = tensor.entry.dtype or np.dtype(np.float32)
-        is_tensor = tensor.entry.kind == "tensor"
-        forms[tensor.entry.name] = (
-            TensorForm(dtype, tensor.shape) if is_tensor else SequenceForm(dtype, ())
-        )
         if tensor.source is not None and isinstance(tensor.source.resource, DeferredResource):
             return []
+    forms = {tensor.entry.name: form_of(tensor.entry, tensor.shape) for tensor in bound.inputs}
     try:
         outputs = bound.dispatchable.model.lower(forms, {}).outputs
     except NeedsValueError:

@@ -21,7 +21,7 @@ from vkops.dxdispatch import output, timing
 from vkops.dxdispatch.files import write_output
 from vkops.dxdispatch.listings import show
 from vkops.dxdispatch.onnx_dispatch import read_onnx
-from vkops.dxdispatch.onnx_inputs import Overrides, binding_lines, nothing
+from vkops.dxdispatch.onnx_inputs import Overrides, binding_lines, form_of, nothing
 from vkops.dxdispatch.timing import RunOptions
 from vkops.errors import ModelError
 
@@ -131,16 +131,11 @@ def _list_unsupported(path: Path) -> None:
 
 def _plan_line(model: Model, overrides: Overrides) -> str:
     """What the graph becomes, where its shapes do not depend on what the inputs hold."""
-    from vkops.onnx.forms import SequenceForm, TensorForm
+    from vkops.onnx.forms import TensorForm
     from vkops.onnx.session import Specialized
     from vkops.onnx.trace import NeedsValueError
 
-    forms: dict[str, TensorForm | SequenceForm] = {}
-    for entry in model.required_inputs:
-        dtype = entry.dtype or np.dtype(np.float32)
-        shape = overrides.shape(entry)
-        is_tensor = entry.kind == "tensor"
-        forms[entry.name] = TensorForm(dtype, shape) if is_tensor else SequenceForm(dtype, ())
+    forms = {e.name: form_of(e, overrides.shape(e)) for e in model.required_inputs}
     try:
         plans = Specialized(model.lower(forms, {})).plans
     except NeedsValueError as needed:

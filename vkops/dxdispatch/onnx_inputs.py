@@ -12,7 +12,7 @@ from vkops.errors import ModelError
 
 if TYPE_CHECKING:
     from vkops.onnx import Model
-    from vkops.onnx.forms import Declared
+    from vkops.onnx.forms import Declared, Form
 
 Shape = tuple[int, ...]
 
@@ -96,6 +96,14 @@ def _named_shape(text: str) -> tuple[str, Shape]:
     if not name or not all(number.isdecimal() for number in numbers):
         raise ModelError(f"got {text!r}, must be TENSOR:SHAPE, such as x:5,2")
     return name, tuple(map(int, numbers))
+
+
+def form_of(entry: Declared, shape: Shape) -> Form:
+    """What a model is specialised to for an input of a shape; sequences are empty."""
+    from vkops.onnx.forms import SequenceForm, TensorForm
+
+    dtype = entry.dtype or np.dtype(np.float32)
+    return TensorForm(dtype, shape) if entry.kind == "tensor" else SequenceForm(dtype, ())
 
 
 def nothing(entry: Declared, shape: Shape) -> Any:

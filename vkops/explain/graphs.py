@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from vkops.dxdispatch.model import DeferredResource, OnnxDispatchable
 from vkops.dxdispatch.onnx_dispatch import BoundOnnx
-from vkops.dxdispatch.onnx_inputs import Overrides
+from vkops.dxdispatch.onnx_inputs import Overrides, form_of
 from vkops.explain.facts import Node, Section, Tensor, count, numbers
 from vkops.explain.movements import movements
 from vkops.plan.view import packed_strides
@@ -66,14 +64,7 @@ def _kind(model: Model) -> str:
 
 
 def _forms(given: Iterable[tuple[Declared, tuple[int, ...]]]) -> dict[str, Form]:
-    from vkops.onnx.forms import SequenceForm, TensorForm
-
-    forms: dict[str, Form] = {}
-    for entry, shape in given:
-        dtype = entry.dtype or np.dtype(np.float32)
-        is_tensor = entry.kind == "tensor"
-        forms[entry.name] = TensorForm(dtype, shape) if is_tensor else SequenceForm(dtype, ())
-    return forms
+    return {entry.name: form_of(entry, shape) for entry, shape in given}
 
 
 def _section(name: str, model: Model, forms: Mapping[str, Form]) -> Section:

@@ -79,7 +79,7 @@ class Session:
             targets: tensors to make outputs in, by the place of the output.
 
         Returns:
-            Each output: a tensor on the device, an array of strings, or a list of either for a
+            For each output a tensor on the device, an array of strings, or a list of either for a
             sequence.
 
         Raises:
