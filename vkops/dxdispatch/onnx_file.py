@@ -132,7 +132,7 @@ def _list_unsupported(path: Path) -> None:
 def _plan_line(model: Model, overrides: Overrides) -> str:
     """What the graph becomes, where its shapes do not depend on what the inputs hold."""
     from vkops.onnx.forms import TensorForm
-    from vkops.onnx.session import Specialized
+    from vkops.onnx.specialized import Specialized
     from vkops.onnx.trace import NeedsValueError
 
     forms = {e.name: form_of(e, overrides.shape(e)) for e in model.required_inputs}

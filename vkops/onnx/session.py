@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from threading import RLock
-from typing import Any, TypeAlias
-from weakref import finalize
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from cachetools import LRUCache
 
 from vkops.device import Device
-from vkops.errors import ModelError, OutOfDeviceMemoryError
+from vkops.errors import ModelError
 from vkops.gpu.streaming import Progress
 from vkops.onnx.forms import Declared, Form, SequenceForm, TensorForm
-from vkops.onnx.model import Lowering, Model
-from vkops.onnx.trace import NeedsValueError, Sequence, Value
-from vkops.onnx.trace import Tensor as Traced
-from vkops.onnx.types import STRING, moved_dtype
-from vkops.plan.region import CopyPlan
-from vkops.tensors.movement import Movement, Source
+from vkops.onnx.model import Model
+from vkops.onnx.specialized import Given, Residents, Specialized
+from vkops.onnx.trace import NeedsValueError
+from vkops.onnx.types import STRING
 from vkops.tensors.tensor import Tensor
 
 Array = npt.NDArray[Any]
-Given: TypeAlias = "Array | Tensor | list[Any] | None"
-"""An input: an array, a tensor of the device, a list of them for a sequence, or None."""
-
 MOST_SPECIALIZED = 64
 """Specialisations that a session keeps: one for each combination of input shapes."""
 
@@ -62,7 +56,7 @@ class Session:
         self._kept: LRUCache[Any, Specialized] = LRUCache(MOST_SPECIALIZED)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
         self._lock = RLock()
-        self._residents = _Residents(device)
+        self._residents = Residents(device)
 
     def run(
         self,
@@ -182,125 +176,3 @@ def _key(named: tuple[str, Any]) -> Any:
     return name, tuple(
         tuple(a.ravel().tolist()) if a.dtype == STRING else a.tobytes() for a in arrays
     )
-
-
-class Specialized:
-    """A model for inputs of certain shapes."""
-
-    def __init__(self, lowering: Lowering) -> None:
-        self._trace = trace = lowering.trace
-        self._outputs = lowering.outputs
-        wanted = [tensor.number for tensor in _tensors(lowering.outputs)]
-        self._stages = []
-        for step in trace.graph.lower(wanted):
-            shapes = [trace[number].shape for number in step.makes]
-            self._stages.append((Movement(step.plan, shapes), step.reads, step.makes))
-        read = {*wanted, *(number for _, reads, _ in self._stages for number in reads)}
-        self._constants = {
-            number: array for number, array in trace.constants.items() if number in read
-        }
-
-    @property
-    def results(self) -> list[Value]:
-        """What the outputs are: their types and shapes."""
-        return self._outputs
-
-    @property
-    def plans(self) -> list[CopyPlan]:
-        """What runs, one submission each: one plan, but where it would have too many regions."""
-        return [movement.plan for movement, _, _ in self._stages]
-
-    def run(
-        self,
-        residents: _Residents,
-        inputs: Mapping[str, Given],
-        progress: Progress | None,
-        targets: Mapping[int, Tensor],
-    ) -> list[Any]:
-        """Run on a device with inputs of those shapes; see ``Session.run``."""
-        device = residents.device
-        strings = list(self._trace.strings)
-        held = self._held(residents, inputs, strings)
-        wanted = {self._number(place): target for place, target in targets.items()}
-        for movement, reads, makes in self._stages:
-            dtypes = [moved_dtype(self._trace[number].dtype) for number in makes]
-            sources = [held[number] for number in reads]
-            into = [wanted.get(number) for number in makes]
-            made = movement.make(device, sources, dtypes, progress, into)
-            held.update(zip(makes, made, strict=True))
-        for place, target in targets.items():
-            source = held[self._number(place)]
-            if source is not target:  # it is an input, or was made for another output
-                target.fill(np.asarray(source).reshape(target.shape))
-        return [_result(device, value, held, strings) for value in self._outputs]
-
-    def _number(self, place: int) -> int:
-        value = self._outputs[place]
-        assert isinstance(value, Traced)
-        return value.number
-
-    def _held(
-        self, residents: _Residents, inputs: Mapping[str, Given], strings: list[str]
-    ) -> dict[int, Source]:
-        """What there is from the start: inputs, and the constants, which stay on the device."""
-        held = {number: residents.source(array) for number, array in self._constants.items()}
-        for number, (name, item) in self._trace.inputs.items():
-            given: Any = inputs[name]
-            source = given if item is None else given[item]
-            held[number] = _handles(source, strings) if source.dtype == STRING else source
-        return held
-
-
-class _Residents:
-    """Constants on the device: one of each, for all specialisations, as long as one has it."""
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-        self._tensors: dict[int, Tensor] = {}
-        self._lock = RLock()
-
-    def source(self, array: Array) -> Source:
-        """The array on the device; the array itself where it does not fit and is streamed."""
-        with self._lock:
-            found = self._tensors.get(id(array))
-            if found is not None:
-                return found
-            try:
-                made = Tensor.from_array(self.device, array)
-            except OutOfDeviceMemoryError:
-                return array
-            self._tensors[id(array)] = made
-            finalize(array, self._tensors.pop, id(array))
-            return made
-
-
-def _tensors(values: Iterable[Value]) -> Iterator[Traced]:
-    for value in values:
-        if isinstance(value, Sequence):
-            yield from value.items
-        elif value is not None:
-            yield value
-
-
-def _handles(array: Array, strings: list[str]) -> Array:
-    """Numbers that stand for strings, which are put where the numbers say."""
-    first = len(strings)
-    strings += array.ravel().tolist()
-    return np.arange(first, len(strings), dtype=np.uint64).reshape(array.shape)
-
-
-def _result(device: Device, value: Value, held: Mapping[int, Source], strings: list[str]) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, Sequence):
-        return [_result(device, item, held, strings) for item in value.items]
-    if not value.size:
-        empty = value.dtype == STRING
-        return np.empty(value.shape, STRING) if empty else Tensor(device, value.shape, value.dtype)
-    source = held[value.number]
-    if value.dtype == STRING:
-        handles = np.asarray(source).ravel().tolist()
-        return np.array([strings[handle] for handle in handles], STRING).reshape(value.shape)
-    if not isinstance(source, Tensor):
-        source = Tensor.from_array(device, source)
-    return Tensor.over(device, source.buffer, value.shape, value.dtype)

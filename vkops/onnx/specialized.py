@@ -1,0 +1,181 @@
+"""A model for inputs of certain shapes: the plans that it is, and the constants on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from threading import RLock
+from typing import Any, TypeAlias
+from weakref import finalize
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.device import Device
+from vkops.errors import OutOfDeviceMemoryError
+from vkops.gpu.streaming import Progress
+from vkops.onnx.model import Lowering
+from vkops.onnx.trace import Sequence, Trace, Value
+from vkops.onnx.trace import Tensor as Traced
+from vkops.onnx.types import STRING, moved_dtype
+from vkops.plan.graph import Step
+from vkops.plan.region import CopyPlan, Ints
+from vkops.tensors.movement import Movement, Source
+from vkops.tensors.tensor import Tensor
+
+Array = npt.NDArray[Any]
+Given: TypeAlias = "Array | Tensor | list[Any] | None"
+"""An input: an array, a tensor of the device, a list of them for a sequence, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an output is: a tensor by its number, its type and its shape."""
+
+    number: int
+    dtype: np.dtype[Any]
+    shape: Ints
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+
+Results: TypeAlias = "Result | list[Result] | None"
+"""The same of a sequence, or of an absent optional."""
+
+
+class _Stage:
+    """A plan, and the tensors that it reads and makes, by number."""
+
+    def __init__(self, step: Step, trace: Trace) -> None:
+        self.reads, self.makes = step.reads, step.makes
+        self.movement = Movement(step.plan, [trace[number].shape for number in step.makes])
+        self.dtypes = [moved_dtype(trace[number].dtype) for number in step.makes]
+
+
+class Specialized:
+    """A model for inputs of certain shapes."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        trace = lowering.trace
+        self.results = [_result(value) for value in lowering.outputs]
+        """What the outputs are."""
+        self._inputs = trace.inputs
+        self._strings = trace.strings
+        wanted = [tensor.number for tensor in _tensors(lowering.outputs)]
+        self._stages = [_Stage(step, trace) for step in trace.graph.lower(wanted)]
+        read = {*wanted, *(number for stage in self._stages for number in stage.reads)}
+        self._constants = {
+            number: array for number, array in trace.constants.items() if number in read
+        }
+
+    @property
+    def plans(self) -> list[CopyPlan]:
+        """What runs, one submission each: one plan, but where it would have too many regions."""
+        return [stage.movement.plan for stage in self._stages]
+
+    def run(
+        self,
+        residents: Residents,
+        inputs: Mapping[str, Given],
+        progress: Progress | None,
+        targets: Mapping[int, Tensor],
+    ) -> list[Any]:
+        """Run on a device with inputs of those shapes; see ``Session.run``."""
+        device = residents.device
+        strings = list(self._strings)
+        held = self._held(residents, inputs, strings)
+        wanted = {self._number(place): target for place, target in targets.items()}
+        for stage in self._stages:
+            sources = [held[number] for number in stage.reads]
+            into = [wanted.get(number) for number in stage.makes]
+            made = stage.movement.make(device, sources, stage.dtypes, progress, into)
+            held.update(zip(stage.makes, made, strict=True))
+        for place, target in targets.items():
+            source = held[self._number(place)]
+            if source is not target:  # it is an input, or was made for another output
+                target.fill(np.asarray(source).reshape(target.shape))
+        return [_output(device, result, held, strings) for result in self.results]
+
+    def _number(self, place: int) -> int:
+        result = self.results[place]
+        assert isinstance(result, Result)
+        return result.number
+
+    def _held(
+        self, residents: Residents, inputs: Mapping[str, Given], strings: list[str]
+    ) -> dict[int, Source]:
+        """What there is from the start: inputs, and the constants, which stay on the device."""
+        held = {number: residents.source(array) for number, array in self._constants.items()}
+        for number, (name, item) in self._inputs.items():
+            given: Any = inputs[name]
+            source = given if item is None else given[item]
+            held[number] = _handles(source, strings) if source.dtype == STRING else source
+        return held
+
+
+class Residents:
+    """Constants on the device: one of each, for all specialisations, as long as one has it."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._tensors: dict[int, Tensor] = {}
+        self._lock = RLock()
+
+    def source(self, array: Array) -> Source:
+        """The array on the device; the array itself where it does not fit and is streamed."""
+        with self._lock:
+            found = self._tensors.get(id(array))
+            if found is not None:
+                return found
+            try:
+                made = Tensor.from_array(self.device, array)
+            except OutOfDeviceMemoryError:
+                return array
+            self._tensors[id(array)] = made
+            finalize(array, self._tensors.pop, id(array))
+            return made
+
+
+def _tensors(values: Iterable[Value]) -> Iterator[Traced]:
+    for value in values:
+        if isinstance(value, Sequence):
+            yield from value.items
+        elif value is not None:
+            yield value
+
+
+def _handles(array: Array, strings: list[str]) -> Array:
+    """Numbers that stand for strings, which are put where the numbers say."""
+    first = len(strings)
+    strings += array.ravel().tolist()
+    return np.arange(first, len(strings), dtype=np.uint64).reshape(array.shape)
+
+
+def _result(value: Value) -> Results:
+    if value is None:
+        return None
+    if isinstance(value, Sequence):
+        return [Result(item.number, item.dtype, item.shape) for item in value.items]
+    return Result(value.number, value.dtype, value.shape)
+
+
+def _output(device: Device, result: Results, held: Mapping[int, Source], strings: list[str]) -> Any:
+    """An output from what there is when all stages have run."""
+    if result is None:
+        return None
+    if isinstance(result, list):
+        return [_output(device, item, held, strings) for item in result]
+    shape, dtype = result.shape, result.dtype
+    if not result.size:
+        return np.empty(shape, STRING) if dtype == STRING else Tensor(device, shape, dtype)
+    source = held[result.number]
+    if dtype == STRING:
+        handles = np.asarray(source).ravel().tolist()
+        return np.array([strings[handle] for handle in handles], STRING).reshape(shape)
+    if not isinstance(source, Tensor):
+        source = Tensor.from_array(device, source)
+    return Tensor.over(device, source.buffer, shape, dtype)
