@@ -337,6 +337,7 @@ def test_constants_are_on_the_device_once(device):
     weights = np.arange(1 << 18, dtype=np.float32)
     proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "weights"))
     session = Session(Model(proto), device)
+    gc.collect()
     before = device.memory_report().used
     for n in range(1, 20):
         (y,) = session.run({"x": np.zeros(n, np.float32)})
