@@ -63,7 +63,7 @@ def test_a_graph_is_one_submission_without_memory_between(device, monkeypatch):
     out = device.buffer(64 * 64 * 4)
     before = device.memory_report().used
     bound = compiled.bind([x], [out])
-    assert device.memory_report().used == before
+    assert device.memory_report().used <= before
     evaluated.clear()
     bound.dispatch()
     assert len(evaluated) == 1
