@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import vkops
@@ -13,3 +14,9 @@ def wanted():
     if names:
         return [vkops.gpu.adapter.select(name) for name in names]
     return vkops.devices()
+
+
+def memory_used(device):
+    """Bytes of the device that are in use, without what waits for Python to collect it."""
+    gc.collect()
+    return device.memory_report().used

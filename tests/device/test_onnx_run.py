@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import re
 import subprocess
@@ -11,7 +10,7 @@ import sys
 import numpy as np
 import onnx
 import pytest
-from adapters import wanted
+from adapters import memory_used, wanted
 
 import vkops
 from vkops.cli import main
@@ -286,9 +285,9 @@ def test_a_graph_is_one_submission_without_memory_between(device):
     given = {"x": device.tensor(x)}
     (plan,) = session.specialize(given).plans
     assert [len(output.regions) for output in plan.outputs] == [2]
-    before = device.memory_report().used
+    before = memory_used(device)
     (y,) = session.run(given)
-    assert device.memory_report().used - before <= y.nbytes + 256
+    assert memory_used(device) - before <= y.nbytes + 256
     np.testing.assert_array_equal(y.numpy(), np.concatenate([x[32:], x[:32]]))
 
 
@@ -337,16 +336,14 @@ def test_constants_are_on_the_device_once(device):
     weights = np.arange(1 << 18, dtype=np.float32)
     proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "weights"))
     session = Session(Model(proto), device)
-    gc.collect()
-    before = device.memory_report().used
+    before = memory_used(device)
     for n in range(1, 20):
         (y,) = session.run({"x": np.zeros(n, np.float32)})
         np.testing.assert_array_equal(y.numpy()[n:], weights)
         del y
-    assert device.memory_report().used - before < 2 * weights.nbytes
+    assert memory_used(device) - before < 2 * weights.nbytes
     del session, proto
-    gc.collect()
-    assert device.memory_report().used == before
+    assert memory_used(device) == before
 
 
 def test_results_on_the_device_go_in_again(device):

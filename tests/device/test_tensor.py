@@ -13,6 +13,7 @@ from operator import index
 import ml_dtypes
 import numpy as np
 import pytest
+from adapters import memory_used
 from arrays import Counter, agree, arrays, equal, on_device, small, viewed
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,10 +53,10 @@ def test_views_cost_nothing(device, array, data):
     with Counter(device) as counter:
         chosen = tensor.transpose()[..., None].flip().broadcast_to((3, *array.T.shape, 4))
         expected = np.broadcast_to(np.flip(array.T[..., None]), (3, *array.T.shape, 4))
-        used = device.memory_report().used
+        used = memory_used(device)
         equal(chosen, expected)
         assert counter.count == 0
-        assert device.memory_report().used == used
+        assert memory_used(device) == used
         strides = chosen.strides
         buffer = chosen.buffer
         assert counter.count == (1 if array.size else 0)
@@ -159,13 +160,13 @@ def test_views_of_what_is_on_the_host(device, monkeypatch):
     monkeypatch.setattr(device.executor, "fits", lambda nbytes: False)
     array = np.arange(60, dtype=np.int16).reshape(5, 12)
     flipped = vkops.flip(array, device=device)
-    before = device.memory_report().used
+    before = memory_used(device)
     equal(flipped, np.flip(array))
     joined = vkops.join([flipped[:, ::2].T, flipped[:, 1::2].T])
     expected = np.concatenate([np.flip(array)[:, ::2].T, np.flip(array)[:, 1::2].T])
     equal(joined, expected)
     equal(joined.T.copy(), expected.T)
-    assert device.memory_report().used == before
+    assert memory_used(device) == before
     monkeypatch.undo()
     equal(vkops.join([joined, device.tensor(expected)]), np.concatenate([expected] * 2))
 
@@ -184,11 +185,11 @@ def test_one_view_many_threads(device):
 
 
 def test_release_gives_memory_back(either):
-    before = either.memory_report().used
+    before = memory_used(either)
     with either.tensor(np.zeros(5000)) as tensor:
         view = tensor[::2]
-        assert either.memory_report().used > before
-    assert either.memory_report().used == before
+        assert memory_used(either) > before
+    assert memory_used(either) == before
     tensor.release()  # again: nothing happens
     text = r"^the tensor \(\d+,\) float64 was released$"
     uses = (
@@ -214,17 +215,17 @@ def test_release_gives_memory_back(either):
 def test_release_of_a_view(device):
     """It gives up its share; memory of its own goes."""
     tensor = device.tensor(np.arange(1000))
-    used = device.memory_report().used
+    used = memory_used(device)
     with tensor[::2] as view:
         view.pack()
-        assert device.memory_report().used > used
-    assert device.memory_report().used == used
+        assert memory_used(device) > used
+    assert memory_used(device) == used
     tensor[1:].release()
     assert int(tensor[999]) == 999
     with tensor[1:] as last:
         del tensor
         assert int(last[998]) == 999
-    assert device.memory_report().used < used
+    assert memory_used(device) < used
 
 
 def test_a_packed_view_outlives_its_tensor(device):
