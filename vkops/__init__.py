@@ -21,6 +21,7 @@ from vkops.errors import (
 )
 
 if TYPE_CHECKING:
+    from vkops import dml
     from vkops.device import (
         BoundOperator,
         Buffer,

@@ -17,7 +17,8 @@ from vkops.gpu.executor import Executor
 from vkops.gpu.memory import Place
 from vkops.gpu.pending import InThread, Pending
 from vkops.gpu.streaming import Progress, stream
-from vkops.plan.graph import Step
+from vkops.plan.graph import Pipeline, Step
+from vkops.plan.region import CopyPlan
 
 Binding = Any
 """None, a Buffer, a Tensor, or (buffer or tensor, byte offset, bytes)."""
@@ -37,14 +38,30 @@ class BindingProperties:
 class CompiledOperator:
     """An operator or a graph ready to run, made by ``Device``. Source: IDMLCompiledOperator.
 
-    ``plan`` is what it moves, as lowered from the descriptor: of a graph, from its inputs to its
-    outputs. Where that would be too many regions, ``pipeline`` has steps before it.
+    Attributes:
+        name: DirectML's name of the operator, or ``"GRAPH"``.
+        plan: what it moves, as lowered from the descriptor: of a graph, from its inputs to its
+            outputs.
+        pipeline: the plan, and steps before it where it would have too many regions.
+
+    >>> import numpy as np
+    >>> from vkops import Device, dml
+    >>> device = Device()
+    >>> desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [5])
+    >>> reverse = device.compile_operator(
+    ...     device.create_operator(dml.Slice1OperatorDesc(desc, desc, [0], [5], [-1]))
+    ... )
+    >>> x, y = device.tensor(np.arange(5, dtype=np.int32)), device.buffer(20)
+    >>> pending = reverse.dispatch([x], [y], wait=False)
+    >>> pending.wait()
+    >>> np.frombuffer(y.read(), np.int32)
+    array([4, 3, 2, 1, 0], dtype=int32)
     """
 
     def __init__(self, executor: Executor, desc: OperatorDesc | GraphDesc) -> None:
-        self.name = desc.operator
-        self.pipeline = desc.pipeline
-        self.plan = self.pipeline.plan
+        self.name: str = desc.operator
+        self.pipeline: Pipeline = desc.pipeline
+        self.plan: CopyPlan = self.pipeline.plan
         self._executor = executor
         self._programs = [executor.prepare(step.plan) for step in self.pipeline.steps]
         self._inputs, self._outputs = desc.inputs, desc.outputs
@@ -224,7 +241,22 @@ class CompiledOperator:
 class BoundOperator:
     """A compiled operator with its bindings, made by ``CompiledOperator.bind``.
 
-    It keeps the buffers it is bound to alive.
+    It keeps the buffers it is bound to alive. Source: IDMLBindingTable.
+
+    >>> import numpy as np
+    >>> from vkops import Device, dml
+    >>> device = Device()
+    >>> desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [2])
+    >>> copy = device.compile_operator(
+    ...     device.create_operator(dml.ElementWiseIdentityOperatorDesc(desc, desc))
+    ... )
+    >>> x, y = device.buffer(8), device.buffer(8)
+    >>> bound = copy.bind([x], [y])
+    >>> for number in range(3):
+    ...     x.write(np.int32([number, number]))
+    ...     bound.dispatch()
+    >>> np.frombuffer(y.read(), np.int32)
+    array([2, 2], dtype=int32)
     """
 
     def __init__(
@@ -253,12 +285,29 @@ class BoundOperator:
         self._executor.run(self._dispatches)
 
     def start(self) -> Pending:
-        """Begin to run the operator; see ``CompiledOperator.dispatch``."""
+        """Begin to run the operator; see ``CompiledOperator.dispatch``.
+
+        Raises:
+            DeviceError: the device is closed.
+        """
         return self._executor.submit(self._dispatches, self._buffers, self._reads, self._writes)
 
 
 class StreamedOperator:
-    """What ``CompiledOperator.bind`` makes where a binding is in host memory."""
+    """What ``CompiledOperator.bind`` makes where a binding is in host memory.
+
+    >>> from vkops import Device, dml
+    >>> device = Device()
+    >>> desc = dml.BufferTensorDesc(dml.TensorDataType.INT8, [8])
+    >>> copy = device.compile_operator(
+    ...     device.create_operator(dml.ElementWiseIdentityOperatorDesc(desc, desc))
+    ... )
+    >>> x, y = device.buffer(8), device.host_buffer(8)
+    >>> x.write(b"streamed")
+    >>> copy.bind([x], [y]).dispatch()
+    >>> y.read()
+    b'streamed'
+    """
 
     def __init__(
         self, executor: Executor, steps: Sequence[Step], bound: Mapping[int, BoundTensor]

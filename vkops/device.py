@@ -6,11 +6,19 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from vkops.compiled_operator import BoundOperator, CompiledOperator, StreamedOperator
 from vkops.dml import ExecutionFlags, FeatureLevel, Graph, GraphDesc, OperatorDesc
-from vkops.dml.features import FeatureData, FeatureQuery, check_feature_support
+from vkops.dml.features import (
+    FeatureData,
+    FeatureDataFeatureLevels,
+    FeatureDataTensorDataTypeSupport,
+    FeatureQuery,
+    FeatureQueryFeatureLevels,
+    FeatureQueryTensorDataTypeSupport,
+    check_feature_support,
+)
 from vkops.dml.operator_desc import alternative_operators
 from vkops.dml.values import Place, integer, member, show
 from vkops.errors import InvalidDescError, InvalidDescTypeError
@@ -80,11 +88,11 @@ class Device:
         alternative_levels: Sequence[str] = (),
         staged: bool = False,
     ) -> None:
-        self.feature_level = (
+        self.feature_level: FeatureLevel = (
             FeatureLevel.LATEST if feature_level is None else FeatureLevel.of(feature_level)
         )
-        self.alternative_levels = alternative_operators(alternative_levels)
-        self.executor = _open(adapter, debug=debug, staged=staged)
+        self.alternative_levels: tuple[str, ...] = alternative_operators(alternative_levels)
+        self.executor: Executor = _open(adapter, debug=debug, staged=staged)
 
     @property
     def info(self) -> DeviceInfo:
@@ -101,8 +109,23 @@ class Device:
 
     # -- operators --------------------------------------------------------------------------------
 
+    @overload
+    def check_feature_support(
+        self, query: FeatureQueryTensorDataTypeSupport
+    ) -> FeatureDataTensorDataTypeSupport: ...
+
+    @overload
+    def check_feature_support(
+        self, query: FeatureQueryFeatureLevels
+    ) -> FeatureDataFeatureLevels: ...
+
     def check_feature_support(self, query: FeatureQuery) -> FeatureData:
-        """Answer a feature query (DEV-05 to DEV-07). Source: IDMLDevice::CheckFeatureSupport."""
+        """Answer a feature query. Source: IDMLDevice::CheckFeatureSupport.
+
+        Raises:
+            InvalidDescTypeError: the query is of no known kind (DEV-07).
+            FeatureLevelError: none of the requested levels is supported (DEV-06).
+        """
         return check_feature_support(query, self.feature_level)
 
     def create_operator(self, desc: OperatorDesc) -> Operator:
@@ -208,7 +231,10 @@ class Device:
             return self.executor.memory.report()
 
     def close(self) -> None:
-        """Give back the device; what still refers to its memory keeps that memory."""
+        """Give back the device; what still refers to its memory keeps that memory.
+
+        Everything that runs on it raises a DeviceError from then on.
+        """
         self.executor.close()
 
     def __enter__(self) -> Device:

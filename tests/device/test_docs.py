@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
+import yaml
 
 import vkops
 from vkops.bench import peers
 
 ROOT = Path(__file__).parents[2]
-PAGES = (
-    sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")) + sorted(ROOT.glob("examples/*.md"))
-)
+TUTORIALS = sorted(ROOT.glob("docs/tutorials/*.md"))
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")])
 # A peer's module needs the peer's packages.
 ABSENT = {peers.module(name) for name in set(peers.PEERS) - set(peers.installed())}
 MODULES = sorted(
@@ -51,9 +56,83 @@ def test_onnx_examples(capsys, monkeypatch):
 
 def run_blocks(page):
     """Run a page's Python, all in one; returns the number of blocks."""
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
+    blocks = [block for kind, block in blocks_of(ROOT / page) if kind == "python"]
     exec("\n".join(blocks), {})
     return len(blocks)
+
+
+@pytest.mark.parametrize("page", [ROOT / "docs/index.md", *TUTORIALS], ids=lambda page: page.stem)
+def test_tutorials(page, tmp_path, monkeypatch):
+    """Python runs, and so do commands; what stands below them is what they print."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("COLUMNS", "80")
+    names, printed = {}, ""
+    for kind, block in blocks_of(page):
+        file = re.match(r"# (\w+\.py)\n", block)
+        if kind == "text":
+            assert_printed(block, printed)
+            printed = ""
+            continue
+        assert printed == "", "it prints what the page does not show"
+        if file:
+            Path(file[1]).write_text(block)
+        elif kind == "python":
+            with redirect_stdout(StringIO()) as output:
+                exec(block, names)
+            printed = output.getvalue()
+        elif kind == "console":
+            run_commands(block)
+        else:
+            assert page.stem == "ci", f"nothing tests blocks of {kind}"
+    assert printed == ""
+
+
+def blocks_of(page):
+    """A page's blocks: kind and text of each."""
+    return re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(), re.M | re.S)
+
+
+def run_commands(block):
+    """Run what stands behind prompts; all else is what it prints."""
+    commands = re.findall(r"^\$ (.*)\n", block, re.M)
+    shown = re.sub(r"^\$ .*\n", "", block, flags=re.M)
+    run = subprocess.run(
+        ["bash", "-euc", "\n".join(commands)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=100,
+    )
+    assert_printed(shown, run.stdout)
+    assert run.returncode == 0
+
+
+def assert_printed(shown, printed):
+    """Whether a page shows what was printed; ``...``, adapters' names and times stand for any."""
+    for pattern, stand_in in ((r"[0-9.]+ ms", "0 ms"), (r"on '.*?'", "on 'adapter'")):
+        shown, printed = (re.sub(pattern, stand_in, text) for text in (shown, printed))
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert doctest.OutputChecker().check_output(shown, printed, flags), f"{shown}\n--\n{printed}"
+
+
+def test_continuous_integration():
+    """What cannot be run here: its packages are those of scripts/setup, its files are there."""
+    blocks = blocks_of(ROOT / "docs/tutorials/ci.md")
+    wanted = set(re.findall(r"^ *need (\S+)", (ROOT / "scripts/setup").read_text(), re.M))
+    # The interpreter's own packages, by the name that python3 has them.
+    wanted = {name.strip('"').replace("$debian_python", "python3") for name in wanted}
+    commands = [block.replace("\\\n", " ") for kind, block in blocks if kind == "sh"]
+    packages = {
+        word for line in commands for word in line.split("--no-install-recommends")[1].split()
+    }
+    assert packages == wanted - {"python3"}
+    workflow, pipeline = (yaml.safe_load(block) for kind, block in blocks if kind == "yaml")
+    steps = [step.get("run", "") for step in workflow["jobs"]["tests"]["steps"]]
+    scripts = re.findall(r"vkops/(scripts/\S+?)(?=['\s\]])", str([steps, pipeline]))
+    assert {"scripts/setup", "scripts/kp_wheel.py"} <= {*scripts}
+    assert [script for script in scripts if not (ROOT / script).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

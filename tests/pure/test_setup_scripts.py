@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = [ROOT / "scripts" / name for name in ("setup", "demo", "test", "lint")]
+SCRIPTS = [ROOT / "scripts" / name for name in ("setup", "demo", "test", "lint", "docs")]
 TOOLS = ("bash", "cat", "cp", "dirname", "env", "flock", "mkdir", "sha256sum")  # every Debian's
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from vkops.dml import rules
 from vkops.dml.operator_desc import Field, OperatorDesc
@@ -11,15 +12,19 @@ from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Region, copy
 
 
-# DML: DML_ELEMENT_WISE_IDENTITY_OPERATOR_DESC
 @dataclass(frozen=True)
 class ElementWiseIdentityOperatorDesc(OperatorDesc):
     """Copies a tensor; with other strides this transposes, broadcasts or changes the layout.
+
+    Source: DML_ELEMENT_WISE_IDENTITY_OPERATOR_DESC.
 
     Attributes:
         input_tensor: what to copy; a stride of 0 repeats elements.
         output_tensor: what to make, of the same sizes.
         scale_bias: must be None: vkops moves data, it does not calculate (IDENT-02).
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> rows = BufferTensorDesc(TensorDataType.INT32, [2, 3])
@@ -28,7 +33,7 @@ class ElementWiseIdentityOperatorDesc(OperatorDesc):
     """
 
     operator = "ELEMENT_WISE_IDENTITY"
-    FIELDS = (
+    FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("input_tensor", "InputTensor", "tensor", "input", "T-18"),
         Field("output_tensor", "OutputTensor", "tensor", "output", "T-18"),
         Field("scale_bias", "ScaleBias", "scale_bias", "attribute", "IDENT-02", optional=True),

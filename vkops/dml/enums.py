@@ -9,9 +9,8 @@ from vkops.dml.values import Place, integer, show
 from vkops.errors import InvalidDescError, InvalidDescTypeError
 
 
-# DML: DML_TENSOR_DATA_TYPE
 class TensorDataType(IntEnum):
-    """Type of a tensor's elements."""
+    """Type of a tensor's elements. Source: DML_TENSOR_DATA_TYPE."""
 
     size_bits: int
 
@@ -39,7 +38,10 @@ class TensorDataType(IntEnum):
 
     @property
     def element_size(self) -> int:
-        """Bytes of one element. Raises InvalidDescError for UNKNOWN and the 4-bit types.
+        """Bytes of one element.
+
+        Raises:
+            InvalidDescError: it is UNKNOWN (T-02), or of 4 bits (T-19).
 
         >>> TensorDataType.FLOAT16.element_size
         2
@@ -50,25 +52,24 @@ class TensorDataType(IntEnum):
         return self.size_bits // 8
 
 
-# DML: DML_TENSOR_TYPE
 class TensorType(IntEnum):
-    """Kind of a tensor description; buffers are the only one."""
+    """Kind of a tensor description; buffers are the only one. Source: DML_TENSOR_TYPE."""
 
     INVALID = 0
     BUFFER = 1
 
 
-# DML: DML_TENSOR_FLAGS
 class TensorFlags(IntFlag):
-    """Properties of a tensor."""
+    """Properties of a tensor. Source: DML_TENSOR_FLAGS."""
 
     NONE = 0
     OWNED_BY_DML = 1
 
 
-# DML: DML_FEATURE_LEVEL
 class FeatureLevel(IntEnum):
     """What a device promises to support; each level includes the ones below.
+
+    Source: DML_FEATURE_LEVEL.
 
     >>> FeatureLevel("5_0") is FeatureLevel(0x5000) is FeatureLevel("DML_FEATURE_LEVEL_5_0")
     True
@@ -110,8 +111,9 @@ class FeatureLevel(IntEnum):
     def of(cls, value: object, operator: str = "", field: str = "feature_level") -> FeatureLevel:
         """Return the level a user names: ``FeatureLevel(value)`` with vkops' errors.
 
-        Raises InvalidDescTypeError for what is neither a string nor an integer, and
-        InvalidDescError for a level that does not exist.
+        Raises:
+            InvalidDescTypeError: neither a string nor an integer (DEV-04).
+            InvalidDescError: there is no such level (DEV-04).
         """
         if isinstance(value, cls):
             return value
@@ -128,9 +130,8 @@ class FeatureLevel(IntEnum):
             raise InvalidDescError(operator, field, message, "DEV-04") from None
 
 
-# DML: DML_EXECUTION_FLAGS
 class ExecutionFlags(IntFlag):
-    """How an operator may be compiled."""
+    """How an operator may be compiled. Source: DML_EXECUTION_FLAGS."""
 
     NONE = 0
     ALLOW_HALF_PRECISION_COMPUTATION = 1
@@ -138,34 +139,30 @@ class ExecutionFlags(IntFlag):
     DESCRIPTORS_VOLATILE = 4
 
 
-# DML: DML_CREATE_DEVICE_FLAGS
 class CreateDeviceFlags(IntFlag):
-    """How a device may be created."""
+    """How a device may be created. Source: DML_CREATE_DEVICE_FLAGS."""
 
     NONE = 0
     DEBUG = 1
 
 
-# DML: DML_FEATURE
 class Feature(IntEnum):
-    """What a device can be asked about."""
+    """What a device can be asked about. Source: DML_FEATURE."""
 
     TENSOR_DATA_TYPE_SUPPORT = 0
     FEATURE_LEVELS = 1
 
 
-# DML: DML_BINDING_TYPE
 class BindingType(IntEnum):
-    """What is bound to a tensor of an operator."""
+    """What is bound to a tensor of an operator. Source: DML_BINDING_TYPE."""
 
     NONE = 0
     BUFFER = 1
     BUFFER_ARRAY = 2
 
 
-# DML: DML_PADDING_MODE
 class PaddingMode(IntEnum):
-    """What PADDING writes around its input."""
+    """What PADDING writes around its input. Source: DML_PADDING_MODE."""
 
     CONSTANT = 0
     EDGE = 1
@@ -174,34 +171,30 @@ class PaddingMode(IntEnum):
     WRAP = 4
 
 
-# DML: DML_DEPTH_SPACE_ORDER
 class DepthSpaceOrder(IntEnum):
-    """Order of depth, row and column in the depth dimension."""
+    """Order of depth, row and column in the depth dimension. Source: DML_DEPTH_SPACE_ORDER."""
 
     DEPTH_COLUMN_ROW = 0
     COLUMN_ROW_DEPTH = 1
 
 
-# DML: DML_INTERPOLATION_MODE
 class InterpolationMode(IntEnum):
-    """How values between samples are found."""
+    """How values between samples are found. Source: DML_INTERPOLATION_MODE."""
 
     NEAREST_NEIGHBOR = 0
     LINEAR = 1
 
 
-# DML: DML_GRAPH_NODE_TYPE
 class GraphNodeType(IntEnum):
-    """Kind of a graph's node."""
+    """Kind of a graph's node. Source: DML_GRAPH_NODE_TYPE."""
 
     INVALID = 0
     OPERATOR = 1
     CONSTANT = 2
 
 
-# DML: DML_GRAPH_EDGE_TYPE
 class GraphEdgeType(IntEnum):
-    """Kind of a graph's edge."""
+    """Kind of a graph's edge. Source: DML_GRAPH_EDGE_TYPE."""
 
     INVALID = 0
     INPUT = 1
@@ -209,9 +202,11 @@ class GraphEdgeType(IntEnum):
     INTERMEDIATE = 3
 
 
-# DML: DML_OPERATOR_TYPE
 class OperatorType(IntEnum):
-    """DirectML's data-movement operators; ``vkops.dml.OPERATORS`` holds those vkops offers."""
+    """DirectML's data-movement operators; ``vkops.dml.OPERATORS`` holds those vkops offers.
+
+    Source: DML_OPERATOR_TYPE.
+    """
 
     INVALID = 0
     ELEMENT_WISE_IDENTITY = 1

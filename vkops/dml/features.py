@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from vkops.dml.enums import FeatureLevel, TensorDataType
 from vkops.dml.support import INTRODUCED, ROWS
@@ -11,10 +12,11 @@ from vkops.dml.values import Place, array, member, show
 from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError
 
 
-# DML: DML_FEATURE_QUERY_TENSOR_DATA_TYPE_SUPPORT
 @dataclass(frozen=True)
 class FeatureQueryTensorDataTypeSupport:
     """Asks whether a data type is supported.
+
+    Source: DML_FEATURE_QUERY_TENSOR_DATA_TYPE_SUPPORT.
 
     Raises:
         InvalidDescTypeError: data_type is not a TensorDataType.
@@ -27,18 +29,18 @@ class FeatureQueryTensorDataTypeSupport:
         vars(self)["data_type"] = member(TensorDataType, self.data_type, place)
 
 
-# DML: DML_FEATURE_DATA_TENSOR_DATA_TYPE_SUPPORT
 @dataclass(frozen=True)
 class FeatureDataTensorDataTypeSupport:
-    """Whether the data type is supported."""
+    """Whether the data type is supported. Source: DML_FEATURE_DATA_TENSOR_DATA_TYPE_SUPPORT."""
 
     is_supported: bool
 
 
-# DML: DML_FEATURE_QUERY_FEATURE_LEVELS
 @dataclass(frozen=True)
 class FeatureQueryFeatureLevels:
     """Asks for the highest supported level of some, each in any form FeatureLevel takes.
+
+    Source: DML_FEATURE_QUERY_FEATURE_LEVELS.
 
     Raises:
         InvalidDescError: there is none in the list (DEV-07), or one does not exist (DEV-04).
@@ -59,16 +61,30 @@ class FeatureQueryFeatureLevels:
         vars(self)[field] = levels
 
 
-# DML: DML_FEATURE_DATA_FEATURE_LEVELS
 @dataclass(frozen=True)
 class FeatureDataFeatureLevels:
-    """The highest of the requested levels that is supported."""
+    """The highest of the requested levels that is supported.
+
+    Source: DML_FEATURE_DATA_FEATURE_LEVELS.
+    """
 
     max_supported_feature_level: FeatureLevel
 
 
 FeatureQuery = FeatureQueryTensorDataTypeSupport | FeatureQueryFeatureLevels
 FeatureData = FeatureDataTensorDataTypeSupport | FeatureDataFeatureLevels
+
+
+@overload
+def check_feature_support(
+    query: FeatureQueryTensorDataTypeSupport, feature_level: FeatureLevel | int | str = ...
+) -> FeatureDataTensorDataTypeSupport: ...
+
+
+@overload
+def check_feature_support(
+    query: FeatureQueryFeatureLevels, feature_level: FeatureLevel | int | str = ...
+) -> FeatureDataFeatureLevels: ...
 
 
 def check_feature_support(

@@ -82,7 +82,11 @@ class Graph:
     # -- ends -------------------------------------------------------------------------------------
 
     def input(self, tensor_desc: BufferTensorDesc) -> Expression:
-        """The next input of the graph. Source: dml::InputTensor."""
+        """The next input of the graph. Source: dml::InputTensor.
+
+        Raises:
+            InvalidDescTypeError: no BufferTensorDesc (T-01).
+        """
         if not isinstance(tensor_desc, BufferTensorDesc):
             place = Place(OPERATOR, f"inputs[{len(self._inputs)}]", "T-01")
             raise place.wrong_kind(tensor_desc, "a BufferTensorDesc")
@@ -154,7 +158,11 @@ class Graph:
         return [Expression(self, number, i, tensor) for i, (_, tensor) in enumerate(desc.outputs)]
 
     def split(self, x: Expression, axis: int, output_axis_sizes: Sequence[int]) -> list[Expression]:
-        """Cut along an axis into parts of these sizes. Source: dml::Split."""
+        """Cut along an axis into parts of these sizes. Source: dml::Split.
+
+        Raises:
+            InvalidDescError: a rule of SPLIT is broken; ``x`` is of another graph (G-03).
+        """
         (x,) = self._own([x], "input")
         axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
         sizes = integers(output_axis_sizes, Place("SPLIT", "output_axis_sizes", "SPLIT-01"))
@@ -162,7 +170,11 @@ class Graph:
         return self.operator(SplitOperatorDesc(x.desc, parts, axis), [x])
 
     def join(self, inputs: Sequence[Expression], axis: int) -> Expression:
-        """Put together along an axis. Source: dml::Join."""
+        """Put together along an axis. Source: dml::Join.
+
+        Raises:
+            InvalidDescError: a rule of JOIN is broken; an input is of another graph (G-03).
+        """
         parts = self._own(inputs, "inputs")
         axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
         if not parts:
@@ -177,7 +189,13 @@ class Graph:
     def slice(
         self, x: Expression, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
     ) -> Expression:
-        """Take ``sizes`` elements from ``offsets`` on, ``strides`` apart (SLICE)."""
+        """Take ``sizes`` elements from ``offsets`` on, ``strides`` apart, one each per dimension.
+
+        Source: DML_SLICE_OPERATOR_DESC.
+
+        Raises:
+            InvalidDescError: a rule of SLICE is broken; ``x`` is of another graph (G-03).
+        """
         (x,) = self._own([x], "input")
         taken = integers(sizes, Place("SLICE", "sizes", "SLICE-03"))
         desc = SliceOperatorDesc(x.desc, self._like(x, taken), offsets, taken, strides)
@@ -190,7 +208,11 @@ class Graph:
         input_window_sizes: Sequence[int],
         input_window_strides: Sequence[int],
     ) -> Expression:
-        """Take a window's elements, strides apart, backwards if negative. Source: dml::Slice."""
+        """Take a window's elements, strides apart, backwards if negative. Source: dml::Slice.
+
+        Raises:
+            InvalidDescError: a rule of SLICE1 is broken; ``x`` is of another graph (G-03).
+        """
         (x,) = self._own([x], "input")
         windows = integers(input_window_sizes, Place("SLICE1", "input_window_sizes", "SLICE1-02"))
         strides = integers(
@@ -206,7 +228,12 @@ class Graph:
         return self.operator(desc, [x])[0]
 
     def identity(self, x: Expression, output_strides: Sequence[int] | None = None) -> Expression:
-        """A copy, in a layout of its own if strides are given. Source: dml::Identity."""
+        """A copy, in a layout of its own if strides (in elements) are given. Source: dml::Identity.
+
+        Raises:
+            InvalidDescError: a rule of ELEMENT_WISE_IDENTITY is broken; ``x`` is of another graph
+                (G-03).
+        """
         (x,) = self._own([x], "input")
         made = self._like(x, x.desc.sizes)
         if output_strides is not None:

@@ -22,30 +22,27 @@ FIRST_LEVEL = FeatureLevel.LEVEL_2_1
 """The feature level that brought graphs."""
 
 
-# DML: DML_INPUT_GRAPH_EDGE_DESC
 @dataclass(frozen=True)
 class InputGraphEdgeDesc:
-    """From an input of the graph to an input of a node."""
+    """From an input of the graph to an input of a node. Source: DML_INPUT_GRAPH_EDGE_DESC."""
 
     graph_input_index: int
     to_node_index: int
     to_node_input_index: int
 
 
-# DML: DML_OUTPUT_GRAPH_EDGE_DESC
 @dataclass(frozen=True)
 class OutputGraphEdgeDesc:
-    """From an output of a node to an output of the graph."""
+    """From an output of a node to an output of the graph. Source: DML_OUTPUT_GRAPH_EDGE_DESC."""
 
     from_node_index: int
     from_node_output_index: int
     graph_output_index: int
 
 
-# DML: DML_INTERMEDIATE_GRAPH_EDGE_DESC
 @dataclass(frozen=True)
 class IntermediateGraphEdgeDesc:
-    """From an output of a node to an input of another."""
+    """From an output of a node to an input of another. Source: DML_INTERMEDIATE_GRAPH_EDGE_DESC."""
 
     from_node_index: int
     from_node_output_index: int
@@ -57,10 +54,11 @@ class IntermediateGraphEdgeDesc:
 _Source = tuple[int | None, int]
 
 
-# DML: DML_GRAPH_DESC
 @dataclass(frozen=True)
 class GraphDesc:
     """Operators connected by edges; what is between them need not exist anywhere.
+
+    Source: DML_GRAPH_DESC.
 
     An edge carries bytes: the tensors at its ends may differ in all but their total size (G-07).
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from vkops.dml import rules
 from vkops.dml.operator_desc import Field, OperatorDesc
@@ -11,15 +12,19 @@ from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Region, copy
 
 
-# DML: DML_JOIN_OPERATOR_DESC
 @dataclass(frozen=True)
 class JoinOperatorDesc(OperatorDesc):
     """Puts tensors together along an axis, in order: the inverse of SPLIT.
+
+    Source: DML_JOIN_OPERATOR_DESC.
 
     Attributes:
         input_tensors: the pieces, which have equal sizes except along the axis.
         output_tensor: the whole.
         axis: dimension to join, 0 being the outermost; the inputs' sizes there add up.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> left, right, whole = (
@@ -29,7 +34,7 @@ class JoinOperatorDesc(OperatorDesc):
     """
 
     operator = "JOIN"
-    FIELDS = (
+    FIELDS: ClassVar[tuple[Field, ...]] = (
         Field(
             "input_tensors", "InputTensors", "tensor_array", "input", "JOIN-01", count="InputCount"
         ),

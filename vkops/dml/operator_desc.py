@@ -109,7 +109,8 @@ class OperatorDesc(ABC):
     def minimum_feature_level(self, alternative_levels: Sequence[str] = ()) -> FeatureLevel:
         """Return the lowest feature level that accepts this operator.
 
-        Raises InvalidDescError, that of the latest level, if none does.
+        Raises:
+            InvalidDescError: none does; it is that of the latest level.
         """
         rows = self._rows(alternative_levels)
         self.validate(FeatureLevel.LATEST, alternative_levels)
@@ -124,7 +125,11 @@ class OperatorDesc(ABC):
         return next(filter(accepts, FeatureLevel))
 
     def lower(self) -> CopyPlan:
-        """Return what to copy where, after validating at the latest level. The plan is cached."""
+        """Return what to copy where, after validating at the latest level. The plan is cached.
+
+        Raises:
+            InvalidDescError: the first rule that is broken.
+        """
         return self._plan
 
     @property

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from vkops.dml.values import Place
 
 
-# DML: DML_SCALE_BIAS
 @dataclass(frozen=True)
 class ScaleBias:
     """Multiply by scale, then add bias; known, but refused by validation (IDENT-02).
+
+    Source: DML_SCALE_BIAS.
 
     Raises:
         InvalidDescTypeError: scale or bias is not a number.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from vkops.dml import rules
 from vkops.dml.operator_desc import Field, OperatorDesc
@@ -12,10 +13,11 @@ from vkops.dml.values import show
 from vkops.plan import Region, copy
 
 
-# DML: DML_SLICE_OPERATOR_DESC
 @dataclass(frozen=True)
 class SliceOperatorDesc(OperatorDesc):
     """Copies ``sizes`` elements, from ``offsets`` on, ``strides`` apart.
+
+    Source: DML_SLICE_OPERATOR_DESC.
 
     Attributes:
         input_tensor: what to copy from.
@@ -25,13 +27,16 @@ class SliceOperatorDesc(OperatorDesc):
         strides: distance between copied elements, per dimension, at least 1; in elements of the
             tensor's dimension, not of memory.
 
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.INT32, [n]) for n in (9, 3))
     >>> SliceOperatorDesc(source, target, offsets=[1], sizes=[3], strides=[3]).validate()
     """
 
     operator = "SLICE"
-    FIELDS = (
+    FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("input_tensor", "InputTensor", "tensor", "input", "T-18"),
         Field("output_tensor", "OutputTensor", "tensor", "output", "T-18"),
         Field("offsets", "Offsets", "uint_array", "attribute", "SLICE-05", count="DimensionCount"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from vkops.dml import rules
 from vkops.dml.operator_desc import Field, OperatorDesc
@@ -12,10 +13,11 @@ from vkops.dml.values import show
 from vkops.plan import Region, copy
 
 
-# DML: DML_SLICE1_OPERATOR_DESC
 @dataclass(frozen=True)
 class Slice1OperatorDesc(OperatorDesc):
     """Copies elements of a window, ``input_window_strides`` apart; negative ones read backwards.
+
+    Source: DML_SLICE1_OPERATOR_DESC.
 
     A positive stride starts at the window's first element, a negative one at its last. The output
     may be smaller than what the window holds: fewer elements are taken.
@@ -27,6 +29,9 @@ class Slice1OperatorDesc(OperatorDesc):
         input_window_sizes: extent of the window, per dimension (SLICE counts copied elements).
         input_window_strides: signed distance between copied elements, per dimension, not 0.
 
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> tensor = BufferTensorDesc(TensorDataType.INT32, [9])
     >>> reverse = Slice1OperatorDesc(tensor, tensor, [0], [9], [-1])
@@ -35,7 +40,7 @@ class Slice1OperatorDesc(OperatorDesc):
     """
 
     operator = "SLICE1"
-    FIELDS = (
+    FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("input_tensor", "InputTensor", "tensor", "input", "T-18"),
         Field("output_tensor", "OutputTensor", "tensor", "output", "T-18"),
         Field(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from vkops.dml import rules
 from vkops.dml.operator_desc import Field, OperatorDesc
@@ -11,15 +12,19 @@ from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Region, copy
 
 
-# DML: DML_SPLIT_OPERATOR_DESC
 @dataclass(frozen=True)
 class SplitOperatorDesc(OperatorDesc):
     """Cuts a tensor along an axis; output k begins where output k - 1 ends.
+
+    Source: DML_SPLIT_OPERATOR_DESC.
 
     Attributes:
         input_tensor: what to cut.
         output_tensors: the pieces, which have the input's sizes except along the axis.
         axis: dimension to cut, 0 being the outermost; the outputs' sizes there add up.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> whole, left, right = (
@@ -29,7 +34,7 @@ class SplitOperatorDesc(OperatorDesc):
     """
 
     operator = "SPLIT"
-    FIELDS = (
+    FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("input_tensor", "InputTensor", "tensor", "input", "T-18"),
         Field(
             "output_tensors",

@@ -21,10 +21,11 @@ MAX_TENSOR_ELEMENTS = 2**32 - 1
 _FOUR_BIT = (TensorDataType.UINT4, TensorDataType.INT4)
 
 
-# DML: DML_BUFFER_TENSOR_DESC
 @dataclass(frozen=True, init=False)
 class BufferTensorDesc:
     """A tensor in a buffer.
+
+    Source: DML_BUFFER_TENSOR_DESC.
 
     Making one checks only the kinds of its fields; its values are checked by the ``validate`` of
     the operator it is given to, because some rules depend on the role it has there.

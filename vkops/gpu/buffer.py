@@ -116,7 +116,7 @@ class Buffer(Resource):
         self._executor = executor
         self.nbytes = nbytes
         with executor.locked():
-            self.place = executor.memory.allocate(nbytes, self)
+            self.place: Place = executor.memory.allocate(nbytes, self)
 
     def __repr__(self) -> str:
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.name!r}>"
@@ -207,7 +207,7 @@ class HostBuffer(Resource):
         if nbytes > min(memory.available, memory.total - promised):
             message = f"{nbytes} bytes: neither the device nor the host has so much memory left"
             raise OutOfDeviceMemoryError(message)
-        self.bytes = np.empty(nbytes, np.uint8)
+        self.bytes: Bytes = np.empty(nbytes, np.uint8)
         _on_host.add(self)
 
     def __repr__(self) -> str:

@@ -50,10 +50,12 @@ class Executor:
             raise DeviceError(FORKED)
         self.info = info
         self._lock = RLock()
-        self.mapped = info.unified_memory and not staged
+        self.mapped: bool = info.unified_memory and not staged
         # Beside its sources, a kernel sees the table, and its target twice.
         sources = STREAM.sources if info.max_bindings >= STREAM.sources + 3 else 1
-        self.tuning = replace(table.CPU if info.type == "CPU" else table.GPU, sources=sources)
+        self.tuning: table.Tuning = replace(
+            table.CPU if info.type == "CPU" else table.GPU, sources=sources
+        )
         self._kp = _kompute()
         try:
             self._manager = self._kp.Manager(info.index)
@@ -63,7 +65,7 @@ class Executor:
         if name != info.name:
             raise DeviceError(f"Kompute opened {name!r} where {info.name!r} was asked for")
         process.add(self)
-        self.memory = Memory(
+        self.memory: Memory = Memory(
             lambda size: self._new_heap(size, mapped=self.mapped),
             info.max_buffer,
             lambda: self._left(mapped=self.mapped),

@@ -82,12 +82,12 @@ class Heap:
             content = np.zeros(size // 4, np.uint32)
         except MemoryError as error:
             raise OutOfDeviceMemoryError(f"{size} bytes: the host has no memory left") from error
-        self.tensor = manager.tensor_t(content, kind)
+        self.tensor: Any = manager.tensor_t(content, kind)
         self.source = source
         self.view: npt.NDArray[np.uint8] | None = (
             self.tensor.data().view(np.uint8) if mapped else None
         )
-        self.ranges = FreeList(size)
+        self.ranges: FreeList = FreeList(size)
         with _living_lock:
             _living.add(self)
 
@@ -176,7 +176,7 @@ class Memory:
         release: Callable[[Heap], None],
     ) -> None:
         self._create_heap = create_heap
-        self.max_range = min(max_buffer, HEAP_LIMIT) // ALIGNMENT * ALIGNMENT
+        self.max_range: int = min(max_buffer, HEAP_LIMIT) // ALIGNMENT * ALIGNMENT
         self._left = left
         self._release = release
         self._heaps: list[Heap] = []

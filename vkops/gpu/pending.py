@@ -81,7 +81,7 @@ class Slot:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self.table = executor.host_heap(TABLE_BYTES)
+        self.table: Heap = executor.host_heap(TABLE_BYTES)
         self._algorithms: OrderedDict[Any, Any] = OrderedDict()
 
     def start(self, dispatch: Dispatch) -> Any:

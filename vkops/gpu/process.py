@@ -18,8 +18,8 @@ class _Process:
 
     def __init__(self) -> None:
         self.executors: WeakSet[Any] = WeakSet()
-        self.opened = False
-        self.forked = False
+        self.opened: bool = False
+        self.forked: bool = False
 
     def add(self, executor: Any) -> None:
         self.executors.add(executor)
@@ -32,5 +32,5 @@ class _Process:
             pythonapi.Py_IncRef(py_object(executor._manager))
 
 
-process = _Process()
+process: _Process = _Process()
 os.register_at_fork(after_in_child=process.after_fork)

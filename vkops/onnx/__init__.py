@@ -6,10 +6,10 @@ interface. Needs the ``onnx`` package: ``pip install vkops[onnx]``.
 
 try:
     import onnx  # noqa: F401
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         "vkops.onnx needs the onnx package: pip install 'vkops[onnx]'", name="onnx"
-    ) from error
+    ) from _error
 
 from vkops.onnx.model import Model
 from vkops.onnx.session import Session

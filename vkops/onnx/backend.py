@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import onnx
 from onnx import ModelProto, NodeProto, helper
@@ -192,8 +192,8 @@ def _device(name: str) -> Device:
     return _opened(_adapter(name))
 
 
-prepare = VkopsBackend.prepare
-run_model = VkopsBackend.run_model
-run_node = VkopsBackend.run_node
-supports_device = VkopsBackend.supports_device
-is_compatible = VkopsBackend.is_compatible
+prepare: Final = VkopsBackend.prepare
+run_model: Final = VkopsBackend.run_model
+run_node: Final = VkopsBackend.run_node
+supports_device: Final = VkopsBackend.supports_device
+is_compatible: Final = VkopsBackend.is_compatible

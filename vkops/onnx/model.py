@@ -39,6 +39,19 @@ class Model:
     Raises:
         ModelError: the file is no model, the model breaks ONNX's rules, or a node is of an
             operator that vkops does not have; ``unsupported_nodes`` lists them all.
+
+    Attributes:
+        inputs: what the graph declares of its inputs, in order.
+        outputs: what it declares of its outputs.
+        opset: the version of ONNX's operators that the model asks for.
+
+    >>> import onnx
+    >>> from vkops.onnx import Model
+    >>> text = '''<ir_version: 9, opset_import: ["" : 18]>
+    ... flat (float[N, 4] x) => (float[M] y) { y = Flatten <axis = 0> (x) }'''
+    >>> model = Model(onnx.parser.parse_model(text))
+    >>> model.inputs[0].name, model.inputs[0].shape, model.opset
+    ('x', ('N', 4), 18)
     """
 
     def __init__(
@@ -65,10 +78,10 @@ class Model:
                 raise ModelError(f"initializer {tensor.name!r}: {error}") from error
         for sparse in graph.sparse_initializer:
             self.constants[sparse.values.name] = dense(sparse)
-        self.inputs = tuple(map(declared, graph.input))
-        self.outputs = tuple(map(declared, graph.output))
-        self.opset = opset_of(proto)
-        self.nodes = tuple(_nodes(proto))
+        self.inputs: tuple[Declared, ...] = tuple(map(declared, graph.input))
+        self.outputs: tuple[Declared, ...] = tuple(map(declared, graph.output))
+        self.opset: int = opset_of(proto)
+        self.nodes: tuple[Node, ...] = tuple(_nodes(proto))
 
     @property
     def required_inputs(self) -> tuple[Declared, ...]:

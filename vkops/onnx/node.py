@@ -34,17 +34,17 @@ class Node:
     """
 
     def __init__(self, proto: NodeProto, index: int, schema: _Schema) -> None:
-        self.operator = proto.op_type
+        self.operator: str = proto.op_type
         self.schema = schema
         self.version: int = schema.since_version
-        self.label = label(proto, index, f"{self.operator}-{self.version}")
+        self.label: str = label(proto, index, f"{self.operator}-{self.version}")
         self.decoded: npt.NDArray[Any] | None = None
         """What a Constant holds."""
-        self.inputs = tuple(proto.input)
-        self.outputs = tuple(proto.output)
+        self.inputs: tuple[str, ...] = tuple(proto.input)
+        self.outputs: tuple[str, ...] = tuple(proto.output)
         self._check_count("inputs", self.inputs, schema.min_input, schema.max_input)
         self._check_count("outputs", self.outputs, schema.min_output, schema.max_output)
-        self.attributes = {a.name: self._attribute(a) for a in proto.attribute}
+        self.attributes: dict[str, Any] = {a.name: self._attribute(a) for a in proto.attribute}
         for name, attribute in schema.attributes.items():
             if attribute.required and name not in self.attributes:
                 self.refuse(name, "is missing")
@@ -93,8 +93,8 @@ class Call:
     def __init__(self, node: Node, trace: Trace, values: Many[Value]) -> None:
         self.node = node
         self.trace = trace
-        self.version = node.version
-        self.output_count = len(node.outputs)
+        self.version: int = node.version
+        self.output_count: int = len(node.outputs)
         formal = node.schema.inputs
         # All that exceeds the schema's inputs belongs to the last, which is variadic.
         self._inputs: dict[str, list[Value]] = {parameter.name: [] for parameter in formal}

@@ -51,8 +51,8 @@ class Session:
     """
 
     def __init__(self, model: Model, device: Device) -> None:
-        self.model = model
-        self.device = device
+        self.model: Model = model
+        self.device: Device = device
         self._kept: LRUCache[Any, Specialized] = LRUCache(MOST_SPECIALIZED)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
         self._lock = RLock()

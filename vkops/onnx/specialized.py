@@ -61,7 +61,7 @@ class Specialized:
 
     def __init__(self, lowering: Lowering) -> None:
         trace = lowering.trace
-        self.results = [_result(value) for value in lowering.outputs]
+        self.results: list[Results] = [_result(value) for value in lowering.outputs]
         """What the outputs are."""
         self._inputs = trace.inputs
         self._strings = trace.strings

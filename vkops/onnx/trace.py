@@ -97,7 +97,7 @@ class Trace:
     """The tensors that come up while a graph is specialised, and what each is made of."""
 
     def __init__(self) -> None:
-        self.graph = Graph()
+        self.graph: Graph = Graph()
         self.inputs: dict[int, tuple[str, int | None]] = {}
         self.constants: dict[int, npt.NDArray[Any]] = {}
         self.strings: list[str] = []

@@ -17,6 +17,12 @@ def compose(first: CopyPlan, second: CopyPlan) -> CopyPlan:
     """The plan that does ``second`` after ``first``, whose outputs are its inputs.
 
     Both count the same elements, and all that ``second`` reads ``first`` has written.
+
+    >>> from vkops.plan import CopyPlan, Output, View, coalesce, copy
+    >>> turn = copy(View.packed((3,)).flip((0,)), View.packed((3,)))
+    >>> plan = CopyPlan(4, (12,), (Output(12, (turn,)),))
+    >>> coalesce(compose(plan, plan)).outputs[0].regions[0].source
+    Read(input=0, offset=0, strides=(1,))
     """
     written = [Written(map(coalesce_region, output.regions)) for output in first.outputs]
     outputs = (

@@ -22,6 +22,12 @@ def cut(
 
     Returns:
         A plan whose inputs and outputs are all pieces, one after the other.
+
+    >>> from vkops.plan import CopyPlan, Output, View, copy
+    >>> whole = copy(View.packed((4,)), View.packed((4,)))
+    >>> plan = cut(CopyPlan(4, (16,), (Output(16, (whole,)),)), [[8, 8]], [[16]])
+    >>> plan.inputs, [region.source.input for region in plan.outputs[0].regions]
+    ((8, 8), [0, 1])
     """
     input_edges = [_edges(pieces, plan.element_size) for pieces in inputs]
     first_pieces = list(accumulate(map(len, inputs), initial=0))

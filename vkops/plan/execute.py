@@ -34,6 +34,14 @@ def execute(
 
     Returns:
         The outputs, one array of bytes each.
+
+    Raises:
+        IndexError: a region leaves an array.
+
+    >>> from vkops.plan import CopyPlan, Fill, Output, Region
+    >>> plan = CopyPlan(1, (), (Output(4, (Region((2,), 1, (2,), Fill(b"x")),)),))
+    >>> execute(plan, [])[0].tolist()
+    [0, 120, 0, 120]
     """
     size = plan.element_size
     if outputs is None:

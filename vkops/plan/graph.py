@@ -81,6 +81,16 @@ class Graph:
 
     Regions count elements of ``element_size`` bytes; tensors that are made from each other have
     elements of one size. With ``gaps``, what nothing writes may be read, and is not written then.
+
+    >>> from vkops.plan import Graph, View, copy
+    >>> graph = Graph()
+    >>> view = View.packed((3,))
+    >>> x = graph.leaf(12, 4)
+    >>> y = graph.make([copy(view.flip((0,)), view, x)], 12, 4)
+    >>> z = graph.make([copy(view.flip((0,)), view, y)], 12, 4)
+    >>> (step,) = graph.lower([z])
+    >>> step.reads, step.plan.outputs[0].regions[0].source
+    ((0,), Read(input=0, offset=0, strides=(1,)))
     """
 
     def __init__(self, *, gaps: bool = False) -> None:

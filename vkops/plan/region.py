@@ -53,6 +53,13 @@ class CopyPlan:
 
     ``element_size`` is 1, 2, 4, 8 or 16 bytes; ``inputs`` holds the byte size of each input.
     All regions are independent of each other: they may run in any order, or at once.
+
+    >>> import numpy as np
+    >>> from vkops.plan import CopyPlan, Output, View, copy, execute
+    >>> backwards = copy(View.packed((3,)).flip((0,)), View.packed((3,)))
+    >>> plan = CopyPlan(2, (6,), (Output(6, (backwards,)),))
+    >>> execute(plan, [np.int16([1, 2, 3]).view(np.uint8)])[0].view(np.int16)
+    array([3, 2, 1], dtype=int16)
     """
 
     element_size: int

@@ -143,7 +143,13 @@ class View(NamedTuple):
 
 
 def copy(source: View, target: View, input: int = 0) -> Region:
-    """The region that copies a view of an input to a view of an output, element by element."""
+    """The region that copies a view of an input to a view of an output, element by element.
+
+    Both have the same sizes.
+
+    >>> copy(View.packed((2, 3)).permute((1, 0)), View.packed((3, 2))).source
+    Read(input=0, offset=0, strides=(1, 3))
+    """
     return Region(
         target.sizes, target.offset, target.strides, Read(input, source.offset, source.strides)
     )

@@ -50,10 +50,10 @@ class Movement:
 
     def __init__(self, plan: CopyPlan, shapes: Sequence[Ints]) -> None:
         self.plan = plan
-        self.shapes = tuple(shapes)
+        self.shapes: tuple[Ints, ...] = tuple(shapes)
         self._nbytes = sum(plan.inputs) + sum(output.nbytes for output in plan.outputs)
         self._is_whole = len(self.shapes) == len(plan.inputs) == 1 and _is_whole(plan)
-        self.kilobytes = 3 + sum(len(output.regions) for output in plan.outputs)
+        self.kilobytes: int = 3 + sum(len(output.regions) for output in plan.outputs)
         self._programs: dict[Tuning, Program | Programs] = {}
 
     def run(
@@ -204,7 +204,7 @@ def window(view: View, itemsize: int) -> Movement:
     return movement(itemsize, [view], [view.sizes], [(lay(view),)])
 
 
-packing = remembered(window)
+packing: Callable[[View, int], Movement] = remembered(window)
 
 
 def _is_whole(plan: CopyPlan) -> bool:

@@ -44,6 +44,13 @@ class Tensor(Views, Exchange):
     does where a class says nothing else: vkops moves data, it does not calculate. A pickled tensor
     comes back on the default device.
 
+    Attributes:
+        device: where it is.
+        shape: size of each dimension, in elements, outermost first.
+        dtype: NumPy's type of the elements.
+        size: number of elements.
+        nbytes: bytes of the elements.
+
     >>> import numpy as np
     >>> from vkops import Device
     >>> x = Device().tensor(np.arange(6, dtype=np.int16).reshape(2, 3))
@@ -68,6 +75,11 @@ class Tensor(Views, Exchange):
         "size",
     )
 
+    device: Device
+    shape: Ints
+    dtype: np.dtype[Any]
+    size: int
+    nbytes: int
     _buffer: Buffer | HostBuffer | None
     # Of a view: the tensor whose memory it is over, and where in there its elements are. One
     # attribute, so that other threads never see half of a change.

@@ -88,7 +88,7 @@ def _quotient(a: Array, b: Array) -> Array:
     return np.asarray(floor + ((a % b != 0) & ((a < 0) != (b < 0))).astype(a.dtype))
 
 
-divide = _of_integers(_quotient)
+divide: Callable[[Array, Array], Array] = _of_integers(_quotient)
 
 
 def cast(call: Call) -> list[Tensor]:

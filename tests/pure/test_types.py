@@ -1,0 +1,64 @@
+"""Types: the package is marked as typed, and all that is public says what it is.
+
+``tests/typing`` holds programs with the exact types of what is public; ``scripts/lint`` has pyright
+check them, and ``tests/device/test_typing_programs.py`` runs them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import vkops
+from vkops import dml, onnx, plan
+
+ROOT = Path(__file__).parents[2]
+
+# What users get to see of these is in the signatures of others.
+INNER = ("vkops.bench.", "vkops.cli.")
+
+
+def test_the_wheel_is_marked_as_typed(tmp_path):
+    argv = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert "vkops/py.typed" in zipfile.ZipFile(wheel).namelist()
+
+
+def test_types_are_known():
+    """Nothing is of an unknown type, and no checker has to infer one."""
+    # The interpreter whose packages it looks at is the first on PATH, whatever it is told.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    argv = [sys.executable, "-m", "pyright", "--verifytypes", "vkops"]
+    run = subprocess.run(
+        [*argv, "--ignoreexternal", "--outputjson"],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    found = json.loads(run.stdout)["typeCompleteness"]
+    symbols = found["symbols"]
+    names = {symbol["name"] for symbol in symbols}
+    assert {f"vkops.{name}" for name in vkops.__all__} - {"vkops.dml"} <= names
+    assert found["exportedSymbolCounts"]["withUnknownType"] == 0
+    inferred = {
+        symbol["name"]: diagnostic["message"]
+        for symbol in symbols
+        for diagnostic in symbol["diagnostics"]
+        # The others say that something is partly unknown because of these.
+        if re.match("Type is missing type annotation|Ambiguous base class", diagnostic["message"])
+    }
+    assert {n: why for n, why in inferred.items() if not n.startswith(INNER)} == {}
+
+
+def test_typed_programs_use_every_public_name():
+    programs = "\n".join(page.read_text() for page in ROOT.glob("tests/typing/*.py"))
+    used = set(re.findall(r"\w+", programs))
+    public = {name for module in (vkops, dml, onnx, plan) for name in module.__all__}
+    assert sorted(public - used) == []

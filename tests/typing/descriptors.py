@@ -1,0 +1,110 @@
+"""Descriptors, graphs and features: what type checkers say, and what happens."""
+
+from typing_extensions import assert_type
+
+from vkops import dml
+from vkops.plan import CopyPlan, Pipeline, View
+
+FLOAT32 = dml.TensorDataType.FLOAT32
+whole = dml.BufferTensorDesc(FLOAT32, [4, 6])
+part = dml.BufferTensorDesc(FLOAT32, (2, 6), None, dml.TensorFlags.NONE, 48, 16)
+assert_type(whole.data_type, dml.TensorDataType)
+assert_type(whole.sizes, tuple[int, ...])
+assert_type(whole.strides, tuple[int, ...] | None)
+assert_type(whole.flags, dml.TensorFlags)
+assert_type(whole.total_tensor_size_in_bytes, int)
+assert_type(whole.guaranteed_base_offset_alignment, int)
+assert_type(whole.dimension_count, int)
+assert_type(whole.packed_strides, tuple[int, ...])
+assert_type(whole.effective_strides, tuple[int, ...])
+assert_type(whole.minimum_implied_size, int)
+assert_type(whole.view, View)
+
+split = dml.SplitOperatorDesc(whole, [part, part], axis=0)
+assert_type(split, dml.SplitOperatorDesc)
+assert_type(split.input_tensor, dml.BufferTensorDesc)
+assert_type(split.axis, int)
+assert_type(split.operator, str)
+assert_type(split.FIELDS, tuple[dml.Field, ...])
+assert_type(split.inputs, tuple[tuple[str, dml.BufferTensorDesc], ...])
+assert_type(split.outputs, tuple[tuple[str, dml.BufferTensorDesc], ...])
+assert_type(split.validate("5_0", alternative_levels=["JOIN"]), None)
+assert_type(split.minimum_feature_level(), dml.FeatureLevel)
+assert_type(split.lower(), CopyPlan)
+assert_type(split.pipeline, Pipeline)
+assert_type(split.runs_in_place, bool)
+descs: list[dml.OperatorDesc] = [
+    split,
+    dml.JoinOperatorDesc([part, part], whole, 0),
+    dml.SliceOperatorDesc(whole, part, [0, 0], [2, 6], [2, 1]),
+    dml.Slice1OperatorDesc(whole, part, [0, 0], [4, 6], [-2, 1]),
+    dml.ElementWiseIdentityOperatorDesc(whole, whole, dml.ScaleBias(1.0, 0.0)),
+]
+assert_type(dml.OPERATORS, dict[str, type[dml.OperatorDesc]])
+field = split.FIELDS[0]
+assert_type(field.name, str)
+assert_type(field.dml_name, str)
+assert_type(field.optional, bool)
+assert_type(field.count, str | None)
+
+
+# Graphs
+def policy(data_type: dml.TensorDataType, sizes: tuple[int, ...]) -> dml.BufferTensorDesc:
+    """A layout."""
+    return dml.BufferTensorDesc(data_type, sizes)
+
+
+graph = dml.Graph(policy, "6_0")
+x = graph.input(whole)
+assert_type(x, dml.Expression)
+assert_type(x.get_output_desc(), dml.BufferTensorDesc)
+assert_type(x.node, int | None)
+assert_type(x.index, int)
+parts = graph.split(x, 0, [2, 2])
+assert_type(parts, list[dml.Expression])
+assert_type(graph.join(parts, 0), dml.Expression)
+assert_type(graph.slice(x, [0, 0], [2, 6], [2, 1]), dml.Expression)
+assert_type(graph.slice1(x, [0, 0], [4, 6], [-1, 1]), dml.Expression)
+assert_type(graph.identity(x, [1, 4]), dml.Expression)
+assert_type(graph.reinterpret(x, dml.TensorDataType.INT32, [24]), dml.Expression)
+assert_type(graph.operator(split, [x]), list[dml.Expression])
+
+graph = dml.Graph()
+assert_type(graph.output(graph.identity(graph.input(whole))), int)
+desc = graph.desc()
+assert_type(desc, dml.GraphDesc)
+assert_type(desc.validate("5_0"), None)
+assert_type(desc.lower(), CopyPlan)
+assert_type(desc.pipeline, Pipeline)
+edges = (
+    dml.InputGraphEdgeDesc(0, 0, 0),
+    dml.OutputGraphEdgeDesc(0, 0, 0),
+    dml.IntermediateGraphEdgeDesc(0, 0, 1, 0),
+)
+assert_type(edges[0].graph_input_index, int)
+assert_type(edges[1].graph_output_index, int)
+assert_type(edges[2].from_node_output_index, int)
+
+# Features and enumerations
+levels = dml.check_feature_support(dml.FeatureQueryFeatureLevels(["2_0", 0x5000]), "4_1")
+assert_type(levels, dml.FeatureDataFeatureLevels)
+assert_type(levels.max_supported_feature_level, dml.FeatureLevel)
+types = dml.check_feature_support(dml.FeatureQueryTensorDataTypeSupport(FLOAT32))
+assert_type(types, dml.FeatureDataTensorDataTypeSupport)
+assert_type(types.is_supported, bool)
+assert_type(FLOAT32.size_bits, int)
+assert_type(FLOAT32.element_size, int)
+assert_type(dml.FeatureLevel.of("5_0"), dml.FeatureLevel)
+numbers: list[int] = [
+    dml.BindingType.BUFFER,
+    dml.CreateDeviceFlags.DEBUG,
+    dml.DepthSpaceOrder.COLUMN_ROW_DEPTH,
+    dml.ExecutionFlags.NONE,
+    dml.Feature.FEATURE_LEVELS,
+    dml.GraphEdgeType.INTERMEDIATE,
+    dml.GraphNodeType.OPERATOR,
+    dml.InterpolationMode.LINEAR,
+    dml.OperatorType.SPLIT,
+    dml.PaddingMode.WRAP,
+    dml.TensorType.BUFFER,
+]

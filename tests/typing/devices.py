@@ -1,0 +1,135 @@
+"""Devices, operators and errors: what type checkers say, and what happens."""
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import assert_type
+
+import vkops
+from vkops import dml
+from vkops.compiled_operator import BindingProperties
+from vkops.gpu.memory import MemoryReport
+from vkops.plan import CopyPlan, Pipeline
+
+infos = vkops.devices()
+assert_type(infos, list[vkops.DeviceInfo])
+info = infos[0]
+assert_type(info.index, int)
+assert_type(info.name, str)
+assert_type(info.type, str)
+assert_type(info.driver, str)
+assert_type(info.api_version, str)
+assert_type(info.driver_version, str)
+assert_type(info.vendor_id, int)
+assert_type(info.device_id, int)
+assert_type(info.dedicated_memory, int)
+assert_type(info.shared_memory, int)
+assert_type(info.unified_memory, bool)
+assert_type(info.max_buffer, int)
+assert_type(info.max_bindings, int)
+
+device = vkops.Device(info.index, "5_0", debug=False, alternative_levels=["JOIN"], staged=False)
+assert_type(device.info, vkops.DeviceInfo)
+assert_type(device.name, str)
+assert_type(device.feature_level, dml.FeatureLevel)
+assert_type(device.alternative_levels, tuple[str, ...])
+assert_type(device.memory_report(), MemoryReport)
+assert_type(device.memory_report().used, int)
+assert_type(
+    device.check_feature_support(dml.FeatureQueryFeatureLevels(["2_0", dml.FeatureLevel.LATEST])),
+    dml.FeatureDataFeatureLevels,
+)
+assert_type(
+    device.check_feature_support(dml.FeatureQueryTensorDataTypeSupport(dml.TensorDataType.INT8)),
+    dml.FeatureDataTensorDataTypeSupport,
+)
+
+# Memory
+buffer = device.buffer(16)
+assert_type(buffer, vkops.Buffer)
+assert_type(buffer.nbytes, int)
+assert_type(buffer.write(bytes(16)), None)
+assert_type(buffer.fill(np.arange(4, dtype=np.int32)), None)
+assert_type(buffer.read(4, 8), bytes)
+assert_type(buffer.array(0, 16), npt.NDArray[np.uint8])
+host = device.host_buffer(16)
+assert_type(host, vkops.HostBuffer)
+x = device.tensor([1, 2, 3, 4])
+assert_type(x, vkops.Tensor)
+
+# Operators
+number = dml.BufferTensorDesc(dml.TensorDataType.INT32, [4])
+operator = device.create_operator(dml.ElementWiseIdentityOperatorDesc(number, number))
+assert_type(operator, vkops.Operator)
+assert_type(operator.device, vkops.Device)
+assert_type(operator.desc, dml.OperatorDesc)
+compiled = device.compile_operator(operator, dml.ExecutionFlags.DISABLE_META_COMMANDS)
+assert_type(compiled, vkops.CompiledOperator)
+assert_type(compiled.name, str)
+assert_type(compiled.plan, CopyPlan)
+assert_type(compiled.pipeline, Pipeline)
+assert_type(compiled.binding_properties, BindingProperties)
+assert_type(compiled.binding_properties.temporary_resource_size, int)
+assert_type(compiled.binding_properties.persistent_resource_size, int)
+
+target = device.buffer(16)
+assert_type(compiled.dispatch([buffer], [target]), None)
+assert_type(compiled.dispatch([buffer], [target], wait=True), None)
+pending = compiled.dispatch([(buffer, 0, 16)], [target], wait=False)
+assert_type(pending, vkops.Pending)
+assert_type(pending.wait(), None)
+bound = compiled.bind([buffer], [host])
+assert_type(bound, vkops.BoundOperator | vkops.StreamedOperator)
+assert_type(bound.dispatch(lambda done, total: None), None)
+assert_type(bound.start(), vkops.Pending)
+
+
+def started(wait: bool) -> vkops.Pending | None:
+    """Whether to wait may be known only when it runs."""
+    return compiled.dispatch([buffer], [target], wait=wait)
+
+
+bound.start().wait()
+assert started(False) is not None
+
+owned = dml.BufferTensorDesc(dml.TensorDataType.INT32, [4], flags=dml.TensorFlags.OWNED_BY_DML)
+keeping = device.compile_operator(
+    device.create_operator(dml.ElementWiseIdentityOperatorDesc(owned, number))
+)
+assert_type(keeping.initialize([buffer]), None)
+
+graph = dml.Graph()
+graph.output(graph.identity(graph.input(number)))
+assert_type(device.compile_graph(graph), vkops.CompiledOperator)
+assert_type(device.compile_graph(graph.desc()), vkops.CompiledOperator)
+
+# Errors
+try:
+    device.buffer(0)
+except vkops.InvalidDescError as error:
+    assert_type(error.operator, str)
+    assert_type(error.field, str)
+    assert_type(error.message, str)
+    assert_type(error.rule, str)
+    parent: vkops.VkopsError = error
+    builtin: ValueError = error
+try:
+    compiled.bind([None], [target])
+except vkops.BindingError as error:
+    assert_type(error.rule, str)
+missing = vkops.ShaderCompileError("no compiler", file=None, line=None, log="")
+assert_type(missing.file, str | None)
+assert_type(missing.line, int | None)
+assert_type(missing.log, str)
+kinds: list[type[vkops.VkopsError]] = [
+    vkops.DeviceError,
+    vkops.FeatureLevelError,
+    vkops.InvalidDescTypeError,
+    vkops.ModelError,
+    vkops.OutOfDeviceMemoryError,
+]
+memory: type[MemoryError] = vkops.OutOfDeviceMemoryError
+kind: type[TypeError] = vkops.InvalidDescTypeError
+
+with vkops.Device() as other:
+    assert_type(other, vkops.Device)
+    assert_type(other.close(), None)

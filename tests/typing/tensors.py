@@ -1,0 +1,82 @@
+"""Tensors and the functions on them: what type checkers say, and what happens."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import assert_type
+
+import vkops
+from vkops import Tensor
+
+device = vkops.Device()
+x = device.tensor(np.ones((3, 4), np.float32))
+assert_type(x, Tensor)
+
+assert_type(x.device, vkops.Device)
+assert_type(x.shape, tuple[int, ...])
+assert_type(x.strides, tuple[int, ...])
+assert_type(x.dtype, np.dtype[Any])
+assert_type(x.size, int)
+assert_type(x.nbytes, int)
+assert_type(x.ndim, int)
+assert_type(x.buffer, vkops.Buffer | vkops.HostBuffer | None)
+assert_type(x.numpy(), npt.NDArray[Any])
+assert_type(np.asarray(x), npt.NDArray[Any])
+assert_type(len(x), int)
+assert_type(bool(x[0, 1]), bool)
+assert_type(int(x[0, 1]), int)
+assert_type(float(x[0, 1]), float)
+assert_type(complex(x[0, 1]), complex)
+assert_type(x.__dlpack_device__(), tuple[int, int])
+assert_type(x.fill(np.ones((3, 4), np.float32)), None)
+assert_type(Tensor.from_array(device, [1, 2], on_host=True), Tensor)
+
+# Views
+assert_type(x[1:, ::-1], Tensor)
+assert_type(x[None, ..., 0], Tensor)
+assert_type(x.T, Tensor)
+assert_type(x.transpose(), Tensor)
+assert_type(x.transpose(1, 0), Tensor)
+assert_type(x.transpose((1, 0)), Tensor)
+assert_type(x.reshape(2, -1), Tensor)
+assert_type(x.reshape((2, 6)), Tensor)
+assert_type(x.broadcast_to((2, 3, 4)), Tensor)
+assert_type(x.flip(), Tensor)
+assert_type(x.flip(0), Tensor)
+assert_type(x.expand_dims((0, 2)), Tensor)
+assert_type(x.expand_dims(0).squeeze(0), Tensor)
+assert_type(x.copy(), Tensor)
+assert_type(x.T.pack(), Tensor)
+assert_type([row.shape for row in x], list[tuple[int, ...]])
+with x.copy() as y:
+    assert_type(y, Tensor)
+    assert_type(y.release(), None)
+
+# Functions: views
+assert_type(vkops.broadcast_to(x, (2, 3, 4)), Tensor)
+assert_type(vkops.expand_dims(x, 0), Tensor)
+assert_type(vkops.flip(x, (0, 1)), Tensor)
+assert_type(vkops.permute_dims(x, (1, 0)), Tensor)
+assert_type(vkops.squeeze(x[None]), Tensor)
+assert_type(vkops.unstack(x, axis=1), tuple[Tensor, ...])
+
+
+# Functions: one dispatch each
+def progress(done: int, total: int) -> None:
+    """What is told where data is streamed."""
+
+
+assert_type(vkops.split(x, [1, 2], axis=0, device=device, progress=progress), list[Tensor])
+assert_type(vkops.split(x, 2, 1), list[Tensor])
+assert_type(vkops.join([x, x.numpy()], axis=0, device=device, progress=progress), Tensor)
+assert_type(vkops.slice(x, [0, 0], [2, 2], [1, 2], device=device, progress=progress), Tensor)
+assert_type(vkops.array_split(x, [1], axis=0), list[Tensor])
+assert_type(vkops.array_split(x, 2), list[Tensor])
+assert_type(vkops.concat([x, x], axis=None), Tensor)
+assert_type(vkops.concatenate([x, x]), Tensor)
+assert_type(vkops.stack((x, x), axis=-1), Tensor)
+assert_type(vkops.roll(x, (1, 2), (0, 1)), Tensor)
+assert_type(vkops.tile([1, 2], 2), Tensor)
+assert_type(vkops.repeat(x, [1, 0, 2], axis=0), Tensor)
+assert_type(vkops.from_dlpack(np.arange(3), device=device), Tensor)
