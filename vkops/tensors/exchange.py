@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,9 @@ class Exchange:
     dtype: np.dtype[Any]
     size: int
 
+    @abstractmethod
     def numpy(self) -> npt.NDArray[Any]:
         """The elements as a read-only array."""
-        raise NotImplementedError
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
