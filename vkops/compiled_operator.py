@@ -326,6 +326,8 @@ class StreamedOperator:
             DeviceError: the device is closed.
             OutOfDeviceMemoryError: not even a chunk fits.
         """
+        for resource in self._on_host():
+            resource.settle()
         for step in self._steps:
             read = [self._bound[number] for number in step.reads]
             made = [self._bound[number] for number in step.makes]
@@ -344,12 +346,17 @@ class StreamedOperator:
 
     def start(self) -> Pending:
         """Begin to run the operator, in a thread; see ``CompiledOperator.dispatch``."""
-        pending = InThread(self.dispatch)
-        for number in {number for step in self._steps for number in step.makes}:
-            resource = self._bound[number].resource
-            if isinstance(resource, HostBuffer):
-                resource.pending = pending
-        return pending
+        return self._executor.stream(self.dispatch, self._follow)
+
+    def _follow(self, pending: InThread) -> None:
+        """Let whoever uses memory on the host wait for what is streamed from it, or to it."""
+        for resource in self._on_host():
+            resource.settle()
+            resource.pending = pending
+
+    def _on_host(self) -> list[HostBuffer]:
+        resources = (bound.resource for bound in self._bound.values())
+        return [resource for resource in resources if isinstance(resource, HostBuffer)]
 
 
 def _is_count(value: object) -> bool:

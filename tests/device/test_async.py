@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 import vkops
-from vkops.dml import BufferTensorDesc, JoinOperatorDesc, Slice1OperatorDesc, TensorDataType
+from vkops.dml import (
+    BufferTensorDesc,
+    ElementWiseIdentityOperatorDesc,
+    JoinOperatorDesc,
+    Slice1OperatorDesc,
+    TensorDataType,
+)
 from vkops.errors import BindingError, DeviceError
 from vkops.gpu.executor import MOST_FLIGHTS
 
@@ -178,3 +184,46 @@ def test_what_is_streamed_runs_in_a_thread(device):
     turned.dispatch([out], [back], wait=False)
     turned.dispatch([back], [out], wait=False).wait()
     np.testing.assert_array_equal(numbers(out), X[::-1])
+
+
+def identity(device, n):
+    desc = BufferTensorDesc(KIND, [n])
+    return device.compile_operator(
+        device.create_operator(ElementWiseIdentityOperatorDesc(desc, desc))
+    )
+
+
+def test_device_memory_that_is_streamed_to_is_waited_for(device):
+    """The stream ends in a buffer of the device, which others read at once."""
+    copied = identity(device, N)
+    source, middle, last = device.host_buffer(4 * N), device.buffer(4 * N), device.buffer(4 * N)
+    for value in range(5):
+        source.write(np.full(N, value, np.int32))
+        copied.dispatch([source], [middle], wait=False)
+        copied.dispatch([middle], [last])
+        assert (numbers(last) == value).all()
+        copied.dispatch([source], [middle], wait=False)
+        copied.dispatch([middle], [last], wait=False)
+        assert (numbers(last) == value).all()
+
+
+def test_what_is_streamed_is_not_written_meanwhile(device):
+    copied = identity(device, N)
+    source, out = device.host_buffer(4 * N), device.host_buffer(4 * N)
+    for value in range(5):
+        source.write(np.full(N, value, np.int32))
+        copied.dispatch([source], [out], wait=False)
+        source.write(np.full(N, -1, np.int32))
+        assert (numbers(out) == value).all()
+
+
+def test_streams_that_need_each_other_end(device):
+    turned = backwards(device)
+    a, b = device.host_buffer(4 * N), device.host_buffer(4 * N)
+    a.write(X)
+    for _ in range(10):
+        first = turned.dispatch([a], [b], wait=False)
+        second = turned.dispatch([b], [a], wait=False)
+        second.wait()
+        first.wait()
+    np.testing.assert_array_equal(numbers(a), X)

@@ -355,6 +355,55 @@ def test_results_on_the_device_go_in_again(device):
     np.testing.assert_array_equal(twice.numpy(), np.float32([[1, 2]] * 4))
 
 
+PASSED_ON = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[4] x) => (float[4] y, float[4] c, float[4] t, float[4] u) <float[4] w = {1, 2, 3, 4},
+    int64[1] s = {-1}, int64[1] e = {-9999}, int64[1] a = {0}> {
+  y = Identity (x)
+  c = Identity (w)
+  t = Slice (x, s, e, a, s)
+  u = Identity (t)
+}"""
+
+
+def test_outputs_are_nobody_elses_memory(device):
+    session = Session(Model(onnx.parser.parse_model(PASSED_ON)), device)
+    x = device.tensor(np.float32([5, 6, 7, 8]))
+    results = session.run({"x": x})
+    for result in results:
+        result.fill(np.zeros(4, np.float32))
+    assert x.numpy().tolist() == [5, 6, 7, 8]
+    again = [result.numpy().tolist() for result in session.run({"x": x})]
+    assert again == [[5, 6, 7, 8], [1, 2, 3, 4], [8, 7, 6, 5], [8, 7, 6, 5]]
+
+
+def test_targets_that_are_inputs_or_each_other(device):
+    session = Session(Model(onnx.parser.parse_model(PASSED_ON)), device)
+    x = device.tensor(np.float32([5, 6, 7, 8]))
+    results = session.run({"x": x}, targets={2: x})
+    assert results[2] is x
+    assert [r.numpy().tolist() for r in results[2:]] == [[8, 7, 6, 5]] * 2
+    made = device.tensor(np.zeros(4, np.float32))
+    y, _, t, u = session.run({"x": np.float32([1, 2, 3, 4])}, targets={3: made})
+    assert [r.numpy().tolist() for r in (y, t, u)] == [[1, 2, 3, 4], [4, 3, 2, 1], [4, 3, 2, 1]]
+    assert t.buffer is not u.buffer
+
+
+@pytest.mark.parametrize(
+    ("place", "shape", "dtype", "message"),
+    [
+        (4, 4, "f4", "targets: got output 4, must be 0 to 3"),
+        (0, 3, "f4", "targets[0]: is float32 (3,), must be float32 (4,)"),
+        (0, 4, "i4", "targets[0]: is int32 (4,), must be float32 (4,)"),
+    ],
+)
+def test_targets_that_do_not_fit(device, place, shape, dtype, message):
+    session = Session(Model(onnx.parser.parse_model(PASSED_ON)), device)
+    target = device.tensor(np.zeros(shape, dtype))
+    with pytest.raises(ModelError) as caught:
+        session.run({"x": np.zeros(4, np.float32)}, targets={place: target})
+    assert str(caught.value) == message
+
+
 # -- the backend -----------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,8 +89,10 @@ TWO_READERS = GraphDesc(
                  intermediate_edges=[*KEPT.intermediate_edges, IntermediateGraphEdgeDesc(2, 0, 3, 0),
                                      IntermediateGraphEdgeDesc(3, 0, 2, 0)]),
          "GRAPH nodes[2]: feeds itself, a graph must have no cycle [G-01]"),
-        (replace(KEPT, input_count=-1), "GRAPH input_count: got -1, must be 0 or more [G-02]"),
-        (replace(KEPT, output_count=0), "GRAPH output_count: got 0, must be 1 or more [G-02]"),
+        (replace(KEPT, input_count=-1), "GRAPH input_count: got -1, must be 0 to 65536 [G-02]"),
+        (replace(KEPT, input_count=2**32 - 1),
+         "GRAPH input_count: got 4294967295, must be 0 to 65536 [G-02]"),
+        (replace(KEPT, output_count=0), "GRAPH output_count: got 0, must be 1 to 65536 [G-02]"),
         (replace(KEPT, input_edges=[InputGraphEdgeDesc(1, 0, 0)]),
          "GRAPH input_edges[0].graph_input_index: got 1, must be 0 to 0 [G-03]"),
         (replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 2, 0)]),
@@ -281,6 +284,8 @@ def test_gaps_are_left_alone():
          "[G-07]"),
         (lambda g, x: g.operator(JOIN, [x]),
          "JOIN inputs: got 1 expressions, must be 2 [G-04]"),
+        (lambda g, x: g.operator(None, [x]), "GRAPH desc: got None, must be an operator descriptor"),
+        (lambda g, x: Graph(tensor_policy=3), "GRAPH tensor_policy: got 3, must be a function"),
         (lambda g, x: g.identity(Graph().input(HALF)),
          "must be an expression of this graph [G-03]"),
         (lambda g, x: g.identity(1), "GRAPH input[0]: got 1, must be an expression of this graph"),
@@ -366,3 +371,17 @@ def test_a_thousand_nodes_are_one_plan_that_moves_the_outputs_bytes():
         int(np.prod(region.sizes)) for output in step.plan.outputs for region in output.regions
     )
     assert moved * step.plan.element_size == sum(array.nbytes for array in expected)
+
+
+def test_a_node_of_many_tensors_takes_time_in_proportion():
+    """Each edge looks at one tensor of a node, not at all of them."""
+
+    def seconds(count):
+        graph = Graph()
+        x = graph.input(tensor(count, 3))
+        graph.output(graph.join(graph.split(x, 0, [1] * count)[::-1], 0))
+        start = time.perf_counter()
+        graph.desc().lower()
+        return time.perf_counter() - start
+
+    assert seconds(2000) < 10 * min(seconds(500), seconds(500))

@@ -73,6 +73,8 @@ class Graph:
         tensor_policy: TensorPolicy = BufferTensorDesc,
         feature_level: FeatureLevel | int | str = FeatureLevel.LATEST,
     ) -> None:
+        if not callable(tensor_policy):
+            raise Place(OPERATOR, "tensor_policy", "G-02").wrong_kind(tensor_policy, "a function")
         self._policy = tensor_policy
         self._level = FeatureLevel.of(feature_level, OPERATOR)
         self._inputs: list[BufferTensorDesc] = []
@@ -144,6 +146,8 @@ class Graph:
                 asks for (G-07).
         """
         sources = self._own(inputs, "inputs")
+        if not isinstance(desc, OperatorDesc):
+            raise Place(OPERATOR, "desc", "T-18").wrong_kind(desc, "an operator descriptor")
         desc.validate(self._level)
         if len(sources) != len(desc.inputs):
             message = f"got {len(sources)} expressions, must be {len(desc.inputs)}"

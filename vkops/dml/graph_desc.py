@@ -10,13 +10,16 @@ from typing import Any, ClassVar, NoReturn
 from vkops.dml.enums import FeatureLevel, TensorFlags
 from vkops.dml.operator_desc import OperatorDesc
 from vkops.dml.rules import NamedTensor
-from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
+from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dml.values import Place, array, integer
 from vkops.errors import FeatureLevelError, InvalidDescError
 from vkops.plan import CopyPlan, Graph, Pipeline, Read, Region, View, copy, narrow
 
 OPERATOR = "GRAPH"
 """How errors name a graph."""
+
+MOST_ENDS = 1 << 16
+"""Inputs, or outputs, that a graph may declare."""
 
 FIRST_LEVEL = FeatureLevel.LEVEL_2_1
 """The feature level that brought graphs."""
@@ -133,10 +136,9 @@ class GraphDesc:
             message = f"not available at feature level {level}; allowed from {FIRST_LEVEL}"
             raise FeatureLevelError(OPERATOR, "", message, "DEV-12")
         for name, count in (("input_count", self.input_count), ("output_count", self.output_count)):
-            if not (name == "output_count") <= count <= UINT32_MAX:
-                self._refuse(
-                    name, f"got {count}, must be {int(name == 'output_count')} or more", "G-02"
-                )
+            if not (name == "output_count") <= count <= MOST_ENDS:
+                least = int(name == "output_count")
+                self._refuse(name, f"got {count}, must be {least} to {MOST_ENDS}", "G-02")
         for i, node in enumerate(self.nodes):
             try:
                 node.validate(feature_level, alternative_levels)
@@ -148,6 +150,7 @@ class GraphDesc:
         self._check_connected()
         _ = self._order
         self._check_owned()
+        vars(self)["_is_valid"] = True  # at one level at least
 
     def _check_edges(self) -> None:
         """Check that both ends of each edge exist (G-03) and have as many bytes (G-07)."""
@@ -163,15 +166,15 @@ class GraphDesc:
                     continue
                 limits[f"{end}_node_index"] = len(self.nodes)
                 if 0 <= node < len(self.nodes):
-                    tensors = getattr(self.nodes[node], f"{role}s")
-                    limits[f"{end}_node_{role}_index"] = len(tensors)
+                    count = len(self._tensors[node][role == "output"])
+                    limits[f"{end}_node_{role}_index"] = count
             for field, limit in limits.items():
                 if field in values and not 0 <= values[field] < limit:
                     allowed = f"must be 0 to {limit - 1}" if limit else "there are none"
                     self._refuse(f"{name}.{field}", f"got {values[field]}, {allowed}", "G-03")
         for i, edge in enumerate(self.intermediate_edges):
-            made = self.nodes[edge.from_node_index].outputs[edge.from_node_output_index][1]
-            read = self.nodes[edge.to_node_index].inputs[edge.to_node_input_index][1]
+            made = self._tensors[edge.from_node_index][1][edge.from_node_output_index][1]
+            read = self._tensors[edge.to_node_index][0][edge.to_node_input_index][1]
             got, wanted = read.total_tensor_size_in_bytes, made.total_tensor_size_in_bytes
             if got != wanted:
                 message = f"ends at a tensor of {got} bytes, must be {wanted} as at its start"
@@ -196,8 +199,8 @@ class GraphDesc:
                     self._refuse(name, f"leads to the same output as {other}", "G-04")
                 results[edge.graph_output_index] = name
         for number, node in enumerate(self.nodes):
-            for slots, role in ((read, "input"), (made, "output")):
-                for i, (path, _) in enumerate(getattr(node, f"{role}s")):
+            for slots, tensors in zip((read, made), self._tensors[number], strict=True):
+                for i, (path, _) in enumerate(tensors):
                     if (number, i) not in slots:
                         message = f"{node.operator}: is not connected"
                         self._refuse(f"nodes[{number}].{path}", message, "G-04")
@@ -208,7 +211,7 @@ class GraphDesc:
     def _check_owned(self) -> None:
         """Check that OWNED_BY_DML inputs come from the graph's inputs, and readers agree (G-06)."""
         for edge in self.intermediate_edges:
-            path, tensor = self.nodes[edge.to_node_index].inputs[edge.to_node_input_index]
+            path, tensor = self._tensors[edge.to_node_index][0][edge.to_node_input_index]
             if TensorFlags.OWNED_BY_DML in tensor.flags:
                 message = "is OWNED_BY_DML, which only an input from outside the graph may be"
                 self._refuse(f"nodes[{edge.to_node_index}].{path}", message, "G-06")
@@ -240,7 +243,7 @@ class GraphDesc:
     def outputs(self) -> tuple[NamedTensor, ...]:
         """The graph's outputs, as nodes make them."""
         made = {
-            edge.graph_output_index: self.nodes[edge.from_node_index].outputs[
+            edge.graph_output_index: self._tensors[edge.from_node_index][1][
                 edge.from_node_output_index
             ][1]
             for edge in self.output_edges
@@ -248,11 +251,16 @@ class GraphDesc:
         return tuple((f"outputs[{i}]", made[i]) for i in range(self.output_count))
 
     @cached_property
+    def _tensors(self) -> list[tuple[tuple[NamedTensor, ...], tuple[NamedTensor, ...]]]:
+        """The inputs and outputs of each node, asked for once."""
+        return [(node.inputs, node.outputs) for node in self.nodes]
+
+    @cached_property
     def _readers(self) -> list[list[BufferTensorDesc]]:
         """The tensors of nodes that each input of the graph feeds."""
         readers: list[list[BufferTensorDesc]] = [[] for _ in range(self.input_count)]
         for edge in self.input_edges:
-            tensor = self.nodes[edge.to_node_index].inputs[edge.to_node_input_index][1]
+            tensor = self._tensors[edge.to_node_index][0][edge.to_node_input_index][1]
             readers[edge.graph_input_index].append(tensor)
         return readers
 
@@ -297,7 +305,8 @@ class GraphDesc:
     @cached_property
     def pipeline(self) -> Pipeline:
         """What to run: nearly always one plan."""
-        self.validate()
+        if "_is_valid" not in vars(self):
+            self.validate()
         size = min((node.lower().element_size for node in self.nodes), default=4)
         graph = Graph(gaps=True)  # G-08
         numbers: dict[_Source, int] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import lru_cache
 from operator import index
 from typing import Any
@@ -19,7 +18,7 @@ from vkops.gpu.dispatch import Program
 from vkops.gpu.executor import Executor
 from vkops.gpu.kernels import VECTOR
 from vkops.gpu.memory import Place, Range, Spread
-from vkops.gpu.pending import Pending
+from vkops.gpu.pending import InThread
 from vkops.gpu.table import Tuning
 from vkops.plan.execute import packed_bytes
 from vkops.plan.region import CopyPlan, Output, Read, Region
@@ -200,7 +199,7 @@ class HostBuffer(Resource):
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
-        self.pending: Pending | None = None  # what writes to it meanwhile
+        self.pending: InThread | None = None  # what is streamed from it or to it meanwhile
         # The host's memory is taken when it is written to: what was promised counts, too.
         memory = psutil.virtual_memory()
         promised = sum(buffer.nbytes for buffer in _on_host)
@@ -223,18 +222,17 @@ class HostBuffer(Resource):
         made.bytes[...] = self._fetch(start, nbytes)
         return made
 
-    def _settle(self) -> None:
-        """Wait for what writes to it; whoever started that is told of errors."""
+    def settle(self) -> None:
+        """Wait for what is streamed from it or to it; whoever started that is told of errors."""
         if self.pending is not None:
-            with suppress(Exception):
-                self.pending.wait()
+            self.pending.finish()
 
     def _store(self, offset: int, source: Bytes) -> None:
-        self._settle()
+        self.settle()
         self.bytes[offset : offset + source.size] = source
 
     def _fetch(self, offset: int, nbytes: int) -> Bytes:
-        self._settle()
+        self.settle()
         result = self.bytes[offset : offset + nbytes]
         result.flags.writeable = False
         return result

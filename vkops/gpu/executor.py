@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import lru_cache
@@ -19,7 +19,7 @@ from vkops.gpu import adapter, table
 from vkops.gpu.dispatch import TABLE_BYTES, Dispatch, Program, Programs, prepare
 from vkops.gpu.kernels import STREAM
 from vkops.gpu.memory import Heap, Memory, Range, held_bytes
-from vkops.gpu.pending import Flight, Slot
+from vkops.gpu.pending import Flight, InThread, Slot
 from vkops.gpu.process import FORKED, process
 from vkops.plan.region import CopyPlan
 
@@ -81,6 +81,8 @@ class Executor:
         self._use = _Use(self)
         self._lock_only = _Use(self, settled=False)
         self._flights: list[Flight] = []
+        self._stream: InThread | None = None
+        self._stream_lock = RLock()
         self._slots: list[Slot] = []
 
     # -- running ----------------------------------------------------------------------------------
@@ -110,6 +112,7 @@ class Executor:
         What goes wrong is told when the flight is waited for.
         """
         flight = Flight(self, keep, reads, writes)
+        self.finish_stream()
         try:
             with self.locked():
                 met = any(other.meets(reads, writes) for other in self._flights)
@@ -125,6 +128,23 @@ class Executor:
         except Exception as error:
             flight.error = error
         return flight
+
+    def stream(self, work: Callable[[], None], meanwhile: Callable[[InThread], None]) -> InThread:
+        """Begin work in a thread, when the one before is over; all others wait for it.
+
+        ``meanwhile`` is told of it before it begins.
+        """
+        with self._stream_lock:
+            self.finish_stream()
+            self._stream = InThread(work)
+            meanwhile(self._stream)
+            self._stream.start()
+            return self._stream
+
+    def finish_stream(self) -> None:
+        """Wait for what is streamed."""
+        if self._stream is not None:
+            self._stream.finish()
 
     def land(self, flight: Flight) -> None:
         """Wait for a flight, and let go of what it kept."""
@@ -255,6 +275,7 @@ class Executor:
         """Give everything back; memory that arrays still view stays until they go."""
         if process.forked:
             return
+        self.finish_stream()
         with self._lock:
             self._settle()
             self._closed = True
@@ -279,6 +300,8 @@ class _Use:
         if process.forked:
             raise DeviceError(FORKED)
         executor = self._executor
+        if self._settled:
+            executor.finish_stream()
         executor._lock.acquire()
         if executor._closed:
             executor._lock.release()

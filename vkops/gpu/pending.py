@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from threading import Thread, current_thread
+from threading import Event, Thread, current_thread
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -112,15 +112,27 @@ class InThread:
     """Work in a thread of its own: what is streamed keeps the host busy, too."""
 
     def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
         self._error: BaseException | None = None
-        self._thread = Thread(target=self._run, args=(work,), name="vkops-stream")
+        self._done = Event()
+        self._thread = Thread(target=self._run, name="vkops-stream")
+
+    def start(self) -> None:
+        """Begin."""
         self._thread.start()
 
-    def _run(self, work: Callable[[], None]) -> None:
+    def _run(self) -> None:
         try:
-            work()
+            self._work()
         except BaseException as error:
             self._error = error
+        finally:
+            self._done.set()
+
+    def finish(self) -> None:
+        """Wait until it is over, whatever became of it; the work itself does not wait."""
+        if current_thread() is not self._thread:
+            self._done.wait()
 
     def wait(self) -> None:
         """Wait until the results are complete; again, it returns at once.
@@ -128,8 +140,6 @@ class InThread:
         Raises:
             VkopsError: what went wrong.
         """
-        if current_thread() is self._thread:
-            return  # its own results, on the way
-        self._thread.join()
+        self.finish()
         if self._error is not None:
             raise self._error

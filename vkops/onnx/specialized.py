@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from threading import RLock
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.device import Device
-from vkops.errors import OutOfDeviceMemoryError
+from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu.streaming import Progress
 from vkops.onnx.model import Lowering
 from vkops.onnx.trace import Sequence, Trace, Value
@@ -88,7 +88,16 @@ class Specialized:
         device = residents.device
         strings = list(self._strings)
         held = self._held(residents, inputs, strings)
-        wanted = {self._number(place): target for place, target in targets.items()}
+        there = set(held)
+        self._check(device, targets)
+        # What is read, or is somebody else's target, is written when all else is done.
+        taken = {id(s.buffer) for s in held.values() if isinstance(s, Tensor)}
+        wanted: dict[int, Tensor] = {}
+        for place, target in targets.items():
+            if id(target.buffer) not in taken and self._number(place) not in wanted:
+                taken.add(id(target.buffer))
+                wanted[self._number(place)] = target
+        there.update(wanted)
         for stage in self._stages:
             sources = [held[number] for number in stage.reads]
             into = [wanted.get(number) for number in stage.makes]
@@ -98,7 +107,30 @@ class Specialized:
             source = held[self._number(place)]
             if source is not target:  # it is an input, or was made for another output
                 target.fill(np.asarray(source).reshape(target.shape))
-        return [_output(device, result, held, strings) for result in self.results]
+        outputs = []
+        for place, result in enumerate(self.results):
+            if place in targets:
+                outputs.append(targets[place])
+            else:
+                outputs.append(_output(device, result, held, strings, there))
+            # An output is nobody else's memory: not an input's, a constant's or another output's.
+            there.update(tensor.number for tensor in _each(result))
+        return outputs
+
+    def _check(self, device: Device, targets: Mapping[int, Tensor]) -> None:
+        """Refuse targets that are not what the outputs are."""
+        last = len(self.results) - 1
+        for place, target in targets.items():
+            if not 0 <= place <= last:
+                raise ModelError(f"targets: got output {place}, must be 0 to {last}")
+            result = self.results[place]
+            if not isinstance(result, Result) or result.dtype == STRING:
+                raise ModelError(f"targets[{place}]: the output is no tensor of numbers")
+            got, wanted = (f"{t.dtype} {t.shape}" for t in (target, result))
+            if got != wanted:
+                raise ModelError(f"targets[{place}]: is {got}, must be {wanted}")
+            if target.device is not device:
+                raise ModelError(f"targets[{place}]: is on {target.device!r}, not {device!r}")
 
     def _number(self, place: int) -> int:
         result = self.results[place]
@@ -163,12 +195,24 @@ def _result(value: Value) -> Results:
     return Result(value.number, value.dtype, value.shape)
 
 
-def _output(device: Device, result: Results, held: Mapping[int, Source], strings: list[str]) -> Any:
-    """An output from what there is when all stages have run."""
+def _each(result: Results) -> list[Result]:
+    if result is None:
+        return []
+    return result if isinstance(result, list) else [result]
+
+
+def _output(
+    device: Device,
+    result: Results,
+    held: Mapping[int, Source],
+    strings: list[str],
+    there: Collection[int],
+) -> Any:
+    """An output from what there is when all stages have run; a copy of what was there before."""
     if result is None:
         return None
     if isinstance(result, list):
-        return [_output(device, item, held, strings) for item in result]
+        return [_output(device, item, held, strings, there) for item in result]
     shape, dtype = result.shape, result.dtype
     if not result.size:
         return np.empty(shape, STRING) if dtype == STRING else Tensor(device, shape, dtype)
@@ -178,4 +222,6 @@ def _output(device: Device, result: Results, held: Mapping[int, Source], strings
         return np.array([strings[handle] for handle in handles], STRING).reshape(shape)
     if not isinstance(source, Tensor):
         source = Tensor.from_array(device, source)
+    elif result.number in there:
+        source = source.copy()
     return Tensor.over(device, source.buffer, shape, dtype)

@@ -216,7 +216,8 @@ class Tensor(Views, Exchange):
         buffer = base._buffer
         if not self.size:
             return np.empty(self.shape, self.dtype)
-        assert buffer is not None
+        if buffer is None:  # released meanwhile
+            raise DeviceError(f"the tensor {self.shape} {self.dtype} was released")
         if base is self:
             return buffer.array(0, self.nbytes).view(self.dtype).reshape(self.shape)
         itemsize = self.dtype.itemsize
