@@ -227,3 +227,22 @@ def test_streams_that_need_each_other_end(device):
         second.wait()
         first.wait()
     np.testing.assert_array_equal(numbers(a), X)
+
+
+def test_streams_beside_threads_that_pack_views(device):
+    """Packing uses the device twice over, and must not wait for a stream in between."""
+    copied = identity(device, N)
+    source, out = device.host_buffer(4 * N), device.host_buffer(4 * N)
+    source.write(X)
+    table = device.tensor(X.reshape(512, -1))
+
+    def pack(seed):
+        for _ in range(30):
+            np.testing.assert_array_equal(table.T.pack().numpy()[seed], X.reshape(512, -1)[:, seed])
+
+    with ThreadPoolExecutor(4) as pool:
+        packed = pool.map(pack, range(4))
+        for _ in range(30):
+            copied.dispatch([source], [out], wait=False)
+        list(packed)
+    np.testing.assert_array_equal(numbers(out), X)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import lru_cache
-from threading import RLock
+from threading import RLock, get_ident
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,8 @@ class Executor:
         self._flights: list[Flight] = []
         self._stream: InThread | None = None
         self._stream_lock = RLock()
+        self._owner: int | None = None  # the thread that has the device
+        self._depth = 0
         self._slots: list[Slot] = []
 
     # -- running ----------------------------------------------------------------------------------
@@ -142,8 +144,8 @@ class Executor:
             return self._stream
 
     def finish_stream(self) -> None:
-        """Wait for what is streamed."""
-        if self._stream is not None:
+        """Wait for what is streamed; not in the midst of using the device, which it waits for."""
+        if self._stream is not None and self._owner != get_ident():
             self._stream.finish()
 
     def land(self, flight: Flight) -> None:
@@ -306,11 +308,17 @@ class _Use:
         if executor._closed:
             executor._lock.release()
             raise DeviceError(f"the device {executor.info.name!r} is closed")
+        executor._owner = get_ident()
+        executor._depth += 1
         if self._settled and executor._flights:
             executor._settle()
 
     def __exit__(self, *_: object) -> None:
-        self._executor._lock.release()
+        executor = self._executor
+        executor._depth -= 1
+        if not executor._depth:
+            executor._owner = None
+        executor._lock.release()
 
 
 def _destroy(kernel: tuple[Any, Any]) -> None:
