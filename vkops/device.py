@@ -60,9 +60,11 @@ class Device:
             give apply (JOIN-09).
         staged: move data through staging buffers even where the host sees device memory, as
             discrete GPUs must.
+        expect: what the adapter has to be: ``"lavapipe"``, ``"gpu"`` or part of a name (default:
+            what the environment's VKOPS_EXPECT says, if it is set).
 
     Raises:
-        DeviceError: no such adapter, driver, loader or layer.
+        DeviceError: no such adapter, driver, loader or layer, or another adapter than expected.
         InvalidDescError: unknown feature level (DEV-04).
 
     >>> import numpy as np
@@ -87,12 +89,13 @@ class Device:
         debug: bool = False,
         alternative_levels: Sequence[str] = (),
         staged: bool = False,
+        expect: str | None = None,
     ) -> None:
         self.feature_level: FeatureLevel = (
             FeatureLevel.LATEST if feature_level is None else FeatureLevel.of(feature_level)
         )
         self.alternative_levels: tuple[str, ...] = alternative_operators(alternative_levels)
-        self.executor: Executor = _open(adapter, debug=debug, staged=staged)
+        self.executor: Executor = _open(adapter, expect, debug=debug, staged=staged)
 
     @property
     def info(self) -> DeviceInfo:
@@ -249,8 +252,8 @@ class Device:
         self.close()
 
 
-def _open(which: str | int | None, *, debug: bool, staged: bool) -> Executor:
-    info = adapter.select(which)
+def _open(which: str | int | None, expect: str | None, *, debug: bool, staged: bool) -> Executor:
+    info = adapter.choose(which, expect)
     with adapter.validation() if debug else nullcontext():
         return Executor(info, staged=staged)
 

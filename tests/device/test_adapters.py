@@ -139,3 +139,51 @@ def test_manifests_are_looked_for_where_the_loader_does(tmp_path, monkeypatch):
     names = [path.name for path in manifests()]
     assert names[0] == "added.json"
     assert "data.json" in names
+
+
+@pytest.mark.parametrize("spell", [str, str.upper, str.lower])
+def test_the_expected_adapter(adapter, spell):
+    expected = spell(adapter.name.split()[0])
+    with vkops.Device(adapter.index, expect=expected) as device:
+        assert device.info == adapter
+
+
+def test_lavapipe_is_what_calls_itself_llvmpipe(adapter):
+    if "llvmpipe" in adapter.name:
+        assert adapters.choose(adapter.index, "lavapipe") == adapter
+    else:
+        with pytest.raises(vkops.errors.DeviceError, match="where 'lavapipe' is expected"):
+            adapters.choose(adapter.index, "lavapipe")
+
+
+def test_another_adapter_than_expected(adapter, monkeypatch):
+    with pytest.raises(vkops.errors.DeviceError) as caught:
+        vkops.Device(adapter.index, expect="no such thing")
+    assert str(caught.value) == (
+        f"{adapter.name!r} ({adapter.type}) would be used where 'no such thing' is expected"
+    )
+    monkeypatch.setenv("VKOPS_EXPECT", "nor this")
+    with pytest.raises(vkops.errors.DeviceError, match=r"'nor this' is expected \(VKOPS_EXPECT\)$"):
+        vkops.Device(adapter.index)
+    assert adapters.choose(adapter.index, "") == adapter  # what is said here counts
+
+
+@pytest.mark.parametrize("kind", ["CPU", "OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU"])
+def test_a_gpu_is_expected(monkeypatch, adapter, kind):
+    import dataclasses
+
+    monkeypatch.setattr(adapters, "devices", lambda: [dataclasses.replace(adapter, type=kind)])
+    if kind.endswith("GPU"):
+        assert adapters.choose(None, "gpu").type == kind
+    else:
+        with pytest.raises(vkops.errors.DeviceError, match=rf"\({kind}\) would be used"):
+            adapters.choose(None, "gpu")
+
+
+def test_a_cpu_driver_by_default_is_said_once(adapter):
+    twice = "import vkops; a = vkops.Device(); b = vkops.Device(); print(a.info.type)"
+    status, kind, said = python(twice, VKOPS_EXPECT="")
+    assert status == 0
+    assert said.count("is a CPU driver") == (kind == "CPU")
+    assert python(twice, VKOPS_EXPECT=adapter.name)[2] == ""
+    assert python(f"import vkops; vkops.Device({adapter.index})", VKOPS_EXPECT="")[2] == ""

@@ -27,6 +27,7 @@ def run_model(
     options: RunOptions,
     *,
     adapter: str = "",
+    expect: str | None = None,
     feature_level: FeatureLevel = FeatureLevel.LEVEL_5_0,
     debug: bool = False,
     input_path: Path | None = None,
@@ -34,6 +35,8 @@ def run_model(
     files: FileOptions | None = None,
 ) -> None:
     """Run a model file, .json or .onnx, on the first adapter whose name contains ``adapter``.
+
+    ``expect`` is what ``Device`` makes of it.
 
     Raises:
         VkopsError: in DxDispatch's words, what failed; the model's own faults before anything
@@ -43,7 +46,7 @@ def run_model(
     is_onnx = _is_onnx(path)
     if not is_onnx and (files.input or files.output or files.random):
         raise ModelError("--input, --output and --random are for .onnx files; a model has its own")
-    with _open_device(adapter, feature_level, debug) as device:
+    with _open_device(adapter, expect, feature_level, debug) as device:
         info(f"Running on '{device.name}'")
         if is_onnx:
             return run_file(Path(path), device, options, files)
@@ -106,7 +109,9 @@ def _warn(model: Model) -> None:
         complain(f"Warning: {warning}")
 
 
-def _open_device(adapter: str, feature_level: FeatureLevel, debug: bool) -> Device:
+def _open_device(
+    adapter: str, expect: str | None, feature_level: FeatureLevel, debug: bool
+) -> Device:
     try:
         infos = vkops.devices()
     except VkopsError as error:
@@ -119,6 +124,6 @@ def _open_device(adapter: str, feature_level: FeatureLevel, debug: bool) -> Devi
     try:
         # Without a substring the device class has its own preference among the adapters.
         choice = infos[matches[0]].index if adapter else None
-        return vkops.Device(choice, feature_level=feature_level, debug=debug)
+        return vkops.Device(choice, feature_level, debug=debug, expect=expect)
     except VkopsError as error:
         raise ModelError(f"Failed to create a device: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from vkops.errors import DeviceError
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
 _PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
+_EXPECT = "VKOPS_EXPECT"
+_NICKNAMES = {"lavapipe": "llvmpipe"}  # the name of its rasteriser is all that it reports
 _LAYERS = "VK_INSTANCE_LAYERS"
 _VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 _MEMORY_BUDGET = "VK_EXT_memory_budget"
@@ -57,6 +60,38 @@ def devices() -> list[DeviceInfo]:
     0
     """
     return [_info(index, handle) for index, handle in enumerate(_handles())]
+
+
+def choose(adapter: str | int | None, expect: str | None = None) -> DeviceInfo:
+    """``select``, and make sure that it is what ``expect``, or VKOPS_EXPECT, says.
+
+    Raises:
+        DeviceError: there is none, or it is another than is expected.
+    """
+    info = select(adapter)
+    expected = os.environ.get(_EXPECT, "") if expect is None else expect
+    if expected and not _is(info, expected):
+        source = f" ({_EXPECT})" if expect is None else ""
+        raise DeviceError(
+            f"{info.name!r} ({info.type}) would be used where {expected!r} is expected{source}"
+        )
+    if adapter is None and not expected and info.type == "CPU":
+        _say_once(
+            f"no GPU was found: {info.name!r} is a CPU driver (to say that it is meant, name it, "
+            f"or set {_EXPECT}=lavapipe)"
+        )
+    return info
+
+
+def _is(info: DeviceInfo, expected: str) -> bool:
+    if expected.lower() == "gpu":
+        return info.type.endswith("_GPU")
+    return _NICKNAMES.get(expected.lower(), expected.lower()) in info.name.lower()
+
+
+@lru_cache(maxsize=1)
+def _say_once(message: str) -> None:
+    logging.getLogger("vkops").warning(message)
 
 
 def select(adapter: str | int | None) -> DeviceInfo:

@@ -166,8 +166,8 @@ def _array(result: Any) -> Any:
     return result.numpy().copy() if isinstance(result, Tensor) else result
 
 
-def _adapter(device: str) -> int:
-    """The index of the adapter that a device name stands for."""
+def _adapter(device: str) -> int | None:
+    """The index of the adapter that a device name stands for; None: whichever is best."""
     infos = vkops.devices()
     kind, _, number = device.partition(":")
     if kind == "CPU" and not number:
@@ -175,7 +175,7 @@ def _adapter(device: str) -> int:
             if info.type == "CPU":
                 return info.index
     elif kind == "VULKAN" and not number:
-        return vkops.gpu.adapter.select(None).index
+        return None
     elif kind == "VULKAN" and number.isdecimal():
         for info in infos:
             if info.index == int(number):
@@ -184,7 +184,7 @@ def _adapter(device: str) -> int:
 
 
 @lru_cache(maxsize=8)
-def _opened(index: int) -> Device:
+def _opened(index: int | None) -> Device:
     return Device(index)
 
 

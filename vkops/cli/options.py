@@ -1,0 +1,89 @@
+"""Options that several commands have, and what becomes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from vkops.dml import FeatureLevel
+    from vkops.dxdispatch.onnx_inputs import Overrides
+
+MODEL_HELP = "A DxDispatch model, .json, or an ONNX model, .onnx."
+Model = Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL_HELP)]
+Level = Annotated[
+    str, typer.Option("--dml_feature_level", metavar="LEVEL", help="DirectML's, 1.0 to 6.4.")
+]
+InputPath = Annotated[
+    Path | None,
+    typer.Option("--input_path", help="Folder of sourcePath files; default: the model's."),
+]
+OutputPath = Annotated[
+    Path | None,
+    typer.Option("--output_path", help="Folder of targetPath files; default: the current one."),
+]
+FreeNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-f",
+        "--onnx_free_dim_name_override",
+        metavar="NAME:SIZE",
+        help="Size of a free dimension; 1 if left out.",
+    ),
+]
+FreeDenotations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-F",
+        "--onnx_free_dim_denotation_override",
+        metavar="DENOTATION:SIZE",
+        help="The same, by denotation.",
+    ),
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-b", "--binding_shape", metavar="TENSOR:SHAPE", help="Shape of a tensor, such as x:5,2."
+    ),
+]
+Adapter = Annotated[
+    str, typer.Option("-a", "--adapter", help="Part of the adapter's name; first match.")
+]
+Expect = Annotated[
+    str | None,
+    typer.Option(
+        "--expect",
+        metavar="lavapipe|gpu|NAME",
+        help="Fail if the adapter is another; default: what VKOPS_EXPECT says.",
+    ),
+]
+MAX_INT = 2**31 - 1
+Flag = Annotated[bool, typer.Option(hidden=True)]  # for Direct3D 12; accepted, without effect
+
+
+def overrides(
+    names: list[str] | None, denotations: list[str] | None, shapes: list[str] | None
+) -> Overrides:
+    """The sizes and shapes that the options of the same kind give an ONNX model."""
+    from vkops.dxdispatch.onnx_inputs import parse_overrides
+
+    return parse_overrides(names or (), denotations or (), shapes or ())
+
+
+def feature_level(text: str) -> FeatureLevel:
+    """The feature level of that name, such as 5.0 or 5_0."""
+    from vkops.dml import FeatureLevel
+
+    names = {str(level).replace("_", "."): level for level in FeatureLevel}
+    one_of("--dml_feature_level", text.replace("_", "."), *names)
+    return names[text.replace("_", ".")]
+
+
+def one_of(option: str, value: str, *allowed: str) -> None:
+    """Refuse a value that is not allowed."""
+    if value not in allowed:
+        raise typer.BadParameter(
+            f"got '{value}', allowed {', '.join(allowed)}", param_hint=f"'{option}'"
+        )
