@@ -36,7 +36,7 @@ autodoc_default_options = {"members": True}
 nitpicky = True
 nitpick_ignore = [("py:class", "Array")]  # an alias inside an alias, to Sphinx 8
 # Python's and NumPy's own pages list these; building needs no network.
-nitpick_ignore_regex = [("py:.*", r"(collections|numpy|onnx|os|types|typing)\..*")]
+nitpick_ignore_regex = [("py:.*", r"(collections|numpy|onnx|os|pathlib|types|typing)\..*")]
 
 
 def _say_nothing_of_types(

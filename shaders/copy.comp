@@ -29,7 +29,10 @@ void main() {
 
     for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
         Element element = source[item.src];  // a constant's address is 0, which is there to be read
-        target[item.dst] = constant ? pattern : element;
+        if (constant) element = pattern;
+        target[item.dst] = element;
+        TRACE_STORE(item.dst * UNIT, UNIT, item.src * UNIT, UNIT, UNIT, constant ? CONSTANT : 0u,
+                    element);
         item.dst += steps.y;
         item.src += steps.z;
         item.position += step_position;

@@ -53,7 +53,12 @@ void main() {
     for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
         Vector rows[SIDE];
         for (uint k = 0u; k < SIDE; ++k) rows[k] = source[item.src + k * block.x];
-        for (uint k = 0u; k < SIDE; ++k) target[item.dst + k * block.y] = column(rows, k);
+        for (uint k = 0u; k < SIDE; ++k) {
+            target[item.dst + k * block.y] = column(rows, k);
+            TRACE_STORE((item.dst + k * block.y) * SIDE * UNIT, SIDE * UNIT,
+                        item.src * SIDE * UNIT + k * UNIT, UNIT, block.x * SIDE * UNIT, 0u,
+                        column(rows, k));
+        }
         item.dst += steps.y;
         item.src += steps.z;
         item.position += step_position;

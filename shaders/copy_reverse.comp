@@ -25,7 +25,9 @@ void main() {
     uint size = table[item.record + RUN].w;  // bytes of the elements that are reversed
 
     for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
-        target[item.dst] = reversed(source[item.src], size);
+        uvec4 vector = reversed(source[item.src], size);
+        target[item.dst] = vector;
+        TRACE_STORE(item.dst * 16u, 16u, item.src * 16u + 16u - size, size, 0u - size, 0u, vector);
         item.dst += steps.y;
         item.src += steps.z;
         item.position += step_position;

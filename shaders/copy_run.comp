@@ -72,6 +72,9 @@ void main() {
                 for (uint k = 0u; k < 4u; ++k)
                     store_word(vector * 4u + k, value[k], base + int(k) * 4, run);
             }
+            TRACE_STORE(vector * 16u + uint(max(-base, 0)), uint(min(16, run - base) - max(-base, 0)),
+                        item.src + uint(max(base, 0)), 1u, 1u, 0u,
+                        shifted(value, uvec4(0u), uint(max(-base, 0))));
         }
         item.dst += steps.y;
         item.src += steps.z;

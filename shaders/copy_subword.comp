@@ -65,6 +65,10 @@ void main() {
             atomicAnd(target[word], ~value_mask.y);
             atomicOr(target[word], value_mask.x);
         }
+        TRACE_STORE(word * 4u + uint(findLSB(value_mask.y)) / 8u, uint(bitCount(value_mask.y)) / 8u,
+                    (item.src + (base + uint(findLSB(value_mask.y)) / BITS) * run.y) * UNIT, UNIT,
+                    run.y * UNIT, constant ? CONSTANT : 0u,
+                    value_mask.x >> uint(max(findLSB(value_mask.y), 0)));
         item.dst += steps.y;
         item.src += steps.z;
         item.position += position.x;

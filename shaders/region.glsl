@@ -9,9 +9,18 @@
 // below has a constant bound, which would have it unrolled; all are bounded by the table (20
 // halvings, 10 digits, the steps of an item).
 
+#ifdef DEBUG_PRINTF
+#extension GL_EXT_debug_printf : require
+#endif
+
 layout(local_size_x = 64) in;
 
-layout(std430, binding = 0) readonly buffer Table { uvec4 table[]; };
+#ifdef TRACE
+#define TABLE_ACCESS
+#else
+#define TABLE_ACCESS readonly
+#endif
+layout(std430, binding = 0) TABLE_ACCESS buffer Table { uvec4 table[]; };
 
 const uint RECORDS = 1u;        // table[0] is (records, items of all, spread, 0)
 const uint RECORD_VECTORS = 15u;
@@ -32,6 +41,36 @@ struct Item {
     uint position;  // of the first element along the stepping direction
     uint first;     // digit 0
 };
+
+// `vkops debug trace`: beyond the table, all stores of the byte of the target that TRACE numbers.
+// A kernel tells of each store the first byte and how many, the byte of its source that the first
+// one is from, the bytes of an element and what the next one adds there, and which source it is.
+#ifdef TRACE
+const uint TRACE_AT = 65536u;  // vectors of a table
+const uint MOST_TRACED = 16u;
+
+void trace(
+    Item item, uint first, uint nbytes, uint src, uint size, uint stride, uint from, uvec4 value
+) {
+    uint within = uint(TRACE) - first;
+    if (within >= nbytes) return;
+    uint number = atomicAdd(table[TRACE_AT].x, 1u);
+    if (number >= MOST_TRACED) return;
+    uint at = TRACE_AT + 1u + number * 3u;
+    table[at] = uvec4(gl_WorkGroupID.xy, gl_LocalInvocationIndex, item.record);
+    table[at + 1u] = uvec4(first, src + within / size * stride + within % size, from, nbytes);
+    table[at + 2u] = value;
+}
+
+uvec4 words(uint v) { return uvec4(v, 0u, 0u, 0u); }
+uvec4 words(uvec2 v) { return uvec4(v, 0u, 0u); }
+uvec4 words(uvec4 v) { return v; }
+#define TRACE_STORE(first, nbytes, src, size, stride, from, value) \
+    trace(item, first, nbytes, src, size, stride, from, words(value))
+#else
+#define TRACE_STORE(first, nbytes, src, size, stride, from, value)
+#endif
+const uint CONSTANT = ~0u;  // from no source
 
 // n / size by multiplication, exact for n < 2^31; factor is floor(2^32 (2^shift - size) / size) + 1.
 uint divide(uint n, uint size, uint factor) {
@@ -87,5 +126,9 @@ bool find_item(out Item item) {
         if (d == 0u) item.first = value;
         rest = quotient;
     }
+#ifdef DEBUG_PRINTF
+    debugPrintfEXT("record %u: dst %u, src %u, position %u",
+                   (item.record - RECORDS) / RECORD_VECTORS, item.dst, item.src, item.position);
+#endif
     return true;
 }

@@ -2,6 +2,7 @@
 
 import sys
 
-from vkops.cli import main
+from vkops.cli.supervision import program
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(program())

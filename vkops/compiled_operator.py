@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
+from vkops.binding import Binding, resolve
 from vkops.dml import GraphDesc, OperatorDesc, TensorFlags
 from vkops.dml.binding import BoundTensor, bind, check_hazards
 from vkops.dml.tensor_desc import BufferTensorDesc
@@ -19,9 +20,6 @@ from vkops.gpu.pending import InThread, Pending
 from vkops.gpu.streaming import Progress, stream
 from vkops.plan.graph import Pipeline, Step
 from vkops.plan.region import CopyPlan
-
-Binding = Any
-"""None, a Buffer, a Tensor, or (buffer or tensor, byte offset, bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +185,7 @@ class CompiledOperator:
                 [_place(bound[number]) for number in step.makes],
             )
         ]
-        read_from = frozenset(id(tensor.resource) for tensor in read.values())
-        written_to = frozenset(id(t.resource) for n, t in bound.items() if n not in read)
-        keep = tuple(tensor.resource for tensor in bound.values())
-        return BoundOperator(self._executor, dispatches, keep, read_from, written_to)
+        return BoundOperator(self._executor, dispatches, bound, frozenset(read))
 
     # -- bindings ---------------------------------------------------------------------------------
 
@@ -218,23 +213,7 @@ class CompiledOperator:
 
     def _bind(self, path: str, tensor: BufferTensorDesc, binding: Binding) -> BoundTensor:
         """Check a binding, and say which bytes of its buffer the tensor takes."""
-        target, offset, nbytes = binding, 0, None
-        if isinstance(binding, tuple) and len(binding) == 3:
-            target, offset, nbytes = binding
-        buffer = getattr(target, "buffer", target)
-        if not isinstance(buffer, Resource) or not buffer.is_on(self._executor):
-            message = (
-                f"got {show(binding)}, must be a buffer or tensor of "
-                f"{self._executor.info.name!r}, or (buffer, offset, bytes)"
-            )
-            raise BindingError(self.name, path, message, "B-02")
-        if target is not binding and not (
-            _is_count(offset) and (nbytes is None or _is_count(nbytes))
-        ):
-            message = f"got offset {show(offset)} and {show(nbytes)} bytes, must be integers from 0"
-            raise BindingError(self.name, path, message, "B-04")
-        if nbytes is None:
-            nbytes = max(0, buffer.nbytes - offset)
+        buffer, offset, nbytes = resolve(self._executor, self.name, path, binding)
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)
 
 
@@ -242,6 +221,10 @@ class BoundOperator:
     """A compiled operator with its bindings, made by ``CompiledOperator.bind``.
 
     It keeps the buffers it is bound to alive. Source: IDMLBindingTable.
+
+    Attributes:
+        dispatches: what it submits, one after the other.
+        bound: where each tensor of the pipeline lies, by its number there.
 
     >>> import numpy as np
     >>> from vkops import Device, dml
@@ -262,16 +245,15 @@ class BoundOperator:
     def __init__(
         self,
         executor: Executor,
-        dispatches: list[Dispatch],
-        buffers: tuple[Buffer, ...],
-        reads: frozenset[int],
-        writes: frozenset[int],
+        dispatches: Sequence[Dispatch],
+        bound: Mapping[int, BoundTensor],
+        read: frozenset[int],
     ) -> None:
-        self._executor = executor
-        self._dispatches = dispatches
-        self._buffers = buffers
-        self._reads = reads
-        self._writes = writes
+        self.executor: Executor = executor
+        self.dispatches: Sequence[Dispatch] = dispatches
+        self.bound: Mapping[int, BoundTensor] = bound
+        self._reads = frozenset(id(bound[number].resource) for number in read)
+        self._writes = frozenset(id(bound[number].resource) for number in bound.keys() - read)
 
     def dispatch(self, progress: Progress | None = None) -> None:
         """Run the operator and wait until its outputs are complete.
@@ -282,7 +264,7 @@ class BoundOperator:
         Raises:
             DeviceError: the device is closed.
         """
-        self._executor.run(self._dispatches)
+        self.executor.run(self.dispatches)
 
     def start(self) -> Pending:
         """Begin to run the operator; see ``CompiledOperator.dispatch``.
@@ -290,7 +272,7 @@ class BoundOperator:
         Raises:
             DeviceError: the device is closed.
         """
-        return self._executor.submit(self._dispatches, self._buffers, self._reads, self._writes)
+        return self.executor.submit(self.dispatches, self, self._reads, self._writes)
 
 
 class StreamedOperator:
@@ -357,10 +339,6 @@ class StreamedOperator:
     def _on_host(self) -> list[HostBuffer]:
         resources = (bound.resource for bound in self._bound.values())
         return [resource for resource in resources if isinstance(resource, HostBuffer)]
-
-
-def _is_count(value: object) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool) and value.__index__() >= 0
 
 
 def _place(bound: BoundTensor) -> Place:

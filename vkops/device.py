@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
+from vkops import shaders
 from vkops.compiled_operator import BoundOperator, CompiledOperator, StreamedOperator
+from vkops.compiled_shader import CompiledShader
 from vkops.dml import ExecutionFlags, FeatureLevel, Graph, GraphDesc, OperatorDesc
 from vkops.dml.features import (
     FeatureData,
@@ -28,6 +31,7 @@ from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import MemoryReport
 from vkops.gpu.pending import Pending
+from vkops.shaders import Number, Shader
 
 if TYPE_CHECKING:
     from vkops.tensors.tensor import Tensor
@@ -36,6 +40,7 @@ __all__ = [
     "BoundOperator",
     "Buffer",
     "CompiledOperator",
+    "CompiledShader",
     "Device",
     "DeviceInfo",
     "HostBuffer",
@@ -197,6 +202,44 @@ class Device:
         member(ExecutionFlags, flags, Place(desc.operator, "flags", "DEV-10"))
         desc.validate(self.feature_level, self.alternative_levels)
         return CompiledOperator(self.executor, desc)
+
+    def compile_shader(
+        self,
+        source: str | Path | bytes | Shader,
+        *,
+        constants: Mapping[str | int, Number] = {},
+        defines: Mapping[str, str | int] = {},
+        include_dirs: Sequence[Path] = (),
+        debug: bool = False,
+        name: str = "<source>",
+    ) -> CompiledShader:
+        """Make a compute shader of your own ready to run.
+
+        Args:
+            source: GLSL text, a file of it, a .spv file, SPIR-V, or what ``shaders.load`` made of
+                one of these.
+            constants: values of specialization constants, by name or id.
+            defines: macros, for GLSL.
+            include_dirs: where included files are, besides the source's folder.
+            debug: keep source lines in the SPIR-V.
+            name: what errors call it, if it is no file.
+
+        Raises:
+            ShaderCompileError: it is wrong, or a tool is missing.
+            InvalidDescError: Kompute, or the device, cannot run it (SH-01 to SH-03, SH-08), or a
+                constant is not one of its own (SH-10).
+        """
+        if isinstance(source, Shader):
+            return CompiledShader(self.executor, source)
+        shader = shaders.load(
+            source,
+            constants=constants,
+            defines=defines,
+            include_dirs=include_dirs,
+            debug=debug,
+            name=name,
+        )
+        return CompiledShader(self.executor, shader)
 
     # -- memory -----------------------------------------------------------------------------------
 

@@ -55,6 +55,13 @@ PRINTED = {
         "Dispatch 'shuffle': 1 iterations, T ms median (CPU)",
         "Resource 'Later': 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11",
     ],
+    "shader": [
+        "Compile Op",
+        "Dispatch 'scale': 1 iterations, T ms median (CPU)",
+        "Dispatch 'reverse': 1 iterations, T ms median (CPU)",
+        "Resource 'Scaled': 11, 21, 31, 41, 51, 61",
+        "Resource 'Reversed': 61, 51, 41, 31, 21, 11",
+    ],
     "initial_values": [
         "Resource 'Array': 0.0999756, -2, inf, nan, 65504",
         "Resource 'Constant': -1, -1, -1, -1",

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import vkops
-from vkops.cli import bench, devices, models
+from vkops.cli import bench, debug, devices, models, shader
 from vkops.errors import VkopsError
 
 # DxDispatch spells its options with underscores; hyphens do as well.
@@ -88,3 +88,5 @@ def _vkops(
 
 for _command in (models.run, models.check, models.explain, devices.devices, bench.bench):
     app.command()(_command)
+app.add_typer(shader.app, name="shader")
+app.add_typer(debug.app, name="debug")

@@ -26,12 +26,8 @@ def run(
     show_dependencies: Annotated[
         bool, typer.Option("-S", "--show_dependencies", help="List versions.")
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("-d", "--debug", help="Use Vulkan's validation layer.")
-    ] = False,
-    dispatch_iterations: Annotated[
-        int, typer.Option("-i", "--dispatch_iterations", min=0, help="Times to dispatch and wait.")
-    ] = 1,
+    debug: options.Debug = False,
+    dispatch_iterations: options.Iterations = 1,
     dispatch_repeat: Annotated[
         int, typer.Option("-r", "--dispatch_repeat", min=1, help="Dispatches per iteration.")
     ] = 1,
@@ -125,6 +121,7 @@ def run(
     enable_onnx_profiling: options.Flag = False,
 ) -> None:
     """Run a DxDispatch model, or an ONNX model of operators that only move data."""
+    from vkops.debug import around
     from vkops.dxdispatch import RunOptions, listings, session
     from vkops.dxdispatch.onnx_file import FileOptions
 
@@ -144,30 +141,32 @@ def run(
         if not (show_dependencies or show_adapters):
             typer.echo(context.get_help())
         return
-    run_options = RunOptions(
-        dispatch_iterations=dispatch_iterations,
-        dispatch_repeat=dispatch_repeat,
-        milliseconds_to_run=milliseconds_to_run,
-        dispatch_interval=dispatch_interval,
-        warmup_samples=warmup_samples,
-        timing_verbosity=timing_verbosity,
-        print_commands=print_commands,
-        print_onnx_bindings=print_onnx_bindings,
-    )
     overrides = options.overrides(
         onnx_free_dim_name_override, onnx_free_dim_denotation_override, binding_shape
     )
-    session.run_model(
-        path,
-        run_options,
-        adapter=adapter,
-        expect=expect,
-        feature_level=level,
-        debug=debug,
-        input_path=input_path,
-        output_path=output_path,
-        files=FileOptions(overrides, input_ or (), output or (), random, seed),
-    )
+    with around.from_environment() as around_dispatch:
+        run_options = RunOptions(
+            dispatch_iterations=dispatch_iterations,
+            dispatch_repeat=dispatch_repeat,
+            milliseconds_to_run=milliseconds_to_run,
+            dispatch_interval=dispatch_interval,
+            warmup_samples=warmup_samples,
+            timing_verbosity=timing_verbosity,
+            print_commands=print_commands,
+            print_onnx_bindings=print_onnx_bindings,
+            around_dispatch=around_dispatch,
+        )
+        session.run_model(
+            path,
+            run_options,
+            adapter=adapter,
+            expect=expect,
+            feature_level=level,
+            debug=debug,
+            input_path=input_path,
+            output_path=output_path,
+            files=FileOptions(overrides, input_ or (), output or (), random, seed),
+        )
 
 
 def check(

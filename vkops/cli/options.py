@@ -59,6 +59,10 @@ Expect = Annotated[
         help="Fail if the adapter is another; default: what VKOPS_EXPECT says.",
     ),
 ]
+Debug = Annotated[bool, typer.Option("-d", "--debug", help="Use Vulkan's validation layer.")]
+Iterations = Annotated[
+    int, typer.Option("-i", "--dispatch_iterations", min=0, help="Times to dispatch and wait.")
+]
 MAX_INT = 2**31 - 1
 Flag = Annotated[bool, typer.Option(hidden=True)]  # for Direct3D 12; accepted, without effect
 
@@ -87,3 +91,12 @@ def one_of(option: str, value: str, *allowed: str) -> None:
         raise typer.BadParameter(
             f"got '{value}', allowed {', '.join(allowed)}", param_hint=f"'{option}'"
         )
+
+
+def whole(option: str, text: str) -> int:
+    """An integer, in any base that Python writes one in."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        message = f"got '{text}', must be an integer"
+        raise typer.BadParameter(message, param_hint=f"'{option}'") from None

@@ -17,7 +17,7 @@ from vkops.dml import (
 )
 from vkops.dml.binding import BoundTensor, bind, check_hazards
 from vkops.dml.rules import NamedTensor
-from vkops.dxdispatch import onnx_dispatch
+from vkops.dxdispatch import onnx_dispatch, shader_dispatch
 from vkops.dxdispatch.descriptors import misfit, with_dml_names
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.dxdispatch.model import (
@@ -29,8 +29,10 @@ from vkops.dxdispatch.model import (
     DmlDispatchable,
     Model,
     PrintCommand,
+    ShaderDispatchable,
 )
 from vkops.dxdispatch.onnx_dispatch import BoundOnnx
+from vkops.dxdispatch.shader_dispatch import BoundShader
 from vkops.errors import BindingError, InvalidDescError, ModelError
 
 Slots = tuple[BindingSource | None, ...]  # one per tensor, in the order of the struct
@@ -45,13 +47,16 @@ class BoundDispatch:
     outputs: Slots
 
 
+Bound = BoundDispatch | BoundOnnx | BoundShader
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A model that can run: what to initialise, and the commands with their bindings."""
 
     model: Model
     initial_inputs: dict[str, Slots]  # of dispatchables with OWNED_BY_DML inputs
-    commands: tuple[Command | BoundDispatch | BoundOnnx, ...]
+    commands: tuple[Command | Bound, ...]
 
 
 def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
@@ -80,12 +85,14 @@ def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
     return Prepared(model, initial_inputs, tuple(map(_prepare_command, model.commands)))
 
 
-def _prepare_command(command: Command) -> Command | BoundDispatch | BoundOnnx:
+def _prepare_command(command: Command) -> Command | Bound:
     if isinstance(command, DispatchCommand):
         dispatchable = command.dispatchable
         try:
             if isinstance(dispatchable, DmlDispatchable):
                 return _bind(command, dispatchable)
+            if isinstance(dispatchable, ShaderDispatchable):
+                return shader_dispatch.bind(command, dispatchable)
             return onnx_dispatch.bind(command, dispatchable)
         except ModelError as error:
             raise ModelError(f"ERROR while binding resources: {error}") from error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from vkops.dml import TensorDataType
 from vkops.dxdispatch import output, timing
-from vkops.dxdispatch.checks import BoundDispatch, Prepared
+from vkops.dxdispatch.checks import Bound, BoundDispatch, Prepared
 from vkops.dxdispatch.json_reader import quote
 from vkops.dxdispatch.model import (
     BindingSource,
@@ -23,9 +24,11 @@ from vkops.dxdispatch.model import (
     DmlDispatchable,
     OnnxDispatchable,
     PrintCommand,
+    ShaderDispatchable,
     WriteFileCommand,
 )
-from vkops.dxdispatch.onnx_dispatch import BoundOnnx, OnnxRun
+from vkops.dxdispatch.onnx_dispatch import OnnxRun
+from vkops.dxdispatch.shader_dispatch import BoundShader
 from vkops.dxdispatch.timing import RunOptions
 from vkops.dxdispatch.types import CHUNK_BYTES, dtype_of
 from vkops.errors import ModelError, OutOfDeviceMemoryError, VkopsError
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
         BoundOperator,
         Buffer,
         CompiledOperator,
+        CompiledShader,
         Device,
         HostBuffer,
         Operator,
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
     from vkops.onnx import Session
 
     Binding = tuple[Buffer | HostBuffer, int, int] | None
-    Runnable = BoundOperator | StreamedOperator | OnnxRun
+    Progress = Callable[[int, int], None]
 
 
 def run(prepared: Prepared, device: Device, options: RunOptions | None = None) -> None:
@@ -52,10 +56,12 @@ def run(prepared: Prepared, device: Device, options: RunOptions | None = None) -
     Raises:
         VkopsError: in DxDispatch's words, what failed.
     """
-    _Executor(prepared, device, options or RunOptions()).run()
+    Execution(prepared, device, options or RunOptions()).run()
 
 
-class _Executor:
+class Execution:
+    """Everything that a model names, on a device."""
+
     def __init__(self, prepared: Prepared, device: Device, options: RunOptions) -> None:
         self.prepared = prepared
         self.options = options
@@ -75,15 +81,19 @@ class _Executor:
         self.sessions = {
             d.name: _session(d, device) for d in dispatchables if isinstance(d, OnnxDispatchable)
         }
+        self.shaders = {
+            d.name: _compiled(d, device) for d in dispatchables if isinstance(d, ShaderDispatchable)
+        }
         self.deferred: dict[str, Any] = {}  # what became of outputs, by resource
 
     def run(self) -> None:
+        """Run all commands in order."""
         for index, command in enumerate(self.prepared.commands):
             parsed = command if isinstance(command, Command) else command.command
             if self.options.print_commands:
                 output.info(output.command_started(index, parsed.text))
             try:
-                self._run_command(command)
+                self.run_command(command)
             except Exception as error:
                 if self.options.print_commands:
                     message = " ".join(str(error).splitlines())
@@ -111,8 +121,9 @@ class _Executor:
             output.info(f"Initialize '{name}': {elapsed:.4f} ms")
         return compiled
 
-    def _run_command(self, command: Command | BoundDispatch | BoundOnnx) -> None:
-        if isinstance(command, (BoundDispatch, BoundOnnx)):
+    def run_command(self, command: Command | Bound) -> None:
+        """Run one command."""
+        if isinstance(command, Bound):
             self._dispatch(command)
         elif isinstance(command, PrintCommand):
             try:
@@ -126,29 +137,42 @@ class _Executor:
         elif isinstance(command, WriteFileCommand):
             self._write_file(command)
 
-    def _dispatch(self, bound: BoundDispatch | BoundOnnx) -> None:
+    def _dispatch(self, bound: Bound) -> None:
         name = bound.command.dispatchable.name
         options = self.options
         try:
-            ready = self._ready(bound)
-            with output.progress(name) as report:
-                samples = timing.measure(options, partial(ready.dispatch, report))
+            with self._ready(bound) as dispatch, output.progress(name) as report:
+                samples = timing.measure(name, options, partial(dispatch, report))
         except VkopsError as error:
             raise ModelError(f"Failed to execute dispatchable: {error}") from error
         for line in timing.report(name, samples, options.warmup_samples, options.timing_verbosity):
             output.info(line)
 
-    def _ready(self, bound: BoundDispatch | BoundOnnx) -> Runnable:
+    @contextmanager
+    def _ready(self, bound: Bound) -> Iterator[Callable[[Progress], None]]:
         """What runs a dispatch, with everything bound."""
         name = bound.command.dispatchable.name
         if isinstance(bound, BoundDispatch):
-            inputs, outputs = self._bindings(bound.inputs), self._bindings(bound.outputs)
-            return self.operators[name].bind(inputs, outputs)
-        run = OnnxRun(bound, self.sessions[name], self.buffers, self.deferred)
-        if self.options.print_onnx_bindings:
-            for line in run.binding_lines():
-                output.info(line)
-        return run
+            yield self.bind(bound).dispatch
+        elif isinstance(bound, BoundShader):
+            sources = bound.sources.items()
+            buffers = {
+                point: (self.buffers[s.resource.name], s.offset, s.nbytes) for point, s in sources
+            }
+            pushed = bound.dispatchable.push_constants
+            with self.shaders[name].bound(buffers, bound.command.groups, pushed) as run:
+                yield lambda _: run.dispatch()
+        else:
+            model = OnnxRun(bound, self.sessions[name], self.buffers, self.deferred)
+            if self.options.print_onnx_bindings:
+                for line in model.binding_lines():
+                    output.info(line)
+            yield model.dispatch
+
+    def bind(self, bound: BoundDispatch) -> BoundOperator | StreamedOperator:
+        """An operator with the bindings of a dispatch."""
+        operator = self.operators[bound.command.dispatchable.name]
+        return operator.bind(self._bindings(bound.inputs), self._bindings(bound.outputs))
 
     def _write_file(self, command: WriteFileCommand) -> None:
         """Write a file; that it cannot be written is said, and the run goes on."""
@@ -198,7 +222,7 @@ class _Executor:
         return [
             None
             if slot is None or not isinstance(slot.resource, BufferResource)
-            else (self.buffers[slot.resource.name], slot.offset, slot.resource.size - slot.offset)
+            else (self.buffers[slot.resource.name], slot.offset, slot.nbytes)
             for slot in slots
         ]
 
@@ -223,6 +247,13 @@ def _session(dispatchable: OnnxDispatchable, device: Device) -> Session:
     from vkops.onnx import Session
 
     return Session(dispatchable.model, device)
+
+
+def _compiled(dispatchable: ShaderDispatchable, device: Device) -> CompiledShader:
+    try:
+        return device.compile_shader(dispatchable.shader)
+    except VkopsError as error:
+        raise ModelError(f"ERROR creating dispatchable '{dispatchable.name}': {error}") from error
 
 
 def _create(dispatchable: DmlDispatchable, device: Device) -> Operator:

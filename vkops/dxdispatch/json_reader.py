@@ -97,6 +97,10 @@ class Node:
         """Return the elements of an array."""
         return [self.item(i) for i in range(len(self.array()))]
 
+    def one_or_more(self) -> list[Node]:
+        """Return the items of an array, or the value itself as the only one."""
+        return self.items() if isinstance(self.value, list) else [self]
+
     def item(self, index: int) -> Node:
         """Return one element of an array."""
         return Node(self.array()[index], f"{self.path}[{index}]", self.source)

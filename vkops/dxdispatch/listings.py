@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
 from vkops.dml import FeatureLevel
-from vkops.dxdispatch.model import DmlDispatchable, Model
+from vkops.dxdispatch.model import DmlDispatchable, Model, ShaderDispatchable
 
 if TYPE_CHECKING:
     from vkops.device import DeviceInfo
@@ -27,11 +27,11 @@ class _Console(Console):
         raise
 
 
-def show(*tables: Table) -> None:
-    """Print tables as wide as the terminal."""
+def show(*parts: RenderableType) -> None:
+    """Print tables and texts as wide as the terminal."""
     console = _Console()
-    for table in tables:
-        console.print(table)
+    for part in parts:
+        console.print(part)
 
 
 def adapter_block(found: DeviceInfo) -> str:
@@ -106,7 +106,9 @@ def level_table(model: Model, feature_level: FeatureLevel) -> Table:
         table.add_column(heading, overflow="fold")
     for dispatchable in model.dispatchables.values():
         if not isinstance(dispatchable, DmlDispatchable):
-            table.add_row(escape(dispatchable.name), "an ONNX model", "none", "accepted")
+            shader = isinstance(dispatchable, ShaderDispatchable)
+            kind = "a shader" if shader else "an ONNX model"
+            table.add_row(escape(dispatchable.name), kind, "none", "accepted")
             continue
         lowest = dispatchable.desc.minimum_feature_level()
         verdict = "accepted" if lowest <= feature_level else "refused"

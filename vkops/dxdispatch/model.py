@@ -14,6 +14,7 @@ from vkops.dxdispatch.values import InitialValues
 if TYPE_CHECKING:
     from vkops.dxdispatch.onnx_inputs import Overrides
     from vkops.onnx import Model as OnnxModel
+    from vkops.shaders import Shader
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,21 @@ Resource = BufferResource | DeferredResource
 class BindingSource:
     """Where a tensor's buffer begins: a resource and an offset in bytes.
 
-    ``shape`` is what the tensor of an ONNX model is to have.
+    ``shape`` is what the tensor of an ONNX model is to have, ``count`` the bytes that a shader is
+    to see (None: all the rest).
     """
 
     resource: Resource
     offset: int
     node: Node
     shape: tuple[int, ...] | None = None
+    count: int | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the resource, which is no deferred one, that are bound."""
+        assert isinstance(self.resource, BufferResource)
+        return max(0, self.resource.size - self.offset) if self.count is None else self.count
 
 
 Bindings = Mapping[str, tuple[BindingSource, ...]]  # bind point name -> one source per tensor
@@ -74,7 +83,17 @@ class OnnxDispatchable:
     node: Node
 
 
-Dispatchable = DmlDispatchable | OnnxDispatchable
+@dataclass(frozen=True)
+class ShaderDispatchable:
+    """A compute shader, and the numbers it is pushed."""
+
+    name: str
+    shader: Shader
+    push_constants: tuple[float, ...]
+    node: Node
+
+
+Dispatchable = DmlDispatchable | OnnxDispatchable | ShaderDispatchable
 
 
 @dataclass(frozen=True)
@@ -87,10 +106,11 @@ class Command:
 
 @dataclass(frozen=True)
 class DispatchCommand(Command):
-    """Run an operator or a model."""
+    """Run an operator, a model or a shader; ``groups`` counts the workgroups of a shader."""
 
     dispatchable: Dispatchable
     bindings: Bindings
+    groups: tuple[int, int, int] = (1, 1, 1)
 
 
 @dataclass(frozen=True)

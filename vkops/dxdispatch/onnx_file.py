@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +14,7 @@ import numpy.typing as npt
 from rich.markup import escape
 from rich.table import Table
 
-from vkops.dxdispatch import output, timing
-from vkops.dxdispatch.files import write_output
+from vkops.dxdispatch import array_files, output, timing
 from vkops.dxdispatch.listings import show
 from vkops.dxdispatch.onnx_dispatch import read_onnx
 from vkops.dxdispatch.onnx_inputs import Overrides, binding_lines, form_of, nothing
@@ -31,9 +27,6 @@ if TYPE_CHECKING:
     from vkops.onnx.forms import Declared
 
 Array = npt.NDArray[Any]
-
-MOST_PRINTED = 10_000
-"""Values of an output that are printed; a file takes them all."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +51,10 @@ def run_file(path: Path, device: Device, options: RunOptions, files: FileOptions
     model = read_onnx(path)
     files.overrides.check(model)
     given = _inputs(model, files)
-    targets = _targets(model, files.output)
+    names = [entry.name for entry in model.outputs]
+    targets = array_files.targets(names, files.output, "the model")
     session = Session(model, device)
     results: list[Any] = session.specialize(given).results
-    names = [entry.name for entry in model.outputs]
     if options.print_onnx_bindings:
         named = [("Input", *pair) for pair in given.items()]
         named += [("Output", *pair) for pair in zip(names, results, strict=True)]
@@ -77,7 +70,7 @@ def run_file(path: Path, device: Device, options: RunOptions, files: FileOptions
 
     name = path.stem
     with output.progress(name) as report:
-        samples = timing.measure(options, partial(dispatch, report))
+        samples = timing.measure(name, options, partial(dispatch, report))
     for line in timing.report(name, samples, options.warmup_samples, options.timing_verbosity):
         output.info(line)
     arrays = {
@@ -86,10 +79,10 @@ def run_file(path: Path, device: Device, options: RunOptions, files: FileOptions
         for key, array in _arrays(name, value)
     }
     if targets:
-        _write(targets, arrays)
+        array_files.write(targets, arrays)
     else:
         for key, array in arrays.items():
-            _print(key, array)
+            array_files.show(key, array)
 
 
 def check_file(path: Path, overrides: Overrides) -> None:
@@ -159,7 +152,8 @@ def _inputs(model: Model, files: FileOptions) -> dict[str, Any]:
     names = [entry.name for entry in model.inputs]
     arrays: dict[str, Array] = {}
     for text in files.input:
-        for name, array in _read(text, model):
+        required = [entry.name for entry in model.required_inputs]
+        for name, array in array_files.read(text, required, "the model"):
             if name not in names:
                 listed = ", ".join(map(repr, names)) or "none"
                 raise ModelError(f"{text}: the model has no input {name!r}; it has {listed}")
@@ -174,30 +168,6 @@ def _inputs(model: Model, files: FileOptions) -> dict[str, Any]:
             is_random = files.random and isinstance(empty, np.ndarray)
             given[entry.name] = _random(random, empty) if is_random else empty
     return given
-
-
-def _read(text: str, model: Model) -> list[tuple[str, Array]]:
-    """The arrays of ``NAME:FILE.npy``, of ``FILE.npy`` for a sole input, or of ``FILE.npz``."""
-    name, colon, file = text.partition(":")
-    if not colon or Path(text).is_file():
-        name, file = "", text
-    try:
-        with np.load(file, allow_pickle=False) as loaded:
-            if name:
-                raise ModelError(f"{text}: a .npz file names its arrays itself")
-            return list(loaded.items())
-    except (TypeError, AttributeError):  # one array, which is no context
-        array = np.load(file, allow_pickle=False)
-    except OSError as error:
-        raise ModelError(f"{text}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ModelError(f"{text}: is no .npy or .npz file of numbers or text") from error
-    if not name:
-        required = model.required_inputs
-        if len(required) != 1:
-            raise ModelError(f"{text}: the model has {len(required)} inputs; say NAME:{text}")
-        name = required[0].name
-    return [(name, array)]
 
 
 def _typed(array: Array, entry: Declared) -> Array:
@@ -227,61 +197,8 @@ def _random(random: np.random.Generator, like: Array) -> Any:
 # -- outputs ---------------------------------------------------------------------------------------
 
 
-def _targets(model: Model, texts: Sequence[str]) -> dict[Path, str]:
-    """The files to write, and the output that goes into each; a .npz file takes all."""
-    names = [entry.name for entry in model.outputs]
-    targets: dict[Path, str] = {}
-    for text in texts:
-        name, colon, file = text.rpartition(":")
-        suffix = Path(file).suffix.lower()
-        if suffix == ".npz" and not colon:
-            targets[Path(file)] = ""
-            continue
-        if suffix != ".npy":
-            raise ModelError(f"{text}: must be FILE.npz or NAME:FILE.npy")
-        if not colon and len(names) != 1:
-            raise ModelError(f"{text}: the model has {len(names)} outputs; say NAME:{text}")
-        name = name or names[0]
-        if name not in names:
-            listed = ", ".join(map(repr, names))
-            raise ModelError(f"{text}: the model has no output {name!r}; it has {listed}")
-        targets[Path(file)] = name
-    return targets
-
-
 def _arrays(name: str, value: Any) -> list[tuple[str, Array]]:
     """An output as arrays: a sequence is many."""
     if isinstance(value, list):
         return [pair for i, item in enumerate(value) for pair in _arrays(f"{name}[{i}]", item)]
     return [] if value is None else [(name, np.asarray(value))]
-
-
-def _write(targets: Mapping[Path, str], arrays: Mapping[str, Array]) -> None:
-    """Write files, each whole or not at all."""
-    for path, name in targets.items():
-        stream = io.BytesIO()
-        plain = {key: _plain(array) for key, array in arrays.items()}
-        if name and name not in plain:
-            raise ModelError(f"output {name!r} is a sequence, which needs a .npz file")
-        if name:
-            np.save(stream, plain[name], allow_pickle=False)
-        else:
-            np.savez(stream, **plain)  # type: ignore[arg-type]  # it takes them for its options
-        try:
-            write_output(path, [stream.getvalue()])
-        except OSError as error:
-            raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from error
-        output.info(f"{name or 'Outputs'} written to '{path}'")
-
-
-def _plain(array: Array) -> Array:
-    """An array as .npy files hold it: strings as characters of fixed width."""
-    return array.astype(str) if array.dtype.hasobject else array
-
-
-def _print(name: str, array: Array) -> None:
-    shown = array.reshape(-1)[:MOST_PRINTED]
-    rest = prod(array.shape) - len(shown)
-    text = ", ".join(output.format_values(shown))
-    more = f", and {rest} more (--output FILE.npz takes all)" if rest else ""
-    output.info(f"Output '{name}' {list(array.shape)}: {text}{more}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 import rapidjson
 
 from vkops.dml import OPERATORS, ExecutionFlags, OperatorDesc, TensorDataType
-from vkops.dxdispatch import onnx_dispatch
+from vkops.dxdispatch import onnx_dispatch, shader_dispatch
 from vkops.dxdispatch.descriptors import read_descriptor, read_flags
 from vkops.dxdispatch.json_reader import Node, parse, quote, read_text
 from vkops.dxdispatch.model import (
@@ -25,6 +26,7 @@ from vkops.dxdispatch.model import (
     Model,
     PrintCommand,
     Resource,
+    ShaderDispatchable,
     WriteFileCommand,
 )
 from vkops.dxdispatch.onnx_inputs import Overrides
@@ -37,7 +39,11 @@ MAX_RESOURCE_BYTES = 2 << 35
 MAX_NPY_DIMENSIONS = 32  # NumPy's own limit before 2.0
 
 _T = TypeVar("_T")
-_OTHER_KINDS = {"hlsl": "HLSL shaders", "dmlserializedgraph": "DML graphs"}
+_OTHER_KINDS = {
+    "hlsl": "HLSL shaders are not available, only GLSL and SPIR-V: types 'glsl' and 'spirv'",
+    "dmlserializedgraph": "DML graphs are not available, only DirectML operators: "
+    + ", ".join(sorted(OPERATORS)),
+}
 
 
 def load_model(
@@ -122,12 +128,11 @@ def _read_dispatchable(
     kind = node.required("type", "Type")
     if kind.string().lower() == "onnx":
         return onnx_dispatch.read_dispatchable(name, node, inputs, overrides)
+    if kind.string().lower() in shader_dispatch.TYPES:
+        return shader_dispatch.read_dispatchable(name, node, inputs)
     operator = kind.string().removeprefix("DML_OPERATOR_")
     if kind.string().lower() in _OTHER_KINDS:
-        raise kind.error(
-            f"{_OTHER_KINDS[kind.string().lower()]} are not available, only DirectML operators: "
-            + ", ".join(sorted(OPERATORS))
-        )
+        raise kind.error(_OTHER_KINDS[kind.string().lower()])
     if operator not in OPERATORS:
         raise kind.error(
             f"operator {quote(kind.string())} is not available; available: "
@@ -163,8 +168,7 @@ def _named_sources(
 ) -> Bindings:
     bindings = {}
     for point, sources in node.members():
-        items = sources.items() if isinstance(sources.value, list) else [sources]
-        bindings[point] = tuple(read(item, resources) for item in items)
+        bindings[point] = tuple(read(item, resources) for item in sources.one_or_more())
         if point not in points:
             sources.warn(f"{owner} has no such bind point (it has {', '.join(points)})")
     return bindings
@@ -175,6 +179,18 @@ def _read_onnx_source(node: Node, resources: dict[str, Resource]) -> BindingSour
         return BindingSource(_lookup(node, resources, "resource"), 0, node)
     resource = _lookup(node.required("name"), resources, "resource")
     return BindingSource(resource, 0, node, onnx_dispatch.read_shape(node))
+
+
+def _read_shader_source(node: Node, resources: dict[str, Resource]) -> BindingSource:
+    source = _read_source(node, resources)
+    if not isinstance(node.value, dict):
+        return source
+    count = shader_dispatch.read_count(node)
+    if count is None:
+        return source
+    assert isinstance(source.resource, BufferResource)
+    size = _element_size(node, source.resource, "elementCount")
+    return replace(source, count=count * size)
 
 
 def _read_source(node: Node, resources: dict[str, Resource]) -> BindingSource:
@@ -191,20 +207,24 @@ def _read_source(node: Node, resources: dict[str, Resource]) -> BindingSource:
     counter = node.optional("counter")
     if counter is not None:
         _lookup(counter, resources, "resource")
-    offset_node, size_node = node.optional("elementOffset"), node.optional("elementSizeInBytes")
+    offset_node = node.optional("elementOffset")
     offset = offset_node.uint(64) if offset_node else 0
-    if size_node is not None:
-        element_size = size_node.uint(64)
-    elif resource.data_type is TensorDataType.UNKNOWN:
-        element_size = 0
-        if offset:
-            raise node.error(
-                f"'elementOffset' needs 'elementSizeInBytes': {quote(resource.name)} "
-                "has no data type"
-            )
-    else:
-        element_size = resource.data_type.element_size
+    element_size = _element_size(node, resource, "elementOffset" if offset else "")
     return BindingSource(resource, offset * element_size, node)
+
+
+def _element_size(node: Node, resource: BufferResource, needed_by: str) -> int:
+    """Bytes of what a binding counts."""
+    size_node = node.optional("elementSizeInBytes")
+    if size_node is not None:
+        return size_node.uint(64)
+    if resource.data_type is not TensorDataType.UNKNOWN:
+        return resource.data_type.element_size
+    if needed_by:
+        raise node.error(
+            f"'{needed_by}' needs 'elementSizeInBytes': {quote(resource.name)} has no data type"
+        )
+    return 0
 
 
 def _read_command(
@@ -222,8 +242,7 @@ def _read_command(
         case "dispatch":
             dispatchable = _lookup(node.required("dispatchable"), dispatchables, "dispatchable")
             bindings = _dispatch_bindings(node.required("bindings"), resources, dispatchable)
-            _check_group_count(node)
-            return DispatchCommand(text, node, dispatchable, bindings)
+            return DispatchCommand(text, node, dispatchable, bindings, _read_groups(node))
         case "print":
             resource = _lookup(node.required("resource"), resources, "resource")
             verbose = node.optional("verbose")
@@ -239,15 +258,23 @@ def _dispatch_bindings(
 ) -> Bindings:
     if isinstance(dispatchable, DmlDispatchable):
         return _read_bindings(node, resources, type(dispatchable.desc))
+    if isinstance(dispatchable, ShaderDispatchable):
+        return {
+            point: tuple(_read_shader_source(item, resources) for item in sources.one_or_more())
+            for point, sources in node.members()
+        }
     points = onnx_dispatch.bind_points(dispatchable)
     return _named_sources(node, resources, dispatchable.name, points, _read_onnx_source)
 
 
-def _check_group_count(node: Node) -> None:
-    """Check the group count of shaders; operators choose their own."""
+def _read_groups(node: Node) -> tuple[int, int, int]:
+    """Read the group count of shaders; operators choose their own."""
     count = node.optional("threadGroupCount")
-    if count is not None and len([item.uint() for item in count.items()]) != 3:
-        raise count.error(f"got {len(count.array())} integers, allowed 3")
+    counts = [1, 1, 1] if count is None else [item.uint() for item in count.items()]
+    if count is not None and len(counts) != 3:
+        raise count.error(f"got {len(counts)} integers, allowed 3")
+    x, y, z = counts
+    return x, y, z
 
 
 def _read_write_file(text: str, node: Node, resource: Resource, outputs: Path) -> WriteFileCommand:

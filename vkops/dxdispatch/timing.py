@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 
@@ -20,10 +21,17 @@ class RunOptions:
     timing_verbosity: int = 0
     print_commands: bool = False
     print_onnx_bindings: bool = False
+    around_dispatch: Callable[[str], AbstractContextManager[object]] = nullcontext
+    """What each dispatch command is run within, given the dispatchable's name."""
 
 
-def measure(options: RunOptions, dispatch: Callable[[], object]) -> array[float]:
+def measure(name: str, options: RunOptions, dispatch: Callable[[], object]) -> array[float]:
     """Dispatch in a loop; return the milliseconds one dispatch took, per iteration."""
+    with options.around_dispatch(name):
+        return _measure(options, dispatch)
+
+
+def _measure(options: RunOptions, dispatch: Callable[[], object]) -> array[float]:
     limit = options.milliseconds_to_run
     samples = array("d")
     loop_start = time.perf_counter()

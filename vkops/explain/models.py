@@ -8,7 +8,7 @@ from pathlib import Path
 from vkops.dml import FeatureLevel
 from vkops.dxdispatch import load_model, onnx_dispatch
 from vkops.dxdispatch.checks import Prepared, prepare
-from vkops.dxdispatch.model import DmlDispatchable
+from vkops.dxdispatch.model import DmlDispatchable, ShaderDispatchable
 from vkops.dxdispatch.onnx_dispatch import BoundOnnx
 from vkops.dxdispatch.onnx_inputs import Overrides
 from vkops.dxdispatch.output import complain
@@ -16,6 +16,7 @@ from vkops.errors import ModelError, VkopsError
 from vkops.explain.facts import Explanation, Section
 from vkops.explain.graphs import dispatch_sections, model_section
 from vkops.explain.operators import operator_section
+from vkops.shaders.description import describe
 
 
 def explain(
@@ -67,6 +68,10 @@ def _sections(prepared: Prepared, level: FeatureLevel) -> Iterator[Section]:
     for dispatchable in prepared.model.dispatchables.values():
         if isinstance(dispatchable, DmlDispatchable):
             yield operator_section(dispatchable, level)
+        elif isinstance(dispatchable, ShaderDispatchable):
+            facts = describe(dispatchable.shader.module)
+            kind = f"compute shader {dispatchable.shader.name}"
+            yield Section(dispatchable.name, kind, facts, ())
         else:
             bound = [b for b in prepared.commands if isinstance(b, BoundOnnx)]
             own = [b for b in bound if b.dispatchable is dispatchable]

@@ -18,6 +18,7 @@ _EXPECT = "VKOPS_EXPECT"
 _NICKNAMES = {"lavapipe": "llvmpipe"}  # the name of its rasteriser is all that it reports
 _LAYERS = "VK_INSTANCE_LAYERS"
 _VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
+_NON_SEMANTIC_INFO = "VK_KHR_shader_non_semantic_info"
 _MEMORY_BUDGET = "VK_EXT_memory_budget"
 
 
@@ -125,6 +126,12 @@ class MemoryHeap:
 
     index: int
     size: int
+
+
+def printf_extensions(index: int) -> list[str]:
+    """The device extension that shaders with debugPrintf need, where the adapter has it."""
+    found = _vk().vkEnumerateDeviceExtensionProperties(_handles()[index], None)
+    return [_NON_SEMANTIC_INFO] if _NON_SEMANTIC_INFO in {e.extensionName for e in found} else []
 
 
 def tensor_heap(index: int, *, host: bool) -> MemoryHeap:

@@ -58,7 +58,7 @@ class Executor:
         )
         self._kp = _kompute()
         try:
-            self._manager = self._kp.Manager(info.index)
+            self._manager = self._kp.Manager(info.index, [], adapter.printf_extensions(info.index))
             name = self._manager.get_device_properties()["device_name"]
         except RuntimeError as error:
             raise DeviceError(f"Kompute cannot open {info.name!r}: {error}") from error
@@ -185,7 +185,26 @@ class Executor:
         self._kernels[key] = (algorithm, sequence)
         return sequence
 
-    def algorithm(self, dispatch: Dispatch, region_table: Heap) -> Any:
+    def run_traced(self, dispatch: Dispatch, spirv: bytes, count: int) -> table.Words:
+        """Run a dispatch with another build of its kernel; what that wrote beyond the table.
+
+        ``count`` is how many words that can be.
+        """
+        with self.in_use():
+            heap = self._new_heap(TABLE_BYTES + 4 * count, mapped=True)
+            assert heap.view is not None
+            words = heap.view.view(np.uint32)
+            words[: dispatch.words.size] = dispatch.words
+            algorithm = self.algorithm(dispatch, heap, spirv)
+            self._manager.sequence().eval(self._kp.OpAlgoDispatch(algorithm))
+            algorithm.destroy()
+            return np.array(words[TABLE_BYTES // 4 :])
+
+    def group_count(self, dispatch: Dispatch) -> list[int]:
+        """A dispatch's workgroups in each dimension."""
+        return [min(dispatch.groups, GROUPS_X), max(1, dispatch.groups // GROUPS_X), 1]
+
+    def algorithm(self, dispatch: Dispatch, region_table: Heap, spirv: bytes | None = None) -> Any:
         """A pipeline for a dispatch's kernel, heaps and number of workgroups."""
         first, *others = dispatch.sources
         others += [first] * (dispatch.kernel.sources - len(dispatch.sources))
@@ -194,8 +213,8 @@ class Executor:
         none = np.zeros(0, np.uint32)
         return self._manager.algorithm(
             [heap.tensor for heap in heaps],
-            shaders.spirv(dispatch.kernel.name),
-            [min(dispatch.groups, GROUPS_X), max(1, dispatch.groups // GROUPS_X), 1],
+            shaders.spirv(dispatch.kernel.name) if spirv is None else spirv,
+            self.group_count(dispatch),
             none,
             none,
         )
@@ -222,6 +241,41 @@ class Executor:
         """A Kompute tensor that Kompute's own copies accept."""
         kind = self._kp.TensorTypes.host if self.mapped else self._kp.TensorTypes.device
         return self._manager.tensor_t(data, kind)
+
+    def check_room(self, sizes: Sequence[int]) -> None:
+        """Make sure that so many ``transfer_tensor``s fit.
+
+        Raises:
+            OutOfDeviceMemoryError: they do not.
+        """
+        largest = max(sizes, default=0)
+        if largest > self.info.max_buffer:
+            message = f"{largest} bytes: a buffer has {self.info.max_buffer} at most"
+            raise OutOfDeviceMemoryError(message)
+        for mapped in {True, self.mapped}:  # they are on both sides, unless the host sees memory
+            left = self._left(mapped=mapped)
+            if sum(sizes) > left:
+                message = f"{sum(sizes)} bytes: the device has {max(left, 0)} bytes left"
+                raise OutOfDeviceMemoryError(message)
+
+    def record_shader(
+        self,
+        tensors: list[Any],
+        spirv: bytes,
+        groups: tuple[int, int, int],
+        push_constants: bytes,
+    ) -> Any:
+        """A sequence that runs a shader on ``transfer_tensor``s, which are filled by then."""
+        self._manager.sequence().eval(self._kp.OpTensorSyncDevice(tensors))
+        none, push = np.zeros(0, np.uint32), np.frombuffer(push_constants, np.uint32)
+        algorithm = self._manager.algorithm(tensors, spirv, list(groups), none, push)
+        sequence = self._manager.sequence()
+        sequence.record(self._kp.OpAlgoDispatch(algorithm))
+        return sequence
+
+    def fetch(self, tensor: Any) -> None:
+        """Bring what is in a ``transfer_tensor`` to where the host sees it."""
+        self._manager.sequence().eval(self._kp.OpTensorSyncLocal([tensor]))
 
     def record_copy(self, tensors: list[Any]) -> Any:
         """A sequence that copies the first tensor to the others."""

@@ -143,9 +143,10 @@ class VkopsBackend(Backend):  # type: ignore[misc]
     def supports_device(cls, device: str) -> bool:
         """Whether there is such a device: ``VULKAN``, ``VULKAN:n`` or ``CPU``."""
         try:
-            return _adapter(device) is not None
+            _adapter(device)
         except DeviceError:
             return False
+        return True
 
 
 def _info(name: str, value: Any) -> onnx.ValueInfoProto:

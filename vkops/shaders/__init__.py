@@ -1,6 +1,18 @@
 """GLSL to SPIR-V: the compiler, its cache, and the kernels the package ships."""
 
 from vkops.shaders.compiler import compile, validate
+from vkops.shaders.shader import Number, Shader, load, read
 from vkops.shaders.variants import VARIANTS, Variant, source_dir, spirv
 
-__all__ = ["VARIANTS", "Variant", "compile", "source_dir", "spirv", "validate"]
+__all__ = [
+    "VARIANTS",
+    "Number",
+    "Shader",
+    "Variant",
+    "compile",
+    "load",
+    "read",
+    "source_dir",
+    "spirv",
+    "validate",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,10 +31,20 @@ class Variant:
         digest = sources.digest(source_dir() / self.source, (), flags)
         return f"{self.name}-{digest[:16]}.spv"
 
-    def compile(self, *, cache: bool = True) -> bytes:
-        """Make the kernel's SPIR-V with the compiler, whatever is shipped."""
-        path = source_dir() / self.source
-        return compiler.compile(path, defines=self.defines, target_env=_TARGET_ENV, cache=cache)
+    def compile(
+        self, *, defines: Mapping[str, str | int] = {}, debug: bool = False, cache: bool = True
+    ) -> bytes:
+        """Make the kernel's SPIR-V with the compiler, whatever is shipped.
+
+        ``defines`` come on top of its own; the rest is as in ``shaders.compile``.
+        """
+        return compiler.compile(
+            source_dir() / self.source,
+            defines={**self.defines, **defines},
+            target_env=_TARGET_ENV,
+            debug=debug,
+            cache=cache,
+        )
 
 
 VARIANTS: Mapping[str, Variant] = MappingProxyType(
@@ -55,7 +66,12 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
 
 
 def source_dir() -> Path:
-    """Return the folder of the GLSL sources: the package's own, in a checkout ``shaders/``."""
+    """Return the folder of the GLSL sources: the package's own, in a checkout ``shaders/``.
+
+    VKOPS_SHADER_DIR names another, to try changes.
+    """
+    if chosen := os.environ.get("VKOPS_SHADER_DIR"):
+        return Path(chosen)
     packaged = _PACKAGE / "glsl"
     return packaged if packaged.is_dir() else _PACKAGE.parents[1] / "shaders"
 
@@ -65,7 +81,8 @@ def spirv(name: str) -> bytes:
     """Return the SPIR-V of the kernel ``name``.
 
     It is the shipped one if that was made from the present sources, else compiled (and cached);
-    it stays in memory.
+    it stays in memory. VKOPS_KERNEL_DEFINES, macros between commas, has it compiled with those and
+    with source lines.
 
     >>> len(spirv("copy_4")) % 4
     0
@@ -76,6 +93,9 @@ def spirv(name: str) -> bytes:
     variant = VARIANTS.get(name)
     if variant is None:
         raise ShaderCompileError(f"no kernel is called {name!r}, only {', '.join(VARIANTS)}")
+    if macros := os.environ.get("VKOPS_KERNEL_DEFINES"):
+        pairs = (macro.partition("=") for macro in macros.split(","))
+        return variant.compile(defines={key: value or 1 for key, _, value in pairs}, debug=True)
     try:
         shipped = (_PACKAGE / "spirv" / variant.file_name).read_bytes()
     except OSError:

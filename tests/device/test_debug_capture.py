@@ -1,0 +1,212 @@
+"""RenderDoc captures: what is in them, and what is said when there can be none.
+
+Each is made in a process of its own: RenderDoc has to be there before Vulkan is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from ctypes.util import find_library
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+
+from vkops.debug.submissions import submissions
+from vkops.errors import DeviceError
+from vkops.gpu.executor import GROUPS_X
+
+needs_renderdoc = pytest.mark.skipif(
+    not (find_library("renderdoc") and shutil.which("renderdoccmd")),
+    reason="RenderDoc is not installed (Debian 13 has no package of it)",
+)
+
+PRELUDE = """
+import json, os, sys
+from pathlib import Path
+import numpy as np
+import vkops
+from vkops.debug import capture
+index, output, data = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+
+def groups(device):
+    return next(reversed(device.executor._kernels))[3]
+"""
+
+SPLIT_AND_JOIN = """
+with capture.capturing(output) as around, vkops.Device(index, staged=STAGED) as device:
+    x = device.tensor(np.load(data))
+    vkops.split(x, 2, axis=1)  # is in no capture, though what it recorded is used again
+    with around("SPLIT"):
+        parts = vkops.split(x, 2, axis=1)
+        ran = [groups(device)]
+    with around('JOIN "both"'):
+        y = vkops.join(parts[::-1], 0)
+        ran.append(groups(device))
+print(json.dumps(ran))
+assert np.array_equal(y.numpy(), np.concatenate(np.split(np.load(data), 2, 1)[::-1]))
+assert not {"RENDERDOC_TEMP", "ENABLE_VULKAN_RENDERDOC_CAPTURE"} & set(os.environ)
+"""
+
+
+@pytest.fixture
+def python(adapter, tmp_path):
+    """Run code after PRELUDE; (standard output, the last line of standard error)."""
+    data = tmp_path / "data.npy"
+    np.save(data, np.random.default_rng(3).integers(0, 256, (3000, 14), np.uint8))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+
+    def run(code, output):
+        done = subprocess.run(
+            [sys.executable, "-c", PRELUDE + code, str(adapter.index), str(output), str(data)],
+            env={**os.environ, "TMPDIR": str(temporary)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode in (0, 1), done.stderr
+        assert list(temporary.iterdir()) == []
+        return done.stdout.strip(), done.stderr.strip().split("\n")[-1]
+
+    return run
+
+
+def renderdoccmd(*arguments):
+    """Run it in the current folder, and leave nothing elsewhere."""
+    environment = {**os.environ, "RENDERDOC_TEMP": os.getcwd()}
+    command = ["renderdoccmd", *map(str, arguments)]
+    subprocess.run(command, check=True, capture_output=True, env=environment)
+
+
+@needs_renderdoc
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_split_and_a_join(python, tmp_path, monkeypatch, adapter, staged):
+    monkeypatch.chdir(tmp_path)
+    output = tmp_path / "made" / "here" / "two.rdc"
+    said, error = python(SPLIT_AND_JOIN.replace("STAGED", str(staged)), output)
+    assert said, error
+    ran = [(min(n, GROUPS_X), max(1, n // GROUPS_X), 1) for n in json.loads(said)]
+    assert list(output.parent.iterdir()) == [output]
+
+    # What ran, in RenderDoc's own words.
+    first, second, *others = submissions(output)
+    assert [first.dispatches, second.dispatches] == [(ran[0],), (ran[1],)]
+    assert first.time < second.time
+    assert not others
+    renderdoccmd("convert", "-f", output, "-c", "zip.xml", "-o", "two.zip.xml")
+    assert Path("two.zip.xml").read_text().count('name="vkCmdDispatch"') == len(set(ran))
+
+    # What it read: the input is in the memory that was captured.
+    data = np.load(tmp_path / "data.npy").tobytes()
+    with ZipFile("two.zip") as blobs:
+        assert any(data in blobs.read(name) for name in blobs.namelist())
+
+    # What RenderDoc shows of it.
+    renderdoccmd("extract", "--section", "renderdoc/ui/notes", "--file", "notes.json", output)
+    assert json.loads(Path("notes.json").read_text())["comments"].split("\n") == [
+        f"vkops on {adapter.name}",
+        "1. SPLIT",
+        f"   vkQueueSubmit 1: vkCmdDispatch{ran[0]}",
+        '2. JOIN "both"',
+        f"   vkQueueSubmit 2: vkCmdDispatch{ran[1]}",
+    ]
+
+
+ON_A_DEVICE = "with capture.capturing(output) as around, vkops.Device(index) as device:\n    "
+TWO_DEVICES = """
+with capture.capturing(output) as around:
+    devices = vkops.Device(index), vkops.Device(index)
+    with around("SPLIT"):
+        pass
+"""
+BROKEN = """
+with capture.capturing(output) as around, vkops.Device(index) as device:
+    with around("SPLIT"):
+        vkops.split(device.tensor(np.load(data)), 2)
+    raise KeyError("mine")
+"""
+NO_ROOM = """
+import resource
+with capture.capturing(output) as around, vkops.Device(index) as device:
+    with around("SPLIT"):
+        vkops.split(device.tensor(np.load(data)), 2)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+"""
+
+
+@needs_renderdoc
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (ON_A_DEVICE + "pass", "capture: nothing was dispatched"),
+        (TWO_DEVICES, "capture: needs one device opened within, got 2"),
+        (
+            TWO_DEVICES.replace("vkops.Device(index)", "1"),
+            "capture: needs one device opened within",
+        ),
+        (BROKEN, "KeyError: 'mine'"),
+        (NO_ROOM, "capture: RenderDoc could not write the file: is there room in "),
+    ],
+    ids=["nothing", "two devices", "no device", "broken", "no room"],
+)
+def test_what_fails_leaves_the_file_that_was_there(python, tmp_path, code, message):
+    output = tmp_path / "folder" / "kept.rdc"
+    output.parent.mkdir()
+    output.write_text("before")
+    said, error = python(code, output)
+    assert message in error
+    assert said == ""
+    assert list(output.parent.iterdir()) == [output]
+    assert output.read_text() == "before"
+
+
+MISSING = "from ctypes import CDLL; capture.CDLL = lambda _: CDLL('libabsent.so')\n"
+TOO_OLD = """
+class Old:
+    def RENDERDOC_GetAPI(self, *_):
+        return 0
+capture.CDLL = lambda _: Old()
+"""
+SEEN = """
+os.environ.update(ENABLE_VULKAN_RENDERDOC_CAPTURE="1", RENDERDOC_TEMP=str(output.parent))
+vkops.devices()
+"""
+IN_USE = "capture: RenderDoc sees only devices opened after it was loaded, and Vulkan is in use"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (MISSING, "capture: RenderDoc is not installed: librenderdoc.so was not found (Debian 12"),
+        (TOO_OLD, "capture: this RenderDoc is too old: it has no API of version 1.2"),
+        ("opened = vkops.Device(index)\n", IN_USE),
+        (SEEN, IN_USE),
+        ("output.mkdir()\n", "IsADirectoryError: [Errno 21] Is a directory: "),
+    ],
+    ids=["missing", "too old", "opened before", "layer before", "folder"],
+)
+def test_what_keeps_a_capture_from_beginning(python, tmp_path, code, message):
+    said, error = python(code + ON_A_DEVICE + "print('began')", tmp_path / "none.rdc")
+    assert message in error
+    assert said == ""
+    assert not (tmp_path / "none.rdc").is_file()
+
+
+@needs_renderdoc
+def test_reading_what_is_no_capture(tmp_path):
+    (tmp_path / "no.rdc").write_text("no")
+    with pytest.raises(DeviceError, match=r"no\.rdc: renderdoccmd cannot read it: Couldn't load"):
+        submissions(tmp_path / "no.rdc")
+
+
+def test_reading_without_renderdoccmd(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DeviceError, match="renderdoccmd, which reads captures, is not on PATH"):
+        submissions(tmp_path / "no.rdc")

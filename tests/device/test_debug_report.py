@@ -1,0 +1,93 @@
+"""The report for bug reports: what it says of the adapter and of drivers that are broken."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import vkops
+from vkops.debug.report import report
+from vkops.errors import DeviceError
+from vkops.gpu.diagnosis import drivers
+from vkops.gpu.limits import limits, loader
+
+
+def test_limits(adapter):
+    found = limits(adapter.index)
+    # What Vulkan guarantees.
+    assert all(count >= 65535 for count in found.max_compute_work_group_count)
+    assert found.max_compute_work_group_size >= (128, 128, 64)
+    assert found.max_compute_work_group_invocations >= 128
+    assert found.max_compute_shared_memory_size >= 16384
+    assert found.max_push_constants_size >= 128
+    assert found.max_storage_buffer_range >= 1 << 27
+    assert found.min_storage_buffer_offset_alignment <= 256
+    assert found.max_memory_allocation_size >= 1 << 30
+    # What is known of it by other ways.
+    assert found.max_per_stage_descriptor_storage_buffers == adapter.max_bindings
+    assert sum(heap.size for heap in found.heaps if heap.device_local) == adapter.dedicated_memory
+    assert sum(heap.size for heap in found.heaps if not heap.device_local) == adapter.shared_memory
+    assert any("HOST_VISIBLE" in kind.properties for kind in found.memory_types)
+    assert {kind.heap for kind in found.memory_types} <= set(range(len(found.heaps)))
+    assert found.subgroup_size in {1 << n for n in range(8)}
+    assert "robustBufferAccess" in found.features  # all implementations have it
+
+
+def test_limits_of_no_adapter(adapter):
+    with pytest.raises(DeviceError, match="no adapter with index 1000"):
+        limits(1000)
+
+
+def test_what_is_said_of_the_adapter(adapter):
+    text = report()
+    _, _, text = text.partition(f"### Adapter {adapter.index}: {adapter.name}\n")
+    lines = text.split("\n")
+    found = limits(adapter.index)
+    x, y, z = found.max_compute_work_group_size
+    for line in (
+        f"- type: {adapter.type}",
+        f"- driver: {adapter.driver}, version {adapter.driver_version}",
+        f"- Vulkan: {adapter.api_version}",
+        f"- maxStorageBufferRange: {found.max_storage_buffer_range}",
+        f"- maxComputeWorkGroupSize: {x}, {y}, {z}",
+        f"- maxPerStageDescriptorStorageBuffers: {adapter.max_bindings}",
+        f"- subgroupSize: {found.subgroup_size}",
+    ):
+        assert line in lines
+    assert any(line.startswith(f"- memory heap 0: {found.heaps[0].size} bytes") for line in lines)
+
+
+def test_loader_and_layers(adapter):
+    text = report()
+    assert f"- loader: {loader().version}" in text
+    assert any(layer.startswith("VK_LAYER_KHRONOS_validation 1.") for layer in loader().layers)
+    assert "- Kompute: loads" in text
+    assert "- problem: " not in text
+
+
+def test_an_adapter_that_is_not_the_expected_one(adapter, monkeypatch):
+    monkeypatch.setenv("VKOPS_EXPECT", "no such thing")
+    assert "is expected (VKOPS_EXPECT)" in report().partition("- problem: ")[2].split("\n")[0]
+
+
+def test_broken_drivers(adapter, monkeypatch, tmp_path):
+    works = next(driver for driver in drivers() if adapter.name in driver.adapters)
+    absent = tmp_path / "absent.json"
+    icd = {"library_path": "libvulkan_absent.so", "api_version": "1.3.0"}
+    absent.write_text(json.dumps({"file_format_version": "1.0.0", "ICD": icd}))
+    monkeypatch.setenv("VK_DRIVER_FILES", f"{works.path}:{absent}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    text = report()
+    assert f"- {works.path}: offers {', '.join(works.adapters)}" in text
+    assert "- ~/absent.json: libvulkan_absent.so: cannot open shared object file" in text
+    assert "- VK_DRIVER_FILES: " in text
+
+
+def test_no_driver(adapter, monkeypatch, tmp_path):
+    monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path))
+    monkeypatch.setenv("VK_ICD_FILENAMES", str(tmp_path))
+    text = report()
+    assert "- problem: no Vulkan" in text
+    assert "### Adapter" not in text
+    assert f"# vkops {vkops.__version__}" in text

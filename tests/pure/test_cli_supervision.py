@@ -1,0 +1,68 @@
+"""The ``vkops`` program: a child does the work, and its end is told whatever it is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+PROGRAM = "import os, signal, sys, time, vkops.cli.supervision as s; s.main = {main}; sys.exit(s.program())"
+
+
+def start(main):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(main=main)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGBUS"])
+def test_a_crash_is_told_in_one_line(name):
+    process = start(f"lambda: os.kill(os.getpid(), signal.{name})")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.Signals[name]
+    assert said.count("\n") == 1
+    assert said.startswith(f"The driver ended the process ({name}): ")
+
+
+def test_being_killed_is_no_crash():
+    process = start("lambda: os.kill(os.getpid(), signal.SIGKILL)")
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 130])
+def test_the_status_is_the_child_s(status):
+    process = start(f"lambda: {status}")
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == status
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGKILL"])
+def test_the_child_goes_with_its_parent(name):
+    process = start("lambda: print(os.getpid(), flush=True) or time.sleep(60)")
+    child = int(process.stdout.readline())
+    process.send_signal(signal.Signals[name])
+    process.communicate(timeout=60)
+    assert process.returncode in (128 + signal.Signals[name], -signal.Signals[name])
+    for _ in range(100):
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("the child is still there")
+
+
+def test_the_program_itself():
+    done = subprocess.run(
+        [sys.executable, "-m", "vkops", "nonsense"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "Failed to parse command-line arguments: No such command 'nonsense'.\n"

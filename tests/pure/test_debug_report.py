@@ -1,0 +1,131 @@
+"""The report for bug reports, on a machine of which little is known."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy
+import pytest
+
+import vkops
+from vkops.debug import report as module
+from vkops.debug.report import report
+
+
+def sections(text):
+    """The lines of each section, by its title."""
+    first, *parts = text.split("\n## ")
+    assert first == f"# vkops {vkops.__version__}\n"
+    return {title: body for title, _, body in (part.partition("\n\n") for part in parts)}
+
+
+@pytest.fixture
+def no_drivers(monkeypatch, tmp_path):
+    """None is asked: this is not what is tested."""
+    monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path))
+    monkeypatch.setattr(module, "_PROBE", "raise SystemExit(3)")
+
+
+def test_versions(no_drivers):
+    lines = sections(report())["Versions"].split("\n")
+    python = ".".join(map(str, sys.version_info[:3]))
+    assert any(line.startswith(f"- Python: {python} (") for line in lines)
+    for name in ("system", "kp", "vulkan", "glslangValidator", "spirv-val", "renderdoccmd"):
+        assert any(line.startswith(f"- {name}: ") for line in lines)
+    assert f"- numpy: {numpy.__version__}" in lines
+
+
+def test_what_is_missing_is_said(no_drivers, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("VKOPS_GLSLANG", raising=False)
+    monkeypatch.setattr(module, "_PACKAGES", ("no-such-package",))
+    text = sections(report())["Versions"]
+    assert "- no-such-package: not installed" in text
+    for program, package in (("glslangValidator", "glslang-tools"), ("renderdoccmd",) * 2):
+        assert (
+            f"- {program}: {program} is not on PATH: install it (Debian's package {package})"
+            in text
+        )
+
+
+def test_of_the_environment_only_what_is_listed(no_drivers, monkeypatch):
+    for name in list(os.environ):
+        if module._VARIABLES.fullmatch(name):
+            monkeypatch.delenv(name)
+    assert "- " not in sections(report())["Environment"]
+    shown = {"VKOPS_EXPECT": "gpu", "LP_NUM_THREADS": "2", "MESA_DEBUG": "a\nb", "VK_X": ""}
+    hidden = {"AWS_SECRET": "s3cret", "XVK_A": "s3cret", "VK": "s3cret", "MESA": "s3cret"}
+    for name, value in {**shown, **hidden}.items():
+        monkeypatch.setenv(name, value)
+    text = report()
+    assert "s3cret" not in text
+    assert sections(text)["Environment"].strip().split("\n") == [
+        "- LP_NUM_THREADS: 2",
+        "- MESA_DEBUG: a b",
+        "- VKOPS_EXPECT: gpu",
+        "- VK_X: none",
+    ]
+
+
+def test_the_home_directory_is_short(no_drivers, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/some one")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/home/some one/lib:/home/some one:/home/some one2/lib")
+    text = report()
+    assert "- LD_LIBRARY_PATH: ~/lib:~:/home/some one2/lib" in text
+
+
+@pytest.mark.parametrize("home", ["/", ""])
+def test_a_home_that_is_none(no_drivers, monkeypatch, home):
+    monkeypatch.setenv("HOME", home)
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/usr/lib")
+    assert "- LD_LIBRARY_PATH: /usr/lib" in report()
+
+
+@pytest.mark.parametrize(
+    ("probe", "told"),
+    [
+        ("import os; os.abort()", "the process that asked the drivers ended (killed by SIGABRT)"),
+        (
+            "raise SystemExit('why')",
+            "the process that asked the drivers ended (exit status 1): why",
+        ),
+        ("print('not JSON')", "the process that asked the drivers ended (exit status 0)"),
+        ("while True: pass", "the drivers did not answer within 1 s"),
+    ],
+    ids=["crash", "error", "nonsense", "hang"],
+)
+def test_drivers_that_end_the_process(no_drivers, monkeypatch, probe, told):
+    monkeypatch.setattr(module, "_PROBE", probe)
+    monkeypatch.setattr(module, "_TIMEOUT_S", 1.0)
+    text = sections(report())["Vulkan"]
+    assert text.strip().split("\n") == [f"- problem: {told}", "- Kompute: not known"]
+
+
+def test_without_a_loader(monkeypatch, tmp_path):
+    (tmp_path / "vulkan.py").write_text("raise OSError('Cannot find Vulkan SDK version')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    text = sections(report())["Vulkan"]
+    assert text.startswith("- problem: no Vulkan loader: libvulkan.so.1 was not found")
+    assert "\n- loader: " not in text
+    assert "\n- Kompute: " in text
+
+
+def test_a_section_that_fails_does_not_take_the_others(no_drivers, monkeypatch):
+    def no_memory():
+        raise RuntimeError("no /proc")
+
+    monkeypatch.setattr(module.psutil, "virtual_memory", no_memory)
+    found = sections(report())
+    assert list(found) == ["Versions", "Vulkan", "Drivers", "Environment", "Machine"]
+    assert "- not known: RuntimeError('no /proc')" in found["Machine"]
+
+
+def test_on_this_machine(monkeypatch):
+    """Whatever it has: the text is whole, and one item a line."""
+    found = sections(report())
+    for body in found.values():
+        for line in filter(None, body.split("\n")):
+            assert line.startswith(("- ", "### ", "none of the variables"))
+            assert len(line) < 2000
+    assert f"{os.cpu_count()} threads" in found["Machine"]

@@ -1,0 +1,49 @@
+"""What callers bind to operators and shaders, in any of its forms."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+from vkops.dml.values import show
+from vkops.errors import BindingError
+from vkops.gpu.buffer import Resource
+from vkops.gpu.executor import Executor
+
+Binding = Any
+"""None, a Buffer, a Tensor, or (buffer or tensor, byte offset, bytes)."""
+
+
+def resolve(
+    executor: Executor, operator: str, path: str, binding: Binding
+) -> tuple[Resource, int, int]:
+    """Say which buffer a binding means, the offset in it, and how many bytes.
+
+    Raises:
+        BindingError: it is no buffer of that device (B-02), or no integers say where (B-04).
+    """
+    target, offset, nbytes = binding, 0, None
+    if isinstance(binding, tuple) and len(binding) == 3:
+        target, offset, nbytes = binding
+    buffer = getattr(target, "buffer", target)
+    if not isinstance(buffer, Resource) or not buffer.is_on(executor):
+        message = (
+            f"got {show(binding)}, must be a buffer or tensor of "
+            f"{executor.info.name!r}, or (buffer, offset, bytes)"
+        )
+        raise BindingError(operator, path, message, "B-02")
+    start = _count(offset)
+    count = None if nbytes is None else _count(nbytes)
+    if start is None or (count is None and nbytes is not None):
+        message = f"got offset {show(offset)} and {show(nbytes)} bytes, must be integers from 0"
+        raise BindingError(operator, path, message, "B-04")
+    return buffer, start, max(0, buffer.nbytes - start) if count is None else count
+
+
+def _count(value: Any) -> int | None:
+    """An integer of 63 bits as int (NumPy's would overflow), or None if it is none."""
+    try:
+        number = index(value)
+    except Exception:
+        return None
+    return None if isinstance(value, bool) or number >> 63 else number

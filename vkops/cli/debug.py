@@ -1,0 +1,189 @@
+"""``vkops debug``: what shaders print, where a byte comes from, and what Vulkan says of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vkops.cli import options
+from vkops.errors import ModelError, VkopsError
+
+if TYPE_CHECKING:
+    pass
+
+app = typer.Typer(help="Find out what goes wrong on a device: in shaders, kernels and drivers.")
+
+# What is left over is for the command that is run.
+_FORWARDS = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET [OPTIONS]...",
+        help="A model (.json, .onnx) with options of `vkops run`, or a shader (.comp, .spv) with "
+        "those of `vkops shader run`.",
+    ),
+]
+_RUN = {".json": ["run"], ".onnx": ["run"], ".comp": ["shader", "run"], ".spv": ["shader", "run"]}
+
+
+@app.command(context_settings=_FORWARDS)
+def printf(
+    context: typer.Context,
+    target: Target,
+    invocation: Annotated[
+        str, typer.Option(metavar="X[,Y[,Z]]", help="Only what this global invocation prints.")
+    ] = "",
+    rows: Annotated[int, typer.Option(min=1, help="How many messages to show at most.")] = 200,
+    kernels: Annotated[
+        bool, typer.Option("--kernels", help="Have vkops' kernels say what each invocation does.")
+    ] = False,
+) -> None:
+    """Run a model or shader, and show what its shaders print with debugPrintfEXT."""
+    from vkops.debug import tables
+    from vkops.debug.printf import printf as run
+    from vkops.dxdispatch import listings
+
+    wanted = _invocation(invocation)
+    found = run(_vkops(target, context.args), kernels=kernels)
+    shown = [m for m in found.messages if wanted is None or m.invocation == wanted]
+    if shown:
+        listings.show(tables.printed(shown[:rows]))
+    if len(shown) > rows:
+        typer.echo(f"{len(shown) - rows} more (--rows shows them)")
+    if not shown:
+        typer.echo("Nothing was printed" + (f" by invocation {invocation}" if invocation else ""))
+    if found.troubles:
+        raise ModelError(
+            f"{len(found.troubles)} messages were lost: one dispatch printed more than the layer's "
+            "buffer holds; print less"
+        )
+    _end(found.returncode)
+
+
+@app.command(context_settings=_FORWARDS)
+def validate(
+    context: typer.Context,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET [OPTIONS]...",
+            help="A model or shader, as for `printf`; or any other program with its arguments.",
+        ),
+    ],
+) -> None:
+    """Run something under Vulkan's validation layer; any message is a failure.
+
+    The layer checks the API, races between commands, and shaders' accesses to buffers.
+    """
+    from vkops.debug import tables
+    from vkops.debug.validation import validate as run
+    from vkops.dxdispatch import listings
+
+    command = _vkops(target, context.args) if Path(target).suffix in _RUN else None
+    verdict = run(command or [target, *context.args])
+    for known, count in verdict.known.items():
+        typer.echo(f"Known, {count} times: {known.id}: {known.reason}")
+    if verdict.unexpected:
+        listings.show(*tables.faults(verdict.unexpected))
+        raise ModelError(f"The validation layer has {len(verdict.unexpected)} messages")
+    typer.echo("The validation layer has nothing to say")
+    _end(verdict.returncode)
+
+
+@app.command()
+def trace(
+    model: Annotated[str, typer.Argument(metavar="MODEL.json", help="A DxDispatch model.")],
+    element: Annotated[
+        str, typer.Argument(metavar="I[,J...]", help="Which element, one number a dimension.")
+    ],
+    output: Annotated[
+        str, typer.Option(metavar="TENSOR", help="Such as OutputTensors[1]; default: the only one.")
+    ] = "",
+    dispatch: Annotated[int, typer.Option(min=1, help="Which of the dispatches of operators.")] = 1,
+    adapter: options.Adapter = "",
+    expect: options.Expect = None,
+    dml_feature_level: options.Level = "5.0",
+    input_path: options.InputPath = None,
+) -> None:
+    """Follow an element of an operator's output: as planned, and as the device did it.
+
+    It stops at the first difference, with status 1.
+    """
+    import vkops
+    from vkops.debug import tables
+    from vkops.debug.traced_model import trace_model
+    from vkops.dxdispatch import listings, load_model, prepare
+
+    index = tuple(options.whole("element", text) for text in element.split(","))
+    level = options.feature_level(dml_feature_level)
+    prepared = prepare(load_model(model, input_path), level)
+    with vkops.Device(adapter or None, level, expect=expect) as device:
+        typer.echo(f"Running on '{device.name}'")
+        stages = []
+        for stage in trace_model(prepared, device, dispatch, output, index):
+            stages.append(stage)
+            if stage.differs:
+                break
+    listings.show(tables.stages(stages))
+    if stages[-1].differs:
+        raise ModelError(f"The device differs from the plan: {stages[-1].name}")
+    typer.echo("The device did as the plan says")
+
+
+@app.command(context_settings=_FORWARDS)
+def capture(
+    context: typer.Context,
+    target: Target,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.rdc")],
+) -> None:
+    """Run a model or shader, and keep its dispatches in a file that RenderDoc opens."""
+    import os
+    import subprocess
+
+    from vkops.debug.around import CAPTURE
+    from vkops.debug.printf import KERNEL_DEFINES
+    from vkops.debug.submissions import submissions
+
+    own = {CAPTURE: str(output.absolute()), KERNEL_DEFINES: "DEBUG"}  # with their source lines
+    done = subprocess.run(_vkops(target, context.args), env={**os.environ, **own}, check=False)
+    _end(done.returncode)
+    typer.echo(f"Capture written to '{output}'")
+    try:
+        for number, submission in enumerate(submissions(output), 1):
+            typer.echo(f"  {number}. {submission}")
+    except VkopsError as error:  # what reads them is a package of its own
+        typer.echo(str(error), err=True)
+
+
+@app.command()
+def report() -> None:
+    """Print all that a bug report should say of this machine, for one paste."""
+    from vkops.debug.report import report as text
+
+    typer.echo(text())
+
+
+def _vkops(target: str, arguments: list[str]) -> list[str]:
+    """The command that runs a model or a shader."""
+    suffix = Path(target).suffix
+    if suffix not in _RUN:
+        raise ModelError(f"{target}: expected a {', '.join(_RUN)} file")
+    return [sys.executable, "-m", "vkops", *_RUN[suffix], target, *arguments]
+
+
+def _invocation(text: str) -> tuple[int, int, int] | None:
+    if not text:
+        return None
+    numbers = [options.whole("--invocation", part) for part in text.split(",")]
+    x, y, z = [*numbers, 0, 0][:3]
+    return x, y, z
+
+
+def _end(status: int) -> None:
+    """End as the command that was run; it has said why."""
+    if status:
+        raise typer.Exit(status if status > 0 else 128 - status)

@@ -1,0 +1,230 @@
+"""``vkops shader``: kernels and shaders of one's own, built, looked at and run."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import vkops
+from vkops.cli import options
+from vkops.errors import ShaderCompileError
+
+if TYPE_CHECKING:
+    from vkops.shaders import Number
+
+app = typer.Typer(help="Build, look at and run shaders: vkops' kernels, and your own.")
+
+Source = Annotated[
+    str, typer.Argument(metavar="SHADER", help="A .comp or .spv file, or a kernel's name.")
+]
+Defines = Annotated[
+    list[str] | None, typer.Option("-D", metavar="NAME[=VALUE]", help="Define a macro.")
+]
+Includes = Annotated[
+    list[Path] | None, typer.Option("-I", metavar="FOLDER", help="Look for included files here.")
+]
+Constants = Annotated[
+    list[str] | None,
+    typer.Option("--spec", metavar="NAME=VALUE", help="Set a specialization constant."),
+]
+
+
+@app.command("list")
+def list_() -> None:
+    """List the kernels: how large they are, and what they use of the device."""
+    from rich.table import Table
+
+    from vkops import shaders
+    from vkops.dxdispatch import listings
+    from vkops.shaders.module import Module
+
+    table = Table(title=f"Kernels, from {shaders.source_dir()}", title_justify="left")
+    table.add_column("Kernel", no_wrap=True)
+    table.add_column("Source", overflow="fold")
+    for heading in ("Bytes", "Code", "Loops", "Buffers", "Group", "Shared"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, variant in shaders.VARIANTS.items():
+        module = Module.read(shaders.spirv(name), name)
+        table.add_row(
+            name,
+            " ".join([variant.source, *(f"{key}={n}" for key, n in variant.defines.items())]),
+            f"{len(module.spirv):,}",
+            str(module.instructions),
+            str(module.loops),
+            str(len(module.blocks)),
+            str(prod(module.local_size)),
+            str(module.shared_nbytes),
+        )
+    table.caption = "Code: instructions; Group: invocations of a workgroup; Shared: bytes"
+    listings.show(table)
+
+
+@app.command()
+def build(
+    shader: Source,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Default: its name with .spv, here.")
+    ] = None,
+    define: Defines = None,
+    include: Includes = None,
+    debug: Annotated[bool, typer.Option("-g", help="Keep source lines in it.")] = False,
+) -> None:
+    """Compile a shader to SPIR-V, check it, and tell what it declares and uses."""
+    from vkops import shaders
+    from vkops.dxdispatch import files
+    from vkops.shaders.description import describe
+    from vkops.shaders.module import Module
+
+    name, spirv = _spirv(shader, define, include, debug=debug)
+    shaders.validate(spirv)
+    target = Path(f"{Path(name).stem}.spv") if output is None else output
+    files.write_output(target, [spirv])
+    typer.echo(f"{shader} built to '{target}'")
+    _facts(describe(Module.read(spirv, shader)))
+
+
+@app.command()
+def disasm(shader: Source, define: Defines = None, include: Includes = None) -> None:
+    """Print a shader's SPIR-V as text, below the source lines that it was made of."""
+    from vkops.shaders.listing import listing
+
+    _, spirv = _spirv(shader, define, include, debug=True)
+    typer.echo(listing(spirv))
+
+
+@app.command()
+def validate(shader: Source, define: Defines = None, include: Includes = None) -> None:
+    """Check a shader with spirv-val, and that Kompute can run it on any device."""
+    from vkops import shaders
+
+    _, spirv = _spirv(shader, define, include)
+    shaders.load(spirv, name=shader)
+    typer.echo(f"{shader} is valid")
+
+
+@app.command()
+def diff(
+    shader: Source,
+    other: Annotated[
+        str | None, typer.Argument(metavar="OTHER", help="Default: the same, with other macros.")
+    ] = None,
+    define: Defines = None,
+    to: Annotated[
+        list[str] | None,
+        typer.Option("--to", metavar="NAME[=VALUE]", help="Define a macro for the other."),
+    ] = None,
+    include: Includes = None,
+) -> None:
+    """Compare two builds, instruction by instruction; status 1 if they differ."""
+    from vkops.shaders.listing import difference
+
+    _, before = _spirv(shader, define, include)
+    _, after = _spirv(other or shader, [*(define or ()), *(to or ())], include)
+    labels = shader, " ".join([other or shader, *(f"-D{text}" for text in to or ())])
+    lines = difference(before, after, labels)
+    for line in lines:
+        typer.echo(line)
+    if lines:
+        raise typer.Exit(1)
+    typer.echo("No difference")
+
+
+@app.command()
+def run(
+    shader: Source,
+    bind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[BLOCK:]FILE.npy", help="Fill a block's buffer from a file."),
+    ] = None,
+    out: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[BLOCK:]TYPE:COUNT",
+            help="Give a block a buffer of zeros, and print it when the shader has run; the name "
+            "of a block that has a file: print that.",
+        ),
+    ] = None,
+    groups: Annotated[
+        str, typer.Option(metavar="X[,Y[,Z]]", help="How many workgroups to dispatch.")
+    ] = "1",
+    push: Annotated[
+        str, typer.Option(metavar="N,...", help="Push constants, as the shader declares them.")
+    ] = "",
+    spec: Constants = None,
+    define: Defines = None,
+    include: Includes = None,
+    output: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[BLOCK:]FILE", help="Write to .npy files, or all to a .npz file."),
+    ] = None,
+    dispatch_iterations: options.Iterations = 1,
+    adapter: options.Adapter = "",
+    expect: options.Expect = None,
+    debug: options.Debug = False,
+) -> None:
+    """Run a compute shader on buffers, which go to its blocks by name, or else by binding."""
+    from vkops import shaders
+    from vkops.debug import around
+    from vkops.dxdispatch import RunOptions, shader_file
+
+    name, spirv = _spirv(shader, define, include, debug=True)
+    loaded = shaders.load(spirv, constants=_constants(spec), name=name)
+    given = shader_file.ShaderOptions(
+        bind=bind or (),
+        out=out or (),
+        output=output or (),
+        groups=[options.whole("--groups", text) for text in groups.split(",")],
+        push=[_number("--push", text) for text in push.split(",") if text],
+    )
+    with (
+        around.from_environment() as around_dispatch,
+        vkops.Device(adapter or None, debug=debug, expect=expect) as device,
+    ):
+        typer.echo(f"Running on '{device.name}'")
+        run_options = RunOptions(dispatch_iterations, around_dispatch=around_dispatch)
+        shader_file.run_shader(loaded, device, run_options, given)
+
+
+def _spirv(
+    shader: str,
+    define: list[str] | None,
+    include: list[Path] | None,
+    *,
+    debug: bool = False,
+) -> tuple[str, bytes]:
+    """A shader's name and SPIR-V, of a file or of a kernel."""
+    from vkops import shaders
+
+    defines = {name: value for name, _, value in (text.partition("=") for text in define or ())}
+    path = Path(shader)
+    variant = shaders.VARIANTS.get(shader)
+    if variant is not None and not path.is_file():
+        return shader, variant.compile(defines=defines, debug=debug)
+    if path.suffix not in (".comp", ".spv"):
+        kernels = ", ".join(shaders.VARIANTS)
+        raise ShaderCompileError(f"{shader}: must be a .comp or .spv file, or a kernel: {kernels}")
+    return path.name, shaders.read(path, defines=defines, include_dirs=include or (), debug=debug)
+
+
+def _constants(texts: list[str] | None) -> dict[str | int, Number]:
+    pairs = (text.partition("=") for text in texts or ())
+    return {
+        int(name) if name.isdecimal() else name: _number(f"--spec {name}", value)
+        for name, _, value in pairs
+    }
+
+
+def _number(option: str, text: str) -> Number:
+    try:
+        return {"true": 1, "false": 0}[text] if text in ("true", "false") else float(text)
+    except ValueError:
+        return options.whole(option, text)  # perhaps in hexadecimal
+
+
+def _facts(facts: tuple[tuple[str, str], ...]) -> None:
+    width = max(len(heading) for heading, _ in facts)
+    for heading, text in facts:
+        typer.echo(f"{heading:<{width}}  {text}")

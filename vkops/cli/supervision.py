@@ -1,0 +1,46 @@
+"""The command line in a process of its own: a driver that crashes takes that one only."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from typing import NoReturn
+
+from vkops.cli.main import main
+
+_PR_SET_PDEATHSIG = 1
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP)
+
+
+def program() -> int:
+    """Run the command line in a child, and return its exit status: the ``vkops`` program.
+
+    A child that a signal ended is told of in one line.
+    """
+    parent = os.getpid()
+    child = os.fork()
+    if not child:
+        # It must not outlive a parent that was killed.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        return main()
+    for number in _FORWARDED:
+        signal.signal(number, lambda received, _: os.kill(child, received))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        _die_like(os.WTERMSIG(status))
+    return os.WEXITSTATUS(status)
+
+
+def _die_like(number: int) -> NoReturn:
+    name = signal.Signals(number).name
+    if number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGABRT, signal.SIGILL):
+        sys.stderr.write(
+            f"The driver ended the process ({name}): a shader may have left its buffers, which "
+            "`vkops debug validate` tells, or the driver is at fault\n"
+        )
+    sys.exit(128 + number)

@@ -1,0 +1,155 @@
+"""Shaders of the user's own, ready to run, and what is bound to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from vkops.binding import Binding, resolve
+from vkops.dml.values import Place, integers, show
+from vkops.errors import BindingError, InvalidDescError
+from vkops.gpu.executor import Executor
+from vkops.gpu.limits import Limits, limits
+from vkops.gpu.shader_run import ShaderRun
+from vkops.shaders.shader import SUBGROUP, Number, Shader, Span
+
+_AXES = "xyz"
+
+
+class CompiledShader:
+    """A compute shader on a device, made by ``Device.compile_shader``.
+
+    Attributes:
+        name: what errors call it.
+        shader: what it declares.
+
+    >>> import numpy as np
+    >>> from vkops import Device
+    >>> text = '''#version 450
+    ... layout(local_size_x = 4) in;
+    ... layout(std430, binding = 0) readonly buffer Source { uint source[]; };
+    ... layout(std430, binding = 1) writeonly buffer Target { uint target[]; };
+    ... layout(push_constant) uniform Push { uint factor; };
+    ... void main() { uint i = gl_GlobalInvocationID.x; target[i] = factor * source[i]; }'''
+    >>> device = Device()
+    >>> shader = device.compile_shader(text)
+    >>> x, y = device.tensor(np.arange(8, dtype=np.uint32)), device.buffer(32)
+    >>> shader.dispatch({"Source": x, "Target": y}, groups=[2], push_constants=[10])
+    >>> np.frombuffer(y.read(), np.uint32)
+    array([ 0, 10, 20, 30, 40, 50, 60, 70], dtype=uint32)
+    """
+
+    def __init__(self, executor: Executor, shader: Shader) -> None:
+        self.name: str = shader.name
+        self.shader: Shader = shader
+        self._executor = executor
+        self._limits: Limits = limits(executor.info.index)
+        self._check_limits()
+
+    def dispatch(
+        self,
+        buffers: Mapping[str, Binding],
+        groups: Sequence[int] = (1, 1, 1),
+        push_constants: Sequence[Number] = (),
+    ) -> None:
+        """Run the shader once and wait until its results are in the buffers.
+
+        Args:
+            buffers: what is bound to each block, by its name or its instance's: a buffer, a
+                tensor, or (buffer or tensor, byte offset, bytes).
+            groups: one to three numbers of workgroups.
+            push_constants: numbers, in the order in which the shader declares them.
+
+        Raises:
+            BindingError: a block has nothing bound, or what does not fit (SH-04 to SH-06).
+            InvalidDescError: SH-07, SH-09.
+            OutOfDeviceMemoryError: the device has no room for the buffers a second time.
+        """
+        with self.bound(buffers, groups, push_constants) as run:
+            run.dispatch()
+
+    @contextmanager
+    def bound(
+        self,
+        buffers: Mapping[str, Binding],
+        groups: Sequence[int] = (1, 1, 1),
+        push_constants: Sequence[Number] = (),
+    ) -> Iterator[ShaderRun]:
+        """Bind once, to dispatch again and again; results are in the buffers when it is over.
+
+        Arguments and errors are those of ``dispatch``.
+        """
+        bound = self.shader.bind(self._spans(buffers))
+        counts, pushed = self._groups(groups), self.shader.pack(push_constants)
+        # Blocks that are bound to the same bytes share them.
+        spans = list(dict.fromkeys(span for _, span in bound))
+        written = {span for block, span in bound if not block.readonly}
+        self._executor.check_room([span.nbytes for span in spans])
+        run = ShaderRun(
+            self._executor,
+            self.shader.spirv,
+            [span.resource.array(span.offset, span.nbytes) for span in spans],
+            {block.binding: spans.index(span) for block, span in bound},
+            counts,
+            pushed,
+        )
+        yield run
+        for number, span in enumerate(spans):
+            if span in written:
+                span.resource.write(run.content(number), span.offset)
+
+    # -- checks -----------------------------------------------------------------------------------
+
+    def _spans(self, buffers: Mapping[str, Binding]) -> dict[str, Span]:
+        try:
+            bindings = {str(point): binding for point, binding in buffers.items()}
+        except Exception:
+            message = f"got {show(buffers)}, must be a mapping of blocks' names to buffers"
+            raise BindingError(self.name, "buffers", message, "SH-04") from None
+        spans = {}
+        for point, binding in bindings.items():
+            resource, offset, nbytes = resolve(self._executor, self.name, point, binding)
+            spans[point] = Span(resource, resource.nbytes, offset, nbytes)
+        return spans
+
+    def _groups(self, groups: Sequence[int]) -> tuple[int, int, int]:
+        counts = integers(groups, Place(self.name, "groups", "SH-07"))
+        most = self._limits.max_compute_work_group_count
+        if not 1 <= len(counts) <= 3:
+            message = f"got {len(counts)} numbers, must be one to three"
+            raise InvalidDescError(self.name, "groups", message, "SH-07")
+        x, y, z = (*counts, 1, 1)[:3]
+        for axis, count in enumerate((x, y, z)):
+            if not 1 <= count <= most[axis]:
+                message = f"got {count}, must be 1 to {most[axis]} on this device"
+                raise InvalidDescError(self.name, f"groups[{axis}]", message, "SH-07")
+        return x, y, z
+
+    def _check_limits(self) -> None:
+        """Refuse what the device cannot run (SH-08)."""
+        module, limit = self.shader.module, self._limits
+        x, y, z = module.local_size
+        sizes = zip(_AXES, module.local_size, limit.max_compute_work_group_size, strict=True)
+        used = [(f"local_size_{axis}", got, most) for axis, got, most in sizes]
+        used += [
+            ("invocations of a workgroup", x * y * z, limit.max_compute_work_group_invocations),
+            ("bytes of shared memory", module.shared_nbytes, limit.max_compute_shared_memory_size),
+            ("bytes of push constants", module.push_nbytes, limit.max_push_constants_size),
+            (
+                "buffers",
+                max((b.binding + 1 for b in module.blocks), default=1),
+                limit.max_per_stage_descriptor_storage_buffers,
+            ),
+        ]
+        for field, got, most in used:
+            if got > most:
+                message = f"got {got}, must be {most} at most on {self._executor.info.name!r}"
+                raise InvalidDescError(self.name, field, message, "SH-08")
+        missing = [
+            capability
+            for capability in module.capabilities
+            if capability in SUBGROUP and SUBGROUP[capability] not in limit.subgroup_operations
+        ]
+        if missing:
+            message = f"got {', '.join(missing)}, which {self._executor.info.name!r} does not have"
+            raise InvalidDescError(self.name, "capabilities", message, "SH-08")

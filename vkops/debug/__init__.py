@@ -1,0 +1,1 @@
+"""What helps to find out what went wrong: captures of dispatches, and reports for bugs."""

@@ -1,0 +1,179 @@
+"""RenderDoc captures of what a device runs, without a display.
+
+RenderDoc is a Vulkan layer, and captures one instance. vkops has two: one asks about adapters, the
+other is Kompute's and runs. Kompute gives out no handle to choose it by, so it alone gets the
+layer: the other is created before RenderDoc is loaded.
+
+No labels can be put among the commands: they need the VkQueue or VkCommandBuffer that Kompute keeps
+to itself. The comments of a capture name its operators instead, and what each submitted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from ctypes import CDLL, CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_uint32, c_void_p
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from vkops.debug.submissions import submissions
+from vkops.errors import DeviceError
+from vkops.gpu import adapter
+from vkops.gpu.process import process
+
+AroundDispatch = Callable[[str], AbstractContextManager[None]]
+"""Given an operator's name, what it is run within."""
+
+_LAYER = "ENABLE_VULKAN_RENDERDOC_CAPTURE"
+_API_VERSION = 10200  # the first with comments
+
+# The API's functions in its order (renderdoc_app.h), and the types of those that are called.
+_FUNCTIONS = """
+    GetAPIVersion SetCaptureOptionU32 SetCaptureOptionF32 GetCaptureOptionU32 GetCaptureOptionF32
+    SetFocusToggleKeys SetCaptureKeys GetOverlayBits MaskOverlayBits RemoveHooks UnloadCrashHandler
+    SetCaptureFilePathTemplate GetCaptureFilePathTemplate GetNumCaptures GetCapture TriggerCapture
+    IsTargetControlConnected LaunchReplayUI SetActiveWindow StartFrameCapture IsFrameCapturing
+    EndFrameCapture TriggerMultiFrameCapture SetCaptureFileComments
+"""
+_ANY = (c_void_p, c_void_p)  # device and window: null is any
+_TYPES = {
+    "SetCaptureFilePathTemplate": CFUNCTYPE(None, c_char_p),
+    "SetCaptureFileComments": CFUNCTYPE(None, c_char_p, c_char_p),
+    "StartFrameCapture": CFUNCTYPE(None, *_ANY),
+    "IsFrameCapturing": CFUNCTYPE(c_uint32),
+    "EndFrameCapture": CFUNCTYPE(c_uint32, *_ANY),
+}
+
+
+class _Api(Structure):
+    _fields_ = [(name, _TYPES.get(name, c_void_p)) for name in _FUNCTIONS.split()]
+
+
+@contextmanager
+def capturing(output: Path) -> Iterator[AroundDispatch]:
+    """Capture what runs within, on the one device that is opened within, as a RenderDoc file.
+
+    The capture begins where what this gives is first entered, and ends with the block; operators
+    are told apart by the name it is entered with. ``output`` is written whole, or not at all.
+
+    Raises:
+        DeviceError: RenderDoc is missing or too old, Vulkan was in use before, no device or
+            several were opened, or nothing was dispatched.
+        OSError: ``output`` cannot be written.
+    """
+    if output.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(output))
+    seen = os.environ.get(_LAYER) == "1" and adapter._instance.cache_info().currsize
+    if process.opened or seen:
+        raise DeviceError(
+            "capture: RenderDoc sees only devices opened after it was loaded, and Vulkan is in use "
+            "already; capture once in a process, before it opens a device"
+        )
+    with _environment({_LAYER: None}):
+        adapter.devices()
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".vkops-capture-", dir=output.parent) as folder:
+        with _environment({_LAYER: "1", "RENDERDOC_TEMP": folder}):
+            api = _load()
+            api.SetCaptureFilePathTemplate(os.fsencode(Path(folder, "vkops")))
+            capture = _Capture(api)
+            try:
+                yield capture.around
+            finally:
+                capture.end()
+        if not capture.operators:
+            raise DeviceError("capture: nothing was dispatched")
+        done = next(Path(folder).glob("*.rdc"), None)
+        if done is None or not capture.comment(done):
+            raise DeviceError(
+                f"capture: RenderDoc could not write the file: is there room in {output.parent}?"
+            )
+        done.replace(output)
+
+
+def _load() -> Any:
+    try:
+        library = CDLL("librenderdoc.so")
+    except OSError as error:
+        raise DeviceError(
+            "capture: RenderDoc is not installed: librenderdoc.so was not found (Debian 12 and "
+            "Ubuntu: librenderdoc and renderdoccmd; Debian 13 has none)"
+        ) from error
+    pointer = POINTER(_Api)()
+    if not library.RENDERDOC_GetAPI(c_int(_API_VERSION), byref(pointer)):
+        raise DeviceError("capture: this RenderDoc is too old: it has no API of version 1.2")
+    return pointer.contents
+
+
+class _Capture:
+    """What is captured: begun by the first operator."""
+
+    def __init__(self, api: Any) -> None:
+        self._api = api
+        self._executor: Any = None  # RenderDoc forgets a device that goes before the capture ends
+        self.operators: list[tuple[str, int, int]] = []
+
+    @contextmanager
+    def around(self, operator: str) -> Iterator[None]:
+        if self._executor is None:
+            self._begin()
+        start = time.monotonic_ns()
+        yield
+        self.operators.append((operator, start, time.monotonic_ns()))
+
+    def _begin(self) -> None:
+        executors = list(process.executors)
+        if len(executors) != 1:
+            raise DeviceError(f"capture: needs one device opened within, got {len(executors)}")
+        self._api.StartFrameCapture(None, None)
+        if not self._api.IsFrameCapturing():
+            raise DeviceError(
+                "capture: RenderDoc does not see the device: is its Vulkan layer installed "
+                "(renderdoc_capture.json), and of the same version as librenderdoc.so?"
+            )
+        self._executor = executors[0]
+
+    def end(self) -> None:
+        # DiscardFrameCapture of RenderDoc 1.24 crashes where there is no window.
+        if self._api.IsFrameCapturing():
+            self._api.EndFrameCapture(None, None)
+
+    def comment(self, path: Path) -> bool:
+        """Add the comments; whether they are there, which needs a file that was written whole."""
+        before = path.stat().st_size
+        self._api.SetCaptureFileComments(os.fsencode(path), self._comments(path).encode())
+        return path.stat().st_size > before
+
+    def _comments(self, path: Path) -> str:
+        """The operators in order, and what each submitted, where renderdoccmd is there to tell."""
+        found = []
+        with suppress(DeviceError):
+            found = list(enumerate(submissions(path), 1))
+        lines = [f"vkops on {self._executor.info.name}"]
+        for number, (operator, start, end) in enumerate(self.operators, 1):
+            own = [f"vkQueueSubmit {n}: {s}" for n, s in found if start <= s.time <= end]
+            lines.append(f"{number}. {operator}" + "".join(f"\n   {line}" for line in own))
+        return "\n".join(lines)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """Set variables, or take them away, for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    _set(variables)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

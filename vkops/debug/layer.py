@@ -1,0 +1,96 @@
+"""Runs a program under the Khronos validation layer, and collects what the layer says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+
+from vkops.debug.messages import Message, parse
+from vkops.errors import DeviceError
+from vkops.gpu import adapter
+
+LOG = "VKOPS_MESSAGE_LOG"
+"""Names the file that ``around.from_environment`` marks dispatches in."""
+
+_SETTINGS = Path(__file__).parent / "settings"
+_NOISE = "Validation Layer Info - Logging validation error to "
+_ACTIVE = "Khronos Validation Layer Active"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a program ended, as ``subprocess`` says it, and the layer's messages in order."""
+
+    returncode: int
+    messages: tuple[Message, ...]
+
+
+def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}) -> Outcome:
+    """Run a program, and those that it starts, with the settings of that name.
+
+    Raises:
+        DeviceError: the layer is not installed, the program cannot be started, or the layer said
+            nothing at all: no Vulkan instance was made.
+    """
+    with adapter.validation(), _log() as (path, received):
+        folder = path.parent
+        text = (_SETTINGS / f"{settings}.txt").read_text(encoding="utf-8")
+        own = folder / "vk_layer_settings.txt"
+        own.write_text(f"{text}khronos_validation.log_filename = {path}\n", encoding="utf-8")
+        found = {"VK_LAYER_SETTINGS_PATH": str(own), LOG: str(path), **variables}
+        try:
+            process = subprocess.Popen(
+                command, env={**os.environ, **found}, stdout=subprocess.PIPE, text=True
+            )
+        except OSError as error:
+            raise DeviceError(f"{command[0]}: cannot be started: {error.strerror}") from error
+        with process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if not line.startswith(_NOISE):  # version 1.4 says where it logs
+                    sys.stdout.write(line)
+                    sys.stdout.flush()
+    log = b"".join(received).decode(errors="replace")
+    if _ACTIVE not in log:
+        raise DeviceError(
+            f"{command[0]}: the validation layer was not loaded: no Vulkan instance was made"
+            + (f" (status {process.returncode})" if process.returncode else "")
+        )
+    return Outcome(process.returncode, tuple(parse(log)))
+
+
+@contextmanager
+def _log() -> Iterator[tuple[Path, list[bytes]]]:
+    """A pipe with a name, and what has come through it when this is over.
+
+    Each Vulkan instance truncates its log file; a pipe takes the messages of all.
+    """
+    with TemporaryDirectory(prefix="vkops-") as folder:
+        path = Path(folder, "messages")
+        os.mkfifo(path)
+        received: list[bytes] = []
+        # Open for reading and writing at once: neither side waits for the other.
+        end = os.open(path, os.O_RDWR)
+        writer = os.open(path, os.O_WRONLY)
+        reader = os.open(path, os.O_RDONLY)
+        os.close(end)
+
+        def read() -> None:
+            while piece := os.read(reader, 1 << 20):
+                received.append(piece)
+
+        thread = Thread(target=read, daemon=True)
+        thread.start()
+        try:
+            yield path, received
+        finally:
+            # What is left behind by a program that still runs is not waited for.
+            os.close(writer)
+            thread.join(timeout=5.0)

@@ -1,0 +1,261 @@
+"""One text for bug reports: versions, adapters with their limits, drivers and the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+
+import vkops
+from vkops import gpu
+from vkops.errors import VkopsError
+from vkops.gpu import adapter, executor
+from vkops.gpu.limits import FEATURES, limits, loader
+from vkops.shaders import process
+
+_TIMEOUT_S = 60.0
+
+_PACKAGES = ("kp", "numpy", "vulkan", "onnx", "python-rapidjson", "typer", "rich", "psutil")
+
+_PROGRAMS = (
+    # Name, Debian's package, the variable that names another one, how it tells its version.
+    ("glslangValidator", "glslang-tools", "VKOPS_GLSLANG", "--version"),
+    ("spirv-val", "spirv-tools", None, "--version"),
+    ("renderdoccmd", "renderdoccmd", None, "version"),
+)
+
+_SYSTEM_PACKAGES = (
+    *("libvulkan1", "mesa-vulkan-drivers", "vulkan-validationlayers", "glslang-tools"),
+    *("spirv-tools", "librenderdoc", "renderdoccmd", "libfmt9", "libfmt10"),
+)
+
+_VARIABLES = re.compile(
+    r"(VK|VKOPS|LP|MESA|GALLIUM|LIBGL)_\w+"
+    r"|LD_LIBRARY_PATH|LD_PRELOAD|ENABLE_VULKAN_RENDERDOC_CAPTURE"
+)
+
+# Runs in a process of its own: a broken driver may take its process with it.
+_PROBE = "from vkops.debug import report; report._probe()"
+
+
+def report() -> str:
+    """Collect, as Markdown, what a bug report should say of this machine; it never fails.
+
+    Of the environment it has variables of drivers and of vkops only; the home directory is ``~``.
+
+    >>> print(report().splitlines()[0].rsplit(" ", 1)[0])
+    # vkops
+    """
+    sections: dict[str, Callable[[], Iterator[str]]] = {
+        "Versions": _versions,
+        "Vulkan": _vulkan,
+        "Drivers": _drivers,
+        "Environment": _environment,
+        "Machine": _machine,
+    }
+    lines = [f"# vkops {vkops.__version__}"]
+    for title, section in sections.items():
+        lines += ["", f"## {title}", ""]
+        try:
+            lines += section()
+        except Exception as error:  # what is wrong with a machine must not keep it from being told
+            lines.append(_item("not known", repr(error)))
+    return _without_home("\n".join(lines))
+
+
+def _item(name: str, value: object) -> str:
+    return f"- {name}: {' '.join(str(value).split()) or 'none'}"
+
+
+def _without_home(text: str) -> str:
+    home = os.path.expanduser("~").rstrip(os.sep)
+    return re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text) if os.path.isabs(home) else text
+
+
+# -- versions --------------------------------------------------------------------------------------
+
+
+def _versions() -> Iterator[str]:
+    with suppress(OSError, subprocess.SubprocessError):
+        yield _item("commit", _commit())
+    yield _item("Python", f"{platform.python_version()} ({sys.executable})")
+    yield _item("system", f"{_system()}, Linux {platform.release()}, {platform.machine()}")
+    for package in _PACKAGES:
+        try:
+            yield _item(package, metadata.version(package))
+        except metadata.PackageNotFoundError:
+            yield _item(package, "not installed")
+    yield from _programs()
+    with suppress(OSError, subprocess.SubprocessError):
+        yield _item("Debian's packages", ", ".join(_system_packages()))
+
+
+def _programs() -> Iterator[str]:
+    with TemporaryDirectory() as folder:
+        apart = ["env", f"RENDERDOC_TEMP={folder}"]  # where renderdoccmd leaves a folder behind
+        for program, package, variable, option in _PROGRAMS:
+            try:
+                _, said = process.run([*apart, process.find(program, package, variable), option])
+                yield _item(program, said.partition("\n")[0])
+            except VkopsError as error:
+                yield _item(program, error)
+
+
+def _commit() -> str:
+    """The commit of a checkout; it fails where there is none."""
+    checkout = Path(vkops.__file__).parents[1]
+    if not (checkout / ".git").exists():
+        raise FileNotFoundError(checkout / ".git")
+    return _said("git", "-C", str(checkout), "describe", "--always", "--dirty", check=True)
+
+
+def _system() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except OSError:
+        return platform.system()
+
+
+def _system_packages() -> list[str]:
+    # It complains of those that are not there, and tells of the others.
+    form = "--showformat=${Package} ${Version}\n"
+    lines = _said("dpkg-query", "--show", form, *_SYSTEM_PACKAGES).splitlines()
+    return [line for line in lines if " " in line.strip()]
+
+
+def _said(*command: str, check: bool = False) -> str:
+    done = subprocess.run(
+        command, check=check, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S
+    )
+    return done.stdout.strip()
+
+
+# -- Vulkan ----------------------------------------------------------------------------------------
+
+
+def _vulkan() -> Iterator[str]:
+    found = _asked()
+    if problem := found["problem"]:
+        yield _item("problem", problem)
+    yield _item("Kompute", found["kompute"])
+    if found["loader"]:
+        yield _item("loader", found["loader"]["version"])
+        yield _item("layers", ", ".join(found["loader"]["layers"]))
+    for device, its_limits in found["adapters"]:
+        yield from ("", f"### Adapter {device['index']}: {device['name']}", "")
+        yield from _adapter(device, its_limits)
+
+
+def _asked() -> dict[str, Any]:
+    """What ``_probe`` tells."""
+    nothing: dict[str, Any] = {"kompute": "not known", "loader": None, "adapters": []}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROBE],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+        return {**nothing, **json.loads(done.stdout.splitlines()[-1])}
+    except subprocess.TimeoutExpired:
+        problem = f"the drivers did not answer within {_TIMEOUT_S:.0f} s"
+    except (ValueError, IndexError):
+        how, last = process.status(done.returncode), done.stderr.strip().splitlines()[-1:]
+        problem = ": ".join([f"the process that asked the drivers ended ({how})", *last])
+    return {**nothing, "problem": problem}
+
+
+def _probe() -> None:
+    """Print what this process finds, as JSON."""
+    found: dict[str, Any] = {"kompute": "loads", "problem": ""}
+    try:
+        executor._kompute()
+    except VkopsError as error:
+        found["kompute"] = str(error)
+    try:
+        found["loader"] = asdict(loader())
+        found["adapters"] = [
+            (asdict(device), asdict(limits(device.index))) for device in adapter.devices()
+        ]
+        adapter.choose(None)
+    except VkopsError as error:
+        found["problem"] = str(error)
+    print("\n" + json.dumps(found))
+
+
+def _adapter(device: dict[str, Any], its_limits: dict[str, Any]) -> Iterator[str]:
+    yield _item("type", device["type"])
+    yield _item("driver", f"{device['driver']}, version {device['driver_version']}")
+    yield _item("Vulkan", device["api_version"])
+    yield _item("vendor and device", f"{device['vendor_id']:#x}, {device['device_id']:#x}")
+    yield _item("host sees device memory", "yes" if device["unified_memory"] else "no")
+    heaps, kinds = its_limits.pop("heaps"), its_limits.pop("memory_types")
+    has = its_limits.pop("features")
+    for name, value in its_limits.items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+        yield _item(_vulkan_name(name), shown)
+    for number, heap in enumerate(heaps):
+        where = "device" if heap["device_local"] else "host"
+        own = [
+            f"{index}: {'|'.join(kind['properties']) or 'no property'}"
+            for index, kind in enumerate(kinds)
+            if kind["heap"] == number
+        ]
+        size = f"{heap['size']} bytes ({heap['size'] / 2**30:.1f} GiB), {where}"
+        yield _item(f"memory heap {number}", f"{size}; memory types {', '.join(own)}")
+    yield _item("features (vkops uses none)", ", ".join(has))
+    yield _item("features it lacks", ", ".join(name for name in FEATURES if name not in has))
+
+
+def _vulkan_name(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _drivers() -> Iterator[str]:
+    for driver in gpu.drivers():
+        offers = f"offers {', '.join(driver.adapters)}" if driver.usable else driver.reason
+        yield _item(driver.path, offers)
+
+
+# -- where it runs ---------------------------------------------------------------------------------
+
+
+def _environment() -> Iterator[str]:
+    names = sorted(filter(_VARIABLES.fullmatch, os.environ))
+    for name in names:
+        yield _item(name, os.environ[name])
+    if not names:
+        yield "none of the variables that matter is set"
+
+
+def _machine() -> Iterator[str]:
+    yield _item("processor", _processor())
+    cores, threads = psutil.cpu_count(logical=False), psutil.cpu_count()
+    yield _item(
+        "cores", f"{cores}, {threads} threads, {len(os.sched_getaffinity(0))} for this process"
+    )
+    memory = psutil.virtual_memory()
+    yield _item("memory", f"{memory.total} bytes, {memory.available} available")
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
+        if model := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            return model[1]
+    return platform.machine()

@@ -1,0 +1,81 @@
+"""What a RenderDoc capture holds: read back by RenderDoc's own program."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from xml.etree import ElementTree
+
+from vkops.errors import DeviceError
+
+_TIMEOUT_S = 300.0
+
+Groups = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A vkQueueSubmit: its time by the monotonic clock in ns, and its dispatches' workgroups."""
+
+    time: int
+    dispatches: tuple[Groups, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(f"vkCmdDispatch{groups}" for groups in self.dispatches) or "no dispatch"
+
+
+def submissions(path: Path) -> list[Submission]:
+    """Read the submissions of a capture in their order.
+
+    Raises:
+        DeviceError: renderdoccmd is not installed, or cannot read the file.
+    """
+    with TemporaryDirectory() as folder:
+        xml = Path(folder, "capture.xml")
+        command = ["renderdoccmd", "convert", "-f", str(path), "-c", "xml", "-o", str(xml)]
+        try:
+            environment = {**os.environ, "RENDERDOC_TEMP": folder}
+            subprocess.run(
+                command,
+                check=True,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_TIMEOUT_S,
+                env=environment,
+            )
+            chunks = ElementTree.parse(xml).iterfind("chunks/chunk")
+        except FileNotFoundError as error:
+            raise DeviceError(
+                "renderdoccmd, which reads captures, is not on PATH (Debian 12 and Ubuntu: "
+                "renderdoccmd)"
+            ) from error
+        except subprocess.CalledProcessError as error:
+            said = " ".join(error.stderr.split())
+            raise DeviceError(f"{path}: renderdoccmd cannot read it: {said}") from error
+        except (OSError, subprocess.TimeoutExpired, ElementTree.ParseError) as error:
+            raise DeviceError(f"{path}: renderdoccmd cannot read it: {error}") from error
+    return list(_submissions(chunks))
+
+
+def _submissions(chunks: Iterable[ElementTree.Element]) -> Iterator[Submission]:
+    recorded: dict[str, list[Groups]] = {}
+    for chunk in chunks:
+        name = chunk.get("name")
+        if name == "vkBeginCommandBuffer":
+            recorded[_text(chunk, "ResourceId[@name='CommandBuffer']")] = []
+        elif name == "vkCmdDispatch":
+            x, y, z = (int(_text(chunk, f"uint[@name='{axis}']")) for axis in "xyz")
+            recorded[_text(chunk, "ResourceId[@name='commandBuffer']")].append((x, y, z))
+        elif name == "vkQueueSubmit":
+            buffers = chunk.iterfind(".//array[@name='pCommandBuffers']/ResourceId")
+            dispatches = [groups for b in buffers for groups in recorded.get(b.text or "", [])]
+            yield Submission(int(chunk.get("timestamp", 0)), tuple(dispatches))
+
+
+def _text(chunk: ElementTree.Element, path: str) -> str:
+    return chunk.findtext(path) or ""

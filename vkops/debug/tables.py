@@ -1,0 +1,83 @@
+"""What the validation layer says, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from vkops.debug.messages import Message
+from vkops.debug.trace import Stage
+
+
+def printed(messages: Sequence[Message]) -> Table:
+    """A table of what shaders print; a column that would be empty is left out."""
+    columns = {
+        "Dispatch": [message.dispatch for message in messages],
+        "Invocation": [_invocation(message) for message in messages],
+        "Line": [_place(message) for message in messages],
+        "Printed": [message.printed or "" for message in messages],
+    }
+    if len(set(columns["Dispatch"])) == 1:
+        del columns["Dispatch"]
+    return _table(columns)
+
+
+def faults(messages: Sequence[Message]) -> Iterator[RenderableType]:
+    """Paragraphs about messages; those that differ in handles and invocations only are one."""
+    alike: dict[tuple[str, ...], list[Message]] = {}
+    for message in messages:
+        key = (message.severity, message.id, message.dispatch, message.place)
+        alike.setdefault(key, []).append(message)
+    for (severity, id_, dispatch, place), group in alike.items():
+        first = group[0]
+        where = [
+            f"in {dispatch}" if dispatch else "",
+            f"at {place}" if place else "",
+            f"by invocation {_invocation(first)}" if first.invocation else "",
+        ]
+        times = "" if len(group) == 1 else f" ({len(group)} times)"
+        yield Text(_visible(" ".join(filter(None, [f"{severity} {id_}", *where])) + times), "bold")
+        yield Padding(Text(_visible(first.text)), (0, 0, 1, 2))
+
+
+def stages(found: Sequence[Stage]) -> Table:
+    """A table of the stages of an element; the last one may be where the device differs."""
+    table = _table(
+        {
+            "": [stage.name for stage in found],
+            "Plan": [stage.plan for stage in found],
+            "Device": [stage.device if stage.differs else "the same" for stage in found],
+        }
+    )
+    if found[-1].differs:
+        table.rows[-1].style = "bold red"
+    return table
+
+
+def _table(columns: dict[str, list[str]]) -> Table:
+    table = Table()
+    for heading, cells in columns.items():
+        if any(cells):
+            table.add_column(heading, overflow="fold")
+    for row in zip(*(cells for cells in columns.values() if any(cells)), strict=True):
+        table.add_row(*(escape(_visible(cell)) for cell in row))
+    return table
+
+
+def _invocation(message: Message) -> str:
+    return ", ".join(map(str, message.invocation)) if message.invocation else ""
+
+
+def _place(message: Message) -> str:
+    return f"{Path(message.file).name}:{message.line}" if message.file else ""
+
+
+def _visible(text: str) -> str:
+    """Text without what would steer a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)

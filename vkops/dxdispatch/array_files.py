@@ -1,0 +1,112 @@
+"""Arrays in .npy and .npz files, as the command line names them: [NAME:]FILE."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.dxdispatch import output
+from vkops.dxdispatch.files import write_output
+from vkops.errors import ModelError
+
+Array = npt.NDArray[Any]
+
+MOST_PRINTED = 10_000
+"""Values of an output that are printed; a file takes them all."""
+
+
+def read(text: str, unnamed: Sequence[str], owner: str) -> list[tuple[str, Array]]:
+    """The arrays of ``NAME:FILE.npy``, of ``FILE.npy`` for the sole input, or of ``FILE.npz``.
+
+    ``unnamed`` are the inputs that one without a name may be for, ``owner`` is who has them.
+
+    Raises:
+        ModelError: it cannot be read, or it does not say for which input it is.
+    """
+    name, colon, file = text.partition(":")
+    if not colon or Path(text).is_file():
+        name, file = "", text
+    try:
+        with np.load(file, allow_pickle=False) as loaded:
+            if name:
+                raise ModelError(f"{text}: a .npz file names its arrays itself")
+            return list(loaded.items())
+    except (TypeError, AttributeError):  # one array, which is no context
+        array = np.load(file, allow_pickle=False)
+    except OSError as error:
+        raise ModelError(f"{text}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelError(f"{text}: is no .npy or .npz file of numbers or text") from error
+    if not name:
+        if len(unnamed) != 1:
+            raise ModelError(f"{text}: {owner} has {len(unnamed)} inputs; say NAME:{text}")
+        name = unnamed[0]
+    return [(name, array)]
+
+
+def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path, str]:
+    """The files to write, and the output that goes into each; a .npz file takes all.
+
+    Raises:
+        ModelError: one has another ending, or is for no output.
+    """
+    found: dict[Path, str] = {}
+    for text in texts:
+        name, colon, file = text.rpartition(":")
+        suffix = Path(file).suffix.lower()
+        if suffix == ".npz" and not colon:
+            found[Path(file)] = ""
+            continue
+        if suffix != ".npy":
+            raise ModelError(f"{text}: must be FILE.npz or NAME:FILE.npy")
+        if not colon and len(names) != 1:
+            raise ModelError(f"{text}: {owner} has {len(names)} outputs; say NAME:{text}")
+        name = name or names[0]
+        if name not in names:
+            listed = ", ".join(map(repr, names))
+            raise ModelError(f"{text}: {owner} has no output {name!r}; it has {listed}")
+        found[Path(file)] = name
+    return found
+
+
+def write(targets: Mapping[Path, str], arrays: Mapping[str, Array]) -> None:
+    """Write files, each whole or not at all.
+
+    Raises:
+        ModelError: one cannot be written.
+    """
+    for path, name in targets.items():
+        stream = io.BytesIO()
+        plain = {key: _plain(array) for key, array in arrays.items()}
+        if name and name not in plain:
+            raise ModelError(f"output {name!r} is a sequence, which needs a .npz file")
+        if name:
+            np.save(stream, plain[name], allow_pickle=False)
+        else:
+            np.savez(stream, **plain)  # type: ignore[arg-type]  # it takes them for its options
+        try:
+            write_output(path, [stream.getvalue()])
+        except OSError as error:
+            raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from error
+        output.info(f"{name or 'Outputs'} written to '{path}'")
+
+
+def _plain(array: Array) -> Array:
+    """An array as .npy files hold it: strings as characters of fixed width."""
+    return array.astype(str) if array.dtype.hasobject else array
+
+
+def show(name: str, array: Array) -> None:
+    """Print an output in a line."""
+    shown = array.reshape(-1)[:MOST_PRINTED]
+    rest = prod(array.shape) - len(shown)
+    text = ", ".join(output.format_values(shown))
+    more = f", and {rest} more (--output FILE.npz takes all)" if rest else ""
+    output.info(f"Output '{name}' {list(array.shape)}: {text}{more}")

@@ -1,0 +1,109 @@
+"""``vkops shader run``: a shader on buffers from files, its results printed or written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.dxdispatch import array_files, output, timing
+from vkops.dxdispatch.timing import RunOptions
+from vkops.errors import ModelError, OutOfDeviceMemoryError
+from vkops.shaders.shader import Number, Shader
+
+if TYPE_CHECKING:
+    from vkops.device import Device
+
+Array = npt.NDArray[Any]
+
+_KINDS = "iuf"
+_MOST = 1 << 40
+
+
+@dataclass(frozen=True)
+class ShaderOptions:
+    """What a shader is given; the names are those of the command line."""
+
+    bind: Sequence[str] = ()
+    out: Sequence[str] = ()
+    output: Sequence[str] = ()
+    groups: Sequence[int] = (1,)
+    push: Sequence[Number] = ()
+
+
+def run_shader(shader: Shader, device: Device, options: RunOptions, given: ShaderOptions) -> None:
+    """Run a shader once or again and again, and print or write what ``given.out`` names.
+
+    Raises:
+        VkopsError: a file or an option is at fault; nothing was run.
+    """
+    compiled = device.compile_shader(shader)
+    arrays, names = _arrays(shader, given)
+    targets = array_files.targets(names, given.output, shader.name)
+    buffers = {name: device.buffer(max(4, array.nbytes)) for name, array in arrays.items()}
+    for name, array in arrays.items():
+        buffers[name].fill(array)
+    spans = {name: (buffers[name], 0, array.nbytes) for name, array in arrays.items()}
+    with compiled.bound(spans, given.groups, given.push) as run:
+        samples = timing.measure(shader.name, options, run.dispatch)
+    for line in timing.report(shader.name, samples, options.warmup_samples, 0):
+        output.info(line)
+    results = {
+        name: np.frombuffer(buffers[name].read(), arrays[name].dtype).reshape(arrays[name].shape)
+        for name in names
+    }
+    if targets:
+        array_files.write(targets, results)
+    else:
+        for name, array in results.items():
+            array_files.show(name, array)
+
+
+def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], list[str]]:
+    """What each block begins with, and which of them are results; those not named, by binding."""
+    entries = [entry for text in given.bind for entry in array_files.read(text, [""], shader.name)]
+    results: list[str] = []
+    for text in given.out:
+        if (block := shader.block(text)) is not None:
+            results.append(block.point)  # bound to a file
+        else:
+            entries.append(_zeros(text))
+    taken = [shader.block(name) for name, _ in entries if name]
+    bindings = {block.binding for block in taken if block is not None}
+    firsts = {block.binding: block for block in reversed(shader.blocks)}
+    free = (firsts[number] for number in sorted(firsts) if number not in bindings)
+    arrays: dict[str, Array] = {}
+    for number, (name, array) in enumerate(entries):
+        block = shader.block(name) if name else next(free, None)
+        if block is None or block.point in arrays:
+            blocks = ", ".join(b.point for b in shader.blocks) or "none"
+            what = f"{name!r} is none of" if name else f"got {len(entries)} buffers for"
+            raise ModelError(f"{shader.name}: {what} the blocks that are left: {blocks}")
+        if array.dtype.kind not in _KINDS:
+            raise ModelError(f"{shader.name}: {block.point}: got {array.dtype}, must be numbers")
+        arrays[block.point] = array
+        if number >= len(entries) - (len(given.out) - len(results)):
+            results.append(block.point)
+    return arrays, results
+
+
+def _zeros(text: str) -> tuple[str, Array]:
+    """What ``[NAME:]TYPE:COUNT`` means; the count can be a shape, such as 4x6."""
+    *name, kind, form = ["", *text.split(":")][-3:]
+    try:
+        dtype, shape = np.dtype(kind), tuple(int(n) for n in form.split("x"))
+        if not kind or dtype.kind not in _KINDS or min(shape) < 1 or prod(shape) > _MOST:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"{text}: must be [NAME:]TYPE:COUNT, such as uint32:1024 or float16:4x6, or the name "
+            "of a block that is bound to a file"
+        ) from None
+    try:
+        return "".join(name), np.zeros(shape, dtype)
+    except MemoryError as error:
+        raise OutOfDeviceMemoryError(f"{text}: the host has no memory left") from error

@@ -1,0 +1,40 @@
+"""What a shader declares and uses, in words."""
+
+from __future__ import annotations
+
+from vkops.shaders.module import Block, Module, Scalar
+
+
+def describe(module: Module) -> tuple[tuple[str, str], ...]:
+    """Headings and texts: what it has to be given, and what it takes of the device."""
+    x, y, z = module.local_size
+    facts = [
+        ("Workgroup", f"{x} x {y} x {z} invocations"),
+        ("Blocks", "; ".join(map(block_text, module.blocks)) or "none"),
+    ]
+    if module.push_constants:
+        numbers = ", ".join(f"{s.type} {s.name}" for s in module.push_constants)
+        facts.append(("Push constants", f"{numbers} ({module.push_nbytes} bytes)"))
+    if module.specialization_constants:
+        texts = map(_constant_text, module.specialization_constants)
+        facts.append(("Specialization constants", ", ".join(texts)))
+    if module.shared_nbytes:
+        facts.append(("Shared memory", f"{module.shared_nbytes:,} bytes"))
+    size = f"{len(module.spirv):,} bytes"
+    code = f"{module.instructions:,} instructions, {module.loops} loops, {size}"
+    return (*facts, ("Code", code), ("Capabilities", ", ".join(module.capabilities)))
+
+
+def block_text(block: Block) -> str:
+    """A block in a line.
+
+    >>> block_text(Block("Source", "", "storage", 0, 1, True, 0, 4, "%9"))
+    '1 Source (storage, read only)'
+    """
+    access = ", read only" if block.readonly and block.kind == "storage" else ""
+    names = " ".join(filter(None, (str(block.binding), block.name, block.instance)))
+    return f"{names} ({block.kind}{access})"
+
+
+def _constant_text(constant: Scalar) -> str:
+    return f"{constant.type} {constant.name or constant.place} = {constant.default}"

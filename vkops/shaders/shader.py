@@ -1,0 +1,348 @@
+"""A compute shader that Kompute can run: what it must be like, and what it has to be given."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vkops.errors import (
+    BindingError,
+    InvalidDescError,
+    InvalidDescTypeError,
+    ShaderCompileError,
+)
+from vkops.shaders import compiler, sources, tools
+from vkops.shaders.cache import is_spirv
+from vkops.shaders.module import Block, Module, Scalar
+
+SUBGROUP = {
+    "GroupNonUniform": "BASIC",
+    "GroupNonUniformVote": "VOTE",
+    "GroupNonUniformArithmetic": "ARITHMETIC",
+    "GroupNonUniformBallot": "BALLOT",
+    "GroupNonUniformShuffle": "SHUFFLE",
+    "GroupNonUniformShuffleRelative": "SHUFFLE_RELATIVE",
+    "GroupNonUniformClustered": "CLUSTERED",
+    "GroupNonUniformQuad": "QUAD",
+}
+"""Capabilities, and what of VkSubgroupFeatureFlagBits a device must have for them."""
+
+_WITHOUT_FEATURES = ("Shader", "Matrix", *SUBGROUP)
+"""Capabilities that no Vulkan feature has to be enabled for: Kompute enables none."""
+
+MAX_BINDING = 255
+"""Kompute numbers the buffers it is given: what lies between two bindings is bound, too."""
+
+MAX_PUSH_BYTES = 4096
+"""Of push constants; no device is known to take more, most take 128 or 256."""
+
+_SHOWN_CHARACTERS = 60
+_SHOWN_NAMES = 16
+
+_INTEGERS = {"uint": (0, 2**32 - 1), "int": (-(2**31), 2**31 - 1), "bool": (0, 1)}
+_FORMATS = {"uint": "<I", "int": "<i", "float": "<f"}
+
+_KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "source": ((str, Path, bytes), "GLSL text, a path or SPIR-V"),
+    "constants": (Mapping, "a mapping of names or ids to numbers"),
+    "defines": (Mapping, "a mapping of names to text or integers"),
+    "include_dirs": ((list, tuple), "a list of paths"),
+    "target_env": (str, "a string"),
+    "name": (str, "a string"),
+}
+
+Number = int | float
+
+
+class Span(NamedTuple):
+    """Bytes of a resource, which is anything that hashes and has ``capacity`` bytes."""
+
+    resource: Any
+    capacity: int
+    offset: int
+    nbytes: int
+
+    @property
+    def end(self) -> int:
+        """Where they end."""
+        return self.offset + self.nbytes
+
+    def meets(self, other: Span) -> bool:
+        """Whether they share bytes."""
+        apart = self.end <= other.offset or other.end <= self.offset
+        return self.resource == other.resource and not apart
+
+
+@dataclass(frozen=True)
+class Shader:
+    """A shader as ``load`` made it; ``name`` is what errors call it."""
+
+    name: str
+    module: Module
+    spirv: bytes
+    """What Kompute is given: ``module`` with storage blocks only."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The buffers it has to be given, by binding."""
+        return self.module.blocks
+
+    def block(self, point: str) -> Block | None:
+        """The block of that name, or whose instance or binding is called so."""
+        return next((block for block in self.blocks if block.is_called(point)), None)
+
+    def bind(self, spans: Mapping[str, Span]) -> list[tuple[Block, Span]]:
+        """One block of each binding, with the bytes that its name is given.
+
+        Where blocks share a binding it stands for all: as large as the largest, and read only if
+        all are.
+
+        Raises:
+            BindingError: a name is no block's, a binding has nothing or two things (SH-04), the
+                bytes are not there or not enough (SH-05), or shared in part (SH-06).
+        """
+        bound: dict[int, tuple[Block, Span]] = {}
+        points: dict[int, str] = {}
+        for point, span in spans.items():
+            block = self.block(point)
+            if block is None:
+                names = ", ".join(b.point for b in self.blocks) or "none"
+                message = f"there is no such block; there are {names}"
+                name = point if point and point.isprintable() else repr(point)
+                raise BindingError(self.name, name, message, "SH-04")
+            if block.binding in bound:
+                message = f"binding {block.binding} is {points[block.binding]}'s, too"
+                raise BindingError(self.name, point, message, "SH-04")
+            alike = [b for b in self.blocks if b.binding == block.binding]
+            block = block._replace(
+                readonly=all(b.readonly for b in alike), nbytes=max(b.nbytes for b in alike)
+            )
+            bound[block.binding], points[block.binding] = (block, span), point
+            self._check_span(point, block, span)
+        for block in self.blocks:
+            if block.binding not in bound:
+                raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
+        for (one, first), (other, second) in combinations(bound.values(), 2):
+            if first.meets(second) and first != second and not (one.readonly and other.readonly):
+                message = (
+                    f"shares some bytes with {points[one.binding]}, must share all or none: each "
+                    "has a copy while the shader runs"
+                )
+                raise BindingError(self.name, points[other.binding], message, "SH-06")
+        return [bound[number] for number in sorted(bound)]
+
+    def _check_span(self, point: str, block: Block, span: Span) -> None:
+        if span.offset % 4 or span.end > span.capacity:
+            message = (
+                f"got offset {span.offset} and {span.nbytes} bytes, must begin at a multiple of 4 "
+                f"and end at {span.capacity} or before"
+            )
+            raise BindingError(self.name, point, message, "SH-05")
+        least = max(4, block.nbytes)
+        if span.nbytes % 4 or span.nbytes < least:
+            message = f"got {span.nbytes} bytes, must be a multiple of 4 and at least {least}"
+            raise BindingError(self.name, point, message, "SH-05")
+
+    def pack(self, numbers: Sequence[Number]) -> bytes:
+        """Push constants as bytes, each number where the shader declares it.
+
+        Raises:
+            InvalidDescError: too few, too many, or one does not fit its type (SH-09).
+        """
+        declared = self.module.push_constants
+        try:
+            given = [numbers[n] for n in range(len(numbers))]
+        except Exception:
+            message = f"got {shown(numbers)}, must be a sequence of numbers"
+            raise InvalidDescTypeError(self.name, "push_constants", message, "SH-09") from None
+        if len(given) != len(declared):
+            names = ", ".join(f"{s.type} {s.name}" for s in declared[:_SHOWN_NAMES]) or "none"
+            more = ", ..." if len(declared) > _SHOWN_NAMES else ""
+            message = f"got {len(given)} numbers, must be {len(declared)}: {names}{more}"
+            raise InvalidDescError(self.name, "push_constants", message, "SH-09")
+        packed = bytearray(self.module.push_nbytes)
+        for scalar, number in zip(declared, given, strict=True):
+            value = _fitting(self.name, f"push_constants.{scalar.name}", scalar, number, "SH-09")
+            struct.pack_into(_FORMATS[scalar.type], packed, scalar.place, value)
+        return bytes(packed)
+
+
+def load(
+    source: str | Path | bytes,
+    *,
+    constants: Mapping[str | int, Number] = {},
+    defines: Mapping[str, str | int] = {},
+    include_dirs: Sequence[Path] = (),
+    target_env: str = "vulkan1.1",
+    debug: bool = False,
+    name: str = "<source>",
+) -> Shader:
+    r"""Load a compute shader: GLSL text, a file of it, a .spv file, or SPIR-V.
+
+    ``constants`` are specialization constants, by name or id; the other arguments are those of
+    ``compile``, for GLSL.
+
+    >>> text = "#version 450\nlayout(std430, binding = 0) buffer Data { uint data[]; };"
+    >>> shader = load(text + "void main() { data[0] = 1u; }")
+    >>> [block.name for block in shader.blocks]
+    ['Data']
+
+    Raises:
+        ShaderCompileError: it is wrong, or a tool is missing.
+        InvalidDescError: Kompute cannot run it (SH-01 to SH-03), or a constant is not one of its
+            own (SH-10).
+    """
+    settings = {"defines": defines, "include_dirs": include_dirs, "target_env": target_env}
+    _check_kinds({"source": source, "constants": constants, "name": name, **settings})
+    if isinstance(source, bytes):
+        spirv = source
+    else:
+        name = source.name if isinstance(source, Path) else name
+        spirv = read(
+            source,
+            defines=defines,
+            include_dirs=include_dirs,
+            target_env=target_env,
+            debug=debug,
+            name=name,
+        )
+    module = Module.read(_valid(spirv, name), name)
+    _check(name, module)
+    module = module.specialize(_literals(name, module, constants))
+    if module.push_nbytes > MAX_PUSH_BYTES:
+        message = f"got {module.push_nbytes} bytes, must be {MAX_PUSH_BYTES} at most"
+        raise InvalidDescError(name, "push constants", message, "SH-08")
+    made = module.with_storage_blocks().spirv
+    return Shader(name, module, made if made is spirv else _valid(made, name))
+
+
+def read(source: str | Path, **settings: Any) -> bytes:
+    """The SPIR-V of GLSL text, of a file of it, or in a .spv file, as it is.
+
+    ``settings`` are those of ``compile``.
+
+    Raises:
+        ShaderCompileError: it is wrong, or a tool is missing.
+    """
+    if isinstance(source, Path) and source.suffix == ".spv":
+        return sources.read(source)
+    return compiler.compile(source, **settings)
+
+
+def _check_kinds(settings: Mapping[str, Any]) -> None:
+    """Refuse arguments that are not what they must be."""
+    for field, value in settings.items():
+        kinds, expected = _KINDS[field]
+        if not isinstance(value, kinds):
+            raise ShaderCompileError(f"{field}: got {shown(value)}, must be {expected}")
+    for key, value in settings["defines"].items():
+        if not isinstance(key, str) or not isinstance(value, (str, int)):
+            message = f"{shown(key)}: {shown(value)}, must be names with text or integers"
+            raise ShaderCompileError(f"defines: got {message}")
+    for path in settings["include_dirs"]:
+        if not isinstance(path, (str, Path)):
+            raise ShaderCompileError(f"include_dirs: got {shown(path)}, must be paths")
+    paths = [p for p in (settings["source"],) if isinstance(p, Path)]
+    for path in (*paths, *settings["include_dirs"]):
+        if "\0" in str(path):
+            raise ShaderCompileError(f"{str(path)!r} is no file name")
+
+
+def _valid(spirv: bytes, name: str) -> bytes:
+    """SPIR-V that is right for Vulkan 1.1, which is what Kompute asks for."""
+    if not is_spirv(spirv):
+        raise ShaderCompileError(f"{name}: {len(spirv)} bytes that are not SPIR-V", file=name)
+    try:
+        compiler.validate(spirv)
+    except ShaderCompileError as error:
+        message = f"{name}: {tools.printable(error.message)}"
+        raise ShaderCompileError(message, file=name, log=error.log) from error
+    return spirv
+
+
+def _check(name: str, module: Module) -> None:
+    """Refuse what Kompute cannot run."""
+
+    def refuse(field: str, message: str, rule: str) -> InvalidDescError:
+        return InvalidDescError(name, field, message, rule)
+
+    for block in module.blocks:
+        if block.set != 0 or block.kind not in ("storage", "uniform"):
+            raise refuse(
+                block.point,
+                f"got {block.kind} in set {block.set}, must be a storage or uniform block in set 0",
+                "SH-01",
+            )
+    if module.blocks and module.blocks[-1].binding > MAX_BINDING:
+        got = module.blocks[-1]
+        message = f"got binding {got.binding}, must be {MAX_BINDING} at most"
+        raise refuse(got.point, message, "SH-01")
+    unknown = [c for c in module.capabilities if c not in _WITHOUT_FEATURES]
+    if unknown:
+        raise refuse(
+            "capabilities",
+            f"got {', '.join(unknown)}, which need Vulkan features, and Kompute enables none",
+            "SH-02",
+        )
+    if module.entry_point != "main":
+        message = f"got {module.entry_point!r}, must be 'main': Kompute starts nothing else"
+        raise refuse("entry point", message, "SH-03")
+
+
+def _literals(name: str, module: Module, constants: Mapping[str | int, Number]) -> dict[int, str]:
+    """Values of specialization constants by id, as text."""
+    literals = {}
+    for key, number in constants.items():
+        found = [c for c in module.specialization_constants if key in (c.name, c.place)]
+        if not found or key == "":
+            known = ", ".join(
+                f"{c.place} ({c.name or 'unnamed'})" for c in module.specialization_constants
+            )
+            message = f"there is no constant {shown(key)}; there are {known or 'none'}"
+            raise InvalidDescError(name, "constants", message, "SH-10")
+        field = f"constants[{shown(key)}]"
+        if found[0].place in literals:
+            message = f"constant {found[0].place} is given twice"
+            raise InvalidDescError(name, field, message, "SH-10")
+        literals[found[0].place] = _literal(_fitting(name, field, found[0], number, "SH-10"))
+    return literals
+
+
+def _literal(number: Number) -> str:
+    """A number as spirv-as reads it."""
+    if math.isfinite(number):
+        return repr(number)
+    sign = "-" if number < 0 else ""
+    return "0x1.8p+128" if math.isnan(number) else f"{sign}0x1p+128"
+
+
+def _fitting(name: str, field: str, scalar: Scalar, number: Any, rule: str) -> Number:
+    """A number as its type has it."""
+    value: Number
+    try:
+        if scalar.type == "float":
+            value = struct.unpack("<f", struct.pack("<f", float(number)))[0]
+            fits = not isinstance(number, (str, bytes, bytearray))
+        else:
+            low, high = _INTEGERS[scalar.type]
+            value = int(number)
+            fits = value == number and low <= value <= high
+    except Exception:  # beyond its range, or no number
+        fits = False
+    if not fits:
+        raise InvalidDescError(name, field, f"got {shown(number)}, must be {scalar.type}", rule)
+    return value
+
+
+def shown(value: object) -> str:
+    """A value as an error's one line has it, without ever failing."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # Python refuses to print integers of thousands of digits
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
