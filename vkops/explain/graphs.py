@@ -135,13 +135,10 @@ def _tensor(name: str, tensor: Traced, note: str = "") -> Tensor:
     return Tensor(name, tensor.type, tensor.shape, strides, size, tensor.size * size, note)
 
 
-def _tensors(value: Value) -> Iterator[Traced]:
-    from vkops.onnx.trace import Sequence
+def _tensors(value: Value) -> tuple[Traced, ...]:
+    from vkops.onnx.trace import tensors_of
 
-    if isinstance(value, Sequence):
-        yield from value.items
-    elif value is not None:
-        yield value
+    return tensors_of(value)
 
 
 def _fates(model: Model, trace: Trace, values: Mapping[str, Value]) -> Iterator[Node]:

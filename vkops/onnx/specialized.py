@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 from threading import RLock
@@ -16,8 +16,7 @@ from vkops.device import Device
 from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu.streaming import Progress
 from vkops.onnx.model import Lowering
-from vkops.onnx.trace import Sequence, Trace, Value
-from vkops.onnx.trace import Tensor as Traced
+from vkops.onnx.trace import Sequence, Trace, Value, handles, tensors_of
 from vkops.onnx.types import STRING, moved_dtype
 from vkops.plan.graph import Step
 from vkops.plan.region import CopyPlan, Ints
@@ -65,7 +64,7 @@ class Specialized:
         """What the outputs are."""
         self._inputs = trace.inputs
         self._strings = trace.strings
-        wanted = [tensor.number for tensor in _tensors(lowering.outputs)]
+        wanted = [t.number for value in lowering.outputs for t in tensors_of(value)]
         self._stages = [_Stage(step, trace) for step in trace.graph.lower(wanted)]
         read = {*wanted, *(number for stage in self._stages for number in stage.reads)}
         self._constants = {
@@ -145,7 +144,7 @@ class Specialized:
         for number, (name, item) in self._inputs.items():
             given: Any = inputs[name]
             source = given if item is None else given[item]
-            held[number] = _handles(source, strings) if source.dtype == STRING else source
+            held[number] = handles(source, strings) if source.dtype == STRING else source
         return held
 
 
@@ -170,21 +169,6 @@ class Residents:
             self._tensors[id(array)] = made
             finalize(array, self._tensors.pop, id(array))
             return made
-
-
-def _tensors(values: Iterable[Value]) -> Iterator[Traced]:
-    for value in values:
-        if isinstance(value, Sequence):
-            yield from value.items
-        elif value is not None:
-            yield value
-
-
-def _handles(array: Array, strings: list[str]) -> Array:
-    """Numbers that stand for strings, which are put where the numbers say."""
-    first = len(strings)
-    strings += array.ravel().tolist()
-    return np.arange(first, len(strings), dtype=np.uint64).reshape(array.shape)
 
 
 def _result(value: Value) -> Results:

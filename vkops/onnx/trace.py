@@ -116,7 +116,7 @@ class Trace:
 
     def constant(self, array: npt.NDArray[Any]) -> Tensor:
         """A tensor of known elements."""
-        moved = self._handles(array) if array.dtype == STRING else array
+        moved = handles(array, self.strings) if array.dtype == STRING else array
         if array.size == 1:
             fill = Fill(moved.tobytes())
             return self._new(array.dtype, array.shape, [Region((1,), 0, (1,), fill)])
@@ -165,7 +165,16 @@ class Trace:
         self._tensors.append(made)
         return made
 
-    def _handles(self, array: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-        first = len(self.strings)
-        self.strings += map(str, array.ravel().tolist())
-        return np.arange(first, len(self.strings), dtype=HANDLE).reshape(array.shape)
+
+def handles(array: npt.NDArray[Any], strings: list[str]) -> npt.NDArray[np.uint64]:
+    """Numbers that stand for strings, which are put where the numbers say."""
+    first = len(strings)
+    strings += map(str, array.ravel().tolist())
+    return np.arange(first, len(strings), dtype=HANDLE).reshape(array.shape)
+
+
+def tensors_of(value: Value) -> tuple[Tensor, ...]:
+    """The tensors of a value: the items of a sequence; none, where it is left out."""
+    if value is None:
+        return ()
+    return tuple(value.items) if isinstance(value, Sequence) else (value,)
