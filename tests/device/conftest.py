@@ -6,10 +6,15 @@ Without it, every adapter found is tested.
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from adapters import wanted
 
 import vkops
+
+if len(vkops.devices()) == 1:  # it is meant, and not a word of it is due on standard error
+    os.environ.setdefault("VKOPS_EXPECT", vkops.devices()[0].name)
 
 
 def pytest_generate_tests(metafunc):

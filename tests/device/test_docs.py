@@ -86,7 +86,7 @@ def test_tutorials(page, tmp_path, monkeypatch):
             printed = output.getvalue()
         elif kind == "console":
             run_commands(block)
-        elif kind == "glsl":  # lines of the shader that the page is about
+        elif kind == "c":  # lines of the shader that the page is about
             assert block.strip("\n") in (ROOT / "examples/transpose_wrong.comp").read_text()
         else:
             assert page.stem == "ci", f"nothing tests blocks of {kind}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -63,25 +63,28 @@ class Execution:
     """Everything that a model names, on a device."""
 
     def __init__(self, prepared: Prepared, device: Device, options: RunOptions) -> None:
-        self.prepared = prepared
-        self.options = options
+        self.prepared: Prepared = prepared
+        self.options: RunOptions = options
         every = prepared.model.resources.values()
         resources = [resource for resource in every if isinstance(resource, BufferResource)]
         # All buffers first: what does not fit fails before any value has been made.
         try:
-            self.buffers = _allocate(resources, device.buffer)
+            buffers = _allocate(resources, device.buffer)
         except OutOfDeviceMemoryError:
-            self.buffers = _allocate(resources, device.host_buffer)
+            buffers = _allocate(resources, device.host_buffer)
+        self.buffers: Mapping[str, Buffer | HostBuffer] = buffers
         for resource in resources:
             _upload(resource, self.buffers[resource.name])
         dispatchables = prepared.model.dispatchables.values()
         operators = [d for d in dispatchables if isinstance(d, DmlDispatchable)]
         created = {d.name: _create(d, device) for d in operators}
-        self.operators = {d.name: self._compile(d, created[d.name], device) for d in operators}
-        self.sessions = {
+        self.operators: Mapping[str, CompiledOperator] = {
+            d.name: self._compile(d, created[d.name], device) for d in operators
+        }
+        self.sessions: Mapping[str, Session] = {
             d.name: _session(d, device) for d in dispatchables if isinstance(d, OnnxDispatchable)
         }
-        self.shaders = {
+        self.shaders: Mapping[str, CompiledShader] = {
             d.name: _compiled(d, device) for d in dispatchables if isinstance(d, ShaderDispatchable)
         }
         self.deferred: dict[str, Any] = {}  # what became of outputs, by resource

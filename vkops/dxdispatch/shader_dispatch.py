@@ -20,6 +20,7 @@ from vkops.dxdispatch.types import dtype_of
 from vkops.dxdispatch.values import read_float, read_scalar, read_value_type
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError
 from vkops.shaders.shader import Number, Shader, Span
+from vkops.shaders.tools import printable
 
 TYPES = {"glsl": ".comp", "spirv": ".spv"}
 """The types, and what the name of a source ends with."""
@@ -69,7 +70,7 @@ def read_dispatchable(name: str, node: Node, folders: tuple[Path, Path]) -> Shad
             debug=options.debug,
         )
     except ShaderCompileError as error:
-        raise source.error(str(error)) from error
+        raise source.error(printable(str(error))) from error
     except InvalidDescError as error:
         raise (values or node).error(str(error)) from error
     pushed = _read_pushed(node.optional("pushConstants"), node, shader)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vkops.shaders.module import Block, Module, Scalar
+from vkops.shaders.instructions import Scalar
+from vkops.shaders.module import Block, Module
 
 
 def describe(module: Module) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,7 @@ Terms and rules are those of the SPIR-V specification.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from vkops.errors import ShaderCompileError
 from vkops.shaders import tools
 from vkops.shaders.cache import is_spirv
+from vkops.shaders.instructions import Instruction, Instructions, Scalar
 
 _VERSION_WORD = slice(4, 8)
 
@@ -44,34 +45,13 @@ class Block(NamedTuple):
         return point != "" and point in (self.name, self.instance, str(self.binding))
 
 
-class Scalar(NamedTuple):
-    """A number in the push constants, or a specialization constant: its type, and where it is.
-
-    ``place`` is an offset in bytes, or the constant's id (SpecId). ``default`` is text.
-    """
-
-    name: str
-    type: str
-    place: int
-    default: str = ""
-
-
 @dataclass(frozen=True)
-class _Instruction:
-    result: str
-    op: str
-    operands: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Module:
+class Module(Instructions):
     """A SPIR-V module with one compute entry point.
 
     Raises:
         ShaderCompileError: it is none, or spirv-dis is missing.
     """
-
-    spirv: bytes
 
     @classmethod
     def read(cls, spirv: bytes, name: str = "SPIR-V") -> Module:
@@ -200,6 +180,11 @@ class Module:
         shared = [t for _, kind, t in self._variables if kind == "Workgroup"]
         return sum(map(self._frozen._nbytes, shared))
 
+    @cached_property
+    def _frozen(self) -> Module:
+        """The same with everything computed that follows from specialization constants."""
+        return Module(tools.frozen(self.spirv)) if self._all("OpSpecConstantOp") else self
+
     # -- the module, changed ----------------------------------------------------------------------
 
     def specialize(self, values: Mapping[int, str]) -> Module:
@@ -210,7 +195,7 @@ class Module:
             if "SpecId" in decorations and int(decorations["SpecId"][0]) in values
         }
 
-        def change(i: _Instruction) -> _Instruction:
+        def change(i: Instruction) -> Instruction:
             if i.result not in chosen:
                 return i
             if i.op == "OpSpecConstant":
@@ -228,158 +213,17 @@ class Module:
         if not uniform:
             return self
 
-        def change(i: _Instruction) -> _Instruction:
+        def change(i: Instruction) -> Instruction:
             if i.op == "OpDecorate" and i.operands[1] == "Block" and i.operands[0] in uniform:
                 return replace(i, operands=(i.operands[0], "BufferBlock"))
             return i
 
         return self._assemble(map(change, self._instructions))
 
-    def _assemble(self, instructions: Iterable[_Instruction]) -> Module:
+    def _assemble(self, instructions: Iterable[Instruction]) -> Module:
         text = "".join(
             f"{f'{i.result} = ' if i.result else ''}{' '.join((i.op, *i.operands))}\n"
             for i in instructions
         )
         minor, major = self.spirv[_VERSION_WORD][1:3]
         return Module(tools.assemble(text, f"spv{major}.{minor}"))
-
-    # -- reading ----------------------------------------------------------------------------------
-
-    @cached_property
-    def _frozen(self) -> Module:
-        """The same with everything computed that follows from specialization constants."""
-        return Module(tools.frozen(self.spirv)) if self._all("OpSpecConstantOp") else self
-
-    @cached_property
-    def _instructions(self) -> tuple[_Instruction, ...]:
-        found = map(tools.words, tools.INSTRUCTION.findall(tools.disassemble(self.spirv)))
-        return tuple(_Instruction(result, op, tuple(rest)) for result, op, *rest in found)
-
-    def _all(self, op: str) -> list[_Instruction]:
-        return [i for i in self._instructions if i.op == op]
-
-    @cached_property
-    def _by_id(self) -> dict[str, _Instruction]:
-        return {i.result: i for i in self._instructions if i.result}
-
-    @cached_property
-    def _names(self) -> dict[tuple[str, ...], str]:
-        """Names by (id,), and those of members by (id, number)."""
-        names = self._all("OpName") + self._all("OpMemberName")
-        return {i.operands[:-1]: tools.printable(tools.unquoted(i.operands[-1])) for i in names}
-
-    def _name(self, id_: str) -> str:
-        return self._names.get((id_,), "")
-
-    @cached_property
-    def _decorations(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        found: dict[str, dict[str, tuple[str, ...]]] = {}
-        for i in self._all("OpDecorate"):
-            found.setdefault(i.operands[0], {})[i.operands[1]] = i.operands[2:]
-        return found
-
-    @cached_property
-    def _member_decorations(self) -> dict[tuple[str, int], dict[str, tuple[str, ...]]]:
-        found: dict[tuple[str, int], dict[str, tuple[str, ...]]] = {}
-        for i in self._all("OpMemberDecorate"):
-            key = i.operands[0], int(i.operands[1])
-            found.setdefault(key, {})[i.operands[2]] = i.operands[3:]
-        return found
-
-    @cached_property
-    def _variables(self) -> list[tuple[str, str, str]]:
-        """Id, storage class and type of each variable."""
-        return [
-            (i.result, i.operands[1], self._by_id[i.operands[0]].operands[1])
-            for i in self._all("OpVariable")
-        ]
-
-    def _value(self, id_: str) -> str:
-        """A constant as its text says it: by default, where it can be specialised."""
-        constant = self._by_id[id_]
-        if constant.op.endswith(("True", "False")):
-            return str(int(constant.op.endswith("True")))
-        if constant.op not in ("OpConstant", "OpSpecConstant"):
-            return "0"
-        return constant.operands[1]
-
-    # -- types ------------------------------------------------------------------------------------
-
-    def _type_name(self, id_: str) -> str:
-        """A scalar's type as GLSL calls it."""
-        kind = self._by_id[id_]
-        if kind.op == "OpTypeBool":
-            return "bool"
-        name = {"OpTypeFloat": "float", "OpTypeInt": "uint"}.get(kind.op, kind.op)
-        if kind.op == "OpTypeInt" and kind.operands[1] == "1":
-            name = "int"
-        return name if kind.operands[0] == "32" else f"{name}{kind.operands[0]}"
-
-    def _nbytes(self, id_: str) -> int:
-        """Bytes of a type, packed where no layout is declared; an array without end has none."""
-        kind = self._by_id[id_]
-        match kind.op:
-            case "OpTypeBool":
-                return 4
-            case "OpTypeInt" | "OpTypeFloat":
-                return int(kind.operands[0]) // 8
-            case "OpTypeVector" | "OpTypeMatrix":
-                return self._nbytes(kind.operands[0]) * int(kind.operands[1])
-            case "OpTypeArray":
-                return self._stride(id_) * int(self._value(kind.operands[1]))
-            case "OpTypeStruct":
-                return self._layout(id_)[0]
-        return 0
-
-    def _stride(self, array: str) -> int:
-        declared = self._decorations.get(array, {}).get("ArrayStride")
-        return int(declared[0]) if declared else self._nbytes(self._by_id[array].operands[0])
-
-    def _layout(self, struct: str) -> tuple[int, int]:
-        """Bytes of a struct up to its end, or to an array without end, whose stride comes next."""
-        end = stride = 0
-        for number, member in enumerate(self._by_id[struct].operands):
-            decorations = self._member_decorations.get((struct, number), {})
-            offset = int(decorations["Offset"][0]) if "Offset" in decorations else end
-            nbytes = self._nbytes(member)
-            if self._by_id[member].op == "OpTypeMatrix" and "MatrixStride" in decorations:
-                column, columns = self._by_id[member].operands
-                rows = self._by_id[column].operands[1]
-                vectors = rows if "RowMajor" in decorations else columns
-                nbytes = int(decorations["MatrixStride"][0]) * int(vectors)
-            end = max(end, offset + nbytes)
-            if self._by_id[member].op == "OpTypeRuntimeArray":
-                stride = self._stride(member)
-        return end, stride
-
-    def _scalars(
-        self, id_: str, name: str, offset: int, matrix: Mapping[str, tuple[str, ...]] = {}
-    ) -> Iterator[Scalar]:
-        """The numbers that a type is made of, with their offsets; ``matrix`` is how one lies."""
-        kind = self._by_id[id_]
-        match kind.op:
-            case "OpTypeStruct":
-                for number, member in enumerate(kind.operands):
-                    decorations = self._member_decorations[id_, number]
-                    at = offset + int(decorations["Offset"][0])
-                    own = self._names.get((id_, str(number)), str(number))
-                    path = f"{name}.{own}" if name else own
-                    yield from self._scalars(member, path, at, decorations)
-            case "OpTypeVector":
-                step = self._nbytes(kind.operands[0])
-                for n in range(int(kind.operands[1])):
-                    yield from self._scalars(kind.operands[0], f"{name}[{n}]", offset + n * step)
-            case "OpTypeArray":
-                for n in range(int(self._value(kind.operands[1]))):
-                    at = offset + n * self._stride(id_)
-                    yield from self._scalars(kind.operands[0], f"{name}[{n}]", at, matrix)
-            case "OpTypeMatrix":
-                column, count = self._by_id[kind.operands[0]], int(kind.operands[1])
-                steps = int(matrix["MatrixStride"][0]), self._nbytes(column.operands[0])
-                across, down = steps[::-1] if "RowMajor" in matrix else steps
-                for c in range(count):
-                    for r in range(int(column.operands[1])):
-                        at = offset + c * across + r * down
-                        yield from self._scalars(column.operands[0], f"{name}[{c}][{r}]", at)
-            case _:
-                yield Scalar(name, self._type_name(id_), offset)

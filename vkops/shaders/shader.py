@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,19 @@ from vkops.errors import (
 )
 from vkops.shaders import compiler, sources, tools
 from vkops.shaders.cache import is_spirv
-from vkops.shaders.module import Block, Module, Scalar
+from vkops.shaders.module import Block, Module
+from vkops.shaders.values import Number, check_kinds, fitting, literal, shown
+
+__all__ = [
+    "MAX_BINDING",
+    "MAX_PUSH_BYTES",
+    "SUBGROUP",
+    "Number",
+    "Shader",
+    "Span",
+    "load",
+    "read",
+]
 
 SUBGROUP = {
     "GroupNonUniform": "BASIC",
@@ -41,22 +52,9 @@ MAX_BINDING = 255
 MAX_PUSH_BYTES = 4096
 """Of push constants; no device is known to take more, most take 128 or 256."""
 
-_SHOWN_CHARACTERS = 60
 _SHOWN_NAMES = 16
 
-_INTEGERS = {"uint": (0, 2**32 - 1), "int": (-(2**31), 2**31 - 1), "bool": (0, 1)}
 _FORMATS = {"uint": "<I", "int": "<i", "float": "<f"}
-
-_KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
-    "source": ((str, Path, bytes), "GLSL text, a path or SPIR-V"),
-    "constants": (Mapping, "a mapping of names or ids to numbers"),
-    "defines": (Mapping, "a mapping of names to text or integers"),
-    "include_dirs": ((list, tuple), "a list of paths"),
-    "target_env": (str, "a string"),
-    "name": (str, "a string"),
-}
-
-Number = int | float
 
 
 class Span(NamedTuple):
@@ -167,7 +165,7 @@ class Shader:
             raise InvalidDescError(self.name, "push_constants", message, "SH-09")
         packed = bytearray(self.module.push_nbytes)
         for scalar, number in zip(declared, given, strict=True):
-            value = _fitting(self.name, f"push_constants.{scalar.name}", scalar, number, "SH-09")
+            value = fitting(self.name, f"push_constants.{scalar.name}", scalar, number, "SH-09")
             struct.pack_into(_FORMATS[scalar.type], packed, scalar.place, value)
         return bytes(packed)
 
@@ -198,11 +196,11 @@ def load(
             own (SH-10).
     """
     settings = {"defines": defines, "include_dirs": include_dirs, "target_env": target_env}
-    _check_kinds({"source": source, "constants": constants, "name": name, **settings})
+    check_kinds({"source": source, "constants": constants, "name": name, **settings})
     if isinstance(source, bytes):
         spirv = source
     else:
-        name = source.name if isinstance(source, Path) else name
+        name = tools.printable(source.name if isinstance(source, Path) else name)
         spirv = read(
             source,
             defines=defines,
@@ -217,6 +215,10 @@ def load(
     if module.push_nbytes > MAX_PUSH_BYTES:
         message = f"got {module.push_nbytes} bytes, must be {MAX_PUSH_BYTES} at most"
         raise InvalidDescError(name, "push constants", message, "SH-08")
+    for axis, size in zip("xyz", module.local_size, strict=True):
+        if size < 1:
+            message = f"got {size}, must be at least 1"
+            raise InvalidDescError(name, f"local_size_{axis}", message, "SH-08")
     made = module.with_storage_blocks().spirv
     return Shader(name, module, made if made is spirv else _valid(made, name))
 
@@ -232,25 +234,6 @@ def read(source: str | Path, **settings: Any) -> bytes:
     if isinstance(source, Path) and source.suffix == ".spv":
         return sources.read(source)
     return compiler.compile(source, **settings)
-
-
-def _check_kinds(settings: Mapping[str, Any]) -> None:
-    """Refuse arguments that are not what they must be."""
-    for field, value in settings.items():
-        kinds, expected = _KINDS[field]
-        if not isinstance(value, kinds):
-            raise ShaderCompileError(f"{field}: got {shown(value)}, must be {expected}")
-    for key, value in settings["defines"].items():
-        if not isinstance(key, str) or not isinstance(value, (str, int)):
-            message = f"{shown(key)}: {shown(value)}, must be names with text or integers"
-            raise ShaderCompileError(f"defines: got {message}")
-    for path in settings["include_dirs"]:
-        if not isinstance(path, (str, Path)):
-            raise ShaderCompileError(f"include_dirs: got {shown(path)}, must be paths")
-    paths = [p for p in (settings["source"],) if isinstance(p, Path)]
-    for path in (*paths, *settings["include_dirs"]):
-        if "\0" in str(path):
-            raise ShaderCompileError(f"{str(path)!r} is no file name")
 
 
 def _valid(spirv: bytes, name: str) -> bytes:
@@ -309,40 +292,5 @@ def _literals(name: str, module: Module, constants: Mapping[str | int, Number]) 
         if found[0].place in literals:
             message = f"constant {found[0].place} is given twice"
             raise InvalidDescError(name, field, message, "SH-10")
-        literals[found[0].place] = _literal(_fitting(name, field, found[0], number, "SH-10"))
+        literals[found[0].place] = literal(fitting(name, field, found[0], number, "SH-10"))
     return literals
-
-
-def _literal(number: Number) -> str:
-    """A number as spirv-as reads it."""
-    if math.isfinite(number):
-        return repr(number)
-    sign = "-" if number < 0 else ""
-    return "0x1.8p+128" if math.isnan(number) else f"{sign}0x1p+128"
-
-
-def _fitting(name: str, field: str, scalar: Scalar, number: Any, rule: str) -> Number:
-    """A number as its type has it."""
-    value: Number
-    try:
-        if scalar.type == "float":
-            value = struct.unpack("<f", struct.pack("<f", float(number)))[0]
-            fits = not isinstance(number, (str, bytes, bytearray))
-        else:
-            low, high = _INTEGERS[scalar.type]
-            value = int(number)
-            fits = value == number and low <= value <= high
-    except Exception:  # beyond its range, or no number
-        fits = False
-    if not fits:
-        raise InvalidDescError(name, field, f"got {shown(number)}, must be {scalar.type}", rule)
-    return value
-
-
-def shown(value: object) -> str:
-    """A value as an error's one line has it, without ever failing."""
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:  # Python refuses to print integers of thousands of digits
-        return f"a value of type {type(value).__name__}"
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"

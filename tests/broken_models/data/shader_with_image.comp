@@ -1,0 +1,3 @@
+#version 450
+layout(binding = 0, rgba8) uniform image2D picture;
+void main() {}

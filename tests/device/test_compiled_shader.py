@@ -1,0 +1,611 @@
+"""Shaders of one's own on real drivers: what they read, what they write, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from adapters import memory_used
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import vkops
+from vkops.cli import main
+from vkops.errors import (
+    BindingError,
+    DeviceError,
+    InvalidDescError,
+    InvalidDescTypeError,
+    OutOfDeviceMemoryError,
+)
+from vkops.gpu import adapter
+from vkops.gpu.limits import limits
+from vkops.shaders.shader import MAX_BINDING
+
+HEAD = "#version 450\n"
+ADD = """layout(local_size_x = 4) in;
+layout(std430, binding = 0) readonly buffer From { uint from[]; };
+layout(std430, binding = 1) buffer To { uint to[]; };
+layout(push_constant) uniform Push { uint n; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < to.length()) to[i] = from[i] + n; }"""
+COUNT = """layout(std430, binding = 0) buffer Data { uint data[]; };
+void main() { data[gl_WorkGroupID.x] += 1; }"""
+
+
+@pytest.fixture(params=[False, True], ids=["mapped", "staged"])
+def any_device(request, device, staged_device):
+    """Both ways to memory."""
+    return staged_device if request.param else device
+
+
+def words(resource):
+    return np.frombuffer(resource.read(), np.uint32).tolist()
+
+
+def filled(device, values):
+    values = np.asarray(values, np.uint32)
+    buffer = device.buffer(values.nbytes)
+    buffer.write(values)
+    return buffer
+
+
+def compiled(device, body, **options):
+    return device.compile_shader(HEAD + body, name="x", **options)
+
+
+def fault(call, kind=InvalidDescError):
+    with pytest.raises(kind) as caught:
+        call()
+    assert type(caught.value) is kind
+    assert str(caught.value).isprintable()
+    return str(caught.value)
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+def test_results_are_where_they_belong(any_device):
+    x, y = filled(any_device, range(16)), filled(any_device, [7] * 16)
+    shader = compiled(any_device, ADD)
+    shader.dispatch({"From": (x, 16, 32), "To": (y, 8, 24)}, [2], [100])
+    assert words(x) == list(range(16))
+    assert words(y) == [7, 7, 104, 105, 106, 107, 108, 109, *[7] * 8]
+
+
+@pytest.mark.parametrize("offset", [np.uint8(8), np.int64(8), 8])
+def test_offsets_of_any_integer_type(device, offset):
+    y = filled(device, [0] * 300)
+    compiled(device, COUNT).dispatch({"Data": (y, offset, None)}, [2])
+    assert words(y)[:5] == [0, 0, 1, 1, 0]
+
+
+def test_read_only_blocks_are_not_written_back(any_device):
+    """Nothing that came to be meanwhile is lost."""
+    x, y = filled(any_device, range(8)), filled(any_device, [0] * 8)
+    with compiled(any_device, ADD).bound({"From": x, "To": y}, [2], [1]) as run:
+        run.dispatch()
+        x.write(np.arange(8, 16, dtype=np.uint32))
+    assert words(x) == list(range(8, 16))
+    assert words(y) == list(range(1, 9))
+
+
+def test_bound_once_dispatched_often(any_device):
+    x = filled(any_device, [0] * 6)
+    with compiled(any_device, COUNT).bound({"Data": (x, 4, 16)}, [3]) as run:
+        for _ in range(5):
+            run.dispatch()
+        assert words(x) == [0] * 6  # not before it is over
+    assert words(x) == [0, 5, 5, 5, 0, 0]
+
+
+def test_nothing_is_written_where_the_caller_fails(device):
+    x = filled(device, [0] * 4)
+    shader = compiled(device, COUNT)
+
+    def failing():
+        with shader.bound({"Data": x}) as run:
+            run.dispatch()
+            raise DeviceError("on the way")
+
+    assert fault(failing, DeviceError) == "on the way"
+    assert words(x) == [0] * 4
+
+
+def test_one_buffer_for_two_blocks(any_device):
+    x = filled(any_device, range(8))
+    compiled(any_device, ADD).dispatch({"From": x, "To": x}, [2], [10])
+    assert words(x) == list(range(10, 18))
+
+
+def test_two_parts_of_one_buffer(any_device):
+    x = filled(any_device, range(8))
+    compiled(any_device, ADD).dispatch({"From": (x, 0, 16), "To": (x, 16, 16)}, [1], [10])
+    assert words(x) == [0, 1, 2, 3, 10, 11, 12, 13]
+    text = fault(
+        lambda: compiled(any_device, ADD).dispatch(
+            {"From": (x, 0, 20), "To": (x, 16, 16)}, [1], [10]
+        ),
+        BindingError,
+    )
+    assert text == (
+        "x To: shares some bytes with From, must share all or none: each has a copy while the "
+        "shader runs [SH-06]"
+    )
+    assert words(x) == [0, 1, 2, 3, 10, 11, 12, 13]
+
+
+@pytest.mark.parametrize("name", ["In", "Out"])
+def test_blocks_of_one_binding_share_a_buffer(any_device, name):
+    """What is written through one lands, whichever the buffer was bound to."""
+    text = """layout(std430, binding = 2) readonly buffer In { uint a[]; };
+    layout(std430, binding = 2) buffer Out { uint b[]; };
+    void main() { b[1] = a[0] + 1; }"""
+    x = filled(any_device, [5, 0])
+    compiled(any_device, text).dispatch({name: x})
+    assert words(x) == [5, 6]
+
+
+def test_no_blocks_at_all(device):
+    compiled(device, "void main() {}").dispatch({})
+    shader, x = compiled(device, "void main() {}"), device.buffer(4)
+    assert fault(lambda: shader.dispatch({"B": x}), BindingError) == (
+        "x B: there is no such block; there are none [SH-04]"
+    )
+
+
+def test_gaps_between_bindings(any_device):
+    text = """layout(std430, binding = 6) buffer B { uint b[]; } out_;
+    layout(std430, binding = 3) readonly buffer A { uint a[]; };
+    void main() { out_.b[0] = a[1]; }"""
+    x, y = filled(any_device, [1, 2]), filled(any_device, [0, 9])
+    compiled(any_device, text).dispatch({"A": x, "out_": y})
+    assert words(y) == [2, 9]
+
+
+def test_resources_of_every_kind(any_device):
+    shader = compiled(any_device, ADD)
+    host = any_device.host_buffer(32)
+    host.write(np.arange(8, dtype=np.uint32))
+    x = any_device.tensor(np.zeros((2, 4), np.uint32))
+    shader.dispatch({"From": host, "To": x}, [2], [1])
+    assert x.numpy().tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
+    shader.dispatch({"From": (x, 16, 16), "To": (host, 16, 16)}, [1], [1])
+    assert words(host) == [0, 1, 2, 3, 6, 7, 8, 9]
+
+
+def test_a_view_is_packed_and_then_its_own(any_device):
+    base = any_device.tensor(np.arange(6, dtype=np.uint32).reshape(2, 3))
+    view, y = base.T[::-1], any_device.tensor(np.zeros(6, np.uint32))
+    compiled(any_device, ADD).dispatch({"From": view, "To": y}, [2], [0])
+    assert y.numpy().tolist() == [2, 5, 1, 4, 0, 3]
+    compiled(any_device, COUNT).dispatch({"Data": view}, [6])
+    assert view.numpy().tolist() == [[3, 6], [2, 5], [1, 4]]
+    assert base.numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+# -- what kinds of shaders run right ---------------------------------------------------------------
+
+UNIFORM = """struct S { float x; vec2 y; };
+layout(std140, binding = 1) uniform U { float a[3]; vec3 v[2]; mat3 m; layout(row_major) mat2x3 r;
+  S s[2]; uint n; } u;
+layout(std430, binding = 0) buffer B { float b[]; };
+void main() {
+  b[0] = u.a[2]; b[1] = u.v[1].z; b[2] = u.m[2][1]; b[3] = u.r[1][2]; b[4] = u.s[1].y.y;
+  b[5] = float(u.n); int k = int(u.n); b[6] = u.a[k - 76]; b[7] = u.v[k - 77][k - 76];
+}"""
+
+
+@pytest.mark.parametrize("target_env", ["vulkan1.0", "vulkan1.1"])
+def test_uniform_blocks(any_device, target_env):
+    """They are storage blocks for Kompute, of the same layout: std140."""
+    shader = any_device.compile_shader(
+        vkops.shaders.load(HEAD + UNIFORM, target_env=target_env, name="x")
+    )
+    values = np.arange(53, dtype=np.float32)
+    values[52:].view(np.uint32)[0] = 77
+    u, b = any_device.tensor(values), any_device.tensor(np.zeros(8, np.float32))
+    assert [block.nbytes for block in shader.shader.blocks] == [0, 4 * 53]
+    shader.dispatch({"B": b, "u": u})
+    assert b.numpy().tolist() == [8, 18, 29, 41, 51, 77, 4, 13]
+    assert u.numpy()[:52].tolist() == list(range(52))
+
+
+def test_specialization_constants_and_local_sizes(any_device):
+    text = """layout(local_size_x_id = 5) in;
+    layout(constant_id = 1) const uint U = 1u; layout(constant_id = 2) const int I = 1;
+    layout(constant_id = 3) const float F = 1.0; layout(constant_id = 4) const bool T = false;
+    layout(constant_id = 6) const float G = 1.0;
+    shared uint s[gl_WorkGroupSize.x];
+    layout(std430, binding = 0) buffer B { uint b[]; };
+    void main() {
+      s[gl_LocalInvocationIndex] = gl_LocalInvocationIndex; barrier();
+      if (gl_LocalInvocationIndex > 0) return;
+      uint sum = 0; for (uint i = 0; i < gl_WorkGroupSize.x; ++i) sum += s[i];
+      b[0] = U; b[1] = uint(I); b[2] = floatBitsToUint(F); b[3] = uint(T); b[4] = sum;
+      b[5] = uint(isinf(G)); }"""
+    b = filled(any_device, [9] * 6)
+    constants = {"U": 4294967295, 2: -5, "F": 0.1, 4: True, 5: 16, "G": float("inf")}
+    compiled(any_device, text, constants=constants).dispatch({"B": b})
+    bits = int(np.float32(0.1).view(np.uint32))
+    assert words(b) == [2**32 - 1, 2**32 - 5, bits, 1, 120, 1]
+    compiled(any_device, text).dispatch({"B": b})
+    assert words(b) == [1, 1, int(np.float32(1).view(np.uint32)), 0, 0, 0]
+
+
+MEMBERS = st.lists(
+    st.tuples(
+        st.sampled_from(["uint", "int", "float"]),
+        st.sampled_from(["", "vec2", "vec3", "vec4"]),
+        st.sampled_from(["", "[2]"]),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(
+    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(MEMBERS, st.data())
+def test_push_constants_arrive(device, members, data):
+    """A shader copies each number of its push constants to a buffer, in the order declared."""
+    declared, copied, count = [], [], 0
+    for n, (scalar, vector, array) in enumerate(members):
+        prefix = {"uint": "u", "int": "i", "float": ""}[scalar]
+        declared.append(f"{prefix + vector if vector else scalar} m{n}{array};")
+        bits = {"uint": "", "int": "uint", "float": "floatBitsToUint"}[scalar]
+        for k in range(2 if array else 1):
+            for c in range(int(vector[3:]) if vector else 1):
+                place = f"p.m{n}{f'[{k}]' if array else ''}{f'[{c}]' if vector else ''}"
+                copied.append(f"b[{count}] = {bits}({place});")
+                count += 1
+    text = f"""layout(push_constant) uniform P {{ {" ".join(declared)} }} p;
+    layout(std430, binding = 0) buffer B {{ uint b[]; }};
+    void main() {{ {" ".join(copied)} }}"""
+    shader = compiled(device, text)
+    drawn = {
+        "uint": st.integers(0, 2**32 - 1),
+        "int": st.integers(-(2**31), 2**31 - 1),
+        "float": st.floats(width=32, allow_nan=False),
+    }
+    scalars = shader.shader.module.push_constants
+    if shader.shader.module.push_nbytes > 128:
+        return
+    numbers = [data.draw(drawn[s.type]) for s in scalars]
+    b = filled(device, [0] * count)
+    shader.dispatch({"B": b}, push_constants=numbers)
+    dtypes = {"uint": np.uint32, "int": np.int32, "float": np.float32}
+    expected = [np.array(n, dtypes[s.type]) for n, s in zip(numbers, scalars, strict=True)]
+    assert b.read() == b"".join(array.tobytes() for array in expected)
+
+
+MATRICES = {
+    "layout(row_major) mat2x3 m;": "m[1][2]",
+    "mat3x2 m;": "m[1][0]",
+    "layout(row_major) mat2x3 m[2];": "m[1][0][1]",
+}
+
+
+@pytest.mark.parametrize("member", MATRICES)
+def test_matrices_in_push_constants(device, member):
+    text = f"""layout(push_constant) uniform P {{ {member} }};
+    layout(std430, binding = 0) buffer B {{ float b; }};
+    void main() {{ b = {MATRICES[member]}; }}"""
+    shader = compiled(device, text)
+    names = [s.name for s in shader.shader.module.push_constants]
+    b = device.tensor(np.zeros(1, np.float32))
+    shader.dispatch({"B": b}, push_constants=range(len(names)))
+    assert names[int(b.numpy()[0])] == MATRICES[member]
+
+
+# -- SH-07, SH-08: what the device allows ----------------------------------------------------------
+
+
+def test_group_counts(device):
+    most = limits(device.info.index).max_compute_work_group_count
+    shader = compiled(device, COUNT)
+    x = filled(device, [0] * 4)
+    for axis in range(3):
+        groups = [1, 1, 1]
+        for count in (0, -1, most[axis] + 1, 10**30):
+            groups[axis] = count
+            text = fault(lambda g=groups: shader.dispatch({"Data": x}, g))
+            assert text == (
+                f"x groups[{axis}]: got {count}, must be 1 to {most[axis]} on this device [SH-07]"
+            )
+    assert words(x) == [0] * 4
+
+
+def test_as_many_groups_as_the_device_allows(device):
+    most = limits(device.info.index).max_compute_work_group_count
+    text = """layout(std430, binding = 0) buffer B { uint b; };
+    void main() { atomicAdd(b, 1u); }"""
+    x = filled(device, [0])
+    compiled(device, text).dispatch({"B": x}, [min(most[0], 65535)])
+    assert words(x) == [65535]
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ([], "groups: got 0 numbers, must be one to three"),
+        ([1, 1, 1, 1], "groups: got 4 numbers, must be one to three"),
+        (1, "groups: got 1, must be a sequence of integers"),
+        ([1.5], "groups[0]: got 1.5, must be an integer"),
+        (["1"], "groups[0]: got '1', must be an integer"),
+        ("111", "groups: got '111', must be a sequence of integers"),
+    ],
+)
+def test_groups_that_are_none(device, groups, said):
+    text = fault(
+        lambda: compiled(device, COUNT).dispatch({"Data": device.buffer(4)}, groups),
+        InvalidDescError if "numbers" in said else InvalidDescTypeError,
+    )
+    assert text == f"x {said} [SH-07]"
+
+
+def test_workgroups_that_are_too_large(device):
+    limit, name = limits(device.info.index), repr(device.name)
+    sizes = {f"local_size_{axis}": most for axis, most in zip(
+        "xyz", limit.max_compute_work_group_size, strict=True)}  # fmt: skip
+    for number, (field, most) in enumerate(sizes.items()):
+        text = f"layout({field}_id = 0) in; void main() {{ }}"
+        said = fault(lambda t=text, m=most: compiled(device, t, constants={0: m + 1}))
+        assert said == f"x {field}: got {most + 1}, must be {most} at most on {name} [SH-08]"
+        if number == 0:
+            compiled(device, text, constants={0: most}).dispatch({})
+    x, y, _ = limit.max_compute_work_group_size
+    text = "layout(local_size_x_id = 0, local_size_y_id = 1) in; void main() { }"
+    most = limit.max_compute_work_group_invocations
+    assert fault(lambda: compiled(device, text, constants={0: x, 1: y})) == (
+        f"x invocations of a workgroup: got {x * y}, must be {most} at most on {name} [SH-08]"
+    )
+
+
+def test_more_than_the_device_has(device):
+    limit, name = limits(device.info.index), repr(device.name)
+    most = limit.max_compute_shared_memory_size
+    text = "layout(constant_id = 0) const uint N = 1; shared uint s[N]; void main() { s[0] = 1; }"
+    assert fault(lambda: compiled(device, text, constants={0: most // 4 + 1})) == (
+        f"x bytes of shared memory: got {most + 4}, must be {most} at most on {name} [SH-08]"
+    )
+    compiled(device, text, constants={0: most // 4}).dispatch({})
+    most = limit.max_push_constants_size
+    text = "layout(push_constant) uniform P {{ uint p[{}]; }}; void main() {{ }}"
+    assert fault(lambda: compiled(device, text.format(most // 4 + 1))) == (
+        f"x bytes of push constants: got {most + 4}, must be {most} at most on {name} [SH-08]"
+    )
+    compiled(device, text.format(most // 4)).dispatch({}, push_constants=[0] * (most // 4))
+
+
+def test_more_buffers_than_the_device_has(device, monkeypatch):
+    """What lies below the highest binding is bound, too; some devices have no such limit."""
+    limit = limits(device.info.index)
+    most = min(limit.max_per_stage_descriptor_storage_buffers, MAX_BINDING)
+    text = "layout(binding = {}) buffer B {{ uint b; }}; void main() {{ b = 1; }}"
+    x = filled(device, [0])
+    compiled(device, text.format(most - 1)).dispatch({"B": x})
+    assert words(x) == [1]
+    less = replace(limit, max_per_stage_descriptor_storage_buffers=most)
+    monkeypatch.setattr("vkops.compiled_shader.limits", lambda _: less)
+    assert fault(lambda: compiled(device, text.format(most))) == (
+        f"x buffers: got {most + 1}, must be {most} at most on {device.name!r} [SH-08]"
+    )
+
+
+SUBGROUP = {
+    "basic": ("GroupNonUniform", "uint(subgroupElect())"),
+    "vote": ("GroupNonUniformVote", "uint(subgroupAll(true))"),
+    "arithmetic": ("GroupNonUniformArithmetic", "subgroupAdd(1u)"),
+    "ballot": ("GroupNonUniformBallot", "subgroupBallot(true).x"),
+    "shuffle": ("GroupNonUniformShuffle", "subgroupShuffle(1u, 0u)"),
+    "shuffle_relative": ("GroupNonUniformShuffleRelative", "subgroupShuffleUp(1u, 0u)"),
+    "clustered": ("GroupNonUniformClustered", "subgroupClusteredAdd(1u, 1u)"),
+    "quad": ("GroupNonUniformQuad", "subgroupQuadBroadcast(1u, 0u)"),
+}
+
+
+@pytest.mark.parametrize("kind", SUBGROUP)
+def test_subgroup_operations(device, kind):
+    """What the device has runs; what it lacks is refused when the shader is compiled."""
+    capability, value = SUBGROUP[kind]
+    text = f"""#extension GL_KHR_shader_subgroup_{kind} : require
+    layout(std430, binding = 0) buffer B {{ uint b; }}; void main() {{ b = {value}; }}"""
+    if kind.upper() in limits(device.info.index).subgroup_operations:
+        x = filled(device, [0])
+        compiled(device, text).dispatch({"B": x})
+        assert words(x) == [1]
+    else:
+        assert fault(lambda: compiled(device, text), InvalidDescError) == (
+            f"x capabilities: got {capability}, which {device.name!r} does not have [SH-08]"
+        )
+
+
+# -- bindings that are wrong -----------------------------------------------------------------------
+
+
+def test_what_is_no_buffer(device, staged_device):
+    shader = compiled(device, COUNT)
+    allowed = f"must be a buffer or tensor of {device.name!r}, or (buffer, offset, bytes) [B-02]"
+    assert fault(lambda: shader.dispatch({"Data": None}), BindingError) == (
+        f"x Data: got None, {allowed}"
+    )
+    empty = device.tensor(np.zeros((0,), np.uint32))
+    for wrong in (np.zeros(4), (device.buffer(4), 0), staged_device.buffer(4), empty, 5):
+        said = fault(lambda w=wrong: shader.dispatch({"Data": w}), BindingError)
+        assert said.endswith(allowed)
+    for wrong in ([], None, 5, [("Data", 1)]):
+        said = fault(lambda w=wrong: shader.dispatch(w), BindingError)
+        assert said.endswith(", must be a mapping of blocks' names to buffers [SH-04]")
+
+
+@pytest.mark.parametrize(
+    ("offset", "nbytes", "said"),
+    [
+        (-4, None, "got offset -4 and None bytes, must be integers from 0 [B-04]"),
+        (0, -4, "got offset 0 and -4 bytes, must be integers from 0 [B-04]"),
+        (True, 4, "got offset True and 4 bytes, must be integers from 0 [B-04]"),
+        (0.0, 4, "got offset 0.0 and 4 bytes, must be integers from 0 [B-04]"),
+        (np.arange(2), 4, "got offset array([0, 1]) and 4 bytes, must be integers from 0 [B-04]"),
+        (0, 1 << 20000, "got offset 0 and an integer of 20001 bits bytes, must be integers from 0 "
+         "[B-04]"),
+        (2, 4, "got offset 2 and 4 bytes, must begin at a multiple of 4 and end at 16 or before "
+         "[SH-05]"),
+        (0, 20, "got offset 0 and 20 bytes, must begin at a multiple of 4 and end at 16 or before "
+         "[SH-05]"),
+        (16, None, "got 0 bytes, must be a multiple of 4 and at least 4 [SH-05]"),
+        (20, None, "got offset 20 and 0 bytes, must begin at a multiple of 4 and end at 16 or "
+         "before [SH-05]"),
+        (0, 6, "got 6 bytes, must be a multiple of 4 and at least 4 [SH-05]"),
+    ],
+    ids=range(11),
+)  # fmt: skip
+def test_offsets_and_sizes_that_are_wrong(device, offset, nbytes, said):
+    shader, x = compiled(device, COUNT), filled(device, [0] * 4)
+    text = fault(lambda: shader.dispatch({"Data": (x, offset, nbytes)}), BindingError)
+    assert text == f"x Data: {said}"
+    assert words(x) == [0] * 4
+
+
+# -- memory, threads, the end ----------------------------------------------------------------------
+
+
+def test_out_of_memory_before_anything_is_touched(any_device, monkeypatch):
+    executor = any_device.executor
+    x, shader = filled(any_device, [0] * 64), compiled(any_device, COUNT)
+
+    def forbidden(*_):
+        raise AssertionError("touched")
+
+    monkeypatch.setattr(executor, "transfer_tensor", forbidden)
+    monkeypatch.setattr(type(x), "array", forbidden)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(executor), "_left", lambda self, *, mapped: 255)
+        text = fault(lambda: shader.dispatch({"Data": x}), OutOfDeviceMemoryError)
+        heaps = [adapter.tensor_heap(any_device.info.index, host=host).index for host in (0, 1)]
+        copies = 1 if executor.mapped or heaps[0] != heaps[1] else 2  # on both sides, or one
+        assert text == f"{256 * copies} bytes: the device has 255 bytes left"
+    host = any_device.host_buffer(64)
+    with monkeypatch.context() as patch:
+        patch.setattr(executor, "info", replace(executor.info, max_buffer=60))
+        text = fault(lambda: shader.dispatch({"Data": host}), OutOfDeviceMemoryError)
+        assert text == "64 bytes: a buffer has 60 at most"
+
+
+def test_nothing_leaks(any_device):
+    x, y = filled(any_device, range(1 << 16)), filled(any_device, [0] * (1 << 16))
+    shader = compiled(any_device, ADD)
+    process = psutil.Process()
+
+    def dispatch(times):
+        for n in range(times):
+            shader.dispatch({"From": x, "To": y}, [2], [n])
+
+    dispatch(50)
+    used, resident = memory_used(any_device), process.memory_info().rss
+    dispatch(200)
+    assert memory_used(any_device) == used
+    assert process.memory_info().rss - resident < 16 << 20  # of 100 MiB that went through
+    assert words(y)[:3] == [199, 200, 201]
+
+
+def test_threads(device):
+    shader, failures = compiled(device, ADD), []
+    x = filled(device, range(64))
+
+    def work(number):
+        try:
+            y = filled(device, [0] * 64)
+            for n in range(10):
+                shader.dispatch({"From": x, "To": y}, [16], [number * 100 + n])
+                assert words(y) == [i + number * 100 + n for i in range(64)]
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failures == []
+    assert words(x) == list(range(64))
+
+
+def test_a_device_that_is_closed(adapter):
+    opened = vkops.Device(adapter.index)
+    shader, host = compiled(opened, COUNT), opened.host_buffer(16)
+    host.write(bytes(16))
+    closed = f"the device {opened.name!r} is closed"
+    with shader.bound({"Data": host}) as run:
+        run.dispatch()
+        assert words(host) == [0] * 4
+
+    def closing():
+        with shader.bound({"Data": host}) as run:
+            opened.close()
+            run.dispatch()
+
+    assert fault(closing, DeviceError) == closed
+    assert fault(lambda: shader.dispatch({"Data": host}), DeviceError) == closed
+    assert words(host) == [1, 0, 0, 0]
+
+
+# -- in JSON models --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run_model(adapter, tmp_path, monkeypatch, capsys):
+    """Run a model of one shader; status, and the lines on both streams but the first."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_model(text, *options, **command):
+        Path("s.comp").write_text(HEAD + text)
+        words = {"initialValuesDataType": "UINT32", "initialValues": [0, 0, 0, 0]}
+        dispatch = {"type": "dispatch", "dispatchable": "s", "bindings": {"Data": "X"}, **command}
+        model = {
+            "resources": {"X": words},
+            "dispatchables": {"s": {"type": "glsl", "sourcePath": "s.comp"}},
+            "commands": [
+                {"type": "writeFile", "resource": "X", "targetPath": "before.bin"},
+                dispatch,
+                {"type": "print", "resource": "X"},
+            ],
+        }
+        Path("m.json").write_text(json.dumps(model))
+        status = main(["run", "-a", adapter.name, *options, "m.json"])
+        seen = capsys.readouterr()
+        return status, seen.out.splitlines()[1:], seen.err.splitlines()
+
+    return run_model
+
+
+def test_a_model_runs_its_shader_again_and_again(run_model):
+    status, out, err = run_model(COUNT, "-i", "3", "-r", "2", threadGroupCount=[3, 1, 1])
+    assert (status, err) == (0, [])
+    assert out[-1] == "Resource 'X': 6, 6, 6, 0"
+    assert out[-2].startswith("Dispatch 's': 3 iterations, ")
+
+
+def test_a_model_binds_parts(run_model):
+    part = {"name": "X", "elementOffset": 1, "elementCount": 2}
+    status, out, _ = run_model(
+        COUNT.replace("+= 1", "= data.length()"), bindings={"0": part}, threadGroupCount=[2, 1, 1]
+    )
+    assert (status, out[-1]) == (0, "Resource 'X': 0, 2, 2, 0")
+
+
+def test_what_a_device_cannot_run_is_said_before_anything_runs(run_model, device):
+    most = limits(device.info.index).max_compute_shared_memory_size
+    text = f"shared uint s[{most // 4 + 1}]; {COUNT.replace('+= 1', '= s[0]')}"
+    status, out, err = run_model(text)
+    assert (status, out) == (1, [])
+    assert err == [
+        "Failed to execute the model: ERROR creating dispatchable 's': s.comp bytes of shared "
+        f"memory: got {most + 4}, must be {most} at most on {device.name!r} [SH-08]"
+    ]
+    assert not Path("before.bin").exists()

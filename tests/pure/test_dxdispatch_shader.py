@@ -1,0 +1,520 @@
+"""Dispatchables of type glsl and spirv: read, checked and explained without a device."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import struct
+from pathlib import Path
+
+import pytest
+from models import SPLIT
+
+from vkops import shaders
+from vkops.cli import main
+from vkops.dml import FeatureLevel
+from vkops.dxdispatch import prepare
+from vkops.errors import ModelError
+
+GLSL = """#version 450
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const uint OFFSET = 0u;
+layout(constant_id = 1) const bool UP = false;
+layout(std430, binding = 0) readonly buffer Source { uint source[]; } from;
+layout(std430, binding = 1) buffer Target { uint target[]; };
+layout(push_constant) uniform Push { uint factor; float scale; int step; };
+void main() { target[0] = factor * from.source[0] + OFFSET; }
+"""
+PUSHED = [
+    {"name": "factor", "type": "UINT32", "value": 10},
+    {"type": "FLOAT32", "value": "-inf"},
+    {"type": "DML_TENSOR_DATA_TYPE_INT32", "value": -1},
+]
+
+
+def words(count):
+    return {"initialValuesDataType": "UINT32", "initialValues": {"value": 1, "valueCount": count}}
+
+
+def model(**members):
+    """A model with one dispatch of a shader; None leaves a member out."""
+    shader = {"type": "glsl", "sourcePath": "s.comp", "pushConstants": PUSHED, **members}
+    return {
+        "resources": {"X": words(8), "Y": words(4)},
+        "dispatchables": {"s": {k: v for k, v in shader.items() if v is not None}},
+        "commands": [
+            {
+                "type": "dispatch",
+                "dispatchable": "s",
+                "bindings": {"Source": "X", "Target": "Y"},
+                "threadGroupCount": [2, 1, 1],
+            }
+        ],
+    }
+
+
+def with_command(**members):
+    made = model()
+    made["commands"][0].update(members)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path):
+    (tmp_path / "s.comp").write_text(GLSL)
+    (tmp_path / "s.spv").write_bytes(shaders.compile(GLSL))
+    (tmp_path / "included").mkdir()
+    (tmp_path / "included" / "n.glsl").write_text("#define N 3\n")
+
+
+def prepared(load, made):
+    return prepare(load(made), FeatureLevel.LATEST)
+
+
+def fault(load, made):
+    with pytest.raises(ModelError) as caught:
+        prepared(load, made)
+    text = str(caught.value)
+    assert text.isprintable()
+    return text
+
+
+# -- what is read ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [("glsl", "s.comp"), ("GLSL", "s.comp"), ("spirv", "s.spv"), ("Spirv", "s.spv")],
+)
+def test_kinds_of_sources(load, kind, path):
+    found = prepared(load, model(type=kind, sourcePath=path))
+    shader = found.model.dispatchables["s"].shader
+    assert shader.name == path
+    assert shader.spirv == shaders.compile(GLSL)
+    assert found.model.dispatchables["s"].push_constants == (10, float("-inf"), -1)
+    (bound,) = found.commands
+    assert bound.command.groups == (2, 1, 1)
+    assert {point: source.nbytes for point, source in bound.sources.items()} == {
+        "Source": 32,
+        "Target": 16,
+    }
+
+
+def test_one_group_by_default(load):
+    made = with_command()
+    del made["commands"][0]["threadGroupCount"]
+    assert prepared(load, made).commands[0].command.groups == (1, 1, 1)
+
+
+ARGUMENTS = [
+    ["-D", "A=3", "-D", "B"],
+    ["-DA=3", "-DB"],
+    ["-D", "A=1+2", "-DB=", "-g"],
+    ["-I", "included", "-DA=N", "-DB=1", "-DINCLUDE"],
+    ["-Iincluded", "-D", "A=N", "-DB", "-DINCLUDE=1"],
+    ["-e", "main", "-DA=3", "-DB"],
+    ["-emain", "--target-env", "vulkan1.0", "-DA=3", "-DB"],
+    ["--target-env=vulkan1.1", "-DA=(4 - 1)", "-DB"],
+]
+CONFIGURED = """#version 450
+#ifdef INCLUDE
+#extension GL_GOOGLE_include_directive : require
+#include "n.glsl"
+#endif
+#ifndef B
+#error B
+#endif
+shared uint s[A];
+void main() { s[0] = 1; }
+"""
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS)
+def test_compiler_arguments(load, tmp_path, arguments):
+    (tmp_path / "c.comp").write_text(CONFIGURED)
+    made = model(sourcePath="c.comp", compilerArgs=arguments, pushConstants=None)
+    made["commands"] = []
+    shader = prepared(load, made).model.dispatchables["s"].shader
+    assert shader.module.shared_nbytes == 12
+    assert (b"INCLUDE" in shader.spirv) == ("-g" in arguments)
+
+
+def test_folders_of_includes_are_beside_the_model(tmp_path, monkeypatch):
+    """As is the source, wherever the program is started."""
+    (tmp_path / "c.comp").write_text(CONFIGURED)
+    made = model(
+        sourcePath="c.comp",
+        compilerArgs=["-I", "included", "-DA=N", "-DB", "-DINCLUDE"],
+        pushConstants=None,
+    )
+    made["commands"] = []
+    (tmp_path / "m.json").write_text(json.dumps(made))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert main(["check", str(tmp_path / "m.json")]) == 0
+
+
+@pytest.mark.parametrize("constants", [{"OFFSET": 7, "1": 1}, {"0": 7, "UP": 1}])
+def test_specialization_constants(load, constants):
+    shader = (
+        prepared(load, model(specializationConstants=constants)).model.dispatchables["s"].shader
+    )
+    assert [c.default for c in shader.module.specialization_constants] == ["7", "1"]
+
+
+BINDINGS = {
+    "names": ({"Source": "X", "Target": "Y"}, {"Source": (0, 32), "Target": (0, 16)}),
+    "an instance and a number": ({"from": "X", "1": "Y"}, {"from": (0, 32), "1": (0, 16)}),
+    "arrays of one": ({"Source": ["X"], "Target": ["Y"]}, {"Source": (0, 32), "Target": (0, 16)}),
+    "offset": (
+        {"Source": {"name": "X", "elementOffset": 3}, "Target": "Y"},
+        {"Source": (12, 20), "Target": (0, 16)},
+    ),
+    "offset and count": (
+        {"Source": {"name": "X", "elementOffset": 3, "elementCount": 2}, "Target": "Y"},
+        {"Source": (12, 8), "Target": (0, 16)},
+    ),
+    "sizes of elements": (
+        {
+            "Source": {
+                "name": "X", "elementOffset": 1, "elementCount": 1, "elementSizeInBytes": 8,
+                "format": "UNKNOWN",
+            },
+            "Target": {"name": "Y", "format": "DXGI_FORMAT_UNKNOWN"},
+        },
+        {"Source": (8, 8), "Target": (0, 16)},
+    ),
+    "halves": (
+        {
+            "Source": {"name": "X", "elementCount": 4},
+            "Target": {"name": "X", "elementOffset": 4},
+        },
+        {"Source": (0, 16), "Target": (16, 16)},
+    ),
+    "the same": ({"Source": "X", "Target": "X"}, {"Source": (0, 32), "Target": (0, 32)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", BINDINGS)
+def test_bindings(load, form):
+    given, expected = BINDINGS[form]
+    (bound,) = prepared(load, with_command(bindings=given)).commands
+    assert {p: (s.offset, s.nbytes) for p, s in bound.sources.items()} == expected
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+AT = "m.json: dispatchables.s"
+ALLOWED = "-D NAME[=VALUE], -I FOLDER, -g, -e main, --target-env vulkan1.0 or vulkan1.1"
+
+REFUSED = {
+    "no source": ({"sourcePath": None}, f"{AT}: 'sourcePath' is missing"),
+    "source is no text": ({"sourcePath": 5}, f"{AT}.sourcePath: got 5, allowed a string"),
+    "SPIR-V for glsl": (
+        {"sourcePath": "s.spv"}, f'{AT}.sourcePath: got "s.spv", must be a .comp file'
+    ),
+    "GLSL for spirv": (
+        {"type": "spirv"}, f'{AT}.sourcePath: got "s.comp", must be a .spv file'
+    ),
+    "another compiler": (
+        {"compiler": "dxc"}, f'{AT}.compiler: got "dxc", allowed "glslangValidator"'
+    ),
+    "compiler of SPIR-V": (
+        {"type": "spirv", "sourcePath": "s.spv", "compiler": "glslangValidator"},
+        f"{AT}.compiler: SPIR-V is compiled already",
+    ),
+    "arguments for SPIR-V": (
+        {"type": "spirv", "sourcePath": "s.spv", "compilerArgs": []},
+        f"{AT}.compilerArgs: SPIR-V is compiled already",
+    ),
+    "arguments are no array": (
+        {"compilerArgs": "-g"}, f'{AT}.compilerArgs: got "-g", allowed an array'
+    ),
+    "an argument is no text": (
+        {"compilerArgs": ["-g", 1]}, f"{AT}.compilerArgs[1]: got 1, allowed a string"
+    ),
+    **{
+        f"argument {argument}": (
+            {"compilerArgs": ["-g", argument]},
+            f"{AT}.compilerArgs[1]: got {json.dumps(argument)}, allowed {ALLOWED}",
+        )
+        for argument in (
+            "-T", "-O3", "", "--help", "--", "-gg", "A=3", "-estart", "-e", "-D", "-I",
+            "--target-env", "--target-env=vulkan1.3", "-I\0", "-D=1\n"[:2], "@file", "-h\n",
+        )
+    },
+    "an argument's value": (
+        {"compilerArgs": ["--target-env", "opengl"]},
+        f'{AT}.compilerArgs[0]: got "--target-env", allowed {ALLOWED}',
+    ),
+    "a macro's name": (
+        {"compilerArgs": ["-DA B=1"]}, f"{AT}.sourcePath: define 'A B' is not a GLSL identifier"
+    ),
+    "a macro's value": (
+        {"compilerArgs": ["-DA=1\n2"]},
+        f"{AT}.sourcePath: define A: value '1\\n2' is not one printable line",
+    ),
+    "constants are an array": (
+        {"specializationConstants": [1]},
+        f"{AT}.specializationConstants: got an array, allowed an object",
+    ),
+    "a constant is no number": (
+        {"specializationConstants": {"OFFSET": "1"}},
+        f'{AT}.specializationConstants.OFFSET: got "1", allowed a number, "nan", "inf" or "-inf"',
+    ),
+    "a constant is out of range": (
+        {"specializationConstants": {"OFFSET": -1}},
+        f"{AT}.specializationConstants: s.comp constants['OFFSET']: got -1.0, must be uint [SH-10]",
+    ),
+    "a constant is unknown": (
+        {"specializationConstants": {"N": 1}},
+        f"{AT}.specializationConstants: s.comp constants: there is no constant 'N'; there are "
+        "0 (OFFSET), 1 (UP) [SH-10]",
+    ),
+    "a constant's id is long": (
+        {"specializationConstants": {"1" * 5000: 1}},
+        f"{AT}.specializationConstants: s.comp constants: there is no constant "
+        f"'{'1' * 58}…; there are 0 (OFFSET), 1 (UP) [SH-10]",
+    ),
+    "a constant is given twice": (
+        {"specializationConstants": {"OFFSET": 1, "0": 1}},
+        f"{AT}.specializationConstants: s.comp constants[0]: constant 0 is given twice [SH-10]",
+    ),
+    "no push constants": (
+        {"pushConstants": None},
+        f"{AT}: s.comp push_constants: got 0 numbers, must be 3: uint factor, float scale, "
+        "int step [SH-09]",
+    ),
+    "too few push constants": (
+        {"pushConstants": PUSHED[:1]},
+        f"{AT}.pushConstants: s.comp push_constants: got 1 numbers, must be 3: uint factor, "
+        "float scale, int step [SH-09]",
+    ),
+    "too many push constants": (
+        {"pushConstants": [*PUSHED, {}]},
+        f"{AT}.pushConstants: s.comp push_constants: got 4 numbers, must be 3: uint factor, "
+        "float scale, int step [SH-09]",
+    ),
+    "push constants are no array": (
+        {"pushConstants": {"factor": 1}}, f"{AT}.pushConstants: got an object, allowed an array"
+    ),
+    "a push constant is no object": (
+        {"pushConstants": [1, 2, 3]}, f"{AT}.pushConstants[0]: got 1, allowed an object"
+    ),
+    "a push constant without type": (
+        {"pushConstants": [{"value": 1}, *PUSHED[1:]]},
+        f"{AT}.pushConstants[0]: 'type' is missing",
+    ),
+    "a push constant of another type": (
+        {"pushConstants": [PUSHED[0], {"type": "FLOAT16", "value": 1}, PUSHED[2]]},
+        f'{AT}.pushConstants[1].type: got "FLOAT16", allowed FLOAT32, as scale is float',
+    ),
+    "a push constant out of range": (
+        {"pushConstants": [{"type": "UINT32", "value": 2**32}, *PUSHED[1:]]},
+        f"{AT}.pushConstants[0].value: got 4294967296, allowed 0 to 4294967295",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_members_that_are_wrong(load, what):
+    members, said = REFUSED[what]
+    assert fault(load, model(**members)) == said
+
+
+def test_sources_that_are_wrong(load, tmp_path):
+    (tmp_path / "wrong.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
+    said = f"{AT}.sourcePath: wrong.comp:2: 'x' : undeclared identifier"
+    assert fault(load, model(sourcePath="wrong.comp")).replace(f"{tmp_path}/", "") == said
+    (tmp_path / "image.comp").write_text(
+        "#version 450\nlayout(binding = 0, rgba8) uniform image2D i; void main() {}\n"
+    )
+    assert fault(load, model(sourcePath="image.comp")) == (
+        f"{AT}: image.comp i: got image or sampler in set 0, must be a storage or uniform block in "
+        "set 0 [SH-01]"
+    )
+    for name, data, said in [
+        ("empty.spv", b"", "0 bytes that are not SPIR-V"),
+        ("text.spv", b"text", "4 bytes that are not SPIR-V"),
+        ("header.spv", struct.pack("<5I", 0x07230203, 0x10300, 0, 1, 0), "invalid SPIR-V: "),
+    ]:
+        (tmp_path / name).write_bytes(data)
+        text = fault(load, model(type="spirv", sourcePath=name))
+        assert text.startswith(f"{AT}.sourcePath: {name}: {said}")
+    (tmp_path / "a\nb.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
+    text = fault(load, model(sourcePath="a\nb.comp"))
+    assert text.startswith(f"{AT}.sourcePath: a\N{REPLACEMENT CHARACTER}b.comp: ")
+    (tmp_path / "folder.comp").mkdir()
+    for name in ("missing.comp", "folder.comp"):
+        assert fault(load, model(sourcePath=name)).startswith(
+            f'{AT}.sourcePath: no file "{name}" in '
+        )
+
+
+BINDING = "ERROR while binding resources: m.json: commands[0].bindings"
+WRONG_BINDINGS = {
+    "unknown": (
+        {"Source": "X", "Target": "Y", "Other": "X"},
+        f"{BINDING}.Other: s.comp Other: there is no such block; there are Source, Target "
+        "[SH-04]",
+    ),
+    "unbound": ({"Source": "X"}, f"{BINDING}: s.comp Target: nothing is bound to it [SH-04]"),
+    "bound twice": (
+        {"Source": "X", "from": "X", "Target": "Y"},
+        f"{BINDING}.from: s.comp from: binding 0 is Source's, too [SH-04]",
+    ),
+    "two sources": (
+        {"Source": ["X", "Y"], "Target": "Y"},
+        f"{BINDING}: Bind point 'Source' requires 1 resources, but 2 were bound. [B-01]",
+    ),
+    "no source": (
+        {"Source": [], "Target": "Y"},
+        f"{BINDING}: Bind point 'Source' requires 1 resources, but 0 were bound. [B-01]",
+    ),
+    "past the end": (
+        {"Source": {"name": "X", "elementOffset": 8}, "Target": "Y"},
+        f"{BINDING}.Source: s.comp Source: got 0 bytes, must be a multiple of 4 and at least 4 "
+        "[SH-05]",
+    ),
+    "far past the end": (
+        {"1": {"name": "X", "elementOffset": 2**64 - 1, "elementSizeInBytes": 2**64 - 1},
+         "Source": "Y"},
+        f"{BINDING}[\"1\"]: s.comp 1: got offset {(2**64 - 1) ** 2} and 0 bytes, must begin at a "
+        "multiple of 4 and end at 32 or before [SH-05]",
+    ),
+    "too many elements": (
+        {"Source": {"name": "X", "elementCount": 9}, "Target": "Y"},
+        f"{BINDING}.Source: s.comp Source: got offset 0 and 36 bytes, must begin at a multiple of "
+        "4 and end at 32 or before [SH-05]",
+    ),
+    "no elements": (
+        {"Source": {"name": "X", "elementCount": 0}, "Target": "Y"},
+        f"{BINDING}.Source: s.comp Source: got 0 bytes, must be a multiple of 4 and at least 4 "
+        "[SH-05]",
+    ),
+    "off words": (
+        {"Source": {"name": "X", "elementOffset": 1, "elementSizeInBytes": 2}, "Target": "Y"},
+        f"{BINDING}.Source: s.comp Source: got offset 2 and 30 bytes, must begin at a multiple of "
+        "4 and end at 32 or before [SH-05]",
+    ),
+    "overlapping": (
+        {"Source": "X", "Target": {"name": "X", "elementOffset": 4}},
+        f"{BINDING}.Target: s.comp Target: shares some bytes with Source, must share all or none: "
+        "each has a copy while the shader runs [SH-06]",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG_BINDINGS)
+def test_bindings_that_are_wrong(load, what):
+    bindings, said = WRONG_BINDINGS[what]
+    assert fault(load, with_command(bindings=bindings)) == said
+
+
+READ = "m.json: commands[0].bindings.Source"
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "said"),
+    [
+        ("counter", "Y", ".counter: 'counter' is not for blocks of GLSL"),
+        ("format", "R32_UINT", ".format: 'format' is not for blocks of GLSL"),
+        ("format", None, ".format: 'format' is not for blocks of GLSL"),
+        ("elementCount", -1, ".elementCount: got -1, allowed 0 to 18446744073709551615"),
+        ("elementOffset", 1.5, ".elementOffset: got 1.5, allowed an integer from 0 to "
+         "18446744073709551615"),
+    ],
+)  # fmt: skip
+def test_sources_of_bindings_that_are_wrong(load, member, value, said):
+    source = {"name": "X", member: value}
+    text = fault(load, with_command(bindings={"Source": source, "Target": "Y"}))
+    assert text == READ + said
+
+
+def test_counts_need_the_size_of_an_element(load):
+    made = with_command(bindings={"Source": {"name": "L", "elementCount": 1}, "Target": "Y"})
+    made["resources"]["L"] = {"initialValues": [{"type": "UINT32", "value": 1}]}
+    assert fault(load, made) == (
+        f"{READ}: 'elementCount' needs 'elementSizeInBytes': \"L\" has no data type"
+    )
+    made["commands"][0]["bindings"]["Source"]["elementSizeInBytes"] = 4
+    assert prepared(load, made).commands[0].sources["Source"].nbytes == 4
+
+
+def test_deferred_resources(load):
+    made = with_command(bindings={"Source": "D", "Target": "Y"})
+    made["resources"]["D"] = {"initialValues": "deferred"}
+    assert fault(load, made) == (f'{READ}: "D" is deferred, only ONNX models can be bound to it')
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ([0, 1, 1], "[0]: got 0, must be 1 to 65535 [SH-07]"),
+        ([1, 65536, 1], "[1]: got 65536, must be 1 to 65535 [SH-07]"),
+        ([1, 1, 2**32 - 1], "[2]: got 4294967295, must be 1 to 65535 [SH-07]"),
+    ],
+)
+def test_group_counts(load, groups, said):
+    """Refused before anything runs; operators choose their own and look at none."""
+    at = "m.json: commands[0].threadGroupCount"
+    text = fault(load, with_command(threadGroupCount=groups))
+    assert text == f"ERROR while binding resources: {at}{said}"
+    split = copy.deepcopy(SPLIT)
+    split["commands"][0]["threadGroupCount"] = groups
+    prepared(load, split)
+    prepared(load, with_command(threadGroupCount=[65535, 65535, 65535]))
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ([1, 1], ": got 2 integers, allowed 3"),
+        ([1, 1, -1], "[2]: got -1, allowed 0 to 4294967295"),
+        (1, ": got 1, allowed an array"),
+    ],
+)
+def test_group_counts_that_are_none(load, groups, said):
+    text = fault(load, with_command(threadGroupCount=groups))
+    assert text == f"m.json: commands[0].threadGroupCount{said}"
+
+
+# -- told ------------------------------------------------------------------------------------------
+
+
+def test_checked(load, capsys, tmp_path):
+    load(model())
+    assert main(["check", "m.json"]) == 0
+    seen = capsys.readouterr()
+    assert seen.err == ""
+    assert "│ s            │ a shader │ none         │ accepted │" in seen.out
+
+
+def test_explained(load, capsys):
+    load(model())
+    assert main(["explain", "m.json", "--html", "page.html"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].rstrip() == "s: compute shader s.comp"
+    told = dict(line.rstrip().split("  ", 1) for line in lines[1:] if "  " in line)
+    assert {key: text.strip() for key, text in told.items() if key != "Code"} == {
+        "Workgroup": "64 x 1 x 1 invocations",
+        "Blocks": "0 Source from (storage, read only); 1 Target (storage)",
+        "Push constants": "uint factor, float scale, int step (12 bytes)",
+        "Specialization constants": "uint OFFSET = 0, bool UP = 0",
+        "Capabilities": "Shader",
+    }
+    page = re.sub("<[^>]*>", "", Path("page.html").read_text())
+    for text in told.values():
+        assert text.strip() in page
+
+
+def test_names_are_escaped_on_the_page(load, tmp_path):
+    made = model()
+    made["dispatchables"]["<b>&"] = made["dispatchables"].pop("s")
+    made["commands"][0]["dispatchable"] = "<b>&"
+    load(made)
+    assert main(["explain", "m.json", "--html", "page.html"]) == 0
+    page = Path("page.html").read_text()
+    assert "<b>&" not in page
+    assert "&lt;b&gt;&amp;" in page

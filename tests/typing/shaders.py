@@ -1,0 +1,54 @@
+"""Shaders of one's own: what type checkers say, and what happens."""
+
+from pathlib import Path
+
+import numpy as np
+from typing_extensions import assert_type
+
+import vkops
+from vkops import shaders
+from vkops.gpu.shader_run import ShaderRun
+from vkops.shaders.module import Block
+
+TEXT = """#version 450
+layout(local_size_x = 4) in;
+layout(constant_id = 0) const uint OFFSET = 0u;
+layout(std430, binding = 0) readonly buffer Source { uint source[]; };
+layout(std430, binding = 1) writeonly buffer Target { uint target[]; };
+layout(push_constant) uniform Push { float factor; };
+void main() { uint i = gl_GlobalInvocationID.x; target[i] = uint(factor * source[i]) + OFFSET; }"""
+
+loaded = shaders.load(
+    TEXT, constants={"OFFSET": 1}, defines={"N": 4}, include_dirs=[Path()], debug=True, name="scale"
+)
+assert_type(loaded, shaders.Shader)
+assert_type(loaded.name, str)
+assert_type(loaded.spirv, bytes)
+assert_type(loaded.blocks, tuple[Block, ...])
+assert_type(loaded.blocks[0].point, str)
+assert_type(loaded.blocks[0].readonly, bool)
+
+device = vkops.Device()
+x, y = device.tensor(np.arange(8, dtype=np.uint32)), device.buffer(32)
+compiled = device.compile_shader(TEXT, constants={0: 1}, name="scale")
+assert_type(compiled, vkops.CompiledShader)
+assert_type(compiled.name, str)
+assert_type(compiled.shader, shaders.Shader)
+assert_type(compiled.dispatch({"Source": x, "Target": y}, [2], [0.5]), None)
+assert np.frombuffer(y.read(), np.uint32).tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
+
+for source in (loaded, loaded.spirv, TEXT):
+    assert_type(device.compile_shader(source), vkops.CompiledShader)
+
+with compiled.bound(
+    {"0": (x, 0, 16), "1": (y, 16, None)}, groups=(1, 1, 1), push_constants=[2]
+) as run:
+    assert_type(run, ShaderRun)
+    assert_type(run.dispatch(), None)
+assert np.frombuffer(y.read(16), np.uint32).tolist() == [1, 3, 5, 7]
+
+try:
+    compiled.dispatch({"Source": x})
+except vkops.BindingError as error:
+    assert_type(error.rule, str)
+device.close()

@@ -1,0 +1,172 @@
+"""The instructions of a SPIR-V module, read from its disassembly: names, decorations, types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from vkops.shaders import tools
+
+
+class Scalar(NamedTuple):
+    """A number in the push constants, or a specialization constant: its type, and where it is.
+
+    ``place`` is an offset in bytes, or the constant's id (SpecId). ``default`` is text.
+    """
+
+    name: str
+    type: str
+    place: int
+    default: str = ""
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One of them; ``result`` is an id, or ``""`` where it has none."""
+
+    result: str
+    op: str
+    operands: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """All of a module, and what they say of each other."""
+
+    spirv: bytes
+
+    @cached_property
+    def _instructions(self) -> tuple[Instruction, ...]:
+        found = map(tools.words, tools.INSTRUCTION.findall(tools.disassemble(self.spirv)))
+        return tuple(Instruction(result, op, tuple(rest)) for result, op, *rest in found)
+
+    def _all(self, op: str) -> list[Instruction]:
+        return [i for i in self._instructions if i.op == op]
+
+    @cached_property
+    def _by_id(self) -> dict[str, Instruction]:
+        return {i.result: i for i in self._instructions if i.result}
+
+    @cached_property
+    def _names(self) -> dict[tuple[str, ...], str]:
+        """Names by (id,), and those of members by (id, number)."""
+        names = self._all("OpName") + self._all("OpMemberName")
+        return {i.operands[:-1]: tools.printable(tools.unquoted(i.operands[-1])) for i in names}
+
+    def _name(self, id_: str) -> str:
+        return self._names.get((id_,), "")
+
+    @cached_property
+    def _decorations(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        found: dict[str, dict[str, tuple[str, ...]]] = {}
+        for i in self._all("OpDecorate"):
+            found.setdefault(i.operands[0], {})[i.operands[1]] = i.operands[2:]
+        return found
+
+    @cached_property
+    def _member_decorations(self) -> dict[tuple[str, int], dict[str, tuple[str, ...]]]:
+        found: dict[tuple[str, int], dict[str, tuple[str, ...]]] = {}
+        for i in self._all("OpMemberDecorate"):
+            key = i.operands[0], int(i.operands[1])
+            found.setdefault(key, {})[i.operands[2]] = i.operands[3:]
+        return found
+
+    @cached_property
+    def _variables(self) -> list[tuple[str, str, str]]:
+        """Id, storage class and type of each variable."""
+        return [
+            (i.result, i.operands[1], self._by_id[i.operands[0]].operands[1])
+            for i in self._all("OpVariable")
+        ]
+
+    def _value(self, id_: str) -> str:
+        """A constant as its text says it: by default, where it can be specialised."""
+        constant = self._by_id[id_]
+        if constant.op.endswith(("True", "False")):
+            return str(int(constant.op.endswith("True")))
+        if constant.op not in ("OpConstant", "OpSpecConstant"):
+            return "0"
+        return constant.operands[1]
+
+    # -- types ------------------------------------------------------------------------------------
+
+    def _type_name(self, id_: str) -> str:
+        """A scalar's type as GLSL calls it."""
+        kind = self._by_id[id_]
+        if kind.op == "OpTypeBool":
+            return "bool"
+        name = {"OpTypeFloat": "float", "OpTypeInt": "uint"}.get(kind.op, kind.op)
+        if kind.op == "OpTypeInt" and kind.operands[1] == "1":
+            name = "int"
+        return name if kind.operands[0] == "32" else f"{name}{kind.operands[0]}"
+
+    def _nbytes(self, id_: str) -> int:
+        """Bytes of a type, packed where no layout is declared; an array without end has none."""
+        kind = self._by_id[id_]
+        match kind.op:
+            case "OpTypeBool":
+                return 4
+            case "OpTypeInt" | "OpTypeFloat":
+                return int(kind.operands[0]) // 8
+            case "OpTypeVector" | "OpTypeMatrix":
+                return self._nbytes(kind.operands[0]) * int(kind.operands[1])
+            case "OpTypeArray":
+                return self._stride(id_) * int(self._value(kind.operands[1]))
+            case "OpTypeStruct":
+                return self._layout(id_)[0]
+        return 0
+
+    def _stride(self, array: str) -> int:
+        declared = self._decorations.get(array, {}).get("ArrayStride")
+        return int(declared[0]) if declared else self._nbytes(self._by_id[array].operands[0])
+
+    def _layout(self, struct: str) -> tuple[int, int]:
+        """Bytes of a struct up to its end, or to an array without end, whose stride comes next."""
+        end = stride = 0
+        for number, member in enumerate(self._by_id[struct].operands):
+            decorations = self._member_decorations.get((struct, number), {})
+            offset = int(decorations["Offset"][0]) if "Offset" in decorations else end
+            nbytes = self._nbytes(member)
+            if self._by_id[member].op == "OpTypeMatrix" and "MatrixStride" in decorations:
+                column, columns = self._by_id[member].operands
+                rows = self._by_id[column].operands[1]
+                vectors = rows if "RowMajor" in decorations else columns
+                nbytes = int(decorations["MatrixStride"][0]) * int(vectors)
+            end = max(end, offset + nbytes)
+            if self._by_id[member].op == "OpTypeRuntimeArray":
+                stride = self._stride(member)
+        return end, stride
+
+    def _scalars(
+        self, id_: str, name: str, offset: int, matrix: Mapping[str, tuple[str, ...]] = {}
+    ) -> Iterator[Scalar]:
+        """The numbers that a type is made of, with their offsets; ``matrix`` is how one lies."""
+        kind = self._by_id[id_]
+        match kind.op:
+            case "OpTypeStruct":
+                for number, member in enumerate(kind.operands):
+                    decorations = self._member_decorations[id_, number]
+                    at = offset + int(decorations["Offset"][0])
+                    own = self._names.get((id_, str(number)), str(number))
+                    path = f"{name}.{own}" if name else own
+                    yield from self._scalars(member, path, at, decorations)
+            case "OpTypeVector":
+                step = self._nbytes(kind.operands[0])
+                for n in range(int(kind.operands[1])):
+                    yield from self._scalars(kind.operands[0], f"{name}[{n}]", offset + n * step)
+            case "OpTypeArray":
+                for n in range(int(self._value(kind.operands[1]))):
+                    at = offset + n * self._stride(id_)
+                    yield from self._scalars(kind.operands[0], f"{name}[{n}]", at, matrix)
+            case "OpTypeMatrix":
+                column, count = self._by_id[kind.operands[0]], int(kind.operands[1])
+                steps = int(matrix["MatrixStride"][0]), self._nbytes(column.operands[0])
+                across, down = steps[::-1] if "RowMajor" in matrix else steps
+                for c in range(count):
+                    for r in range(int(column.operands[1])):
+                        at = offset + c * across + r * down
+                        yield from self._scalars(column.operands[0], f"{name}[{c}][{r}]", at)
+            case _:
+                yield Scalar(name, self._type_name(id_), offset)
