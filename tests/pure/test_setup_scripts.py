@@ -16,7 +16,8 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = [ROOT / "scripts" / name for name in ("setup", "demo", "test", "lint", "docs")]
+NAMES = ("setup", "demo", "test", "lint", "docs", "docker-check", "debug-printf", "debug-trace")
+SCRIPTS = [ROOT / "scripts" / name for name in NAMES]
 TOOLS = ("bash", "cat", "cp", "dirname", "env", "flock", "mkdir", "sha256sum")  # every Debian's
 
 

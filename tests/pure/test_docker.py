@@ -1,0 +1,196 @@
+"""The images' files agree with each other and with the project; builds nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = ROOT / "docker/Dockerfile"
+EXTRAS = ("dev", "docs", "onnx", "plot")  # what the images are installed with
+
+
+@pytest.fixture(scope="module")
+def stages() -> dict[str, list[tuple[str, str]]]:
+    """The instructions of each stage, continuation lines joined; in the file's order."""
+    text = re.sub(r"^#.*\n", "", DOCKERFILE.read_text(), flags=re.M).replace("\\\n", " ")
+    found: dict[str, list[tuple[str, str]]] = {}
+    for line in filter(None, text.splitlines()):
+        instruction, _, rest = line.partition(" ")
+        if instruction == "FROM":
+            parent, _, name = rest.partition(" AS ")
+            found[name] = list(found.get(parent, []))  # a stage goes on where its parent ended
+        elif found:
+            found[name].append((instruction, " ".join(rest.split())))
+    return found
+
+
+def last(stage: list[tuple[str, str]], instruction: str) -> str:
+    return [rest for kind, rest in stage if kind == instruction][-1]
+
+
+def environment(stage: list[tuple[str, str]]) -> dict[str, str]:
+    pairs = " ".join(rest for kind, rest in stage if kind == "ENV").split()
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def workflow() -> dict:
+    return yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
+
+
+def test_the_stages(stages):
+    assert list(stages) == ["base", "build", "test", "app", "gpu", "runtime"]  # the last: default
+
+
+def test_every_package_has_a_version():
+    text = DOCKERFILE.read_text().replace("\\\n", " ")
+    installs = re.findall(r"apt-get install (.*?)(?: && |\n)", text)
+    packages = [word for line in installs for word in line.split() if not word.startswith("-")]
+    assert len(packages) > 15
+    assert [p for p in packages if not re.fullmatch(r"[a-z0-9+-]+=[^=]*\d[^=]*\*", p)] == []
+
+
+def test_the_packages_that_setup_needs_are_there(stages):
+    text = (ROOT / "scripts/setup").read_text()
+    text = re.sub(r"^if grep .*bookworm.*?^fi$", "", text, flags=re.M | re.S)  # Debian 12's
+    needed = {
+        name.replace("$debian_python", "python3").strip('"')
+        for name in re.findall(r"^ *need (\S+)", text, re.M)
+    }
+    installed = set(re.findall(r" ([a-z0-9+-]+)=\S+\*", str(stages["build"])))
+    assert needed - installed == set()
+
+
+def test_no_image_runs_as_root(stages):
+    assert {name: last(stages[name], "USER") for name in ("test", "app", "gpu", "runtime")} == (
+        dict.fromkeys(("test", "app", "gpu", "runtime"), "1000:1000")
+    )
+
+
+def test_the_command_is_vkops(stages):
+    script = metadata.distribution("vkops").entry_points["vkops"]
+    assert [json.loads(last(stages[name], "ENTRYPOINT")) for name in ("runtime", "gpu")] == (
+        [[script.name]] * 2
+    )
+    # The one that /opt/vkops has comes first.
+    assert environment(stages["runtime"])["PATH"].startswith("/opt/vkops/bin:")
+
+
+def test_each_image_expects_its_device(stages):
+    expected = {name: environment(stages[name]).get("VKOPS_EXPECT") for name in stages}
+    assert (expected["runtime"], expected["gpu"], expected["test"]) == ("lavapipe", "gpu", None)
+
+
+def test_what_pip_needs_here_is_lent_and_not_kept(stages):
+    """A secret, wherever something is installed with pip; its name is where pip looks for it."""
+    runs = [rest for kind, rest in stages["test"] if kind == "RUN"]
+    installs = [run for run in runs if re.search(r"kp_wheel\.py|bin/pip|scripts/setup", run)]
+    assert len(installs) == 3
+    for run in installs:
+        assert "--mount=type=secret,id=pip.conf," in run
+        assert "--mount=type=secret,id=certificates," in run
+    for name in ("build", "test"):
+        assert ("ARG", "PIP_CONFIG_FILE=/run/secrets/pip.conf") in stages[name]
+        assert not [key for key in environment(stages[name]) if key.startswith("PIP_")]
+
+
+def test_compose_builds_targets_that_are_there(stages):
+    services = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
+    assert {"test", "demo", "shell", "gpu"} <= set(services)
+    for name, service in services.items():
+        build = service["build"]
+        assert (ROOT / "docker" / build["context"] / build["dockerfile"]).resolve() == DOCKERFILE
+        assert service["image"] == f"vkops:{build['target']}", name
+        assert build["target"] in stages
+        (command,) = service["command"] if build["target"] == "test" else ["docker/Dockerfile"]
+        assert command == "bash" or (ROOT / command).exists()
+
+
+def test_the_workflow_tests_every_driver_that_scripts_test_knows():
+    done = subprocess.run(
+        [ROOT / "scripts/test", "--help"], capture_output=True, text=True, check=True, timeout=10
+    )
+    known = re.findall(r"\b(none|swiftshader|lavapipe(?:-[a-z0-9]+)*)\b", done.stdout)
+    matrix = workflow()["jobs"]["drivers"]["strategy"]["matrix"]
+    assert sorted(matrix["driver"]) == sorted(set(known))
+    options = " ".join([*matrix["options"], *(more["options"] for more in matrix["include"])])
+    assert [option for option in options.split() if option not in done.stdout] == []
+    assert {more["driver"] for more in matrix["include"]} <= set(known)
+
+
+def test_the_workflow_is_bounded_and_may_only_read(stages):
+    parsed = workflow()
+    assert parsed["permissions"] == {"contents": "read"}
+    assert "group" in parsed["concurrency"]
+    for name, job in parsed["jobs"].items():
+        assert "permissions" not in job, name
+        assert 0 < job["timeout-minutes"] <= 60, name
+        for step in job["steps"]:
+            assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "a/b@v1"))
+            assert step.get("with", {}).get("target", "runtime") in stages
+
+
+def test_the_workflow_builds_what_it_runs():
+    for name, job in workflow()["jobs"].items():
+        built = {step["with"]["tags"] for step in job["steps"] if "tags" in step.get("with", {})}
+        run = " ".join(step.get("run", "") for step in job["steps"])
+        assert set(re.findall(r" (vkops(?::\w+)?) ", run)) <= built, name
+
+
+def test_constraints_hold_every_dependency():
+    """After a change of pyproject.toml: scripts/docker-check --constraints."""
+    lines = (ROOT / "docker/constraints.txt").read_text().splitlines()[1:]
+    pinned = dict(re.fullmatch(r"([\w.-]+)==([\w.]+)", line).groups() for line in lines)
+    pinned = {canonicalize_name(name): version for name, version in pinned.items()}
+    wanted = [Requirement(line) for line in metadata.requires("vkops")]
+    wanted = [
+        r for r in wanted if not r.marker or any(r.marker.evaluate({"extra": e}) for e in EXTRAS)
+    ]
+    assert len(wanted) > 15
+    built_here = {"kp", "vkops"}
+    assert [
+        str(r)
+        for r in wanted
+        if r.name not in built_here
+        and not r.specifier.contains(pinned.get(canonicalize_name(r.name), "0"))
+    ] == []
+
+
+def test_what_git_ignores_stays_out_of_the_build():
+    ignored = (ROOT / ".gitignore").read_text().split()
+    patterns = (ROOT / "docker/Dockerfile.dockerignore").read_text().splitlines()
+    assert [p for p in ignored if f"**/{p.rstrip('/')}" not in patterns] == []
+
+
+def test_the_pages_name_targets_and_services_that_are_there(stages):
+    pages = [(ROOT / p).read_text() for p in ("docker/README.md", "docs/tutorials/ci.md")]
+    targets = [name for page in pages for name in re.findall(r"--target (\S+)", page)]
+    assert {"gpu", "test"} <= set(targets) <= set(stages)
+    services = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
+    named = re.findall(r"compose.yaml run --rm (\S+)", pages[0])
+    assert sorted(named) == sorted(services)
+
+
+def test_the_check_refuses_what_it_does_not_know():
+    script = ROOT / "scripts/docker-check"
+    done = subprocess.run([script, "--frobnicate"], capture_output=True, text=True, timeout=10)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "docker-check: unknown option --frobnicate; see scripts/docker-check --help\n",
+    )
+
+
+def test_links_lead_somewhere():
+    page = ROOT / "docker/README.md"
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    assert links
+    assert [link for link in links if not (page.parent / link).exists()] == []
