@@ -1,0 +1,180 @@
+"""Operators with what NumPy makes of the same arrays, run by the thousand and compared.
+
+Nothing of vkops but descriptors and devices is used: NumPy says what is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+
+from vkops import dml
+
+KINDS = {
+    size: [kind for kind in sorted(dml.TensorDataType) if kind.size_bits == 8 * size]
+    for size in (1, 2, 4, 8)
+}
+"""DirectML's types, by bytes of an element."""
+
+DTYPES = {kind: np.dtype(kind.name.lower()) for kinds in KINDS.values() for kind in kinds}
+
+POISON = 0xA5
+GUARD = 64
+"""Bytes at least between outputs, and around them all; a multiple of a binding's 16."""
+
+SPACE = 1 << 20
+"""Bytes for inputs, and for outputs: once the latter are used up, every one is compared."""
+
+
+class Case(NamedTuple):
+    """An operator, and NumPy's function of its inputs that returns all its outputs."""
+
+    desc: dml.OperatorDesc
+    expect: Callable[[list[np.ndarray]], Sequence[np.ndarray]]
+
+
+# -- operators, by what NumPy needs to know of them -----------------------------------------------
+
+
+@cache
+def packed(kind, sizes):
+    return dml.BufferTensorDesc(kind, sizes)
+
+
+def split(source, targets, axis):
+    desc = dml.SplitOperatorDesc(source, targets, axis)
+    cuts = list(accumulate(target.sizes[axis] for target in targets))[:-1]
+    return Case(desc, lambda arrays: np.split(arrays[0], cuts, axis))
+
+
+def join(sources, target, axis):
+    desc = dml.JoinOperatorDesc(sources, target, axis)
+    return Case(desc, lambda arrays: [np.concatenate(arrays, axis)])
+
+
+def slice_(source, target, offsets, strides):
+    """The output's sizes say how many elements are copied."""
+    desc = dml.SliceOperatorDesc(source, target, offsets, target.sizes, strides)
+
+    def expect(arrays):
+        start = arrays[0][tuple(slice(offset, None) for offset in offsets)]
+        stepped = start[tuple(slice(None, None, stride) for stride in strides)]
+        return [stepped[tuple(slice(size) for size in target.sizes)]]
+
+    return Case(desc, expect)
+
+
+def slice1(source, target, offsets, windows, strides):
+    desc = dml.Slice1OperatorDesc(source, target, offsets, windows, strides)
+
+    def expect(arrays):
+        ends = [offset + window for offset, window in zip(offsets, windows, strict=True)]
+        window = arrays[0][tuple(map(slice, offsets, ends))]
+        stepped = window[tuple(slice(None, None, stride) for stride in strides)]
+        return [stepped[tuple(slice(size) for size in target.sizes)]]
+
+    return Case(desc, expect)
+
+
+def identity(source, target):
+    return Case(dml.ElementWiseIdentityOperatorDesc(source, target), lambda arrays: arrays)
+
+
+# -- running them ---------------------------------------------------------------------------------
+
+
+class Runner:
+    """Runs cases on devices in memory that they share; ``compare`` looks at all bytes of it.
+
+    Outputs are placed from the end of the memory down: what an operator writes behind its output
+    is not covered up by a later one.
+    """
+
+    def __init__(self, *devices):
+        random = np.random.default_rng(0)
+        # Blocks of all 256 bytes in any order: no two bytes of a small input are the same.
+        blocks = [random.permutation(256).astype(np.uint8) for _ in range(SPACE // 256)]
+        self.data = np.concatenate(blocks)
+        self.poison = np.full(SPACE, POISON, np.uint8)
+        self.memory = [(device, device.buffer(SPACE), device.buffer(SPACE)) for device in devices]
+        for _, source, _ in self.memory:
+            source.write(self.data)
+        self.count = 0
+        self._begin()
+
+    def _begin(self):
+        for _, _, target in self.memory:
+            target.write(self.poison)
+        self.expected = self.poison.copy()
+        self.end = SPACE
+        self.since = []  # (lowest byte, descriptor)
+
+    def run(self, case):
+        """Create, compile, bind and dispatch; NumPy's result goes where the device's has to be."""
+        desc = case.desc
+        inputs, outputs = ([t for _, t in tensors] for tensors in (desc.inputs, desc.outputs))
+        needed = sum(GUARD + _room(tensor) for tensor in outputs)
+        if needed + GUARD > self.end:
+            self.compare()
+        reads, writes = [], []
+        at = self.count % 61 * 16  # inputs lie elsewhere for each case
+        for tensor in inputs:
+            reads.append(at)
+            at += _room(tensor)
+        for tensor in outputs:
+            self.end -= GUARD + _room(tensor)
+            writes.append(self.end)
+        assert at <= SPACE, desc
+        assert self.end >= GUARD, desc
+        self.since.append((self.end, desc))
+        for device, source, target in self.memory:
+            try:
+                compiled = device.compile_operator(device.create_operator(desc))
+                bindings = _bindings(source, reads, inputs), _bindings(target, writes, outputs)
+                compiled.dispatch(*bindings)
+            except Exception as error:
+                raise AssertionError(f"{device.name}: {desc}: {error}") from error
+        results = case.expect([_array(*i, self.data) for i in zip(inputs, reads, strict=True)])
+        for tensor, at, result in zip(outputs, writes, results, strict=True):
+            _array(tensor, at, self.expected)[...] = result
+        self.count += 1
+
+    def compare(self):
+        """Compare all bytes that operators could have written, and those they read."""
+        for device, source, target in self.memory:
+            found = target.array()
+            wrong = np.flatnonzero(found != self.expected)
+            if wrong.size:
+                at = int(wrong[-1])
+                desc = next((desc for begin, desc in self.since if begin <= at), "nothing")
+                raise AssertionError(
+                    f"{device.name}: {wrong.size} bytes are wrong; the last, {at}, is {found[at]}, "
+                    f"must be {self.expected[at]}: in an output of, or right behind, {desc}"
+                )
+            assert np.array_equal(source.array(), self.data), f"{device.name}: inputs were written"
+        self._begin()
+
+
+def _bindings(buffer, offsets, tensors):
+    return [
+        (buffer, at, tensor.total_tensor_size_in_bytes)
+        for at, tensor in zip(offsets, tensors, strict=True)
+    ]
+
+
+def _room(tensor):
+    """Bytes of a tensor, up to where the next one can be bound."""
+    return -(-tensor.total_tensor_size_in_bytes // 16) * 16
+
+
+def _array(tensor, at, data):
+    """The array that a descriptor sees from a byte on; NumPy checks that it is within."""
+    dtype = DTYPES[tensor.data_type]
+    strides = None
+    if tensor.strides is not None:
+        strides = [stride * dtype.itemsize for stride in tensor.strides]
+    return np.ndarray(tensor.sizes, dtype, data, at, strides)

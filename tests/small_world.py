@@ -1,0 +1,132 @@
+"""All operators on small tensors, one by one: what is true there is hardly false elsewhere.
+
+Strides are all that reach a second element of the largest tensor (1 to n - 1 for n elements). Those
+beyond give the first element alone, whatever they are, and have a world of their own.
+
+Run as a program, this file runs all cases of an operator and prints how many: ADAPTER OPERATOR.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice, product
+from random import Random
+
+import random_operators
+from operator_cases import KINDS, Runner, join, packed, slice1, slice_, split
+
+import vkops
+
+SAMPLES = 20_000
+"""Operators of ranks 4 to 8."""
+
+
+def cuts():
+    """(sizes, axis, parts) of every shape up to rank 4 with at most 4 elements a dimension."""
+    for rank in range(1, 5):
+        for sizes in shapes(rank, 4):
+            for axis in range(rank):
+                for parts in compositions(sizes[axis]):
+                    yield sizes, axis, [(*sizes[:axis], n, *sizes[axis + 1 :]) for n in parts]
+
+
+def shapes(rank, most):
+    return product(range(1, most + 1), repeat=rank)
+
+
+def compositions(n):
+    """Every way to write n as a sum, the order of which counts."""
+    if n == 0:
+        yield ()
+    for first in range(1, n + 1):
+        for rest in compositions(n - first):
+            yield (first, *rest)
+
+
+def worlds(per_dimension, signs, beyond):
+    """(sizes, per dimension what a slice does there), up to rank 2 of 5 and rank 3 of 3.
+
+    Up to rank 2 of 3 once more, with strides that reach no second element: the size of the
+    dimension, and those in ``beyond``.
+    """
+    for rank, most in ((1, 5), (2, 5), (3, 3)):
+        for sizes in shapes(rank, most):
+            strides = ([s * sign for s in range(1, max(2, n)) for sign in signs] for n in sizes)
+            for steps in product(*map(per_dimension, sizes, strides)):
+                yield sizes, steps
+    for rank in (1, 2):
+        for sizes in shapes(rank, 3):
+            strides = ([*(n * sign for sign in signs), *beyond] for n in sizes)
+            for steps in product(*map(per_dimension, sizes, strides)):
+                yield sizes, steps
+
+
+def slice_steps(n, strides):
+    """(copied elements, offset, stride)."""
+    for offset, stride in product(range(n), strides):
+        for size in range(1, 2 + (n - 1 - offset) // stride):
+            yield size, offset, stride
+
+
+def slice1_steps(n, strides):
+    """(copied elements, the window's offset, its size, signed stride)."""
+    for offset, stride in product(range(n), strides):
+        for window in range(1, n - offset + 1):
+            for size in range(1, 2 + (window - 1) // abs(stride)):
+                yield size, offset, window, stride
+
+
+# -- from numbers to operators --------------------------------------------------------------------
+
+
+def splits(kind, sizes, axis, parts):
+    return split(packed(kind, sizes), [packed(kind, part) for part in parts], axis)
+
+
+def joins(kind, sizes, axis, parts):
+    return join([packed(kind, part) for part in parts], packed(kind, sizes), axis)
+
+
+def slices(kind, sizes, steps):
+    counts, offsets, strides = zip(*steps, strict=True)
+    return slice_(packed(kind, sizes), packed(kind, counts), offsets, strides)
+
+
+def slices1(kind, sizes, steps):
+    counts, offsets, windows, strides = zip(*steps, strict=True)
+    return slice1(packed(kind, sizes), packed(kind, counts), offsets, windows, strides)
+
+
+WORLDS = {
+    "SPLIT": (splits, cuts),
+    "JOIN": (joins, cuts),
+    "SLICE": (slices, lambda: worlds(slice_steps, [1], [2**32 - 1])),
+    "SLICE1": (slices1, lambda: worlds(slice1_steps, [1, -1], [2**31 - 1, -(2**31)])),
+}
+
+
+def cases(operator):
+    """Every case of an operator, in all element sizes; its types take turns."""
+    if operator == "RANKS_4_TO_8":
+        for number in range(SAMPLES):
+            yield lambda number=number: random_operators.case(Random(number), range(4, 9))
+        return
+    make, world = WORLDS[operator]
+    for number, numbers in enumerate(world()):
+        for kinds in KINDS.values():
+            kind = kinds[number % len(kinds)]
+            yield lambda kind=kind, numbers=numbers: make(kind, *numbers)
+
+
+def prove(device, operator, every=1):
+    """Run every case, or one in so many; how many there were."""
+    runner = Runner(device)
+    for case in islice(cases(operator), 0, None, every):
+        runner.run(case())
+    runner.compare()
+    return runner.count
+
+
+if __name__ == "__main__":
+    with vkops.Device(int(sys.argv[1])) as device:
+        print(prove(device, sys.argv[2]))
