@@ -29,10 +29,9 @@ void main() {
 
     for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
         Element element = source[item.src];  // a constant's address is 0, which is there to be read
-        if (constant) element = pattern;
-        target[item.dst] = element;
+        target[item.dst] = constant ? pattern : element;
         TRACE_STORE(item.dst * UNIT, UNIT, item.src * UNIT, UNIT, UNIT, constant ? CONSTANT : 0u,
-                    element);
+                    constant ? pattern : element);
         item.dst += steps.y;
         item.src += steps.z;
         item.position += step_position;

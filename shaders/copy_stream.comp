@@ -118,8 +118,9 @@ void main() {
         uint count = min(16u - within, place.left);
         uvec4 piece = rotated(load(place), (filled - within) & 15u);
         gathered = joined(gathered, piece, filled);
-        TRACE_STORE(vector * 16u + filled, count, place.src, 1u, 1u, place.from,
-                    rotated(piece, (16u - filled) & 15u));
+        // What comes after the end is stored by the next item.
+        TRACE_STORE(vector * 16u + filled, min(count, end - position), place.src, 1u, 1u,
+                    place.from, rotated(piece, (16u - filled) & 15u));
         filled += count;
         if (filled >= 16u) {
             target[vector] = gathered;

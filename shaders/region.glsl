@@ -42,7 +42,7 @@ struct Item {
     uint first;     // digit 0
 };
 
-// `vkops debug trace`: beyond the table, all stores of the byte of the target that TRACE numbers.
+// `vkops debug trace`: beyond the table, all stores of a byte of the target, whose number is there.
 // A kernel tells of each store the first byte and how many, the byte of its source that the first
 // one is from, the bytes of an element and what the next one adds there, and which source it is.
 #ifdef TRACE
@@ -52,7 +52,7 @@ const uint MOST_TRACED = 16u;
 void trace(
     Item item, uint first, uint nbytes, uint src, uint size, uint stride, uint from, uvec4 value
 ) {
-    uint within = uint(TRACE) - first;
+    uint within = table[TRACE_AT].y - first;
     if (within >= nbytes) return;
     uint number = atomicAdd(table[TRACE_AT].x, 1u);
     if (number >= MOST_TRACED) return;

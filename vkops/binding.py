@@ -5,8 +5,7 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
-from vkops.dml.values import show
-from vkops.errors import BindingError
+from vkops.errors import BindingError, show
 from vkops.gpu.buffer import Resource
 from vkops.gpu.executor import Executor
 

@@ -10,8 +10,7 @@ from vkops.binding import Binding, resolve
 from vkops.dml import GraphDesc, OperatorDesc, TensorFlags
 from vkops.dml.binding import BoundTensor, bind, check_hazards
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.dml.values import show
-from vkops.errors import BindingError
+from vkops.errors import BindingError, show
 from vkops.gpu.buffer import Buffer, HostBuffer, Resource
 from vkops.gpu.dispatch import Dispatch
 from vkops.gpu.executor import Executor
@@ -337,7 +336,8 @@ class StreamedOperator:
             resource.pending = pending
 
     def _on_host(self) -> list[HostBuffer]:
-        resources = (bound.resource for bound in self._bound.values())
+        """Each once, though several tensors may be bound to it."""
+        resources = dict.fromkeys(bound.resource for bound in self._bound.values())
         return [resource for resource in resources if isinstance(resource, HostBuffer)]
 
 

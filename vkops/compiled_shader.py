@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from vkops.binding import Binding, resolve
-from vkops.dml.values import Place, integers, show
-from vkops.errors import BindingError, InvalidDescError
+from vkops.dml.values import Place, integers
+from vkops.errors import BindingError, InvalidDescError, show
 from vkops.gpu.executor import Executor
 from vkops.gpu.limits import Limits, limits
 from vkops.gpu.shader_run import ShaderRun

@@ -23,8 +23,8 @@ from vkops.dml.features import (
     check_feature_support,
 )
 from vkops.dml.operator_desc import alternative_operators
-from vkops.dml.values import Place, integer, member, show
-from vkops.errors import InvalidDescError, InvalidDescTypeError
+from vkops.dml.values import Place, integer, member
+from vkops.errors import InvalidDescError, InvalidDescTypeError, show
 from vkops.gpu import adapter
 from vkops.gpu.adapter import DeviceInfo, devices
 from vkops.gpu.buffer import Buffer, HostBuffer
@@ -212,6 +212,7 @@ class Device:
         include_dirs: Sequence[Path] = (),
         debug: bool = False,
         name: str = "<source>",
+        allow_paths: bool = False,
     ) -> CompiledShader:
         """Make a compute shader of your own ready to run.
 
@@ -223,6 +224,7 @@ class Device:
             include_dirs: where included files are, besides the source's folder.
             debug: keep source lines in the SPIR-V.
             name: what errors call it, if it is no file.
+            allow_paths: whether it may include files outside of these folders.
 
         Raises:
             ShaderCompileError: it is wrong, or a tool is missing.
@@ -238,6 +240,7 @@ class Device:
             include_dirs=include_dirs,
             debug=debug,
             name=name,
+            allow_paths=allow_paths,
         )
         return CompiledShader(self.executor, shader)
 
@@ -312,5 +315,5 @@ class Operator:
 def _nbytes(nbytes: Any) -> int:
     size = integer(nbytes, Place("", "nbytes", "T-04"))
     if size < 1:
-        raise InvalidDescError("", "nbytes", f"got {size}, must be at least 1", "T-04")
+        raise InvalidDescError("", "nbytes", f"got {show(size)}, must be at least 1", "T-04")
     return size

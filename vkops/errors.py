@@ -6,6 +6,8 @@ mistake, that exception is a second base.
 
 from __future__ import annotations
 
+from enum import Enum
+
 
 class VkopsError(Exception):
     """Base of all errors raised by vkops."""
@@ -85,3 +87,22 @@ class OutOfDeviceMemoryError(DeviceError, MemoryError):
 
 class ModelError(VkopsError, ValueError):
     """A model file cannot be read, or what it describes cannot be run."""
+
+
+# -- words ----------------------------------------------------------------------------------------
+
+_SHOWN_CHARACTERS = 60
+
+
+def show(value: object) -> str:
+    """Return a value as error messages print it: short, and without ever failing."""
+    try:
+        if isinstance(value, Enum):
+            return str(value.name)
+        # Python refuses to print integers of more than some thousand digits.
+        if isinstance(value, int) and value.bit_length() > 128:
+            return f"an integer of {value.bit_length()} bits"
+        text = " ".join(repr(value).split())
+    except Exception:
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"

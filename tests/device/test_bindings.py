@@ -11,7 +11,7 @@ import pytest
 import vkops
 from vkops import dml
 from vkops.dml import BufferTensorDesc, ExecutionFlags, TensorDataType, TensorFlags
-from vkops.dml.values import show
+from vkops.errors import show
 
 F32 = TensorDataType.FLOAT32
 OWNED = TensorFlags.OWNED_BY_DML

@@ -1,4 +1,7 @@
-"""One device used from many threads, many devices in one process, and spawned processes."""
+"""Threads with devices of their own, threads that share a session, and spawned processes.
+
+One device and all kinds of work: test_load.py.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,6 @@ def shuffle(device, seed):
         if not np.array_equal(joined.numpy(), np.concatenate([array[cut:], array[:cut]])[::-1]):
             return False
     return True
-
-
-def test_one_device_many_threads(device):
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(lambda seed: shuffle(device, seed), range(16)))
 
 
 def test_many_devices_at_once(adapter):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from vkops.dml import TensorDataType
 from vkops.dxdispatch import files, types, values
+from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node, Source
 from vkops.dxdispatch.types import dtype_of
 from vkops.errors import ModelError
@@ -23,7 +24,7 @@ def read(initial, data_type=None, folder="."):
     if data_type is not None:
         members["initialValuesDataType"] = data_type
     node = Node(members, "resources.A", Source("m.json"))
-    found_type, found = values.read_values(node, (Path(folder), Path(folder)))
+    found_type, found = values.read_values(node, Folders(Path(folder)))
     data = b"".join(found.chunks())
     assert len(data) == found.nbytes
     return found_type, data
@@ -177,16 +178,18 @@ def test_npy_of_any_bytes_is_read_or_refused(data, tmp_path_factory):
     assert len(line.splitlines()) == 1
 
 
-def test_second_folder_is_looked_into(tmp_path):
+def test_the_current_folder_is_looked_into_where_paths_are_allowed(tmp_path, monkeypatch):
     first, second = tmp_path / "1", tmp_path / "2"
     for folder in (first, second):
         folder.mkdir()
         (folder / f"{folder.name}.bin").write_bytes(b"abcd")
+    monkeypatch.chdir(second)
     node = Node("2.bin", "p", Source("m.json"))
-    assert files.find_input(node, (first, second)) == second / "2.bin"
-    with pytest.raises(ModelError) as caught:
-        files.find_input(Node("3.bin", "p", Source("m.json")), (first, second))
-    assert str(caught.value) == f'm.json: p: no file "3.bin" in "{first}" or "{second}"'
+    assert Folders(first, allow_paths=True).find(node) == Path("2.bin")
+    for allowed, said in ((False, f'"{first}"'), (True, f'"{first}" or "."')):
+        with pytest.raises(ModelError) as caught:
+            Folders(first, allow_paths=allowed).find(Node("3.bin", "p", Source("m.json")))
+        assert str(caught.value) == f'm.json: p: no file "3.bin" in {said}'
 
 
 def test_a_file_that_shrinks_is_noticed(tmp_path):
@@ -204,7 +207,7 @@ def test_huge_counts_cost_nothing():
         "initialValues": {"value": 0, "valueCount": 2**62},
     }
     node = Node(members, "", Source("m.json"))
-    assert values.read_values(node, (Path(), Path()))[1].nbytes == 2**65
+    assert values.read_values(node, Folders(Path()))[1].nbytes == 2**65
 
 
 def test_output_is_written_whole_or_not_at_all(tmp_path):

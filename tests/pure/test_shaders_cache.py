@@ -65,7 +65,7 @@ def shader(tmp_path):
 
 
 def build(path, **options):
-    return shaders.compile(path, **{"defines": {"VALUE": 1}, **options})
+    return shaders.compile(path, **{"defines": {"VALUE": 1}, "allow_paths": True, **options})
 
 
 def test_second_time_is_not_compiled(shader, counting):

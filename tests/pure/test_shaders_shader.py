@@ -333,7 +333,7 @@ def test_constants_without_names():
         ({"U": 2**32}, "constants['U']: got 4294967296, must be uint"),
         ({"I": 1.5}, "constants['I']: got 1.5, must be int"),
         ({1: "7"}, "constants[1]: got '7', must be int"),
-        ({"I": 10**5000}, "constants['I']: got a value of type int, must be int"),
+        ({"I": 10**5000}, "constants['I']: got an integer of 16610 bits, must be int"),
         ({"I": float("nan")}, "constants['I']: got nan, must be int"),
         ({"F": "1.5"}, "constants['F']: got '1.5', must be float"),
         ({"F": 1e39}, "constants['F']: got 1e+39, must be float"),
@@ -390,7 +390,7 @@ def test_packed_where_they_are_declared():
         ([0, 2**31, 0, 0], "push_constants.i: got 2147483648, must be int"),
         ([0, 0, "1", 0], "push_constants.f[0]: got '1', must be float"),
         ([0, 0, 0, 1e300], "push_constants.f[1]: got 1e+300, must be float"),
-        ([10**5000, 0, 0, 0], "push_constants.u: got a value of type int, must be uint"),
+        ([10**5000, 0, 0, 0], "push_constants.u: got an integer of 16610 bits, must be uint"),
         ("abcd", "push_constants.u: got 'a', must be uint"),
     ],
 )  # fmt: skip

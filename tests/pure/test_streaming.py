@@ -39,7 +39,8 @@ def test_chunks_make_the_whole(plan, parts):
     # With room for all inputs, chunks differ in what they write.
     room = sum(nbytes + 256 for nbytes in plan.inputs)
     written = sum(output.nbytes + 256 for output in plan.outputs)
-    limit = -(-max(room, written // parts) // 256) * 256
+    each = 256 * len(plan.outputs)  # a part of each output is in every chunk
+    limit = -(-max(room, written // parts, each) // 256) * 256
     outputs, _ = run_in_chunks(plan, limit, inputs)
     for output, expected in zip(outputs, execute(plan, inputs), strict=True):
         np.testing.assert_array_equal(output, expected)

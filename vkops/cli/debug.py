@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from vkops.cli import options
 from vkops.errors import ModelError, VkopsError
-
-if TYPE_CHECKING:
-    pass
+from vkops.shaders import process
 
 app = typer.Typer(help="Find out what goes wrong on a device: in shaders, kernels and drivers.")
 
@@ -48,23 +46,23 @@ def printf(
     from vkops.dxdispatch import listings
 
     wanted = _invocation(invocation)
-    found = run(_vkops(target, context.args), kernels=kernels)
+    source = target if Path(target).suffix == ".comp" else ""
+    found = run(_vkops(target, context.args), kernels=kernels, source=source)
     shown = [m for m in found.messages if wanted is None or m.invocation == wanted]
     if shown:
         listings.show(tables.printed(shown[:rows]))
     if len(shown) > rows:
         typer.echo(f"{len(shown) - rows} more (--rows shows them)")
-    if not shown:
+    if not (shown or found.returncode):
         typer.echo("Nothing was printed" + (f" by invocation {invocation}" if invocation else ""))
-    if found.troubles:
+    if found.lost:
         raise ModelError(
-            f"{len(found.troubles)} messages were lost: one dispatch printed more than the layer's "
-            "buffer holds; print less"
+            "Messages were lost: a dispatch printed more than the layer's buffer holds; print less"
         )
-    _end(found.returncode)
+    _end(target, found.returncode)
 
 
-@app.command(context_settings=_FORWARDS)
+@app.command(context_settings={**_FORWARDS, "allow_interspersed_args": False})
 def validate(
     context: typer.Context,
     target: Annotated[
@@ -86,12 +84,15 @@ def validate(
     command = _vkops(target, context.args) if Path(target).suffix in _RUN else None
     verdict = run(command or [target, *context.args])
     for known, count in verdict.known.items():
-        typer.echo(f"Known, {count} times: {known.id}: {known.reason}")
+        times = f"{count} times" if count > 1 else "once"
+        typer.echo(f"Known, {times}: {known.id}: {known.part.strip()}: {known.reason}")
     if verdict.unexpected:
         listings.show(*tables.faults(verdict.unexpected))
-        raise ModelError(f"The validation layer has {len(verdict.unexpected)} messages")
-    typer.echo("The validation layer has nothing to say")
-    _end(verdict.returncode)
+        count = len(verdict.unexpected)
+        raise ModelError(f"The validation layer has {count} message{'s' if count > 1 else ''}")
+    if not verdict.returncode:
+        typer.echo("The validation layer has nothing to say")
+    _end(target, verdict.returncode)
 
 
 @app.command()
@@ -108,6 +109,7 @@ def trace(
     expect: options.Expect = None,
     dml_feature_level: options.Level = "5.0",
     input_path: options.InputPath = None,
+    allow_paths: options.AllowPaths = False,
 ) -> None:
     """Follow an element of an operator's output: as planned, and as the device did it.
 
@@ -120,7 +122,7 @@ def trace(
 
     index = tuple(options.whole("element", text) for text in element.split(","))
     level = options.feature_level(dml_feature_level)
-    prepared = prepare(load_model(model, input_path), level)
+    prepared = prepare(load_model(model, input_path, allow_paths=allow_paths), level)
     with vkops.Device(adapter or None, level, expect=expect) as device:
         typer.echo(f"Running on '{device.name}'")
         stages = []
@@ -150,7 +152,7 @@ def capture(
 
     own = {CAPTURE: str(output.absolute()), KERNEL_DEFINES: "DEBUG"}  # with their source lines
     done = subprocess.run(_vkops(target, context.args), env={**os.environ, **own}, check=False)
-    _end(done.returncode)
+    _end(target, done.returncode)
     typer.echo(f"Capture written to '{output}'")
     try:
         for number, submission in enumerate(submissions(output), 1):
@@ -179,11 +181,16 @@ def _invocation(text: str) -> tuple[int, int, int] | None:
     if not text:
         return None
     numbers = [options.whole("--invocation", part) for part in text.split(",")]
+    if len(numbers) > 3 or min(numbers) < 0:
+        message = f"got '{text}', must be one to three numbers that are not negative"
+        raise typer.BadParameter(message, param_hint="'--invocation'")
     x, y, z = [*numbers, 0, 0][:3]
     return x, y, z
 
 
-def _end(status: int) -> None:
-    """End as the command that was run; it has said why."""
+def _end(target: str, status: int) -> None:
+    """End as the program that was run; it has said why, unless a signal ended it."""
+    if status < 0:
+        typer.echo(f"{target}: {process.status(status)}", err=True)
     if status:
         raise typer.Exit(status if status > 0 else 128 - status)

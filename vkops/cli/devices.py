@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Annotated
 
 import typer
@@ -18,8 +19,13 @@ def devices(
     from dataclasses import asdict
 
     from vkops import gpu
+    from vkops.dxdispatch import listings
 
     drivers, problem = gpu.drivers(), None
+    if not as_json and drivers:
+        # At once: a driver that crashes ends this process next.
+        listings.show(listings.driver_table(drivers))
+        sys.stdout.flush()
     try:
         found = vkops.devices()
     except DeviceError as error:
@@ -30,10 +36,7 @@ def devices(
             "drivers": [{**asdict(driver), "usable": driver.usable} for driver in drivers],
         }
         typer.echo(json.dumps(lists, indent=2))
-    else:
-        from vkops.dxdispatch import listings
-
-        tables = [listings.device_table(found)] if found else []
-        listings.show(*tables, *([listings.driver_table(drivers)] if drivers else []))
+    elif found:
+        listings.show(listings.device_table(found))
     if problem is not None:
         raise problem

@@ -58,6 +58,7 @@ def run(
     ] = False,
     input_path: options.InputPath = None,
     output_path: options.OutputPath = None,
+    allow_paths: options.AllowPaths = False,
     dml_feature_level: options.Level = "5.0",
     onnx_free_dim_name_override: options.FreeNames = None,
     onnx_free_dim_denotation_override: options.FreeDenotations = None,
@@ -166,6 +167,7 @@ def run(
             input_path=input_path,
             output_path=output_path,
             files=FileOptions(overrides, input_ or (), output or (), random, seed),
+            allow_paths=allow_paths,
         )
 
 
@@ -173,6 +175,7 @@ def check(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=options.MODEL_HELP)],
     dml_feature_level: options.Level = "5.0",
     input_path: options.InputPath = None,
+    allow_paths: options.AllowPaths = False,
     onnx_free_dim_name_override: options.FreeNames = None,
     onnx_free_dim_denotation_override: options.FreeDenotations = None,
     binding_shape: options.Shapes = None,
@@ -186,7 +189,8 @@ def check(
     overrides = options.overrides(
         onnx_free_dim_name_override, onnx_free_dim_denotation_override, binding_shape
     )
-    session.check_model(model, options.feature_level(dml_feature_level), input_path, overrides)
+    level = options.feature_level(dml_feature_level)
+    session.check_model(model, level, input_path, overrides, allow_paths=allow_paths)
 
 
 def explain(
@@ -197,6 +201,7 @@ def explain(
     ] = None,
     dml_feature_level: options.Level = "5.0",
     input_path: options.InputPath = None,
+    allow_paths: options.AllowPaths = False,
     onnx_free_dim_name_override: options.FreeNames = None,
     onnx_free_dim_denotation_override: options.FreeDenotations = None,
     binding_shape: options.Shapes = None,
@@ -212,7 +217,7 @@ def explain(
         onnx_free_dim_name_override, onnx_free_dim_denotation_override, binding_shape
     )
     level = options.feature_level(dml_feature_level)
-    explanation = explanations.explain(model, level, input_path, overrides)
+    explanation = explanations.explain(model, level, input_path, overrides, allow_paths=allow_paths)
     listings.show(*explanations.tell(explanation))
     if explanation.refusal:
         raise ModelError(explanation.refusal)

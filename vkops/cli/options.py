@@ -24,6 +24,10 @@ OutputPath = Annotated[
     Path | None,
     typer.Option("--output_path", help="Folder of targetPath files; default: the current one."),
 ]
+AllowPaths = Annotated[
+    bool,
+    typer.Option("--allow_paths", help="Let the model name files outside of its own folders."),
+]
 FreeNames = Annotated[
     list[str] | None,
     typer.Option(

@@ -197,6 +197,7 @@ def _spirv(
 ) -> tuple[str, bytes]:
     """A shader's name and SPIR-V, of a file or of a kernel."""
     from vkops import shaders
+    from vkops.shaders.cache import is_spirv
 
     defines = {name: value for name, _, value in (text.partition("=") for text in define or ())}
     path = Path(shader)
@@ -206,7 +207,11 @@ def _spirv(
     if path.suffix not in (".comp", ".spv"):
         kernels = ", ".join(shaders.VARIANTS)
         raise ShaderCompileError(f"{shader}: must be a .comp or .spv file, or a kernel: {kernels}")
-    return path.name, shaders.read(path, defines=defines, include_dirs=include or (), debug=debug)
+    settings = {"defines": defines, "include_dirs": include or (), "debug": debug}
+    spirv = shaders.read(path, **settings, allow_paths=True)  # they are the user's own
+    if not is_spirv(spirv):
+        raise ShaderCompileError(f"{shader}: {len(spirv)} bytes that are not SPIR-V", file=shader)
+    return path.name, spirv
 
 
 def _constants(texts: list[str] | None) -> dict[str | int, Number]:

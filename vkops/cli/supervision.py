@@ -12,6 +12,9 @@ from vkops.cli.main import main
 
 _PR_SET_PDEATHSIG = 1
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP)
+_HUNG = signal.SIGVTALRM  # which nobody else sends, and which ends a process
+PATIENCE_S = 5
+"""An interrupted child that is not done by then hangs in a driver, which no interrupt reaches."""
 
 
 def program() -> int:
@@ -29,8 +32,13 @@ def program() -> int:
         return main()
     for number in _FORWARDED:
         signal.signal(number, lambda received, _: os.kill(child, received))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both
+    # The terminal sends it to both.
+    signal.signal(signal.SIGINT, lambda *_: signal.alarm(PATIENCE_S))
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, _HUNG))
     _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == _HUNG:
+        sys.stderr.write(f"Interrupted: the driver did not answer for {PATIENCE_S} s\n")
+        sys.exit(130)
     if os.WIFSIGNALED(status):
         _die_like(os.WTERMSIG(status))
     return os.WEXITSTATUS(status)

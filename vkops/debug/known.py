@@ -8,7 +8,7 @@ from vkops.debug.messages import Message
 
 
 class Known(NamedTuple):
-    """A message by its id and a part of its text."""
+    """A warning by its id and a part of its text."""
 
     id: str
     part: str
@@ -16,7 +16,8 @@ class Known(NamedTuple):
 
     def covers(self, message: Message) -> bool:
         """Whether it is that message."""
-        return message.id == self.id and self.part in message.text
+        this = message.severity, message.id
+        return this == ("Warning", self.id) and self.part in message.text
 
 
 KNOWN = (
@@ -25,12 +26,20 @@ KNOWN = (
         "Both GPU Assisted Validation and Normal Core Check Validation are enabled",
         "both are asked for",
     ),
-    *(
-        Known(
-            "WARNING-GPU-Assisted-Validation",
-            f"vkCreateDevice(): Internal Warning: {what}",
-            "the layer's own instrumentation needs the feature",
-        )
-        for what in ("Forcing ", "Adding a ")
+    Known(
+        "WARNING-GPU-Assisted-Validation",
+        "vkCreateDevice(): Internal Warning: Forcing ",
+        "the layer's own instrumentation needs the feature",
+    ),
+    Known(
+        "WARNING-GPU-Assisted-Validation",
+        "vkCreateDevice(): Internal Warning: Adding a ",
+        "the layer's own instrumentation needs the extension's features",
+    ),
+    Known(
+        "WARNING-GPU-Assisted-Validation",
+        "vkCreateDevice(): Internal Warning: Ray Query validation option was enabled, but the "
+        "rayQuery feature was not supported",
+        "there are no ray queries to check",
     ),
 )

@@ -6,20 +6,23 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_HEADER = re.compile(
-    r"^.*?Validation (?P<severity>Error|Warning|Performance Warning|Information): "
-    r"\[ (?P<id>\S+) \].*?\| MessageID = 0x\w+(?: \| |$)",
+_HEAD = re.compile(
+    r"^(?:.*?Validation (?P<severity>Error|Warning|Performance Warning|Information): "
+    r"\[ (?P<id>\S+) \].*?\| MessageID = 0x\w+(?: \| |$)"
+    r"|vkops: dispatch (?P<dispatch>.*)$)",
     re.MULTILINE,
 )
-_DISPATCH = re.compile(r"^vkops: dispatch (.*)$", re.MULTILINE)
-_OBJECTS = re.compile(r"^\s*Objects: \d.*", re.MULTILINE | re.DOTALL)
+_OBJECTS = re.compile(r"\n\s*Objects: \d+\s*(?:\n\s*\[\d+\] .*)*\s*\Z")
 _INVOCATION = re.compile(r"Global invocation ID \(x, y, z\) = \((\d+), (\d+), (\d+) ?\)")
-_PLACE = re.compile(r"(?:in file (?P<old>\S+) at line (\d+)|(?:generated|occurred) at (\S+):(\d+))")
+_PLACE = re.compile(
+    r"(?:generated|occurred) (?:in file (.+?) at line (\d+)|at (.+?):(\d+)$)", re.MULTILINE
+)
+_INDEX = re.compile(r"Instruction Index = (\d+)")
 # 1.3: between the invocation and the place, if it is known; 1.4: a paragraph of its own.
 _PRINTED = (
     re.compile(r"DebugPrintf:\n(?P<text>.*?)\nStage = ", re.DOTALL),
     re.compile(
-        r"Global invocation ID [^)]*\) = \([^)]*\) (?P<text>.*?)"
+        r"Global invocation ID [^)]*\) = \([^)]*\) ?(?P<text>.*?)"
         r"(?: Debug shader printf message generated|\s*\Z)",
         re.DOTALL,
     ),
@@ -27,7 +30,11 @@ _PRINTED = (
 
 
 class Message(NamedTuple):
-    """One message. ``dispatch`` is the dispatchable that ran, ``invocation`` its global id."""
+    """One message. ``dispatch`` is the dispatchable that ran, ``invocation`` its global id.
+
+    ``line`` is ``exact``, or of a statement that comes soon after: version 1.3 of the layer counts
+    instructions in its own build of the shader. ``instruction`` is that count.
+    """
 
     severity: str
     id: str
@@ -36,11 +43,14 @@ class Message(NamedTuple):
     invocation: tuple[int, int, int] | None
     file: str
     line: int
+    exact: bool
+    instruction: int
 
     @property
     def place(self) -> str:
         """File and line, where they are known."""
-        return f"{self.file}:{self.line}" if self.file else ""
+        before = "" if self.exact else " or shortly before"
+        return f"{self.file}:{self.line}{before}" if self.file else ""
 
     @property
     def printed(self) -> str | None:
@@ -58,24 +68,30 @@ def dispatch_line(name: str) -> str:
 
 def parse(log: str) -> Iterator[Message]:
     """Read a log of the layer, with ``dispatch_line``s in it."""
-    heads = list(_HEADER.finditer(log))
-    marks = list(_DISPATCH.finditer(log))
-    for number, head in enumerate(heads):
-        end = heads[number + 1].start() if number + 1 < len(heads) else len(log)
-        text = _OBJECTS.sub("", _DISPATCH.sub("", log[head.end() : end])).strip()
-        dispatch = ""
-        for mark in marks:
-            if mark.start() < head.start():
-                dispatch = mark[1]
-        invocation = _INVOCATION.search(text)
-        place = _PLACE.search(text)
-        file, line = (place[1] or place[3], place[2] or place[4]) if place else ("", "0")
-        yield Message(
-            head["severity"],
-            head["id"],
-            text,
-            dispatch,
-            (int(invocation[1]), int(invocation[2]), int(invocation[3])) if invocation else None,
-            file.removeprefix("./"),
-            int(line),
-        )
+    heads = list(_HEAD.finditer(log))
+    ends = [*(head.start() for head in heads), len(log)][1:]
+    dispatch = ""
+    for head, end in zip(heads, ends, strict=True):
+        if head["dispatch"] is not None:
+            dispatch = head["dispatch"]
+        else:
+            text = _OBJECTS.sub("", log[head.end() : end]).strip()
+            yield _message(head["severity"], head["id"], text, dispatch)
+
+
+def _message(severity: str, id_: str, text: str, dispatch: str) -> Message:
+    invocation = _INVOCATION.search(text)
+    index = _INDEX.search(text)
+    # The last one: what a shader prints can look like a place.
+    old, old_line, new, new_line = [("", "", "", "0"), *_PLACE.findall(text)][-1]
+    return Message(
+        severity,
+        id_,
+        text,
+        dispatch,
+        (int(invocation[1]), int(invocation[2]), int(invocation[3])) if invocation else None,
+        (old or new).removeprefix("./"),
+        int(old_line or new_line),
+        not old,
+        int(index[1]) if index else 0,
+    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from vkops.debug import layer
 from vkops.debug.messages import Message
@@ -15,41 +16,103 @@ KERNEL_DEFINES = "VKOPS_KERNEL_DEFINES"
 
 @dataclass(frozen=True)
 class Printed:
-    """How a program ended, what its shaders printed, and what the layer said of that."""
+    """How a program ended, what its shaders printed, and whether some of that was lost."""
 
     returncode: int
     messages: tuple[Message, ...]
-    troubles: tuple[Message, ...]
+    lost: bool
 
 
-_CALL = re.compile(r'debugPrintfEXT\s*\(\s*"((?:[^"\\\\]|\\\\.)*)"')
-_CONVERSION = re.compile(r"%[-+ #0-9.]*(?:v[234])?(?:[ul]*[diouxXfeEaAgGl])")
-
-
-def printf(command: Sequence[str], *, kernels: bool = False) -> Printed:
+def printf(command: Sequence[str], *, kernels: bool = False, source: str = "") -> Printed:
     """Run a program, and collect what its shaders print; with ``kernels``, vkops' own do, too.
+
+    ``source`` is the shader that it runs, if it is one.
 
     Raises:
         DeviceError: as ``layer.run``.
     """
     variables = {KERNEL_DEFINES: "DEBUG_PRINTF"} if kernels else {}
     outcome = layer.run(command, "printf", variables)
-    printed = tuple(_placed(m) for m in outcome.messages if m.printed is not None)
+    printed = [message for message in outcome.messages if message.printed is not None]
     # Of all else only this layer's own loss counts: other faults are for `validate`.
-    troubles = tuple(m for m in outcome.messages if "truncated" in m.text)
-    return Printed(outcome.returncode, printed, troubles)
+    lost = any(_LOST.search(m.text) for m in outcome.messages if m.printed is None)
+    return Printed(outcome.returncode, tuple(_placed(printed, source)), lost)
 
 
-def _placed(message: Message) -> Message:
-    """The message with the line of its call: version 1.3 of the layer names the next statement."""
+_LOST = re.compile(r"Debug Printf message was truncated")
+
+# -- lines -----------------------------------------------------------------------------------------
+
+# Comments and macros come first: a call in one is where nothing is printed.
+_CALL = re.compile(
+    r"//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*"
+    r'|\bdebugPrintfEXT\s*\(\s*"(?P<format>(?:[^"\\]|\\.)*)"',
+    re.DOTALL | re.MULTILINE,
+)
+_CONVERSION = re.compile(r"%[-+ #0-9.]*(v[234])?(?:[ul]*[diouxXfFeEgGaA]|ul)")
+_NUMBER = r" *[-+.\w]+"
+_ESCAPES = {"n": "\n", "t": "\t"}
+
+
+class _Call(NamedTuple):
+    """A call of debugPrintfEXT, and what it can print."""
+
+    file: str
+    line: int
+    form: re.Pattern[str]
+
+
+def _placed(messages: Sequence[Message], source: str) -> Iterator[Message]:
+    """The messages with the lines of their calls, where the layer is not sure of them.
+
+    It names a place soon after, which can be in another file. Calls are told apart by what they
+    print, and those that print alike by the order of their instructions, if none is in a macro.
+    """
+    unsure = {_key(m): (m.printed or "").strip() for m in messages if not m.exact}
+    files = dict.fromkeys(filter(None, [*(file for _, file, _ in unsure), source]))
+    calls = [call for file in files for call in _calls(file)] if unsure else []
+    alike: dict[tuple[_Call, ...], list[_Key]] = {}
+    for key, text in unsure.items():
+        alike.setdefault(tuple(c for c in calls if c.form.fullmatch(text)), []).append(key)
+    found: dict[_Key, _Call] = {}
+    for candidates, keys in alike.items():
+        if len(candidates) == len(keys):
+            found.update(zip(sorted(keys), candidates, strict=True))
+    for message in messages:
+        call = None if message.exact else found.get(_key(message))
+        yield message._replace(file=call.file, line=call.line, exact=True) if call else message
+
+
+_Key = tuple[int, str, int]
+
+
+def _key(message: Message) -> _Key:
+    """What stands for a call in a shader: its instruction, and where the layer sees it."""
+    return message.instruction, message.file, message.line
+
+
+def _calls(file: str) -> Iterator[_Call]:
+    """The calls of debugPrintfEXT in a file, if it can be read."""
     try:
-        lines = Path(message.file).read_text(errors="replace").splitlines()[: message.line]
+        text = Path(file).read_text(errors="replace")
     except OSError:
-        return message
-    text = (message.printed or "").strip()
-    for number in range(len(lines), 0, -1):
-        for call in _CALL.finditer(lines[number - 1]):
-            literals = map(re.escape, _CONVERSION.split(call[1].replace("\\n", "").strip()))
-            if re.fullmatch(".*?".join(literals), text, re.DOTALL):
-                return message._replace(line=number)
-    return message
+        return
+    for match in _CALL.finditer(text):
+        if match["format"] is not None:
+            yield _Call(file, text.count("\n", 0, match.start()) + 1, _form(match["format"]))
+
+
+def _form(format: str) -> re.Pattern[str]:
+    """What a call with this format can print.
+
+    >>> bool(_form("%u of %v2f").fullmatch("3 of 0.5, 1.0"))
+    True
+    """
+    plain = re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), format, flags=re.DOTALL).strip()
+    form, end = "", 0
+    for found in re.finditer(rf"%%|{_CONVERSION.pattern}", plain):
+        count = int(found[1][1]) if found[1] else 1
+        number = "%" if found[0] == "%%" else ",".join([_NUMBER] * count)
+        form += re.escape(plain[end : found.start()]) + number
+        end = found.end()
+    return re.compile(form + re.escape(plain[end:]))

@@ -20,7 +20,7 @@ def printed(messages: Sequence[Message]) -> Table:
     columns = {
         "Dispatch": [message.dispatch for message in messages],
         "Invocation": [_invocation(message) for message in messages],
-        "Line": [_place(message) for message in messages],
+        "Line": [_line(message) for message in messages],
         "Printed": [message.printed or "" for message in messages],
     }
     if len(set(columns["Dispatch"])) == 1:
@@ -74,8 +74,8 @@ def _invocation(message: Message) -> str:
     return ", ".join(map(str, message.invocation)) if message.invocation else ""
 
 
-def _place(message: Message) -> str:
-    return f"{Path(message.file).name}:{message.line}" if message.file else ""
+def _line(message: Message) -> str:
+    return message._replace(file=Path(message.file).name).place
 
 
 def _visible(text: str) -> str:

@@ -10,7 +10,7 @@ from vkops.dml.binding import BoundTensor
 from vkops.errors import BindingError
 from vkops.gpu.dispatch import Dispatch
 from vkops.gpu.memory import Place, Range
-from vkops.gpu.trace import Owner, Store, owner, stores
+from vkops.gpu.trace import MOST, Owner, Store, owner, stores
 from vkops.plan.algebra import coalesce_region
 from vkops.plan.compose import Written
 from vkops.plan.region import Fill, Read, Region
@@ -40,11 +40,19 @@ class Element(NamedTuple):
 def trace(operator: CompiledOperator, bound: BoundOperator, element: Element) -> Iterator[Stage]:
     """Run an operator that has one step, and follow an element of an output on its way.
 
-    Its kernels run in builds that tell who stores the element.
+    Its kernels run in builds that tell who stores the element. The first stage that differs is the
+    last one.
 
     Raises:
         BindingError: the operator writes no such element.
     """
+    for stage in _stages(operator, bound, element):
+        yield stage
+        if stage.differs:
+            return
+
+
+def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) -> Iterator[Stage]:
     step = operator.pipeline.steps[-1]
     output, offset, nbytes = element
     size = step.plan.element_size
@@ -77,13 +85,16 @@ def trace(operator: CompiledOperator, bound: BoundOperator, element: Element) ->
 
     region = f"{number + 1} of {len(regions)}: {_region_text(regions[number])}"
     yield Stage("Region", region, region)
-    yield Stage("Stores of it", str(len(expected)), str(len(told)))
+    most = f"{MOST} or more" if len(told) == MOST else str(len(told))
+    yield Stage("Stores of it", str(len(expected)), most)
     (by_plan, mine), (by_device, store) = expected[0], told[0]
     yield Stage("Kernel", by_plan.kernel.name, by_device.kernel.name)
     yield Stage("Record", str(mine.record), str(store.record))
     yield Stage("Workgroup", str(mine.workgroup), str(store.workgroup))
     yield Stage("Invocation in it", str(mine.lane), str(store.lane))
-    yield Stage("Source", plan_source, _read_from(by_device, store, inputs))
+    # Inputs can share memory; then it is the plan's.
+    first = [inputs[source.input]] if isinstance(source, Read) else []
+    yield Stage("Source", plan_source, _read_from(by_device, store, [*first, *inputs]))
     yield Stage("Bytes stored", wanted.hex(" "), store.value[:nbytes].hex(" "))
     after = target.resource.read(target.begin + offset, nbytes)
     yield Stage("Bytes in the output", wanted.hex(" "), after.hex(" "))

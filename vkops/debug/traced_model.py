@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from vkops.compiled_operator import BoundOperator
 from vkops.debug.trace import Element, Stage, trace
@@ -37,14 +38,15 @@ def trace_model(
     bound = found[dispatch - 1]
     element = _element(bound, output, index)
     execution = Execution(prepared, device, RunOptions())
-    for command in prepared.commands[: prepared.commands.index(bound)]:
+    for command in takewhile(lambda command: command is not bound, prepared.commands):
         execution.run_command(command)
     operator = execution.bind(bound)
     if not isinstance(operator, BoundOperator):
         raise ModelError("the model does not fit on the device: what is streamed has no trace")
     compiled = execution.operators[bound.command.dispatchable.name]
     for stage in trace(compiled, operator, element):
-        yield Stage(stage.name, with_dml_names(stage.plan), with_dml_names(stage.device))
+        in_source = stage.name == "Source"  # no other has names of tensors
+        yield Stage(stage.name, *map(with_dml_names, stage[1:])) if in_source else stage
 
 
 def _element(bound: BoundDispatch, output: str, index: tuple[int, ...]) -> Element:

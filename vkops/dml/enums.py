@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from enum import Enum, IntEnum, IntFlag
 
-from vkops.dml.values import Place, integer, show
-from vkops.errors import InvalidDescError, InvalidDescTypeError
+from vkops.dml.values import Place, integer
+from vkops.errors import InvalidDescError, InvalidDescTypeError, show
 
 
 class TensorDataType(IntEnum):

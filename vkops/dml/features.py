@@ -8,8 +8,8 @@ from typing import overload
 
 from vkops.dml.enums import FeatureLevel, TensorDataType
 from vkops.dml.support import INTRODUCED, ROWS
-from vkops.dml.values import Place, array, member, show
-from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError
+from vkops.dml.values import Place, array, member
+from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError, show
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from vkops.dml.operator_desc import OperatorDesc
 from vkops.dml.rules import NamedTensor
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dml.values import Place, array, integer
-from vkops.errors import FeatureLevelError, InvalidDescError
+from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Graph, Pipeline, Read, Region, View, copy, narrow
 
 OPERATOR = "GRAPH"
@@ -138,7 +138,7 @@ class GraphDesc:
         for name, count in (("input_count", self.input_count), ("output_count", self.output_count)):
             if not (name == "output_count") <= count <= MOST_ENDS:
                 least = int(name == "output_count")
-                self._refuse(name, f"got {count}, must be {least} to {MOST_ENDS}", "G-02")
+                self._refuse(name, f"got {show(count)}, must be {least} to {MOST_ENDS}", "G-02")
         for i, node in enumerate(self.nodes):
             try:
                 node.validate(feature_level, alternative_levels)
@@ -171,7 +171,7 @@ class GraphDesc:
             for field, limit in limits.items():
                 if field in values and not 0 <= values[field] < limit:
                     allowed = f"must be 0 to {limit - 1}" if limit else "there are none"
-                    self._refuse(f"{name}.{field}", f"got {values[field]}, {allowed}", "G-03")
+                    self._refuse(f"{name}.{field}", f"got {show(values[field])}, {allowed}", "G-03")
         for i, edge in enumerate(self.intermediate_edges):
             made = self._tensors[edge.from_node_index][1][edge.from_node_output_index][1]
             read = self._tensors[edge.to_node_index][0][edge.to_node_input_index][1]

@@ -14,8 +14,8 @@ from vkops.dml.rules import NamedTensor
 from vkops.dml.scale_bias import ScaleBias
 from vkops.dml.support import ALTERNATIVE_ROWS, ROWS, Row
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc, check_tensor, dimensions
-from vkops.dml.values import Place, array, integer, integers, show
-from vkops.errors import FeatureLevelError, InvalidDescError
+from vkops.dml.values import Place, array, integer, integers
+from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Output, Pipeline, Read, Region, coalesce
 
 Kind = Literal["tensor", "tensor_array", "uint", "int", "uint_array", "int_array", "scale_bias"]

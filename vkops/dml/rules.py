@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from vkops.dml.tensor_desc import BufferTensorDesc, dimensions
-from vkops.dml.values import show
+from vkops.errors import show
 
 # Takes a field path, a message and a rule.
 Refuse = Callable[[str, str, str], NoReturn]

@@ -9,7 +9,7 @@ from typing import ClassVar
 from vkops.dml import rules
 from vkops.dml.operator_desc import Field, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.dml.values import show
+from vkops.errors import show
 from vkops.plan import Region, copy
 
 

@@ -9,8 +9,8 @@ from typing import NoReturn
 
 from vkops.dml import addressing
 from vkops.dml.enums import TensorDataType, TensorFlags
-from vkops.dml.values import Place, integer, integers, member, show
-from vkops.errors import InvalidDescError
+from vkops.dml.values import Place, integer, integers, member
+from vkops.errors import InvalidDescError, show
 from vkops.plan import View, packed_strides
 
 UINT32_MAX = 2**32 - 1

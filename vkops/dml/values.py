@@ -11,12 +11,11 @@ from enum import Enum, IntEnum, IntFlag
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from vkops.errors import InvalidDescTypeError
+from vkops.errors import InvalidDescTypeError, show
 
 T = TypeVar("T")
 E = TypeVar("E", bound="IntEnum | IntFlag")
 
-_SHOWN_CHARACTERS = 60
 _MOST_ENTRIES = 1 << 20
 
 
@@ -35,20 +34,6 @@ class Place(NamedTuple):
         """Return the error for a value that is not of the expected kind."""
         message = f"got {show(value)}, must be {expected}"
         return InvalidDescTypeError(self.operator, self.field, message, self.rule)
-
-
-def show(value: object) -> str:
-    """Return a value as error messages print it: short, and without ever failing."""
-    try:
-        if isinstance(value, Enum):
-            return str(value.name)
-        # Python refuses to print integers of more than some thousand digits.
-        if isinstance(value, int) and value.bit_length() > 128:
-            return f"an integer of {value.bit_length()} bits"
-        text = " ".join(repr(value).split())
-    except Exception:
-        return f"a value of type {type(value).__name__}"
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
 
 def integer(value: object, place: Place) -> int:

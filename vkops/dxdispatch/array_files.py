@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 
 from vkops.dxdispatch import output
-from vkops.dxdispatch.files import write_output
+from vkops.dxdispatch.files import read_npy_header, write_output
 from vkops.errors import ModelError
+from vkops.paths import open_regular
 
 Array = npt.NDArray[Any]
 
@@ -34,21 +37,59 @@ def read(text: str, unnamed: Sequence[str], owner: str) -> list[tuple[str, Array
     if not colon or Path(text).is_file():
         name, file = "", text
     try:
-        with np.load(file, allow_pickle=False) as loaded:
-            if name:
-                raise ModelError(f"{text}: a .npz file names its arrays itself")
-            return list(loaded.items())
-    except (TypeError, AttributeError):  # one array, which is no context
-        array = np.load(file, allow_pickle=False)
+        arrays = _load(file, text)
     except OSError as error:
         raise ModelError(f"{text}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # NumPy, zipfile and zlib fail in many ways on bad bytes
+        if isinstance(error, ModelError):
+            raise
         raise ModelError(f"{text}: is no .npy or .npz file of numbers or text") from error
+    if isinstance(arrays, list):
+        if name:
+            raise ModelError(f"{text}: a .npz file names its arrays itself")
+        return arrays
     if not name:
         if len(unnamed) != 1:
             raise ModelError(f"{text}: {owner} has {len(unnamed)} inputs; say NAME:{text}")
         name = unnamed[0]
-    return [(name, array)]
+    return [(name, arrays)]
+
+
+def _load(file: str, text: str) -> Array | list[tuple[str, Array]]:
+    """The array of a .npy file, or those of a .npz file by name; never anything pickled."""
+    with open_regular(file) as stream:
+        if not zipfile.is_zipfile(stream):
+            stream.seek(0)
+            _check_room(text, [_claimed(stream, os.fstat(stream.fileno()).st_size)])
+            stream.seek(0)
+            array: Array = np.load(stream, allow_pickle=False)
+            return array
+        with zipfile.ZipFile(stream) as members:
+            _check_room(text, [_member(members, info) for info in members.infolist()])
+        stream.seek(0)
+        with np.load(stream, allow_pickle=False) as loaded:
+            return list(loaded.items())
+
+
+def _member(members: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
+    with members.open(info) as stream:
+        return _claimed(stream, info.file_size)
+
+
+def _claimed(stream: IO[bytes], size: int) -> int:
+    """Bytes of an array, as the header says; ValueError where there cannot be as many."""
+    (shape, _, dtype), offset = read_npy_header(stream)
+    nbytes = prod(shape) * dtype.itemsize
+    if dtype.hasobject or nbytes > size - offset:
+        raise ValueError("no such values")
+    return nbytes
+
+
+def _check_room(text: str, sizes: Sequence[int]) -> None:
+    """Refuse what does not fit into memory: a small .npz file can hold a lot of zeros."""
+    left = psutil.virtual_memory().available
+    if sum(sizes) > left:
+        raise ModelError(f"{text}: holds {sum(sizes)} bytes, and {left} of memory are left")
 
 
 def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path, str]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 import math
 import os
-import stat
 import time
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,13 @@ from vkops.dml import TensorDataType
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.dxdispatch.types import CHUNK_BYTES, data_type_of
 from vkops.errors import ModelError
+from vkops.paths import open_regular
+
+MAX_HEADER_BYTES = 1 << 16
+"""Of a .npy file; NumPy itself takes 10,000."""
+
+MAX_FORTRAN_BYTES = 1 << 30
+"""Of values that are stored column by column, which are in memory all at once."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class FileValues:
         """
         step = CHUNK_BYTES if self.fortran_shape is None else self.nbytes
         try:
-            with open(self.path, "rb") as stream:
+            with open_regular(self.path, follow=False) as stream:
                 stream.seek(self.offset)
                 for done in range(0, self.nbytes, step):
                     data = stream.read(min(step, self.nbytes - done))
@@ -59,25 +65,10 @@ class FileValues:
         return array.astype(self.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
-def find_input(node: Node, folders: tuple[Path, Path]) -> Path:
-    """Return the first regular file of that name in the folders."""
-    name = node.string()
-    if "\0" in name:
-        raise node.error(f"{quote(name)} is no file name")
-    for folder in folders:
-        try:
-            if stat.S_ISREG((folder / name).stat().st_mode):
-                return folder / name
-        except OSError:
-            continue
-    places = dict.fromkeys(quote(str(folder), 4096) for folder in folders)
-    raise node.error(f"no file {quote(name)} in {' or '.join(places)}")
-
-
 def raw_values(node: Node, path: Path) -> FileValues:
     """Use all bytes of a file."""
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path, follow=False) as stream:
             nbytes = os.fstat(stream.fileno()).st_size
     except OSError as error:
         raise node.error(f"cannot be read: {error.strerror}") from error
@@ -89,13 +80,12 @@ def raw_values(node: Node, path: Path) -> FileValues:
 def npy_values(node: Node, path: Path, wanted: TensorDataType) -> tuple[TensorDataType, FileValues]:
     """Use the array of a .npy file, of the type ``wanted`` unless that is UNKNOWN."""
     try:
-        with open(path, "rb") as stream, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            shape, fortran, dtype = _read_npy_header(stream)
-            offset, end = stream.tell(), os.fstat(stream.fileno()).st_size
+        with open_regular(path, follow=False) as stream:
+            (shape, fortran, dtype), offset = read_npy_header(stream)
+            end = os.fstat(stream.fileno()).st_size
     except OSError as error:
         raise node.error(f"cannot be read: {error.strerror}") from error
-    except Exception as error:  # NumPy's header reader fails in many ways on bad bytes
+    except ValueError as error:
         raise node.error(f"{quote(path.name)} is not a .npy file of format 1.0 or 2.0") from error
     data_type = data_type_of(dtype)
     if data_type is None:
@@ -112,20 +102,37 @@ def npy_values(node: Node, path: Path, wanted: TensorDataType) -> tuple[TensorDa
             if nbytes
             else f"{quote(path.name)} holds no values"
         )
+    if fortran and nbytes > MAX_FORTRAN_BYTES:
+        raise node.error(
+            f"{quote(path.name)} has {nbytes} bytes column by column, allowed {MAX_FORTRAN_BYTES}; "
+            "keep its values row by row"
+        )
     return data_type, FileValues(path, offset, nbytes, dtype, shape if fortran else None)
 
 
-def _read_npy_header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    elif version == (2, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
-    else:
-        raise ValueError(f"format {version}")
+def read_npy_header(stream: IO[bytes]) -> tuple[tuple[tuple[int, ...], bool, np.dtype[Any]], int]:
+    """Read what a .npy file says of its array, and how many bytes say so.
+
+    Raises:
+        ValueError: it is no header of format 1.0 or 2.0, or too long for one.
+    """
+    start = io.BytesIO(stream.read(MAX_HEADER_BYTES))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            version = np.lib.format.read_magic(start)
+            if version == (1, 0):
+                found = np.lib.format.read_array_header_1_0(start)
+            elif version == (2, 0):
+                found = np.lib.format.read_array_header_2_0(start)
+            else:
+                raise ValueError(f"format {version}")
+    except Exception as error:  # NumPy's header reader fails in many ways on bad bytes
+        raise ValueError(str(error)) from error
+    shape = found[0]
     if any(n < 0 for n in shape):
         raise ValueError(f"shape {shape}")
-    return shape, fortran, dtype
+    return found, start.tell()
 
 
 def write_output(path: Path, chunks: Iterable[bytes]) -> None:

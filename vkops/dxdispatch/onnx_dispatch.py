@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkops.dxdispatch.files import find_input
+from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.dxdispatch.model import (
     BindingSource,
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from vkops.onnx.forms import Declared, TensorForm
 
 
-def read_onnx(path: Path) -> Model:
+def read_onnx(path: Path, *, allow_paths: bool = False) -> Model:
     """Read an ONNX model, if there is something to read it with.
+
+    ``allow_paths`` is ``Model``'s.
 
     Raises:
         ModelError: it cannot be read or run, or the onnx package is missing.
@@ -39,18 +41,18 @@ def read_onnx(path: Path) -> Model:
         from vkops.onnx import Model
     except ImportError as error:
         raise ModelError(f"{path}: {error}") from error
-    return Model(path)
+    return Model(path, allow_paths=allow_paths)
 
 
 # -- from JSON -------------------------------------------------------------------------------------
 
 
 def read_dispatchable(
-    name: str, node: Node, folders: tuple[Path, Path], overrides: Overrides
+    name: str, node: Node, folders: Folders, overrides: Overrides
 ) -> OnnxDispatchable:
     """Read a dispatchable of type ``onnx``; the command line's overrides go before its own."""
     source = node.required("sourcePath")
-    path = find_input(source, folders)
+    path = folders.find(source)
     own = Overrides(
         _sizes(node.optional("freeDimensionNameOverrides")),
         _sizes(node.optional("freeDimensionDenotationOverrides")),
@@ -60,7 +62,7 @@ def read_dispatchable(
         if ignored is not None:
             ignored.uint()
     try:
-        model = read_onnx(path)
+        model = read_onnx(path, allow_paths=folders.allow_paths)
         own.check(model)
     except ModelError as error:
         raise source.error(str(error)) from error

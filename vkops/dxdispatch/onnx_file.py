@@ -40,7 +40,14 @@ class FileOptions:
     seed: int = 0
 
 
-def run_file(path: Path, device: Device, options: RunOptions, files: FileOptions) -> None:
+def run_file(
+    path: Path,
+    device: Device,
+    options: RunOptions,
+    files: FileOptions,
+    *,
+    allow_paths: bool = False,
+) -> None:
     """Run an ONNX model once or again and again, and print or write its outputs.
 
     Raises:
@@ -48,7 +55,7 @@ def run_file(path: Path, device: Device, options: RunOptions, files: FileOptions
     """
     from vkops.onnx import Session
 
-    model = read_onnx(path)
+    model = read_onnx(path, allow_paths=allow_paths)
     files.overrides.check(model)
     given = _inputs(model, files)
     names = [entry.name for entry in model.outputs]
@@ -85,14 +92,14 @@ def run_file(path: Path, device: Device, options: RunOptions, files: FileOptions
             array_files.show(key, array)
 
 
-def check_file(path: Path, overrides: Overrides) -> None:
+def check_file(path: Path, overrides: Overrides, *, allow_paths: bool = False) -> None:
     """Check an ONNX model without a device; print its operators and the plan that it becomes.
 
     Raises:
         ModelError: what ``run_file`` would refuse; every node that cannot run has been listed.
     """
-    _list_unsupported(path)
-    model = read_onnx(path)
+    _list_unsupported(path, allow_paths)
+    model = read_onnx(path, allow_paths=allow_paths)
     overrides.check(model)
     operators = Counter((node.operator, node.version) for node in model.nodes)
     table = Table(title=f"Opset {model.opset}", title_justify="left")
@@ -104,13 +111,13 @@ def check_file(path: Path, overrides: Overrides) -> None:
     output.info(_plan_line(model, overrides))
 
 
-def _list_unsupported(path: Path) -> None:
+def _list_unsupported(path: Path, allow_paths: bool) -> None:
     """Print every node of a model that vkops cannot run, if there are any."""
     try:
         from vkops.onnx.model import unsupported_nodes
         from vkops.onnx.reading import read
 
-        found = unsupported_nodes(read(path))
+        found = unsupported_nodes(read(path, allow_paths=allow_paths))
     except (ImportError, ModelError):
         return  # reading it again says why
     table = Table(title="Nodes that vkops cannot run", title_justify="left")

@@ -13,6 +13,7 @@ import rapidjson
 from vkops.dml import OPERATORS, ExecutionFlags, OperatorDesc, TensorDataType
 from vkops.dxdispatch import onnx_dispatch, shader_dispatch
 from vkops.dxdispatch.descriptors import read_descriptor, read_flags
+from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node, parse, quote, read_text
 from vkops.dxdispatch.model import (
     Bindings,
@@ -51,15 +52,18 @@ def load_model(
     input_path: str | Path | None = None,
     output_path: str | Path | None = None,
     overrides: Overrides | None = None,
+    *,
+    allow_paths: bool = False,
 ) -> Model:
     """Read a DxDispatch model and check all that needs neither a device nor a feature level.
 
     Args:
         path: the .json file.
-        input_path: where ``sourcePath`` files are (default: the model's folder), the current
-            folder being the second choice.
+        input_path: where ``sourcePath`` files are (default: the model's folder).
         output_path: where ``targetPath`` files go (default: the current folder).
         overrides: sizes of free dimensions and shapes of tensors of the ONNX models.
+        allow_paths: whether files may lie outside of these folders, too; what is read is then
+            also looked for in the current folder.
 
     Raises:
         ModelError: in one line, what is wrong and where.
@@ -70,18 +74,19 @@ def load_model(
         ['split']
     """
     path = Path(path)
-    inputs = (Path(input_path) if input_path is not None else path.parent, Path())
+    folders = Folders(
+        Path(input_path) if input_path is not None else path.parent,
+        Path(output_path) if output_path is not None else Path.cwd(),
+        allow_paths,
+    )
     root = parse(read_text(path), str(path))
-    outputs = Path(output_path) if output_path is not None else Path.cwd()
-    return _read_model(root, inputs, outputs, overrides or Overrides())
+    return _read_model(root, folders, overrides or Overrides())
 
 
-def _read_model(
-    root: Node, inputs: tuple[Path, Path], outputs: Path, overrides: Overrides
-) -> Model:
+def _read_model(root: Node, folders: Folders, overrides: Overrides) -> Model:
     sections = {name: root.required(name) for name in ("resources", "dispatchables", "commands")}
     resources = {
-        name: _read_resource(name, node, inputs) for name, node in sections["resources"].members()
+        name: _read_resource(name, node, folders) for name, node in sections["resources"].members()
     }
     total = sum(r.size for r in resources.values() if isinstance(r, BufferResource))
     if total > MAX_RESOURCE_BYTES:
@@ -89,21 +94,21 @@ def _read_model(
             f"got {total} bytes in all, allowed 0 to {MAX_RESOURCE_BYTES}"
         )
     dispatchables = {
-        name: _read_dispatchable(name, node, resources, inputs, overrides)
+        name: _read_dispatchable(name, node, resources, folders, overrides)
         for name, node in sections["dispatchables"].members()
     }
     commands = tuple(
-        _read_command(node, resources, dispatchables, outputs)
+        _read_command(node, resources, dispatchables, folders)
         for node in sections["commands"].items()
     )
     return Model(resources, dispatchables, commands, tuple(root.source.warnings))
 
 
-def _read_resource(name: str, node: Node, inputs: tuple[Path, Path]) -> Resource:
+def _read_resource(name: str, node: Node, folders: Folders) -> Resource:
     values_node = node.optional("initialValues")
     if values_node is not None and values_node.value == "deferred":
         return DeferredResource(name)
-    data_type, values = read_values(node, inputs)
+    data_type, values = read_values(node, folders)
     size_node = node.optional("sizeInBytes")
     size = size_node.uint(64) if size_node else -(-values.nbytes // 4) * 4
     offset_node = node.optional("initialValuesOffsetInBytes")
@@ -122,14 +127,14 @@ def _read_dispatchable(
     name: str,
     node: Node,
     resources: dict[str, Resource],
-    inputs: tuple[Path, Path],
+    folders: Folders,
     overrides: Overrides,
 ) -> Dispatchable:
     kind = node.required("type", "Type")
     if kind.string().lower() == "onnx":
-        return onnx_dispatch.read_dispatchable(name, node, inputs, overrides)
+        return onnx_dispatch.read_dispatchable(name, node, folders, overrides)
     if kind.string().lower() in shader_dispatch.TYPES:
-        return shader_dispatch.read_dispatchable(name, node, inputs)
+        return shader_dispatch.read_dispatchable(name, node, folders)
     operator = kind.string().removeprefix("DML_OPERATOR_")
     if kind.string().lower() in _OTHER_KINDS:
         raise kind.error(_OTHER_KINDS[kind.string().lower()])
@@ -231,7 +236,7 @@ def _read_command(
     node: Node,
     resources: dict[str, Resource],
     dispatchables: dict[str, Dispatchable],
-    outputs: Path,
+    folders: Folders,
 ) -> Command:
     kind = node.required("type")
     try:
@@ -249,7 +254,7 @@ def _read_command(
             return PrintCommand(text, node, resource, verbose is not None and verbose.boolean())
         case "writefile":
             resource = _lookup(node.required("resource"), resources, "resource")
-            return _read_write_file(text, node, resource, outputs)
+            return _read_write_file(text, node, resource, folders)
     raise kind.wrong("dispatch, print or writeFile")
 
 
@@ -277,11 +282,13 @@ def _read_groups(node: Node) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _read_write_file(text: str, node: Node, resource: Resource, outputs: Path) -> WriteFileCommand:
+def _read_write_file(
+    text: str, node: Node, resource: Resource, folders: Folders
+) -> WriteFileCommand:
     target = node.required("targetPath")
-    if not target.string() or "\0" in target.string():
+    if not target.string():
         raise target.wrong("a file name")
-    path = outputs / target.string()
+    path = folders.target(target)
     suffix = path.suffix.lower()
     if suffix in (".jpg", ".jpeg", ".png"):
         raise target.error("images are not available; write a .npy file")

@@ -33,10 +33,11 @@ def run_model(
     input_path: Path | None = None,
     output_path: Path | None = None,
     files: FileOptions | None = None,
+    allow_paths: bool = False,
 ) -> None:
     """Run a model file, .json or .onnx, on the first adapter whose name contains ``adapter``.
 
-    ``expect`` is what ``Device`` makes of it.
+    ``expect`` is what ``Device`` makes of it, ``allow_paths`` what ``load_model`` does.
 
     Raises:
         VkopsError: in DxDispatch's words, what failed; the model's own faults before anything
@@ -49,8 +50,8 @@ def run_model(
     with _open_device(adapter, expect, feature_level, debug) as device:
         info(f"Running on '{device.name}'")
         if is_onnx:
-            return run_file(Path(path), device, options, files)
-        model = _load(path, input_path, output_path, files.overrides)
+            return run_file(Path(path), device, options, files, allow_paths=allow_paths)
+        model = _load(path, input_path, output_path, files.overrides, allow_paths=allow_paths)
         try:
             prepared = prepare(model, feature_level)
             _warn(model)
@@ -64,6 +65,8 @@ def check_model(
     feature_level: FeatureLevel,
     input_path: Path | None = None,
     overrides: Overrides | None = None,
+    *,
+    allow_paths: bool = False,
 ) -> None:
     """Check a model file without a device; print the feature level each operator needs.
 
@@ -75,8 +78,8 @@ def check_model(
     """
     overrides = overrides or Overrides()
     if _is_onnx(path):
-        return check_file(Path(path), overrides)
-    model = _load(path, input_path, None, overrides)
+        return check_file(Path(path), overrides, allow_paths=allow_paths)
+    model = _load(path, input_path, None, overrides, allow_paths=allow_paths)
     try:
         prepare(model, FeatureLevel.LATEST)
         _warn(model)
@@ -95,10 +98,15 @@ def _is_onnx(path: str) -> bool:
 
 
 def _load(
-    path: str, input_path: Path | None, output_path: Path | None, overrides: Overrides
+    path: str,
+    input_path: Path | None,
+    output_path: Path | None,
+    overrides: Overrides,
+    *,
+    allow_paths: bool,
 ) -> Model:
     try:
-        return load_model(path, input_path, output_path, overrides)
+        return load_model(path, input_path, output_path, overrides, allow_paths=allow_paths)
     except VkopsError as error:
         raise ModelError(f"Failed to parse the model: {error}") from error
 

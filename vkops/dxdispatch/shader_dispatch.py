@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from vkops import shaders
 from vkops.dml import TensorDataType
-from vkops.dxdispatch.files import find_input
+from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.dxdispatch.model import (
     BindingSource,
@@ -37,14 +36,14 @@ _PUSHED = {
 }
 
 
-def read_dispatchable(name: str, node: Node, folders: tuple[Path, Path]) -> ShaderDispatchable:
+def read_dispatchable(name: str, node: Node, folders: Folders) -> ShaderDispatchable:
     """Read a dispatchable, and compile its shader.
 
     Raises:
         ModelError: a member is wrong, or the shader is.
     """
     source = node.required("sourcePath")
-    path = find_input(source, folders)
+    path = folders.find(source)
     suffix = TYPES[node.required("type", "Type").string().lower()]
     if (path.suffix == ".spv") != (suffix == ".spv"):
         raise source.error(f"got {quote(path.name)}, must be a {suffix} file")
@@ -65,9 +64,11 @@ def read_dispatchable(name: str, node: Node, folders: tuple[Path, Path]) -> Shad
             path,
             constants=constants,
             defines=options.defines,
-            include_dirs=[folders[0] / folder for folder in options.include_dirs],
+            include_dirs=[folders.folder(*folder) for folder in options.include_dirs],
             target_env=options.target_env,
             debug=options.debug,
+            allow_paths=folders.allow_paths,
+            root=folders.inputs,
         )
     except ShaderCompileError as error:
         raise source.error(printable(str(error))) from error
@@ -82,7 +83,7 @@ class _Options:
     """The compiler's arguments, as ``shaders.load`` takes them."""
 
     defines: dict[str, str] = field(default_factory=dict)
-    include_dirs: list[str] = field(default_factory=list)
+    include_dirs: list[tuple[Node, str]] = field(default_factory=list)
     target_env: str = "vulkan1.1"
     debug: bool = False
 
@@ -103,7 +104,9 @@ def _options(node: Node | None) -> _Options:
             value = "" if following is None else following.string()
         elif option == "--target-env":
             value = value.removeprefix("=")
-        if not _take(options, option, value):
+        if option == "-I" and value and "\0" not in value:
+            options.include_dirs.append((item, value))
+        elif not _take(options, option, value):
             raise item.wrong(
                 "-D NAME[=VALUE], -I FOLDER, -g, -e main, --target-env vulkan1.0 or vulkan1.1"
             )
@@ -116,8 +119,6 @@ def _take(options: _Options, option: str, value: str) -> bool:
         case "-D", _ if value:
             name, _, text = value.partition("=")
             options.defines[name] = text
-        case "-I", _ if value and "\0" not in value:
-            options.include_dirs.append(value)
         case "--target-env", "vulkan1.0" | "vulkan1.1":
             options.target_env = value
         case "-e", "main":

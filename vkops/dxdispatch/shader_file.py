@@ -44,17 +44,20 @@ def run_shader(shader: Shader, device: Device, options: RunOptions, given: Shade
     compiled = device.compile_shader(shader)
     arrays, names = _arrays(shader, given)
     targets = array_files.targets(names, given.output, shader.name)
-    buffers = {name: device.buffer(max(4, array.nbytes)) for name, array in arrays.items()}
+    # Whole words, with zeros after the last bytes.
+    buffers = {name: device.buffer(-(-array.nbytes // 4) * 4) for name, array in arrays.items()}
     for name, array in arrays.items():
         buffers[name].fill(array)
-    spans = {name: (buffers[name], 0, array.nbytes) for name, array in arrays.items()}
+        buffers[name].write(bytes(-array.nbytes % 4), array.nbytes)
+    spans = {name: (buffers[name], 0, buffers[name].nbytes) for name, array in arrays.items()}
     with compiled.bound(spans, given.groups, given.push) as run:
         samples = timing.measure(shader.name, options, run.dispatch)
     for line in timing.report(shader.name, samples, options.warmup_samples, 0):
         output.info(line)
     results = {
-        name: np.frombuffer(buffers[name].read(), arrays[name].dtype).reshape(arrays[name].shape)
-        for name in names
+        name: np.frombuffer(buffers[name].read(0, a.nbytes), a.dtype).reshape(a.shape)
+        for name, a in arrays.items()
+        if name in names
     }
     if targets:
         array_files.write(targets, results)
@@ -85,6 +88,8 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
             raise ModelError(f"{shader.name}: {what} the blocks that are left: {blocks}")
         if array.dtype.kind not in _KINDS:
             raise ModelError(f"{shader.name}: {block.point}: got {array.dtype}, must be numbers")
+        if not array.size:
+            raise ModelError(f"{shader.name}: {block.point}: got no values, must be some")
         arrays[block.point] = array
         if number >= len(entries) - (len(given.out) - len(results)):
             results.append(block.point)

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.dml import TensorDataType
-from vkops.dxdispatch.files import find_input, npy_values, raw_values
+from vkops.dxdispatch.files import npy_values, raw_values
+from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node
 from vkops.dxdispatch.types import CHUNK_BYTES, dtype_of, is_floating
 
@@ -91,12 +92,12 @@ class Sequence:
             yield values.tobytes()
 
 
-def read_values(resource: Node, folders: tuple[Path, Path]) -> tuple[TensorDataType, InitialValues]:
+def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, InitialValues]:
     """Read ``initialValues`` and ``initialValuesDataType`` of a resource.
 
     Args:
         resource: the resource object.
-        folders: where ``sourcePath`` is looked for, in order.
+        folders: where ``sourcePath`` is looked for.
 
     Raises:
         ModelError: for values that do not fit their type, and files that cannot be used.
@@ -213,12 +214,12 @@ def _read_list(node: Node) -> Literal:
 
 
 def _read_file(
-    node: Node, data_type: TensorDataType, folders: tuple[Path, Path]
+    node: Node, data_type: TensorDataType, folders: Folders
 ) -> tuple[TensorDataType, InitialValues]:
     suffix = Path(node.string()).suffix.lower()
     if suffix in (".jpg", ".jpeg", ".png"):
         raise node.error("images are not available; store the values in a .npy file")
-    path = find_input(node, folders)
+    path = folders.find(node)
     if suffix == ".npy":
         return npy_values(node, path, data_type)
     _known(data_type, node)

@@ -24,8 +24,12 @@ def explain(
     feature_level: FeatureLevel = FeatureLevel.LATEST,
     input_path: Path | None = None,
     overrides: Overrides | None = None,
+    *,
+    allow_paths: bool = False,
 ) -> Explanation:
     """Tell what a model file, .json or .onnx, does; even if its feature level is too low.
+
+    ``allow_paths`` is ``load_model``'s.
 
     Raises:
         ModelError: what ``vkops check`` refuses at every level.
@@ -37,13 +41,13 @@ def explain(
     overrides = overrides or Overrides()
     suffix = Path(path).suffix
     if suffix == ".onnx":
-        graph = onnx_dispatch.read_onnx(Path(path))
+        graph = onnx_dispatch.read_onnx(Path(path), allow_paths=allow_paths)
         overrides.check(graph)
         return Explanation(path, (model_section(Path(path).stem, graph, overrides),))
     if suffix != ".json":
         raise ModelError("Expected a .json or .onnx file")
     try:
-        model = load_model(path, input_path, None, overrides)
+        model = load_model(path, input_path, None, overrides, allow_paths=allow_paths)
     except VkopsError as error:
         raise ModelError(f"Failed to parse the model: {error}") from error
     try:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import psutil
 
 from vkops.errors import BindingError, OutOfDeviceMemoryError
+from vkops.gpu import host_memory
 from vkops.gpu.dispatch import Program
 from vkops.gpu.executor import Executor
 from vkops.gpu.kernels import VECTOR
@@ -46,7 +47,7 @@ class Resource(ABC):
             if "O" in given.format:
                 raise TypeError("it holds Python objects")
             source = np.frombuffer(given, np.uint8) if given.nbytes else _NOTHING
-        except (BufferError, TypeError, ValueError) as error:
+        except Exception as error:
             message = f"got {type(data).__name__}, must be contiguous bytes: {error}"
             raise BindingError("", "data", message, "B-04") from None
         offset, _ = self._span(offset, source.size)
@@ -79,12 +80,12 @@ class Resource(ABC):
             first = index(offset)
             count = self.nbytes - first if nbytes is None else index(nbytes)
             inside = first >= 0 and count >= 0 and first + count <= self.nbytes
-        except TypeError:
+        except Exception:
             inside = False
         if not inside:
             message = (
-                f"got offset {offset!r:.40} and {nbytes!r:.40} bytes, must be integers from 0 and "
-                f"end at {self.nbytes} or before"
+                f"got offset {_shown(offset)} and {_shown(nbytes)} bytes, must be integers from 0 "
+                f"and end at {self.nbytes} or before"
             )
             raise BindingError("", "buffer", message, "B-04")
         return first, count
@@ -104,6 +105,14 @@ class Resource(ABC):
     @abstractmethod
     def clone(self, start: int, nbytes: int) -> Resource:
         """A copy of ``nbytes`` bytes from byte ``start``, a multiple of 16."""
+
+
+def _shown(value: Any) -> str:
+    """A value in a few words, whatever it does when it is asked for them."""
+    try:
+        return " ".join(f"{value!r:.40}".split())
+    except Exception:
+        return f"a value of type {type(value).__name__}"
 
 
 class Buffer(Resource):
@@ -201,11 +210,11 @@ class HostBuffer(Resource):
         self.nbytes = nbytes
         self.pending: InThread | None = None  # what is streamed from it or to it meanwhile
         # The host's memory is taken when it is written to: what was promised counts, too.
-        memory = psutil.virtual_memory()
         promised = sum(buffer.nbytes for buffer in _on_host)
-        if nbytes > min(memory.available, memory.total - promised):
+        if nbytes > min(host_memory.left(), psutil.virtual_memory().total - promised):
             message = f"{nbytes} bytes: neither the device nor the host has so much memory left"
             raise OutOfDeviceMemoryError(message)
+        host_memory.require(nbytes)
         self.bytes: Bytes = np.empty(nbytes, np.uint8)
         _on_host.add(self)
 

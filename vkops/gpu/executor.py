@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
-from threading import RLock, get_ident
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from vkops import shaders
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
-from vkops.gpu import adapter, table
+from vkops.gpu import adapter, host_memory, table
 from vkops.gpu.dispatch import TABLE_BYTES, Dispatch, Program, Programs, prepare
 from vkops.gpu.kernels import STREAM
 from vkops.gpu.memory import Heap, Memory, Range, held_bytes
@@ -43,6 +43,9 @@ class Executor:
 
     ``run`` may be called from many threads; whoever reads or writes memory does it under
     ``in_use``, which waits for what is in flight; ``locked`` does not.
+
+    An interrupt (KeyboardInterrupt) can come between any two steps. So what the device works on is
+    known here before it begins, and what is about to change is not taken for what it was.
     """
 
     def __init__(self, info: adapter.DeviceInfo, *, staged: bool = False) -> None:
@@ -50,6 +53,7 @@ class Executor:
             raise DeviceError(FORKED)
         self.info = info
         self._lock = RLock()
+        self._flights: list[Flight] = []  # first: the process settles even what is not made whole
         self.mapped: bool = info.unified_memory and not staged
         # Beside its sources, a kernel sees the table, and its target twice.
         sources = STREAM.sources if info.max_bindings >= STREAM.sources + 3 else 1
@@ -78,13 +82,8 @@ class Executor:
         self._loaded: Dispatch | None = None
         self._kernels: OrderedDict[_Key, tuple[Any, Any]] = OrderedDict()
         self._closed = False
-        self._use = _Use(self)
-        self._lock_only = _Use(self, settled=False)
-        self._flights: list[Flight] = []
         self._stream: InThread | None = None
         self._stream_lock = RLock()
-        self._owner: int | None = None  # the thread that has the device
-        self._depth = 0
         self._slots: list[Slot] = []
 
     # -- running ----------------------------------------------------------------------------------
@@ -98,6 +97,7 @@ class Executor:
         with self.in_use():
             for dispatch in dispatches:
                 if self._loaded is not dispatch:
+                    self._loaded = None
                     self._words[: dispatch.words.size] = dispatch.words
                     self._loaded = dispatch
                 self._sequence(dispatch).eval()
@@ -125,8 +125,9 @@ class Executor:
                 while len(self._flights) >= MOST_FLIGHTS:
                     self._land(self._flights[0])
                 flight.slot = self._free_slot()
-                flight.sequence = flight.slot.start(last)
+                flight.sequence = self.sequence()
                 self._flights.append(flight)
+                flight.slot.start(flight.sequence, last)
         except Exception as error:
             flight.error = error
         return flight
@@ -145,8 +146,13 @@ class Executor:
 
     def finish_stream(self) -> None:
         """Wait for what is streamed; not in the midst of using the device, which it waits for."""
-        if self._stream is not None and self._owner != get_ident():
+        if self._stream is not None and not self._has_device():
             self._stream.finish()
+
+    def _has_device(self) -> bool:
+        """Whether the lock is this thread's; asked of the lock, which no interrupt confuses."""
+        owned: bool = self._lock._is_owned()  # type: ignore[attr-defined]
+        return owned
 
     def land(self, flight: Flight) -> None:
         """Wait for a flight, and let go of what it kept."""
@@ -162,6 +168,11 @@ class Executor:
         """Wait for all that is in flight."""
         while self._flights:
             self._land(self._flights[0])
+
+    def settle(self) -> None:
+        """Wait for all that is in flight, whoever has the device."""
+        with self._lock:
+            self._settle()
 
     def _free_slot(self) -> Slot:
         taken = {flight.slot for flight in self._flights}
@@ -185,16 +196,14 @@ class Executor:
         self._kernels[key] = (algorithm, sequence)
         return sequence
 
-    def run_traced(self, dispatch: Dispatch, spirv: bytes, count: int) -> table.Words:
-        """Run a dispatch with another build of its kernel; what that wrote beyond the table.
-
-        ``count`` is how many words that can be.
-        """
+    def run_traced(self, dispatch: Dispatch, spirv: bytes, beyond: table.Words) -> table.Words:
+        """Run a dispatch with another build of its kernel; returns the words after its table."""
         with self.in_use():
-            heap = self._new_heap(TABLE_BYTES + 4 * count, mapped=True)
+            heap = self._new_heap(TABLE_BYTES + beyond.nbytes, mapped=True)
             assert heap.view is not None
             words = heap.view.view(np.uint32)
             words[: dispatch.words.size] = dispatch.words
+            words[TABLE_BYTES // 4 :] = beyond
             algorithm = self.algorithm(dispatch, heap, spirv)
             self._manager.sequence().eval(self._kp.OpAlgoDispatch(algorithm))
             algorithm.destroy()
@@ -223,12 +232,14 @@ class Executor:
         """Memory that host and device both see."""
         return self._new_heap(size, mapped=True)
 
-    def start(self, algorithm: Any) -> Any:
-        """Begin to run an algorithm; the result is a sequence to ``eval_await``, once."""
+    def sequence(self) -> Any:
+        """What ``start`` takes: kept by the caller, for to drop it at work would crash."""
+        return self._manager.sequence()
+
+    def start(self, sequence: Any, algorithm: Any) -> None:
+        """Begin to run an algorithm with a new sequence, to be ended by ``await_sequence``."""
         # A recorded sequence cannot be started without waiting: Kompute does both.
-        sequence = self._manager.sequence()
         sequence.eval_async(self._kp.OpAlgoDispatch(algorithm))
-        return sequence
 
     def staging(self) -> tuple[Range, npt.NDArray[np.uint8]]:
         """Host-visible memory for transfers, and the host's view of it; call it under in_use."""
@@ -252,11 +263,15 @@ class Executor:
         if largest > self.info.max_buffer:
             message = f"{largest} bytes: a buffer has {self.info.max_buffer} at most"
             raise OutOfDeviceMemoryError(message)
-        for mapped in {True, self.mapped}:  # they are on both sides, unless the host sees memory
-            left = self._left(mapped=mapped)
-            if sum(sizes) > left:
-                message = f"{sum(sizes)} bytes: the device has {max(left, 0)} bytes left"
-                raise OutOfDeviceMemoryError(message)
+        # They are on both sides, unless the host sees memory; both can be in one Vulkan heap.
+        sides = {True, self.mapped}
+        heaps = [adapter.tensor_heap(self.info.index, host=mapped).index for mapped in sides]
+        needed = sum(sizes) * (len(heaps) if len(set(heaps)) == 1 else 1)
+        left = min(self._left(mapped=mapped) for mapped in sides)
+        if needed > left:
+            message = f"{needed} bytes: the device has {max(left, 0)} bytes left"
+            raise OutOfDeviceMemoryError(message)
+        host_memory.require(len(sides) * sum(sizes))
 
     def record_shader(
         self,
@@ -290,21 +305,37 @@ class Executor:
 
     # -- life -------------------------------------------------------------------------------------
 
-    def locked(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def locked(self) -> Iterator[None]:
         """Keep other threads away from the device, while what is in flight goes on.
 
         Raises:
             DeviceError: as ``in_use``.
         """
-        return self._lock_only
+        if process.forked:
+            raise DeviceError(FORKED)
+        # A lock's own methods, unlike Python's, cannot be interrupted half-way.
+        with self._lock:
+            if self._closed:
+                raise DeviceError(f"the device {self.info.name!r} is closed")
+            yield
 
-    def in_use(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
         """Keep other threads away from the device and its memory, with nothing in flight.
 
         Raises:
             DeviceError: the device is closed, or was opened before this process was forked off.
         """
-        return self._use
+        if process.forked:
+            raise DeviceError(FORKED)
+        self.finish_stream()
+        with self._lock:
+            if self._closed:
+                raise DeviceError(f"the device {self.info.name!r} is closed")
+            if self._flights:
+                self._settle()
+            yield
 
     def _new_heap(self, size: int, *, mapped: bool) -> Heap:
         """Take memory from the driver, having made sure that it is there."""
@@ -317,7 +348,9 @@ class Executor:
     def _left(self, *, mapped: bool) -> int:
         """Bytes that this process can still get from the driver."""
         heap = adapter.tensor_heap(self.info.index, host=mapped)
-        return adapter.memory_left(self.info.index, heap, held_bytes((self.info.index, heap.index)))
+        held = held_bytes((self.info.index, heap.index))
+        left = adapter.memory_left(self.info.index, heap, held)
+        return min(left, host_memory.left()) if self.info.type == "CPU" else left
 
     def _forget(self, heap: Heap) -> None:
         """Drop what is bound to a heap that goes."""
@@ -326,6 +359,12 @@ class Executor:
             slot.forget(heap)
         for key in [key for key in self._kernels if heap in (*key[1], key[2])]:
             _destroy(self._kernels.pop(key))
+
+    def __del__(self) -> None:
+        # Python collects the device with all that refers to it, in any order, in flight or not.
+        if not process.forked:
+            for flight in getattr(self, "_flights", ()):
+                flight.finish()
 
     def close(self) -> None:
         """Give everything back; memory that arrays still view stays until they go."""
@@ -341,38 +380,6 @@ class Executor:
             while self._kernels:
                 _destroy(self._kernels.popitem()[1])
             self.memory.close()
-
-
-class _Use:
-    """What ``Executor.in_use`` and ``locked`` give; one is entered for every tensor made."""
-
-    __slots__ = ("_executor", "_settled")
-
-    def __init__(self, executor: Executor, *, settled: bool = True) -> None:
-        self._executor = executor
-        self._settled = settled
-
-    def __enter__(self) -> None:
-        if process.forked:
-            raise DeviceError(FORKED)
-        executor = self._executor
-        if self._settled:
-            executor.finish_stream()
-        executor._lock.acquire()
-        if executor._closed:
-            executor._lock.release()
-            raise DeviceError(f"the device {executor.info.name!r} is closed")
-        executor._owner = get_ident()
-        executor._depth += 1
-        if self._settled and executor._flights:
-            executor._settle()
-
-    def __exit__(self, *_: object) -> None:
-        executor = self._executor
-        executor._depth -= 1
-        if not executor._depth:
-            executor._owner = None
-        executor._lock.release()
 
 
 def _destroy(kernel: tuple[Any, Any]) -> None:

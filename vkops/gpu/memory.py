@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import OutOfDeviceMemoryError
+from vkops.gpu import host_memory
 
 ALIGNMENT = 256
 """Bytes; a multiple of every element size, and of every driver's storage offset alignment."""
@@ -28,42 +29,51 @@ does the address of any vector that a tensor has bytes in."""
 
 
 class FreeList:
-    """The free ranges of one heap, in order of offset; neighbours are always joined."""
+    """The free ranges of one heap, in order of offset; neighbours are always joined.
+
+    Every change is one step, so that an interrupt finds it done or not done.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._offsets = [0]
-        self._sizes = [size]
+        self._ranges = [(0, size)]
 
     def take(self, size: int) -> int | None:
         """Offset of the first range that fits, or None."""
-        for i, available in enumerate(self._sizes):
-            if available >= size:
-                offset = self._offsets[i]
-                if available == size:
-                    del self._offsets[i], self._sizes[i]
-                else:
-                    self._offsets[i] += size
-                    self._sizes[i] -= size
+        for i, (offset, available) in enumerate(self._ranges):
+            if available > size:
+                self._ranges[i] = offset + size, available - size
+                return offset
+            if available == size:
+                del self._ranges[i]
                 return offset
         return None
 
     def give(self, offset: int, size: int) -> None:
         """Return a range."""
-        i = bisect_left(self._offsets, offset)
-        if i < len(self._offsets) and self._offsets[i] == offset + size:
-            size += self._sizes[i]
-            del self._offsets[i], self._sizes[i]
-        if i > 0 and self._offsets[i - 1] + self._sizes[i - 1] == offset:
-            self._sizes[i - 1] += size
-        else:
-            self._offsets.insert(i, offset)
-            self._sizes.insert(i, size)
+        first = last = bisect_left(self._ranges, (offset,))
+        end = offset + size
+        if last < len(self._ranges) and self._ranges[last][0] == end:
+            end += self._ranges[last][1]
+            last += 1
+        if first > 0 and sum(self._ranges[first - 1]) == offset:
+            first -= 1
+            offset = self._ranges[first][0]
+        self._ranges[first:last] = [(offset, end - offset)]
+
+    def free_all_but(self, taken: Iterable[tuple[int, int]]) -> None:
+        """Make free what is not in these ranges: (offset, size)."""
+        ranges, start = [], 0
+        for offset, size in sorted([*taken, (self.size, 0)]):
+            if offset > start:
+                ranges.append((start, offset - start))
+            start = offset + size
+        self._ranges = ranges
 
     @property
     def free(self) -> int:
         """Free bytes in all."""
-        return sum(self._sizes)
+        return sum(size for _, size in self._ranges)
 
 
 class Heap:
@@ -78,11 +88,8 @@ class Heap:
     ) -> None:
         kind = kp.TensorTypes.host if mapped else kp.TensorTypes.storage
         self.manager = manager
-        try:
-            content = np.zeros(size // 4, np.uint32)
-        except MemoryError as error:
-            raise OutOfDeviceMemoryError(f"{size} bytes: the host has no memory left") from error
-        self.tensor: Any = manager.tensor_t(content, kind)
+        host_memory.require(2 * size)  # for Kompute fills it from an array
+        self.tensor: Any = manager.tensor_t(np.zeros(size // 4, np.uint32), kind)
         self.source = source
         self.view: npt.NDArray[np.uint8] | None = (
             self.tensor.data().view(np.uint8) if mapped else None
@@ -181,7 +188,7 @@ class Memory:
         self._release = release
         self._heaps: list[Heap] = []
         self._claims: dict[int, _Claim] = {}
-        self._dead: deque[Place] = deque()  # filled as owners go, on any thread at any time
+        self._dead: deque[ref[object]] = deque()  # filled as owners go, on any thread at any time
 
     def allocate(self, nbytes: int, owner: object) -> Place:
         """Reserve a place that lives as long as ``owner``.
@@ -190,32 +197,30 @@ class Memory:
             OutOfDeviceMemoryError: more than the device can hold; nothing was taken.
         """
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
-        self._collect()
-        place = self._spread(size) if size > self.max_range else self._take(size)
-        if place is None:
-            place = self._grow(size)
-        claim = _Claim(owner, self._retire)
-        claim.place = place
-        self._claims[id(claim)] = claim
+        try:
+            self._collect()
+            place = self._spread(size) if size > self.max_range else self._take(size)
+            if place is None:
+                place = self._grow(size)
+            claim = _Claim(owner, self._dead.append)
+            claim.place = place
+            self._claims[id(claim)] = claim
+        except BaseException:  # too little memory, or an interrupt anywhere
+            self._free_unclaimed()
+            raise
         return place
 
     def fits(self, nbytes: int) -> bool:
         """Whether new heaps could hold so much."""
         self._collect()
-        return nbytes <= self._left() + self._empty()
+        empty = self._empty()
+        return nbytes <= empty or nbytes <= self._left() + empty
 
     def _spread(self, size: int) -> Spread:
         self._require(size)
         sizes = [self.max_range] * (size // self.max_range)
         rest = size % self.max_range
-        ranges: list[Range] = []
-        try:
-            for n in [*sizes, rest] if rest else sizes:
-                ranges.append(self._take(n) or self._grow(n))
-        except BaseException:  # such as: somebody else was faster
-            for range_ in ranges:
-                _give(range_)
-            raise
+        ranges = [self._take(n) or self._grow(n) for n in ([*sizes, rest] if rest else sizes)]
         return Spread(tuple(ranges), size)
 
     def _take(self, size: int) -> Range | None:
@@ -242,11 +247,20 @@ class Memory:
         # Doubling keeps heaps, and with them pipelines, few.
         wanted = max(FIRST_HEAP, self._reserved(), size)
         wanted = min(wanted, self.max_range, left // ALIGNMENT * ALIGNMENT)
-        heap = self._create_heap(wanted)
+        heap = self._create(wanted, min(wanted, max(FIRST_HEAP, size)))
         self._heaps.append(heap)
         offset = heap.ranges.take(size)
         assert offset is not None
         return Range(heap, offset, size)
+
+    def _create(self, wanted: int, least: int) -> Heap:
+        """A heap of as many bytes as are wanted, or else fewer."""
+        try:
+            return self._create_heap(wanted)
+        except OutOfDeviceMemoryError:
+            if wanted == least:
+                raise
+        return self._create(max(least, wanted // 2 // ALIGNMENT * ALIGNMENT), least)
 
     def _reserved(self) -> int:
         return sum(heap.ranges.size for heap in self._heaps)
@@ -256,18 +270,22 @@ class Memory:
 
     def _release_empty_heaps(self) -> None:
         for heap in [h for h in self._heaps if _is_empty(h)]:
-            self._heaps.remove(heap)
             self._release(heap)
-
-    def _retire(self, claim: _Claim) -> None:
-        del self._claims[id(claim)]
-        if self._heaps:  # else closed: to hold the range would hold its heap
-            self._dead.append(claim.place)
+            self._heaps.remove(heap)
 
     def _collect(self) -> None:
         while self._dead:
-            for range_ in self._dead.popleft().ranges:
-                _give(range_)
+            claim = self._claims.pop(id(self._dead.popleft()))
+            for range_ in claim.place.ranges:
+                range_.heap.ranges.give(range_.offset, range_.nbytes)
+
+    def _free_unclaimed(self) -> None:
+        taken: dict[FreeList, list[tuple[int, int]]] = {heap.ranges: [] for heap in self._heaps}
+        for claim in list(self._claims.values()):
+            for range_ in claim.place.ranges:
+                taken[range_.heap.ranges].append((range_.offset, range_.nbytes))
+        for free, ranges in taken.items():
+            free.free_all_but(ranges)
 
     def report(self) -> MemoryReport:
         """What is held and used now."""
@@ -279,12 +297,9 @@ class Memory:
     def close(self) -> None:
         """Let go of all heaps; those with living ranges stay until these go."""
         self._heaps.clear()
+        self._claims.clear()  # they hold heaps
         self._dead.clear()
 
 
 def _is_empty(heap: Heap) -> bool:
     return heap.ranges.free == heap.ranges.size
-
-
-def _give(place: Range) -> None:
-    place.heap.ranges.give(place.offset, place.nbytes)

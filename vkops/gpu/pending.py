@@ -70,10 +70,16 @@ class Flight:
         """Wait for the device; called by the executor, once."""
         try:
             if self.sequence is not None:
-                self.sequence.eval_await()
+                await_sequence(self.sequence)
         except Exception as error:  # Kompute raises what Vulkan says
             self.error = error
         self.sequence = self._keep = None
+
+
+def await_sequence(sequence: Any) -> None:
+    """Wait for a sequence, if it was started."""
+    if sequence.is_running():
+        sequence.eval_await()
 
 
 class Slot:
@@ -84,8 +90,8 @@ class Slot:
         self.table: Heap = executor.host_heap(TABLE_BYTES)
         self._algorithms: OrderedDict[Any, Any] = OrderedDict()
 
-    def start(self, dispatch: Dispatch) -> Any:
-        """Begin to run a dispatch; the result is a sequence to await, once."""
+    def start(self, sequence: Any, dispatch: Dispatch) -> None:
+        """Begin to run a dispatch with a new sequence."""
         assert self.table.view is not None
         self.table.view.view(np.uint32)[: dispatch.words.size] = dispatch.words
         key = (dispatch.kernel.name, dispatch.sources, dispatch.target, dispatch.groups)
@@ -95,7 +101,7 @@ class Slot:
                 self._algorithms.popitem(last=False)[1].destroy()
             algorithm = self._algorithms[key] = self._executor.algorithm(dispatch, self.table)
         self._algorithms.move_to_end(key)
-        return self._executor.start(algorithm)
+        self._executor.start(sequence, algorithm)
 
     def forget(self, heap: Heap) -> None:
         """Drop what is bound to a heap that goes."""
@@ -127,6 +133,7 @@ class InThread:
         except BaseException as error:
             self._error = error
         finally:
+            del self._work  # it keeps what it streams
             self._done.set()
 
     def finish(self) -> None:

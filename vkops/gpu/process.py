@@ -1,7 +1,8 @@
-"""What a forked process has to know: its parent's drivers had threads that are not here."""
+"""What a process has opened: drivers have threads, which forks and Python's end know nothing of."""
 
 from __future__ import annotations
 
+import atexit
 import os
 from ctypes import py_object, pythonapi
 from typing import Any
@@ -31,6 +32,12 @@ class _Process:
             # To destroy it would wait for threads for ever.
             pythonapi.Py_IncRef(py_object(executor._manager))
 
+    def at_exit(self) -> None:
+        if not self.forked:
+            for executor in list(self.executors):
+                executor.settle()
+
 
 process: _Process = _Process()
+atexit.register(process.at_exit)
 os.register_at_fork(after_in_child=process.after_fork)

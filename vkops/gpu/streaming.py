@@ -17,6 +17,8 @@ from vkops.gpu.dispatch import TABLE_BYTES
 from vkops.gpu.executor import Executor
 from vkops.gpu.kernels import VECTOR, Kernel
 from vkops.gpu.memory import ALIGNMENT, Heap, Range
+from vkops.gpu.pending import await_sequence
+from vkops.gpu.process import process
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan, Output, Read, Region
@@ -64,6 +66,8 @@ def stream(
 ) -> None:
     """Run a plan on arrays of bytes in host memory; what it does not write stays as it is.
 
+    When ``progress`` raises, or an interrupt comes, what the outputs hold is undefined.
+
     Raises:
         OutOfDeviceMemoryError: not even a chunk fits.
     """
@@ -73,16 +77,21 @@ def stream(
     has_gaps = moved * plan.element_size < total
     done = 0
     with executor.in_use():
-        slots = [_Slot(executor, chunk_bytes) for _ in range(2)]
-        for number, chunk in enumerate([*todo, *(None for _ in slots)]):
-            slot = slots[number % 2]
-            done += slot.finish(outputs)
-            if progress is not None:
-                progress(done, total)
-            if chunk is not None:
-                if has_gaps:
-                    slot.preload(chunk, outputs)
-                slot.start(chunk, inputs)
+        room = max(_staged(pieces) for chunk in todo for pieces in (chunk.sources, chunk.targets))
+        slots = [_Slot(executor, room) for _ in range(2)]
+        try:
+            for number, chunk in enumerate([*todo, *(None for _ in slots)]):
+                slot = slots[number % 2]
+                done += slot.finish(outputs)
+                if progress is not None:
+                    progress(done, total)
+                if chunk is not None:
+                    if has_gaps:
+                        slot.preload(chunk, outputs)
+                    slot.start(chunk, inputs)
+        finally:
+            for slot in slots:
+                slot.wait()
 
 
 # -- chunks ----------------------------------------------------------------------------------------
@@ -197,9 +206,9 @@ class _Slot:
 
     def __init__(self, executor: Executor, size: int) -> None:
         self._executor = executor
+        self._running: Any = None
         self._table, self._source, self._target = map(executor.host_heap, (TABLE_BYTES, size, size))
         self._algorithms: dict[tuple[Kernel, int], Any] = {}
-        self._running: Any = None
         self._targets: Sequence[Piece] = ()
 
     def preload(self, chunk: Chunk, outputs: Sequence[Bytes]) -> None:
@@ -224,13 +233,22 @@ class _Slot:
         key = last.kernel, last.groups
         if key not in self._algorithms:
             self._algorithms[key] = self._executor.algorithm(last, self._table)
-        self._running = self._executor.start(self._algorithms[key])
+        self._running = self._executor.sequence()
+        self._executor.start(self._running, self._algorithms[key])
+
+    def wait(self) -> None:
+        """Wait for the chunk, if there is one: its memory must not go before."""
+        if self._running is not None:
+            await_sequence(self._running)
+            self._running = None
+
+    def __del__(self) -> None:
+        if not process.forked:
+            self.wait()
 
     def finish(self, outputs: Sequence[Bytes]) -> int:
         """Wait for the chunk, if there is one, and fetch its targets: bytes that are done."""
-        if self._running is not None:
-            self._running.eval_await()
-            self._running = None
+        self.wait()
         for piece in self._targets:
             outputs[piece.array][piece.start :][: piece.nbytes] = _bytes(self._target, piece)
         done = sum(piece.nbytes for piece in self._targets)

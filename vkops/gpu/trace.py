@@ -13,7 +13,9 @@ from vkops.gpu.dispatch import Dispatch
 from vkops.gpu.executor import Executor
 from vkops.gpu.table import HEADER_WORDS, LANES, RECORD_WORDS
 
-_MOST = 16  # stores that the shader has room for
+MOST = 16
+"""Stores that the shader has room for: of more, it tells the first ones."""
+
 _CONSTANT = 0xFFFFFFFF
 _CHUNK = 1 << 22  # steps looked at together
 
@@ -36,12 +38,13 @@ class Store(NamedTuple):
 
 
 def stores(executor: Executor, dispatch: Dispatch, address: int) -> list[Store]:
-    """Run a dispatch, and tell of all that it stored at a byte address of its target."""
+    """Run a dispatch, and tell of what it stored at a byte address of its target, MOST times."""
     variant = shaders.VARIANTS[dispatch.kernel.name]
-    spirv = variant.compile(defines={"TRACE": f"{address}u"})
-    words = executor.run_traced(dispatch, spirv, 4 * (1 + 3 * _MOST))
+    beyond = np.zeros(4 * (1 + 3 * MOST), np.uint32)
+    beyond[1] = address
+    words = executor.run_traced(dispatch, variant.compile(defines={"TRACE": 1}), beyond)
     found = []
-    for told in words[4:].reshape(-1, 3, 4)[: int(words[0])]:
+    for told in words[4:].reshape(-1, 3, 4)[: min(int(words[0]), MOST)]:
         x, y, lane, record = told[0].tolist()
         first, source, heap, nbytes = told[1].tolist()
         constant = heap == _CONSTANT

@@ -80,7 +80,8 @@ class VkopsBackend(Backend):  # type: ignore[misc]
         Args:
             model: a ``ModelProto``, its bytes, or the path of a file.
             device: ``VULKAN``, ``VULKAN:n`` or ``CPU``.
-            kwargs: none is known.
+            kwargs: ``allow_paths``, false if left out: whether external data may lie outside of
+                the folder of the model's file.
 
         Raises:
             ModelError: the model breaks ONNX's rules, or has a node that vkops cannot run.
@@ -94,7 +95,8 @@ class VkopsBackend(Backend):  # type: ignore[misc]
         >>> rep.run([np.float32([1, 2]), np.float32([3])]).z
         array([1., 2., 3.], dtype=float32)
         """
-        return VkopsRep(Session(Model(model), _device(device)))
+        allow_paths = bool(kwargs.get("allow_paths", False))
+        return VkopsRep(Session(Model(model, allow_paths=allow_paths), _device(device)))
 
     @classmethod
     def run_model(cls, model: Any, inputs: Any, device: str = "VULKAN", **kwargs: Any) -> Any:

@@ -52,7 +52,11 @@ Form: TypeAlias = "TensorForm | SequenceForm | None"
 
 
 def declared(info: ValueInfoProto) -> Declared:
-    """What a model says of an input or output."""
+    """What a model says of an input or output.
+
+    Raises:
+        ModelError: ONNX does not have its type.
+    """
     proto = info.type
     kind = proto.WhichOneof("value") or ""
     inner = _innermost(proto)
@@ -61,9 +65,11 @@ def declared(info: ValueInfoProto) -> Declared:
     dims = inner.shape.dim if inner.HasField("shape") else None
     shape = None if dims is None else tuple(map(_dimension, dims))
     denotations = tuple(dim.denotation for dim in dims or ())
-    return Declared(
-        info.name, kind.removesuffix("_type"), dtype_of(inner.elem_type), shape, denotations
-    )
+    try:
+        dtype = dtype_of(inner.elem_type)
+    except ModelError as error:
+        raise ModelError(f"{info.name!r}: {error}") from error
+    return Declared(info.name, kind.removesuffix("_type"), dtype, shape, denotations)
 
 
 def _innermost(proto: TypeProto) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
-from onnx import ModelProto, NodeProto, numpy_helper
+from onnx import ModelProto, NodeProto
 
 from vkops.errors import ModelError
 from vkops.onnx.forms import Declared, Form, TensorForm, check_form, declared
@@ -16,7 +16,7 @@ from vkops.onnx.node import Call, Node, label, schema_of
 from vkops.onnx.operators import OPERATORS, lowering_of
 from vkops.onnx.reading import DOMAINS, opset_of, read
 from vkops.onnx.trace import Sequence, Trace, Value
-from vkops.onnx.types import dense, type_text
+from vkops.onnx.types import array_of, dense, type_text
 
 Array = npt.NDArray[Any]
 
@@ -35,6 +35,7 @@ class Model:
     Args:
         source: a ``ModelProto``, its bytes, or the path of a file.
         check: whether to check it by ONNX's rules; its nodes are checked in any case.
+        allow_paths: whether external data may lie outside of the folder of the model's file.
 
     Raises:
         ModelError: the file is no model, the model breaks ONNX's rules, or a node is of an
@@ -55,10 +56,14 @@ class Model:
     """
 
     def __init__(
-        self, source: ModelProto | bytes | str | os.PathLike[str], *, check: bool = True
+        self,
+        source: ModelProto | bytes | str | os.PathLike[str],
+        *,
+        check: bool = True,
+        allow_paths: bool = False,
     ) -> None:
         try:
-            self._take(read(source, check=check))
+            self._take(read(source, check=check, allow_paths=allow_paths))
         except ModelError as error:
             if not isinstance(source, (str, os.PathLike)):
                 raise
@@ -73,15 +78,31 @@ class Model:
         self.constants: dict[str, Array] = {}
         for tensor in graph.initializer:
             try:
-                self.constants[tensor.name] = numpy_helper.to_array(tensor)
-            except ValueError as error:
+                self.constants[tensor.name] = array_of(tensor)
+            except ModelError as error:
                 raise ModelError(f"initializer {tensor.name!r}: {error}") from error
         for sparse in graph.sparse_initializer:
-            self.constants[sparse.values.name] = dense(sparse)
+            try:
+                self.constants[sparse.values.name] = dense(sparse)
+            except ModelError as error:
+                raise ModelError(f"initializer {sparse.values.name!r}: {error}") from error
         self.inputs: tuple[Declared, ...] = tuple(map(declared, graph.input))
         self.outputs: tuple[Declared, ...] = tuple(map(declared, graph.output))
         self.opset: int = opset_of(proto)
         self.nodes: tuple[Node, ...] = tuple(_nodes(proto))
+        self._check_names()
+
+    def _check_names(self) -> None:
+        """Refuse what reads a tensor that nothing before it makes."""
+        made = {"", *self.constants, *(entry.name for entry in self.inputs)}
+        for node in self.nodes:
+            for i, name in enumerate(node.inputs):
+                if name not in made:
+                    node.refuse(f"inputs[{i}]", f"got {name!r}, which nothing before it makes")
+            made.update(node.outputs)
+        for entry in self.outputs:
+            if entry.name not in made:
+                raise ModelError(f"output {entry.name!r}: nothing makes it")
 
     @property
     def required_inputs(self) -> tuple[Declared, ...]:
@@ -103,6 +124,8 @@ class Model:
         for entry in self.inputs:
             if entry.name in forms:
                 check_form(entry, forms[entry.name], free)
+            elif entry.name not in self.constants:
+                raise ModelError(f"input {entry.name!r}: is missing")
         trace = Trace()
         values: dict[str, Value] = {"": None}
         for name, array in self.constants.items():
@@ -146,7 +169,9 @@ def unsupported_nodes(proto: ModelProto) -> list[Unsupported]:
         reason = _unsupported(node, opset)
         if reason is not None:
             domain = "" if node.domain in DOMAINS else f"{node.domain}."
-            found.append(Unsupported(label(node, index, f"{domain}{node.op_type}"), reason))
+            name = f"{domain}{node.op_type}"
+            name = name if name.isprintable() else repr(name)
+            found.append(Unsupported(label(node, index, name), reason))
     return found
 
 

@@ -15,6 +15,10 @@ from vkops.onnx.trace import Sequence, Tensor, Trace, Value
 from vkops.plan.region import Ints
 
 _Schema = Any
+_REQUIRED = defs.OpSchema.FormalParameterOption.Single
+
+MAX_INTS = 1 << 16
+"""Of a shape, axes, lengths of parts and the like."""
 
 
 @lru_cache(maxsize=1024)
@@ -67,7 +71,9 @@ class Node:
         known = self.schema.attributes.get(attribute.name)
         if known is None:
             allowed = ", ".join(sorted(self.schema.attributes)) or "none"
-            self.refuse(attribute.name, f"is no attribute of this version; it has {allowed}")
+            name = str(attribute.name)  # bytes, if it is no UTF-8
+            name = name if name.isprintable() else repr(name)
+            self.refuse(name, f"is no attribute of this version; it has {allowed}")
         wanted = known.type.value
         if attribute.type != wanted:
             got, must = map(AttributeProto.AttributeType.Name, (attribute.type, wanted))
@@ -104,6 +110,8 @@ class Call:
             self._inputs[parameter.name].append(value)
             if value is not None:
                 self._check_type(parameter, value.type, bound)
+            elif parameter.option == _REQUIRED:
+                self.refuse(parameter.name, "is missing")
 
     def refuse(self, what: str, message: str) -> NoReturn:
         """Raise the error of an argument or attribute."""
@@ -162,6 +170,8 @@ class Call:
             return None
         if array.ndim != 1 and not (scalar and array.ndim == 0):
             self.refuse(name, f"has {array.ndim} dimensions, must have 1")
+        if array.size > MAX_INTS:
+            self.refuse(name, f"has {array.size} elements, must be {MAX_INTS} at most")
         numbers = array.reshape(-1).tolist()
         for i, number in enumerate(numbers):
             if number != number or number in (np.inf, -np.inf) or int(number) != number:

@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import onnx
 import onnx.checker
 import onnx.inliner
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto, ValueInfoProto
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from vkops.errors import ModelError
+from vkops.onnx.external import MAX_MODEL_BYTES, load_external_data
+from vkops.paths import read_regular
 
 DOMAINS = ("", "ai.onnx")
 """The names of ONNX's own operators."""
 
 
-def read(source: ModelProto | bytes | str | os.PathLike[str], *, check: bool = True) -> ModelProto:
-    """Read a model, check it by ONNX's rules, and put functions in place of their calls."""
+MAX_NODES = 1_000_000
+"""Of a model whose functions stand in place of their calls, which can call others."""
+
+
+def read(
+    source: ModelProto | bytes | str | os.PathLike[str],
+    *,
+    check: bool = True,
+    allow_paths: bool = False,
+) -> ModelProto:
+    """Read a model, check it by ONNX's rules, and put functions in place of their calls.
+
+    External data must lie in the folder of the model's file, unless ``allow_paths`` is true.
+    """
     proto = source if isinstance(source, ModelProto) else _load(source)
+    folder = Path(source).parent if isinstance(source, (str, os.PathLike)) else None
+    room = MAX_MODEL_BYTES - (proto.ByteSize() if folder else 0)
+    load_external_data(proto, folder, room, allow_paths=allow_paths)
     newest = onnx.defs.onnx_opset_version()
     if opset_of(proto) > newest:
         raise ModelError(
@@ -32,7 +50,55 @@ def read(source: ModelProto | bytes | str | os.PathLike[str], *, check: bool = T
         except Exception as error:  # the checker raises errors of many kinds
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise ModelError(f"the model breaks ONNX's rules: {' '.join(lines[:3])}") from error
-    return onnx.inliner.inline_local_functions(proto) if proto.functions else proto
+    if not proto.functions:
+        return proto
+    _check_calls(proto)
+    try:
+        return onnx.inliner.inline_local_functions(proto)
+    except Exception as error:  # it checks more than the checker
+        raise ModelError(f"its functions: {' '.join(str(error).split())}") from error
+
+
+def _check_calls(proto: ModelProto) -> None:
+    """Refuse functions that call themselves, and those that would become too many nodes."""
+    functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
+    counts: dict[tuple[str, str, str], int] = {}
+    # Depth first, without recursion: callers stay on the stack until what they call is counted.
+    waiting = list(functions)
+    callers: set[tuple[str, str, str]] = set()
+    while waiting:
+        key = waiting[-1]
+        called = [c for c in map(_key, _nodes(functions[key].node)) if c in functions]
+        missing = [c for c in called if c not in counts]
+        if key in counts or not missing:
+            counts.setdefault(key, _total(functions[key].node, counts))
+            callers.discard(key)
+            waiting.pop()
+        elif key in callers:
+            raise ModelError(f"function {key[1]!r} calls itself")
+        else:
+            callers.add(key)
+            waiting += dict.fromkeys(missing)
+    total = _total(proto.graph.node, counts)
+    if total > MAX_NODES:
+        raise ModelError(f"got {total} nodes with those of functions, must be {MAX_NODES} at most")
+
+
+def _total(nodes: Iterable[NodeProto], counts: Mapping[tuple[str, str, str], int]) -> int:
+    return sum(counts.get(_key(node), 1) for node in _nodes(nodes))
+
+
+def _key(node: NodeProto) -> tuple[str, str, str]:
+    return node.domain, node.op_type, node.overload
+
+
+def _nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """Nodes, and those of the graphs that they have."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _nodes(graph.node)
 
 
 def _completed(proto: ModelProto) -> ModelProto:
@@ -64,11 +130,9 @@ def _lacks_shape(info: ValueInfoProto) -> bool:
 
 def _load(source: bytes | str | os.PathLike[str]) -> ModelProto:
     try:
-        if isinstance(source, bytes):
-            proto = ModelProto()
-            proto.ParseFromString(source)
-        else:
-            proto = onnx.load(Path(source))
+        data = source if isinstance(source, bytes) else read_regular(source, MAX_MODEL_BYTES)
+        proto = ModelProto()
+        proto.ParseFromString(data)
     except OSError as error:
         raise ModelError(f"cannot be read: {error.strerror or error}") from error
     except DecodeError as error:

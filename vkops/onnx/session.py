@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from cachetools import LRUCache
 
 from vkops.device import Device
 from vkops.errors import ModelError
@@ -18,6 +17,7 @@ from vkops.onnx.model import Model
 from vkops.onnx.specialized import Given, Residents, Specialized
 from vkops.onnx.trace import NeedsValueError
 from vkops.onnx.types import STRING
+from vkops.tensors.kept import Kept
 from vkops.tensors.tensor import Tensor
 
 Array = npt.NDArray[Any]
@@ -53,7 +53,7 @@ class Session:
     def __init__(self, model: Model, device: Device) -> None:
         self.model: Model = model
         self.device: Device = device
-        self._kept: LRUCache[Any, Specialized] = LRUCache(MOST_SPECIALIZED)
+        self._kept: Kept[Any, Specialized] = Kept(MOST_SPECIALIZED)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
         self._lock = RLock()
         self._residents = Residents(device)

@@ -10,11 +10,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from vkops.errors import ModelError
 from vkops.onnx.types import HANDLE, STRING, moved_dtype, type_text
 from vkops.plan.execute import execute, packed_bytes
 from vkops.plan.graph import Graph
 from vkops.plan.region import Fill, Ints, Region
 from vkops.plan.view import View, copy
+
+MAX_KNOWN_BYTES = 1 << 28
+"""Of tensors whose elements are needed before a model runs: shapes, indices and the like."""
 
 
 class NeedsValueError(Exception):
@@ -68,6 +72,7 @@ class Tensor:
         """The elements, which must be known before the graph runs.
 
         Raises:
+            ModelError: they are too many.
             NeedsValueError: they depend on a graph input.
         """
         return self.trace.values(self)
@@ -145,6 +150,12 @@ class Trace:
                 raise NeedsValueError(self.inputs[number][0])
         arrays = dict(self.constants)
         for step in self.graph.lower([tensor.number]):
+            nbytes = sum(out.nbytes for out in step.plan.outputs)
+            if nbytes > MAX_KNOWN_BYTES:
+                raise ModelError(
+                    f"the elements of a tensor of shape {tensor.shape} are needed before the model "
+                    f"runs: {nbytes} bytes, must be {MAX_KNOWN_BYTES} at most"
+                )
             made = execute(step.plan, [packed_bytes(arrays[number]) for number in step.reads])
             arrays.update(zip(step.makes, made, strict=True))
         moved = moved_dtype(tensor.dtype)

@@ -28,12 +28,16 @@ def compile(
     debug: bool = False,
     cache: bool = True,
     name: str = _TEXT,
+    allow_paths: bool = False,
+    root: Path | None = None,
 ) -> bytes:
     r"""Compile a compute shader to SPIR-V: a file if ``source`` is a path, else GLSL text.
 
     ``#include "x.glsl"`` (with GL_GOOGLE_include_directive) is looked for beside the including
-    file, then in ``include_dirs``. ``debug`` adds source and line numbers to the SPIR-V,
-    ``cache=False`` leaves the disk cache alone, ``name`` is what errors call GLSL text.
+    file, then in ``include_dirs``. Symbolic links resolved, it must lie below one of these, or
+    below ``root`` where that is given, unless ``allow_paths`` is true. ``debug`` adds source and
+    line numbers to the SPIR-V, ``cache=False`` leaves the disk cache alone, ``name`` is what errors
+    call GLSL text.
 
     >>> spirv = compile("#version 450\nvoid main() {}")
     >>> len(spirv) % 4
@@ -43,20 +47,20 @@ def compile(
         ShaderCompileError: the shader is wrong, or the compiler is missing or misbehaves.
     """
     flags = sources.flags(defines, target_env, debug)
+    own = [source.parent] if isinstance(source, Path) else []
+    roots = None if allow_paths else [root] if root is not None else [*own, *include_dirs]
     compiler = process.find("glslangValidator", "glslang-tools", "VKOPS_GLSLANG")
-    if not cache:
-        return _compile(compiler, source, name, include_dirs, flags)
 
     def key() -> str:
-        digest = sources.digest(source, include_dirs, flags)
+        digest = sources.digest(source, include_dirs, flags, roots)
         return hashlib.sha256(f"{digest}\n{_version(compiler)}".encode()).hexdigest()
 
     before = key()
-    found = disk.load(before)
+    found = disk.load(before) if cache else None
     if found is not None:
         return found
     spirv = _compile(compiler, source, name, include_dirs, flags)
-    if key() == before:  # no file was edited while the compiler read it
+    if cache and key() == before:  # no file was edited while the compiler read it
         disk.store(before, spirv)
     return spirv
 
@@ -111,8 +115,9 @@ def _compile_in(
     text = sources.read(source)
     output = folder / "out.spv"
     if isinstance(source, Path):
-        # Joined, so that no file name can look like an option.
+        # Joined, so that no file name can look like an option; nor can a folder's.
         file, cwd, name = os.path.join(source.parent, source.name), None, str(source)
+        file = f"./{file}" if file.startswith("-") else file
     else:
         # The folder is the text's own: what it includes can only come from include_dirs. Seen
         # from inside it, its random name cannot get into the SPIR-V.
@@ -129,7 +134,7 @@ def _compile_in(
         log = log.replace(_TEXT, name)
     if returncode != 0:
         raise _diagnosed(compiler, name, returncode, log)
-    spirv = output.read_bytes() if output.exists() else b""
+    spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
     if not disk.is_spirv(spirv):
         what = f"{len(spirv)} bytes that are not SPIR-V" if spirv else "no SPIR-V"
         message = f"{name}: {compiler} reported success and wrote {what}"

@@ -14,11 +14,12 @@ from vkops.errors import (
     InvalidDescError,
     InvalidDescTypeError,
     ShaderCompileError,
+    show,
 )
 from vkops.shaders import compiler, sources, tools
 from vkops.shaders.cache import is_spirv
 from vkops.shaders.module import Block, Module
-from vkops.shaders.values import Number, check_kinds, fitting, literal, shown
+from vkops.shaders.values import Number, check_kinds, fitting, literal
 
 __all__ = [
     "MAX_BINDING",
@@ -156,7 +157,7 @@ class Shader:
         try:
             given = [numbers[n] for n in range(len(numbers))]
         except Exception:
-            message = f"got {shown(numbers)}, must be a sequence of numbers"
+            message = f"got {show(numbers)}, must be a sequence of numbers"
             raise InvalidDescTypeError(self.name, "push_constants", message, "SH-09") from None
         if len(given) != len(declared):
             names = ", ".join(f"{s.type} {s.name}" for s in declared[:_SHOWN_NAMES]) or "none"
@@ -179,6 +180,8 @@ def load(
     target_env: str = "vulkan1.1",
     debug: bool = False,
     name: str = "<source>",
+    allow_paths: bool = False,
+    root: Path | None = None,
 ) -> Shader:
     r"""Load a compute shader: GLSL text, a file of it, a .spv file, or SPIR-V.
 
@@ -208,6 +211,8 @@ def load(
             target_env=target_env,
             debug=debug,
             name=name,
+            allow_paths=allow_paths,
+            root=root,
         )
     module = Module.read(_valid(spirv, name), name)
     _check(name, module)
@@ -232,7 +237,7 @@ def read(source: str | Path, **settings: Any) -> bytes:
         ShaderCompileError: it is wrong, or a tool is missing.
     """
     if isinstance(source, Path) and source.suffix == ".spv":
-        return sources.read(source)
+        return sources.read(source, sources.MAX_SPIRV_BYTES)
     return compiler.compile(source, **settings)
 
 
@@ -286,9 +291,9 @@ def _literals(name: str, module: Module, constants: Mapping[str | int, Number]) 
             known = ", ".join(
                 f"{c.place} ({c.name or 'unnamed'})" for c in module.specialization_constants
             )
-            message = f"there is no constant {shown(key)}; there are {known or 'none'}"
+            message = f"there is no constant {show(key)}; there are {known or 'none'}"
             raise InvalidDescError(name, "constants", message, "SH-10")
-        field = f"constants[{shown(key)}]"
+        field = f"constants[{show(key)}]"
         if found[0].place in literals:
             message = f"constant {found[0].place} is given twice"
             raise InvalidDescError(name, field, message, "SH-10")

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vkops.errors import InvalidDescError, ShaderCompileError
+from vkops.errors import InvalidDescError, ShaderCompileError, show
 from vkops.shaders.instructions import Scalar
 
 Number = int | float
 
 _INTEGERS = {"uint": (0, 2**32 - 1), "int": (-(2**31), 2**31 - 1), "bool": (0, 1)}
-_SHOWN_CHARACTERS = 60
 _MACRO_BITS = 64
 
 _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
@@ -35,15 +34,15 @@ def check_kinds(settings: Mapping[str, Any]) -> None:
     for field, value in settings.items():
         kinds, expected = _KINDS[field]
         if not isinstance(value, kinds):
-            raise ShaderCompileError(f"{field}: got {shown(value)}, must be {expected}")
+            raise ShaderCompileError(f"{field}: got {show(value)}, must be {expected}")
     for key, value in settings["defines"].items():
         long = isinstance(value, int) and value.bit_length() > _MACRO_BITS
         if not isinstance(key, str) or not isinstance(value, (str, int)) or long:
-            message = f"{shown(key)}: {shown(value)}, must be names with text or integers"
+            message = f"{show(key)}: {show(value)}, must be names with text or integers"
             raise ShaderCompileError(f"defines: got {message}")
     for path in settings["include_dirs"]:
         if not isinstance(path, (str, Path)):
-            raise ShaderCompileError(f"include_dirs: got {shown(path)}, must be paths")
+            raise ShaderCompileError(f"include_dirs: got {show(path)}, must be paths")
     paths = [p for p in (settings["source"],) if isinstance(p, Path)]
     for path in (*paths, *settings["include_dirs"]):
         if "\0" in str(path):
@@ -64,7 +63,7 @@ def fitting(name: str, field: str, scalar: Scalar, number: Any, rule: str) -> Nu
     except Exception:  # beyond its range, or no number
         fits = False
     if not fits:
-        raise InvalidDescError(name, field, f"got {shown(number)}, must be {scalar.type}", rule)
+        raise InvalidDescError(name, field, f"got {show(number)}, must be {scalar.type}", rule)
     return value
 
 
@@ -74,12 +73,3 @@ def literal(number: Number) -> str:
         return repr(number)
     sign = "-" if number < 0 else ""
     return "0x1.8p+128" if math.isnan(number) else f"{sign}0x1p+128"
-
-
-def shown(value: object) -> str:
-    """A value as an error's one line has it, without ever failing."""
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:  # Python refuses to print integers of thousands of digits
-        return f"a value of type {type(value).__name__}"
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"

@@ -44,6 +44,7 @@ class Variant:
             target_env=_TARGET_ENV,
             debug=debug,
             cache=cache,
+            allow_paths=True,
         )
 
 

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from vkops.dml.values import Place, integer, integers, show
-from vkops.errors import InvalidDescError
+from vkops.dml.values import Place, integer, integers
+from vkops.errors import InvalidDescError, show
 from vkops.plan.region import Ints
 
 MOST_DIMENSIONS = 32 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 64
@@ -27,7 +27,7 @@ def in_rank(name: str, axis: int, rank: int, rule: str, field: str = "axis") -> 
     if rank == 0:
         refuse(name, field, "the array has no dimensions", rule)
     if not -rank <= axis < rank:
-        refuse(name, field, f"got {axis}, must be {-rank} to {rank - 1}", rule)
+        refuse(name, field, f"got {show(axis)}, must be {-rank} to {rank - 1}", rule)
     return axis % rank
 
 
@@ -61,7 +61,7 @@ def check_not_negative(values: Ints, place: Place) -> None:
     """Refuse negative sizes and counts."""
     for i, value in enumerate(values):
         if value < 0:
-            message = f"got {value}, must be at least 0"
+            message = f"got {show(value)}, must be at least 0"
             refuse(place.operator, f"{place.field}[{i}]", message, place.rule)
 
 
@@ -77,8 +77,9 @@ def check_shape(name: str, shape: Ints, itemsize: int) -> None:
 def reshaped(name: str, shape: Ints, size: int) -> Ints:
     """A shape of so many elements, -1 replaced by what is left for it (ARRAY-03)."""
     unknown = [i for i, n in enumerate(shape) if n == -1]
-    known = prod(n for n in shape if n != -1)
-    if len(unknown) == 1 and known > 0 and size % known == 0:
+    others = [n for n in shape if n != -1]
+    known = prod(others)
+    if len(unknown) == 1 and min(others, default=1) > 0 and size % known == 0:
         (i,) = unknown
         return (*shape[:i], size // known, *shape[i + 1 :])
     if unknown or any(n < 0 for n in shape) or known != size:

@@ -17,6 +17,7 @@ import numpy as np
 
 from vkops.device import Device
 from vkops.dml.values import Place, array, integer
+from vkops.errors import show
 from vkops.gpu.streaming import Progress
 from vkops.plan.region import Ints
 from vkops.plan.view import View, copy, lay
@@ -172,14 +173,14 @@ def _slice(view: View, itemsize: int, starts: Ints, sizes: Ints, steps: Ints | N
             refuse("SLICE", field, message, "SLICE-01")
     for i, (start, count, step, n) in enumerate(zip(starts, sizes, steps, shape, strict=True)):
         if count < 0:
-            refuse("SLICE", f"sizes[{i}]", f"got {count}, must be at least 0", "SLICE-03")
+            refuse("SLICE", f"sizes[{i}]", f"got {show(count)}, must be at least 0", "SLICE-03")
         if step == 0:
             refuse("SLICE", f"strides[{i}]", "got 0, must be any other integer", "SLICE-04")
         if count == 0:
             continue
         for at in (start, start + (count - 1) * step):
             if not 0 <= at < n:
-                message = f"reaches element {at}, must be 0 to {n - 1}"
+                message = f"reaches element {show(at)}, must be 0 to {n - 1}"
                 refuse("SLICE", f"offsets[{i}]", message, "SLICE-05")
     return window(view.window(starts, sizes, steps), itemsize)
 
@@ -219,7 +220,7 @@ def _sizes(sizes_or_count: Ints | int, whole: int) -> Ints:
     if isinstance(sizes_or_count, int):
         count = sizes_or_count
         if not 1 <= count <= MOST_PIECES:
-            refuse("SPLIT", field, f"got {count}, must be 1 to {MOST_PIECES}", "SPLIT-01")
+            refuse("SPLIT", field, f"got {show(count)}, must be 1 to {MOST_PIECES}", "SPLIT-01")
         if whole % count:
             refuse("SPLIT", field, f"got {count}, must divide {whole}", "SPLIT-06")
         return (whole // count,) * count
@@ -228,9 +229,9 @@ def _sizes(sizes_or_count: Ints | int, whole: int) -> Ints:
         refuse("SPLIT", field, "got no sizes, must be at least 1", "SPLIT-01")
     for i, size in enumerate(sizes):
         if size < 0:
-            refuse("SPLIT", f"{field}[{i}]", f"got {size}, must be at least 0", "SPLIT-06")
+            refuse("SPLIT", f"{field}[{i}]", f"got {show(size)}, must be at least 0", "SPLIT-06")
     if sum(sizes) != whole:
-        refuse("SPLIT", field, f"got a sum of {sum(sizes)}, must be {whole}", "SPLIT-06")
+        refuse("SPLIT", field, f"got a sum of {show(sum(sizes))}, must be {whole}", "SPLIT-06")
     return sizes
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from vkops.device import Device
 from vkops.dml.values import Place, integer
+from vkops.errors import show
 from vkops.gpu.streaming import Progress
 from vkops.plan.region import Ints
 from vkops.plan.view import View, lay
@@ -144,7 +145,7 @@ def _array_split(source: View, itemsize: int, at: Ints | int, axis: int) -> Move
     whole = source.sizes[axis]
     if isinstance(at, int):
         if not 1 <= at <= MOST_PIECES:
-            field, message = "indices_or_sections", f"got {at}, must be 1 to {MOST_PIECES}"
+            field, message = "indices_or_sections", f"got {show(at)}, must be 1 to {MOST_PIECES}"
             refuse("ARRAY_SPLIT", field, message, "ARRAY-06")
         size, more = divmod(whole, at)
         at = tuple(accumulate([size + 1] * more + [size] * (at - more)))[:-1]

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, Union
 
 import numpy as np
 import numpy.typing as npt
-from cachetools import LRUCache, cached
+from cachetools import cached
 
 from vkops.device import Device
 from vkops.dml.values import Place
@@ -26,6 +26,7 @@ from vkops.plan.region import CopyPlan, Ints, Output, Read, Region
 from vkops.plan.view import View, lay
 from vkops.tensors.arguments import refuse
 from vkops.tensors.exchange import as_array
+from vkops.tensors.kept import Kept
 from vkops.tensors.tensor import Tensor, default_device
 from vkops.tensors.views import packed
 
@@ -195,7 +196,7 @@ def movement(
 
 def remembered(build: Callable[P, Movement]) -> Callable[P, Movement]:
     """Keep what is built from the same arguments, as long as it takes little memory in all."""
-    kept: LRUCache[Any, Movement] = LRUCache(MOST_KILOBYTES, getsizeof=attrgetter("kilobytes"))
+    kept: Kept[Any, Movement] = Kept(MOST_KILOBYTES, getsizeof=attrgetter("kilobytes"))
     return cached(kept, lock=RLock())(build)
 
 

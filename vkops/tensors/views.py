@@ -76,7 +76,12 @@ class Views:
         # ellipsis the result is always a view, so that no byte is read.
         ellipsis = () if any(part is ... for part in parts) else (...,)
         ghost = as_strided(np.empty(1, np.uint8), self.shape, view.strides)
-        chosen = ghost[parts + ellipsis]
+        try:
+            chosen = ghost[parts + ellipsis]
+        except (IndexError, TypeError):
+            raise
+        except Exception as error:  # a step of 0, more than 64 bits, an end that fails
+            raise IndexError(f"NumPy says: {error}") from error
         start, first = (a.__array_interface__["data"][0] for a in (ghost, chosen))
         return self._over(base, View(chosen.shape, chosen.strides, view.offset + first - start))
 
@@ -97,7 +102,7 @@ class Views:
         Raises:
             InvalidDescError: not each dimension once (ARRAY-01, ARRAY-02).
         """
-        if not axes or axes == (None,):
+        if not axes or (len(axes) == 1 and axes[0] is None):
             order: Ints = tuple(reversed(range(self.ndim)))
         else:
             given = axes[0] if len(axes) == 1 else axes

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, numpy_helper
 
+from vkops.errors import ModelError
 from vkops.onnx.node import Call
-from vkops.onnx.trace import NeedsValueError, Tensor
+from vkops.onnx.trace import MAX_KNOWN_BYTES, NeedsValueError, Tensor
 from vkops.onnx.types import STRING, dtype_of, type_text
 
 Array = npt.NDArray[Any]
@@ -41,6 +43,7 @@ def elementwise(
         a, b = _known(call, "A"), _known(call, "B")
         if call.version < 7:
             b = _aligned(call, a, b)
+        _check_room(call, a, b)
         try:
             with np.errstate(all="ignore"):
                 result = compute(a, b)
@@ -56,11 +59,22 @@ def elementwise(
 def where(call: Call) -> list[Tensor]:
     """Where 9 and 16."""
     condition, x, y = (_known(call, name) for name in ("condition", "X", "Y"))
+    _check_room(call, condition, x, y)
     try:
         return [call.trace.constant(np.where(condition, x, y).astype(x.dtype))]
     except ValueError:
         shapes = f"{condition.shape}, {x.shape} and {y.shape}"
         call.refuse("condition, X and Y", f"have shapes {shapes}, which do not broadcast")
+
+
+def _check_room(call: Call, *arrays: Array) -> None:
+    """Refuse what would be too large."""
+    try:
+        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+    except ValueError:
+        return  # computing it says why
+    if prod(shape) * max(array.itemsize for array in arrays) > MAX_KNOWN_BYTES:
+        call.refuse("result", f"has shape {shape}, must have {MAX_KNOWN_BYTES} bytes at most")
 
 
 def modulo(call: Call) -> list[Tensor]:
@@ -98,7 +112,7 @@ def cast(call: Call) -> list[Tensor]:
         to = _elem_type(call, to.decode("utf-8", "replace"))
     try:
         dtype = dtype_of(to)
-    except KeyError:
+    except ModelError:
         call.refuse("to", f"got {to}, which is no data type")
     given = call.tensor("input")
     if given.dtype == dtype:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx import numpy_helper
 
+from vkops.errors import ModelError
 from vkops.onnx.node import Call
 from vkops.onnx.trace import Tensor
-from vkops.onnx.types import STRING, dense
+from vkops.onnx.types import STRING, array_of, dense
 
 
 def constant(call: Call) -> list[Tensor]:
@@ -27,6 +27,8 @@ def constant(call: Call) -> list[Tensor]:
         return [call.trace.constant(node.decoded)]
     except UnicodeDecodeError as error:
         call.refuse(name, f"is no UTF-8: {error.reason}")
+    except ModelError as error:
+        call.refuse(name, str(error))
 
 
 def constant_of_shape(call: Call) -> list[Tensor]:
@@ -36,7 +38,10 @@ def constant_of_shape(call: Call) -> list[Tensor]:
         if size < 0:
             call.refuse(f"input[{i}]", f"got {size}, must be at least 0")
     given = call.attribute("value")
-    value = np.zeros(1, np.float32) if given is None else numpy_helper.to_array(given)
+    try:
+        value = np.zeros(1, np.float32) if given is None else array_of(given)
+    except ModelError as error:
+        call.refuse("value", str(error))
     if value.size != 1:
         call.refuse("value", f"has {value.size} elements, must be 1")
     return [call.trace.full(value, shape)]
@@ -55,7 +60,7 @@ def size(call: Call) -> list[Tensor]:
 
 
 _VALUES: dict[str, Callable[[Any], np.ndarray[Any, Any]]] = {
-    "value": numpy_helper.to_array,
+    "value": array_of,
     "sparse_value": dense,
     "value_float": np.float32,
     "value_floats": lambda value: np.array(value, np.float32),

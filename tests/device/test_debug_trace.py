@@ -1,0 +1,615 @@
+"""``vkops debug trace``: who stores an element, by the region table and on the device."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import input_bytes, plans
+
+import vkops
+from vkops import shaders
+from vkops.cli import main
+from vkops.debug.trace import Element, trace
+from vkops.dml import (
+    BufferTensorDesc,
+    ElementWiseIdentityOperatorDesc,
+    JoinOperatorDesc,
+    Slice1OperatorDesc,
+    TensorDataType,
+)
+from vkops.errors import BindingError, OutOfDeviceMemoryError
+from vkops.gpu import table
+from vkops.gpu.buffer import Buffer
+from vkops.gpu.dispatch import MAX_REGIONS, prepare
+from vkops.gpu.table import Tuning
+from vkops.gpu.trace import owner, stores
+from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, copy
+
+TUNINGS = {
+    "cpu": replace(table.CPU, workgroups=1),
+    "gpu": replace(table.GPU, workgroups=1),
+    "single": Tuning(1, 1, 1, 1, 1, 1, sources=1),
+}
+
+
+def bound_to(device, plan, inputs, tuning):
+    """Dispatches of a plan, and where its inputs and outputs lie: in one buffer, apart."""
+    sizes = [*plan.inputs, *(output.nbytes for output in plan.outputs)]
+    starts = np.cumsum([256, *(-(-n // 256) * 256 + 256 for n in sizes)])
+    buffer = Buffer(device.executor, int(starts[-1]))
+    buffer.write(np.zeros(buffer.nbytes, np.uint8))
+    places = [buffer.place.part(int(s), n) for s, n in zip(starts, sizes, strict=False)]
+    for start, data in zip(starts, inputs, strict=False):
+        buffer.write(data, int(start))
+    ins, outs = places[: len(inputs)], places[len(inputs) :]
+    return prepare(plan, tuning).bind(ins, outs), ins, outs, buffer
+
+
+def check(device, plan, picks, tuning=None):
+    """Trace bytes of elements: ``picks`` are (output, region, index, byte) of each."""
+    inputs = input_bytes(plan)
+    dispatches, ins, outs, _buffer = bound_to(
+        device, plan, inputs, tuning or device.executor.tuning
+    )
+    size = plan.element_size
+    for output, number, index, byte in picks:
+        region = plan.outputs[output].regions[number]
+        to = region.dst_offset + int(np.dot(index, region.dst_strides))
+        address = outs[output].offset + to * size + byte
+        heap = outs[output].heap
+        mine = [(d, owner(d, address)) for d in dispatches if d.target is heap]
+        mine = [(d, found) for d, found in mine if found is not None]
+        told = [(d, s) for d in dispatches for s in stores(device.executor, d, address)]
+        assert len(mine) == len(told) == 1
+        (planned, who), (ran, store) = mine[0], told[0]
+        assert planned is ran
+        assert (store.record, store.workgroup, store.lane) == tuple(who)
+        if isinstance(region.source, Fill):
+            assert store.source is None
+            wanted = region.source.pattern
+        else:
+            at = (region.source.offset + int(np.dot(index, region.source.strides))) * size
+            assert ran.sources[store.heap] is ins[region.source.input].heap
+            assert store.source == ins[region.source.input].offset + at + byte
+            wanted = inputs[region.source.input][at : at + size].tobytes()
+        assert store.value[: size - byte] == wanted[byte:]
+    return {dispatch.kernel.name for dispatch in dispatches}
+
+
+def draw_picks(draw, plan, count):
+    picks = []
+    for _ in range(count):
+        output = draw(st.integers(0, len(plan.outputs) - 1))
+        number = draw(st.integers(0, len(plan.outputs[output].regions) - 1))
+        sizes = plan.outputs[output].regions[number].sizes
+        index = tuple(draw(st.integers(0, n - 1)) for n in sizes)
+        picks.append((output, number, index, draw(st.integers(0, plan.element_size - 1))))
+    return picks
+
+
+@st.composite
+def traced(draw):
+    plan = draw(plans())
+    return plan, draw_picks(draw, plan, 2)
+
+
+on_device = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@on_device
+@given(case=traced())
+def test_random_elements_of_random_plans(device, tuning, case):
+    check(device, *case, tuning)
+
+
+@settings(on_device, max_examples=10)
+@given(case=traced())
+def test_random_elements_through_staging(staged_device, case):
+    check(staged_device, *case)
+
+
+@st.composite
+def streams(draw):
+    """Rows of segments from anywhere: many vectors have bytes of several."""
+    element_size = draw(st.sampled_from([1, 1, 2, 4]))
+    rows = draw(st.sampled_from([1, 7, 50]))
+    lengths = draw(st.lists(st.integers(8 // element_size, 40), min_size=1, max_size=7))
+    row, start, end, regions = sum(lengths), 0, 0, []
+    for length in lengths:
+        stride = draw(st.sampled_from([0, 1, length, 64]))
+        first = draw(st.integers(0, 40))
+        source = View((rows, length), (stride, 1), first)
+        regions.append(copy(source, View((rows, length), (row, 1), start)))
+        end = max(end, first + stride * (rows - 1) + length)
+        start += length
+    output = Output(-(-rows * row * element_size // 4) * 4, tuple(regions))
+    plan = CopyPlan(element_size, (-(-end * element_size // 16) * 16,), (output,))
+    return plan, draw_picks(draw, plan, 3)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@on_device
+@given(case=streams())
+def test_random_elements_of_streams(device, tuning, case):
+    check(device, *case, replace(tuning, sources=device.executor.tuning.sources))
+
+
+def window(element_size, sizes, strides, offset=0, dst_strides=None):
+    """A plan with one region from an input just large enough."""
+    target = View.packed(tuple(sizes))
+    if dst_strides is not None:
+        target = View(target.sizes, tuple(dst_strides), 0)
+    first = offset - sum(min(0, (n - 1) * s) for n, s in zip(sizes, strides, strict=True))
+    last = first + sum(max(0, (n - 1) * s) for n, s in zip(sizes, strides, strict=True))
+    end = sum((n - 1) * s for n, s in zip(sizes, target.strides, strict=True))
+    region = copy(View(tuple(sizes), tuple(strides), first), target)
+    nbytes = [-(-(n + 1) * element_size // 16) * 16 for n in (last, end)]
+    return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], (region,)),))
+
+
+def several(element_size, length, count, gap):
+    """Runs that lie apart in the source, side by side in the destination."""
+    runs = tuple(
+        copy(View((length,), (1,), (length + gap) * k), View((length,), (1,), length * k))
+        for k in range(count)
+    )
+    nbytes = [-(-n * count * element_size // 4) * 4 for n in (length + gap, length)]
+    return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], runs),))
+
+
+KERNELS = {
+    "copy_16": window(4, [256], [1]),
+    "copy_8": window(8, [300], [3]),
+    "copy_4": window(4, [40, 3], [9, 1]),
+    "copy_2": window(2, [7, 5, 3], [90, 9, 1]),
+    "copy_1": window(1, [333], [2]),
+    "copy_block_8": window(8, [6, 4], [1, 6]),
+    "copy_block_4": window(4, [8, 5, 4], [1, 40, 8]),
+    "copy_block_2": window(2, [16, 12], [1, 16]),
+    "copy_block_1": window(1, [32, 48], [1, 32]),
+    "copy_reverse": window(2, [5, 64], [-64, -1]),
+    "copy_run": window(1, [3, 5, 37], [900, 53, 1], 3),
+    "copy_stream": several(1, 24, 5, 7),
+    "copy_stream_4": window(8, [50], [1], 1),
+}
+
+
+def elements(plan, count, seed):
+    """Random bytes of random elements, the first and the last element among them."""
+    random = np.random.default_rng(seed)
+    for number in range(count):
+        region = int(random.integers(len(plan.outputs[0].regions)))
+        sizes = plan.outputs[0].regions[region].sizes
+        if number == 0:
+            index = tuple(0 for _ in sizes)
+        elif number == 1:
+            index = tuple(n - 1 for n in sizes)
+        else:
+            index = tuple(int(random.integers(n)) for n in sizes)
+        yield 0, region, index, int(random.integers(plan.element_size))
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_kernel_tells_of_its_stores(device, kernel, tuning):
+    plan = KERNELS[kernel]
+    tuning = replace(tuning, sources=device.executor.tuning.sources)
+    ran = check(device, plan, elements(plan, 4, 5), tuning)
+    if kernel == "copy_stream" and tuning.sources < 4:
+        kernel = "copy_run"
+    assert ran == {kernel}
+
+
+def test_every_kernel_has_such_a_plan():
+    assert KERNELS.keys() == shaders.VARIANTS.keys()
+
+
+@pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
+def test_constants(device, element_size):
+    pattern = bytes(range(1, element_size + 1))
+    regions = (
+        Region((5, 7), 3, (20, 2), Fill(pattern)),
+        Region((100,), 120, (1,), Fill(pattern[::-1])),
+    )
+    plan = CopyPlan(element_size, (), (Output(256 * element_size, regions),))
+    check(device, plan, [(0, 0, (4, 6), element_size - 1), (0, 1, (99,), 0), (0, 1, (17,), 0)])
+
+
+def test_workgroups_that_are_spread(device):
+    """Nine busy workgroups among sixteen."""
+    plan = window(4, [520], [2])
+    (dispatch,), *_ = bound_to(device, plan, input_bytes(plan), TUNINGS["single"])
+    assert (dispatch.groups, dispatch.words[2] != 0) == (16, True)
+    check(device, plan, [(0, 0, (n,), 0) for n in (0, 63, 64, 300, 519)], TUNINGS["single"])
+
+
+def test_more_than_one_dispatch(device):
+    count = MAX_REGIONS + 10
+    regions = tuple(
+        Region((3,), 4 * i, (1,), Read(0, 3 * (count - 1 - i), (1,))) for i in range(count)
+    )
+    plan = CopyPlan(4, (12 * count,), (Output(16 * count, regions),))
+    check(device, plan, [(0, 0, (2,), 0), (0, MAX_REGIONS - 1, (1,), 3), (0, count - 1, (0,), 1)])
+
+
+def test_many_elements(device):
+    """Each lane takes many; the last one is in the middle of nowhere."""
+    n = 3_000_001
+    picks = [(0, 0, (index,), 0) for index in (0, n // 2, n - 1)]
+    check(device, window(2, [n], [2]), picks)
+
+
+@pytest.mark.parametrize("element_size", [1, 4])
+def test_several_heaps(device, element_size):
+    executor = device.executor
+    big = 20 << 20  # larger than the first heap
+    buffers = [Buffer(executor, big) for _ in range(3)]
+    assert len({id(buffer.place.heap) for buffer in buffers}) > 1
+    n = 4096 // element_size
+    regions = [
+        Region((n // 2,), n // 2 * number, (1,), Read(number, 1, (1,))) for number in range(2)
+    ]
+    plan = CopyPlan(element_size, (4096, 4096), (Output(4096, tuple(regions)),))
+    ins = [buffer.place.part(big - 4096, 4096) for buffer in buffers[:2]]
+    out = buffers[2].place.part(512, 4096)
+    data = [np.full(4096, number + 1, np.uint8) for number in range(2)]
+    for buffer, array in zip(buffers, data, strict=False):
+        buffer.write(array, big - 4096)
+    dispatches = prepare(plan, executor.tuning).bind(ins, [out])
+    for number in range(2):
+        index = n // 2 * number + 5
+        address = out.offset + index * element_size
+        (who,) = filter(None, (owner(d, address) for d in dispatches))
+        ((ran, store),) = [(d, s) for d in dispatches for s in stores(executor, d, address)]
+        assert (store.record, store.workgroup, store.lane) == tuple(who)
+        assert ran.sources[store.heap] is ins[number].heap
+        assert store.source == ins[number].offset + (1 + 5) * element_size
+        assert store.value[:element_size] == bytes([number + 1]) * element_size
+
+
+def test_a_byte_that_nothing_stores(device):
+    plan = window(4, [5, 4], [4, 1], 0, [8, 1])
+    (dispatch,), _, (out,), _ = bound_to(device, plan, input_bytes(plan), device.executor.tuning)
+    for address in (out.offset + 16, out.offset - 4, 0):
+        assert owner(dispatch, address) is None
+        assert stores(device.executor, dispatch, address) == []
+
+
+# -- operators -------------------------------------------------------------------------------------
+
+
+def stages(device, desc, inputs, outputs, element):
+    operator = device.compile_operator(device.create_operator(desc))
+    return list(trace(operator, operator.bind(inputs, outputs), element))
+
+
+def test_an_input_bound_twice_is_the_one_of_the_plan(device):
+    """Both have the same memory; the device reads the second's, whatever it is called."""
+    x, y = device.tensor(np.arange(6, dtype=np.int16)), device.buffer(24)
+    part = BufferTensorDesc(TensorDataType.INT16, [6])
+    whole = BufferTensorDesc(TensorDataType.INT16, [12])
+    found = stages(device, JoinOperatorDesc([part, part], whole, 0), [x, x], [y], Element(0, 14, 2))
+    assert [stage.name for stage in found if stage.differs] == []
+    assert ("Source", "input_tensors[1], byte 2", "input_tensors[1], byte 2") in found
+    assert found[-1] == ("Bytes in the output", "01 00", "01 00")
+
+
+def test_in_place(device):
+    x = device.tensor(np.arange(8, dtype=np.float32))
+    desc = BufferTensorDesc(TensorDataType.FLOAT32, [8])
+    found = stages(device, ElementWiseIdentityOperatorDesc(desc, desc), [x], [x], Element(0, 20, 4))
+    assert [stage.name for stage in found if stage.differs] == []
+    assert found[-1].device == np.float32(5).tobytes().hex(" ")
+
+
+def test_padding_is_no_element(device):
+    x, y = device.tensor(np.arange(4, dtype=np.uint8)), device.buffer(16)
+    part = BufferTensorDesc(TensorDataType.UINT8, [2, 2])
+    padded = BufferTensorDesc(TensorDataType.UINT8, [2, 2], [8, 1])
+    desc = Slice1OperatorDesc(part, padded, [0, 0], [2, 2], [1, 1])
+    with pytest.raises(BindingError) as refused:
+        stages(device, desc, [x], [y], Element(0, 3, 1))
+    assert (
+        refused.value.message == "byte 3 is none of an element: the operator writes nothing there"
+    )
+
+
+@pytest.mark.parametrize("kind", ["INT64", "FLOAT64", "INT32", "UINT16", "INT8"])
+@pytest.mark.parametrize("staged", [False, True])
+def test_elements_of_every_size(device, staged_device, kind, staged):
+    """At offsets of the bindings and the window that no vector begins at."""
+    used = staged_device if staged else device
+    kind = TensorDataType[kind]
+    size = kind.element_size
+    x, y = used.buffer(640), used.buffer(400)
+    data = np.random.default_rng(1).integers(0, 256, 70 * size, np.uint8)
+    x.write(data, 16)
+    source, target = BufferTensorDesc(kind, [70]), BufferTensorDesc(kind, [33])
+    desc = Slice1OperatorDesc(source, target, [3], [33], [1])
+    for index in (0, 1, 17, 32):
+        found = stages(used, desc, [(x, 16, None)], [(y, 48, None)], Element(0, index * size, size))
+        assert [stage.name for stage in found if stage.differs] == []
+        at = (3 + index) * size
+        assert found[-1].device == data[at : at + size].tobytes().hex(" ")
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def values(kind, count, start=0, delta=1):
+    values = {"valueStart": start, "valueDelta": delta, "valueCount": count}
+    return {"initialValuesDataType": kind, "initialValues": values}
+
+
+def slice1(kind, sizes, taken, strides, offsets=None, **target):
+    return {
+        "type": "SLICE1",
+        "desc": {
+            "InputTensor": {"DataType": kind, "Sizes": sizes},
+            "OutputTensor": {"DataType": kind, "Sizes": taken, **target},
+            "InputWindowOffsets": offsets or [0] * len(sizes),
+            "InputWindowSizes": [
+                n if abs(s) == 1 else n * abs(s) for n, s in zip(taken, strides, strict=True)
+            ],
+            "InputWindowStrides": strides,
+        },
+    }
+
+
+def model(operator, kind, count):
+    """A model with one dispatch from X to Y."""
+    bindings = {"InputTensor": "X", "OutputTensor": "Y"}
+    return {
+        "resources": {"X": values(kind, count), "Y": values(kind, count, delta=0)},
+        "dispatchables": {"it": operator},
+        "commands": [{"type": "dispatch", "dispatchable": "it", "bindings": bindings}],
+    }
+
+
+@pytest.fixture
+def vkops_trace(adapter, tmp_path, monkeypatch, capsys):
+    """Trace an element of a model: status, standard output, standard error."""
+    monkeypatch.delenv("VKOPS_EXPECT", raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(content, *arguments):
+        path = tmp_path / "m.json"
+        path.write_text(json.dumps(content))
+        status = main(["debug", "trace", str(path), "-a", adapter.name, *arguments])
+        seen = capsys.readouterr()
+        assert seen.err.count("\n") == (status != 0)
+        return status, seen.out, seen.err
+
+    return run
+
+
+REVERSE = slice1("INT64", [70], [33], [-2], [2])
+TRANSPOSE = {
+    "type": "ELEMENT_WISE_IDENTITY",
+    "desc": {
+        "InputTensor": {"DataType": "UINT32", "Sizes": [8, 8], "Strides": [1, 8]},
+        "OutputTensor": {"DataType": "UINT32", "Sizes": [8, 8]},
+    },
+}
+
+
+def test_the_way_of_an_element(vkops_trace):
+    status, out, _ = vkops_trace(model(REVERSE, "INT64", 70), "30")
+    assert status == 0
+    rows = re.findall(r"^│ (.*?) +│ (.*?) +│ (.*?) +│$", out, re.MULTILINE)
+    assert rows[0][:2] == (
+        "Region",
+        "1 of 1: sizes (33,), to 0, strides (1,), from input 0 at 67, strides (-2,)",
+    )
+    assert [row[0] for row in rows[1:3]] == ["Stores of it", "Kernel"]
+    assert rows[-3:] == [
+        ("Source", "InputTensor, byte 56", "the same"),
+        ("Bytes stored", "07 00 00 00 00 00 00 00", "the same"),
+        ("Bytes in the output", "07 00 00 00 00 00 00 00", "the same"),
+    ]
+    assert out.endswith("The device did as the plan says\n")
+
+
+# What is wrong in a kernel, in which model, and where that is seen.
+BUGS = {
+    "a missing store": (
+        "copy.comp", "target[item.dst] = constant ? pattern : element;", "", (REVERSE, "INT64", 70), "30",
+        "Bytes in the output",
+    ),
+    "a wrong value": (
+        "copy.comp", "= source[item.src];", "= source[item.src] + 1u;", (REVERSE, "INT64", 70), "30",
+        "Bytes stored",
+    ),
+    "a wrong source": (
+        "region.glsl", "item.src = head.z;", "item.src = head.z + 1u;", (REVERSE, "INT64", 70), "30",
+        "Source",
+    ),
+    "a wrong stride of the source": (
+        "region.glsl", "value * digit.w;", "value * (digit.w + 1u);", (REVERSE, "INT64", 70), "30",
+        "Source",
+    ),
+    "a wrong stride of the destination": (
+        "region.glsl", "value * digit.z;", "value * (digit.z + 1u);", (REVERSE, "INT64", 70), "31",
+        "Stores of it",
+    ),
+    "an item left out": (
+        "region.glsl", "if (rest >= head.y)", "if (rest + 1u >= head.y)",
+        (REVERSE, "INT64", 70), "32", "Stores of it",
+    ),
+    "an item done twice": (
+        "region.glsl", "gl_LocalInvocationIndex;\n    if (rest", "(gl_LocalInvocationIndex & ~1u);\n    if (rest",
+        (REVERSE, "INT64", 70), "32", "Stores of it",
+    ),
+    "lanes in another order": (
+        "region.glsl", "gl_LocalInvocationIndex;\n    if (rest", "(gl_LocalInvocationIndex ^ 1u);\n    if (rest",
+        (REVERSE, "INT64", 70), "31", "Invocation in it",
+    ),
+    "workgroups in another order": (
+        "region.glsl", "gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;", "gl_NumWorkGroups.x - 1u - gl_WorkGroupID.x;",
+        (slice1("INT64", [1024], [512], [2]), "INT64", 1024), "9", "Workgroup",
+    ),
+    "blocks": (
+        "copy_block.comp", "source[item.src + k * block.x]", "source[item.src + (k ^ 1u) * block.x]",
+        (TRANSPOSE, "UINT32", 64), "3,6", "Bytes stored",
+    ),
+    "reversed vectors": (
+        "copy_reverse.comp", "if (size <= 4u) v = v.yxwz;", "",
+        (slice1("UINT32", [64], [64], [-1]), "UINT32", 64), "11", "Bytes stored",
+    ),
+    "runs": (
+        "copy_run.comp", "uint(start) & 15u", "uint(start + 1) & 15u",
+        (slice1("UINT32", [4, 5, 9], [3, 4, 7], [1, 1, 1], [1, 1, 1]), "UINT32", 180), "2,3,5", "Bytes stored",
+    ),
+    "streams": (
+        "copy_stream.comp", "place.src += skipped;", "place.src += skipped + 1u;",
+        (slice1("UINT8", [64], [50], [1], [5]), "UINT8", 64), "3", "Source",
+    ),
+    "joined pieces": (
+        "copy_stream.comp", "(first & mask) | (others & ~mask)", "(first & mask) | (others & mask)",
+        (slice1("UINT8", [64], [50], [1], [5]), "UINT8", 64), "13", "Bytes in the output",
+    ),
+    "bytes": (
+        "copy_subword.comp", "src + (base + t) * stride;", "src + (base + t) * stride + 1u;",
+        (slice1("UINT8", [64], [21], [3]), "UINT8", 64), "10", "Bytes stored",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_bugs(vkops_trace, tmp_path, monkeypatch, bug):
+    file, right, wrong, arguments, element, stage = BUGS[bug]
+    folder = tmp_path / "shaders"
+    shutil.copytree(shaders.source_dir(), folder)
+    text = (folder / file).read_text()
+    assert text.count(right) == 1
+    status, out, _ = vkops_trace(model(*arguments), element)
+    assert (status, out.splitlines()[-1]) == (0, "The device did as the plan says")
+    (folder / file).write_text(text.replace(right, wrong))
+    monkeypatch.setenv("VKOPS_SHADER_DIR", str(folder))
+    status, out, err = vkops_trace(model(*arguments), element)
+    assert (status, err) == (1, f"The device differs from the plan: {stage}\n"), out
+    last = out.splitlines()[-2]
+    assert last.startswith(f"│ {stage} ")
+    assert "the same" not in last
+
+
+def split(kind, sizes, parts):
+    outputs = [{"DataType": kind, "Sizes": [n, *sizes[1:]]} for n in parts]
+    tensor = {"DataType": kind, "Sizes": sizes}
+    return {"type": "SPLIT", "desc": {"InputTensor": tensor, "OutputTensors": outputs, "Axis": 0}}
+
+
+SPLIT = {
+    "resources": {"X": values("UINT16", 10, 1), "A": values("UINT16", 4), "B": values("UINT16", 6)},
+    "dispatchables": {"cut": split("UINT16", [10], [4, 6])},
+    "commands": [
+        {
+            "type": "dispatch",
+            "dispatchable": "cut",
+            "bindings": {"InputTensor": "X", "OutputTensors": ["A", "B"]},
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "status", "message"),
+    [
+        (SPLIT, ["0"], 1, "--output: got nothing, cut has OutputTensors[0], OutputTensors[1]"),
+        (SPLIT, ["0", "--output", "Y"], 1, "--output: got Y, cut has OutputTensors[0], OutputTensors[1]"),
+        (
+            SPLIT, ["4", "--output", "OutputTensors[0]"], 1,
+            "element (4,) is none of OutputTensors[0], whose sizes are (4,)",
+        ),
+        (
+            SPLIT, ["1,2", "--output", "OutputTensors[0]"], 1,
+            "element (1, 2) is none of OutputTensors[0], whose sizes are (4,)",
+        ),
+        (SPLIT, ["--output", "OutputTensors[0]", "--", "-1"], 1, "element (-1,) is none of OutputTensors[0], whose sizes are (4,)"),
+        (SPLIT, ["0", "--dispatch", "2"], 1, "--dispatch: got 2, the model has 1 of operators"),
+        ({**SPLIT, "commands": []}, ["0"], 1, "--dispatch: got 1, the model has 0 of operators"),
+        (SPLIT, ["a"], 2, "Failed to parse command-line arguments: Invalid value for 'element': got 'a', must be an integer"),
+        (SPLIT, ["0,"], 2, "Failed to parse command-line arguments: Invalid value for 'element': got '', must be an integer"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_traced(vkops_trace, content, arguments, status, message):
+    assert vkops_trace(content, *arguments)[::2] == (status, message + "\n")
+
+
+def test_one_of_several_outputs(vkops_trace):
+    status, out, _ = vkops_trace(SPLIT, "5", "--output", "OutputTensors[1]")
+    assert status == 0
+    assert "InputTensor, byte 18" in out
+    assert "0a 00" in out
+
+
+def test_a_later_dispatch_has_what_the_others_made(vkops_trace):
+    """The same command twice, with one between that changes what it reads."""
+    dispatch = SPLIT["commands"][0]
+    again = {**dispatch, "bindings": {"InputTensor": "Z", "OutputTensors": ["A", "B"]}}
+    content = {
+        **SPLIT,
+        "resources": {**SPLIT["resources"], "Z": values("UINT16", 10, 101)},
+        "dispatchables": {
+            **SPLIT["dispatchables"],
+            "back": {
+                "type": "ELEMENT_WISE_IDENTITY",
+                "desc": {
+                    "InputTensor": {"DataType": "UINT16", "Sizes": [4]},
+                    "OutputTensor": {"DataType": "UINT16", "Sizes": [4]},
+                },
+            },
+        },
+        "commands": [
+            again,
+            {"type": "dispatch", "dispatchable": "back", "bindings": {"InputTensor": "A", "OutputTensor": "X"}},
+            dispatch,
+            {"type": "print", "resource": "A"},
+        ],
+    }  # fmt: skip
+    status, out, _ = vkops_trace(content, "3", "--output", "OutputTensors[0]", "--dispatch", "3")
+    assert status == 0
+    assert "68 00" in out  # 104
+    assert "Resource" not in out
+
+
+def test_an_input_that_the_operator_owns(vkops_trace):
+    owned = split("UINT16", [10], [4, 6])
+    owned["desc"]["InputTensor"]["Flags"] = "OWNED_BY_DML"
+    bindings = {"OutputTensors": ["A", "B"]}
+    content = {
+        **SPLIT,
+        "dispatchables": {"cut": {**owned, "bindings": {"InputTensor": "X"}}},
+        "commands": [{"type": "dispatch", "dispatchable": "cut", "bindings": bindings}],
+    }
+    status, out, err = vkops_trace(content, "5", "--output", "OutputTensors[1]")
+    assert (status, err) == (0, "")
+    assert "InputTensor, byte 18" in out
+    assert "0a 00" in out
+
+
+def test_what_is_streamed_has_no_trace(vkops_trace, monkeypatch):
+    def full(self, nbytes):
+        raise OutOfDeviceMemoryError("full")
+
+    monkeypatch.setattr(vkops.Device, "buffer", full)
+    assert vkops_trace(SPLIT, "0", "--output", "OutputTensors[0]")[::2] == (
+        1,
+        "the model does not fit on the device: what is streamed has no trace\n",
+    )
+
+
+@pytest.mark.parametrize("name", ["m.txt", "m.onnx", "none.json"])
+def test_files_that_are_no_models(name, capsys, adapter):
+    assert main(["debug", "trace", name, "0", "-a", adapter.name]) == 1
+    assert capsys.readouterr().err.count("\n") == 1

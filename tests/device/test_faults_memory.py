@@ -1,0 +1,168 @@
+"""Memory that is not there: an error in one line, and the device goes on."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from processes import python
+
+import vkops
+from vkops import dml
+from vkops.gpu import adapter as adapters
+from vkops.gpu import host_memory
+
+MIB = 1 << 20
+WORDS = "layout(std430, binding = 0) buffer B { uint b[]; };"
+SHADER = f"#version 450\nlayout(local_size_x = 1) in;\n{WORDS}\nvoid main() {{ b[0] = 7; }}"
+
+
+def works(device):
+    return vkops.split(np.arange(4), 2, device=device)[1].numpy().tolist() == [2, 3]
+
+
+def reverse(device, nbytes):
+    desc = dml.BufferTensorDesc(dml.TensorDataType.UINT8, (nbytes,))
+    slice1 = dml.Slice1OperatorDesc(desc, desc, (0,), (nbytes,), (-1,))
+    return device.compile_operator(device.create_operator(slice1))
+
+
+@pytest.fixture
+def full(adapter, monkeypatch):
+    """Open a device, and leave the process so many more bytes of its memory."""
+
+    def full(left, **options):
+        device = vkops.Device(adapter.index, **options)
+        held = vkops.gpu.memory.held_bytes((adapter.index, 0))
+        monkeypatch.setattr(adapters, "memory_left", lambda _i, _h, now: left + held - now)
+        return device
+
+    gc.collect()
+    yield full
+    gc.collect()
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_until_it_is_full_again_and_again(full, staged):
+    with full(96 * MIB, staged=staged) as device:
+        assert works(device)
+        for _ in range(3):
+            held = []
+            with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^a buffer of \d+ bytes: "):  # noqa: PT012
+                while True:
+                    held.append(device.buffer(3 * MIB))
+            assert len(held) >= 16
+            held.clear()
+            assert works(device)
+
+
+def test_no_room_for_staging_memory(full):
+    with full(20 * MIB, staged=True) as device:
+        held = device.buffer(16 * MIB)
+        with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^16777216 bytes: the device has "):
+            held.write(bytes(100))
+        del held
+        adapters.memory_left = lambda _i, _h, now: 1 << 30  # monkeypatch puts it back
+        assert works(device)
+
+
+def test_no_room_for_a_table(full):
+    with full(0) as device:
+        with pytest.raises(vkops.OutOfDeviceMemoryError, match="the device has 0 bytes left"):
+            device.buffer(16)
+        with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^1048576 bytes: "):
+            vkops.Device(device.info.index)
+        adapters.memory_left = lambda _i, _h, now: 1 << 30
+        assert works(device)
+
+
+def test_no_room_for_a_table_in_flight(full):
+    with full(16 * MIB) as device:
+        x, y = device.buffer(16), device.buffer(16)
+        x.write(bytes(range(16)))
+        operator = reverse(device, 16)
+        pending = operator.dispatch([x], [y], wait=False)
+        with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^1048576 bytes: "):
+            pending.wait()
+        operator.dispatch([x], [y])
+        assert y.read() == bytes(range(16))[::-1]
+
+
+def test_no_room_for_a_shader_s_buffers(full):
+    with full(24 * MIB) as device:
+        shader, buffer = device.compile_shader(SHADER), device.buffer(16 * MIB)
+        with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^16777216 bytes: the device has "):
+            shader.dispatch({"B": buffer})
+        shader.dispatch({"B": (buffer, 0, 16)})
+        assert buffer.read(0, 4) == b"\7\0\0\0"
+
+
+def test_no_room_for_a_chunk(full):
+    with full(8 * MIB) as device:
+        x, y = device.host_buffer(4096), device.host_buffer(4096)
+        x.write(bytes(4095) + b"x")
+        bound = reverse(device, 4096).bind([x], [y])
+        with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^16777216 bytes: "):
+            bound.dispatch()
+        adapters.memory_left = lambda _i, _h, now: 1 << 30
+        bound.dispatch()
+        assert y.read() == b"x" + bytes(4095)
+
+
+LIMITED = """
+import resource, sys
+import numpy as np, psutil, vkops
+device = vkops.Device(int(sys.argv[1]))
+vkops.split(np.arange(4), 2, device=device)
+limit = psutil.Process().memory_info().vms + (300 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+held = []
+try:
+    while True:
+        held.append(device.buffer(16 << 20))
+        held[-1].write(b"ends", (16 << 20) - 4)
+except vkops.OutOfDeviceMemoryError as error:
+    print(error)
+held.clear()
+print(vkops.split(np.arange(4), 2, device=device)[1].numpy().tolist())
+"""
+
+
+def test_a_limit_of_the_process_for_real(adapter):
+    """The driver would promise more than the system gives, and Kompute would crash on it."""
+    said, after = python("-c", LIMITED, adapter.index).splitlines()
+    assert said.endswith("bytes: the host has no memory left")
+    assert after == "[2, 3]"
+
+
+def test_the_host_s_memory_is_the_limit_of_cpu_drivers(adapter, monkeypatch):
+    with vkops.Device(adapter.index) as device:
+        monkeypatch.setattr(host_memory, "left", lambda: MIB)
+        if adapter.type == "CPU":
+            with pytest.raises(vkops.OutOfDeviceMemoryError, match="the device has 1048576 bytes"):
+                device.buffer(2 * MIB)
+        monkeypatch.undo()
+        assert works(device)
+
+
+def test_after_close(adapter):
+    device = vkops.Device(adapter.index)
+    buffer, tensor = device.buffer(16), device.tensor(np.arange(4))
+    shader, bound = device.compile_shader(SHADER), reverse(device, 16)
+    device.close()
+    device.close()
+    for use in (
+        lambda: buffer.write(bytes(16)),
+        lambda: buffer.read(),
+        lambda: device.buffer(16),
+        lambda: device.memory_report(),
+        lambda: vkops.split(tensor, 2),
+        lambda: tensor[::-1].numpy() + vkops.join([tensor, tensor]).numpy(),
+        lambda: shader.dispatch({"B": buffer}),
+        lambda: bound.dispatch([buffer], [buffer]),
+    ):
+        with pytest.raises((vkops.DeviceError, vkops.BindingError), match=r"is closed$|B-0"):
+            use()
+    with vkops.Device(adapter.index) as other:
+        assert works(other)

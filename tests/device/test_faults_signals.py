@@ -1,0 +1,238 @@
+"""Interrupts and exceptions at any moment, and Python's end: no crash, no wrong result after."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+from models import SPLIT
+from processes import python
+
+import vkops
+from vkops import dml
+
+N = 4096
+DATA = np.arange(N, dtype=np.uint32).astype(np.uint8)
+INTERRUPTS = 150
+
+
+def reverse(device, nbytes):
+    desc = dml.BufferTensorDesc(dml.TensorDataType.UINT8, (nbytes,))
+    slice1 = dml.Slice1OperatorDesc(desc, desc, (0,), (nbytes,), (-1,))
+    return device.compile_operator(device.create_operator(slice1))
+
+
+def bound(device):
+    x, y = device.buffer(N), device.buffer(N)
+    x.write(DATA)
+    return reverse(device, N).bind([x], [y]), y
+
+
+def dispatch(device, one, other):
+    one.dispatch()
+    other.dispatch()
+
+
+def in_flight(device, one, other):
+    pending, _ = one.start(), other.start()
+    pending.wait()
+
+
+def allocate(device, one, other):
+    random.shuffle([device.buffer(random.randrange(1, 10**5)) for _ in range(5)])
+
+
+def new_shapes(device, one, other):
+    size = random.randrange(1, N)
+    vkops.split(DATA, [size, N - size], device=device)
+
+
+@pytest.fixture
+def interrupts():
+    """Have KeyboardInterrupt raised so many seconds later."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("work", [dispatch, in_flight, allocate, new_shapes])
+def test_interrupts_at_any_moment(adapter, interrupts, work):
+    with vkops.Device(adapter.index) as device:
+        (one, result), (other, _) = bound(device), bound(device)
+        work(device, one, other)
+        start = time.perf_counter()
+        work(device, one, other)
+        seconds = time.perf_counter() - start
+        used = device.memory_report().used
+        for _ in range(INTERRUPTS):
+            with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+                interrupts(random.uniform(1e-6, 4 * seconds))
+                while True:
+                    work(device, one, other)
+            assert not device.executor._has_device()
+            result.write(bytes(N))
+            one.dispatch()
+            assert result.read() == DATA[::-1].tobytes()
+        gc.collect()
+        assert device.memory_report().used <= used + (1 << 20)
+
+
+def test_an_interrupt_before_the_wait(device):
+    one, result = bound(device)
+    pending = one.start()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert result.read() == DATA[::-1].tobytes()
+    pending.wait()
+
+
+class StopError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("kind", [StopError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("chunks", [0, 1, 2])
+def test_an_exception_in_progress(device, chunks, kind):
+    """The other chunk is at work then, and its memory must not go before."""
+    n = 80 << 20
+    x, y = device.host_buffer(n), device.host_buffer(n)
+    x.bytes[...] = 0
+    x.write(b"first")
+    operator = reverse(device, n).bind([x], [y])
+
+    def progress(done, total):
+        if done >= chunks * total // 5:
+            raise kind
+
+    with pytest.raises(kind):
+        operator.dispatch(progress)
+    gc.collect()
+    operator.dispatch()
+    assert y.read(n - 5) == b"tsrif"
+
+
+ALIVE = """
+import gc, sys
+import numpy as np, vkops
+from vkops import dml
+device = vkops.Device(int(sys.argv[1]))
+def reverse(n):
+    desc = dml.BufferTensorDesc(dml.TensorDataType.UINT8, (n,))
+    slice1 = dml.Slice1OperatorDesc(desc, desc, (0,), (n,), (-1,))
+    return device.compile_operator(device.create_operator(slice1))
+n = 32 << 20
+x, y = device.buffer(n), device.buffer(n)
+x.write(np.ones(n, np.uint8))
+tensor, view = device.tensor(np.arange(9)), device.tensor(np.arange(9)).numpy()
+pending = reverse(n).dispatch([x], [y], wait=False)
+"""
+ENDS = {
+    "exit": "",
+    "collected": "del device, x, y, tensor, view, pending; gc.collect()",
+    "in a cycle": (
+        "cycle = [device, x, y, tensor, view, pending]; cycle.append(cycle)\n"
+        "del device, x, y, tensor, view, pending, cycle; gc.collect()"
+    ),
+    "closed": "device.close()",
+    "streaming": (
+        "u, v = device.host_buffer(3 * n), device.host_buffer(3 * n)\n"
+        "stream = reverse(3 * n).dispatch([u], [v], wait=False)"
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_end_with_everything_alive(adapter, end):
+    assert python("-c", ALIVE + ENDS[end] + "\nprint('end')", adapter.index) == "end\n"
+
+
+def test_the_end_by_an_exception(adapter):
+    command = [sys.executable, "-c", ALIVE + "raise SystemExit(3)", str(adapter.index)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_a_fork_with_work_in_flight(adapter):
+    device = vkops.Device(adapter.index)
+    one, result = bound(device)
+    pending = one.start()
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python warns of forks in processes with threads
+        child = os.fork()
+    if not child:
+        del pending, one, result
+        gc.collect()
+        os.write(writing, b"dropped")
+        os._exit(0)
+    answered, _, _ = select.select([reading], [], [], 10)
+    if not answered:
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(reading)
+    os.close(writing)
+    assert answered
+    pending.wait()
+    assert result.read() == DATA[::-1].tobytes()
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_ctrl_c_in_a_program(adapter, threads):
+    """Also one whose threads use the device; the main thread goes on with it."""
+    code = (
+        "import sys, threading\n"
+        "import numpy as np, vkops\n"
+        "device = vkops.Device(int(sys.argv[1]))\n"
+        "stop = threading.Event()\n"
+        "def work():\n"
+        "    while not stop.is_set():\n"
+        "        vkops.split(np.arange(100), 4, device=device)\n"
+        f"threads = [threading.Thread(target=work) for _ in range({3 * threads})]\n"
+        "for thread in threads: thread.start()\n"
+        "print('ready', flush=True)\n"
+        "try:\n"
+        "    work()\n"
+        "except KeyboardInterrupt:\n"
+        "    stop.set()\n"
+        "for thread in threads: thread.join()\n"
+        "print(vkops.split(np.arange(4), 2, device=device)[1].numpy().tolist())\n"
+    )
+    command = [sys.executable, "-c", code, str(adapter.index)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) == ("[2, 3]\n", "")
+    assert process.returncode == 0
+
+
+def test_ctrl_c_in_vkops_run(adapter, tmp_path):
+    import json
+
+    (tmp_path / "m.json").write_text(json.dumps(SPLIT))
+    command = [sys.executable, "-m", "vkops", "run", str(tmp_path / "m.json"), "-i", "100000000"]
+    command += ["--adapter", adapter.name]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "Interrupted"
+    assert "Traceback" not in said

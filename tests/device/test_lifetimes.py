@@ -1,0 +1,251 @@
+"""What holds device memory goes in any order, and late: nothing crashes, and Vulkan has no complaint.
+
+Each is a process of its own under the validation layer. Run as a program, this file is that process:
+PROGRAM ADAPTER ROUNDS.
+"""
+
+from __future__ import annotations
+
+import atexit
+import faulthandler
+import gc
+import sys
+from itertools import permutations
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+from weakref import ref
+
+import numpy as np
+import pytest
+
+import vkops
+from vkops import dml
+from vkops.gpu.executor import Executor
+
+PROGRAMS = {}
+N = 1 << 16
+SECONDS = 900
+"""After which a program is taken to hang."""
+
+
+def program(function):
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+def validated(name, adapter, rounds=1):
+    """Run a program: it ends well, says its name and no more, and the layer says nothing."""
+    from processes import python  # not there where this file is the program
+
+    command = [sys.executable, __file__, name, str(adapter.index), str(rounds)]
+    said = python("-m", "vkops", "debug", "validate", *command).splitlines()
+    assert [line for line in said if not line.startswith("Known, ")] == [
+        name,
+        "The validation layer has nothing to say",
+    ]
+
+
+# -- the programs ----------------------------------------------------------------------------------
+
+
+def objects(device):
+    """One of each kind that holds device memory, or what is recorded for it, by name."""
+    import mixed_work
+
+    mixed_work.stream_in_small_chunks()
+    place = mixed_work.Place(device)
+    x = device.tensor(np.arange(N, dtype=np.int32))
+    desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [N])
+    backwards = place.compile(dml.Slice1OperatorDesc(desc, desc, [0], [N], [-1]))
+    out, far, host = device.buffer(4 * N), device.buffer(4 * N), device.host_buffer(4 * N)
+    mixed_work.session(place, Random(0))
+    return {
+        "tensor": x,
+        "view": x.reshape(256, -1).T[::-1],
+        "packed": x[::-1].pack(),
+        "array": x.numpy(),
+        "buffer": out,
+        "bound": backwards.bind([x], [out]),
+        "streamed": backwards.bind([x], [host]),
+        "pending": backwards.dispatch([x], [far], wait=False),
+        "stream": backwards.dispatch([x], [host], wait=False),
+        "place": place,
+    }
+
+
+def use(held):
+    """What is still there is right, or says that its device is closed."""
+    expected = np.arange(N, dtype=np.int32)
+    uses = {
+        "tensor": lambda x: x.numpy()[7] == 7,
+        "view": lambda x: x.numpy()[0, 0] == 255,
+        "packed": lambda x: x.numpy()[0] == N - 1,
+        "array": lambda x: np.array_equal(x, expected),
+        "buffer": lambda x: x.read(0, 4) is not None,
+        "bound": lambda x: x.dispatch() is None,
+        "streamed": lambda x: x.dispatch() is None,
+        "pending": lambda x: x.wait() is None,
+        "stream": lambda x: x.wait() is None,
+        "place": lambda x: x.device.buffer(16) is not None,
+        "device": lambda x: x.buffer(16) is not None,
+    }
+    for name, value in held.items():
+        try:
+            assert uses[name](value), name
+        except vkops.DeviceError as error:
+            if "is closed" not in str(error):
+                raise
+
+
+@program
+def in_any_order(index, rounds):
+    """Objects go one by one, in orders that differ, and their device is closed; the rest is used."""
+    for seed in range(2 * rounds):
+        random = Random(seed)
+        device = vkops.Device(index, staged=bool(seed % 2))
+        held = objects(device) | {"device": device}
+        close = device.close
+        del device
+        for step in random.sample([*held, "close"], len(held) + 1):
+            if step == "close":
+                close()
+                del close  # which held the device, too
+            else:
+                del held[step]
+            use(held)
+
+
+@program
+def in_every_order(index, rounds):
+    """The same of those that need each other most, with a device that is never closed."""
+    for order in [*permutations(("device", "bound", "view", "array"))][:: 8 // rounds]:
+        device = vkops.Device(index)
+        held = objects(device)
+        held = {name: held[name] for name in ("bound", "view", "array")} | {"device": device}
+        del device
+        for name in order:
+            del held[name]
+            use(held)
+
+
+@program
+def in_cycles(index, rounds):
+    """Found by Python's collector, all at once: an open device, and a closed one."""
+    gc.disable()
+    for number in range(2 * rounds):
+        device = vkops.Device(index)
+        held = objects(device)
+        held["device"], held["itself"] = device, held
+        held["bound"].start()
+        if number % 2:
+            device.close()
+        del held, device
+        assert gc.collect()
+
+
+def alive(index, *, close=False, **options):
+    """Objects for the interpreter to clear away, some of them in a cycle, with work under way."""
+    device = vkops.Device(index, **options)
+    held = objects(device)
+    held["cycle"] = [held]
+    held["bound"].start()
+    if close:
+        device.close()
+    return held
+
+
+@program
+def at_exit(index, _):
+    """Modules hold them, which go early and late, and the traceback of an error."""
+    globals()["direct"] = held = alive(index)
+    sys.modules["staged"] = alive(index, staged=True)
+    try:
+        held["place"].device.buffer(1 << 50)
+    except vkops.OutOfDeviceMemoryError as error:
+        sys.last_value = error
+        raise SystemExit(0) from error
+
+
+@program
+def at_exit_after_close(index, _):
+    globals()["direct"] = alive(index, close=True)
+    sys.modules["staged"] = alive(index, close=True, staged=True)
+
+
+@program
+def at_exit_after_a_failure(index, _):
+    """The traceback holds a device that was not opened, as there was no memory for its table."""
+
+    def full(self, size, *, mapped):
+        raise vkops.OutOfDeviceMemoryError("full")
+
+    Executor._new_heap = full
+    try:
+        vkops.Device(index)
+    except vkops.OutOfDeviceMemoryError as error:
+        sys.last_value = error
+
+
+@program
+def at_exit_in_handlers(index, _):
+    """The device is used by exit handlers and finalizers, in the order that Python likes."""
+    held = alive(index)
+    atexit.register(use, {name: held[name] for name in ("tensor", "view", "bound", "stream")})
+
+    class Late:
+        def __del__(self, tensor=held["tensor"], bound=held["bound"]):
+            bound.dispatch()
+            assert tensor.numpy()[7] == 7
+
+    globals()["late"] = Late()
+
+
+@program
+def at_exit_beside_a_thread(index, _):
+    """A thread that nobody waits for is at work when the interpreter ends."""
+    held = alive(index)
+    begun = Event()
+
+    def dispatch():
+        while True:
+            held["bound"].dispatch()
+            held["bound"].start()
+            begun.set()
+
+    Thread(target=dispatch, daemon=True).start()
+    begun.wait()
+
+
+# -- the tests -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_nothing_crashes_and_the_layer_is_silent(adapter, name):
+    validated(name, adapter)
+
+
+def test_streams_that_are_over_keep_nothing(device):
+    desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [N])
+    copy = device.compile_operator(
+        device.create_operator(dml.ElementWiseIdentityOperatorDesc(desc, desc))
+    )
+    source, target = device.host_buffer(4 * N), device.buffer(4 * N)
+    copy.dispatch([source], [target], wait=False).wait()
+    gone = ref(source), ref(target)
+    del source, target
+    assert [reference() for reference in gone] == [None, None]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["in_any_order", "in_every_order", "in_cycles"])
+def test_the_same_in_more_orders(adapter, name):
+    validated(name, adapter, 8)
+
+
+if __name__ == "__main__":
+    _, name, index, rounds = sys.argv
+    sys.path.append(str(Path(__file__).parents[1]))
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
+    print(name, flush=True)
+    PROGRAMS[name](int(index), int(rounds))

@@ -1,0 +1,334 @@
+"""Work of every kind that programs give a device, made from a seed and compared with NumPy.
+
+Threads may share a ``Place``: each piece of work is right whatever others do meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import accumulate
+from math import prod
+from random import Random
+
+import numpy as np
+import random_operators
+from onnx import parser
+from operator_cases import DTYPES
+
+import vkops
+from vkops import compiled_operator, dml
+from vkops.gpu import streaming
+from vkops.onnx import Model, Session
+
+LARGEST = (900, 60, 20, 8, 5)
+"""Elements of a dimension, by rank."""
+
+SHARED = 64
+"""Tensors that wait for another thread."""
+
+CHUNK = 1 << 16
+"""Bytes that are streamed at a time: of little work there are several chunks, too."""
+
+MODEL = """<ir_version: 8, opset_import: ["" : 18]>
+g (int32[N, M] x) => (int32[P, Q] y) {
+  t = Transpose (x)
+  a, b = Split <axis = 0, num_outputs = 2> (t)
+  y = Concat <axis = 0> (b, a)
+}"""
+
+SHADER = """#version 450
+layout(local_size_x = 16) in;
+layout(std430, binding = 0) readonly buffer Source { uint source[]; };
+layout(std430, binding = 1) buffer Target { uint target[]; };
+layout(push_constant) uniform Push { uint n; };
+void main() {
+  uint i = gl_GlobalInvocationID.x;
+  if (i < source.length()) target[i] = source[i] + n;
+}"""
+
+
+def stream_in_small_chunks():
+    """From now on, in this process."""
+    compiled_operator.stream = partial(streaming.stream, chunk_bytes=CHUNK)
+
+
+class Place:
+    """A device, and what those who work on it share."""
+
+    def __init__(self, device):
+        self.device = device
+        self.session = Session(Model(parser.parse_model(MODEL)), device)
+        self.shader = device.compile_shader(SHADER)
+        self.shared = deque()
+
+    def compile(self, desc):
+        return self.device.compile_operator(self.device.create_operator(desc))
+
+
+def work(place, seed):
+    """A piece of work of any kind; the number of operators that were run, and found right."""
+    random = Random(seed)
+    (kind,) = random.choices([*KINDS], KINDS.values())
+    try:
+        return kind(place, random)
+    except Exception as error:
+        raise AssertionError(f"{kind.__name__}, seed {seed}: {error!r}") from error
+
+
+def some_array(random, kind=None, rank=None):
+    """Random bytes of any type and shape."""
+    dtype = DTYPES[kind or random.choice(random_operators.KINDS)]
+    rank = rank or random.randint(1, len(LARGEST))
+    shape = [random.randint(1, LARGEST[rank - 1]) for _ in range(rank)]
+    return np.frombuffer(random.randbytes(prod(shape) * dtype.itemsize), dtype).reshape(shape)
+
+
+def same(found, expected):
+    """Compare bytes: not-a-numbers are equal here."""
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    assert found.tobytes() == expected.tobytes()
+
+
+# -- functions over tensors ------------------------------------------------------------------------
+
+
+def eager(place, random):
+    """Split, reorder, join; slice. An array is sent as often as a tensor is there."""
+    x = some_array(random)
+    axis = random.randrange(x.ndim)
+    given = place.device.tensor(x) if random.random() < 0.5 else x
+    if random.random() < 0.5:
+        sizes = pieces(random, x.shape[axis])
+        expected = np.split(x, list(accumulate(sizes))[:-1], axis)
+        parts = vkops.split(given, sizes, axis, device=place.device)
+        for part, array in zip(parts, expected, strict=True):
+            same(part.numpy(), array)
+        order = random.sample(range(len(parts)), len(parts))
+        parts, expected = [parts[i] for i in order], [expected[i] for i in order]
+        whole = vkops.join([parts[-1], *parts], axis)
+        same(whole.numpy(), np.concatenate([expected[-1], *expected], axis))
+        return 2
+    offsets = [random.randrange(n) for n in x.shape]
+    strides = [random.randint(1, 4) for _ in x.shape]
+    index = tuple(slice(o, None, s) for o, s in zip(offsets, strides, strict=True))
+    result = vkops.slice(given, offsets, x[index].shape, strides, device=place.device)
+    same(result.numpy(), x[index])
+    return 1
+
+
+def views(place, random):
+    """Views of views, packed or read where they lie; the tensor goes before they do."""
+    x = some_array(random)
+    view = place.device.tensor(x)
+    for _ in range(random.randint(1, 3)):
+        order = random.sample(range(x.ndim), x.ndim)
+        index = tuple(slice(random.randrange(n), None, random.choice((1, 1, 2))) for n in x.shape)
+        index = (*index[:-1], slice(None, None, -1))
+        view, x = view[index].transpose(order), x[index].transpose(order)
+    packed = random.random() < 0.5
+    if packed:
+        view.pack()
+    same(vkops.join([view, view]).numpy(), np.concatenate([x, x]))
+    same(view.numpy(), x)
+    return 1 + packed
+
+
+def shared(place, random):
+    """Take a tensor that another thread has made, and leave one for others."""
+    x = some_array(random)
+    place.shared.append((place.device.tensor(x), x))
+    if len(place.shared) < SHARED:
+        return 0
+    try:
+        tensor, expected = place.shared.popleft()
+    except IndexError:  # others were faster
+        return 0
+    same(vkops.join([tensor[::-1], tensor]).numpy(), np.concatenate([expected[::-1], expected]))
+    if random.random() < 0.5:
+        tensor.release()
+    return 1
+
+
+# -- operators -------------------------------------------------------------------------------------
+
+
+def compiled(place, random):
+    """An operator of any kind, type and layout."""
+    case = random_operators.case(random)
+    inputs, outputs = bindings(place.device, random, case)
+    place.compile(case.desc).dispatch(inputs, outputs)
+    check(case, inputs, outputs)
+    return 1
+
+
+def not_waited_for(place, random):
+    """Operators that run while the host goes on; some are waited for, some forgotten."""
+    cases = [random_operators.case(random) for _ in range(3)]
+    bound = [bindings(place.device, random, case) for case in cases]
+    handles = [
+        place.compile(case.desc).dispatch(inputs, outputs, wait=False)
+        for case, (inputs, outputs) in zip(cases, bound, strict=True)
+    ]
+    if random.random() < 0.3:
+        return 0
+    handles[random.randrange(3)].wait()
+    for case, (inputs, outputs) in zip(cases, bound, strict=True):
+        check(case, inputs, outputs)
+    return 3
+
+
+def streamed(place, random):
+    """An operator on host memory, which goes through the device; others run meanwhile."""
+    case = random_operators.case(random)
+    inputs, outputs = bindings(place.device, random, case, random.sample((0, 1, 2), 2))
+    wait = random.random() < 0.5
+    place.compile(case.desc).dispatch(inputs, outputs, wait=wait)
+    check(case, inputs, outputs)
+    return 1
+
+
+def graph(place, random):
+    """Halves change places, and again along another axis: one compiled graph."""
+    x = some_array(random, dml.TensorDataType.INT16, rank=3)
+    made = dml.Graph()
+    y = made.input(dml.BufferTensorDesc(dml.TensorDataType.INT16, x.shape))
+    expected = x
+    for axis in random.sample(range(3), 2):
+        cut = random.randint(1, x.shape[axis] - 1) if x.shape[axis] > 1 else 0
+        if cut:
+            left, right = made.split(y, axis, [cut, x.shape[axis] - cut])
+            y = made.join([right, left], axis)
+            expected = np.roll(expected, -cut, axis)
+    made.output(made.identity(y))
+    out = place.device.buffer(-(-x.nbytes // 4) * 4)
+    place.device.compile_graph(made).dispatch([place.device.tensor(x)], [out])
+    same(np.frombuffer(out.read(0, x.nbytes), x.dtype).reshape(x.shape), expected)
+    return 1
+
+
+def session(place, random):
+    """The one session of all threads, with more shapes than it keeps."""
+    x = some_array(random, dml.TensorDataType.INT32, rank=2)
+    x = np.repeat(x, 2, axis=1)
+    (y,) = place.session.run({"x": place.device.tensor(x) if random.random() < 0.5 else x})
+    half = x.shape[1] // 2
+    same(y.numpy(), np.concatenate([x.T[half:], x.T[:half]]))
+    return 1
+
+
+def own_shader(place, random):
+    """The one shader of all threads, on buffers of other sizes each time."""
+    x = some_array(random, dml.TensorDataType.UINT32)
+    out, n = place.device.buffer(x.nbytes), random.randrange(1 << 31)
+    found = {"Source": place.device.tensor(x), "Target": out}
+    place.shader.dispatch(found, [-(-x.size // 16)], [n])
+    same(np.frombuffer(out.read(), np.uint32).reshape(x.shape), x + np.uint32(n))
+    return 1
+
+
+# -- what goes wrong, and what ends ----------------------------------------------------------------
+
+
+def refused(place, random):
+    """Errors, with their tracebacks, hold nothing once they are caught."""
+    x = place.device.tensor(some_array(random))
+    desc = dml.BufferTensorDesc(dml.TensorDataType.UINT8, [16 * random.randint(1, 9)])
+    identity = place.compile(dml.ElementWiseIdentityOperatorDesc(desc, desc))
+    released = place.device.tensor(np.arange(9))
+    released.release()
+    calls = (
+        lambda: vkops.split(x, [x.shape[0], 1]),
+        lambda: vkops.slice(x, [0] * (x.ndim + 1), x.shape),
+        lambda: identity.dispatch([place.device.buffer(256)], [place.device.buffer(4)]),
+        lambda: identity.dispatch([place.device.buffer(256)], [None], wait=False),
+        lambda: place.device.buffer(1 << 50),
+        lambda: released.numpy(),
+        lambda: place.session.run({"x": np.zeros((1, 2, 3), np.int32)}),
+        lambda: place.shader.dispatch({"Source": x}),
+        lambda: place.device.compile_shader(b"\x03\x02\x23\x07 and no more"),
+    )
+    try:
+        random.choice(calls)()
+    except vkops.VkopsError:
+        return 0
+    raise AssertionError("nothing was raised")
+
+
+def thread_that_ends(place, random):
+    """A thread's work, after which it ends."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(eager, place, random).result()
+
+
+def cycle(place, random):
+    """Objects that hold each other, for Python's collector to find."""
+    x = some_array(random)
+    tensor = place.device.tensor(x)
+    held = [tensor, tensor[::-1], tensor.numpy()]
+    held.append(held)
+    same(held[1].numpy(), x[::-1])
+    return 1
+
+
+KINDS = {
+    eager: 20,
+    views: 20,
+    shared: 20,
+    compiled: 20,
+    refused: 5,
+    cycle: 5,
+    thread_that_ends: 3,
+    session: 3,
+    graph: 2,
+    not_waited_for: 2,
+    # These make pipelines each time, which takes lavapipe 10 to 100 ms.
+    own_shader: 0.5,
+    streamed: 0.5,
+}
+"""Each with how often it comes up."""
+
+
+# -- pieces of work --------------------------------------------------------------------------------
+
+
+def pieces(random, size):
+    """Any sizes that add up to that."""
+    cuts = sorted(random.sample(range(1, size), min(size - 1, random.randint(0, 6))))
+    return [end - start for start, end in zip([0, *cuts], [*cuts, size], strict=True)]
+
+
+def bindings(device, random, case, on_host=()):
+    """Inputs of random bytes and outputs to write, each in memory of its own.
+
+    ``on_host``: 0 or 1 in it puts the inputs or the outputs into host memory.
+    """
+
+    def make(tensor, side):
+        new = device.host_buffer if side in on_host else device.buffer
+        return new(tensor.total_tensor_size_in_bytes)
+
+    inputs = [make(tensor, 0) for _, tensor in case.desc.inputs]
+    outputs = [make(tensor, 1) for _, tensor in case.desc.outputs]
+    for buffer in inputs:
+        buffer.write(random.randbytes(buffer.nbytes))
+    return inputs, outputs
+
+
+def check(case, inputs, outputs):
+    """Compare each output with NumPy's result of the same inputs."""
+    given = [
+        as_described(tensor, buffer)
+        for (_, tensor), buffer in zip(case.desc.inputs, inputs, strict=True)
+    ]
+    results = case.expect(given)
+    for (_, tensor), buffer, result in zip(case.desc.outputs, outputs, results, strict=True):
+        same(as_described(tensor, buffer), np.asarray(result))
+
+
+def as_described(tensor, buffer):
+    """What is in a buffer, as a descriptor sees it."""
+    dtype = DTYPES[tensor.data_type]
+    strides = tensor.strides and [stride * dtype.itemsize for stride in tensor.strides]
+    return np.ndarray(tensor.sizes, dtype, buffer.read(), 0, strides)

@@ -1,0 +1,171 @@
+"""``vkops shader``, as far as it needs no device: list, build, disasm, validate, diff."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from vkops import shaders
+from vkops.cli import main
+
+SCALE = Path(__file__).parents[2] / "examples" / "scale.comp"
+WRONG = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {\n    uint i = missing;\n}\n"
+INCLUDES = """#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "by.glsl"
+layout(local_size_x = 2, local_size_y = 3) in;
+layout(std430, binding = 2) buffer Words { uint words[]; } it;
+shared uint both[BY];
+void main() { both[0] = WHAT; it.words[0] = both[0]; }
+"""
+
+
+@pytest.fixture
+def shader(tmp_path, monkeypatch, capsys):
+    """Run a command of ``vkops shader`` in a folder: status, standard output, standard error."""
+    (tmp_path / "wrong.comp").write_text(WRONG)
+    (tmp_path / "inc.comp").write_text(INCLUDES)
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "by.glsl").write_text("#define BY 5\n")
+    (tmp_path / "noise.spv").write_bytes(bytes(range(64)))
+    (tmp_path / "empty.spv").write_bytes(b"")
+    (tmp_path / "text.txt").write_text("void main() {}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments):
+        status = main(["shader", *map(str, arguments)])
+        seen = capsys.readouterr()
+        assert seen.err.count("\n") == (seen.err != "")
+        return status, seen.out, seen.err
+
+    return run
+
+
+def test_list_has_every_kernel(shader):
+    status, out, err = shader("list")
+    assert (status, err) == (0, "")
+    rows = {
+        cells[0]: cells[1:]
+        for line in out.splitlines()
+        if len(cells := [cell.strip() for cell in re.split("[│|]", line)[1:-1]]) == 8
+    }
+    assert rows.keys() == shaders.VARIANTS.keys()
+    for name, (source, nbytes, code, loops, buffers, group, shared) in rows.items():
+        variant = shaders.VARIANTS[name]
+        assert source.split()[0] == variant.source
+        assert int(nbytes.replace(",", "")) == len(shaders.spirv(name))
+        assert int(code) > 100
+        assert int(loops) >= 3
+        assert (group, shared) == ("64", "0")
+        assert int(buffers) == {"copy_run": 4, "copy_stream": 7, "copy_stream_4": 4}.get(name, 3)
+
+
+def test_build_tells_what_it_made(shader, tmp_path):
+    status, out, err = shader("build", "inc.comp", "-I", "parts", "-D", "WHAT=7u")
+    assert (status, err) == (0, "")
+    built = (tmp_path / "inc.spv").read_bytes()
+    assert out.splitlines()[0] == "inc.comp built to 'inc.spv'"
+    facts = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines()[1:])
+    assert facts["Workgroup"] == "2 x 3 x 1 invocations"
+    assert facts["Blocks"] == "2 Words it (storage)"
+    assert facts["Shared memory"] == "20 bytes"
+    assert facts["Code"].endswith(f" instructions, 0 loops, {len(built):,} bytes")
+    assert shader("validate", "inc.spv") == (0, "inc.spv is valid\n", "")
+    assert shader("diff", "inc.spv", "inc.comp", "-I", "parts", "-DWHAT=7u")[0] == 0
+    assert shader("diff", "inc.spv", "inc.comp", "-I", "parts", "-DWHAT=8u")[0] == 1
+
+
+def test_build_of_the_example(shader):
+    _, out, _ = shader("build", SCALE, "-o", "made/here/it.spv")
+    assert os.path.exists("made/here/it.spv")
+    assert "\nPush constants            uint factor (4 bytes)\n" in out
+    assert "\nSpecialization constants  uint OFFSET = 0\n" in out
+    plain = os.path.getsize("made/here/it.spv")
+    shader("build", SCALE, "-g", "-o", "made/here/it.spv")
+    assert os.path.getsize("made/here/it.spv") > plain
+
+
+@pytest.mark.parametrize("kernel", ["copy_run", "copy_stream_4", "copy_1"])
+def test_kernels_by_name(shader, kernel):
+    assert shader("validate", kernel) == (0, f"{kernel} is valid\n", "")
+    status, out, _ = shader("build", kernel)
+    assert status == 0
+    assert Path(f"{kernel}.spv").read_bytes() == shaders.spirv(kernel)
+    assert out.startswith(f"{kernel} built to '{kernel}.spv'\n")
+
+
+def test_a_file_with_a_kernels_name_is_the_file(shader, tmp_path):
+    (tmp_path / "copy_4").write_text(INCLUDES)
+    status, _, err = shader("validate", "copy_4")
+    assert (status, err.startswith("copy_4: must be a .comp or .spv file, or a kernel: ")) == (
+        1,
+        True,
+    )
+
+
+def test_disasm_has_source_lines(shader):
+    status, out, _ = shader("disasm", SCALE)
+    assert status == 0
+    place = f"\n; {SCALE}:13: target[i] = factor * source[i] + OFFSET;\n"
+    assert "OpIMul" in out.partition(place)[2]
+    assert shader("disasm", "copy_4", "-D", "DEBUG_PRINTF")[1].count("NonSemantic.DebugPrintf") == 1
+
+
+def test_diff_of_macros(shader):
+    assert shader("diff", "copy_4") == (0, "No difference\n", "")
+    assert shader("diff", "copy_4", "--to", "NOTHING=1") == (0, "No difference\n", "")
+    status, out, err = shader("diff", "copy_4", "--to", "UNIT=8")
+    assert (status, err) == (1, "")
+    assert out.splitlines()[:2] == ["--- copy_4", "+++ copy_4 -DUNIT=8"]
+    assert shader("diff", "copy_8", "copy_4", "--to", "UNIT=8") == (0, "No difference\n", "")
+
+
+NOT_SPIRV = "that are not SPIR-V"
+
+
+@pytest.mark.parametrize("command", ["build", "disasm", "validate", "diff", "run"])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["wrong.comp"], "wrong.comp:4: 'missing' : undeclared identifier"),
+        (["none.comp"], "none.comp: No such file or directory"),
+        (["none.spv"], "none.spv: No such file or directory"),
+        (["none"], "none: must be a .comp or .spv file, or a kernel: copy_16, "),
+        (["text.txt"], "text.txt: must be a .comp or .spv file, or a kernel: copy_16, "),
+        (["noise.spv"], NOT_SPIRV),
+        (["empty.spv"], NOT_SPIRV),
+        (["parts"], "parts: must be a .comp or .spv file, or a kernel: "),
+        (["inc.comp"], "by.glsl"),
+        (["wrong.comp", "-D", "2=3"], "define '2' is not a GLSL identifier"),
+        (["wrong.comp", "-D", ""], "define '' is not a GLSL identifier"),
+    ],
+)
+def test_errors_are_one_line(shader, command, arguments, message):
+    before = sorted(os.listdir())
+    status, out, err = shader(command, *arguments)
+    assert (status, out) == (1, "")
+    assert message in err
+    assert sorted(os.listdir()) == before
+
+
+def test_build_to_where_nothing_can_be_written(shader):
+    status, _, err = shader("build", SCALE, "-o", "text.txt/a.spv")
+    assert status == 1
+    assert "text.txt" in err
+    assert shader("build", SCALE, "-o", "parts")[0] == 1
+    assert sorted(os.listdir("parts")) == ["by.glsl"]
+
+
+def test_tools_that_are_missing(shader, monkeypatch, tmp_path):
+    assert shader("build", SCALE, "-o", "it.spv")[0] == 0
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for arguments, tool in ((["disasm", "it.spv"], "spirv-dis"), (["build", "it.spv"], "spirv-")):
+        status, _, err = shader(*arguments)
+        assert status == 1
+        assert re.match(
+            rf"{tool}\w* is not on PATH: install it \(Debian's package spirv-tools\)", err
+        )

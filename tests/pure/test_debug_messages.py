@@ -1,0 +1,302 @@
+"""What the Khronos validation layer says, in the forms of 1.3.239 and 1.4.309."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vkops.debug import layer, printf, validation
+from vkops.debug.known import KNOWN
+from vkops.debug.messages import dispatch_line, parse
+from vkops.debug.tables import faults, printed
+
+SPEC = "(https://example.org/vkspec.html#{id})"
+
+
+def old(kind, id, text, objects=1):
+    """A message as version 1.3.239 logs it."""
+    severity = {"Error": "ERROR", "Warning": "WARN", "Information": "INFO"}[kind]
+    listed = "".join(f"        [{n}] 0x55d0c0de, type: 4, name: NULL\n" for n in range(objects))
+    return (
+        f"{id}({severity} / SPEC): msgNum: -1841738615 - Validation {kind}: [ {id} ] Object 0: "
+        "handle = 0x55d0c0de, type = VK_OBJECT_TYPE_QUEUE; | MessageID = 0x92394c89 | "
+        f"{text}\n    Objects: {objects}\n{listed}"
+    )
+
+
+def new(kind, id, text, objects=2):
+    """A message as version 1.4.309 logs it."""
+    listed = "".join(f"    [{n}] VkQueue 0x2638e0b0\n" for n in range(objects))
+    head = f"Validation {kind}: [ {id} ] | MessageID = 0x4fe1fef9\n"
+    return f"{head}{text}\nObjects: {objects}\n{listed}\n"
+
+
+def old_printed(text, x=0, line=11, index=94, file="./a.comp"):
+    place = f" Debug shader printf message generated in file {file} at line {line}." if line else ""
+    hint = "Unable to find suitable #line directive in SPIR-V OpSource." if line else ""
+    return old(
+        "Information",
+        "UNASSIGNED-DEBUG-PRINTF",
+        "Command buffer (0x55d0). Compute Dispatch Index 0. Pipeline (0x11). Shader Module (0xe). "
+        f"Shader Instruction Index = {index}.  Stage = Compute.  Global invocation ID (x, y, z) = "
+        f"({x}, 0, 0 ) {text}{place}{hint}",
+    )
+
+
+def new_printed(text, x=0, line=11, file="./a.comp"):
+    place = f"\nDebug shader printf message generated at {file}:{line}\n\n    the line;\n"
+    return new(
+        "Information",
+        "VVL-DEBUG-PRINTF",
+        f"vkQueueSubmit(): pSubmits[0] DebugPrintf:\n{text}\nStage = Compute.  Global invocation "
+        f"ID (x, y, z) = ({x}, 0, 0)\nCommand buffer (0x27f8)\n\tCompute Dispatch Index 0\nPipeline "
+        f"(1e)\nShader Module (1a) (internal ID 1)\nSPIR-V Instruction Index = 85{place if line else ''}",
+    )
+
+
+OUT_OF_BOUNDS = [
+    old(
+        "Error",
+        "VUID-vkCmdDispatch-None-02706",
+        "Descriptor index 0 access out of bounds. Descriptor size is 16 and highest byte accessed "
+        "was 4011 Command buffer (0x56). Compute Dispatch Index 0. Pipeline (0x14). Shader Module "
+        "(0x11). Shader Instruction Index = 100.  Stage = Compute.  Global invocation ID (x, y, z) "
+        "= (2, 0, 0 ) Shader validation error occurred in file ./oob.comp at line 11.Unable to find "
+        "suitable #line directive in SPIR-V OpSource. The Vulkan spec states: it must not access "
+        "values outside of the range of the buffer " + SPEC,
+    ),
+    new(
+        "Error",
+        "VUID-vkCmdDispatch-storageBuffers-06936",
+        "vkCmdDispatch(): (set = 0, binding = 1, index 0)  access out of bounds. The descriptor "
+        "buffer (VkBuffer 0xe000000000e) size is 16 bytes, 16 bytes were bound, and the highest out "
+        "of bounds access was at [4011] bytes\nStage = Compute.  Global invocation ID (x, y, z) = "
+        "(2, 0, 0)\nCommand buffer (0x194b1900)\n\tCompute Dispatch Index 0\nPipeline (22)\nShader "
+        "Module (1e) (internal ID 1)\nSPIR-V Instruction Index = 88\nShader validation error "
+        "occurred at ./oob.comp:9\n\n        b[i + 1000u] = x;\nThe Vulkan spec states: it must not "
+        "access values outside of the range of the buffer " + SPEC,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("log", "line", "exact"), [(OUT_OF_BOUNDS[0], 11, False), (OUT_OF_BOUNDS[1], 9, True)]
+)
+def test_an_access_out_of_bounds(log, line, exact):
+    (found,) = parse(dispatch_line("my\nshader") + log)
+    assert (found.severity, found.dispatch, found.invocation) == ("Error", "my shader", (2, 0, 0))
+    assert (found.file, found.line, found.exact) == ("oob.comp", line, exact)
+    assert found.id.startswith("VUID-vkCmdDispatch-")
+    assert "4011" in found.text
+    assert "Objects" not in found.text
+    assert found.printed is None
+
+
+PRINTED = [
+    "n 1",
+    "",
+    "a | b, (c) [d] 100%",
+    "two\nlines",
+    "\nObjects: 3 found\n",
+    "generated at other.comp:99 in file b at line 7",
+    "Validation is fun: [ x ]",
+]
+
+
+@pytest.mark.parametrize("text", PRINTED)
+@pytest.mark.parametrize("form", [old_printed, new_printed])
+@pytest.mark.parametrize("line", [0, 12])
+def test_what_is_printed_is_kept_as_it_is(form, text, line):
+    first, second = parse(
+        dispatch_line("one") + form(text, 3, line) + dispatch_line("two") + form("n")
+    )
+    assert (first.dispatch, second.dispatch) == ("one", "two")
+    assert first.printed is not None
+    assert first.printed.strip() == text.strip()
+    assert first.invocation == (3, 0, 0)
+    if line:
+        assert (first.file, first.line) == ("a.comp", line)
+    assert second.printed == "n"
+
+
+@pytest.mark.parametrize("form", [old_printed, new_printed])
+def test_files_with_spaces_and_folders(form):
+    (found,) = parse(form("n", file="/a folder/b.comp"))
+    assert (found.file, found.line) == ("/a folder/b.comp", 11)
+
+
+def test_severities_and_what_is_no_message():
+    log = "noise\n" + old("Warning", "A", "one") + new("Performance Warning", "B", "two")
+    log += "Validation Layer Info - Logging validation error to /x\n" + old(
+        "Error", "C", "three", 0
+    )
+    assert [(m.severity, m.id, m.text) for m in parse(log)][:2] == [
+        ("Warning", "A", "one"),
+        ("Performance Warning", "B", "two\nObjects: 2\n    [0] VkQueue 0x2638e0b0\n    [1] VkQueue "
+         "0x2638e0b0\n\nValidation Layer Info - Logging validation error to /x"),
+    ]  # fmt: skip
+    assert list(parse("")) == []
+    assert list(parse(dispatch_line("only"))) == []
+
+
+def test_a_log_is_read_in_one_go():
+    """A hundred thousand messages, with as many dispatches, take seconds at most."""
+    log = "".join(dispatch_line(str(n)) + old_printed("n", n) for n in range(20_000))
+    found = list(parse(log))
+    assert (len(found), found[-1].dispatch) == (20_000, "19999")
+
+
+# -- lines -----------------------------------------------------------------------------------------
+
+SHADER = r"""#version 450
+#extension GL_EXT_debug_printf : require
+// debugPrintfEXT("x %u", i);  /* debugPrintfEXT("x %u", i);
+#define SHOW(x) \
+    debugPrintfEXT("shown %u", x)
+void main() {
+    debugPrintfEXT("x %u", i);
+    debugPrintfEXT("x %u", i + 1u);
+    for (;;) debugPrintfEXT("loop (%d), %f 100%% \"%v3u\"\n", i, f, v);
+    debugPrintfEXT(
+        "x %u and %u",
+        i, i);
+    SHOW(i);
+}
+"""
+
+
+@pytest.fixture
+def lines(tmp_path, monkeypatch):
+    """The places of what SHADER prints, of (text, instruction, line that the layer says)."""
+    (tmp_path / "a.comp").write_text(SHADER)
+    (tmp_path / "b.glsl").write_text('void f() { debugPrintfEXT("included %x", 1); }\n')
+    monkeypatch.chdir(tmp_path)
+
+    def lines(form, *told, source=""):
+        log = "".join(form(text, line=line, file=file, **more) for text, line, file, more in told)
+        outcome = layer.Outcome(0, tuple(parse(log)))
+        monkeypatch.setattr(layer, "run", lambda *_: outcome)
+        return [m.place for m in printf.printf(["it"], source=source).messages]
+
+    return lines
+
+
+def test_version_1_3_names_a_later_line(lines):
+    told = [
+        ("x 5", 9, "a.comp", {"index": 90}),
+        ("x 6", 9, "a.comp", {"index": 94}),
+        ("x 7", 9, "a.comp", {"index": 90}),
+        ('loop (-3), 1.5e+20 100% "1, 2, 3"', 1, "b.glsl", {"index": 100}),
+        ("x 1 and 2", 13, "a.comp", {"index": 110}),
+        ("included ff", 1, "b.glsl", {"index": 120}),
+        ("shown 3", 1, "b.glsl", {"index": 115}),
+    ]
+    assert lines(old_printed, *told) == [
+        "a.comp:7",
+        "a.comp:8",
+        "a.comp:7",
+        "a.comp:9",
+        "a.comp:10",
+        "b.glsl:1",
+        "b.glsl:1 or shortly before",
+    ]
+
+
+def test_a_call_that_was_not_reached_leaves_it_open(lines):
+    told = [("x 5", 9, "a.comp", {"index": 90})]
+    assert lines(old_printed, *told) == ["a.comp:9 or shortly before"]
+
+
+def test_the_shader_itself_is_looked_into(lines):
+    told = [('loop (1), 2.0 100% "1, 2, 3"', 1, "b.glsl", {})]
+    assert lines(old_printed, *told) == ["b.glsl:1 or shortly before"]
+    assert lines(old_printed, *told, source="a.comp") == ["a.comp:9"]
+
+
+def test_version_1_4_is_taken_at_its_word(lines):
+    assert lines(new_printed, ("x 5", 8, "a.comp", {}), ("x 6", 3, "gone.comp", {})) == [
+        "a.comp:8",
+        "gone.comp:3",
+    ]
+
+
+def test_what_was_lost_is_told(monkeypatch):
+    said = old("Warning", "UNASSIGNED-DEBUG-PRINTF", "WARNING - Debug Printf message was truncated, likely due to a buffer size that was too small for the message")  # fmt: skip
+    for log, lost in ((said, True), (old_printed("Debug Printf message was truncated"), False)):
+        outcome = layer.Outcome(0, tuple(parse(log)))
+        monkeypatch.setattr(layer, "run", lambda *_, outcome=outcome: outcome)
+        assert printf.printf(["it"]).lost is lost
+
+
+# -- verdicts --------------------------------------------------------------------------------------
+
+
+def verdict(monkeypatch, log):
+    outcome = layer.Outcome(0, tuple(parse(log)))
+    monkeypatch.setattr(layer, "run", lambda *_: outcome)
+    return validation.validate(["it"])
+
+
+GPU_AV = "WARNING-GPU-Assisted-Validation"
+CREATE = "vkCreateDevice(): Internal Warning: "
+
+
+def test_known_messages_are_counted_and_nothing_else_is_muted(monkeypatch):
+    log = (
+        new("Warning", GPU_AV, f"{CREATE}Forcing shaderInt64 to VK_TRUE") * 3
+        + new("Warning", GPU_AV, f"{CREATE}Adding a VkPhysicalDevice8BitStorageFeatures to pNext")
+        + new("Warning", GPU_AV, "vkCreateComputePipelines(): Forcing nothing")
+        + new("Error", GPU_AV, "vkCreateDevice(): Out of memory")
+        + new("Warning", "OTHER", f"{CREATE}Forcing shaderInt64 to VK_TRUE")
+        + new("Information", "ANY", "chatter")
+    )
+    found = verdict(monkeypatch, log)
+    assert sorted(found.known.values()) == [1, 3]
+    assert [(m.severity, m.id) for m in found.unexpected] == [
+        ("Warning", GPU_AV),
+        ("Error", GPU_AV),
+        ("Warning", "OTHER"),
+    ]
+
+
+def test_errors_are_never_known(monkeypatch):
+    for entry in KNOWN:
+        found = verdict(monkeypatch, new("Error", entry.id, entry.part))
+        assert len(found.unexpected) == 1
+        assert entry.reason
+
+
+def test_shipped_settings_mute_nothing():
+    for file in Path(layer.__file__).with_name("settings").iterdir():
+        text = file.read_text()
+        assert "message_id_filter" not in text
+        assert "disables" not in text
+        assert "enable_message_limit = false" in text
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def shown(*renderables):
+    from rich.console import Console
+
+    console = Console(width=100, color_system=None)
+    with console.capture() as capture:
+        console.print(*renderables, sep="\n")
+    return capture.get()
+
+
+def test_alike_faults_are_one_paragraph():
+    text = shown(*faults([*parse(OUT_OF_BOUNDS[1] * 4 + OUT_OF_BOUNDS[0])]))
+    assert "VUID-vkCmdDispatch-storageBuffers-06936 at oob.comp:9 by invocation 2, 0, 0 (4 times)" in " ".join(text.split())  # fmt: skip
+    assert "at oob.comp:11 or shortly before by invocation 2, 0, 0" in " ".join(text.split())
+    assert text.count("access out of bounds") == 2
+
+
+def test_no_text_steers_the_terminal_or_rich():
+    text = shown(printed([*parse(new_printed("[bold]x[/] \x1b[31m [/nothing]"))]))
+    assert "[bold]x[/] \\x1b[31m [/nothing]" in text
+    assert "Dispatch" not in text
+    both = dispatch_line("a") + new_printed("1") + dispatch_line("b") + new_printed("2")
+    assert "Dispatch" in shown(printed([*parse(both)]))

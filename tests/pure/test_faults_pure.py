@@ -1,0 +1,175 @@
+"""Tools that misbehave, disks that are full, processes that are killed: an error, then all is well."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from vkops import shaders
+from vkops.errors import ShaderCompileError
+from vkops.shaders import process
+
+TEXT = """#version 450
+layout(local_size_x_id = 0) in;
+layout(std140, binding = 0) uniform U { uint n; };
+layout(std430, binding = 1) buffer B { uint b[]; };
+void main() { b[0] = n; }"""
+CONSTANTS = {0: 4}
+TOOLS = ("glslangValidator", "spirv-val", "spirv-dis", "spirv-as")
+FAULTS = {
+    "fails": "exit 3",
+    "says nonsense and fails": "printf '\\377\\0\\n\\nno\\n'; exit 1",
+    "prints garbage": "head -c 3000 /dev/urandom",
+    "prints nothing": "exit 0",
+    "is killed": "kill -9 $$",
+    "crashes": "kill -SEGV $$",
+    "hangs": "sleep 60",
+    "closes its input": "exec 0<&-; sleep 0.1; exit 1",
+}
+
+
+@pytest.fixture(autouse=True)
+def no_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("VKOPS_GLSLANG", raising=False)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_tool_that_misbehaves(tmp_path, monkeypatch, tool, fault):
+    fake = tmp_path / "bin" / tool
+    fake.parent.mkdir()
+    # The compiler is asked for its version first, which is another test's.
+    version = '[ "$1" != --version ] || { echo 1; exit 0; }\n' if tool == TOOLS[0] else ""
+    fake.write_text(f"#!/bin/sh\n{version}{FAULTS[fault]}\n")
+    fake.chmod(0o755)
+    if fault == "hangs":
+        monkeypatch.setattr(process, "TIMEOUT_S", 0.3)
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(fake.parent), prepend=os.pathsep)
+        if tool == "spirv-val" and fault.startswith("prints"):
+            shaders.load(TEXT, constants=CONSTANTS)  # its status is all that it has to say
+        else:
+            with pytest.raises(ShaderCompileError) as caught:
+                shaders.load(TEXT, constants=CONSTANTS)
+            assert str(caught.value).isprintable()
+    monkeypatch.setattr(process, "TIMEOUT_S", 30)
+    assert shaders.load(TEXT, constants=CONSTANTS).module.local_size == (4, 1, 1)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_tool_that_is_missing(tmp_path, monkeypatch, tool):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for other in {*TOOLS, "spirv-opt"} - {tool}:
+        (folder / other).symlink_to(process.find(other, ""))
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(folder))
+        with pytest.raises(ShaderCompileError, match=rf"^(.*: )?{tool} is not on PATH: install it"):
+            shaders.load(TEXT, constants=CONSTANTS)
+    assert shaders.load(TEXT, constants=CONSTANTS).module.local_size == (4, 1, 1)
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+WRITE = """
+import sys, time
+from pathlib import Path
+from vkops.dxdispatch.files import write_output
+def chunks():
+    yield b"new" * 1000
+    print("half", flush=True)
+    time.sleep(60)
+write_output(Path(sys.argv[1]), chunks())
+"""
+STORE = """
+import os, sys, time
+from vkops.shaders import cache
+def slow(*paths):
+    print("half", flush=True)
+    time.sleep(60)
+os.replace = slow
+cache.store("key", cache._MAGIC + bytes(16))
+"""
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from vkops.dxdispatch.files import write_output
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+try:
+    write_output(Path(sys.argv[1]), [bytes(1 << 15)] * 3)
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+def killed(code, *arguments):
+    """Run code, and kill it when it says that it is half done."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout.readline() == "half\n"
+        running.kill()
+    assert running.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("before", [None, b"old"])
+def test_killed_while_an_output_is_written(tmp_path, before):
+    from vkops.dxdispatch.files import write_output
+
+    path = tmp_path / "out.npy"
+    if before:
+        path.write_bytes(before)
+    killed(WRITE, path)
+    assert (path.read_bytes() if path.exists() else None) == before
+    write_output(path, [b"new"])
+    assert path.read_bytes() == b"new"
+
+
+def test_killed_while_a_cache_entry_is_written():
+    spirv = shaders.cache._MAGIC + bytes(16)
+    killed(STORE)
+    assert shaders.cache.load("key") is None
+    shaders.cache.store("key", spirv)
+    assert shaders.cache.load("key") == spirv
+
+
+@pytest.mark.parametrize("before", [None, b"old"])
+def test_no_room_for_an_output(tmp_path, before):
+    """A limit of the process stands for a full disk: the write fails half-way in the same way."""
+    path = tmp_path / "out.npy"
+    if before:
+        path.write_bytes(before)
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "File too large\n", "")
+    assert [p.read_bytes() for p in tmp_path.iterdir()] == ([before] if before else [])
+
+
+def test_an_interrupted_driver_that_hangs():
+    """The child does not answer: the parent ends it, and says so."""
+    code = (
+        "import signal, sys, time, vkops.cli.supervision as s\n"
+        "s.PATIENCE_S = 1\n"
+        "def hang():\n"  # as Kompute does: no interrupt gets in
+        "    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
+        "    print('ready', flush=True)\n"
+        "    time.sleep(60)\n"
+        "s.main = hang\n"
+        "sys.exit(s.program())\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        assert running.stdout.readline() == "ready\n"
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.stderr.read() == "Interrupted: the driver did not answer for 1 s\n"
+    assert running.returncode == 130

@@ -1,0 +1,216 @@
+"""SPIR-V as people read it: below its source lines, and next to another build."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vkops import shaders
+from vkops.errors import ShaderCompileError
+from vkops.shaders import tools
+from vkops.shaders.listing import difference, listing
+
+LABELS = ("one", "other")
+
+SHADER = """#version 450
+layout(local_size_x = 4) in;
+layout(constant_id = 2) const uint LIMIT = 7u;
+layout(std430, binding = 0) readonly buffer Source { uint source[]; };
+layout(std430, binding = 1) buffer Target { vec4 target[]; float last; } other;
+shared uint both[4];
+float twice(float x) { return x * 2.0; }
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    both[gl_LocalInvocationIndex] = source[i];
+    barrier();
+    for (uint k = 0u; k < LIMIT; ++k)
+        other.target[i] += vec4(twice(float(k)), both[k & 3u], 3.5, FACTOR);
+    if (i > 2u && source[i] == 9u) atomicAdd(both[0], 5u);
+}
+""".replace("Target { vec4 target[]; float last; }", "Target { vec4 target[]; }")
+
+
+def build(text=SHADER, factor="1.5", **more):
+    return shaders.compile(text, defines={"FACTOR": factor}, **more)
+
+
+def through(tool, *options, spirv):
+    """SPIR-V as another tool has changed it."""
+    command = [tool, *options, "-", "-o", "-"]
+    return subprocess.run(command, input=spirv, capture_output=True, check=True).stdout
+
+
+BUILT = build()
+TEXT = tools.disassemble(BUILT)
+
+
+def assembled(text):
+    return tools.assemble(text, "spv1.3")
+
+
+# -- differences -----------------------------------------------------------------------------------
+
+
+def test_equal_modules_have_none():
+    assert difference(BUILT, build(cache=False), LABELS) == []
+    assert difference(BUILT, assembled(TEXT), LABELS) == []
+
+
+@pytest.mark.parametrize("name", list(shaders.VARIANTS))
+def test_other_numbers_are_no_difference(name):
+    spirv = shaders.spirv(name)
+    assert difference(spirv, through("spirv-opt", "--compact-ids", spirv=spirv), LABELS) == []
+    text = tools.disassemble(spirv)
+    shifted = re.sub(r"%(\d+)\b", lambda m: f"%{int(m[1]) + 1000}", text)
+    assert difference(spirv, assembled(shifted), LABELS) == []
+
+
+def test_debug_information_is_no_difference():
+    assert difference(BUILT, build(debug=True), LABELS) == []
+
+
+def test_a_difference_is_a_unified_diff_of_what_changed_alone():
+    lines = difference(BUILT, build(factor="2.5"), LABELS)
+    assert lines[:2] == ["--- one", "+++ other"]
+    removed = [line for line in lines[2:] if line.startswith("-")]
+    added = [line for line in lines[2:] if line.startswith("+")]
+    assert "-%float_1_5 = OpConstant %float 1.5" in removed
+    assert "+%float_2_5 = OpConstant %float 2.5" in added
+    assert 0 < len(removed) <= 4
+    assert len(added) == len(removed)
+
+
+def swapped(words, number):
+    """An instruction with one operand made another of its kind, or None if that is no change."""
+    word = words[number]
+    if re.fullmatch(r"-?\d+", word):
+        return str(int(word) + 1)
+    if re.fullmatch(r"-?\d+\.\d+", word):
+        return str(float(word) + 1)
+    return None
+
+
+def mutations():
+    """TEXT with one instruction changed, left out or doubled, each such that it assembles."""
+    lines = TEXT.splitlines()
+    first = next(n for n, line in enumerate(lines) if "OpDecorate" in line)
+    for number, line in enumerate(lines):
+        words = line.split()
+        if "OpTypeInt" in words or "OpTypeFloat" in words:
+            continue  # of other widths there are none
+        if number < first or "OpName" in line or "OpMemberName" in line or '"' in line:
+            continue
+        for place in range(len(words)):
+            changed = swapped(words, place)
+            if changed is not None:
+                new = " ".join([*words[:place], changed, *words[place + 1 :]])
+                yield line, "\n".join([*lines[:number], new, *lines[number + 1 :]])
+        for one, other in OPPOSITES.items():
+            if one in words:
+                new = line.replace(one, other)
+                yield line, "\n".join([*lines[:number], new, *lines[number + 1 :]])
+        if words[0] in ("OpStore", "OpControlBarrier", "OpDecorate"):
+            yield line, "\n".join([*lines[:number], *lines[number + 1 :]])
+            yield line, "\n".join([*lines[: number + 1], *lines[number:]])
+
+
+OPPOSITES = {
+    "OpIAdd": "OpISub",
+    "OpFAdd": "OpFMul",
+    "OpFMul": "OpFAdd",
+    "OpULessThan": "OpUGreaterThan",
+    "OpUGreaterThan": "OpULessThan",
+    "OpLogicalAnd": "OpLogicalOr",
+    "OpBitwiseAnd": "OpBitwiseOr",
+    "OpAtomicIAdd": "OpAtomicUMax",
+    "NonWritable": "Coherent",
+    "DontUnroll": "Unroll",
+}
+MUTATIONS = list(mutations())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(MUTATIONS))
+def test_any_change_of_an_instruction_is_seen(mutation):
+    line, text = mutation
+    assert difference(BUILT, assembled(text), LABELS) != [], line
+
+
+def results():
+    """Uses of ids in functions, and others of the same type that could stand there."""
+    lines = TEXT.splitlines()
+    types = {m[1]: m[2] for m in re.finditer(r"^(%\d+) = Op\w+ (%\d+)", TEXT, re.MULTILINE)}
+    start = next(n for n, line in enumerate(lines) if "OpFunction " in line)
+    for line in lines[start:]:
+        words = line.split()
+        begin = 4 if "=" in words else 1
+        for place in range(begin, len(words)):
+            kind = types.get(words[place])
+            for other in (i for i, t in types.items() if t == kind and i != words[place]):
+                yield line, place, other
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(list(results())))
+def test_an_operand_that_is_another_value_is_seen(use):
+    line, place, other = use
+    words = line.split()
+    new = " ".join([*words[:place], other, *words[place + 1 :]])
+    assert difference(BUILT, assembled(TEXT.replace(line, new, 1)), LABELS) != [], (line, new)
+
+
+def test_what_is_no_spirv():
+    with pytest.raises(ShaderCompileError):
+        difference(BUILT, BUILT[:42], LABELS)
+
+
+# -- listings --------------------------------------------------------------------------------------
+
+
+def test_each_source_line_stands_above_what_was_made_of_it(tmp_path):
+    path = tmp_path / "it.comp"
+    path.write_text(SHADER)
+    text = listing(shaders.compile(path, defines={"FACTOR": "1.5"}, debug=True))
+    parts = text.split(f"\n; {path}:")
+    heads = [part.splitlines()[0] for part in parts[1:]]
+    assert "11: barrier();" in heads
+    assert "7: float twice(float x) { return x * 2.0; }" in heads
+    number = heads.index("11: barrier();") + 1
+    assert "OpControlBarrier" in parts[number]
+    assert "OpLine" not in text
+    numbered = {head.partition(":")[0]: head.partition(": ")[2] for head in heads}
+    lines = SHADER.splitlines()
+    assert all(lines[int(n) - 1].strip() == code for n, code in numbered.items())
+
+
+def test_lines_of_included_files(tmp_path):
+    (tmp_path / "inc.glsl").write_text("\nfloat half_of(float x) { return x * 0.5; }\n")
+    path = tmp_path / "it.comp"
+    include = '450\n#extension GL_GOOGLE_include_directive : require\n#include "inc.glsl"\n'
+    path.write_text(
+        SHADER.replace("450\n", include).replace("twice(float(k))", "half_of(float(k))")
+    )
+    text = listing(shaders.compile(path, defines={"FACTOR": "1.5"}, debug=True))
+    assert re.search(
+        r"^; .*inc\.glsl:2: float half_of\(float x\) \{ return x \* 0\.5; \}$", text, re.MULTILINE
+    )
+
+
+def test_what_was_included_is_gone(tmp_path):
+    inc, path = tmp_path / "inc.glsl", tmp_path / "it.comp"
+    inc.write_text("void f() {}\n")
+    path.write_text('#version 450\n#extension GL_GOOGLE_include_directive : require\n#include "inc.glsl"\nvoid main() { f(); }\n')  # fmt: skip
+    spirv = shaders.compile(path, debug=True)
+    inc.unlink()
+    text = listing(spirv)
+    # Some compilers keep the text of included files, too.
+    assert re.search(r"^; .*inc\.glsl:1:( void f\(\) \{\})?$", text, re.MULTILINE)
+    assert re.search(r"^; .*it\.comp:4: void main\(\) \{ f\(\); \}$", text, re.MULTILINE)
+
+
+def test_without_debug_information_it_is_the_module_alone():
+    assert listing(BUILT) == tools.disassemble(BUILT, names=True).rstrip("\n")

@@ -1,0 +1,467 @@
+"""Models of strangers: what their paths may lead to, and how much they may claim."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from models import SPLIT
+from onnx import TensorProto, helper, numpy_helper
+
+from vkops.cli import main
+from vkops.dxdispatch import array_files
+from vkops.dxdispatch import load_model as load_file
+from vkops.errors import ModelError
+from vkops.onnx import Model, backend
+from vkops.onnx.external import MAX_MODEL_BYTES
+from vkops.onnx.forms import TensorForm
+
+LEAVES = "which a model may leave only with --allow_paths"
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """A model's folder, and one beside it that is none of its business; the current one is empty."""
+    for name in ("model", "secret", "here"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "secret" / "x.bin").write_bytes(bytes(32))
+    (tmp_path / "model" / "x.bin").write_bytes(bytes(32))
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path
+
+
+def fault(do, *arguments, **more):
+    with pytest.raises(ModelError) as caught:
+        do(*arguments, **more)
+    (line,) = str(caught.value).splitlines()
+    return line
+
+
+def reading(path):
+    model = copy.deepcopy(SPLIT)
+    model["resources"]["In"] = {
+        "initialValuesDataType": "FLOAT32",
+        "initialValues": {"sourcePath": str(path)},
+    }
+    return model
+
+
+def writing(path):
+    command = {"type": "writeFile", "resource": "A", "targetPath": str(path)}
+    return {**SPLIT, "commands": [*SPLIT["commands"], command]}
+
+
+def load(folders, model, **more):
+    file = folders / "model" / "m.json"
+    file.write_text(json.dumps(model))
+    return load_file(file, **more)
+
+
+# -- what is read ----------------------------------------------------------------------------------
+
+
+def outside(folders):
+    """Names that lead out of the model's folder, by how they do it."""
+    (folders / "model" / "a").mkdir()
+    (folders / "model" / "link.bin").symlink_to(folders / "secret" / "x.bin")
+    (folders / "model" / "dir").symlink_to(folders / "secret")
+    (folders / "model" / "chain").symlink_to("dir")
+    return {
+        "parents": "../secret/x.bin",
+        "parents, later": "./a/../../secret/x.bin",
+        "absolute": folders / "secret" / "x.bin",
+        "a link": "link.bin",
+        "a linked folder": "dir/x.bin",
+        "links to links": "chain/../secret/x.bin",
+        "nothing there": "../nothing.bin",
+        "a process": "/proc/self/environ",
+        "a device": "/dev/zero",
+    }
+
+
+WAYS = (
+    "parents",
+    "parents, later",
+    "absolute",
+    "a link",
+    "a linked folder",
+    "links to links",
+    "nothing there",
+    "a process",
+    "a device",
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_source_outside_is_refused(folders, way):
+    name = outside(folders)[way]
+    assert fault(load, folders, reading(name)) == (
+        f"{folders}/model/m.json: resources.In.initialValues.sourcePath: "
+        f'"{name}" is outside of the folder "{folders}/model", {LEAVES}'
+    )
+
+
+@pytest.mark.parametrize("way", WAYS[:6])
+def test_a_source_outside_is_read_where_paths_are_allowed(folders, way):
+    model = load(folders, reading(outside(folders)[way]), allow_paths=True)
+    assert b"".join(model.resources["In"].values.chunks()) == bytes(32)
+
+
+@pytest.mark.parametrize("way", WAYS[-3:])
+def test_what_is_no_file_is_not_read_in_any_case(folders, way):
+    said = fault(load, folders, reading(outside(folders)[way]), allow_paths=True)
+    assert "no file" in said or "is empty" in said
+
+
+def test_links_and_parents_within_the_folder_are_fine(folders):
+    (folders / "model" / "deep").mkdir()
+    (folders / "model" / "deep" / "link.bin").symlink_to("../x.bin")
+    (folders / "linked").symlink_to("model")
+    for name in ("deep/../x.bin", "deep/link.bin", folders / "model" / "x.bin"):
+        assert load(folders, reading(name)).resources["In"].size == 32
+    file = folders / "linked" / "m.json"  # the folder itself may be a link: the user chose it
+    assert load_file(file).resources["In"].size == 32
+
+
+def test_folders_that_begin_alike_are_different(folders):
+    (folders / "model2").mkdir()
+    (folders / "model2" / "x.bin").write_bytes(bytes(32))
+    assert LEAVES in fault(load, folders, reading("../model2/x.bin"))
+
+
+def test_input_path_takes_the_place_of_the_models_folder(folders):
+    assert load(folders, reading("x.bin"), input_path=folders / "secret").resources["In"].size == 32
+    said = fault(load, folders, reading("../model/x.bin"), input_path=folders / "secret")
+    assert said.endswith(f'is outside of the folder "{folders}/secret", {LEAVES}')
+
+
+def test_the_current_folder_is_not_the_models(folders):
+    Path("own.bin").write_bytes(bytes(32))
+    assert fault(load, folders, reading("own.bin")).endswith(
+        f'no file "own.bin" in "{folders}/model"'
+    )
+    assert load(folders, reading("own.bin"), allow_paths=True).resources["In"].size == 32
+
+
+def test_a_link_put_there_afterwards_is_not_followed(folders):
+    model = load(folders, reading("x.bin"))
+    (folders / "model" / "x.bin").unlink()
+    (folders / "model" / "x.bin").symlink_to(folders / "secret" / "x.bin")
+    with pytest.raises(ModelError, match="cannot be read: Too many levels of symbolic links"):
+        list(model.resources["In"].values.chunks())
+
+
+def test_a_pipe_is_no_file(folders):
+    os.mkfifo(folders / "model" / "pipe.bin")
+    started = time.monotonic()
+    assert 'no file "pipe.bin"' in fault(load, folders, reading("pipe.bin"))
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 5000, "/".join("a" * 3000), ""])
+def test_names_that_no_file_can_have(folders, name):
+    said = fault(load, folders, reading(name))
+    assert "no file" in said
+    assert len(said) < 500
+
+
+def test_links_in_a_circle(folders):
+    (folders / "model" / "a.bin").symlink_to("b.bin")
+    (folders / "model" / "b.bin").symlink_to("a.bin")
+    assert 'no file "a.bin"' in fault(load, folders, reading("a.bin"))
+
+
+def test_a_huge_file_of_nothing(folders):
+    with open(folders / "model" / "x.bin", "wb") as file:
+        file.truncate(1 << 40)
+    said = fault(load, folders, reading("x.bin"))
+    assert said.endswith("got 1099511627776 bytes, allowed 0 to 68719476736")
+
+
+def test_a_column_by_column_array_is_bounded(folders):
+    path = folders / "model" / "x.npy"
+    np.save(path, np.zeros((2, 3), np.float32, order="F"))
+    header = path.read_bytes()[:128].replace(b"(2, 3), }" + b" " * 12, b"(2, 99999999999), }  ")
+    path.write_bytes(header)
+    os.truncate(path, 1 << 41)
+    assert "bytes column by column, allowed 1073741824" in fault(load, folders, reading("x.npy"))
+
+
+# -- what is written -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["../out.bin", "/etc/out.bin", "dir/out.bin", "link.bin", "a/../../o"]
+)
+def test_a_target_outside_is_refused(folders, name):
+    Path("dir").symlink_to(folders / "secret")
+    Path("link.bin").symlink_to(folders / "secret" / "x.bin")
+    said = fault(load, folders, writing(name))
+    assert said == (
+        f'{folders}/model/m.json: commands[1].targetPath: "{name}" is outside of the folder '
+        f'"{folders}/here", {LEAVES}'
+    )
+    assert load(folders, writing(name), allow_paths=True).commands[1].target == Path(
+        os.path.realpath(name) if name == "link.bin" else folders / "here" / name
+    )
+
+
+def test_output_path_takes_the_place_of_the_current_folder(folders):
+    made = load(folders, writing("a/../out.bin"), output_path=folders / "new")
+    assert made.commands[1].target == folders / "new" / "out.bin"
+    said = fault(load, folders, writing("../out.bin"), output_path=folders / "new")
+    assert f'the folder "{folders}/new", {LEAVES}' in said
+
+
+# -- the command line ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+@pytest.mark.parametrize("option", ["--allow_paths", "--allow-paths"])
+def test_the_option(folders, capsys, command, option):
+    load(folders, reading("x.bin"))
+    file = folders / "model" / "m.json"
+    file.write_text(file.read_text().replace("x.bin", "../secret/x.bin"))
+    assert main([command, str(file)]) == 1
+    assert capsys.readouterr().err.endswith(f"{LEAVES}\n")
+    assert main([command, str(file), option]) == 0
+
+
+# -- ONNX ------------------------------------------------------------------------------------------
+
+
+def joined(external=(), **tensor):
+    """A model that joins its input with an initializer, whose data are elsewhere."""
+    weights = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4])
+    if external:
+        weights.data_location = TensorProto.EXTERNAL
+        for key, value in external:
+            weights.external_data.add(key=key, value=str(value))
+    for key, value in tensor.items():
+        setattr(weights, key, value)
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Concat", ["x", "w"], ["y"], axis=0)],
+        "g",
+        [info("x", TensorProto.FLOAT, [1])],
+        [info("y", TensorProto.FLOAT, None)],
+        [weights],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def stored(folders, *external, **tensor):
+    path = folders / "model" / "m.onnx"
+    path.write_bytes(joined(external, **tensor).SerializeToString())
+    return path
+
+
+def test_external_data_beside_the_model(folders):
+    values = np.arange(8, dtype=np.float32)
+    (folders / "model" / "x.bin").write_bytes(values.tobytes())
+    for external, expected in (
+        ([("location", "x.bin"), ("length", 16)], values[:4]),
+        ([("location", "./x.bin"), ("offset", 16)], values[4:]),
+    ):
+        model = Model(stored(folders, *external))
+        np.testing.assert_array_equal(model.constants["w"], expected)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_external_data_outside(folders, way):
+    name = outside(folders)[way]
+    path = stored(folders, ("location", name), ("length", 16))
+    said = f"{path}: external data of tensor 'w': '{name}' is outside of the folder "
+    assert fault(Model, path) == f"{said}'{folders}/model', {LEAVES}"
+    assert fault(backend.prepare, str(path)).startswith(said)
+    model = {
+        **SPLIT,
+        "dispatchables": {"d": {"type": "onnx", "sourcePath": "m.onnx"}},
+        "commands": [],
+    }
+    assert said in fault(load, folders, model)
+    if way in WAYS[:6]:
+        np.testing.assert_array_equal(Model(path, allow_paths=True).constants["w"], np.zeros(4))
+        assert "d" in load(folders, model, allow_paths=True).dispatchables
+    else:
+        assert "external data of tensor 'w'" in fault(Model, path, allow_paths=True)
+
+
+@pytest.mark.parametrize(
+    ("external", "said"),
+    [
+        ([("location", "x.bin"), ("offset", 20), ("length", 16)], "bytes 20 to 36 of 'x.bin', which has 32"),
+        ([("location", "x.bin"), ("offset", 2**62)], "bytes 4611686018427387904 to 4611686018427387904 of 'x.bin', which has 32"),
+        ([("location", "x.bin"), ("length", 2**60)], "bytes 0 to 1152921504606846976 of 'x.bin', which has 32"),
+        ([("location", "x.bin"), ("offset", -4)], "offset: got '-4', must be an integer of at least 0"),
+        ([("location", "x.bin"), ("length", -1)], "length: got '-1', must be an integer of at least 0"),
+        ([("location", "x.bin"), ("offset", "1e3")], "offset: got '1e3', must be an integer of at least 0"),
+        ([("location", "x.bin"), ("offset", "9" * 5000)], f"offset: got '{'9' * 38}', must be an integer of at least 0"),
+        ([("location", "x.bin"), ("offset", "\u0663")], "offset: got '\u0663', must be an integer of at least 0"),
+        ([("location", "")], "'' cannot be read: Is a directory"),
+        ([("location", "a\0b")], "'a\\x00b' is no file name"),
+        ([("location", "none.bin")], "'none.bin' cannot be read: No such file or directory"),
+        ([("offset", 4)], "'' cannot be read: Is a directory"),
+    ],
+)  # fmt: skip
+def test_external_data_that_are_not_there(folders, external, said):
+    path = stored(folders, *external)
+    assert fault(Model, path) == f"{path}: external data of tensor 'w': {said}"
+
+
+def test_external_data_of_a_pipe_or_without_end(folders):
+    os.mkfifo(folders / "model" / "pipe")
+    assert "'pipe' cannot be read: not a regular file" in fault(
+        Model, stored(folders, ("location", "pipe"))
+    )
+    with open(folders / "model" / "x.bin", "wb") as file:
+        file.truncate(MAX_MODEL_BYTES + 1)
+    said = fault(Model, stored(folders, ("location", "x.bin")))
+    assert said.endswith(f"the model has more than {MAX_MODEL_BYTES} bytes with it")
+
+
+def test_external_data_need_a_folder(folders):
+    proto = joined([("location", "x.bin")])
+    for source in (proto, proto.SerializeToString()):
+        assert fault(Model, source) == (
+            "external data of tensor 'w': 'x.bin' is a file, and the model comes from none"
+        )
+
+
+def test_external_data_of_constants_in_nodes(folders):
+    tensor = joined([("location", "/etc/passwd")]).graph.initializer[0]
+    proto = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 18]> g () => (float[4] y) { y = Constant <value_int = 1> () }'
+    )
+    attribute = proto.graph.node[0].attribute[0]
+    attribute.Clear()
+    attribute.name, attribute.type = "value", onnx.AttributeProto.TENSOR
+    attribute.t.CopyFrom(tensor)
+    path = folders / "model" / "m.onnx"
+    path.write_bytes(proto.SerializeToString())
+    assert "'/etc/passwd' is outside of the folder" in fault(Model, path)
+
+
+def test_a_model_that_is_no_file(folders):
+    os.mkfifo(folders / "model" / "m.onnx")
+    assert fault(Model, folders / "model" / "m.onnx").endswith("cannot be read: not a regular file")
+    with open(folders / "big.onnx", "wb") as file:
+        file.truncate(1 << 40)
+    assert fault(Model, folders / "big.onnx").endswith(f"longer than {MAX_MODEL_BYTES} bytes")
+
+
+def text(body):
+    return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]>\n{body}')
+
+
+def test_functions_that_double_again_and_again():
+    functions = "".join(
+        f"<domain: 'f', opset_import: ['' : 18, 'f' : 1]> f{i} (a) => (b) "
+        f"{{ m = f.f{i - 1} (a) b = f.f{i - 1} (m) }}\n".replace("'", '"')
+        for i in range(1, 60)
+    )
+    proto = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 18, "f" : 1]>\n'
+        "g (float[2] x) => (float[2] y) { y = f.f59 (x) }\n"
+        '<domain: "f", opset_import: ["" : 18]> f0 (a) => (b) { b = Identity (a) }\n' + functions
+    )
+    assert fault(Model, proto) == (
+        f"got {2**59} nodes with those of functions, must be 1000000 at most"
+    )
+    del proto.functions[5:]
+    proto.graph.node[0].op_type = "f4"
+    assert len(Model(proto).nodes) == 16
+
+
+def test_functions_that_call_themselves():
+    proto = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 18, "f" : 1]>\n'
+        "g (float[2] x) => (float[2] y) { y = f.a (x) }\n"
+        '<domain: "f", opset_import: ["" : 18, "f" : 1]> a (u) => (v) { v = f.b (u) }\n'
+        '<domain: "f", opset_import: ["" : 18, "f" : 1]> b (u) => (v) { v = f.a (u) }\n'
+    )
+    said = fault(Model, proto, check=False)
+    assert said in ("function 'a' calls itself", "function 'b' calls itself")
+
+
+def doubled(times):
+    """A list of ones, doubled so often."""
+    lines = [f"c{i + 1} = Concat <axis = 0> (c{i}, c{i})" for i in range(times)]
+    return "c0 = Constant <value_ints = [1]> ()\n" + "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ("s = Constant <value_ints = [1099511627776]> () c = ConstantOfShape (s) i = Cast <to = 7> (c) y = Gather (x, i)",
+         "the elements of a tensor of shape (1099511627776,) are needed before the model runs: 4398046511104 bytes, must be 268435456 at most"),
+        (doubled(40) + "\ny = Reshape (x, c40)",
+         "the elements of a tensor of shape (1099511627776,) are needed"),
+        (doubled(17) + "\ny = Reshape (x, c17)", "shape: has 131072 elements, must be 65536 at most"),
+        ("s = Constant <value_ints = [30000, 1]> () t = Constant <value_ints = [1, 30000]> () "
+         "a = ConstantOfShape (s) b = ConstantOfShape (t) c = Add (a, b) y = Reshape (x, c)",
+         "result: has shape (30000, 30000), must have 268435456 bytes at most"),
+    ],
+)  # fmt: skip
+def test_elements_that_are_needed_first_are_bounded(nodes, said):
+    model = Model(text(f"g (float[2] x) => (float y) {{ {nodes} }}"), check=False)
+    assert said in fault(model.lower, {"x": TensorForm(np.dtype(np.float32), (2,))}, {})
+
+
+@pytest.mark.parametrize("dims", [[2**40], [2**40, 2**40], [3], [-1, 3]])
+def test_tensors_that_claim_more_than_they_hold(dims):
+    proto = joined()
+    tensor = proto.graph.initializer[0]
+    tensor.raw_data = bytes(8)
+    del tensor.dims[:]
+    tensor.dims.extend(dims)
+    for check in (True, False):
+        assert fault(Model, proto, check=check)
+
+
+def test_sparse_tensors_that_would_be_huge():
+    proto = joined()
+    values = numpy_helper.from_array(np.float32([1]), "w")
+    indices = numpy_helper.from_array(np.int64([5]), "i")
+    del proto.graph.initializer[:]
+    proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2**40]))
+    assert "must have 2147483648 bytes at most" in fault(Model, proto)
+
+
+# -- files of the command line ---------------------------------------------------------------------
+
+
+def test_archives_that_hold_more_than_memory(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(tmp_path / "small.npz", x=np.zeros(8))
+    with zipfile.ZipFile(tmp_path / "small.npz") as small:
+        header = small.read("x.npy")[:128]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", header.replace(b"(8,), }" + b" " * 12, b"(9999999999999,), }"))
+    assert fault(array_files.read, str(path), ["x"], "the model").endswith(
+        "is no .npy or .npz file of numbers or text"
+    )
+    sizes = [10**18, 10**18]
+    assert "holds 2000000000000000000 bytes" in fault(array_files._check_room, "x.npz", sizes)
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+def test_nothing_is_unpickled(tmp_path, name):
+    class Trap:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "sprung"),)
+
+    array = np.array([Trap()], object)
+    save = np.save if name == "x.npy" else np.savez
+    save(tmp_path / name, array, allow_pickle=True)
+    assert fault(array_files.read, str(tmp_path / name), ["x"], "the model").endswith(
+        "is no .npy or .npz file of numbers or text"
+    )
+    assert not (tmp_path / "sprung").exists()

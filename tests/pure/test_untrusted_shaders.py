@@ -1,0 +1,259 @@
+"""Shaders of strangers: what they may include, and how much of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from vkops import shaders
+from vkops.dxdispatch import load_model
+from vkops.errors import ModelError, ShaderCompileError
+from vkops.shaders import sources
+
+HEAD = "#version 450\n#extension GL_GOOGLE_include_directive : require\n"
+BODY = "layout(std430, binding = 0) buffer Data { uint data[]; };\nvoid main() { data[0] = value(); }\n"
+SECRET = "uint value() { return 1; }\n"
+PLAIN = "an include must be a plain name in quotes, without --allow_paths"
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """A model's folder, and one beside it that is none of its business; the current one is empty."""
+    for name in ("model", "model/sub", "secret", "here"):
+        (tmp_path / name).mkdir()
+    for name in ("secret", "model", "model/sub"):
+        (tmp_path / name / "x.glsl").write_text(SECRET)
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path
+
+
+def fault(do, *arguments, **more):
+    with pytest.raises((ModelError, ShaderCompileError)) as caught:
+        do(*arguments, **more)
+    (line,) = str(caught.value).splitlines()
+    return line
+
+
+def load(folders, directive, arguments=(), file="s.comp", **more):
+    """Load a model with a shader that begins with a directive."""
+    path = folders / "model" / file
+    path.write_bytes(HEAD.encode() + os.fsencode(directive) + b"\n" + BODY.encode())
+    resource = {"initialValuesDataType": "UINT32", "initialValues": {"value": 0, "valueCount": 1}}
+    command = {"type": "dispatch", "dispatchable": "s", "bindings": {"Data": "A"}}
+    shader = {"type": "glsl", "sourcePath": file, "compilerArgs": list(arguments)}
+    model = {"resources": {"A": resource}, "dispatchables": {"s": shader}, "commands": [command]}
+    (folders / "model" / "m.json").write_text(json.dumps(model))
+    return load_model(folders / "model" / "m.json", **more)
+
+
+def refused(folders, name):
+    return (
+        f"{folders}/model/m.json: dispatchables.s.sourcePath: include {name!r} is outside of the "
+        f"folder '{folders}/model', which a shader may leave only with --allow_paths"
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../secret/x.glsl",
+        "sub/../../secret/x.glsl",
+        "{absolute}/secret/x.glsl",
+        "link.glsl",
+        "dir/x.glsl",
+        "inner.glsl",
+        "/../../../../../../../../../../../../../../{absolute}/secret/x.glsl",
+    ],
+)
+def test_includes_outside_of_the_model(folders, name):
+    (folders / "model" / "link.glsl").symlink_to(folders / "secret" / "x.glsl")
+    (folders / "model" / "dir").symlink_to(folders / "secret")
+    (folders / "model" / "inner.glsl").write_text('#include "sub/../../secret/x.glsl"\n')
+    parents = "../" * 20
+    name = name.replace("{absolute}/", f"{parents}{folders}/".replace("//", "/"))
+    leading = "sub/../../secret/x.glsl" if name == "inner.glsl" else name
+    assert fault(load, folders, f'#include "{name}"') == refused(folders, leading)
+    assert load(folders, f'#include "{name}"', allow_paths=True)
+
+
+@pytest.mark.parametrize(
+    "directive",
+    [
+        '#include "..\\secret\\x.glsl"',  # glslang makes slashes of them
+        '#include /**/ "../secret/x.glsl"',
+        '#include /* "x.glsl" */ "\\x2e\\x2e/secret/x.glsl"',  # there it reads escapes
+        '#include /*\n*/ "\\056\\056/secret/x.glsl"',
+        '#inc\\\nlude "../secret/x.glsl"',
+        '#include "../sec\\\nret/x.glsl"',
+        '#inc\\\r\nlude "../secret/x.glsl"',
+        '#include "../secret/x.glsl\0junk"',
+        f'#include "../secret/x.glsl{"a" * 1100}"',
+        f'#include "{"./" * 503}../secret/x.glslaaaaaaa"',  # cut where it is too long
+        '#include "a>b/../../secret/x.glsl"',
+        '#include "a\nb/../../secret/x.glsl"',
+        '/* include x"y */ #include "../secret/x.glsl"',
+        '# /* " */ include "../secret/x.glsl"',
+        '#\t \tinclude\t"../secret/x.glsl"',
+        '\xff#include"../secret/x.glsl"',
+        "#include <../secret/x.glsl>",
+        '#define N "../secret/x.glsl"\n#include N',
+        '#define I include\n#I "../secret/x.glsl"',
+        '#define CAT(a, b) a ## b\n#CAT(inc, lude) "../secret/x.glsl"',
+        '#define H #\nH include "../secret/x.glsl"',
+    ],
+)
+def test_no_spelling_reaches_a_file_outside(folders, directive, monkeypatch):
+    """Whether it is refused before the compiler runs, or by it: nothing outside is read."""
+    for name in ("a>b", "a\nb"):
+        (folders / "model" / name).mkdir()
+    before = "if it is read, the shader compiles or the error quotes it"
+    (folders / "secret" / "x.glsl").write_text(f"{SECRET}#error {before}\n")
+    for again in range(2):
+        said = fault(load, folders, directive)
+        assert before not in said, again
+    read = []
+    regular = sources.open_regular
+    monkeypatch.setattr(sources, "open_regular", lambda path: read.append(path) or regular(path))
+    fault(load, folders, directive)
+    assert not [path for path in read if "secret" in os.path.realpath(path)]
+
+
+@pytest.mark.parametrize(
+    "directive",
+    ['#include "a\\b"', '#include "a>b"', '#include "a\nb"', '#include /**/ "x.glsl"', '#include "',
+     '#include "a\tb"', '#include ""', f'#include "{"a" * 1001}"', '#include <a"b>', '// include "a\\b"'],
+)  # fmt: skip
+def test_strange_names_are_refused_at_once(folders, directive):
+    assert fault(load, folders, directive).endswith(PLAIN)
+
+
+@pytest.mark.parametrize(
+    "directive",
+    ['#include "x.glsl"', '#include "sub/x.glsl"', '#include "sub/../x.glsl"', '# include  "./x.glsl"',
+     '#include "größe 1.glsl"', '#include "up.glsl"', '#include "../model/x.glsl"'],
+)  # fmt: skip
+def test_includes_within_the_model(folders, directive):
+    (folders / "model" / "größe 1.glsl").write_text(SECRET)
+    (folders / "model" / "up.glsl").write_text('#include "sub/down.glsl"\n')
+    (folders / "model" / "sub" / "down.glsl").write_text('#include "../x.glsl"\n')
+    assert load(folders, directive)
+    assert (
+        load(folders, directive.replace('"../', '"../../'), file="sub/s.comp")
+        if ("../model" in directive)
+        else True
+    )
+
+
+def test_a_shader_in_a_folder_below_reaches_up_to_the_models(folders):
+    assert load(folders, '#include "../x.glsl"', file="sub/s.comp")
+    said = fault(load, folders, '#include "../../secret/x.glsl"', file="sub/s.comp")
+    assert said == refused(folders, "../../secret/x.glsl")
+
+
+@pytest.mark.parametrize("folder", ["../secret", "{absolute}", "dir", "sub/../../secret"])
+def test_include_folders_outside(folders, folder):
+    (folders / "model" / "dir").symlink_to(folders / "secret")
+    (folders / "model" / "x.glsl").unlink()
+    folder = folder.replace("{absolute}", f"{folders}/secret")
+    for arguments, place in ((["-I", folder], 0), ([f"-I{folder}"], 0)):
+        assert fault(load, folders, '#include "x.glsl"', arguments) == (
+            f"{folders}/model/m.json: dispatchables.s.compilerArgs[{place}]: "
+            f'"{folder}" is outside of the folder "{folders}/model", which a model may leave only '
+            "with --allow_paths"
+        )
+        assert load(folders, '#include "x.glsl"', arguments, allow_paths=True)
+
+
+def test_include_folders_inside(folders):
+    (folders / "model" / "x.glsl").unlink()
+    assert load(folders, '#include "x.glsl"', ["-I", "sub"])
+    (folders / "model" / "sub" / "x.glsl").unlink()
+    (folders / "model" / "sub" / "x.glsl").symlink_to(folders / "secret" / "x.glsl")
+    for directive in ('#include "x.glsl"', "#include <x.glsl>"):
+        assert fault(load, folders, directive, ["-I", "sub"]) == refused(folders, "x.glsl")
+
+
+def test_an_include_that_is_no_file(folders):
+    os.mkfifo(folders / "model" / "pipe")
+    started = time.monotonic()
+    for name in ("pipe", "sub"):
+        said = fault(load, folders, f'#include "{name}"')
+        assert said.endswith(f"include {name!r} is not a regular file")
+    assert time.monotonic() - started < 5
+
+
+def test_folders_that_look_like_options(folders, monkeypatch):
+    monkeypatch.chdir(folders)
+    folder = Path("-DX=1")
+    folder.mkdir()
+    (folder / "s.comp").write_text("#version 450\nvoid main() { X; }\n")
+    assert "'X' : undeclared identifier" in fault(shaders.compile, folder / "s.comp")
+
+
+# -- the library -----------------------------------------------------------------------------------
+
+
+def test_files_and_text_of_the_library(folders):
+    path = folders / "model" / "s.comp"
+    path.write_text(f'{HEAD}#include "../secret/x.glsl"\n{BODY}')
+    said = f"include '../secret/x.glsl' is outside of the folder '{folders}/model', which a shader"
+    for cache in (True, False):
+        assert fault(shaders.compile, path, cache=cache).startswith(said)
+    assert fault(shaders.load, path).startswith(said)
+    assert shaders.load(path, allow_paths=True).blocks
+    assert shaders.load(path, root=folders).blocks
+    text = f'{HEAD}#include "x.glsl"\n{BODY}'
+    assert shaders.load(text, include_dirs=[folders / "secret"]).blocks
+    text = f'{HEAD}#include "{"../" * 20}{folders}/secret/x.glsl"\n{BODY}'.replace("//", "/")
+    for more in ({"include_dirs": [folders / "model"]}, {}):
+        assert "is outside of the folder" in fault(shaders.load, text, **more)
+    assert shaders.load(text, allow_paths=True).blocks
+
+
+# -- bounds ----------------------------------------------------------------------------------------
+
+
+def test_sources_of_no_end(folders):
+    for name, most in (("s.comp", sources.MAX_SOURCE_BYTES), ("s.spv", sources.MAX_SPIRV_BYTES)):
+        with open(folders / name, "wb") as file:
+            file.truncate(1 << 40)
+        assert fault(shaders.load, folders / name) == f"{folders}/{name}: longer than {most} bytes"
+    assert fault(shaders.load, "a" * 5_000_000) == (
+        "got 5000000 bytes of text, must be 4194304 at most"
+    )
+    os.mkfifo(folders / "pipe.comp")
+    assert fault(shaders.load, folders / "pipe.comp").endswith("not a regular file")
+
+
+def test_includes_of_no_end(folders):
+    with open(folders / "model" / "zeros.glsl", "wb") as file:
+        file.truncate(1 << 40)
+    said = fault(load, folders, '#include "zeros.glsl"')
+    assert said.endswith("more than 4194304 bytes are included")
+
+
+def test_a_chain_of_includes_longer_than_the_stack(folders):
+    """glslang follows it, or is said to have failed; nothing ends in a traceback."""
+    for number in range(3000):
+        text = f'#include "{number + 1}.glsl"\n' if number < 2999 else SECRET
+        (folders / "model" / f"{number}.glsl").write_text(text)
+    text = f'{HEAD}#include "0.glsl"\n'
+    assert sources.digest(text, [folders / "model"], (), [folders / "model"])
+    (folders / "model" / "2999.glsl").write_text('#include "../secret/x.glsl"\n')
+    assert fault(load, folders, '#include "0.glsl"') == refused(folders, "../secret/x.glsl")
+
+
+@pytest.mark.parametrize(
+    "text", ['include "', "include/*", "include <", "include/**/", "#include \\\n"]
+)
+def test_texts_that_are_slow_to_search(text):
+    started = time.monotonic()
+    long = text * (1_000_000 // len(text))
+    assert sources.digest(long, (), ())
+    if "\\" not in text:
+        assert len(fault(sources.digest, long, (), (), [Path("/nowhere")])) < 300
+    assert time.monotonic() - started < 30
