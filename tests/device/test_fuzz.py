@@ -1,0 +1,108 @@
+"""A few thousand cases of the targets that run on a device, and the campaign."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from fuzz import campaign as fuzzing
+from fuzz.__main__ import shares
+from fuzz.hostile import Failing
+from fuzz.targets import DEVICE, target_class
+
+import vkops
+from vkops import dml
+
+CASES, ALL_CASES = 2500, 50_000
+
+
+@pytest.fixture(autouse=True)
+def _adapter(adapter, monkeypatch):
+    """Children open the adapter under test."""
+    monkeypatch.setenv("VKOPS_TEST_ADAPTERS", adapter.name)
+
+
+def check(name, cases, tmp_path):
+    report = fuzzing.campaign(name, cases, out=tmp_path)
+    assert not report.findings, str(report)
+    assert report.cases == cases
+    return report
+
+
+@pytest.mark.parametrize(("name", "cases"), shares(DEVICE, CASES).items())
+def test_nothing_but_right_results_and_errors_of_vkops(name, cases, tmp_path):
+    assert check(name, cases, tmp_path).counts["accepted"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "cases"), shares(DEVICE, ALL_CASES).items())
+def test_the_campaign(name, cases, tmp_path):
+    check(name, cases, tmp_path)
+
+
+@pytest.mark.parametrize("name", DEVICE)
+def test_what_once_went_wrong(name):
+    for path in target_class(name).corpus():
+        outcome = fuzzing.replay(name, path.read_bytes())
+        assert outcome in ("accepted", "refused"), (path.name, outcome)
+
+
+# -- what it found, made small -----------------------------------------------------------------------
+
+
+def test_axes_in_an_array(device):
+    x = np.arange(6, dtype=np.int32).reshape(2, 3)
+    assert device.tensor(x).transpose(np.array([1, 0])).numpy().tolist() == x.T.tolist()
+
+
+def test_no_size_is_negative(device):
+    empty = device.tensor(np.zeros(0, np.float32))
+    with pytest.raises(vkops.InvalidDescError, match=re.escape("got (-3, -1, -2), must be sizes")):
+        empty.reshape((-3, -1, -2))
+
+
+@pytest.mark.parametrize("index", [slice(None, None, 0), 2**70, slice(Failing(), None)])
+def test_indices_that_fail(device, index):
+    with pytest.raises(IndexError):
+        device.tensor(np.arange(3))[index]
+
+
+def test_host_memory_that_is_read_and_written_without_waiting(device):
+    """A stream did wait for itself."""
+    host = device.host_buffer(64)
+    host.write(bytes(range(64)))
+    half = dml.BufferTensorDesc(dml.TensorDataType.INT8, [32])
+    desc = dml.ElementWiseIdentityOperatorDesc(half, half)
+    copy = device.compile_operator(device.create_operator(desc))
+    copy.dispatch([(host, 0, 32)], [(host, 32, 32)], wait=False).wait()
+    assert host.read() == bytes(range(32)) * 2
+
+
+@pytest.mark.parametrize("value", [10**5000, Failing(), -(10**5000)], ids=["more", "none", "less"])
+def test_numbers_that_fail_or_are_not_printed(device, value):
+    buffer, tensor = device.buffer(16), device.tensor(np.arange(3))
+    calls = [
+        lambda: buffer.read(value),
+        lambda: buffer.read(0, value),
+        lambda: buffer.write(b"x", value),
+        lambda: tensor.flip(value),
+        lambda: vkops.split(tensor, [value, 1]),
+        lambda: vkops.split(tensor, value),
+        lambda: vkops.array_split(tensor, value),
+        lambda: vkops.slice(tensor, [0], [value]),
+        lambda: vkops.slice(tensor, [value], [1]),
+    ]
+    if not isinstance(value, int) or value < 0:
+        calls += [lambda: device.buffer(value), lambda: vkops.repeat(tensor, value)]
+    for call in calls:
+        with pytest.raises(vkops.VkopsError) as caught:
+            call()
+        assert len(str(caught.value).splitlines()) == 1
+
+
+def test_arrays_that_fail(device):
+    with pytest.raises(vkops.InvalidDescTypeError, match="NumPy says"):
+        device.tensor(Failing())
+    with pytest.raises(vkops.InvalidDescTypeError, match="NumPy says"):
+        vkops.from_dlpack(Failing())

@@ -1,0 +1,92 @@
+"""The command: ``python -m fuzz``, in the folder tests."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import traceback
+from pathlib import Path
+from random import Random
+
+from fuzz.campaign import campaign, replay, shrink
+from fuzz.target import TESTS, scratch
+from fuzz.targets import GROUPS, target_class
+
+OUT = TESTS.parent / "build" / "fuzz"
+
+
+def shares(names, cases):
+    """How many cases each target of a group has of so many."""
+    weights = [target_class(name).share for name in names]
+    counts = [int(cases * weight / sum(weights)) for weight in weights]
+    counts[0] += cases - sum(counts)
+    return dict(zip(names, counts, strict=True))
+
+
+def run(arguments):
+    names = GROUPS.get(arguments.target, (arguments.target,))
+    findings = 0
+    reports = []
+    for name, cases in shares(names, arguments.cases).items():
+        report = campaign(name, cases, arguments.first, arguments.out)
+        print(report, flush=True)
+        findings += len(report.findings)
+        reports.append(report)
+    seconds = sum(report.seconds for report in reports)
+    print(f"{sum(r.cases for r in reports)} cases, {seconds:.0f} s, {findings} kinds of faults")
+    return 1 if findings else 0
+
+
+def again(arguments):
+    data = _input(arguments)
+    outcome = replay(arguments.target, data)
+    if isinstance(outcome, BaseException):
+        traceback.print_exception(outcome)
+        return 1
+    print(outcome)
+    return 0
+
+
+def smaller(arguments):
+    data = shrink(arguments.target, _input(arguments))
+    print(data)
+    if arguments.output:
+        arguments.output.write_bytes(data)
+    return 0
+
+
+def _input(arguments):
+    """What a file holds, or the input of a number."""
+    if not arguments.input.isdecimal():
+        return Path(arguments.input).read_bytes()
+    with scratch():
+        return target_class(arguments.target)().make(Random(int(arguments.input)))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description="Fuzz vkops.")
+    commands = parser.add_subparsers(required=True)
+    targets = [name for names in GROUPS.values() for name in names]
+    command = commands.add_parser("run", help="try many inputs")
+    command.add_argument("target", choices=[*GROUPS, *targets])
+    command.add_argument("--cases", type=int, default=10_000)
+    command.add_argument("--first", type=int, default=0, help="number of the first case")
+    command.add_argument("--out", type=Path, default=OUT, help="where inputs with faults go")
+    command.set_defaults(call=run)
+    for name, call, text in (
+        ("replay", again, "try one input"),
+        ("shrink", smaller, "make an input smaller that has a fault"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("target", choices=targets)
+        command.add_argument("input", help="a file, or the number of a case")
+        command.set_defaults(call=call)
+    command.add_argument("--output", type=Path, help="where it goes")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its child goes, too
+    return arguments.call(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""Many cases of a target, in child processes, whatever becomes of these."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fuzz import worker
+from fuzz.target import TESTS, scratch
+from fuzz.targets import target_class
+
+SECONDS = 90
+"""After which a case that no signal reaches is ended."""
+
+MOST_CRASHES = 20
+"""Of a target, after which it is given up."""
+
+BATCH = 50_000
+"""Cases of one process."""
+
+
+@dataclass
+class Finding:
+    """Something that went wrong: how often, and the first case of it."""
+
+    kind: str
+    number: int
+    text: str
+    times: int = 1
+    file: Path | None = None
+
+
+@dataclass
+class Report:
+    """What became of the cases of a target."""
+
+    name: str
+    counts: Counter = field(default_factory=Counter)
+    seconds: float = 0
+    peak: int = 0
+    """Kilobytes that a process took at most."""
+
+    findings: dict[str, Finding] = field(default_factory=dict)
+
+    @property
+    def cases(self):
+        return sum(self.counts.values())
+
+    def __str__(self):
+        head = (
+            f"{self.name}: {self.cases} cases, {self.counts['accepted']} accepted, "
+            f"{self.counts['refused']} refused, {self.seconds:.0f} s, {self.peak >> 10} MB"
+        )
+        found = [
+            f"  {f.times} x {f.kind}: number {f.number}\n"
+            f"    {f.text.strip().splitlines()[-1] if f.text.strip() else ''}\n"
+            f"    python -m fuzz replay {self.name} {f.file or f.number}"
+            for f in self.findings.values()
+        ]
+        return "\n".join([head, *found])
+
+
+def campaign(name, cases, first=0, out=None, progress=lambda report: None):
+    """Try the inputs of so many numbers from ``first`` on; faults' inputs are saved in ``out``."""
+    report, start = Report(name), time.monotonic()
+    end = first + cases
+    crashes = 0
+    while first < end and crashes < MOST_CRASHES:
+        reached, crashed = _batch(report, first, min(BATCH, end - first), out)
+        crashes += crashed
+        first = reached
+        report.seconds = time.monotonic() - start
+        progress(report)
+    return report
+
+
+def _batch(report, first, count, out):
+    """Run a child; returns the number to go on with, and whether it crashed."""
+    with tempfile.TemporaryDirectory(prefix="vkops-fuzz-") as folder:
+        at, found, errors = (Path(folder, name) for name in ("at", "found", "errors"))
+        at.write_bytes(struct.pack("q", first - 1))
+        found.touch()
+        command = [
+            *(sys.executable, "-W", "error", "-m", "fuzz.worker"),
+            *(report.name, str(first), str(count), folder),
+        ]
+        with open(errors, "wb") as stream:
+            child = subprocess.Popen(command, cwd=TESTS, stderr=stream)
+            try:
+                _watch(child, at)
+            finally:
+                if child.poll() is None:
+                    child.kill()
+                    child.wait()
+        lines = [json.loads(line) for line in found.read_text().splitlines()]
+        last = struct.unpack("q", at.read_bytes())[0]
+        for line in lines:
+            if "kind" in line:
+                _note(report, line["kind"], line["number"], line["text"], out)
+            else:
+                report.counts.update(line["counts"])
+                report.peak = max(report.peak, line["peak"])
+        if last < first:
+            raise RuntimeError(f"{report.name} did not begin: {errors.read_text(errors='replace')}")
+        if child.returncode == 0:
+            return last + 1, False
+        status = child.returncode
+        kind = f"crash ({signal.Signals(-status).name if status < 0 else f'status {status}'})"
+        _note(report, kind, last, errors.read_text(errors="replace")[-6000:], out)
+        report.counts["accepted or refused"] += last - first  # the child kept count, and is gone
+        report.counts["faults"] += 1
+        return last + 1, True
+
+
+def _watch(child, at):
+    """Wait for a child, but not for ever for one case."""
+    before, since = None, time.monotonic()
+    while True:
+        try:
+            child.wait(1)
+            return
+        except subprocess.TimeoutExpired:
+            now = at.read_bytes()
+        if now != before:
+            before, since = now, time.monotonic()
+        elif time.monotonic() - since > SECONDS:
+            os.kill(child.pid, signal.SIGABRT)  # faulthandler says where it is
+            time.sleep(5)
+            child.kill()
+
+
+def _note(report, kind, number, text, out):
+    known = report.findings.get(kind)
+    if known is not None:
+        known.times += 1
+        return
+    finding = report.findings[kind] = Finding(kind, number, text)
+    if out is not None:
+        out = Path(out).resolve()
+        out.mkdir(parents=True, exist_ok=True)
+        with scratch():
+            target = target_class(report.name)()
+            data = worker.made(target, number)
+        finding.file = out / f"{report.name}-{number}{target.suffix}"
+        finding.file.write_bytes(data)
+
+
+# -- single inputs ---------------------------------------------------------------------------------
+
+
+def replay(name, data):
+    """Try an input in this process: "accepted", "refused", or the exception that is a fault."""
+    with scratch():
+        return worker.attempt(target_class(name)(), data)
+
+
+def shrink(name, data, rounds=4):
+    """A smaller input with the same fault, one that is an exception."""
+    with scratch():
+        target = target_class(name)()
+
+        def fault(candidate):
+            outcome = worker.attempt(target, candidate)
+            return worker.kind_of(outcome) if isinstance(outcome, BaseException) else None
+
+        wanted = fault(data)
+        if wanted is None:
+            raise ValueError("there is no fault to keep")
+        for _ in range(rounds):
+            before = data
+            size = len(data)
+            while size:
+                place = 0
+                while place < len(data):
+                    shorter = data[:place] + data[place + size :]
+                    if fault(shorter) == wanted:
+                        data = shorter
+                    else:
+                        place += size
+                size //= 2
+            for place in range(len(data)):
+                simpler = data[:place] + b"\0" + data[place + 1 :]
+                if target.suffix == ".bin" and data[place] and fault(simpler) == wanted:
+                    data = simpler
+            if data == before:
+                break
+        return data

@@ -1,0 +1,12 @@
+"""The device that targets run on."""
+
+from __future__ import annotations
+
+import adapters
+
+import vkops
+
+
+def opened(**options):
+    """A device on the adapter under test."""
+    return vkops.Device(adapters.wanted()[0].index, **options)

@@ -1,0 +1,91 @@
+"""What all targets share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from vkops.errors import VkopsError
+
+TESTS = Path(__file__).parents[1]
+EXAMPLES = TESTS.parent / "examples"
+BROKEN_MODELS = TESTS / "broken_models"
+CORPUS = Path(__file__).parent / "corpus"
+
+
+class WrongResultError(AssertionError):
+    """A result is not what the oracle says, or an error is not what users are promised."""
+
+
+class Target:
+    """A way into vkops, and what is sent down it."""
+
+    name: str
+    share = 1
+    """How many cases it has of a campaign, next to the other targets."""
+
+    suffix = ".bin"
+    """Of files with inputs."""
+
+    refusals: tuple[type[BaseException], ...] = (VkopsError,)
+    """What it may raise."""
+
+    seconds = 20
+    """How long a case may take."""
+
+    def __init__(self):
+        """Prepare for many cases; the current folder is one to write to."""
+
+    def make(self, random) -> bytes:
+        """An input."""
+        return random.randbytes(random.choice((16, 40, 100, 250)))
+
+    def check(self, data):
+        """Try an input: returns if it was accepted, and the results are right."""
+        raise NotImplementedError
+
+    def try_(self, data):
+        """Whether an input was accepted; it may be refused in one line, too."""
+        try:
+            self.check(data)
+        except self.refusals as error:
+            if isinstance(error, WrongResultError) or not isinstance(error, VkopsError):
+                return False
+            text = str(error)
+            if not text or len(text.splitlines()) != 1:
+                raise WrongResultError(
+                    f"{type(error).__name__} is not one line: {text!r}"
+                ) from error
+            return False
+        return True
+
+    @classmethod
+    def corpus(cls):
+        """The inputs that are kept: what once went wrong."""
+        return sorted((CORPUS / cls.name).glob("*"))
+
+
+def require(condition, message):
+    """Fail with a wrong result."""
+    if not condition:
+        raise WrongResultError(message)
+
+
+@contextlib.contextmanager
+def scratch():
+    """Be in a folder of one's own, three deep, with the examples beside one."""
+    before = Path.cwd()
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files change all the time
+    with tempfile.TemporaryDirectory(prefix="vkops-fuzz-", dir=memory) as top:
+        folder = Path(top, "a", "b", "c")
+        shutil.copytree(EXAMPLES, folder)
+        for path in (BROKEN_MODELS / "data").glob("*"):
+            shutil.copy(path, folder / "data")
+        os.chdir(folder)
+        try:
+            yield folder
+        finally:
+            os.chdir(before)

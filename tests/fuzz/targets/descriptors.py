@@ -1,0 +1,107 @@
+"""Descriptors of all operators, with fields of any value."""
+
+from __future__ import annotations
+
+from fuzz import hostile, target
+from fuzz.choices import Choices
+from vkops.dml import (
+    OPERATORS,
+    BufferTensorDesc,
+    FeatureLevel,
+    FeatureQueryFeatureLevels,
+    FeatureQueryTensorDataTypeSupport,
+    ScaleBias,
+    TensorDataType,
+    TensorFlags,
+    check_feature_support,
+)
+
+TYPES = [*TensorDataType]
+
+
+def tensor(choices):
+    """A descriptor of a tensor, often a sound one."""
+    sizes = choices.some(5, lambda: 1 + choices.below(3)) or [2]
+    strides = choices.some(5, lambda: choices.below(5)) if choices.one_in(4) else None
+    fields = [choices.pick(TYPES), sizes, strides]
+    if choices.one_in(6):
+        fields += [choices.pick([TensorFlags.OWNED_BY_DML, 0, 1]), hostile.integer(choices)]
+    if choices.one_in(6):
+        fields[choices.below(len(fields))] = hostile.value(choices)
+    return BufferTensorDesc(*fields)
+
+
+def integers(choices):
+    return choices.some(5, lambda: choices.below(5) - 1)
+
+
+FIELDS = {
+    "tensor": tensor,
+    "tensor_array": lambda choices: choices.some(3, lambda: tensor(choices)),
+    "uint": lambda choices: choices.below(4),
+    "int": lambda choices: choices.below(4),
+    "uint_array": integers,
+    "int_array": integers,
+    "scale_bias": lambda choices: None if choices.one_in(2) else ScaleBias(1, 0),
+}
+
+
+def operator(choices):
+    """A descriptor of an operator whose fields fit their kinds, or not."""
+    cls = choices.pick(list(OPERATORS.values()))
+    fields = [
+        hostile.value(choices) if choices.one_in(8) else FIELDS[field.kind](choices)
+        for field in cls.FIELDS
+    ]
+    return cls(*fields)
+
+
+def _operator(choices):
+    desc = operator(choices)
+    level = hostile.value(choices) if choices.one_in(4) else FeatureLevel.LATEST
+    alternatives = hostile.value(choices) if choices.one_in(4) else ()
+    desc.minimum_feature_level(alternatives)
+    desc.validate(level, alternatives)
+    plan = desc.lower()
+    for given, (_, found) in zip(plan.inputs, desc.inputs, strict=True):
+        target.require(given <= found.total_tensor_size_in_bytes, "the plan reads beyond its input")
+    repr(desc) and hash(desc)
+
+
+def _tensor(choices):
+    fields = [
+        hostile.value(choices) if choices.one_in(3) else make()
+        for make in (
+            lambda: choices.pick(TYPES),
+            lambda: hostile.integers(choices),
+            lambda: hostile.integers(choices),
+            lambda: TensorFlags.NONE,
+            lambda: hostile.integer(choices),
+            lambda: hostile.integer(choices),
+        )
+    ]
+    desc = BufferTensorDesc(*fields[: 2 + choices.below(5)])
+    target.require(desc.minimum_implied_size >= 0, "a tensor has less than no bytes")
+
+
+def _query(choices):
+    make = choices.pick(
+        [FeatureQueryTensorDataTypeSupport, FeatureQueryFeatureLevels, lambda value: value]
+    )
+    check_feature_support(make(hostile.value(choices)), hostile.value(choices))
+
+
+def _scale_bias(choices):
+    ScaleBias(hostile.value(choices), hostile.value(choices))
+
+
+CALLS = [_operator, _operator, _operator, _operator, _tensor, _tensor, _query, _scale_bias]
+
+
+class Target(target.Target):
+    name = "descriptors"
+    share = 60
+
+    def check(self, data):
+        choices = Choices(data)
+        choices.pick(CALLS)(choices)

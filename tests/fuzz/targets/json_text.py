@@ -1,0 +1,58 @@
+"""DxDispatch models: the bytes of the examples and of tests/broken_models, changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fuzz import target
+from fuzz.mutate import mutated, with_other_words
+from fuzz.target import BROKEN_MODELS, EXAMPLES
+from vkops.dml import FeatureLevel
+from vkops.dxdispatch import load_model, prepare
+
+LEVELS = (FeatureLevel.LATEST, FeatureLevel("1_0"))
+
+
+def sound():
+    """Models that run."""
+    return _texts(EXAMPLES)
+
+
+def texts():
+    """Models, most of which are broken in one place."""
+    return [*sound(), *_texts(BROKEN_MODELS)]
+
+
+def _texts(folder):
+    """Models as bytes, without those whose shaders a compiler would have to be started for."""
+    files = sorted(folder.glob("*.json"))
+    found = [file.read_bytes() for file in files if file.name != "expected.json"]
+    return [text for text in found if len(text) < 1 << 14 and not _has_shader(text)]
+
+
+def _has_shader(text):
+    return b"glsl" in text.lower() or b"spirv" in text.lower()
+
+
+class Target(target.Target):
+    name = "json_text"
+    share = 10
+    suffix = ".json"
+
+    def __init__(self):
+        self.sound, self.texts = sound(), texts()
+        self.file = Path("m.json")
+
+    def make(self, random):
+        base = random.choice(random.choice((self.sound, self.texts)))
+        change = random.choice((mutated, with_other_words, with_other_words))
+        return change(random, base, self.texts)
+
+    def check(self, data):
+        self.file.write_bytes(data)
+        prepared(self.file, len(data))
+
+
+def prepared(file, number=0):
+    """Load and check a model, at one level or another."""
+    return prepare(load_model(file), LEVELS[number % 4 == 1])

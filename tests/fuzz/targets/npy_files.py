@@ -1,0 +1,102 @@
+""".npy and .npz files: as initial values of a DxDispatch model, and as inputs of an ONNX model."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import models
+import numpy as np
+
+from fuzz import target
+from fuzz.mutate import mutated
+from vkops.dml import FeatureLevel
+from vkops.dxdispatch import array_files, load_model, prepare
+from vkops.dxdispatch.model import BufferResource
+
+HEADS = [
+    b"{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }",
+    b"{'descr': '|O', 'fortran_order': True, 'shape': (%s), }",
+    b"{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (%s), }",
+    b"{'descr': '<U4', 'fortran_order': False, 'shape': (%s), }",
+    b"[" * 3000 + b"%s",
+]
+SIZES = [
+    b"",
+    b"2,",
+    b"8,",
+    b"0, 3",
+    b"-1,",
+    b"1 << 40,",
+    b"9" * 30 + b",",
+    b"65536, 65536, 65536",
+    b"2L,",
+]
+
+
+def files():
+    """Sound files, some of which vkops has no use for."""
+    made = []
+    arrays = [
+        np.arange(8),
+        np.ones((2, 3), "f4", order="F"),
+        np.array(3),
+        np.zeros((0, 2)),
+        np.array(["a"]),
+    ]
+    arrays += [np.arange(8).astype(kind) for kind in ("f2", ">i4", "u1", "?", "c8")]
+    for array in arrays:
+        stream = io.BytesIO()
+        np.save(stream, array)
+        made.append(stream.getvalue())
+    stream = io.BytesIO()
+    np.savez(stream, x=np.arange(3), y=np.ones(2))
+    packed = io.BytesIO()
+    np.savez_compressed(packed, x=np.zeros(1000))
+    return [*made, stream.getvalue(), packed.getvalue()]
+
+
+class Target(target.Target):
+    name = "npy_files"
+    share = 3.95
+    suffix = ".npy"
+
+    def __init__(self):
+        self.files = files()
+        self.paths = Path("x.npy"), Path("x.npz")
+        values = {"sourcePath": "x.npy"}
+        resources = {**models.SPLIT["resources"], "In": {"initialValues": values}}
+        model = {**models.SPLIT, "resources": resources}
+        Path("m.json").write_text(json.dumps(model))
+
+    def make(self, random):
+        data = random.choice(self.files)
+        if random.random() < 0.3:
+            head = random.choice(HEADS) % random.choice(SIZES) + b"\n"
+            magic = b"\x93NUMPY" + bytes((random.choice((1, 1, 2, 3, 9)), 0))
+            width = 2 if magic[6] == 1 else 4
+            data = magic + len(head).to_bytes(width, "little") + head + random.randbytes(32)
+        return mutated(random, data, self.files) if random.random() < 0.8 else data
+
+    def check(self, data):
+        kind = len(data) % 4
+        if kind < 2:
+            self._as_initial_values(data)
+        else:
+            self._as_inputs(data, self.paths[kind - 2])
+
+    def _as_initial_values(self, data):
+        self.paths[0].write_bytes(data)
+        model = prepare(load_model("m.json"), FeatureLevel.LATEST).model
+        resource = model.resources["In"]
+        assert isinstance(resource, BufferResource)
+        if resource.size < 1 << 20:
+            made = b"".join(resource.values.chunks())
+            target.require(len(made) == resource.values.nbytes, "not the bytes that were promised")
+
+    def _as_inputs(self, data, path):
+        path.write_bytes(data)
+        name = "" if path.suffix == ".npz" else "x:"
+        for _, array in array_files.read(f"{name}{path}", ["x"], "the model"):
+            target.require(not array.dtype.hasobject, "a pickle was loaded")

@@ -1,0 +1,78 @@
+"""ONNX models: the bytes of random ones, changed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx
+from onnx_graphs import random_model
+
+from fuzz import target
+from fuzz.mutate import mutated
+from fuzz.target import EXAMPLES
+from vkops.onnx import Model
+from vkops.onnx.forms import SequenceForm, TensorForm
+from vkops.onnx.trace import NeedsValueError
+from vkops.onnx.types import STRING
+
+MODELS = 60
+MOST_ELEMENTS = 1 << 16
+"""Of an input: a model may ask for any shape, and is given no more."""
+
+
+class Target(target.Target):
+    name = "onnx_bytes"
+    share = 4
+    suffix = ".onnx"
+
+    def __init__(self):
+        protos = [onnx.load(EXAMPLES / "channel_shuffle.onnx")]
+        protos += [random_model(seed).model for seed in range(MODELS)]
+        self.models = [proto.SerializeToString() for proto in protos]
+
+    def make(self, random):
+        data = random.choice(self.models)
+        if random.random() < 0.3:
+            return mutated(random, data, self.models)
+        # In place, as lengths come before what they are of.
+        raw = bytearray(data)
+        for _ in range(random.choice((1, 1, 2, 4))):
+            at = random.randrange(len(raw))
+            raw[at] = random.choice((random.randrange(256), random.randrange(20), raw[at] ^ 1))
+        return bytes(raw)
+
+    def check(self, data):
+        lowered(Model(data, check=len(data) % 2 == 0))
+
+
+def lowered(model):
+    """What a model's outputs are made of, with inputs as it declares them; elements as needed."""
+    inputs = {entry.name: elements(entry) for entry in model.required_inputs}
+    known = {}
+    while True:
+        try:
+            return model.lower({name: form(value) for name, value in inputs.items()}, known)
+        except NeedsValueError as needed:
+            known[needed.name] = inputs[needed.name]
+
+
+def elements(entry):
+    """What fits what is declared, or is small enough to be had."""
+    shape = tuple(n if isinstance(n, int) else 2 for n in entry.shape or ())
+    while math.prod(shape) > MOST_ELEMENTS:
+        shape = shape[1:]
+    dtype = np.dtype(np.float32) if entry.dtype is None else entry.dtype
+    count = math.prod(shape)
+    if dtype == STRING:
+        array = np.array([str(i) for i in range(count)], STRING).reshape(shape)
+    else:
+        array = (np.arange(count) % 5).astype(dtype).reshape(shape)
+    return [array, array] if entry.kind == "sequence" else array
+
+
+def form(value):
+    """The form of an input."""
+    if isinstance(value, list):
+        return SequenceForm(value[0].dtype, tuple(item.shape for item in value))
+    return TensorForm(value.dtype, value.shape)

@@ -1,0 +1,279 @@
+"""A few thousand cases of the targets that need no device, the campaign, and how faults are found."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from fuzz import campaign as fuzzing
+from fuzz import worker
+from fuzz.__main__ import shares
+from fuzz.target import Target, WrongResultError, require
+from fuzz.targets import PURE, target_class
+from onnx import TensorProto, helper
+from onnx_models import info, model
+
+from vkops.dml import (
+    BufferTensorDesc,
+    ElementWiseIdentityOperatorDesc,
+    GraphDesc,
+    InputGraphEdgeDesc,
+    OutputGraphEdgeDesc,
+    TensorDataType,
+)
+from vkops.errors import InvalidDescError, ModelError
+from vkops.onnx import Model
+from vkops.onnx.forms import TensorForm
+
+CASES, ALL_CASES = 12_000, 1_000_000
+
+
+@pytest.mark.parametrize(("name", "cases"), shares(PURE, CASES).items())
+def test_nothing_but_right_results_and_errors_of_vkops(name, cases, tmp_path):
+    report = fuzzing.campaign(name, cases, out=tmp_path)
+    assert not report.findings, str(report)
+    assert report.cases == cases
+    assert report.counts["accepted"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "cases"), shares(PURE, ALL_CASES).items())
+def test_the_campaign(name, cases, tmp_path):
+    report = fuzzing.campaign(name, cases, out=tmp_path)
+    assert not report.findings, str(report)
+    assert report.cases == cases
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_what_once_went_wrong(name):
+    for path in target_class(name).corpus():
+        outcome = fuzzing.replay(name, path.read_bytes())
+        assert outcome in ("accepted", "refused"), (path.name, outcome)
+
+
+# -- what it found, made small -----------------------------------------------------------------------
+
+
+def refused(made, text, **options):
+    with pytest.raises(ModelError, match=text) as caught:
+        Model(made, **options)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def one_node(operator, inputs=("x",), **attributes):
+    node = helper.make_node(operator, inputs, ["y"], **attributes)
+    return model([node], [info("x", np.zeros(3, np.float32))], ["y"])
+
+
+def sparse(values, indices, dims):
+    made = one_node("Identity")
+    entry = made.graph.sparse_initializer.add(dims=dims)
+    entry.values.CopyFrom(values)
+    entry.indices.CopyFrom(indices)
+    entry.values.name = "s"
+    return made
+
+
+def tensor(dims, values=(), kind=TensorProto.INT64):
+    return TensorProto(dims=dims, data_type=kind, int64_data=values)
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (one_node("Identity", ["z"]), r"inputs\[0\]: got 'z', which nothing before it makes"),
+        (one_node("Spl\rit"), r"\('Spl\\rit'\): vkops does not have"),
+        (one_node("Identity", **{"a\vb": 1}), r"'a\\x0bb': is no attribute"),
+        (sparse(tensor([1], [7]), tensor([1], [9]), [3]), "'s': its values and indices do not fit"),
+        (sparse(tensor([1], [7]), tensor([], [1]), [3]), r"got indices of shape \(\), must be \(1,\)"),
+        (sparse(tensor([0]), tensor([0, 2**31]), [3]), r"got indices of shape \(0, 2147483648\)"),
+        (sparse(tensor([1], [7]), tensor([1], [1]), [2**40]), "2147483648 bytes at most"),
+        (sparse(tensor([1], [7], 0), tensor([1], [1]), [3]), "element type in the input tensor"),
+    ],
+    ids=[
+        "unknown name", "line break", "line break in attribute", "index",
+        "index of no dimensions", "index of many", "dense size", "type",
+    ],
+)  # fmt: skip
+def test_models_that_nobody_checked(made, text):
+    refused(made, text, check=False)
+
+
+def test_a_required_input_that_is_left_out():
+    node = helper.make_node("Slice", ["x", "x", ""], ["y"])
+    made = Model(model([node], [info("x", np.zeros(3, np.int64))], ["y"]), check=False)
+    with pytest.raises(ModelError, match="ends: is missing"):
+        made.lower({"x": TensorForm(np.dtype(np.int64), (3,))}, {})
+
+
+def test_a_type_that_is_none():
+    made = one_node("Identity")
+    made.graph.input[0].type.tensor_type.elem_type = 1000
+    refused(made, "'x': got element type 1000, which ONNX does not have", check=False)
+
+
+def test_an_output_that_nothing_makes():
+    made = one_node("Identity")
+    made.graph.output[0].name = "z"
+    refused(made, "output 'z': nothing makes it", check=False)
+
+
+def test_an_attribute_whose_name_is_no_text():
+    data = one_node("Identity", abcdefgh=1).SerializeToString()
+    refused(data.replace(b"abcdefgh", b"abc\xff\xfffgh"), "is no attribute", check=False)
+
+
+def test_two_functions_of_one_name():
+    made = one_node("f")
+    made.graph.node[0].domain = "d"
+    made.opset_import.add(domain="d", version=1)
+    for _ in range(2):
+        made.functions.add(name="f", domain="d", input=["x"], output=["y"]).opset_import.add(
+            version=18
+        )
+    refused(made, "its functions: ", check=False)
+
+
+@pytest.mark.parametrize("count", [10**5000, -(10**5000)], ids=["more", "less"])
+def test_numbers_that_python_does_not_print(count):
+    desc = BufferTensorDesc(TensorDataType.INT8, [4])
+    nodes = [ElementWiseIdentityOperatorDesc(desc, desc)]
+    out = [OutputGraphEdgeDesc(0, 0, 0)]
+    for graph in (
+        GraphDesc(count, 1, nodes, [InputGraphEdgeDesc(0, 0, 0)], out),
+        GraphDesc(1, 1, nodes, [InputGraphEdgeDesc(0, count, 0)], out),
+    ):
+        with pytest.raises(InvalidDescError, match="an integer of 16610 bits"):
+            graph.validate()
+
+
+# -- faults of every kind are found ----------------------------------------------------------------
+
+
+class Faulty(Target):
+    """Does what its input says."""
+
+    name = "faulty"
+    seconds = 0.2
+
+    def make(self, random):
+        return b"xx" + bytes([random.randrange(256)]) + b"xx"
+
+    def check(self, data):
+        if b"!" in data:
+            raise KeyError("x")
+        if b"?" in data:
+            raise ModelError("two\nlines")
+        if b"=" in data:
+            require(False, "not the same")
+        if b"~" in data:
+            time.sleep(10)
+        if b"." in data:
+            raise ModelError("refused")
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"!", KeyError),
+        (b"?", WrongResultError),
+        (b"=", WrongResultError),
+        (b"~", worker.HangError),
+    ],
+)
+def test_a_fault_is_told(data, kind):
+    assert isinstance(worker.attempt(Faulty(), data), kind)
+
+
+def test_sound_inputs_are_told():
+    assert worker.attempt(Faulty(), b"x") == "accepted"
+    assert worker.attempt(Faulty(), b".") == "refused"
+
+
+def test_a_worker_counts_and_ends_after_a_hang():
+    told = []
+    inputs = iter([b"x", b".", b"!", b"~", b"x"])
+    target = Faulty()
+    target.make = lambda random: next(inputs)
+    worker.work(target, range(7, 12), told.append, bytearray(8))
+    assert [line["number"] for line in told[:-1]] == [9, 10]
+    assert told[-1]["counts"] == {"accepted": 1, "refused": 1, "faults": 2}
+    assert next(inputs) == b"x"
+
+
+def test_memory_is_watched(monkeypatch):
+    peaks = itertools.count(0, 1 << 20)
+    monkeypatch.setattr(worker, "peak", lambda: next(peaks))
+    told = []
+    worker.work(Faulty(), range(1), told.append, bytearray(8))
+    assert told[0]["kind"] == "memory"
+
+
+def child(monkeypatch, code):
+    """Let a campaign's child be other code, which is given a worker's arguments."""
+    run = fuzzing.subprocess.Popen
+
+    def start(command, **more):
+        at = command.index("-m")
+        return run([*command[:at], "-c", code, *command[at + 2 :]], **more)
+
+    monkeypatch.setattr(fuzzing.subprocess, "Popen", start)
+
+
+CRASH = """
+import ctypes, json, struct, sys
+name, first, count, folder = sys.argv[1:]
+crashes = int(first) <= 3
+with open(folder + "/at", "r+b") as at:
+    at.write(struct.pack("q", 3 if crashes else int(first) + int(count) - 1))
+if crashes:
+    ctypes.string_at(0)
+with open(folder + "/found", "a") as found:
+    found.write('{"counts": {"accepted": %s}, "peak": 1024}\\n' % count)
+"""
+
+
+def test_a_crash_is_found_and_the_rest_is_tried(monkeypatch, tmp_path):
+    child(monkeypatch, CRASH)
+    report = fuzzing.campaign("descriptors", 10, out=tmp_path)
+    (finding,) = report.findings.values()
+    assert (finding.kind, finding.number) == ("crash (SIGSEGV)", 3)
+    assert finding.file.read_bytes() == worker.made(target_class("descriptors")(), 3)
+    assert f"python -m fuzz replay descriptors {finding.file}" in str(report)
+    assert report.counts["accepted"] == 6
+
+
+def test_a_case_that_no_signal_reaches_is_ended(monkeypatch, tmp_path):
+    code = (
+        "import signal, struct, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]);"
+        "open(sys.argv[4] + '/at', 'r+b').write(struct.pack('q', 0)); import time; time.sleep(60)"
+    )
+    child(monkeypatch, code)
+    monkeypatch.setattr(fuzzing, "SECONDS", 1)
+    report = fuzzing.campaign("descriptors", 1, out=tmp_path)
+    assert list(report.findings) == ["crash (SIGABRT)"]
+
+
+def test_a_target_that_does_not_begin_is_no_finding(monkeypatch):
+    child(monkeypatch, "raise SystemExit('no driver')")
+    with pytest.raises(RuntimeError, match="descriptors did not begin: no driver"):
+        fuzzing.campaign("descriptors", 1)
+
+
+def test_an_input_is_made_smaller(monkeypatch):
+    monkeypatch.setattr(fuzzing, "target_class", lambda name: Faulty)
+    assert fuzzing.shrink("faulty", b"abc!def") == b"!"
+    with pytest.raises(ValueError, match="no fault"):
+        fuzzing.shrink("faulty", b"abc")
+
+
+def test_numbers_are_inputs():
+    """The same ones everywhere: in another process, on another Python."""
+    with fuzzing.scratch():
+        target = target_class("descriptors")()
+    assert worker.made(target, 1)[:8].hex() == FIRST_BYTES
+
+
+FIRST_BYTES = "4a58b791df6af1d8"
