@@ -75,15 +75,20 @@ def test_interrupts_at_any_moment(adapter, interrupts, work):
         work(device, one, other)
         seconds = time.perf_counter() - start
         used = device.memory_report().used
+        came = 0
         for _ in range(INTERRUPTS):
-            with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+            try:
                 interrupts(random.uniform(1e-6, 4 * seconds))
-                while True:
+                until = time.monotonic() + 8 * seconds + 0.05
+                while time.monotonic() < until:  # Python discards one that comes in a finalizer
                     work(device, one, other)
+            except KeyboardInterrupt:
+                came += 1
             assert not device.executor._has_device()
             result.write(bytes(N))
             one.dispatch()
             assert result.read() == DATA[::-1].tobytes()
+        assert came > INTERRUPTS // 2
         gc.collect()
         assert device.memory_report().used <= used + (1 << 20)
 
