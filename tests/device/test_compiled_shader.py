@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -389,7 +390,9 @@ def test_more_buffers_than_the_device_has(device, monkeypatch):
     most = min(limit.max_per_stage_descriptor_storage_buffers, MAX_BINDING)
     text = "layout(binding = {}) buffer B {{ uint b; }}; void main() {{ b = 1; }}"
     x = filled(device, [0])
-    compiled(device, text.format(most - 1)).dispatch({"B": x})
+    # The validation layer, when it looks into shaders, binds buffers of its own, too.
+    own = 8 if os.environ.get("VK_INSTANCE_LAYERS") else 1
+    compiled(device, text.format(most - own)).dispatch({"B": x})
     assert words(x) == [1]
     less = replace(limit, max_per_stage_descriptor_storage_buffers=most)
     monkeypatch.setattr("vkops.compiled_shader.limits", lambda _: less)

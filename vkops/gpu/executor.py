@@ -280,8 +280,13 @@ class Executor:
         groups: tuple[int, int, int],
         push_constants: bytes,
     ) -> Any:
-        """A sequence that runs a shader on ``transfer_tensor``s, which are filled by then."""
-        self._manager.sequence().eval(self._kp.OpTensorSyncDevice(tensors))
+        """A sequence that runs a shader on ``transfer_tensor``s, which are filled by then.
+
+        One can be bound more than once.
+        """
+        # Twice in one copy command, it would be written by both at once.
+        each = list({id(tensor): tensor for tensor in tensors}.values())
+        self._manager.sequence().eval(self._kp.OpTensorSyncDevice(each))
         none, push = np.zeros(0, np.uint32), np.frombuffer(push_constants, np.uint32)
         algorithm = self._manager.algorithm(tensors, spirv, list(groups), none, push)
         sequence = self._manager.sequence()
