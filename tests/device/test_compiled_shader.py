@@ -500,6 +500,7 @@ def test_out_of_memory_before_anything_is_touched(any_device, monkeypatch):
         assert text == "64 bytes: a buffer has 60 at most"
 
 
+@pytest.mark.measured
 def test_nothing_leaks(any_device):
     x, y = filled(any_device, range(1 << 16)), filled(any_device, [0] * (1 << 16))
     shader = compiled(any_device, ADD)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from processes import python
+
+pytestmark = pytest.mark.measured
 
 MEASURE = """
 import json, sys

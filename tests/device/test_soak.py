@@ -22,6 +22,8 @@ import vkops
 from vkops.gpu.executor import MAX_KERNELS
 from vkops.tensors.movement import MOST_KILOBYTES
 
+pytestmark = pytest.mark.measured
+
 SECONDS = 3000
 """After which a process is taken to hang."""
 
