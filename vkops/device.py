@@ -229,20 +229,22 @@ class Device:
         Raises:
             ShaderCompileError: it is wrong, or a tool is missing.
             InvalidDescError: Kompute, or the device, cannot run it (SH-01 to SH-03, SH-08), or a
-                constant is not one of its own (SH-10).
+                constant is not one of its own, or comes after the shader was loaded (SH-10).
         """
-        if isinstance(source, Shader):
-            return CompiledShader(self.executor, source)
-        shader = shaders.load(
-            source,
-            constants=constants,
-            defines=defines,
-            include_dirs=include_dirs,
-            debug=debug,
-            name=name,
-            allow_paths=allow_paths,
-        )
-        return CompiledShader(self.executor, shader)
+        if not isinstance(source, Shader):
+            source = shaders.load(
+                source,
+                constants=constants,
+                defines=defines,
+                include_dirs=include_dirs,
+                debug=debug,
+                name=name,
+                allow_paths=allow_paths,
+            )
+        elif constants or defines or include_dirs or debug:
+            message = "a loaded shader takes no constants, defines, include_dirs or debug any more"
+            raise InvalidDescError(source.name, "source", message, "SH-10")
+        return CompiledShader(self.executor, source)
 
     # -- memory -----------------------------------------------------------------------------------
 

@@ -238,6 +238,15 @@ def test_specialization_constants_and_local_sizes(any_device):
     assert words(b) == [1, 1, int(np.float32(1).view(np.uint32)), 0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    "late", [{"constants": {0: 1}}, {"defines": {"N": 1}}, {"include_dirs": ["."]}, {"debug": True}]
+)
+def test_what_comes_after_the_shader_was_loaded(device, late):
+    loaded = vkops.shaders.load(HEAD + "void main() {}", name="x")
+    with pytest.raises(InvalidDescError, match=r"^x source: a loaded shader takes no .*\[SH-10\]$"):
+        device.compile_shader(loaded, **late)
+
+
 MEMBERS = st.lists(
     st.tuples(
         st.sampled_from(["uint", "int", "float"]),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from vkops.cli import main
@@ -161,6 +163,17 @@ def test_status_of_another_program(validate, adapter):
         128 + signal.SIGKILL,
         "sh: killed by SIGKILL\n",
     )
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_the_program_ends_with_it(adapter, name):
+    script = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    command = [sys.executable, "-m", "vkops", "debug", "validate", sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        child = int(process.stdout.readline())
+        process.send_signal(signal.Signals[name])
+        assert process.wait(30) == 128 + signal.Signals[name]
+    assert not psutil.pid_exists(child)
 
 
 def test_children_of_children_are_seen(validate, adapter):

@@ -60,6 +60,16 @@ def test_the_child_goes_with_its_parent(name):
     pytest.fail("the child is still there")
 
 
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_the_child_cleans_up(name):
+    script = 'exec("try: print(flush=True); time.sleep(60)\\nfinally: print(str(1), flush=True)")'
+    process = start(f"lambda: {script}")
+    assert process.stdout.readline() == "\n"
+    process.send_signal(signal.Signals[name])
+    assert process.communicate(timeout=60) == ("1\n", "")
+    assert process.returncode == 128 + signal.Signals[name]
+
+
 def test_the_program_itself():
     done = subprocess.run(
         [sys.executable, "-m", "vkops", "nonsense"], capture_output=True, text=True, check=False

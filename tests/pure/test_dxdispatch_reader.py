@@ -1,6 +1,7 @@
 """JSON text as DxDispatch reads it, and the cursor over it."""
 
 import os
+import sys
 
 import pytest
 
@@ -75,15 +76,32 @@ def test_what_is_no_model_text(text, message):
     assert refusal(text) == message
 
 
-@pytest.mark.parametrize("opening", ["[", '{"a":'])
-def test_deep_nesting_is_refused(opening):
-    message = refusal('{"a":' + opening * 200_000)
-    assert message.startswith("m.json:1:")
-    assert message.endswith(": nested too deeply")
+@pytest.mark.parametrize(("opening", "column"), [("[", 261), ('{"a":', 1281)])
+def test_deep_nesting_is_refused(opening, column):
+    """Whatever the interpreter's own limit is: the stack has one too."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000_000_000)
+    try:
+        message = refusal('{"a":' + opening * 10_000_000)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert message == f"m.json:1:{column}: nested too deeply, allowed 256 levels"
 
 
-def test_nesting_within_reason_is_read():
-    assert read('{"a":' + "[" * 200 + "]" * 200 + "}").value["a"]
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":' + "[" * 255 + "]" * 255 + "}",
+        '{"a": [' + "{}, [], " * 1000 + "1]}",
+        '{"a": "' + "[" * 1000 + '"}',
+        '{"a": "' + '\\"[' * 1000 + '"}',
+        '{"a": "\\\\", "b": "' + "{" * 1000 + '"}',
+        '{/* " ' + "[" * 1000 + ' */"a": 1 // "' + "{" * 1000 + "\n}",
+        '{"a": 1}' + "[" * 1000,
+    ],
+)
+def test_nesting_within_reason_is_read(text):
+    assert read(text).value["a"]
 
 
 def test_number_of_many_digits_is_refused():

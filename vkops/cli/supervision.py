@@ -6,12 +6,13 @@ import ctypes
 import os
 import signal
 import sys
+from types import FrameType
 from typing import NoReturn
 
 from vkops.cli.main import main
 
 _PR_SET_PDEATHSIG = 1
-_FORWARDED = (signal.SIGTERM, signal.SIGHUP)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HUNG = signal.SIGVTALRM  # which nobody else sends, and which ends a process
 PATIENCE_S = 5
 """An interrupted child that is not done by then hangs in a driver, which no interrupt reaches."""
@@ -29,16 +30,24 @@ def program() -> int:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
+        for number in _ENDING[1:]:  # cleaning up, and ending what it started, as at an interrupt
+            signal.signal(number, lambda received, _: sys.exit(128 + received))
         return main()
-    for number in _FORWARDED:
-        signal.signal(number, lambda received, _: os.kill(child, received))
-    # The terminal sends it to both.
-    signal.signal(signal.SIGINT, lambda *_: signal.alarm(PATIENCE_S))
+    asked = []
+
+    def ask(number: int, _: FrameType | None) -> None:
+        asked.append(number)
+        signal.alarm(PATIENCE_S)
+        if number != signal.SIGINT:  # which the terminal sends to both
+            os.kill(child, number)
+
+    for number in _ENDING:
+        signal.signal(number, ask)
     signal.signal(signal.SIGALRM, lambda *_: os.kill(child, _HUNG))
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == _HUNG:
         sys.stderr.write(f"Interrupted: the driver did not answer for {PATIENCE_S} s\n")
-        sys.exit(130)
+        sys.exit(128 + asked[0])
     if os.WIFSIGNALED(status):
         _die_like(os.WTERMSIG(status))
     return os.WEXITSTATUS(status)

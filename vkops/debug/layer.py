@@ -56,10 +56,14 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
             raise DeviceError(f"{command[0]}: cannot be started: {error.strerror}") from error
         with process:
             assert process.stdout is not None
-            for line in process.stdout:
-                if not line.startswith(_NOISE):  # version 1.4 says where it logs
-                    sys.stdout.write(line)
-                    sys.stdout.flush()
+            try:
+                for line in process.stdout:
+                    if not line.startswith(_NOISE):  # version 1.4 says where it logs
+                        sys.stdout.write(line)
+                        sys.stdout.flush()
+            except BaseException:
+                process.terminate()
+                raise
     log = b"".join(received).decode(errors="replace")
     if _ACTIVE not in log and not process.returncode:
         raise DeviceError(

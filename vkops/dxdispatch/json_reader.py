@@ -18,6 +18,9 @@ from vkops.errors import ModelError
 # Text this long makes at most a few GiB of Python objects; tensors belong in .npy or raw files.
 MAX_TEXT_BYTES = 64 << 20
 
+# Models nest about ten deep; the parser, which recurses, would use up the stack.
+MAX_DEPTH = 256
+
 _PARSE_MODE = rapidjson.PM_COMMENTS | rapidjson.PM_TRAILING_COMMAS
 _PARSE_ERROR = re.compile(r"Parse error at offset (\d+): (.*)", re.DOTALL)
 _REASONS = {  # where RapidJSON's words do not help
@@ -27,6 +30,10 @@ _REASONS = {  # where RapidJSON's words do not help
     "Number too big to be stored in double": "a number beyond the range of a double",
 }
 _LONG_INTEGER = re.compile(rb"-?\d{4301,}")  # more digits than Python converts
+# Strings and comments, up to the end where they lack one, and brackets.
+_TOKENS = re.compile(
+    rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)|([\[{])|([\]}])', re.DOTALL
+)
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$-]*", re.ASCII)
 
 EnumT = TypeVar("EnumT", bound=Enum)
@@ -199,6 +206,7 @@ def parse(raw: bytes, file: str) -> Node:
     start = _skip_blanks(raw)
     if raw[start : start + 1] != b"{":
         raise ModelError(f"{_place(raw, start, file)}: {_not_an_object(raw, start)}")
+    _check_depth(raw, start, file)
     # Without NM_NAN python-rapidjson 1.25 forgets the trailing commas; so NaN and Infinity come
     # through here, and the getters refuse them.
     decoder = _Decoder(parse_mode=_PARSE_MODE, number_mode=rapidjson.NM_NAN)
@@ -212,7 +220,7 @@ def parse(raw: bytes, file: str) -> Node:
         decoder(text)
     except _RootClosedError as closed:
         return Node(closed.root, "", source)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         if bad_text is not None:
             place = _place(raw, bad_text.start, file)
             byte = raw[bad_text.start]
@@ -224,8 +232,6 @@ def parse(raw: bytes, file: str) -> Node:
             long_integer = _LONG_INTEGER.search(raw, start)
             offset, reason = (long_integer.start() if long_integer else start), str(error)
         reason = reason.rstrip(".!")
-        if isinstance(error, RecursionError):
-            reason = "nested too deeply"
         raise ModelError(f"{_place(raw, offset, file)}: {_REASONS.get(reason, reason)}") from error
     raise ModelError(f"{_place(raw, len(raw), file)}: the root object is not closed")
 
@@ -286,6 +292,20 @@ def _not_an_object(raw: bytes, start: int) -> str:
     if start == len(raw):
         return "the document is empty"
     return "the document must be an object"
+
+
+def _check_depth(raw: bytes, start: int, file: str) -> None:
+    depth = 0
+    for token in _TOKENS.finditer(raw, start):
+        if token[1]:
+            depth += 1
+            if depth > MAX_DEPTH:
+                place = _place(raw, token.start(), file)
+                raise ModelError(f"{place}: nested too deeply, allowed {MAX_DEPTH} levels")
+        elif token[2]:
+            depth -= 1
+            if depth == 0:  # what follows the root object is ignored
+                return
 
 
 def _place(raw: bytes, offset: int, file: str) -> str:

@@ -239,10 +239,7 @@ def _read_command(
     folders: Folders,
 ) -> Command:
     kind = node.required("type")
-    try:
-        text = str(rapidjson.dumps(node.object(), ensure_ascii=False))
-    except RecursionError as error:
-        raise node.error("nested too deeply") from error
+    text = str(rapidjson.dumps(node.object(), ensure_ascii=False))
     match kind.string().lower():
         case "dispatch":
             dispatchable = _lookup(node.required("dispatchable"), dispatchables, "dispatchable")
