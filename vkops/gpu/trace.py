@@ -101,7 +101,7 @@ def _hits(kernel: kernels.Kernel, record: _Counts, items: _Counts, address: int)
     if kernel in kernels.STREAMS:
         begin = dst + first * steps * 16
         end = np.minimum(begin + steps * 16, dst + dst_step)
-        return np.nonzero((begin <= address) & (address < end))[0]
+        return np.flatnonzero((begin <= address) & (address < end))
     step_position, along = record[8], bool(record[9])
     run = record[12]
     n = np.arange(steps)[None, :]
@@ -119,7 +119,7 @@ def _hits(kernel: kernels.Kernel, record: _Counts, items: _Counts, address: int)
         stored = (granules == address // kernel.granule) & (element >= 0) & (element < run)
     else:
         stored = at == address // kernel.unit
-    return np.nonzero((stored & inside).any(axis=1))[0]
+    return np.flatnonzero((stored & inside).any(axis=1))
 
 
 def _starts(record: _Counts, items: _Counts) -> tuple[_Counts, _Counts, _Counts]:
