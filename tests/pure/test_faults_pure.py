@@ -25,6 +25,8 @@ FAULTS = {
     "says nonsense and fails": "printf '\\377\\0\\n\\nno\\n'; exit 1",
     "prints garbage": "head -c 3000 /dev/urandom",
     "prints nothing": "exit 0",
+    "prints half a line": "echo '%1 ='",
+    "prints an empty line": "echo ' '",
     "is killed": "kill -9 $$",
     "crashes": "kill -SEGV $$",
     "hangs": "sleep 60",

@@ -6,7 +6,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from vkops.errors import ShaderCompileError
+from vkops.errors import ShaderCompileError, show
 from vkops.shaders import process
 
 STRING = r'"(?:[^"\\]|\\.)*"'
@@ -19,9 +19,16 @@ _TOKEN = re.compile(rf"{STRING}|\S+", re.DOTALL)
 
 
 def words(instruction: str) -> list[str]:
-    """An instruction's result ("" where it has none), its name, and its operands."""
+    """An instruction's result ("" where it has none), its name, and its operands.
+
+    Raises:
+        ShaderCompileError: it is none.
+    """
     found = _TOKEN.findall(instruction)
-    return [found[0], *found[2:]] if found[1:2] == ["="] else ["", *found]
+    found = [found[0], *found[2:]] if found[1:2] == ["="] else ["", *found]
+    if len(found) < 2 or not found[1].startswith("Op"):
+        raise ShaderCompileError(f"spirv-dis printed {show(instruction)}, which is no instruction")
+    return found
 
 
 def unquoted(literal: str) -> str:
