@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
+from functools import lru_cache
+from pathlib import Path
 
 import vkops
+from vkops.debug import layer
 
 
 def wanted():
@@ -20,3 +24,11 @@ def memory_used(device):
     """Bytes of the device that are in use, without what waits for Python to collect it."""
     gc.collect()
     return device.memory_report().used
+
+
+@lru_cache
+def refused_by_layer(adapter):
+    """Why the validation layer that is installed cannot look into an adapter's shaders, if so."""
+    example = Path(__file__).parents[1] / "examples/split.json"
+    command = [sys.executable, "-m", "vkops", "run", str(example), "-a", adapter]
+    return layer.run(command, "validate").refusal

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from adapters import wanted
+from adapters import refused_by_layer, wanted
 
 import vkops
 
@@ -37,3 +37,10 @@ def staged_device(adapter):
     """The same, moving data through staging memory as discrete GPUs must."""
     with vkops.Device(adapter.index, staged=True) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def instrumented(adapter):
+    """Skips what needs the validation layer to look into the driver's shaders, where it cannot."""
+    if reason := refused_by_layer(adapter.name):
+        pytest.skip(reason)

@@ -58,7 +58,7 @@ def folder(tmp_path, monkeypatch, adapter):
 
 
 @pytest.fixture
-def printf(folder, adapter, capfd):
+def printf(folder, adapter, instrumented, capfd):
     """Run it: status, rows of the table, standard output, standard error."""
 
     def run(*arguments):

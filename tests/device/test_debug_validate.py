@@ -72,7 +72,7 @@ sys.exit(7 if "seven" in sys.argv else 0)
 
 
 @pytest.fixture
-def validate(tmp_path, monkeypatch, capfd):
+def validate(instrumented, tmp_path, monkeypatch, capfd):
     """Run it: status, standard output without line breaks of the terminal's, standard error."""
     np.save(tmp_path / "a.npy", np.arange(4, dtype=np.uint32))
     (tmp_path / "a.comp").write_text(SHADER)
@@ -166,7 +166,7 @@ def test_status_of_another_program(validate, adapter):
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_the_program_ends_with_it(adapter, name):
+def test_the_program_ends_with_it(name):
     script = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
     command = [sys.executable, "-m", "vkops", "debug", "validate", sys.executable, "-c", script]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

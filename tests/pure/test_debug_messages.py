@@ -10,6 +10,7 @@ from vkops.debug import layer, printf, validation
 from vkops.debug.known import KNOWN
 from vkops.debug.messages import dispatch_line, parse
 from vkops.debug.tables import faults, printed
+from vkops.errors import DeviceError
 
 SPEC = "(https://example.org/vkspec.html#{id})"
 
@@ -300,3 +301,20 @@ def test_no_text_steers_the_terminal_or_rich():
     assert "Dispatch" not in text
     both = dispatch_line("a") + new_printed("1") + dispatch_line("b") + new_printed("2")
     assert "Dispatch" in shown(printed([*parse(both)]))
+
+
+@pytest.mark.parametrize(
+    ("id", "what"), [("GPU-Assisted-Validation", "GPU-AV"), ("DEBUG-PRINTF", "DebugPrintf")]
+)
+def test_a_driver_that_the_layer_cannot_look_into(monkeypatch, id, what):
+    """Nothing that a shader prints would be a wrong answer."""
+    needs = "GPU Shader Instrumentation requires bufferDeviceAddress."
+    text = f"vkCreateDevice(): Internal Error, {what} is being disabled. Details:\n{needs}"
+    outcome = layer.Outcome(0, tuple(parse(new("Error", f"UNASSIGNED-{id}", text))))
+    assert outcome.refusal == needs
+    monkeypatch.setattr(layer, "run", lambda *_: outcome)
+    with pytest.raises(
+        DeviceError, match=f"^the validation layer cannot look into this driver's shaders: {needs}$"
+    ):
+        printf.printf(["a program"])
+    assert len(validation.validate(["a program"]).unexpected) == 1

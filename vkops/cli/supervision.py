@@ -24,6 +24,7 @@ def program() -> int:
     A child that a signal ended is told of in one line.
     """
     parent = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # until both know what to do
     child = os.fork()
     if not child:
         # It must not outlive a parent that was killed.
@@ -32,6 +33,7 @@ def program() -> int:
             os._exit(1)
         for number in _ENDING[1:]:  # cleaning up, and ending what it started, as at an interrupt
             signal.signal(number, lambda received, _: sys.exit(128 + received))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         return main()
     asked = []
 
@@ -44,6 +46,7 @@ def program() -> int:
     for number in _ENDING:
         signal.signal(number, ask)
     signal.signal(signal.SIGALRM, lambda *_: os.kill(child, _HUNG))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == _HUNG:
         sys.stderr.write(f"Interrupted: the driver did not answer for {PATIENCE_S} s\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ LOG = "VKOPS_MESSAGE_LOG"
 
 _SETTINGS = Path(__file__).parent / "settings"
 _NOISE = "Validation Layer Info - Logging validation error to "
+_DISABLED = re.compile(r"(?:GPU-AV|DebugPrintf) is being disabled\. Details:(.*)", re.DOTALL)
 _ACTIVE = "Khronos Validation Layer Active"
 
 
@@ -33,6 +35,12 @@ class Outcome:
 
     returncode: int
     messages: tuple[Message, ...]
+
+    @property
+    def refusal(self) -> str:
+        """Why the layer cannot look into shaders on this driver, if it says so."""
+        found = (_DISABLED.search(message.text) for message in self.messages)
+        return next((" ".join(match[1].split()) for match in found if match), "")
 
 
 def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}) -> Outcome:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from vkops.debug import layer
 from vkops.debug.messages import Message
+from vkops.errors import DeviceError
 
 KERNEL_DEFINES = "VKOPS_KERNEL_DEFINES"
 
@@ -29,10 +30,14 @@ def printf(command: Sequence[str], *, kernels: bool = False, source: str = "") -
     ``source`` is the shader that it runs, if it is one.
 
     Raises:
-        DeviceError: as ``layer.run``.
+        DeviceError: as ``layer.run``, or the layer cannot look into shaders on the driver.
     """
     variables = {KERNEL_DEFINES: "DEBUG_PRINTF"} if kernels else {}
     outcome = layer.run(command, "printf", variables)
+    if outcome.refusal:
+        raise DeviceError(
+            f"the validation layer cannot look into this driver's shaders: {outcome.refusal}"
+        )
     printed = [message for message in outcome.messages if message.printed is not None]
     # Of all else only this layer's own loss counts: other faults are for `validate`.
     lost = any(_LOST.search(m.text) for m in outcome.messages if m.printed is None)
