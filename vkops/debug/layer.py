@@ -69,7 +69,7 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
                     if not line.startswith(_NOISE):  # version 1.4 says where it logs
                         sys.stdout.write(line)
                         sys.stdout.flush()
-            except BaseException:
+            except SystemExit:  # while the terminal sends an interrupt to all
                 process.terminate()
                 raise
     log = b"".join(received).decode(errors="replace")
