@@ -396,7 +396,7 @@ def test_files_that_cannot_be_read(tmp_path):
         Model(tmp_path / "missing.onnx")
     with pytest.raises(ModelError, match=r"Is a directory$"):
         Model(tmp_path)
-    with pytest.raises(ModelError, match="null (byte|character)"):
+    with pytest.raises(ModelError, match=r"null (byte|character)"):
         Model("a\0b.onnx")
 
 
