@@ -85,7 +85,7 @@ def _made(tool: str, options: list[str], stdin: bytes, failure: str) -> bytes:
         with tempfile.TemporaryDirectory(prefix="vkops-") as folder:
             output = Path(folder, "out.spv")
             returncode, log = process.run([program, *options, "-o", str(output), "-"], stdin=stdin)
-            if returncode != 0:
+            if returncode != 0 or not output.exists():
                 raise _failed(failure, returncode, log)
             return output.read_bytes()
     except OSError as error:
