@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from vkops.errors import DeviceError
+from vkops.gpu import mesa_cache
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
 _PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
@@ -213,6 +214,7 @@ def _instance() -> Any:
     application = vk.VkApplicationInfo(
         pApplicationName="vkops", apiVersion=vk.VK_MAKE_VERSION(1, 1, 0)
     )
+    mesa_cache.spare()  # before a driver is loaded
     try:
         return vk.vkCreateInstance(vk.VkInstanceCreateInfo(pApplicationInfo=application), None)
     except vk.VkError as error:

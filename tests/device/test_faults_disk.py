@@ -1,0 +1,74 @@
+"""A disk that is full indeed: no crash, one line, and what lies there stays."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from models import SPLIT
+
+ON_A_FULL_DISK = """
+mount -t tmpfs -o size=64k none "$1" || exit
+cd "$1"
+echo old > out.npy
+head -c 100000 /dev/zero 2>&1 > rest | grep -q 'No space left' || exit
+shift
+"$@" || echo "status $?"
+ls
+cat out.npy
+"""
+
+
+def on_a_full_disk(folder, *command, **variables):
+    """Lines that a program prints there, its status unless 0, and what is there afterwards."""
+    script = ["unshare", "--mount", "--map-root-user", "sh", "-c", ON_A_FULL_DISK, "sh", folder]
+    return subprocess.run(
+        [*script, *command],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
+
+
+@pytest.fixture
+def full(tmp_path):
+    folder = tmp_path / "full"
+    folder.mkdir()
+    done = on_a_full_disk(folder, "true")
+    if done.stdout != "out.npy\nrest\nold\n":
+        pytest.skip(f"no disk can be mounted here: {done.stderr}")
+    return folder
+
+
+@pytest.fixture
+def model(tmp_path, adapter):
+    """A command that runs a model that writes a file."""
+    model = copy.deepcopy(SPLIT)
+    resource = next(iter(model["resources"]))
+    write = {"type": "writeFile", "resource": resource, "targetPath": "out.npy"}
+    model["commands"].append(write)
+    (tmp_path / "m.json").write_text(json.dumps(model))
+    return [sys.executable, "-m", "vkops", "run", str(tmp_path / "m.json"), "-a", adapter.name]
+
+
+def test_an_output_on_a_full_disk(full, model):
+    """As in DxDispatch the run goes on."""
+    done = on_a_full_disk(full, *model)
+    assert done.stdout.splitlines()[-3:] == ["out.npy", "rest", "old"]
+    reason = "No space left on device"
+    assert done.stderr == f"Failed to write resource to file '{full}/out.npy': {reason}\n"
+
+
+def test_caches_on_a_full_disk(full, model, tmp_path):
+    """Those of vkops and of the driver, whose version 22.3 would end the process."""
+    elsewhere = ["--output_path", str(tmp_path)]
+    done = on_a_full_disk(full, *model, *elsewhere, XDG_CACHE_HOME=str(full))
+    assert done.stderr == ""
+    assert "status" not in done.stdout
+    assert (tmp_path / "out.npy").exists()
