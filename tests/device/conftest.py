@@ -7,14 +7,47 @@ Without it, every adapter found is tested.
 from __future__ import annotations
 
 import os
+import subprocess
 
 import pytest
+import vulkan
 from adapters import refused_by_layer, wanted
 
 import vkops
 
 if len(vkops.devices()) == 1:  # it is meant, and not a word of it is due on standard error
     os.environ.setdefault("VKOPS_EXPECT", vkops.devices()[0].name)
+
+
+LAYERS = "VK_INSTANCE_LAYERS"
+
+
+def children_are_spoilt():
+    """Whether the tests run under the validation layer, and it prints where it logs, as 1.4 does."""
+    versions = {
+        layer.layerName: layer.specVersion for layer in vulkan.vkEnumerateInstanceLayerProperties()
+    }
+    version = versions.get(os.environ.get(LAYERS), 0)
+    return version >= vulkan.VK_MAKE_VERSION(1, 4, 0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def children_without_the_layer():
+    """What children print is compared; those that ask for the layer themselves have it."""
+    if not children_are_spoilt():
+        yield
+        return
+    ours, start = os.environ[LAYERS], subprocess.Popen.__init__
+
+    def start_without(self, *args, env=None, **options):
+        env = dict(os.environ if env is None else env)
+        if env.get(LAYERS) == ours:
+            del env[LAYERS]
+        start(self, *args, env=env, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "__init__", start_without)
+        yield
 
 
 def pytest_generate_tests(metafunc):

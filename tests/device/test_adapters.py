@@ -92,8 +92,9 @@ def test_no_validation_layer(tmp_path):
     assert said.endswith("[DEV-08]")
 
 
-def test_validation_layer_finds_nothing_wrong_with_a_split():
+def test_validation_layer_finds_nothing_wrong_with_a_split(monkeypatch):
     """The layer reports to standard output; a split must not give it cause to."""
+    monkeypatch.delenv("VK_LAYER_SETTINGS_PATH", raising=False)
     code = (
         "import numpy as np, vkops\n"
         "device = vkops.Device(debug=True)\n"
