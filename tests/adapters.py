@@ -11,6 +11,10 @@ from pathlib import Path
 import vkops
 from vkops.debug import layer
 
+LAYERS = "VK_INSTANCE_LAYERS"
+UNDER_LAYER = LAYERS in os.environ
+"""Whether the tests run under the validation layer (scripts/test --validate)."""
+
 
 def wanted():
     """The adapters that are named (part of a name each, by commas), or all that are found."""

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 import vulkan
-from adapters import refused_by_layer, wanted
+from adapters import LAYERS, UNDER_LAYER, refused_by_layer, wanted
 
 import vkops
 
@@ -19,22 +19,26 @@ if len(vkops.devices()) == 1:  # it is meant, and not a word of it is due on sta
     os.environ.setdefault("VKOPS_EXPECT", vkops.devices()[0].name)
 
 
-LAYERS = "VK_INSTANCE_LAYERS"
-
-
-def children_are_spoilt():
+def output_is_spoilt():
     """Whether the tests run under the validation layer, and it prints where it logs, as 1.4 does."""
+    if not UNDER_LAYER:
+        return False
     versions = {
         layer.layerName: layer.specVersion for layer in vulkan.vkEnumerateInstanceLayerProperties()
     }
-    version = versions.get(os.environ.get(LAYERS), 0)
-    return version >= vulkan.VK_MAKE_VERSION(1, 4, 0)
+    return versions.get(os.environ[LAYERS], 0) >= vulkan.VK_MAKE_VERSION(1, 4, 0)
+
+
+@pytest.fixture
+def cap(request):
+    """What the process prints; where the layer prints, too, only what Python does."""
+    return request.getfixturevalue("capsys" if output_is_spoilt() else "capfd")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def children_without_the_layer():
     """What children print is compared; those that ask for the layer themselves have it."""
-    if not children_are_spoilt():
+    if not output_is_spoilt():
         yield
         return
     ours, start = os.environ[LAYERS], subprocess.Popen.__init__

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from adapters import UNDER_LAYER
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import input_bytes, plans
@@ -102,7 +102,6 @@ def traced(draw):
 
 
 # Each trace is a pipeline of its own, which takes a second and more to instrument and compile.
-UNDER_LAYER = "VK_LAYER_SETTINGS_PATH" in os.environ
 on_device = settings(
     max_examples=2 if UNDER_LAYER else 25,
     deadline=None,

@@ -86,10 +86,10 @@ def test_every_example_is_listed():
 
 
 @pytest.mark.parametrize("name", sorted(PRINTED))
-def test_examples_print_what_they_should(name, adapter, capsys, tmp_path):
+def test_examples_print_what_they_should(name, adapter, cap, tmp_path):
     arguments = ["-a", adapter.name, "--output_path", str(tmp_path)]
     assert main(["run", str(EXAMPLES / f"{name}.json"), *arguments]) == 0
-    seen = capsys.readouterr()
+    seen = cap.readouterr()
     assert seen.err == ""
     lines = re.sub(r"\d+\.\d{4} ms", "T ms", seen.out).replace(str(tmp_path), "OUT").splitlines()
     assert lines == [f"Running on '{adapter.name}'", *PRINTED[name]]
@@ -105,10 +105,10 @@ def test_the_files_of_the_example(adapter, tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_broken_models_run_nothing(name, adapter, monkeypatch, capsys, tmp_path):
+def test_broken_models_run_nothing(name, adapter, monkeypatch, cap, tmp_path):
     monkeypatch.chdir(BROKEN)
     assert main(["run", name, "-a", adapter.name, "--output_path", str(tmp_path)]) == 1
-    seen = capsys.readouterr()
+    seen = cap.readouterr()
     assert seen.err == EXPECTED[name] + "\n"
     assert seen.out == f"Running on '{adapter.name}'\n"
     assert list(tmp_path.iterdir()) == []

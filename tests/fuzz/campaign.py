@@ -69,7 +69,7 @@ class Report:
         return "\n".join([head, *found])
 
 
-def campaign(name, cases, first=0, out=None, progress=lambda report: None):
+def campaign(name, cases, first=0, out=None):
     """Try the inputs of so many numbers from ``first`` on; faults' inputs are saved in ``out``."""
     report, start = Report(name), time.monotonic()
     end = first + cases
@@ -79,7 +79,6 @@ def campaign(name, cases, first=0, out=None, progress=lambda report: None):
         crashes += crashed
         first = reached
         report.seconds = time.monotonic() - start
-        progress(report)
     return report
 
 
@@ -154,6 +153,14 @@ def _note(report, kind, number, text, out):
         finding.file.write_bytes(data)
 
 
+def clean_campaign(name, cases, out):
+    """Run a campaign that must try all its cases and find nothing."""
+    report = campaign(name, cases, out=out)
+    assert not report.findings, str(report)
+    assert report.cases == cases
+    return report
+
+
 # -- single inputs ---------------------------------------------------------------------------------
 
 
@@ -161,6 +168,13 @@ def replay(name, data):
     """Try an input in this process: "accepted", "refused", or the exception that is a fault."""
     with scratch():
         return worker.attempt(target_class(name)(), data)
+
+
+def replay_corpus(name):
+    """Try what once went wrong: no fault must be left."""
+    for path in target_class(name).corpus():
+        outcome = replay(name, path.read_bytes())
+        assert outcome in ("accepted", "refused"), (path.name, outcome)
 
 
 def shrink(name, data, rounds=4):
