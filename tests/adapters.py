@@ -6,7 +6,10 @@ import gc
 import os
 import sys
 from functools import lru_cache
+from glob import glob
 from pathlib import Path
+
+import pytest
 
 import vkops
 from vkops.debug import layer
@@ -14,6 +17,25 @@ from vkops.debug import layer
 LAYERS = "VK_INSTANCE_LAYERS"
 UNDER_LAYER = LAYERS in os.environ
 """Whether the tests run under the validation layer (scripts/test --validate)."""
+
+
+MANIFESTS = {
+    "SwiftShader": "/usr/lib/chromium/vk_swiftshader_icd.json",  # Debian's chromium-common
+    "llvmpipe": "/usr/share/vulkan/icd.d/lvp_icd*.json",
+}
+FOUND_BY_LOADERS = ("/usr/share/vulkan/icd.d/*.json", "/etc/vulkan/icd.d/*.json")
+
+
+def offer_also(name, monkeypatch):
+    """Offer one more driver to child processes, or skip the test where it is not installed."""
+    manifests = glob(MANIFESTS[name])
+    if not manifests:
+        pytest.skip(f"{name} is not installed: there is no {MANIFESTS[name]}")
+    given = os.environ.get("VK_DRIVER_FILES")
+    offered = given.split(":") if given else [file for p in FOUND_BY_LOADERS for file in glob(p)]
+    for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):  # the latter before loader 1.3.207
+        monkeypatch.setenv(variable, ":".join(dict.fromkeys([*offered, *manifests])))
+    monkeypatch.delenv("VKOPS_EXPECT", raising=False)
 
 
 def wanted():

@@ -6,6 +6,7 @@ Importing vkops loads neither Vulkan nor Kompute; the first use of a device does
 from __future__ import annotations
 
 import importlib
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from vkops.errors import (
@@ -18,6 +19,7 @@ from vkops.errors import (
     OutOfDeviceMemoryError,
     ShaderCompileError,
     VkopsError,
+    refuse_reentry,
 )
 
 if TYPE_CHECKING:
@@ -93,6 +95,8 @@ _LAZY = {
     **dict.fromkeys(("repeat", "roll", "tile"), "vkops.tensors.rearrangement"),
 }
 
+_loading = RLock()
+
 __all__ = [
     "BindingError",
     "BoundOperator",
@@ -138,8 +142,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        # Kept: the next access finds it without asking here.
-        value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+        refuse_reentry(_loading, "vkops is being imported")
+        with _loading:
+            # The next access finds the value in the module and does not come here.
+            value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
         return value
     if name in {"dml", "plan", "shaders", "gpu", "dxdispatch", "onnx"}:
         return importlib.import_module(f"vkops.{name}")

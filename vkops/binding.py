@@ -19,17 +19,19 @@ def resolve(
     """Say which buffer a binding means, the offset in it, and how many bytes.
 
     Raises:
-        BindingError: it is no buffer of that device (B-02), or no integers say where (B-04).
+        BindingError: it is not a buffer on that adapter (B-02), or the offset and the number of
+            bytes are not integers from 0 (B-04).
+        DeviceError: its device is closed.
     """
     target, offset, nbytes = binding, 0, None
     if isinstance(binding, tuple) and len(binding) == 3:
         target, offset, nbytes = binding
     buffer = getattr(target, "buffer", target)
-    if not isinstance(buffer, Resource) or not buffer.is_on(executor):
-        message = (
-            f"got {show(binding)}, must be a buffer or tensor of "
-            f"{executor.info.name!r}, or (buffer, offset, bytes)"
-        )
+    if not isinstance(buffer, Resource):
+        message = f"got {show(binding)}, must be a buffer or tensor, or (buffer, offset, bytes)"
+        raise BindingError(operator, path, message, "B-02")
+    if not buffer.is_on(executor):
+        message = f"is {buffer!r}, must be on {executor.info.name!r}; tensor.to(device) copies it"
         raise BindingError(operator, path, message, "B-02")
     start = _count(offset)
     count = None if nbytes is None else _count(nbytes)

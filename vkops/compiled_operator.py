@@ -100,13 +100,14 @@ class CompiledOperator:
             elif binding is not None:
                 message = "bound at initialisation, must be None: it is not OWNED_BY_DML"
                 raise BindingError(self.name, path, message, "B-03")
+        persistent = {
+            number: source.resource.clone(source.begin, source.end - source.begin)
+            for number, source in sources.items()
+        }
         with self._executor.in_use():
             if self._persistent:
                 raise BindingError(self.name, "", "initialised before, must be once", "B-18")
-            self._persistent = {
-                number: source.resource.clone(source.begin, source.end - source.begin)
-                for number, source in sources.items()
-            }
+            self._persistent = persistent
 
     @overload
     def dispatch(

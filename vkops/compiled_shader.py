@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from vkops.binding import Binding, resolve
 from vkops.dml.values import Place, integers
 from vkops.errors import BindingError, InvalidDescError, show
-from vkops.gpu.executor import Executor
+from vkops.gpu.executor import Executor, with_reclaim
 from vkops.gpu.limits import Limits, limits
 from vkops.gpu.shader_run import ShaderRun
 from vkops.shaders.shader import SUBGROUP, Number, Shader, Span
@@ -84,14 +84,16 @@ class CompiledShader:
         # Blocks that are bound to the same bytes share them.
         spans = list(dict.fromkeys(span for _, span in bound))
         written = {span for block, span in bound if not block.readonly}
-        self._executor.check_room([span.nbytes for span in spans])
-        run = ShaderRun(
-            self._executor,
-            self.shader.spirv,
-            [span.resource.array(span.offset, span.nbytes) for span in spans],
-            {block.binding: spans.index(span) for block, span in bound},
-            counts,
-            pushed,
+        with_reclaim(lambda: self._executor.check_room([span.nbytes for span in spans]))
+        run = with_reclaim(
+            lambda: ShaderRun(
+                self._executor,
+                self.shader.spirv,
+                [span.resource.array(span.offset, span.nbytes) for span in spans],
+                {block.binding: spans.index(span) for block, span in bound},
+                counts,
+                pushed,
+            )
         )
         yield run
         for number, span in enumerate(spans):

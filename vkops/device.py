@@ -31,6 +31,7 @@ from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import MemoryReport
 from vkops.gpu.pending import Pending
+from vkops.gpu.queue import open_queue
 from vkops.shaders import Number, Shader
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ __all__ = [
 
 class Device:
     """A Vulkan device that creates, compiles and runs DirectML operators.
+
+    Devices of one adapter share Vulkan's device and queue, so each can use the tensors and buffers
+    of the others; what one operator, compiled by one of them, uses may belong to all. A device
+    cannot be used in the middle of an operation, as a signal handler or a finalizer on the same
+    thread would: that raises a DeviceError.
 
     Source: IDMLDevice. Validation is capped at ``feature_level`` (DEV-03; default: the newest),
     where DirectML treats the level as a minimum.
@@ -114,6 +120,18 @@ class Device:
 
     def __repr__(self) -> str:
         return f"<vkops.Device {self.name!r} at feature level {self.feature_level}>"
+
+    def shares_memory_with(self, other: Device) -> bool:
+        """Whether tensors of the two can be used together: whether they are of one adapter.
+
+        Not if only one of them was opened with Vulkan's validation layer.
+
+        Raises:
+            DeviceError: one of them is closed.
+        """
+        for device in (self, other):
+            device.executor.check_open()
+        return self.executor.queue is other.executor.queue
 
     # -- operators --------------------------------------------------------------------------------
 
@@ -303,7 +321,7 @@ class Device:
 def _open(which: str | int | None, expect: str | None, *, debug: bool, staged: bool) -> Executor:
     info = adapter.choose(which, expect)
     with adapter.validation() if debug else nullcontext():
-        return Executor(info, staged=staged)
+        return Executor(open_queue(info), staged=staged)
 
 
 @dataclass(frozen=True, slots=True)

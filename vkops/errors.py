@@ -7,6 +7,10 @@ mistake, that exception is a second base.
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from threading import RLock
 
 
 class VkopsError(Exception):
@@ -87,6 +91,29 @@ class OutOfDeviceMemoryError(DeviceError, MemoryError):
 
 class ModelError(VkopsError, ValueError):
     """A model file cannot be read, or what it describes cannot be run."""
+
+
+# -- re-entry --------------------------------------------------------------------------------------
+
+
+def is_held(lock: RLock) -> bool:
+    """Whether this thread holds a lock; the lock itself knows at any moment."""
+    held: bool = lock._is_owned()  # type: ignore[attr-defined]
+    return held
+
+
+def refuse_reentry(lock: RLock, what: str) -> None:
+    """Raise a DeviceError if this thread holds the lock that it is about to take.
+
+    Signal handlers, finalizers, weak reference callbacks and progress callbacks can call vkops
+    while the same thread is inside of vkops. Waiting there would never end, and going on would
+    change what the outer call is working with.
+    """
+    if is_held(lock):
+        raise DeviceError(
+            f"{what} by this thread: a signal handler, finalizer or callback that runs in the "
+            "middle of an operation cannot start another one"
+        )
 
 
 # -- words ----------------------------------------------------------------------------------------

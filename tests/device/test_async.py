@@ -17,7 +17,7 @@ from vkops.dml import (
     TensorDataType,
 )
 from vkops.errors import BindingError, DeviceError
-from vkops.gpu.executor import MOST_FLIGHTS
+from vkops.gpu.executor import MAX_SUBMISSIONS
 
 N = 1 << 18
 KIND = TensorDataType.INT32
@@ -45,7 +45,7 @@ def test_a_handle_to_wait_for(device):
     pending.wait()
     pending.wait()
     np.testing.assert_array_equal(numbers(out), X[::-1])
-    assert device.executor._flights == []
+    assert device.executor.queue.submissions == []
 
 
 def test_reading_waits_by_itself(device):
@@ -63,7 +63,7 @@ def test_two_are_in_flight_and_a_third_waits(device):
     handles = []
     for count, out in enumerate(outs, 1):
         handles.append(turned.dispatch([source], [out], wait=False))
-        assert len(device.executor._flights) == min(count, MOST_FLIGHTS)
+        assert len(device.executor.queue.submissions) == min(count, MAX_SUBMISSIONS)
     for handle in reversed(handles):
         handle.wait()
     for out in outs:

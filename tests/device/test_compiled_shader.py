@@ -440,14 +440,14 @@ def test_subgroup_operations(device, kind):
 # -- bindings that are wrong -----------------------------------------------------------------------
 
 
-def test_what_is_no_buffer(device, staged_device):
+def test_what_is_no_buffer(device):
     shader = compiled(device, COUNT)
-    allowed = f"must be a buffer or tensor of {device.name!r}, or (buffer, offset, bytes) [B-02]"
+    allowed = "must be a buffer or tensor, or (buffer, offset, bytes) [B-02]"
     assert fault(lambda: shader.dispatch({"Data": None}), BindingError) == (
         f"x Data: got None, {allowed}"
     )
     empty = device.tensor(np.zeros((0,), np.uint32))
-    for wrong in (np.zeros(4), (device.buffer(4), 0), staged_device.buffer(4), empty, 5):
+    for wrong in (np.zeros(4), (device.buffer(4), 0), empty, 5):
         said = fault(lambda w=wrong: shader.dispatch({"Data": w}), BindingError)
         assert said.endswith(allowed)
     for wrong in ([], None, 5, [("Data", 1)]):
@@ -500,7 +500,7 @@ def test_out_of_memory_before_anything_is_touched(any_device, monkeypatch):
         text = fault(lambda: shader.dispatch({"Data": x}), OutOfDeviceMemoryError)
         heaps = [adapter.tensor_heap(any_device.info.index, host=host).index for host in (0, 1)]
         copies = 1 if executor.mapped or heaps[0] != heaps[1] else 2  # on both sides, or one
-        assert text == f"{256 * copies} bytes: the device has 255 bytes left"
+        assert text == f"{256 * copies} bytes: the device has 255 bytes available"
     host = any_device.host_buffer(64)
     with monkeypatch.context() as patch:
         patch.setattr(executor, "info", replace(executor.info, max_buffer=60))

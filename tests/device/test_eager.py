@@ -180,14 +180,6 @@ def test_kinds_refused(call, message):
         call()
 
 
-def test_tensors_of_two_devices(device, adapter):
-    with (
-        vkops.Device(adapter.index) as other,
-        pytest.raises(vkops.InvalidDescError, match=r"JOIN tensors\[1\]: is on .*\[B-02\]"),
-    ):
-        vkops.join([device.tensor([1]), other.tensor([1])])
-
-
 @pytest.mark.parametrize("steps", [None, (1, 1, 1), (2, -1, 3), (-1, 1, 1)])
 def test_of_an_array_only_the_box_that_is_read_is_sent(device, steps):
     """The result is that of a tensor; what is outside the array is refused as ever."""

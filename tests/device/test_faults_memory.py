@@ -69,7 +69,7 @@ def test_no_room_for_staging_memory(full):
 
 def test_no_room_for_a_table(full):
     with full(0) as device:
-        with pytest.raises(vkops.OutOfDeviceMemoryError, match="the device has 0 bytes left"):
+        with pytest.raises(vkops.OutOfDeviceMemoryError, match="the device has 0 bytes available"):
             device.buffer(16)
         with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^1048576 bytes: "):
             vkops.Device(device.info.index)

@@ -91,7 +91,7 @@ def interrupted(index, work):
                 time.sleep(0)  # where one that came at the very end is raised
             except KeyboardInterrupt:
                 came += 1
-            assert not device.executor._has_device()
+            assert not device.executor.queue.is_held
             result.write(bytes(N))
             one.dispatch()
             assert result.read() == DATA[::-1].tobytes()

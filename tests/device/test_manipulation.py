@@ -206,12 +206,3 @@ X = np.zeros((4, 6))
 def test_values_refused(call, message):
     with pytest.raises(vkops.InvalidDescError, match=f"^{re.escape(message)}$"):
         call()
-
-
-def test_tensors_of_two_devices(device, adapter):
-    with vkops.Device(adapter.index) as other:
-        tensor = other.tensor([1])
-        with pytest.raises(vkops.InvalidDescError, match=r"^FLIP x: is on .*\[B-02\]$"):
-            vkops.flip(tensor, device=device)
-        with pytest.raises(vkops.InvalidDescError, match=r"^STACK tensors\[1\]: is on .*\[B-02\]$"):
-            vkops.stack([device.tensor([1]), tensor])

@@ -20,7 +20,7 @@ import pytest
 
 import vkops
 from vkops.gpu.executor import MAX_KERNELS
-from vkops.tensors.movement import MOST_KILOBYTES
+from vkops.tensors.movement import MAX_KILOBYTES
 
 pytestmark = pytest.mark.measured
 
@@ -84,7 +84,7 @@ def operators(index, count):
     found = {"resident": [], "reserved": []}
     with vkops.Device(index) as device:
         place = mixed_work.Place(device)
-        if count >= MOST_KILOBYTES:  # fewer would not fill them
+        if count >= MAX_KILOBYTES:  # fewer would not fill them
             fill_caches(device)
         right = seed = 0
         while right < count:
@@ -109,7 +109,7 @@ def operators(index, count):
 
 def fill_caches(device):
     """Let functions remember as much as they ever will."""
-    x = device.tensor(np.zeros(MOST_KILOBYTES + 1, np.uint8))
+    x = device.tensor(np.zeros(MAX_KILOBYTES + 1, np.uint8))
     for n in range(1, x.size):
         vkops.join(vkops.split(x, [n, x.size - n]))
         vkops.slice(x, [n], [1])

@@ -111,8 +111,9 @@ def test_spread_is_all_or_nothing():
     with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 3145728 bytes: the device has"):
         made.allocate(3 << 20, Owner())
     assert made.report().heaps == 1
-    assert made.fits(2 << 20)
-    assert not made.fits(3 << 20)
+    made.require(2 << 20)
+    with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 3145728 bytes: the device has"):
+        made.require(3 << 20)
 
 
 def test_too_large_for_the_device():
@@ -121,7 +122,7 @@ def test_too_large_for_the_device():
     made.allocate(FIRST_HEAP // 2, owner)
     with pytest.raises(
         OutOfDeviceMemoryError,
-        match=f"a buffer of {FIRST_HEAP} bytes: the device has 0 bytes left "
+        match=f"a buffer of {FIRST_HEAP} bytes: the device has 0 bytes available "
         rf"\({FIRST_HEAP} reserved by this device object\)",
     ):
         made.allocate(FIRST_HEAP, owner)

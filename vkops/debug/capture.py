@@ -114,28 +114,28 @@ class _Capture:
 
     def __init__(self, api: Any) -> None:
         self._api = api
-        self._executor: Any = None  # RenderDoc forgets a device that goes before the capture ends
+        self._queue: Any = None  # RenderDoc forgets a device that goes before the capture ends
         self.operators: list[tuple[str, int, int]] = []
 
     @contextmanager
     def around(self, operator: str) -> Iterator[None]:
-        if self._executor is None:
+        if self._queue is None:
             self._begin()
         start = time.monotonic_ns()
         yield
         self.operators.append((operator, start, time.monotonic_ns()))
 
     def _begin(self) -> None:
-        executors = list(process.executors)
-        if len(executors) != 1:
-            raise DeviceError(f"capture: needs one device opened within, got {len(executors)}")
+        queues = process.queues
+        if len(queues) != 1:
+            raise DeviceError(f"capture: needs one device opened within, got {len(queues)}")
         self._api.StartFrameCapture(None, None)
         if not self._api.IsFrameCapturing():
             raise DeviceError(
                 "capture: RenderDoc does not see the device: is its Vulkan layer installed "
                 "(renderdoc_capture.json), and of the same version as librenderdoc.so?"
             )
-        self._executor = executors[0]
+        self._queue = queues[0]
 
     def end(self) -> None:
         # DiscardFrameCapture of RenderDoc 1.24 crashes where there is no window.
@@ -153,7 +153,7 @@ class _Capture:
         found = []
         with suppress(DeviceError):
             found = list(enumerate(submissions(path), 1))
-        lines = [f"vkops on {self._executor.info.name}"]
+        lines = [f"vkops on {self._queue.info.name}"]
         for number, (operator, start, end) in enumerate(self.operators, 1):
             own = [f"vkQueueSubmit {n}: {s}" for n, s in found if start <= s.time <= end]
             lines.append(f"{number}. {operator}" + "".join(f"\n   {line}" for line in own))

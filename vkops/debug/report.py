@@ -21,7 +21,7 @@ import psutil
 import vkops
 from vkops import gpu
 from vkops.errors import VkopsError
-from vkops.gpu import adapter, executor
+from vkops.gpu import adapter, queue
 from vkops.gpu.limits import FEATURES, limits, loader
 from vkops.shaders import process
 
@@ -183,7 +183,7 @@ def _probe() -> None:
     """Print what this process finds, as JSON."""
     found: dict[str, Any] = {"kompute": "loads", "problem": ""}
     try:
-        executor._kompute()
+        queue.load_kompute()
     except VkopsError as error:
         found["kompute"] = str(error)
     try:

@@ -17,7 +17,7 @@ _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
 _PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
 _EXPECT = "VKOPS_EXPECT"
 _NICKNAMES = {"lavapipe": "llvmpipe"}  # the name of its rasteriser is all that it reports
-_LAYERS = "VK_INSTANCE_LAYERS"
+LAYERS = "VK_INSTANCE_LAYERS"
 _VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 _NON_SEMANTIC_INFO = "VK_KHR_shader_non_semantic_info"
 _MEMORY_BUDGET = "VK_EXT_memory_budget"
@@ -183,15 +183,15 @@ def validation() -> Iterator[None]:
             f"debug: {_VALIDATION_LAYER} is not installed "
             "(Debian and Ubuntu: vulkan-validationlayers) [DEV-08]"
         )
-    before = os.environ.get(_LAYERS)
-    os.environ[_LAYERS] = os.pathsep.join(filter(None, [before, _VALIDATION_LAYER]))
+    before = os.environ.get(LAYERS)
+    os.environ[LAYERS] = os.pathsep.join(filter(None, [before, _VALIDATION_LAYER]))
     try:
         yield
     finally:
         if before is None:
-            del os.environ[_LAYERS]
+            del os.environ[LAYERS]
         else:
-            os.environ[_LAYERS] = before
+            os.environ[LAYERS] = before
 
 
 # -- the vulkan package ----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from operator import index
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import psutil
 from vkops.errors import BindingError, OutOfDeviceMemoryError
 from vkops.gpu import host_memory
 from vkops.gpu.dispatch import Program
-from vkops.gpu.executor import Executor
+from vkops.gpu.executor import Executor, with_reclaim
 from vkops.gpu.kernels import VECTOR
 from vkops.gpu.memory import Place, Range, Spread
 from vkops.gpu.pending import InThread
@@ -123,20 +123,29 @@ class Buffer(Resource):
     def __init__(self, executor: Executor, nbytes: int) -> None:
         self._executor = executor
         self.nbytes = nbytes
-        with executor.locked():
-            self.place: Place = executor.memory.allocate(nbytes, self)
+        self.place: Place = with_reclaim(self._allocate)
+
+    def _allocate(self) -> Place:
+        with self._executor.locked():
+            return self._executor.memory.allocate(self.nbytes, self)
 
     def __repr__(self) -> str:
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.name!r}>"
 
     def is_on(self, executor: Executor) -> bool:
-        """Whether it belongs to that executor's device."""
-        return self._executor is executor
+        """Whether that executor's device can use it: one of the same adapter.
+
+        Raises:
+            DeviceError: the buffer's own device is closed.
+        """
+        self._executor.check_open()
+        return self._executor.queue is executor.queue
 
     def clone(self, start: int, nbytes: int) -> Buffer:
         """A copy on the device, made there."""
         made = Buffer(self._executor, nbytes)
-        self._move(self.place.part(start, nbytes), made.place.part(0, nbytes))
+        with self._executor.in_use():
+            self._move(self.place.part(start, nbytes), made.place.part(0, nbytes))
         return made
 
     def fill(self, array: npt.NDArray[Any]) -> None:
@@ -149,6 +158,7 @@ class Buffer(Resource):
             _visible(ranges[0]).view(array.dtype).reshape(array.shape)[...] = array
 
     def _store(self, offset: int, source: Bytes) -> None:
+        with_reclaim(self._executor.reserve_staging)
         with self._executor.in_use():
             start = 0
             for range_ in self.place.part(offset, source.size).ranges:
@@ -156,6 +166,7 @@ class Buffer(Resource):
                 start += range_.nbytes
 
     def _fetch(self, offset: int, nbytes: int) -> Bytes:
+        with_reclaim(self._executor.reserve_staging)
         with self._executor.in_use():
             ranges = self.place.part(offset, nbytes).ranges
             if len(ranges) == 1 and ranges[0].heap.view is not None:
@@ -187,15 +198,15 @@ class Buffer(Resource):
             target[start : start + n] = visible[:n]
 
     def _move(self, source: Place, target: Place) -> None:
-        """A transfer is a plan too."""
+        """Copy inside of ``in_use``: a transfer is a plan too."""
         nbytes = source.nbytes
         source, start = _from_vector(source)
         target, to = _from_vector(target)
         program = _transfer(self._executor.tuning, start, to, nbytes)
-        self._executor.run(program.bind([source], [target]))
+        self._executor.evaluate(program.bind([source], [target]))
 
 
-_on_host: WeakSet[HostBuffer] = WeakSet()
+_on_host: WeakValueDictionary[int, HostBuffer] = WeakValueDictionary()
 
 
 class HostBuffer(Resource):
@@ -209,14 +220,19 @@ class HostBuffer(Resource):
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self.pending: InThread | None = None  # what is streamed from it or to it meanwhile
+        self.bytes: Bytes = with_reclaim(self._allocate)
+        _on_host[id(self)] = self
+
+    def _allocate(self) -> Bytes:
         # The host's memory is taken when it is written to: what was promised counts, too.
-        promised = sum(buffer.nbytes for buffer in _on_host)
-        if nbytes > min(host_memory.left(), psutil.virtual_memory().total - promised):
-            message = f"{nbytes} bytes: neither the device nor the host has so much memory left"
-            raise OutOfDeviceMemoryError(message)
-        host_memory.require(nbytes)
-        self.bytes: Bytes = np.empty(nbytes, np.uint8)
-        _on_host.add(self)
+        buffers = (reference() for reference in _on_host.valuerefs())
+        promised = sum(buffer.nbytes for buffer in buffers if buffer is not None)
+        if self.nbytes > min(host_memory.left(), psutil.virtual_memory().total - promised):
+            raise OutOfDeviceMemoryError(
+                f"{self.nbytes} bytes: neither the device nor the host has so much memory available"
+            )
+        host_memory.require(self.nbytes)
+        return np.empty(self.nbytes, np.uint8)
 
     def __repr__(self) -> str:
         return f"<vkops.HostBuffer of {self.nbytes} bytes>"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
-from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -19,88 +19,84 @@ from vkops.gpu import adapter, host_memory, table
 from vkops.gpu.dispatch import TABLE_BYTES, Dispatch, Program, Programs, prepare
 from vkops.gpu.kernels import STREAM
 from vkops.gpu.memory import Heap, Memory, Range, held_bytes
-from vkops.gpu.pending import Flight, InThread, Slot
+from vkops.gpu.pending import InThread, Slot, Submission
 from vkops.gpu.process import FORKED, process
+from vkops.gpu.queue import Queue
 from vkops.plan.region import CopyPlan
 
 MAX_KERNELS = 64
 """Recorded sequences kept. Each holds a pipeline, and old lavapipes leak some of each one made."""
 
-MOST_FLIGHTS = 2
+MAX_SUBMISSIONS = 2
 """Dispatches that the device may work on while the host goes on."""
 
 GROUPS_X = 32768
 
 STAGING_BYTES = 16 << 20
 
+T = TypeVar("T")
 
 _Key = tuple[str, tuple[Heap, ...], Heap, int]
 """Kernel, sources, target, workgroups."""
 
 
 class Executor:
-    """One Vulkan device as Kompute sees it.
+    """What one Device runs with: memory, a region table and recorded kernels of its own.
 
-    ``run`` may be called from many threads; whoever reads or writes memory does it under
-    ``in_use``, which waits for what is in flight; ``locked`` does not.
+    The queue is shared with the other Devices of the adapter. ``run``, ``submit`` and ``stream``
+    may be called from many threads. Methods that say so are for callers that are inside of
+    ``in_use``, which waits for all submissions, or of ``locked``, which does not.
 
     An interrupt (KeyboardInterrupt) can come between any two steps. So what the device works on is
     known here before it begins, and what is about to change is not taken for what it was.
     """
 
-    def __init__(self, info: adapter.DeviceInfo, *, staged: bool = False) -> None:
-        if process.forked:
-            raise DeviceError(FORKED)
-        self.info = info
-        self._lock = RLock()
-        self._flights: list[Flight] = []  # first: the process settles even what is not made whole
+    def __init__(self, queue: Queue, *, staged: bool = False) -> None:
+        self.queue = queue
+        self.info = info = queue.info
         self.mapped: bool = info.unified_memory and not staged
         # Beside its sources, a kernel sees the table, and its target twice.
         sources = STREAM.sources if info.max_bindings >= STREAM.sources + 3 else 1
         self.tuning: table.Tuning = replace(
             table.CPU if info.type == "CPU" else table.GPU, sources=sources
         )
-        self._kp = _kompute()
-        try:
-            self._manager = self._kp.Manager(info.index, [], adapter.printf_extensions(info.index))
-            name = self._manager.get_device_properties()["device_name"]
-        except RuntimeError as error:
-            raise DeviceError(f"Kompute cannot open {info.name!r}: {error}") from error
-        if name != info.name:
-            raise DeviceError(f"Kompute opened {name!r} where {info.name!r} was asked for")
-        process.add(self)
+        self._manager = self.queue.manager
+        self._kp = self.queue.kp
         self.memory: Memory = Memory(
             lambda size: self._new_heap(size, mapped=self.mapped),
             info.max_buffer,
             lambda: self._left(mapped=self.mapped),
-            self._forget,
+            self.queue.forget,
         )
-        self._table = self._new_heap(TABLE_BYTES, mapped=True)
+        self._table = with_reclaim(lambda: self._new_heap(TABLE_BYTES, mapped=True))
         assert self._table.view is not None
         self._words = self._table.view.view(np.uint32)
         self._staging: Heap | None = None
         self._loaded: Dispatch | None = None
         self._kernels: OrderedDict[_Key, tuple[Any, Any]] = OrderedDict()
-        self._closed = False
-        self._stream: InThread | None = None
-        self._stream_lock = RLock()
         self._slots: list[Slot] = []
+        self._closed = False
+        self.queue.add(self)
 
     # -- running ----------------------------------------------------------------------------------
 
     def prepare(self, plan: CopyPlan) -> Program | Programs:
-        """Lay a plan out for this device."""
+        """Pack a plan's regions for this device."""
         return prepare(plan, self.tuning)
 
     def run(self, dispatches: Sequence[Dispatch]) -> None:
         """Execute bound dispatches and wait until their results are visible."""
         with self.in_use():
-            for dispatch in dispatches:
-                if self._loaded is not dispatch:
-                    self._loaded = None
-                    self._words[: dispatch.words.size] = dispatch.words
-                    self._loaded = dispatch
-                self._sequence(dispatch).eval()
+            self.evaluate(dispatches)
+
+    def evaluate(self, dispatches: Sequence[Dispatch]) -> None:
+        """Execute bound dispatches and wait for them, inside of ``in_use``."""
+        for dispatch in dispatches:
+            if self._loaded is not dispatch:
+                self._loaded = None
+                self._words[: dispatch.words.size] = dispatch.words
+                self._loaded = dispatch
+            self._sequence(dispatch).eval()
 
     def submit(
         self,
@@ -108,74 +104,42 @@ class Executor:
         keep: object,
         reads: frozenset[Hashable],
         writes: frozenset[Hashable],
-    ) -> Flight:
-        """Begin to execute bound dispatches; two can be in flight, those that meet wait.
+    ) -> Submission:
+        """Begin to execute bound dispatches; MAX_SUBMISSIONS can be pending at a time.
 
-        What goes wrong is told when the flight is waited for.
+        A submission that conflicts with a pending one waits for it. Errors of the device are
+        raised when the submission is waited for.
         """
-        flight = Flight(self, keep, reads, writes)
-        self.finish_stream()
+        submission = Submission(self.queue, keep, reads, writes)
+        self._check_usable()
+        self.queue.finish_stream()
         try:
-            with self.locked():
-                met = any(other.meets(reads, writes) for other in self._flights)
-                *first, last = dispatches
-                if met or first:
-                    self._settle()
-                    self.run(first)
-                while len(self._flights) >= MOST_FLIGHTS:
-                    self._land(self._flights[0])
-                flight.slot = self._free_slot()
-                flight.sequence = self.sequence()
-                self._flights.append(flight)
-                flight.slot.start(flight.sequence, last)
+            with_reclaim(lambda: self._start(submission, dispatches))
         except Exception as error:
-            flight.error = error
-        return flight
+            submission.error = error
+        return submission
 
-    def stream(self, work: Callable[[], None], meanwhile: Callable[[InThread], None]) -> InThread:
-        """Begin work in a thread, when the one before is over; all others wait for it.
+    def _start(self, submission: Submission, dispatches: Sequence[Dispatch]) -> None:
+        queue = self.queue
+        with self.locked():
+            conflicts = any(map(submission.conflicts_with, queue.submissions))
+            *first, last = dispatches
+            if conflicts or first:
+                queue.settle()
+                self.evaluate(first)
+            while len(queue.submissions) >= MAX_SUBMISSIONS:
+                queue.complete(queue.submissions[0])
+            submission.slot = self._free_slot()
+            submission.sequence = self.sequence()
+            queue.submissions.append(submission)
+            submission.slot.start(submission.sequence, last)
 
-        ``meanwhile`` is told of it before it begins.
-        """
-        with self._stream_lock:
-            self.finish_stream()
-            self._stream = InThread(work)
-            meanwhile(self._stream)
-            self._stream.start()
-            return self._stream
-
-    def finish_stream(self) -> None:
-        """Wait for what is streamed; not in the midst of using the device, which it waits for."""
-        if self._stream is not None and not self._has_device():
-            self._stream.finish()
-
-    def _has_device(self) -> bool:
-        """Whether the lock is this thread's; asked of the lock, which no interrupt confuses."""
-        owned: bool = self._lock._is_owned()  # type: ignore[attr-defined]
-        return owned
-
-    def land(self, flight: Flight) -> None:
-        """Wait for a flight, and let go of what it kept."""
-        with self._lock:
-            self._land(flight)
-
-    def _land(self, flight: Flight) -> None:
-        if flight in self._flights:
-            flight.finish()
-            self._flights.remove(flight)
-
-    def _settle(self) -> None:
-        """Wait for all that is in flight."""
-        while self._flights:
-            self._land(self._flights[0])
-
-    def settle(self) -> None:
-        """Wait for all that is in flight, whoever has the device."""
-        with self._lock:
-            self._settle()
+    def stream(self, work: Callable[[], None], announce: Callable[[InThread], None]) -> InThread:
+        """Begin work in a thread; see ``Queue.stream``."""
+        return self.queue.stream(work, announce)
 
     def _free_slot(self) -> Slot:
-        taken = {flight.slot for flight in self._flights}
+        taken = {submission.slot for submission in self.queue.submissions}
         for slot in self._slots:
             if slot not in taken:
                 return slot
@@ -241,10 +205,16 @@ class Executor:
         # A recorded sequence cannot be started without waiting: Kompute does both.
         sequence.eval_async(self._kp.OpAlgoDispatch(algorithm))
 
+    def reserve_staging(self) -> None:
+        """Make sure that there is staging memory, where the host does not see device memory."""
+        if not self.mapped:
+            with self.locked():
+                if self._staging is None:
+                    self._staging = self._new_heap(STAGING_BYTES, mapped=True)
+
     def staging(self) -> tuple[Range, npt.NDArray[np.uint8]]:
-        """Host-visible memory for transfers, and the host's view of it; call it under in_use."""
-        if self._staging is None:
-            self._staging = self._new_heap(STAGING_BYTES, mapped=True)
+        """Host-visible memory for transfers, and the host's view of it, inside of ``in_use``."""
+        assert self._staging is not None
         assert self._staging.view is not None
         return Range(self._staging, 0, STAGING_BYTES), self._staging.view
 
@@ -269,7 +239,7 @@ class Executor:
         needed = sum(sizes) * (len(heaps) if len(set(heaps)) == 1 else 1)
         left = min(self._left(mapped=mapped) for mapped in sides)
         if needed > left:
-            message = f"{needed} bytes: the device has {max(left, 0)} bytes left"
+            message = f"{needed} bytes: the device has {max(left, 0)} bytes available"
             raise OutOfDeviceMemoryError(message)
         host_memory.require(len(sides) * sum(sizes))
 
@@ -305,48 +275,63 @@ class Executor:
 
     def fits(self, nbytes: int) -> bool:
         """Whether the device can hold so much more, in memory that is not in use."""
+        try:
+            with_reclaim(lambda: self._require(nbytes))
+        except OutOfDeviceMemoryError:
+            return False
+        return True
+
+    def _require(self, nbytes: int) -> None:
         with self.locked():
-            return self.memory.fits(nbytes)
+            self.memory.require(nbytes)
 
     # -- life -------------------------------------------------------------------------------------
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other threads away from the device, while what is in flight goes on.
+        """Keep other threads away from the queue, while its submissions go on.
 
         Raises:
             DeviceError: as ``in_use``.
         """
-        if process.forked:
-            raise DeviceError(FORKED)
+        self._check_usable()
         # A lock's own methods, unlike Python's, cannot be interrupted half-way.
-        with self._lock:
-            if self._closed:
-                raise DeviceError(f"the device {self.info.name!r} is closed")
+        with self.queue.lock:
+            self.check_open()
             yield
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Keep other threads away from the device and its memory, with nothing in flight.
+        """Keep other threads away from the queue and its memory, with nothing submitted.
 
         Raises:
-            DeviceError: the device is closed, or was opened before this process was forked off.
+            DeviceError: the device is closed, was opened before this process was forked off, or
+                is in use by this very thread.
         """
+        self._check_usable()
+        self.queue.finish_stream()
+        with self.queue.lock:
+            self.check_open()
+            self.queue.settle()
+            yield
+
+    def _check_usable(self) -> None:
         if process.forked:
             raise DeviceError(FORKED)
-        self.finish_stream()
-        with self._lock:
-            if self._closed:
-                raise DeviceError(f"the device {self.info.name!r} is closed")
-            if self._flights:
-                self._settle()
-            yield
+        self.queue.refuse_reentry()
+
+    def check_open(self) -> None:
+        """Raise a DeviceError if the Device was closed."""
+        if self._closed:
+            raise DeviceError(f"the device {self.info.name!r} is closed")
 
     def _new_heap(self, size: int, *, mapped: bool) -> Heap:
         """Take memory from the driver, having made sure that it is there."""
         left = self._left(mapped=mapped)
         if size > left:
-            raise OutOfDeviceMemoryError(f"{size} bytes: the device has {max(left, 0)} bytes left")
+            raise OutOfDeviceMemoryError(
+                f"{size} bytes: the device has {max(left, 0)} bytes available"
+            )
         number = adapter.tensor_heap(self.info.index, host=mapped).index
         return Heap(self._manager, self._kp, size, (self.info.index, number), mapped=mapped)
 
@@ -357,27 +342,22 @@ class Executor:
         left = adapter.memory_left(self.info.index, heap, held)
         return min(left, host_memory.left()) if self.info.type == "CPU" else left
 
-    def _forget(self, heap: Heap) -> None:
-        """Drop what is bound to a heap that goes."""
+    def forget(self, heap: Heap) -> None:
+        """Drop what is bound to a heap that is given back."""
         self._loaded = None
         for slot in self._slots:
             slot.forget(heap)
         for key in [key for key in self._kernels if heap in (*key[1], key[2])]:
             _destroy(self._kernels.pop(key))
 
-    def __del__(self) -> None:
-        # Python collects the device with all that refers to it, in any order, in flight or not.
-        if not process.forked:
-            for flight in getattr(self, "_flights", ()):
-                flight.finish()
-
     def close(self) -> None:
         """Give everything back; memory that arrays still view stays until they go."""
         if process.forked:
             return
-        self.finish_stream()
-        with self._lock:
-            self._settle()
+        self.queue.refuse_reentry()
+        self.queue.finish_stream()
+        with self.queue.lock:
+            self.queue.settle()
             self._closed = True
             while self._slots:
                 self._slots.pop().close()
@@ -386,21 +366,25 @@ class Executor:
                 _destroy(self._kernels.popitem()[1])
             self.memory.close()
 
+    def __del__(self) -> None:
+        if not process.forked:
+            self.queue.orphans.extend(map(ref, self.memory.heaps))
+
+
+def with_reclaim(allocate: Callable[[], T]) -> T:
+    """Allocate; where memory is short, free what is garbage or empty and try once more.
+
+    Call it with no lock held: finalizers run, and the queues of all devices are locked in turn.
+    """
+    try:
+        return allocate()
+    except OutOfDeviceMemoryError:
+        gc.collect()
+        process.release_empty_heaps()
+    return allocate()
+
 
 def _destroy(kernel: tuple[Any, Any]) -> None:
     algorithm, sequence = kernel
     sequence.destroy()
     algorithm.destroy()
-
-
-@lru_cache(maxsize=1)
-def _kompute() -> Any:
-    try:
-        import kp
-    except ImportError as error:
-        raise DeviceError(
-            f"Kompute (the kp package) cannot be loaded: {error}. scripts/setup builds its wheel; "
-            "at run time it needs libvulkan.so.1 and libfmt (Debian and Ubuntu: libvulkan1, "
-            "libfmt9 or libfmt10)"
-        ) from error
-    return kp

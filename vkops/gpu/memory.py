@@ -9,9 +9,8 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any, NamedTuple
-from weakref import WeakSet, ref
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 import numpy.typing as npt
@@ -95,18 +94,16 @@ class Heap:
             self.tensor.data().view(np.uint8) if mapped else None
         )
         self.ranges: FreeList = FreeList(size)
-        with _living_lock:
-            _living.add(self)
+        _living[id(self)] = self
 
 
-_living: WeakSet[Heap] = WeakSet()
-_living_lock = RLock()
+_living: WeakValueDictionary[int, Heap] = WeakValueDictionary()
 
 
 def held_bytes(source: tuple[int, int]) -> int:
     """Bytes that all devices of this process hold from one Vulkan heap: (adapter, heap)."""
-    with _living_lock:
-        return sum(heap.ranges.size for heap in _living if heap.source == source)
+    heaps = (reference() for reference in _living.valuerefs())
+    return sum(heap.ranges.size for heap in heaps if heap is not None and heap.source == source)
 
 
 class Range(NamedTuple):
@@ -186,7 +183,7 @@ class Memory:
         self.max_range: int = min(max_buffer, HEAP_LIMIT) // ALIGNMENT * ALIGNMENT
         self._left = left
         self._release = release
-        self._heaps: list[Heap] = []
+        self.heaps: list[Heap] = []
         self._claims: dict[int, _Claim] = {}
         self._dead: deque[ref[object]] = deque()  # filled as owners go, on any thread at any time
 
@@ -210,45 +207,53 @@ class Memory:
             raise
         return place
 
-    def fits(self, nbytes: int) -> bool:
-        """Whether new heaps could hold so much."""
+    def require(self, nbytes: int) -> None:
+        """Make sure that new heaps could hold so much.
+
+        Raises:
+            OutOfDeviceMemoryError: they could not.
+        """
         self._collect()
         empty = self._empty()
-        return nbytes <= empty or nbytes <= self._left() + empty
+        if nbytes > max(empty, self._left() + empty):
+            raise self._refusal(nbytes)
 
     def _spread(self, size: int) -> Spread:
-        self._require(size)
+        self._room(size)
         sizes = [self.max_range] * (size // self.max_range)
         rest = size % self.max_range
         ranges = [self._take(n) or self._grow(n) for n in ([*sizes, rest] if rest else sizes)]
         return Spread(tuple(ranges), size)
 
     def _take(self, size: int) -> Range | None:
-        for heap in self._heaps:
+        for heap in self.heaps:
             offset = heap.ranges.take(size)
             if offset is not None:
                 return Range(heap, offset, size)
         return None
 
-    def _require(self, size: int) -> int:
+    def _room(self, size: int) -> int:
         """Make sure that new heaps can hold so much; returns what is left for them."""
         if self._left() < size <= self._left() + self._empty():
-            self._release_empty_heaps()
+            self.release_empty_heaps()
         left = self._left()
         if size > left:
-            raise OutOfDeviceMemoryError(
-                f"a buffer of {size} bytes: the device has {max(left + self._empty(), 0)} bytes "
-                f"left ({self._reserved()} reserved by this device object)"
-            )
+            raise self._refusal(size)
         return left
 
+    def _refusal(self, size: int) -> OutOfDeviceMemoryError:
+        return OutOfDeviceMemoryError(
+            f"a buffer of {size} bytes: the device has {max(self._left() + self._empty(), 0)} "
+            f"bytes available ({self._reserved()} reserved by this device object)"
+        )
+
     def _grow(self, size: int) -> Range:
-        left = self._require(size)
+        left = self._room(size)
         # Doubling keeps heaps, and with them pipelines, few.
         wanted = max(FIRST_HEAP, self._reserved(), size)
         wanted = min(wanted, self.max_range, left // ALIGNMENT * ALIGNMENT)
         heap = self._create(wanted, min(wanted, max(FIRST_HEAP, size)))
-        self._heaps.append(heap)
+        self.heaps.append(heap)
         offset = heap.ranges.take(size)
         assert offset is not None
         return Range(heap, offset, size)
@@ -263,15 +268,17 @@ class Memory:
         return self._create(max(least, wanted // 2 // ALIGNMENT * ALIGNMENT), least)
 
     def _reserved(self) -> int:
-        return sum(heap.ranges.size for heap in self._heaps)
+        return sum(heap.ranges.size for heap in self.heaps)
 
     def _empty(self) -> int:
-        return sum(heap.ranges.size for heap in self._heaps if _is_empty(heap))
+        return sum(heap.ranges.size for heap in self.heaps if _is_empty(heap))
 
-    def _release_empty_heaps(self) -> None:
-        for heap in [h for h in self._heaps if _is_empty(h)]:
+    def release_empty_heaps(self) -> None:
+        """Give back the heaps that nothing is in."""
+        self._collect()
+        for heap in [h for h in self.heaps if _is_empty(h)]:
             self._release(heap)
-            self._heaps.remove(heap)
+            self.heaps.remove(heap)
 
     def _collect(self) -> None:
         while self._dead:
@@ -280,7 +287,7 @@ class Memory:
                 range_.heap.ranges.give(range_.offset, range_.nbytes)
 
     def _free_unclaimed(self) -> None:
-        taken: dict[FreeList, list[tuple[int, int]]] = {heap.ranges: [] for heap in self._heaps}
+        taken: dict[FreeList, list[tuple[int, int]]] = {heap.ranges: [] for heap in self.heaps}
         for claim in list(self._claims.values()):
             for range_ in claim.place.ranges:
                 taken[range_.heap.ranges].append((range_.offset, range_.nbytes))
@@ -291,12 +298,14 @@ class Memory:
         """What is held and used now."""
         self._collect()
         reserved = self._reserved()
-        free = sum(heap.ranges.free for heap in self._heaps)
-        return MemoryReport(reserved, reserved - free, len(self._heaps))
+        free = sum(heap.ranges.free for heap in self.heaps)
+        return MemoryReport(reserved, reserved - free, len(self.heaps))
 
     def close(self) -> None:
         """Let go of all heaps; those with living ranges stay until these go."""
-        self._heaps.clear()
+        for heap in self.heaps:
+            self._release(heap)
+        self.heaps.clear()
         self._claims.clear()  # they hold heaps
         self._dead.clear()
 

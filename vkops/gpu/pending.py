@@ -14,8 +14,9 @@ from vkops.gpu.memory import Heap
 
 if TYPE_CHECKING:
     from vkops.gpu.executor import Executor
+    from vkops.gpu.queue import Queue
 
-MOST_ALGORITHMS = 16
+MAX_ALGORITHMS = 16
 """Pipelines that a slot keeps: one for each kernel, pair of heaps and number of workgroups."""
 
 
@@ -31,20 +32,20 @@ class Pending(Protocol):
         """
 
 
-class Flight:
-    """A dispatch that the device works on by itself; made by ``Executor.submit``.
+class Submission:
+    """A dispatch that the device executes while the host goes on; made by ``Executor.submit``.
 
-    ``keep`` is what must not be freed meanwhile, ``reads`` and ``writes`` what it is about.
+    ``keep`` must not be freed meanwhile; ``reads`` and ``writes`` are the resources it uses.
     """
 
     def __init__(
         self,
-        executor: Executor,
+        queue: Queue,
         keep: object,
         reads: frozenset[Hashable],
         writes: frozenset[Hashable],
     ) -> None:
-        self._executor = executor
+        self._queue = queue
         self._keep = keep
         self.reads = reads
         self.writes = writes
@@ -52,9 +53,10 @@ class Flight:
         self.sequence: Any = None
         self.error: Exception | None = None
 
-    def meets(self, reads: frozenset[Hashable], writes: frozenset[Hashable]) -> bool:
-        """Whether work on these must wait for this."""
-        return bool(self.writes & reads or self.writes & writes or self.reads & writes)
+    def conflicts_with(self, other: Submission) -> bool:
+        """Whether one of the two writes a resource that the other one uses."""
+        mine, others = self.writes, other.writes
+        return bool(mine & other.reads or mine & others or self.reads & others)
 
     def wait(self) -> None:
         """Wait until the results are complete; again, it returns at once.
@@ -62,12 +64,12 @@ class Flight:
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        self._executor.land(self)
+        self._queue.wait_for(self)
         if self.error is not None:
             raise self.error
 
     def finish(self) -> None:
-        """Wait for the device; called by the executor, once."""
+        """Wait for the device; called by the queue, once."""
         try:
             if self.sequence is not None:
                 await_sequence(self.sequence)
@@ -83,7 +85,7 @@ def await_sequence(sequence: Any) -> None:
 
 
 class Slot:
-    """A region table for one flight, and the pipelines that read it."""
+    """A region table for one submission, and the pipelines that read it."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -97,7 +99,7 @@ class Slot:
         key = (dispatch.kernel.name, dispatch.sources, dispatch.target, dispatch.groups)
         algorithm = self._algorithms.get(key)
         if algorithm is None:
-            while len(self._algorithms) >= MOST_ALGORITHMS:
+            while len(self._algorithms) >= MAX_ALGORITHMS:
                 self._algorithms.popitem(last=False)[1].destroy()
             algorithm = self._algorithms[key] = self._executor.algorithm(dispatch, self.table)
         self._algorithms.move_to_end(key)
@@ -137,7 +139,7 @@ class InThread:
             self._done.set()
 
     def finish(self) -> None:
-        """Wait until it is over, whatever became of it; the work itself does not wait."""
+        """Wait until it has ended, with an error or without; the work itself does not wait."""
         if current_thread() is not self._thread:
             self._done.wait()
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu.dispatch import TABLE_BYTES
-from vkops.gpu.executor import Executor
+from vkops.gpu.executor import Executor, with_reclaim
 from vkops.gpu.kernels import VECTOR, Kernel
 from vkops.gpu.memory import ALIGNMENT, Heap, Range
 from vkops.gpu.pending import await_sequence
@@ -76,9 +76,9 @@ def stream(
     moved = sum(prod(r.sizes) for output in plan.outputs for r in output.regions)
     has_gaps = moved * plan.element_size < total
     done = 0
+    room = max(_staged(pieces) for chunk in todo for pieces in (chunk.sources, chunk.targets))
+    slots = with_reclaim(lambda: _slots(executor, room))
     with executor.in_use():
-        room = max(_staged(pieces) for chunk in todo for pieces in (chunk.sources, chunk.targets))
-        slots = [_Slot(executor, room) for _ in range(2)]
         try:
             for number, chunk in enumerate([*todo, *(None for _ in slots)]):
                 slot = slots[number % 2]
@@ -92,6 +92,11 @@ def stream(
         finally:
             for slot in slots:
                 slot.wait()
+
+
+def _slots(executor: Executor, room: int) -> list[_Slot]:
+    with executor.locked():
+        return [_Slot(executor, room) for _ in range(2)]
 
 
 # -- chunks ----------------------------------------------------------------------------------------
@@ -227,7 +232,7 @@ class _Slot:
         if not dispatches:
             return
         *first, last = dispatches
-        self._executor.run(first)  # more regions than a table holds are rare, and waited for
+        self._executor.evaluate(first)  # more regions than a table holds are rare, and waited for
         assert self._table.view is not None
         self._table.view.view(np.uint32)[: last.words.size] = last.words
         key = last.kernel, last.groups

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from vkops import shaders
 from vkops.gpu import kernels
 from vkops.gpu.dispatch import Dispatch
-from vkops.gpu.executor import Executor
+from vkops.gpu.executor import Executor, with_reclaim
 from vkops.gpu.table import HEADER_WORDS, LANES, RECORD_WORDS
 
 MOST = 16
@@ -42,7 +42,8 @@ def stores(executor: Executor, dispatch: Dispatch, address: int) -> list[Store]:
     variant = shaders.VARIANTS[dispatch.kernel.name]
     beyond = np.zeros(4 * (1 + 3 * MOST), np.uint32)
     beyond[1] = address
-    words = executor.run_traced(dispatch, variant.compile(defines={"TRACE": 1}), beyond)
+    spirv = variant.compile(defines={"TRACE": 1})
+    words = with_reclaim(lambda: executor.run_traced(dispatch, spirv, beyond))
     found = []
     for told in words[4:].reshape(-1, 3, 4)[: min(int(words[0]), MOST)]:
         x, y, lane, record = told[0].tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from threading import RLock
 from typing import Any
 
@@ -17,11 +18,11 @@ from vkops.onnx.model import Model
 from vkops.onnx.specialized import Given, Residents, Specialized
 from vkops.onnx.trace import NeedsValueError
 from vkops.onnx.types import STRING
-from vkops.tensors.kept import Kept
+from vkops.tensors.memo import Memo
 from vkops.tensors.tensor import Tensor
 
 Array = npt.NDArray[Any]
-MOST_SPECIALIZED = 64
+MAX_SPECIALIZED = 64
 """Specialisations that a session keeps: one for each combination of input shapes."""
 
 
@@ -53,7 +54,7 @@ class Session:
     def __init__(self, model: Model, device: Device) -> None:
         self.model: Model = model
         self.device: Device = device
-        self._kept: Kept[Any, Specialized] = Kept(MOST_SPECIALIZED)
+        self._specializations: Memo[Specialized] = Memo(MAX_SPECIALIZED)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
         self._lock = RLock()
         self._residents = Residents(device)
@@ -96,18 +97,16 @@ class Session:
     def _found(self, given: Mapping[str, Given], forms: Mapping[str, Form]) -> Specialized:
         """What was made for such inputs before, or is made now."""
         while True:
-            known = {name: _elements(given[name]) for name in self._needed if name in given}
+            known = {name: _elements(given[name]) for name in {*self._needed} if name in given}
             key = (tuple(forms.items()), tuple(map(_key, sorted(known.items()))))
-            found = self._kept.get(key)
-            if found is not None:
-                return found
+            specialize = partial(self._make, forms, known)
             try:
-                made = Specialized(self.model.lower(forms, known))
+                return self._specializations.get(key, specialize)
             except NeedsValueError as needed:
                 self._needed.add(needed.name)
-            else:
-                self._kept[key] = made
-                return made
+
+    def _make(self, forms: Mapping[str, Form], known: Mapping[str, Any]) -> Specialized:
+        return Specialized(self.model.lower(forms, known))
 
     # -- inputs -----------------------------------------------------------------------------------
 
@@ -134,7 +133,7 @@ class Session:
     def _source(self, name: str, value: Any) -> Array | Tensor:
         if not isinstance(value, Tensor):
             return _array(name, value)
-        if value.device is not self.device:
+        if not value.device.shares_memory_with(self.device):
             raise ModelError(f"input {name!r}: is on {value.device!r}, not {self.device!r}")
         return value
 

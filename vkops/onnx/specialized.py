@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
-from threading import RLock
 from typing import Any, TypeAlias
 from weakref import finalize
 
@@ -128,7 +127,7 @@ class Specialized:
             got, wanted = (f"{t.dtype} {t.shape}" for t in (target, result))
             if got != wanted:
                 raise ModelError(f"targets[{place}]: is {got}, must be {wanted}")
-            if target.device is not device:
+            if not target.device.shares_memory_with(device):
                 raise ModelError(f"targets[{place}]: is on {target.device!r}, not {device!r}")
 
     def _number(self, place: int) -> int:
@@ -154,21 +153,18 @@ class Residents:
     def __init__(self, device: Device) -> None:
         self.device = device
         self._tensors: dict[int, Tensor] = {}
-        self._lock = RLock()
 
     def source(self, array: Array) -> Source:
         """The array on the device; the array itself where it does not fit and is streamed."""
-        with self._lock:
-            found = self._tensors.get(id(array))
-            if found is not None:
-                return found
-            try:
-                made = Tensor.from_array(self.device, array)
-            except OutOfDeviceMemoryError:
-                return array
-            self._tensors[id(array)] = made
-            finalize(array, self._tensors.pop, id(array))
-            return made
+        found = self._tensors.get(id(array))
+        if found is not None:
+            return found
+        try:
+            made = Tensor.from_array(self.device, array)
+        except OutOfDeviceMemoryError:
+            return array
+        finalize(array, self._tensors.pop, id(array), None)
+        return self._tensors.setdefault(id(array), made)
 
 
 def _result(value: Value) -> Results:

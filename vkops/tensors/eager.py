@@ -22,7 +22,7 @@ from vkops.gpu.streaming import Progress
 from vkops.plan.region import Ints
 from vkops.plan.view import View, copy, lay
 from vkops.tensors.arguments import MOST_PIECES, counts, in_rank, refuse
-from vkops.tensors.movement import Movement, movement, remembered, sources, window
+from vkops.tensors.movement import Movement, memoized, movement, sources, window
 from vkops.tensors.tensor import Tensor
 
 
@@ -121,7 +121,7 @@ def slice(
 # -- rules and plans, once for what is asked again -------------------------------------------------
 
 
-@remembered
+@memoized
 def _split(source: View, itemsize: int, sizes_or_count: Ints | int, axis: int) -> Movement:
     axis = in_rank("SPLIT", axis, len(source.sizes), "SPLIT-02")
     sizes = _sizes(sizes_or_count, source.sizes[axis])
@@ -136,7 +136,7 @@ def cut(source: View, itemsize: int, axis: int, spans: Sequence[tuple[int, int]]
     return movement(itemsize, [source], [part.sizes for part in parts], pieces)
 
 
-@remembered
+@memoized
 def joined(
     name: str, views: tuple[View, ...], dtypes: tuple[np.dtype[Any], ...], axis: int
 ) -> Movement:
@@ -162,7 +162,7 @@ def joined(
     return movement(dtypes[0].itemsize, parts, [whole], [regions])
 
 
-@remembered
+@memoized
 def _slice(view: View, itemsize: int, starts: Ints, sizes: Ints, steps: Ints | None) -> Movement:
     shape = view.sizes
     if steps is None:

@@ -21,7 +21,7 @@ from vkops.plan.view import View, lay
 from vkops.tensors.arguments import MOST_PIECES, check_shape, counts, one_axis, refuse
 from vkops.tensors.eager import cut, entries, joined
 from vkops.tensors.exchange import imported
-from vkops.tensors.movement import Movement, as_tensor, movement, remembered, sources
+from vkops.tensors.movement import Movement, as_tensor, memoized, movement, sources
 from vkops.tensors.tensor import Tensor
 
 # -- views -----------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def array_split(
     return _array_split(view, found[0].dtype.itemsize, at, axis).run(home, found, progress)
 
 
-@remembered
+@memoized
 def _array_split(source: View, itemsize: int, at: Ints | int, axis: int) -> Movement:
     whole = source.sizes[axis]
     if isinstance(at, int):
@@ -184,7 +184,7 @@ def concat(
 concatenate = concat
 
 
-@remembered
+@memoized
 def _concat_flat(views: tuple[View, ...], itemsize: int) -> Movement:
     views = tuple(view for view in views if view.extent)
     ends = tuple(accumulate(prod(view.sizes) for view in views))

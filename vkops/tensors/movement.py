@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from math import prod
 from operator import attrgetter
-from threading import RLock
 from typing import Any, ParamSpec, Union
 
 import numpy as np
 import numpy.typing as npt
-from cachetools import cached
 
 from vkops.device import Device
 from vkops.dml.values import Place
@@ -26,14 +25,14 @@ from vkops.plan.region import CopyPlan, Ints, Output, Read, Region
 from vkops.plan.view import View, lay
 from vkops.tensors.arguments import refuse
 from vkops.tensors.exchange import as_array
-from vkops.tensors.kept import Kept
+from vkops.tensors.memo import Memo
 from vkops.tensors.tensor import Tensor, default_device
 from vkops.tensors.views import packed
 
 P = ParamSpec("P")
 
-MOST_KILOBYTES = 8192
-"""What the movements that a cache remembers take, about: 3 kB each, and 1 kB for each region."""
+MAX_KILOBYTES = 8192
+"""About the size of the movements that one function keeps: 3 kB each, and 1 kB for each region."""
 
 SMALL = 64 << 20
 """Bytes of inputs and outputs up to which nobody asks whether they fit before they are sent."""
@@ -137,8 +136,7 @@ def sources(
     for i, value in enumerate(values):
         if isinstance(value, Tensor):
             home = home or value.device
-            if value.device is not home:
-                _refuse_device(name, f"tensors[{i}]", value, home)
+            check_device(name, f"tensors[{i}]", value, home)
             base, view = value.placed()
             found.append(base)
             views.append(view)
@@ -153,8 +151,7 @@ def as_tensor(name: str, x: Any, device: Device | None) -> Tensor:
     """A tensor as it is; an array is sent, or stays on the host if it does not fit."""
     home = _checked(name, device)
     if isinstance(x, Tensor):
-        if not (home is None or x.device is home):
-            _refuse_device(name, "x", x, home)
+        check_device(name, "x", x, home or x.device)
         return x
     array = as_array(x)
     home = home or default_device()
@@ -168,8 +165,11 @@ def _checked(name: str, device: Any) -> Device | None:
     return device
 
 
-def _refuse_device(name: str, field: str, tensor: Tensor, home: Device) -> None:
-    refuse(name, field, f"is on {tensor.device!r}, must be on {home!r}", "B-02")
+def check_device(name: str, field: str, tensor: Tensor, home: Device) -> None:
+    """Refuse a tensor whose memory a device cannot use: that of another adapter (B-02)."""
+    if tensor.device is not home and not tensor.device.shares_memory_with(home):
+        message = f"is on {tensor.device!r}, must be on {home!r}; tensor.to(device) copies it"
+        refuse(name, field, message, "B-02")
 
 
 # -- plans -----------------------------------------------------------------------------------------
@@ -194,10 +194,16 @@ def movement(
     return Movement(CopyPlan(itemsize, tuple(filter(None, nbytes)), tuple(outputs)), shapes)
 
 
-def remembered(build: Callable[P, Movement]) -> Callable[P, Movement]:
-    """Keep what is built from the same arguments, as long as it takes little memory in all."""
-    kept: Kept[Any, Movement] = Kept(MOST_KILOBYTES, getsizeof=attrgetter("kilobytes"))
-    return cached(kept, lock=RLock())(build)
+def memoized(build: Callable[P, Movement]) -> Callable[P, Movement]:
+    """Keep the movements that were built last, for calls with the same arguments."""
+    memo: Memo[Movement] = Memo(MAX_KILOBYTES, attrgetter("kilobytes"))
+
+    @wraps(build)
+    def found(*args: P.args, **kwargs: P.kwargs) -> Movement:
+        return memo.get(args, lambda: build(*args, **kwargs))
+
+    found.memo = memo  # type: ignore[attr-defined]
+    return found
 
 
 def window(view: View, itemsize: int) -> Movement:
@@ -205,7 +211,7 @@ def window(view: View, itemsize: int) -> Movement:
     return movement(itemsize, [view], [view.sizes], [(lay(view),)])
 
 
-packing: Callable[[View, int], Movement] = remembered(window)
+packing: Callable[[View, int], Movement] = memoized(window)
 
 
 def _is_whole(plan: CopyPlan) -> bool:

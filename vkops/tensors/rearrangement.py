@@ -14,7 +14,7 @@ from vkops.gpu.streaming import Progress
 from vkops.plan.region import Ints, Region
 from vkops.plan.view import View, copy, lay
 from vkops.tensors.arguments import check_not_negative, check_shape, one_axis, one_or_more, refuse
-from vkops.tensors.movement import Movement, movement, remembered, sources
+from vkops.tensors.movement import Movement, memoized, movement, sources
 from vkops.tensors.tensor import Tensor
 
 
@@ -54,7 +54,7 @@ def roll(
     return _roll(view, itemsize, tuple(by_axis)).run(home, found, progress)[0]
 
 
-@remembered
+@memoized
 def _roll(source: View, itemsize: int, shifts: Ints) -> Movement:
     target = View.packed(source.sizes)
     # Along each axis, the last elements become the first: (from, to, size) of both parts.
@@ -70,7 +70,7 @@ def _roll(source: View, itemsize: int, shifts: Ints) -> Movement:
     return movement(itemsize, [source], [source.sizes], [regions])
 
 
-@remembered
+@memoized
 def _roll_flat(source: View, itemsize: int, shift: int) -> Movement:
     size = prod(source.sizes)
     shift = shift % size if size else 0
@@ -101,7 +101,7 @@ def tile(
     return _tile(view, found[0].dtype.itemsize, times).run(home, found, progress)[0]
 
 
-@remembered
+@memoized
 def _tile(source: View, itemsize: int, times: Ints) -> Movement:
     rank = max(len(source.sizes), len(times))
     times = (1,) * (rank - len(times)) + times
@@ -148,7 +148,7 @@ def repeat(
     return _repeat(view, found[0].dtype.itemsize, times, axis).run(home, found, progress)[0]
 
 
-@remembered
+@memoized
 def _repeat(source: View, itemsize: int, times: Ints, axis: int | None) -> Movement:
     n = prod(source.sizes) if axis is None else source.sizes[axis]
     if len(times) not in (1, n):

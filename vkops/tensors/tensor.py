@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
-from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.device import Device
+from vkops.dml.values import Place
 from vkops.errors import DeviceError
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.plan.execute import packed_bytes
@@ -19,17 +20,11 @@ from vkops.plan.view import View
 from vkops.tensors.exchange import Exchange, as_array
 from vkops.tensors.views import Views, packed
 
-_default: Device | None = None
-_default_lock = Lock()
 
-
+@lru_cache(maxsize=1)
 def default_device() -> Device:
     """The device used for NumPy arrays when none is given: opened once, the best adapter."""
-    global _default
-    with _default_lock:
-        if _default is None:
-            _default = Device()
-        return _default
+    return Device()
 
 
 class Tensor(Views, Exchange):
@@ -160,10 +155,12 @@ class Tensor(Views, Exchange):
     def pack(self) -> Tensor:
         """Make a view a tensor with memory of its own, with one dispatch; the tensor itself."""
         self.placed()
-        with self.device.executor.in_use():
-            if self._lazy is not None:
-                self._buffer = self.copy()._buffer
-                self._lazy = None
+        if self._lazy is not None:
+            buffer = self.copy()._buffer
+            with self.device.executor.in_use():
+                if self._lazy is not None:  # else another thread was faster
+                    self._buffer = buffer
+                    self._lazy = None
         return self
 
     def placed(self) -> tuple[Tensor, View]:
@@ -190,6 +187,22 @@ class Tensor(Views, Exchange):
 
         base, view = self.placed()
         return packing(view, self.dtype.itemsize).run(self.device, [base])[0]
+
+    def to(self, device: Device) -> Tensor:
+        """A copy on another device; the tensor itself if it is on that device.
+
+        Raises:
+            InvalidDescTypeError: it is not a Device (B-02).
+            OutOfDeviceMemoryError: the copy does not fit.
+
+        >>> import vkops
+        >>> t = vkops.Device().tensor([1, 2])
+        >>> t.to(t.device) is t
+        True
+        """
+        if not isinstance(device, Device):
+            raise Place("", "device", "B-02").wrong_kind(device, "a Device")
+        return self if device is self.device else Tensor.from_array(device, self.numpy())
 
     def release(self) -> None:
         """Give the memory back now; this tensor and its views cannot be used any more.
