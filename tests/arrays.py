@@ -42,24 +42,22 @@ def equal(tensor, array):
     assert np.ascontiguousarray(tensor.numpy()).tobytes() == np.ascontiguousarray(array).tobytes()
 
 
-def _as(array, view):
-    """NumPy gives scalars for arrays of no dimensions."""
-    return np.asarray(view, array.dtype)
-
-
 def viewed(data, tensor, array, steps=3):
-    """The same random view of both: of views of views."""
+    """The same random view of both: of views of views, which NumPy makes no scalars of."""
     for _ in range(data.draw(st.integers(0, steps))):
         kind = data.draw(st.sampled_from(["index", "transpose", "flip", "broadcast", "reshape"]))
         if kind == "index":
             index = data.draw(npst.basic_indices(array.shape, allow_newaxis=True, max_dims=6))
-            tensor, array = tensor[index], _as(array, array[index])
+            parts = index if isinstance(index, tuple) else (index,)
+            ellipsis = () if ... in parts else (...,)
+            tensor, array = tensor[index], array[parts + ellipsis]
         elif kind == "transpose":
             axes = data.draw(st.permutations(range(array.ndim)))
             tensor, array = tensor.transpose(axes), array.transpose(axes)
         elif kind == "flip":
             axes = data.draw(st.sets(st.integers(0, array.ndim - 1))) if array.ndim else ()
-            tensor, array = tensor.flip(tuple(axes)), _as(array, np.flip(array, tuple(axes)))
+            tensor = tensor.flip(tuple(axes))
+            array = np.flip(array, tuple(axes)) if axes else array
         elif kind == "broadcast" and array.ndim < 5:
             shape = (2, *(3 if n == 1 else n for n in array.shape))
             tensor, array = tensor.broadcast_to(shape), np.broadcast_to(array, shape)

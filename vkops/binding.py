@@ -14,18 +14,21 @@ Binding = Any
 
 
 def resolve(
-    executor: Executor, operator: str, path: str, binding: Binding
+    executor: Executor, operator: str, path: str, binding: Binding, *, written: bool
 ) -> tuple[Resource, int, int]:
     """Say which buffer a binding means, the offset in it, and how many bytes.
 
     Raises:
-        BindingError: it is not a buffer on that adapter (B-02), or the offset and the number of
-            bytes are not integers from 0 (B-04).
+        BindingError: it is not a buffer on that adapter (B-02), the offset and the number of bytes
+            are not integers from 0 (B-04), or it is to be written and is a view (B-21).
         DeviceError: its device is closed.
     """
     target, offset, nbytes = binding, 0, None
     if isinstance(binding, tuple) and len(binding) == 3:
         target, offset, nbytes = binding
+    if written and not getattr(target, "owns_buffer", True):
+        message = "got a view of a tensor, whose packed copy would be written: must be a tensor"
+        raise BindingError(operator, path, f"{message} with memory of its own", "B-21")
     buffer = getattr(target, "buffer", target)
     if not isinstance(buffer, Resource):
         message = f"got {show(binding)}, must be a buffer or tensor, or (buffer, offset, bytes)"

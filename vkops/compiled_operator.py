@@ -137,7 +137,7 @@ class CompiledOperator:
             None, or what to ``wait()`` for; errors of the device arrive there.
 
         Raises:
-            BindingError: a binding breaks one of B-01 to B-09, T-17 or B-18; nothing was run.
+            BindingError: a binding breaks one of B-01 to B-09, T-17, B-18 or B-21; nothing was run.
             DeviceError: the device is closed.
         """
         bound = self.bind(inputs, outputs)
@@ -164,7 +164,7 @@ class CompiledOperator:
             if tensor is not None  # an input of a graph that nothing reads
         }
         written = {
-            number: self._bind(path, tensor, binding)
+            number: self._bind(path, tensor, binding, written=True)
             for number, (path, tensor), binding in zip(
                 self.pipeline.outputs, self._outputs, outputs, strict=True
             )
@@ -211,9 +211,11 @@ class CompiledOperator:
         owned = self._persistent[number]
         return BoundTensor(owned, 0, owned.nbytes, path)
 
-    def _bind(self, path: str, tensor: BufferTensorDesc, binding: Binding) -> BoundTensor:
+    def _bind(
+        self, path: str, tensor: BufferTensorDesc, binding: Binding, *, written: bool = False
+    ) -> BoundTensor:
         """Check a binding, and say which bytes of its buffer the tensor takes."""
-        buffer, offset, nbytes = resolve(self._executor, self.name, path, binding)
+        buffer, offset, nbytes = resolve(self._executor, self.name, path, binding, written=written)
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)
 
 

@@ -61,7 +61,8 @@ class CompiledShader:
             push_constants: numbers, in the order in which the shader declares them.
 
         Raises:
-            BindingError: a block has nothing bound, or what does not fit (SH-04 to SH-06).
+            BindingError: a block has nothing bound, or what does not fit (SH-04 to SH-06), or
+                one that is written is bound to a view of a tensor (B-21).
             InvalidDescError: SH-07, SH-09.
             OutOfDeviceMemoryError: the device has no room for the buffers a second time.
         """
@@ -110,7 +111,12 @@ class CompiledShader:
             raise BindingError(self.name, "buffers", message, "SH-04") from None
         spans = {}
         for point, binding in bindings.items():
-            resource, offset, nbytes = resolve(self._executor, self.name, point, binding)
+            block = self.shader.block(point)
+            number = None if block is None else block.binding
+            written = any(b.binding == number and not b.readonly for b in self.shader.blocks)
+            resource, offset, nbytes = resolve(
+                self._executor, self.name, point, binding, written=written
+            )
             spans[point] = Span(resource, resource.nbytes, offset, nbytes)
         return spans
 

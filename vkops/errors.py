@@ -45,6 +45,34 @@ class InvalidDescTypeError(InvalidDescError, TypeError):
     """A descriptor field, or an argument that stands for one, is of the wrong kind."""
 
 
+class InvalidDescIndexError(InvalidDescError, IndexError):
+    """An index of a tensor is out of range, or of the wrong kind."""
+
+
+class InvalidDescOverflowError(InvalidDescError, OverflowError):
+    """A number is too large for the data type it is to have."""
+
+
+class InvalidDescBufferError(InvalidDescError, BufferError):
+    """A tensor cannot be exported as a consumer of DLPack asks for it."""
+
+
+_BY_BASE: dict[type[Exception], type[InvalidDescError]] = {
+    TypeError: InvalidDescTypeError,
+    IndexError: InvalidDescIndexError,
+    OverflowError: InvalidDescOverflowError,
+    BufferError: InvalidDescBufferError,
+}
+
+
+def invalid_desc_error(error: Exception) -> type[InvalidDescError]:
+    """The class of vkops that has the built-in class of an error as its second base."""
+    for base, found in _BY_BASE.items():
+        if isinstance(error, base):
+            return found
+    return InvalidDescError
+
+
 class FeatureLevelError(InvalidDescError):
     """A descriptor needs a higher feature level than the one it was validated against."""
 

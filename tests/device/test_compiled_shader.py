@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -178,14 +179,23 @@ def test_resources_of_every_kind(any_device):
     assert words(host) == [0, 1, 2, 3, 6, 7, 8, 9]
 
 
-def test_a_view_is_packed_and_then_its_own(any_device):
+def test_views_are_read_as_packed_copies_and_not_written(any_device):
     base = any_device.tensor(np.arange(6, dtype=np.uint32).reshape(2, 3))
     view, y = base.T[::-1], any_device.tensor(np.zeros(6, np.uint32))
     compiled(any_device, ADD).dispatch({"From": view, "To": y}, [2], [0])
     assert y.numpy().tolist() == [2, 5, 1, 4, 0, 3]
-    compiled(any_device, COUNT).dispatch({"Data": view}, [6])
-    assert view.numpy().tolist() == [[3, 6], [2, 5], [1, 4]]
-    assert base.numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+    base[0, 2] = 9
+    compiled(any_device, ADD).dispatch({"From": view, "To": y}, [2], [0])
+    assert y.numpy().tolist() == [9, 5, 1, 4, 0, 3]
+    message = (
+        "<source> Data: got a view of a tensor, whose packed copy would be written: must be a "
+        "tensor with memory of its own [B-21]"
+    )
+    with pytest.raises(vkops.BindingError, match=f"^{re.escape(message)}$"):
+        compiled(any_device, COUNT).dispatch({"Data": view}, [6])
+    assert base.numpy().tolist() == [[0, 1, 9], [3, 4, 5]]
+    compiled(any_device, COUNT).dispatch({"Data": base.reshape(3, 2)}, [6])
+    assert base.numpy().tolist() == [[1, 2, 10], [4, 5, 6]]
 
 
 # -- what kinds of shaders run right ---------------------------------------------------------------

@@ -370,7 +370,7 @@ def test_outputs_are_nobody_elses_memory(device):
     x = device.tensor(np.float32([5, 6, 7, 8]))
     results = session.run({"x": x})
     for result in results:
-        result.fill(np.zeros(4, np.float32))
+        result[...] = 0
     assert x.numpy().tolist() == [5, 6, 7, 8]
     again = [result.numpy().tolist() for result in session.run({"x": x})]
     assert again == [[5, 6, 7, 8], [1, 2, 3, 4], [8, 7, 6, 5], [8, 7, 6, 5]]
@@ -386,6 +386,17 @@ def test_targets_that_are_inputs_or_each_other(device):
     y, _, t, u = session.run({"x": np.float32([1, 2, 3, 4])}, targets={3: made})
     assert [r.numpy().tolist() for r in (y, t, u)] == [[1, 2, 3, 4], [4, 3, 2, 1], [4, 3, 2, 1]]
     assert t.buffer is not u.buffer
+
+
+def test_targets_that_are_views(device):
+    """Results are written to the tensors that targets are views of, an input's included."""
+    session = Session(Model(onnx.parser.parse_model(PASSED_ON)), device)
+    x = device.tensor(np.float32([5, 6, 7, 8]))
+    base = device.tensor(np.zeros((4, 3), np.float32))
+    session.run({"x": x[::-1]}, targets={0: base[:, 1], 2: x[:]})
+    assert base.numpy()[:, 1].tolist() == [8, 7, 6, 5]
+    assert x.numpy().tolist() == [5, 6, 7, 8]
+    assert not base.numpy()[:, [0, 2]].any()
 
 
 @pytest.mark.parametrize(

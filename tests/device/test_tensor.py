@@ -7,10 +7,7 @@ import gc
 import pickle
 import re
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
-from operator import index
 
-import ml_dtypes
 import numpy as np
 import pytest
 from adapters import memory_used
@@ -47,7 +44,7 @@ def test_views_of_views(either, array, data):
 @on_device
 @given(array=small, data=st.data())
 def test_views_cost_nothing(device, array, data):
-    """No dispatch and no memory until they are bound; then one, which is kept."""
+    """No dispatch and no memory; binding one makes a packed copy, with one dispatch."""
     array = np.array(array)
     tensor = device.tensor(array)
     with Counter(device) as counter:
@@ -60,12 +57,12 @@ def test_views_cost_nothing(device, array, data):
         strides = chosen.strides
         buffer = chosen.buffer
         assert counter.count == (1 if array.size else 0)
-        assert chosen.buffer is buffer
-        assert counter.count <= 1
-    equal(chosen, expected)
     if array.size:
         assert strides == expected.strides or 1 in array.shape
-        assert chosen.strides == np.empty(chosen.shape, array.dtype).strides
+        assert buffer.read(0, chosen.nbytes) == expected.tobytes()
+    assert chosen.pack() is chosen
+    equal(chosen, expected)
+    assert chosen.strides == np.empty(chosen.shape, array.dtype).strides
 
 
 @on_device
@@ -99,8 +96,7 @@ def test_axes(device, array, data):
     agree(lambda: tensor.T, lambda: array.T)
     for axis in (axes, one, None):
         agree(lambda axis=axis: tensor.flip(axis), lambda axis=axis: np.flip(array, axis))
-        if array.ndim:  # NumPy squeezes what has no dimensions along its first
-            agree(lambda a=axis: tensor.squeeze(a), lambda a=axis: np.squeeze(array, a))
+        agree(lambda a=axis: tensor.squeeze(a), lambda a=axis: np.squeeze(array, a))
     for axis in (axes, one):
         agree(lambda a=axis: tensor.expand_dims(a), lambda a=axis: np.expand_dims(array, a))
     shape = data.draw(st.lists(st.sampled_from([0, 1, 2, 5]), max_size=3)) + [
@@ -117,7 +113,7 @@ def test_iteration(device):
     assert counter.count == 0
     for row, expected in zip(rows, array, strict=True):
         equal(row, expected)
-    with pytest.raises(TypeError, match="without dimensions"):
+    with pytest.raises(TypeError, match=r"^iter: the tensor has no dimensions \[ARRAY-01\]$"):
         iter(device.tensor(1))
 
 
@@ -171,13 +167,12 @@ def test_views_of_what_is_on_the_host(device, monkeypatch):
     equal(vkops.join([joined, device.tensor(expected)]), np.concatenate([expected] * 2))
 
 
-def test_one_view_many_threads(device):
+def test_pack_from_many_threads(device):
     array = np.arange(1000).reshape(10, 100)
     for _ in range(10):
         view = device.tensor(array).T
-        with Counter(device) as counter, ThreadPoolExecutor(8) as pool:
-            assert len(set(pool.map(lambda _, v=view: id(v.buffer), range(8)))) == 1
-        assert counter.count == 1
+        with ThreadPoolExecutor(8) as pool:
+            assert len(set(pool.map(lambda _, v=view: id(v.pack().buffer), range(8)))) == 1
         equal(view, array.T)
 
 
@@ -200,7 +195,10 @@ def test_release_gives_memory_back(either):
         lambda t: t.flip(),
         lambda t: vkops.join([t, t]),
         lambda t: vkops.roll(t, 1),
-        lambda t: t.fill(np.zeros(t.shape)),
+        lambda t: t.fill(0),
+        lambda t: t.__setitem__(0, 0),
+        lambda t: t.owns_buffer,
+        lambda t: vkops.from_dlpack(t),
         lambda t: t.pack(),
         np.asarray,
         pickle.dumps,
@@ -253,13 +251,6 @@ def test_copies_are_apart(device):
         equal(made, np.arange(4))
 
 
-def test_compared_by_identity(device):
-    tensor = device.tensor([1, 2])
-    assert tensor == tensor
-    assert tensor != device.tensor([1, 2])
-    assert len({tensor, tensor, tensor[:]}) == 2
-
-
 # -- other libraries -------------------------------------------------------------------------------
 
 
@@ -273,99 +264,12 @@ def test_pickle(device, array, data):
     equal(again, array)
 
 
-@on_device
-@given(array=arrays, data=st.data())
-def test_dlpack(either, array, data):
-    """What NumPy exports, a tensor exports; what comes in again is the same."""
-    tensor, array = viewed(data, either.tensor(array), array)
-    try:
-        array.copy().__dlpack__()
-    except BufferError:
-        with pytest.raises(BufferError):
-            np.from_dlpack(tensor)
-        with pytest.raises(vkops.InvalidDescTypeError, match=r"^x: NumPy says: .* \[T-02\]$"):
-            vkops.from_dlpack(tensor, device=either)
-        return
-    equal(either.tensor(np.from_dlpack(tensor)), array)
-    again = vkops.from_dlpack(tensor, device=either)
-    assert again.buffer is None or again.buffer is not tensor.buffer
-    equal(again, array)
-
-
-def test_dlpack_shares_memory_read_only(device):
-    tensor = device.tensor(np.arange(6).reshape(2, 3))
-    shared = np.from_dlpack(tensor[::-1])
-    assert tensor.__dlpack_device__() == (1, 0)
-    assert np.shares_memory(shared, tensor.numpy()) == READ_ONLY
-    assert not shared.flags.writeable
-    if READ_ONLY:
-        copied = np.from_dlpack(tensor, copy=True)
-        assert copied.flags.writeable
-        assert not np.shares_memory(copied, tensor.numpy())
-    del tensor
-    gc.collect()
-    assert shared.tolist() == [[3, 4, 5], [0, 1, 2]]
-
-
-def test_dlpack_for_old_consumers(device):
-    """Those that say no version get a copy, which they may write to."""
-    tensor = device.tensor(np.arange(3))
-
-    class Old:
-        def __dlpack__(self, **_):
-            return tensor.__dlpack__()
-
-        def __dlpack_device__(self):
-            return tensor.__dlpack_device__()
-
-    assert not np.shares_memory(np.from_dlpack(Old()), tensor.numpy())
-    for options in ({"copy": False}, {"dl_device": (2, 0)}, {"stream": 1}):
-        with pytest.raises(BufferError):
-            tensor.__dlpack__(**options)
-    assert tensor.__dlpack__(dl_device=(1, 0)) is not None
-
-
-@pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
-def test_dlpack_and_torch(device):
-    import torch
-
-    source = torch.arange(12, dtype=torch.float32).reshape(3, 4).T
-    tensor = vkops.from_dlpack(source, device=device)
-    equal(tensor, source.numpy())
-    assert torch.equal(torch.from_dlpack(tensor), source)
-    with pytest.raises(vkops.InvalidDescTypeError, match=r"require gradient.*\[T-02\]$"):
-        vkops.from_dlpack(torch.ones(2, requires_grad=True), device=device)
-
-
-@pytest.mark.parametrize("exporter", [3, None, [1]])
-def test_no_exporters(device, exporter):
-    with pytest.raises(
-        vkops.InvalidDescTypeError, match=r"^x: NumPy says: .*__dlpack__.*\[T-02\]$"
-    ):
-        vkops.from_dlpack(exporter, device=device)
-
-
 def test_arrays_share_memory(device):
     tensor = device.tensor(np.arange(6).reshape(2, 3))
     array = np.asarray(tensor.T[::-1])
     assert np.shares_memory(array, tensor.numpy())
     assert not array.flags.writeable
     assert np.array(tensor).flags.writeable
-
-
-def test_numbers(device):
-    one = device.tensor([[7]])
-    assert (int(one), float(one), complex(one), index(one), bool(one)) == (7, 7.0, 7, 7, True)
-    assert range(10)[one] == 7
-    assert not device.tensor(0.0)
-    assert float(device.tensor(np.array([2.5], ml_dtypes.bfloat16))[0]) == 2.5
-    with pytest.raises(TypeError, match="float64 is no index"):
-        index(device.tensor(1.0))
-    for convert in (int, float, complex, index, bool):
-        for many in (device.tensor([1, 2]), device.tensor(np.zeros((0,), int))):
-            message = rf"^tensor: has {many.size} elements, must have 1 .* \[ARRAY-07\]$"
-            with pytest.raises(vkops.InvalidDescTypeError, match=message):
-                convert(many)
 
 
 X = np.zeros((4, 1, 6))

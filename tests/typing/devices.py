@@ -123,6 +123,9 @@ assert_type(missing.log, str)
 kinds: list[type[vkops.VkopsError]] = [
     vkops.DeviceError,
     vkops.FeatureLevelError,
+    vkops.InvalidDescBufferError,
+    vkops.InvalidDescIndexError,
+    vkops.InvalidDescOverflowError,
     vkops.InvalidDescTypeError,
     vkops.ModelError,
     vkops.OutOfDeviceMemoryError,

@@ -29,7 +29,10 @@ assert_type(int(x[0, 1]), int)
 assert_type(float(x[0, 1]), float)
 assert_type(complex(x[0, 1]), complex)
 assert_type(x.__dlpack_device__(), tuple[int, int])
-assert_type(x.fill(np.ones((3, 4), np.float32)), None)
+assert_type(x.fill(1), None)
+assert_type(x.owns_buffer, bool)
+x[1:, 0] = [1, 2]
+x[...] = x[::-1]
 assert_type(Tensor.from_array(device, [1, 2], on_host=True), Tensor)
 
 # Views

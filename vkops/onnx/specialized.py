@@ -89,9 +89,11 @@ class Specialized:
         there = set(held)
         self._check(device, targets)
         # What is read, or is somebody else's target, is written when all else is done.
-        taken = {id(s.buffer) for s in held.values() if isinstance(s, Tensor)}
+        taken = {id(s.placed()[0].buffer) for s in held.values() if isinstance(s, Tensor)}
         wanted: dict[int, Tensor] = {}
         for place, target in targets.items():
+            if not target.owns_buffer:  # a view is written to by assignment
+                continue
             if id(target.buffer) not in taken and self._number(place) not in wanted:
                 taken.add(id(target.buffer))
                 wanted[self._number(place)] = target
@@ -104,7 +106,8 @@ class Specialized:
         for place, target in targets.items():
             source = held[self._number(place)]
             if source is not target:  # it is an input, or was made for another output
-                target.fill(np.asarray(source).reshape(target.shape))
+                array = np.ascontiguousarray(source).view(target.dtype)
+                target[...] = array.reshape(target.shape)
         outputs = []
         for place, result in enumerate(self.results):
             if place in targets:

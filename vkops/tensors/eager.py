@@ -22,7 +22,7 @@ from vkops.gpu.streaming import Progress
 from vkops.plan.region import Ints
 from vkops.plan.view import View, copy, lay
 from vkops.tensors.arguments import MOST_PIECES, counts, in_rank, refuse
-from vkops.tensors.movement import Movement, memoized, movement, sources, window
+from vkops.tensors.movement import Movement, memoized, movement, native, sources, window
 from vkops.tensors.tensor import Tensor
 
 
@@ -63,6 +63,8 @@ def join(
 ) -> Tensor:
     """Concatenate along ``axis``; a negative axis counts from the end.
 
+    As in NumPy, the result has the byte order of the host.
+
     Source: DML_JOIN_OPERATOR_DESC.
 
     Raises:
@@ -76,6 +78,7 @@ def join(
     """
     tensors = entries("JOIN", tensors)
     home, found, views = sources("JOIN", tensors, device)
+    found = native(found)
     axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
     dtypes = tuple([source.dtype for source in found])
     return joined("JOIN", views, dtypes, axis).run(home, found, progress)[0]

@@ -1,14 +1,29 @@
-"""What tensors are to NumPy, to DLPack's consumers and to Python's numbers."""
+"""Conversion of tensors: to and from NumPy and DLPack, and to the numbers of Python."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import InvalidDescTypeError
+from vkops.dml.values import Place, integer
+from vkops.errors import (
+    DeviceError,
+    InvalidDescBufferError,
+    InvalidDescError,
+    InvalidDescTypeError,
+    OutOfDeviceMemoryError,
+    VkopsError,
+    invalid_desc_error,
+    show,
+)
+from vkops.plan.region import Ints
+from vkops.tensors.dlpack import Relabeled
+
+T = TypeVar("T")
 
 ELEMENT_SIZES = (1, 2, 4, 8, 16)
 """Bytes of the elements that can be moved."""
@@ -25,6 +40,7 @@ class Exchange:
     __slots__ = ()
 
     dtype: np.dtype[Any]
+    shape: Ints
     size: int
 
     @abstractmethod
@@ -35,10 +51,14 @@ class Exchange:
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
     ) -> npt.NDArray[Any]:
         array = self.numpy()
-        if dtype is not None and np.dtype(dtype) != self.dtype:
-            if copy is False:
-                raise ValueError(f"a {self.dtype} tensor as {np.dtype(dtype)} needs a copy")
-            return array.astype(dtype)
+        try:
+            wanted = array.dtype if dtype is None else np.dtype(dtype)
+            if wanted != array.dtype:
+                if copy is False:
+                    raise ValueError(f"a {self.dtype} tensor as {wanted} needs a copy")
+                return array.astype(wanted)
+        except Exception as error:
+            raise _refusal("__array__", "dtype", error, "ARRAY-11") from error
         return array.copy() if copy else array
 
     # -- DLPack -----------------------------------------------------------------------------------
@@ -53,81 +73,123 @@ class Exchange:
     ) -> Any:
         """A capsule for consumers: the memory itself where the host sees it, marked read-only.
 
-        A consumer that knows no version of DLPack since 1.0 gets a copy: the mark is unknown to it.
+        It is of a packed copy where elements are in reverse order, since not every consumer can
+        express negative strides, and for consumers of DLPack before 1.0, which cannot be told that
+        memory is read-only.
 
         Raises:
-            BufferError: another device, no copy where one is needed, or a dtype unknown to DLPack.
+            InvalidDescTypeError: an argument of the wrong kind (ARRAY-11).
+            InvalidDescBufferError: another device, no copy where one is needed, or a dtype unknown
+                to DLPack (ARRAY-11).
         """
         if stream is not None:
-            raise BufferError(f"got stream {stream!r}, must be None: the memory is the host's")
-        if dl_device is not None and tuple(dl_device) != CPU:
-            raise BufferError(f"got dl_device {dl_device!r}, must be {CPU}, the CPU")
+            _refuse_export("stream", f"got {show(stream)}, must be None: it is the host's memory")
+        if dl_device is not None and _pair("dl_device", dl_device) != CPU:
+            _refuse_export("dl_device", f"got {show(dl_device)}, must be {CPU}, the CPU")
+        if not (copy is None or isinstance(copy, (bool, np.bool_))):
+            raise Place("__dlpack__", "copy", "ARRAY-11").wrong_kind(copy, "True, False or None")
+        version = None if max_version is None else _pair("max_version", max_version)
         array = self.numpy()
-        marks = _EXPORTS_READ_ONLY and max_version is not None and tuple(max_version) >= (1, 0)
-        if marks:
-            return array.__dlpack__(max_version=max_version, copy=copy)
-        if copy is False:
-            raise BufferError("read-only memory needs a copy: DLPack before 1.0 cannot mark it")
-        return array.copy().__dlpack__()
+        if min(array.strides, default=0) < 0:
+            if copy is not None and not copy:
+                _refuse_export("copy", "got False, must not be: strides are negative")
+            array = array.copy()
+        try:
+            if _EXPORTS_READ_ONLY and version is not None and version >= (1, 0):
+                return array.__dlpack__(max_version=version, copy=copy)
+            if copy is not None and not copy:
+                _refuse_export(
+                    "copy", "got False, must not be: DLPack before 1.0 marks no memory read-only"
+                )
+            return array.copy().__dlpack__()
+        except VkopsError:
+            raise
+        except Exception as error:  # a dtype that DLPack does not have
+            raise _refusal("__dlpack__", "dtype", error, "ARRAY-11") from error
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return CPU
 
     # -- numbers ----------------------------------------------------------------------------------
 
-    def _number(self) -> Any:
-        """The only element.
-
-        Raises:
-            InvalidDescTypeError: there are others, or none (ARRAY-07).
-        """
+    def _number(self, convert: Callable[[Any], T]) -> T:
+        """The only element, as a number of Python (ARRAY-07)."""
+        name = convert.__name__
         if self.size != 1:
             message = f"has {self.size} elements, must have 1 to be a number"
-            raise InvalidDescTypeError("", "tensor", message, "ARRAY-07")
-        return self.numpy().reshape(-1)[0]
+            # NumPy has a ValueError for the one, and a TypeError for the others.
+            kind = InvalidDescError if convert is bool else InvalidDescTypeError
+            raise kind(name, "tensor", message, "ARRAY-07")
+        element = self.numpy().reshape(())
+        try:
+            return convert(element)
+        except Exception as error:
+            raise _refusal(name, "tensor", error, "ARRAY-07") from error
 
     def __bool__(self) -> bool:
-        return bool(self._number())
+        return self._number(bool)
 
     def __int__(self) -> int:
-        return int(self._number())
+        return self._number(int)
 
     def __float__(self) -> float:
-        return float(self._number())
+        return self._number(float)
 
     def __complex__(self) -> complex:
-        return complex(self._number())
+        return self._number(complex)
 
     def __index__(self) -> int:
-        index: int = self._number().__index__() if self.dtype.kind in "iu" else self._no_index()
-        return index
-
-    def _no_index(self) -> int:
-        raise TypeError(f"a tensor of {self.dtype} is no index")
+        if self.dtype.kind not in "iu" or self.shape:
+            message = f"is {self.dtype} {self.shape}, must be an integer without dimensions"
+            raise InvalidDescTypeError("index", "tensor", message, "ARRAY-07")
+        return self._number(int)
 
 
 def as_array(array: Any) -> npt.NDArray[Any]:
-    """Anything that NumPy makes an array of, as one whose elements can be moved (T-02)."""
+    """Anything that NumPy makes an array of, as one whose elements can be moved (T-02).
+
+    Elements that NumPy has no type for, such as PyTorch's bfloat16, come by DLPack.
+    """
     try:
         made = np.asarray(array)
-    except MemoryError:
-        raise
+    except MemoryError as error:
+        raise OutOfDeviceMemoryError("array: the host has no memory for it") from error
     except Exception as error:  # whatever the object's own methods raise
-        raise _refused("array", error) from error
+        imported_too = _other_elements(array)
+        if imported_too is None:
+            raise _refused("array", error) from error
+        made = imported_too
     check_dtype(made.dtype)
     return made
 
 
 def imported(exporter: Any) -> npt.NDArray[Any]:
-    """What an exporter of DLPack holds, as an array over the same memory where NumPy can (T-02)."""
+    """The elements of an exporter of DLPack: an array over the same memory where NumPy can (T-02).
+
+    Elements of types that NumPy lacks have those of ml_dtypes.
+    """
+    relabeled = Relabeled(exporter)
     try:
-        made = np.from_dlpack(exporter)
-    except MemoryError:
+        made = np.from_dlpack(relabeled)
+    except DeviceError:
         raise
+    except MemoryError as error:
+        raise OutOfDeviceMemoryError("x: the host has no memory for it") from error
     except Exception as error:
         raise _refused("x", error) from error
+    made = relabeled.restored(made)
     check_dtype(made.dtype)
     return made
+
+
+def _other_elements(array: Any) -> npt.NDArray[Any] | None:
+    """Elements of a type that only DLPack knows, of what NumPy refuses; None if there are none."""
+    relabeled = Relabeled(array)
+    try:
+        made = np.from_dlpack(relabeled)
+    except Exception:
+        return None
+    return relabeled.restored(made) if relabeled.name else None
 
 
 def check_dtype(dtype: np.dtype[Any]) -> None:
@@ -145,3 +207,22 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
 def _refused(field: str, error: Exception) -> InvalidDescTypeError:
     reason = " ".join(str(error).split())
     return InvalidDescTypeError("", field, f"NumPy says: {reason}", "T-02")
+
+
+def _refusal(name: str, field: str, error: Exception, rule: str) -> InvalidDescError:
+    """The error for what NumPy or Python refuse, with the class that they have for it."""
+    reason = " ".join(str(error).split())
+    return invalid_desc_error(error)(name, field, reason, rule)
+
+
+def _refuse_export(field: str, message: str) -> NoReturn:
+    raise InvalidDescBufferError("__dlpack__", field, message, "ARRAY-11")
+
+
+def _pair(field: str, value: Any) -> tuple[int, int]:
+    """Two integers, such as a version."""
+    place = Place("__dlpack__", field, "ARRAY-11")
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise place.wrong_kind(value, "a tuple of two integers")
+    first, second = value
+    return integer(first, place), integer(second, place)

@@ -21,7 +21,7 @@ from vkops.plan.view import View, lay
 from vkops.tensors.arguments import MOST_PIECES, check_shape, counts, one_axis, refuse
 from vkops.tensors.eager import cut, entries, joined
 from vkops.tensors.exchange import imported
-from vkops.tensors.movement import Movement, as_tensor, memoized, movement, sources
+from vkops.tensors.movement import Movement, as_tensor, memoized, movement, native, sources
 from vkops.tensors.tensor import Tensor
 
 # -- views -----------------------------------------------------------------------------------------
@@ -98,10 +98,14 @@ def unstack(x: Any, axis: int = 0, *, device: Device | None = None) -> tuple[Ten
 
 
 def from_dlpack(x: Any, *, device: Device | None = None) -> Tensor:
-    """Copy what an exporter of DLPack in host memory holds, such as a PyTorch tensor, to a device.
+    """Copy the elements of an exporter of DLPack in host memory, such as a PyTorch tensor.
+
+    The 8- and 16-bit floating-point types that NumPy lacks, such as bfloat16, have the dtypes of
+    the package ml_dtypes.
 
     Raises:
-        InvalidDescTypeError: no exporter, or elements or a device that NumPy does not take (T-02).
+        InvalidDescTypeError: no exporter, or elements or a device that NumPy does not take, or
+            elements that need ml_dtypes, which is not installed (T-02).
 
     >>> import numpy as np, vkops
     >>> vkops.from_dlpack(np.arange(3)).numpy().tolist()
@@ -171,6 +175,7 @@ def concat(
     [1, 2, 3, 4]
     """
     home, found, views = sources("CONCAT", entries("CONCAT", arrays), device)
+    found = native(found)
     dtypes = tuple([source.dtype for source in found])
     if axis is None:
         sizes = tuple([(prod(view.sizes),) for view in views])
@@ -210,6 +215,7 @@ def stack(
     [[1, 3], [2, 4]]
     """
     home, found, views = sources("STACK", entries("STACK", arrays), device)
+    found = native(found)
     if not views:
         refuse("STACK", "tensors", "got none, must be at least 1", "JOIN-01")
     axis = one_axis("STACK", axis, len(views[0].sizes) + 1)

@@ -22,7 +22,7 @@ from vkops.gpu.table import Tuning
 from vkops.plan.algebra import coalesce
 from vkops.plan.execute import packed_bytes
 from vkops.plan.region import CopyPlan, Ints, Output, Read, Region
-from vkops.plan.view import View, lay
+from vkops.plan.view import View, copy, lay
 from vkops.tensors.arguments import refuse
 from vkops.tensors.exchange import as_array
 from vkops.tensors.memo import Memo
@@ -79,7 +79,7 @@ class Movement:
     ) -> list[Tensor]:
         """Run, giving each result a dtype of its own, or a tensor to be made in.
 
-        Inputs are packed; those that are views are made so.
+        Inputs are packed: of a view, a packed copy is read.
         """
         # Held until all is done: somebody may release the tensors meanwhile.
         held = [source.buffer if isinstance(source, Tensor) else source for source in inputs]
@@ -145,6 +145,16 @@ def sources(
             found.append(array)
             views.append(packed(array.shape))
     return home or default_device(), found, tuple(views)
+
+
+def native(sources: Sequence[Source]) -> list[Source]:
+    """Sources in the byte order of the host, which NumPy gives to all that it puts together."""
+    return [
+        source
+        if source.dtype.isnative
+        else np.asarray(source).astype(source.dtype.newbyteorder("="))
+        for source in sources
+    ]
 
 
 def as_tensor(name: str, x: Any, device: Device | None) -> Tensor:
@@ -214,6 +224,14 @@ def window(view: View, itemsize: int) -> Movement:
 packing: Callable[[View, int], Movement] = memoized(window)
 
 
+@memoized
+def assignment(source: View, target: View, nbytes: int, itemsize: int) -> Movement:
+    """Copy a view of a tensor to a view, of the same shape, of a tensor of ``nbytes`` bytes."""
+    inputs = (source.extent * itemsize,)
+    plan = CopyPlan(itemsize, inputs, (Output(nbytes, (copy(source, target),)),))
+    return Movement(plan, [(nbytes // itemsize,)])
+
+
 def _is_whole(plan: CopyPlan) -> bool:
     """Whether the one output is the one input, as it is."""
     regions = [region for output in coalesce(plan).outputs for region in output.regions]
@@ -225,7 +243,10 @@ def _is_whole(plan: CopyPlan) -> bool:
 
 
 def _is_resident(source: Source) -> bool:
-    return isinstance(source, Tensor) and not isinstance(source.buffer, HostBuffer)
+    if not isinstance(source, Tensor):
+        return False
+    base, _ = source.placed()
+    return not isinstance(base.buffer, HostBuffer)
 
 
 def _sent(device: Device, source: Any) -> Buffer | None:

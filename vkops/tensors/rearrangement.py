@@ -144,6 +144,7 @@ def repeat(
     times = one_or_more(repeats, place)
     check_not_negative(times, place)
     if axis is not None:
+        view = view if view.sizes else view.insert(0)  # as in NumPy, a scalar has the axis 0
         axis = one_axis("REPEAT", axis, len(view.sizes))
     return _repeat(view, found[0].dtype.itemsize, times, axis).run(home, found, progress)[0]
 

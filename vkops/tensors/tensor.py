@@ -14,10 +14,12 @@ from vkops.device import Device
 from vkops.dml.values import Place
 from vkops.errors import DeviceError
 from vkops.gpu.buffer import Buffer, HostBuffer
+from vkops.gpu.memory import Spread
 from vkops.plan.execute import packed_bytes
 from vkops.plan.region import Ints
 from vkops.plan.view import View
 from vkops.tensors.exchange import Exchange, as_array
+from vkops.tensors.operators import NoOperators
 from vkops.tensors.views import Views, packed
 
 
@@ -27,17 +29,17 @@ def default_device() -> Device:
     return Device()
 
 
-class Tensor(Views, Exchange):
-    """An array in device memory, immutable by NumPy's side, freed with this object.
+class Tensor(Views, Exchange, NoOperators):
+    """An array in device memory, freed with this object.
 
-    Indexing, ``transpose``, ``reshape`` and their like give views: tensors over the same memory,
-    which cost nothing. A view is made packed, in memory of its own and with one dispatch, when
-    something asks for its ``buffer``: it keeps that, and sees no more what is written to the other.
-    Functions such as ``join`` read views where they lie.
+    Indexing, ``transpose``, ``reshape`` and their like return views: tensors over the same memory,
+    which cost nothing. A view always shows what its tensor holds, and ``view[...] = x`` writes to
+    that tensor. Functions such as ``join`` read the memory of views directly; an operator that is
+    bound to a view reads a packed copy, made at that moment with one dispatch.
 
-    Results that do not fit on the device stay on the host. ``==`` compares objects, as Python
-    does where a class says nothing else: vkops moves data, it does not calculate. A pickled tensor
-    comes back on the default device.
+    Results that do not fit on the device stay on the host. Operators that compute (``+``, ``==``,
+    ``<``, ``in`` ...) raise a TypeError: vkops moves data and does not compute; ``t.numpy()`` does.
+    Tensors are hashed by identity. A pickled tensor is restored on the default device.
 
     Attributes:
         device: where it is.
@@ -54,6 +56,10 @@ class Tensor(Views, Exchange):
     >>> x[::-1, 1:].T.numpy()
     array([[4, 1],
            [5, 2]], dtype=int16)
+    >>> x[:, 1] = [7, 8]
+    >>> x.numpy()
+    array([[0, 7, 2],
+           [3, 8, 5]], dtype=int16)
     >>> with x.copy() as y:  # y's memory is free again after this
     ...     int(y[1, 0])
     3
@@ -63,6 +69,7 @@ class Tensor(Views, Exchange):
         "__weakref__",
         "_buffer",
         "_lazy",
+        "_read_only",
         "device",
         "dtype",
         "nbytes",
@@ -79,6 +86,7 @@ class Tensor(Views, Exchange):
     # Of a view: the tensor whose memory it is over, and where in there its elements are. One
     # attribute, so that other threads never see half of a change.
     _lazy: tuple[Tensor, View] | None
+    _read_only: bool
 
     def __init__(
         self, device: Device, shape: Ints, dtype: np.dtype[Any], *, on_host: bool = False
@@ -95,13 +103,15 @@ class Tensor(Views, Exchange):
         self.size = prod(shape)
         self.nbytes = self.size * dtype.itemsize
         self._buffer = self._lazy = None
+        self._read_only = False
 
     @classmethod
     def from_array(cls, device: Device, array: Any, *, on_host: bool = False) -> Tensor:
         """Copy an array, or anything that NumPy makes one of, to the device."""
         source = as_array(array)
         tensor = cls(device, source.shape, source.dtype, on_host=on_host)
-        tensor.fill(source)
+        if tensor._buffer is not None:
+            tensor._buffer.fill(source)
         return tensor
 
     @classmethod
@@ -139,21 +149,29 @@ class Tensor(Views, Exchange):
     def buffer(self) -> Buffer | HostBuffer | None:
         """The memory that holds the elements, row by row; None if there are none.
 
+        Of a view that is not the whole of its tensor in the same order, it is a packed copy: each
+        access makes a new one, with one dispatch.
+
         Raises:
             DeviceError: the tensor was released.
-            OutOfDeviceMemoryError: it is a view, and there is no memory for its elements.
+            OutOfDeviceMemoryError: there is no memory for the copy.
         """
         if self._buffer is not None:
             return self._buffer
+        return self.placed()[0]._buffer if self.owns_buffer else self.copy()._buffer
+
+    @property
+    def owns_buffer(self) -> bool:
+        """Whether ``buffer`` is the memory of the elements, and not a packed copy of them.
+
+        Raises:
+            DeviceError: the tensor was released.
+        """
         base, view = self.placed()
-        if base is self:
-            return None
-        if not view.offset and self.size == base.size and view.is_contiguous:
-            return base.buffer
-        return self.pack()._buffer
+        return base is self or (not view.offset and self.size == base.size and view.is_contiguous)
 
     def pack(self) -> Tensor:
-        """Make a view a tensor with memory of its own, with one dispatch; the tensor itself."""
+        """Give a view memory of its own, with one dispatch, and return it: it is a view no more."""
         self.placed()
         if self._lazy is not None:
             buffer = self.copy()._buffer
@@ -161,6 +179,7 @@ class Tensor(Views, Exchange):
                 if self._lazy is not None:  # else another thread was faster
                     self._buffer = buffer
                     self._lazy = None
+                    self._read_only = False
         return self
 
     def placed(self) -> tuple[Tensor, View]:
@@ -175,11 +194,40 @@ class Tensor(Views, Exchange):
             raise DeviceError(f"the tensor {self.shape} {self.dtype} was released")
         return base, view
 
-    def fill(self, array: npt.NDArray[Any]) -> None:
-        """Take over the elements of an array of this dtype and shape."""
-        buffer = self.buffer
-        if buffer is not None:
-            buffer.fill(array)
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Write to the elements that ``self[index]`` is a view of, as NumPy does.
+
+        The value is an array, a tensor, a scalar or a nested list. It is broadcast to the shape of
+        the view, and converted to the dtype: arrays and tensors by any cast (``casting="unsafe"``),
+        Python's numbers only where they fit. A value that shares memory with this tensor is read
+        before anything is written. If an error is raised, nothing was written.
+
+        Raises:
+            InvalidDescIndexError: the index is not one of basic indexing (ARRAY-09).
+            InvalidDescError: the value cannot be broadcast or converted, or this is a view made by
+                ``broadcast_to``, which is read-only as in NumPy (ARRAY-10).
+            OutOfDeviceMemoryError: no memory to send the value.
+
+        >>> import vkops
+        >>> x = vkops.tile(0, (2, 3))
+        >>> x[1] = [4, 5, 6]
+        >>> x[:, :2] = x[:, 1:]
+        >>> x.numpy().tolist()
+        [[0, 0, 0], [5, 6, 6]]
+        """
+        from vkops.tensors.assignment import assign
+
+        assign(self[index], value)
+
+    def fill(self, value: Any) -> None:
+        """Write a scalar to all elements; arrays are written by ``tensor[...] = array``.
+
+        Raises:
+            InvalidDescError: it is not a scalar, or as for assignment (ARRAY-10).
+        """
+        from vkops.tensors.assignment import fill
+
+        fill(self, value)
 
     def copy(self) -> Tensor:
         """The elements in memory of their own, packed."""
@@ -237,8 +285,8 @@ class Tensor(Views, Exchange):
         start = view.offset * itemsize
         if view.is_contiguous:
             return buffer.array(start, self.nbytes).view(self.dtype).reshape(self.shape)
-        if not _is_visible(buffer):
-            return self.pack().numpy()
+        if host_view(buffer) is None:
+            return self.copy().numpy()
         strides = tuple([stride * itemsize for stride in view.strides])
         memory = buffer.array(0, base.nbytes)
         array: npt.NDArray[Any] = np.ndarray(self.shape, self.dtype, memory, start, strides)
@@ -258,6 +306,7 @@ class Tensor(Views, Exchange):
         """A view of a tensor's memory; without elements it needs none."""
         made = Tensor.__new__(Tensor)
         made._describe(self.device, view.sizes, self.dtype)
+        made._read_only = self._read_only
         if made.size:
             made._lazy = base, view
         return made
@@ -267,9 +316,11 @@ def _unpickled(elements: npt.NDArray[np.uint8], dtype: np.dtype[Any], shape: Int
     return Tensor.from_array(default_device(), elements.view(dtype).reshape(shape))
 
 
-def _is_visible(buffer: Buffer | HostBuffer) -> bool:
-    """Whether the host can view the buffer's memory, in one piece."""
+def host_view(buffer: Buffer | HostBuffer) -> npt.NDArray[np.uint8] | None:
+    """The buffer's memory where the host sees it in one piece, to be used under ``in_use``."""
     if isinstance(buffer, HostBuffer):
-        return True
-    heap = buffer.place.heap
-    return heap is not None and heap.view is not None
+        return buffer.bytes
+    place = buffer.place
+    if isinstance(place, Spread) or place.heap.view is None:
+        return None
+    return place.heap.view[place.offset : place.offset + place.nbytes]

@@ -11,9 +11,18 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from vkops.dml.values import Place
+from vkops.errors import InvalidDescIndexError, InvalidDescTypeError, invalid_desc_error, show
 from vkops.plan.region import Ints
 from vkops.plan.view import View
-from vkops.tensors.arguments import broadcast, check_shape, one_or_more, refuse, reshaped, some_axes
+from vkops.tensors.arguments import (
+    broadcast,
+    check_shape,
+    one_axis,
+    one_or_more,
+    refuse,
+    reshaped,
+    some_axes,
+)
 
 if TYPE_CHECKING:
     from vkops.tensors.tensor import Tensor
@@ -39,8 +48,8 @@ class Views:
         """The tensor whose memory this one is over, and where the elements are in there."""
 
     @abstractmethod
-    def pack(self) -> Tensor:
-        """Make a view a tensor with memory of its own; the tensor itself."""
+    def copy(self) -> Tensor:
+        """The elements in memory of their own, packed."""
 
     @abstractmethod
     def _over(self, base: Tensor, view: View) -> Tensor:
@@ -53,24 +62,22 @@ class Views:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of a tensor without dimensions")
+            raise InvalidDescTypeError("", "len", "the tensor has no dimensions", "ARRAY-01")
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> Tensor:
-        """Basic indexing: integers, slices, ``...`` and ``None``, as in NumPy.
+        """A view by basic indexing: integers, slices, ``...`` and ``None``, as in NumPy.
 
         Raises:
-            IndexError: an index is out of range, or of another kind.
+            InvalidDescIndexError: an index is out of range, or of another kind (ARRAY-09).
         """
         parts = index if isinstance(index, tuple) else (index,)
         for part in parts:
             if isinstance(part, bool) or not (
                 part is None or part is ... or isinstance(part, (slice, int, np.integer))
             ):
-                raise IndexError(
-                    f"got an index of type {type(part).__name__}, "
-                    "must be integers, slices, ... and None"
-                )
+                message = f"got {show(part)}, must be integers, slices, ... and None"
+                raise InvalidDescIndexError("", "index", message, "ARRAY-09")
         base, view = self.placed()
         # NumPy itself works out the view, on one byte that stands for every element; with an
         # ellipsis the result is always a view, so that no byte is read.
@@ -78,17 +85,17 @@ class Views:
         ghost = as_strided(np.empty(1, np.uint8), self.shape, view.strides)
         try:
             chosen = ghost[parts + ellipsis]
-        except (IndexError, TypeError):
-            raise
-        except Exception as error:  # a step of 0, more than 64 bits, an end that fails
-            raise IndexError(f"NumPy says: {error}") from error
+        except Exception as error:
+            kind = invalid_desc_error(error)
+            message = " ".join(str(error).split())
+            raise kind("", "index", f"NumPy says: {message}", "ARRAY-09") from error
         start, first = (a.__array_interface__["data"][0] for a in (ghost, chosen))
         return self._over(base, View(chosen.shape, chosen.strides, view.offset + first - start))
 
     def __iter__(self) -> Iterator[Tensor]:
         """Views of the first dimension's places."""
         if not self.shape:
-            raise TypeError("iteration over a tensor without dimensions")
+            raise InvalidDescTypeError("", "iter", "the tensor has no dimensions", "ARRAY-01")
         return (self[place] for place in range(self.shape[0]))
 
     @property
@@ -116,7 +123,7 @@ class Views:
     def reshape(self, *shape: Any) -> Tensor:
         """The elements, row by row, under another shape; one size of -1 is worked out.
 
-        A view where strides can say it; else one of this tensor made packed, with one dispatch.
+        A view where strides can express it; else a packed copy, made with one dispatch.
 
         Raises:
             InvalidDescError: a shape of another number of elements (ARRAY-03).
@@ -128,11 +135,13 @@ class Views:
         base, view = self.placed()
         found = view.reshape(sizes) if self.size else packed(sizes)
         if found is None:
-            return self.pack().reshape(sizes)
+            return self.copy().reshape(sizes)
         return self._over(base, found)
 
     def broadcast_to(self, shape: Any) -> Tensor:
         """A view of another shape, repeating elements along new dimensions and those of size 1.
+
+        It is read-only, and so are its views.
 
         Raises:
             InvalidDescError: this shape cannot be repeated to that one (ARRAY-04).
@@ -141,7 +150,9 @@ class Views:
         itemsize = self.dtype.itemsize
         sizes = broadcast("BROADCAST_TO", self.shape, sizes, itemsize)
         base, view = self.placed()
-        return self._over(base, view.broadcast(sizes))
+        made = self._over(base, view.broadcast(sizes))
+        made._read_only = True
+        return made
 
     def flip(self, axis: Any = None) -> Tensor:
         """A view with the elements in reverse order along an axis, several, or all (None).
@@ -177,7 +188,13 @@ class Views:
                 ARRAY-02, ARRAY-05).
         """
         ones = tuple(i for i, n in enumerate(self.shape) if n == 1)
-        axes = ones if axis is None else some_axes("SQUEEZE", axis, self.ndim)
+        axes: Ints = ()
+        if axis is None:
+            axes = ones
+        elif self.shape or hasattr(axis, "__len__"):
+            axes = some_axes("SQUEEZE", axis, self.ndim)
+        else:
+            one_axis("SQUEEZE", axis, 1)  # as in NumPy, a scalar has the axis 0
         base, view = self.placed()
         for i in sorted(axes, reverse=True):
             if self.shape[i] != 1:

@@ -1,0 +1,225 @@
+"""Assignment to tensors and their views, against NumPy."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from arrays import Counter, dtypes, on_device, small, viewed
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+import vkops
+from vkops import dml
+
+BUILT_IN = (TypeError, ValueError, OverflowError)
+plain = st.sampled_from(
+    [
+        0,
+        -1,
+        7,
+        300,
+        1 << 70,
+        2.5,
+        True,
+        1j,
+        "5",
+        "x",
+        b"ab",
+        None,
+        {},
+        [1, 2],
+        [[1], [2]],
+        [[1, [2]]],
+    ]
+)
+
+
+@pytest.fixture(params=["direct", "staged", "on the host"])
+def make(request, device, staged_device):
+    """Makes tensors of arrays, on memory of a kind."""
+    home = staged_device if request.param == "staged" else device
+    on_host = request.param == "on the host"
+    return lambda array: vkops.Tensor.from_array(home, array, on_host=on_host)
+
+
+def counted(shape, dtype):
+    """An array that every dtype that holds numbers can be cast from and to."""
+    numbers = np.arange(int(np.prod(shape))).reshape(shape) % 100
+    try:
+        return numbers.astype(dtype)
+    except TypeError:
+        return np.zeros(shape, dtype)
+
+
+def outcome(assign):
+    """The built-in exceptions that an assignment raises, by class."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of casts that lose something
+            assign()
+    except Exception as error:
+        return error, {kind for kind in BUILT_IN if isinstance(error, kind)}
+    return None, set()
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_assignment(make, array, data):
+    """Views of views take values of all kinds, parts of their own memory included, or refuse them."""
+    array = np.array(array)
+    tensor = make(array)
+    target, wanted = viewed(data, tensor, array, steps=2)
+    index = data.draw(npst.basic_indices(wanted.shape, allow_newaxis=True, max_dims=5))
+    parts = index if isinstance(index, tuple) else (index,)
+    part = wanted[parts if ... in parts else (*parts, ...)]
+    kind = data.draw(st.sampled_from(["plain", "array", "tensor", "overlapping"]))
+    if kind == "plain":
+        ours = theirs = data.draw(plain)
+    elif kind == "overlapping":
+        ours, theirs = viewed(data, target, wanted, steps=2)
+    else:
+        shape = [data.draw(st.sampled_from([n, n, 1])) for n in np.shape(part)]
+        shape = [*data.draw(st.sampled_from([[], [], [1], [2]])), *shape]
+        shape = shape[data.draw(st.integers(0, len(shape))) if data.draw(st.booleans()) else 0 :]
+        same = data.draw(st.booleans())
+        theirs = counted(shape, array.dtype if same else data.draw(dtypes))
+        ours = make(theirs) if kind == "tensor" else theirs
+    before = array.tobytes()
+    error, kinds = outcome(lambda: part.__setitem__(..., theirs))
+    if error is not None:
+        array[...] = np.frombuffer(before, array.dtype).reshape(array.shape)
+    refusal, own = outcome(lambda: target.__setitem__(index, ours))
+    assert (refusal is None) == (error is None), (refusal, error)
+    # Where both the shape and the type are wrong, either may be named.
+    assert kinds <= own or "cannot be broadcast" in str(refusal), (refusal, error)
+    assert refusal is None or isinstance(refusal, vkops.VkopsError)
+    assert np.ascontiguousarray(tensor.numpy()).tobytes() == array.tobytes()
+    assert np.ascontiguousarray(target.numpy()).tobytes() == wanted.tobytes()
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_fill(make, array, data):
+    array = np.array(array)
+    tensor = make(array)
+    target, wanted = viewed(data, tensor, array, steps=2)
+    value = data.draw(plain | dtypes.map(lambda dtype: counted((), dtype)))
+    before = array.tobytes()
+    error, kinds = outcome(lambda: wanted.fill(value))
+    if error is not None or not wanted.flags.writeable:  # NumPy fills read-only scalars
+        return
+    refusal, own = outcome(lambda: target.fill(value))
+    assert (refusal is None) == (error is None), (refusal, error)
+    assert kinds <= own, (refusal, error)
+    assert np.ascontiguousarray(tensor.numpy()).tobytes() == (
+        array.tobytes() if error is None else before
+    )
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_tensors_in_many_heaps(adapter, staged):
+    with vkops.Device(adapter.index, staged=staged) as device:
+        device.executor.memory.max_range = 1 << 12
+        array = np.arange(1 << 13, dtype=np.uint16).reshape(64, 128)
+        tensor = device.tensor(array)
+        assert tensor.buffer.place.heap is None
+        for index in (np.s_[:20:3], np.s_[::-1, 5:], np.s_[63], np.s_[2:9], np.s_[...]):
+            array[index] = array[index] + 1
+            tensor[index] = array[index]
+            assert np.array_equal(tensor, array)
+        tensor[1:, ::2], array[1:, ::2] = tensor[:-1, 1::2], array[:-1, 1::2].copy()
+        tensor.T[7], array.T[7] = 5, 5
+        assert np.array_equal(tensor, array)
+
+
+def test_the_device_copies_between_tensors_that_the_host_does_not_see(staged_device):
+    x = staged_device.tensor(np.zeros((4, 6), np.float32))
+    y = staged_device.tensor(np.arange(6, dtype=np.float32))
+    x[0] = y  # prepared once
+    with Counter(staged_device) as counter:
+        x[1] = y
+        x[:, ::2] = y[:3]
+    assert counter.count == 2
+    assert x.numpy().tolist() == [[0, 1, 1, 3, 2, 5]] * 2 + [[0, 0, 1, 0, 2, 0]] * 2
+
+
+def test_views_are_views_whatever_they_were_used_for(device, staged_device):
+    """Reading and binding a view leave it a view; `pack` makes it a tensor of its own."""
+    n = dml.BufferTensorDesc(dml.TensorDataType.INT32, (3, 2))
+    identity = dml.ElementWiseIdentityOperatorDesc(n, n)
+    for home in (device, staged_device):
+        operator = home.compile_operator(home.create_operator(identity))
+        tensor = home.tensor(np.arange(6, dtype=np.int32).reshape(2, 3))
+        view, result = tensor.T, home.tensor(np.zeros((3, 2), np.int32))
+        for number in range(2):
+            tensor[0, 0] = number
+            view.numpy()
+            operator.dispatch([view], [result])
+            assert result.numpy().tolist() == [[number, 3], [1, 4], [2, 5]]
+        view[0] = 9
+        assert tensor.numpy().tolist() == [[9, 1, 2], [9, 4, 5]]
+        copied = view.reshape(6)
+        copied[...] = 0
+        view.pack()[...] = 0
+        assert tensor.numpy().tolist() == [[9, 1, 2], [9, 4, 5]]
+
+
+def test_views_are_no_outputs(device):
+    n = dml.BufferTensorDesc(dml.TensorDataType.INT32, [4])
+    operator = device.compile_operator(
+        device.create_operator(dml.ElementWiseIdentityOperatorDesc(n, n))
+    )
+    x, base = device.tensor(np.arange(4, dtype=np.int32)), device.tensor(np.zeros((2, 4), np.int32))
+    message = (
+        "ELEMENT_WISE_IDENTITY output_tensor: got a view of a tensor, whose packed copy would be "
+        "written: must be a tensor with memory of its own [B-21]"
+    )
+    for binding in (base[1], (base[1], 0, 16), base.T[:, 0]):
+        with pytest.raises(vkops.BindingError, match=f"^{re.escape(message)}$"):
+            operator.dispatch([x], [binding])
+    assert not base.numpy().any()
+    operator.dispatch([x], [base[:1].copy()])
+    operator.dispatch([x], [(base[None].reshape(8), 0, 16)])
+    assert base.numpy().tolist() == [[0, 1, 2, 3], [0, 0, 0, 0]]
+
+
+def test_assignment_waits_for_what_runs(device):
+    n = dml.BufferTensorDesc(dml.TensorDataType.INT32, [1 << 18])
+    operator = device.compile_operator(
+        device.create_operator(dml.ElementWiseIdentityOperatorDesc(n, n))
+    )
+    x, y = device.tensor(np.ones(1 << 18, np.int32)), device.tensor(np.zeros(1 << 18, np.int32))
+    pending = operator.dispatch([x], [y], wait=False)
+    x[...] = 0
+    pending.wait()
+    assert y.numpy().all()
+
+
+@pytest.mark.parametrize(
+    ("assign", "kind", "message"),
+    [
+        (lambda t: t.__setitem__(0, [1, 2]), ValueError, "SETITEM value: has shape (2,), which cannot be broadcast to (6,) [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, np.zeros((2, 6))), ValueError, "SETITEM value: has shape (2, 6), which cannot be broadcast to (6,) [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, "x"), ValueError, "SETITEM value: NumPy says: could not convert string to float: 'x' [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, {}), TypeError, "SETITEM value: NumPy says: float() argument must be a string or a real number, not 'dict' [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, 10**400), OverflowError, "SETITEM value: NumPy says: int too large to convert to float [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, range(10**15)), vkops.OutOfDeviceMemoryError, "SETITEM value: the host has no memory left"),
+        (lambda t: t.__setitem__([0], 1), IndexError, "index: got [0], must be integers, slices, ... and None [ARRAY-09]"),
+        (lambda t: t.__setitem__(4, 1), IndexError, "index: NumPy says: index 4 is out of bounds for axis 0 with size 4 [ARRAY-09]"),
+        (lambda t: t.broadcast_to((2, 4, 6))[0, 0].__setitem__(0, 1), ValueError, "SETITEM tensor: is read-only: broadcast_to repeats its elements [ARRAY-10]"),
+        (lambda t: t.broadcast_to((2, 4, 6)).fill(1), ValueError, "FILL tensor: is read-only: broadcast_to repeats its elements [ARRAY-10]"),
+        (lambda t: t.fill(np.ones((4, 6))), ValueError, "FILL value: has shape (4, 6), must be a scalar; assign arrays with t[...] = array [ARRAY-10]"),
+        (lambda t: t.fill([1]), ValueError, "FILL value: NumPy says: setting an array element with a sequence. [ARRAY-10]"),
+        (lambda t: t.fill("x"), ValueError, "FILL value: NumPy says: could not convert string to float: 'x' [ARRAY-10]"),
+    ],
+)  # fmt: skip
+def test_values_refused(device, assign, kind, message):
+    tensor = device.tensor(np.zeros((4, 6), np.float32))
+    with pytest.raises(vkops.VkopsError, match=f"^{re.escape(message)}$") as caught:
+        assign(tensor)
+    assert isinstance(caught.value, kind)
+    assert not tensor.numpy().any()

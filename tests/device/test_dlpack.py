@@ -1,0 +1,236 @@
+"""Tensors as exporters and importers of DLPack."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import re
+import sys
+from importlib.util import find_spec
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arrays import arrays, equal, on_device, viewed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkops
+from vkops.tensors.dlpack import OTHERS, Capsule
+
+READ_ONLY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+VERSIONS = ({}, {"max_version": (1, 0)})
+
+
+@pytest.fixture(params=["direct", "staged"])
+def either(request, device, staged_device):
+    return device if request.param == "direct" else staged_device
+
+
+@on_device
+@given(array=arrays, data=st.data())
+def test_dlpack(either, array, data):
+    """What NumPy exports, a tensor exports; what comes in again is the same."""
+    tensor, array = viewed(data, either.tensor(array), array)
+    try:
+        array.copy().__dlpack__()
+    except BufferError:
+        with pytest.raises(BufferError):
+            np.from_dlpack(tensor)
+        with pytest.raises(vkops.InvalidDescTypeError, match=r"^x: NumPy says: .* \[T-02\]$"):
+            vkops.from_dlpack(tensor, device=either)
+        return
+    equal(either.tensor(np.from_dlpack(tensor)), array)
+    again = vkops.from_dlpack(tensor, device=either)
+    assert again.buffer is None or again.buffer is not tensor.buffer
+    equal(again, array)
+
+
+def test_dlpack_shares_memory_read_only(device):
+    tensor = device.tensor(np.arange(6).reshape(2, 3))
+    shared = np.from_dlpack(tensor[:, 1:])
+    assert tensor.__dlpack_device__() == (1, 0)
+    assert np.shares_memory(shared, tensor.numpy()) == READ_ONLY
+    assert not shared.flags.writeable
+    if READ_ONLY:
+        copied = np.from_dlpack(tensor, copy=True)
+        assert copied.flags.writeable
+        assert not np.shares_memory(copied, tensor.numpy())
+    del tensor
+    gc.collect()
+    assert shared.tolist() == [[1, 2], [4, 5]]
+
+
+def test_dlpack_for_old_consumers(device):
+    """Those that say no version get a copy, which they may write to."""
+    tensor = device.tensor(np.arange(3))
+
+    class Old:
+        def __dlpack__(self, **_):
+            return tensor.__dlpack__()
+
+        def __dlpack_device__(self):
+            return tensor.__dlpack_device__()
+
+    assert not np.shares_memory(np.from_dlpack(Old()), tensor.numpy())
+    assert tensor.__dlpack__(dl_device=(1, 0)) is not None
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
+def test_dlpack_and_torch(device):
+    import torch
+
+    source = torch.arange(12, dtype=torch.float32).reshape(3, 4).T
+    tensor = vkops.from_dlpack(source, device=device)
+    equal(tensor, source.numpy())
+    assert torch.equal(torch.from_dlpack(tensor), source)
+    with pytest.raises(vkops.InvalidDescTypeError, match=r"require gradient.*\[T-02\]$"):
+        vkops.from_dlpack(torch.ones(2, requires_grad=True), device=device)
+
+
+@pytest.mark.parametrize("exporter", [3, None, [1]])
+def test_no_exporters(device, exporter):
+    with pytest.raises(
+        vkops.InvalidDescTypeError, match=r"^x: NumPy says: .*__dlpack__.*\[T-02\]$"
+    ):
+        vkops.from_dlpack(exporter, device=device)
+
+
+# -- what consumers read in a capsule --------------------------------------------------------------
+
+
+class Exported(ctypes.Structure):
+    """DLPack's DLTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+def exported(capsule):
+    """The structure, and the strides in elements; the capsule has to outlive it."""
+    name = b"dltensor_versioned" if "dltensor_versioned" in repr(capsule) else b"dltensor"
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    start = pointer(capsule, name) + (32 if name.endswith(b"versioned") else 0)
+    found = Exported.from_address(start)
+    strides = found.strides[: found.ndim] if found.strides else None
+    return found, strides
+
+
+@on_device
+@given(array=arrays, data=st.data(), version=st.sampled_from(VERSIONS))
+def test_no_negative_strides(either, array, data, version):
+    """PyTorch aborts at these; 0, for elements that are repeated, it takes."""
+    tensor, array = viewed(data, either.tensor(array), array)
+    try:
+        np.array(array).__dlpack__()
+    except BufferError:
+        return
+    capsule = tensor.__dlpack__(**version)
+    found, strides = exported(capsule)
+    assert tuple(found.shape[: found.ndim]) == array.shape
+    assert found.bits * found.lanes == 8 * array.itemsize
+    assert min(strides or (), default=0) >= 0
+
+
+def test_a_reversed_view_needs_a_copy(device):
+    tensor = device.tensor(np.arange(6).reshape(2, 3))
+    assert np.from_dlpack(tensor[::-1]).tolist() == [[3, 4, 5], [0, 1, 2]]
+    message = "__dlpack__ copy: got False, must not be: strides are negative [ARRAY-11]"
+    with pytest.raises(BufferError, match=f"^{re.escape(message)}$"):
+        tensor[::-1].__dlpack__(max_version=(1, 0), copy=False)
+    assert np.shares_memory(np.from_dlpack(tensor.broadcast_to((2, 2, 3))), tensor) == READ_ONLY
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"dl_device": 5}, TypeError, "dl_device: got 5, must be a tuple of two integers"),
+        ({"dl_device": (1,)}, TypeError, "dl_device: got (1,), must be a tuple of two integers"),
+        ({"dl_device": ("a", 0)}, TypeError, "dl_device: got 'a', must be an integer"),
+        ({"dl_device": (2, 0)}, BufferError, "dl_device: got (2, 0), must be (1, 0), the CPU"),
+        ({"stream": "x"}, BufferError, "stream: got 'x', must be None: it is the host's memory"),
+        ({"max_version": 3}, TypeError, "max_version: got 3, must be a tuple of two integers"),
+        ({"max_version": (1, 0.5)}, TypeError, "max_version: got 0.5, must be an integer"),
+        ({"copy": 7}, TypeError, "copy: got 7, must be True, False or None"),
+        ({"copy": False}, BufferError, "copy: got False, must not be: DLPack before 1.0 marks no memory read-only"),
+    ],
+)  # fmt: skip
+def test_arguments_refused(device, options, kind, message):
+    with pytest.raises(
+        vkops.InvalidDescError, match=f"^{re.escape(f'__dlpack__ {message} [ARRAY-11]')}$"
+    ) as caught:
+        device.tensor([1, 2]).__dlpack__(**options)
+    assert isinstance(caught.value, kind)
+
+
+@pytest.mark.parametrize("dtype", [">i4", "M8[s]", "V16", "U4", ml_dtypes.bfloat16])
+def test_dtypes_that_dlpack_does_not_have(device, dtype):
+    tensor = device.tensor(np.zeros(2, dtype))
+    for version in VERSIONS:
+        with pytest.raises(
+            vkops.InvalidDescBufferError, match=r"^__dlpack__ dtype: .+ \[ARRAY-11\]$"
+        ):
+            tensor.__dlpack__(**version)
+
+
+# -- elements that NumPy has no type for -----------------------------------------------------------
+
+
+class Foreign:
+    """An exporter of such elements, which NumPy makes no array of, as PyTorch's are."""
+
+    def __init__(self, array, code):
+        self.array, self.code = array, code
+
+    def __array__(self, *_, **__):
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+    def __dlpack__(self, **options):
+        capsule = self.array.__dlpack__(**options)
+        Capsule(capsule).set_code(self.code)
+        return capsule
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize(("code", "bits"), OTHERS)
+def test_types_of_ml_dtypes(either, code, bits):
+    """By from_dlpack, and wherever an array may be given; in the order of their elements."""
+    bytes_ = np.arange(24 * bits // 8, dtype=np.uint8).view(f"u{bits // 8}").reshape(4, 6)
+    wanted = bytes_.T[::2].view(getattr(ml_dtypes, OTHERS[code, bits]))
+    foreign = Foreign(bytes_.T[::2], code)
+    equal(vkops.from_dlpack(foreign, device=either), wanted)
+    equal(either.tensor(foreign), wanted)
+    equal(vkops.flip(foreign, device=either), np.flip(wanted))
+
+
+def test_ml_dtypes_is_missing(device, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    foreign = Foreign(np.zeros(3, np.uint16), 4)
+    message = "x: holds bfloat16, which needs the package ml_dtypes [T-02]"
+    for take in (device.tensor, lambda x: vkops.from_dlpack(x, device=device)):
+        with pytest.raises(vkops.InvalidDescTypeError, match=f"^{re.escape(message)}$"):
+            take(foreign)
+
+
+def test_types_that_nobody_has(device):
+    """A type code of the future is refused, as is what is no capsule."""
+    with pytest.raises(vkops.InvalidDescTypeError, match=r"^x: NumPy says: .+ \[T-02\]$"):
+        vkops.from_dlpack(Foreign(np.zeros(3, np.uint16), 99), device=device)
+    with pytest.raises(vkops.InvalidDescTypeError, match=r"^array: NumPy says: Got unsupported .+"):
+        device.tensor(Foreign(np.zeros(3, np.uint16), 99))
+    broken = Foreign(np.zeros(3, np.uint16), 4)
+    broken.__class__ = type("Broken", (Foreign,), {"__dlpack__": lambda self, **_: object()})
+    with pytest.raises(vkops.InvalidDescTypeError, match=r"^x: NumPy says: .+ \[T-02\]$"):
+        vkops.from_dlpack(broken, device=device)

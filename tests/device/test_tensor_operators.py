@@ -1,0 +1,205 @@
+"""Operators that compute are refused; numbers, identity and NumPy's functions are not."""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+import re
+import warnings
+import weakref
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arrays import dtypes, equal, numbered, on_device
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkops
+from vkops.tensors.operators import REFUSED
+
+BINARY = [
+    "lt",
+    "le",
+    "eq",
+    "ne",
+    "gt",
+    "ge",
+    "add",
+    "sub",
+    "mul",
+    "matmul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "lshift",
+    "rshift",
+    "and_",
+    "or_",
+    "xor",
+]
+FUNCTIONS = [
+    *(getattr(operator, name) for name in BINARY),
+    *(getattr(operator, "i" + name.rstrip("_")) for name in BINARY[6:]),
+    divmod,
+    operator.contains,
+]
+
+
+def refused(call):
+    text = r"^tensor: (\S+) is not available: tensors only move data; use \.numpy\(\) to compute \[ARRAY-08\]$"
+    with pytest.raises(vkops.InvalidDescTypeError, match=text) as caught:
+        call()
+    return re.match(text, str(caught.value)).group(1)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_binary_operators(device, function):
+    """Whatever the other operand is, and on whichever side it is."""
+    tensor = device.tensor(np.arange(3.0))
+    for other in (3.0, 1, None, np.arange(3.0), np.float32(3), device.tensor([1.0]), [1, 2]):
+        refused(lambda other=other: function(tensor, other))
+        if function is not operator.contains and not (
+            isinstance(other, list) and function in (operator.iadd, operator.imul)
+        ):
+            refused(lambda other=other: function(other, tensor))
+    assert tensor.numpy().tolist() == [0, 1, 2]
+
+
+def test_unary_operators_and_ufuncs(device):
+    tensor = device.tensor([1.0, 2.0])
+    functions = {
+        operator.neg: "-", operator.pos: "+", operator.invert: "~", abs: "abs", round: "round",
+        np.negative: "numpy.negative", np.sum: "numpy.add", np.add.accumulate: "numpy.add",
+        lambda t: np.add(1, t): "numpy.add", lambda t: np.equal(t, t): "numpy.equal",
+        lambda t: np.add(np.ones(2), 1, out=t): "numpy.add", lambda t: t + 1: "+",
+        lambda t: 1 + t: "+", lambda t: 2 in t: "in", lambda t: t == 1: "==", lambda t: t != 1: "!=",
+    }  # fmt: skip
+    for function, name in functions.items():
+        assert refused(lambda function=function: function(tensor)) == name
+
+
+def test_every_operator_of_numpy_s_arrays_is_there():
+    """What NumPy's arrays have and tensors lack has nothing to do with computing."""
+    lacking = {name for name in dir(np.ndarray) if name.startswith("__")} - set(dir(vkops.Tensor))
+    assert {name for name in lacking if not name.startswith("__array_")} <= {
+        "__buffer__",
+        "__class_getitem__",
+        "__delitem__",
+        "__setstate__",
+    }
+    assert REFUSED.keys() <= set(dir(vkops.Tensor))
+
+
+def test_identity(device):
+    """Tensors are found in containers of all kinds, weak ones included."""
+    tensor, other = device.tensor([1, 2]), device.tensor([1, 2])
+    assert tensor == tensor
+    assert operator.ne(tensor, tensor) is False
+    assert len({tensor, tensor, tensor[:], other}) == 3
+    assert [other, tensor].index(other) == 0
+    assert tensor in [tensor, other]
+    keys, values = weakref.WeakKeyDictionary({tensor: 1}), weakref.WeakSet([tensor])
+    assert keys[tensor] == 1
+    assert tensor in values
+    assert other not in values
+    assert copy.deepcopy([tensor, tensor])[0].numpy().tolist() == [1, 2]
+
+
+def test_functions_that_make_arrays_take_tensors(device):
+    tensor = device.tensor(np.arange(3))
+    assert np.concatenate([tensor, tensor]).tolist() == [0, 1, 2, 0, 1, 2]
+    assert np.stack([tensor, np.arange(3)]).shape == (2, 3)
+    assert np.array_equal(tensor, np.arange(3))
+    assert (np.asarray(tensor) + 1).tolist() == [1, 2, 3]
+
+
+CONVERSIONS = (bool, int, float, complex, operator.index, len, iter, round, math.trunc)
+
+
+def result(function, x):
+    """What a function makes of it, or the built-in exceptions that it raises."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = function(x)
+    except Exception as error:
+        kinds = (TypeError, ValueError, OverflowError)
+        return [kind for kind in kinds if isinstance(error, kind)], error
+    return None, None if function is iter else made
+
+
+@on_device
+@given(
+    shape=st.sampled_from([(), (), (0,), (2,)]),
+    dtype=dtypes,
+    value=st.sampled_from(["inf", "nan", "1", "x"]),
+)
+def test_conversions_of_python(device, shape, dtype, value):
+    """NumPy and vkops convert and refuse the same, with exceptions of the same kinds."""
+    try:
+        array = np.full(shape, value).astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        array = numbered(shape, dtype)
+    array = np.asarray(array, dtype)
+    tensor = device.tensor(array)
+    for function in CONVERSIONS:
+        kinds, wanted = result(function, array)
+        own, made = result(function, tensor)
+        if kinds is None:
+            assert own is None
+            assert made == wanted or made != made
+        elif function is not math.trunc:
+            assert own is not None
+            assert set(kinds) <= set(own)
+            assert isinstance(made, vkops.VkopsError)
+
+
+def test_numbers(device):
+    one = device.tensor([[7]])
+    assert (int(one), float(one), complex(one), bool(one)) == (7, 7.0, 7, True)
+    assert range(10)[one[0, 0]] == 7
+    assert not device.tensor(0.0)
+    assert float(device.tensor(np.array([2.5], ml_dtypes.bfloat16))[0]) == 2.5
+    for number in (one, device.tensor(1.0)):
+        message = f"index tensor: is {number.dtype} {number.shape}, must be an integer without dimensions [ARRAY-07]"
+        with pytest.raises(vkops.InvalidDescTypeError, match=f"^{re.escape(message)}$"):
+            operator.index(number)
+    for convert in (int, float, complex, bool):
+        for many in (device.tensor([1, 2]), device.tensor(np.zeros((0,), int))):
+            message = f"{convert.__name__} tensor: has {many.size} elements, must have 1 to be a number [ARRAY-07]"
+            with pytest.raises(vkops.InvalidDescError, match=f"^{re.escape(message)}$") as caught:
+                convert(many)
+            assert isinstance(caught.value, TypeError) == (convert is not bool)
+
+
+@on_device
+@given(data=st.data(), orders=st.lists(st.sampled_from("<>"), min_size=1, max_size=3))
+def test_byte_orders(device, data, orders):
+    """As in NumPy: what is put together has the host's order, all else keeps its own."""
+    kind = data.draw(st.sampled_from(["i4", "c8", "U4", "M8[s]", "f2"]))
+    array = [numbered((2, 3), np.dtype(order + kind)) for order in orders]
+    tensors = [
+        device.tensor(one)[:, ::-1] if data.draw(st.booleans()) else one[:, ::-1] for one in array
+    ]
+    array = [one[:, ::-1] for one in array]
+    one, x = array[0], tensors[0]
+    pairs = [
+        (vkops.join(tensors, device=device), np.concatenate(array)),
+        (vkops.concat(tensors, 1, device=device), np.concatenate(array, 1)),
+        (vkops.concat(tensors, None, device=device), np.concatenate(array, None)),
+        (vkops.stack(tensors, 1, device=device), np.stack(array, 1)),
+        (vkops.roll(x, 1, device=device), np.roll(one, 1)),
+        (vkops.tile(x, 2, device=device), np.tile(one, 2)),
+        (vkops.repeat(x, 2, device=device), np.repeat(one, 2)),
+        (vkops.flip(x, device=device), np.flip(one)),
+        (vkops.split(x, 2, device=device)[1], np.split(one, 2)[1]),
+        (vkops.array_split(x, 2, 1, device=device)[1], np.array_split(one, 2, 1)[1]),
+        (vkops.unstack(x, device=device)[0], one[0]),
+        (vkops.slice(x, [0, 0], [1, 2], device=device), one[:1, :2]),
+    ]
+    for made, wanted in pairs:
+        assert made.dtype.str == wanted.dtype.str
+        equal(made, wanted)

@@ -1,0 +1,108 @@
+"""Import by DLPack of elements that NumPy has no type for, as ml_dtypes has them."""
+
+from __future__ import annotations
+
+import importlib
+from ctypes import POINTER, c_char_p, c_uint8, c_void_p, cast, py_object, pythonapi
+from typing import Any, NamedTuple
+
+import numpy.typing as npt
+
+from vkops.errors import InvalidDescTypeError
+
+UINT = 1
+"""DLPack's kDLUInt."""
+
+OTHERS = {
+    (4, 16): "bfloat16",
+    (7, 8): "float8_e3m4",
+    (8, 8): "float8_e4m3",
+    (9, 8): "float8_e4m3b11fnuz",
+    (10, 8): "float8_e4m3fn",
+    (11, 8): "float8_e4m3fnuz",
+    (12, 8): "float8_e5m2",
+    (13, 8): "float8_e5m2fnuz",
+    (14, 8): "float8_e8m0fnu",
+}
+"""DLPack's type code and bits of an element, and the name in ml_dtypes."""
+
+_CODE = {b"dltensor": 20, b"dltensor_versioned": 52}
+"""Where the type code is in the structure that a capsule holds, by the capsule's name."""
+
+_name = pythonapi["PyCapsule_GetName"]
+_name.restype, _name.argtypes = c_char_p, [py_object]
+_pointer = pythonapi["PyCapsule_GetPointer"]
+_pointer.restype, _pointer.argtypes = c_void_p, [py_object, c_char_p]
+
+
+class Relabeled:
+    """An exporter whose elements of types that NumPy lacks are called unsigned integers.
+
+    The capsule is the consumer's own: to change the type in it changes nothing for the exporter.
+
+    Attributes:
+        name: the type's name in ml_dtypes, once it was exported; "" if NumPy has it.
+    """
+
+    def __init__(self, exporter: Any) -> None:
+        self.name: str = ""
+        self._exporter = exporter
+
+    def __dlpack__(self, **options: Any) -> Any:
+        capsule = self._exporter.__dlpack__(**options)
+        kind = Capsule(capsule).kind
+        if kind is not None and kind.lanes == 1:
+            self.name = OTHERS.get((kind.code, kind.bits), "")
+            if self.name:
+                Capsule(capsule).set_code(UINT)
+        return capsule
+
+    def __dlpack_device__(self) -> Any:
+        return self._exporter.__dlpack_device__()
+
+    def restored(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What NumPy made of this, with the type that the elements have.
+
+        Raises:
+            InvalidDescTypeError: that needs ml_dtypes, which is not installed (T-02).
+        """
+        if not self.name:
+            return array
+        try:
+            dtype = getattr(importlib.import_module("ml_dtypes"), self.name)
+        except (ImportError, AttributeError) as error:
+            message = f"holds {self.name}, which needs the package ml_dtypes"
+            raise InvalidDescTypeError("", "x", message, "T-02") from error
+        return array.view(dtype)
+
+
+class Kind(NamedTuple):
+    """DLPack's type of an element."""
+
+    code: int
+    bits: int
+    lanes: int
+
+
+class Capsule:
+    """The type of the elements in a capsule of DLPack."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._type = None
+        name = _name(capsule) if type(capsule).__name__ == "PyCapsule" else None
+        if name in _CODE:
+            address = _pointer(capsule, name) + _CODE[name]
+            self._type = cast(address, POINTER(c_uint8))
+
+    @property
+    def kind(self) -> Kind | None:
+        """The type, or None of what is no capsule of a tensor."""
+        if self._type is None:
+            return None
+        code, bits, low, high = self._type[:4]
+        return Kind(code, bits, low + 256 * high)
+
+    def set_code(self, code: int) -> None:
+        """Change the type code."""
+        if self._type is not None:
+            self._type[0] = code

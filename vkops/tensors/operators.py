@@ -1,0 +1,77 @@
+"""The operators of Python that compute, which tensors refuse: vkops moves data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn
+
+from vkops.errors import InvalidDescTypeError
+
+_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "contains": "in"}
+_UNARY = {"neg": "-", "pos": "+", "invert": "~", "abs": "abs", "round": "round"}
+_BINARY = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "matmul": "@",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "divmod": "divmod",
+    "pow": "**",
+    "lshift": "<<",
+    "rshift": ">>",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+}
+
+REFUSED: dict[str, str] = {
+    f"__{name}__": operator
+    for names in (
+        _COMPARISONS,
+        _UNARY,
+        _BINARY,
+        {f"r{name}": operator for name, operator in _BINARY.items()},
+        {f"i{name}": f"{operator}=" for name, operator in _BINARY.items() if name != "divmod"},
+    )
+    for name, operator in names.items()
+}
+"""The special methods that raise a TypeError, with the operator that calls each."""
+
+
+def _refuse(operator: str) -> NoReturn:
+    message = f"{operator} is not available: tensors only move data; use .numpy() to compute"
+    raise InvalidDescTypeError("", "tensor", message, "ARRAY-08")
+
+
+def _refusing(operator: str) -> Callable[..., NoReturn]:
+    def method(self: object, *_: object) -> NoReturn:
+        _refuse(operator)
+
+    return method
+
+
+class NoOperators:
+    """Every operator that computes raises a TypeError that names ``.numpy()`` (ARRAY-08).
+
+    ``==`` and ``!=`` of a tensor and itself are True and False, since weak references to it
+    compare it so; tensors are hashed by identity.
+    """
+
+    __slots__ = ()
+
+    __hash__: ClassVar[Any] = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or _refuse("==")
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other and _refuse("!=")
+
+    def __array_ufunc__(self, ufunc: Any, *_: Any, **__: Any) -> NoReturn:
+        _refuse(f"numpy.{ufunc.__name__}")
+
+
+for _name, _operator in REFUSED.items():
+    setattr(NoOperators, _name, _refusing(_operator))
