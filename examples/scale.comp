@@ -9,6 +9,6 @@ layout(push_constant) uniform Push { uint factor; };
 
 void main() {
     uint i = gl_GlobalInvocationID.x;
-    if (i >= target.length()) return;
+    if (i >= source.length() || i >= target.length()) return;
     target[i] = factor * source[i] + OFFSET;
 }

@@ -247,6 +247,46 @@ def test_specialization_constants_and_local_sizes(any_device):
     assert words(b) == [1, 1, int(np.float32(1).view(np.uint32)), 0, 0, 0]
 
 
+OUTSIDE = """layout(std430, binding = 0) buffer Data { uint head[2]; uvec2 data[]; };
+layout(push_constant) uniform Push { uint at; };
+shared uint group[3];
+void main() {
+  uint own[3] = uint[](4, 5, 6);
+  group[0] = group[1] = group[2] = 7u;
+  group[at] = 8u;
+  data[at].y = own[at] + head[at];
+  head[at] = group[at];
+}"""
+
+
+@pytest.mark.skipif(UNDER_LAYER, reason="the layer is to see what a shader does")
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        (5, [1, 8, 3, 4, 5, 6 + 2]),
+        (1 << 28, [1, 8, 3, 4, 5, 6 + 2]),
+        ((1 << 32) - 1, [8, 2, 3, 4 + 1, 5, 6]),
+    ],
+    ids=["next to it", "far away", "negative"],
+)
+def test_indices_out_of_bounds_on_a_cpu(device, at, expected):
+    """They are clamped, as signed numbers: the shader cannot reach memory that is not its own."""
+    if device.info.type != "CPU":
+        pytest.skip("a GPU keeps accesses within the process's memory on the device")
+    x = filled(device, range(1, 7))
+    compiled(device, OUTSIDE).dispatch({"Data": x}, push_constants=[at])
+    assert words(x) == expected
+
+
+def test_lengths_of_arrays_are_those_of_what_is_bound(any_device):
+    text = """layout(std430, binding = 0) buffer Data { uint head; uvec4 data[]; };
+    void main() { head = data.length(); }"""
+    for nbytes in (32, 44, 48):
+        x = filled(any_device, [0] * 12)
+        compiled(any_device, text).dispatch({"Data": (x, 0, nbytes)})
+        assert words(x)[0] == nbytes // 16 - 1
+
+
 @pytest.mark.parametrize(
     "late", [{"constants": {0: 1}}, {"defines": {"N": 1}}, {"include_dirs": ["."]}, {"debug": True}]
 )

@@ -463,6 +463,8 @@ def test_blocks_of_one_binding_are_one():
          "[SH-05]"),
         ({"A": Span("X", 64, 0, 6)}, "A: got 6 bytes, must be a multiple of 4 and at least 4 "
          "[SH-05]"),
+        ({"B": Span("X", 64, 0, 4)}, "B: got 4 bytes, must be a multiple of 4 and at least 8 "
+         "[SH-05]"),
         ({"C": Span("X", 64, 0, 16)}, "C: got 16 bytes, must be a multiple of 4 and at least 32 "
          "[SH-05]"),
         ({"A": X, "1": Y, "to": Span("Y", 64, 32, 32)},

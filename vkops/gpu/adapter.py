@@ -194,6 +194,11 @@ def validation() -> Iterator[None]:
             os.environ[LAYERS] = before
 
 
+def under_validation() -> bool:
+    """Whether this process runs under the Khronos validation layer, as its environment says."""
+    return _VALIDATION_LAYER in os.environ.get(LAYERS, "").split(os.pathsep)
+
+
 # -- the vulkan package ----------------------------------------------------------------------------
 
 

@@ -86,6 +86,14 @@ class Shader:
     spirv: bytes
     """What Kompute is given: ``module`` with storage blocks only."""
 
+    def with_limited_indices(self) -> bytes:
+        """The SPIR-V with each index clamped to the elements of what it indexes.
+
+        Raises:
+            ShaderCompileError: spirv-opt is missing, or cannot change this module.
+        """
+        return _valid(tools.with_limited_indices(self.spirv), self.name)
+
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The buffers it has to be given, by binding."""
@@ -122,7 +130,7 @@ class Shader:
                 readonly=all(b.readonly for b in alike), nbytes=max(b.nbytes for b in alike)
             )
             bound[block.binding], points[block.binding] = (block, span), point
-            self._check_span(point, block, span)
+            self._check_span(point, span, max(4, *(b.nbytes + b.stride for b in alike)))
         for block in self.blocks:
             if block.binding not in bound:
                 raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
@@ -135,14 +143,13 @@ class Shader:
                 raise BindingError(self.name, points[other.binding], message, "SH-06")
         return [bound[number] for number in sorted(bound)]
 
-    def _check_span(self, point: str, block: Block, span: Span) -> None:
+    def _check_span(self, point: str, span: Span, least: int) -> None:
         if span.offset % 4 or span.end > span.capacity:
             message = (
                 f"got offset {span.offset} and {span.nbytes} bytes, must begin at a multiple of 4 "
                 f"and end at {span.capacity} or before"
             )
             raise BindingError(self.name, point, message, "SH-05")
-        least = max(4, block.nbytes)
         if span.nbytes % 4 or span.nbytes < least:
             message = f"got {span.nbytes} bytes, must be a multiple of 4 and at least {least}"
             raise BindingError(self.name, point, message, "SH-05")

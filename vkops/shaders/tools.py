@@ -79,6 +79,17 @@ def frozen(spirv: bytes) -> bytes:
     return _made("spirv-opt", options, spirv, "specialization constants cannot be computed")
 
 
+def with_limited_indices(spirv: bytes) -> bytes:
+    """The module with each index of an array or a vector clamped to the elements that exist.
+
+    An array without end must have one element at least: the length of an empty one is not a limit.
+
+    Raises:
+        ShaderCompileError: it is damaged, or spirv-opt is missing.
+    """
+    return _made("spirv-opt", ["--graphics-robust-access"], spirv, "indices cannot be limited")
+
+
 def _made(tool: str, options: list[str], stdin: bytes, failure: str) -> bytes:
     program = process.find(tool, "spirv-tools")
     try:
