@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,13 @@ def lines(tmp_path, monkeypatch):
         return [m.place for m in printf.printf(["it"], source=source).messages]
 
     return lines
+
+
+def test_what_a_shader_names_as_its_file_is_not_waited_for(lines):
+    """Neither a pipe nor a device without an end: ``#line`` can name them."""
+    os.mkfifo("pipe")
+    told = [("x 5", 9, file, {"index": 90}) for file in ("pipe", "/dev/zero", ".", "none")]
+    assert lines(old_printed, *told) == [f"{told[n][2]}:9 or shortly before" for n in range(4)]
 
 
 def test_version_1_3_names_a_later_line(lines):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
-from vkops.shaders import tools
+from vkops.shaders import sources, tools
 from vkops.shaders.listing import difference, listing
 
 LABELS = ("one", "other")
@@ -194,7 +195,8 @@ def test_lines_of_included_files(tmp_path):
     path.write_text(
         SHADER.replace("450\n", include).replace("twice(float(k))", "half_of(float(k))")
     )
-    text = listing(shaders.compile(path, defines={"FACTOR": "1.5"}, debug=True))
+    spirv = shaders.compile(path, defines={"FACTOR": "1.5"}, debug=True)
+    text = listing(spirv, sources.lines(path))
     assert re.search(
         r"^; .*inc\.glsl:2: float half_of\(float x\) \{ return x \* 0\.5; \}$", text, re.MULTILINE
     )
@@ -214,3 +216,17 @@ def test_what_was_included_is_gone(tmp_path):
 
 def test_without_debug_information_it_is_the_module_alone():
     assert listing(BUILT) == tools.disassemble(BUILT, names=True).rstrip("\n")
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "/dev/zero", "pipe", "\x1b[31mred\x07\nnext"])
+def test_files_that_a_module_names_are_not_opened(tmp_path, monkeypatch, name):
+    """Control characters of its strings do not reach the terminal, and its lines stay lines."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    text = tools.disassemble(shaders.compile("#version 450\nvoid main() {}", debug=True))
+    spirv = tools.assemble(text.replace('"<source>"', f'"{name}"'), "spv1.3")
+    found = listing(spirv, sources.lines("")).splitlines()
+    assert all(line.isprintable() for line in found)
+    shown = name.replace("\x1b", "\\x1b").replace("\x07", "\\x07").replace("\n", "\\n")
+    assert f"; {shown}:2: void main() {{}}" in found
+    assert "root:" not in "".join(found)

@@ -159,6 +159,43 @@ def test_errors_without_a_line():
     assert (error.file, error.line) == ("empty.comp", None)
 
 
+@pytest.mark.parametrize(
+    ("line", "file", "number", "told"),
+    [
+        ('1 "/etc/passwd"', "x.comp", None, "x.comp: /etc/passwd:1"),
+        ('1 "/dev/zero"', "x.comp", None, "x.comp: /dev/zero:1"),
+        ('1 "inc/none.glsl"', "x.comp", None, "x.comp: inc/none.glsl:1"),
+        ("2147483000", "x.comp", None, "x.comp: x.comp:2147483000"),
+        ("7 5", "x.comp", None, "x.comp: 5:7"),
+        ('1 "\x1b[31mred\x07"', "x.comp", None, "x.comp: \ufffd[31mred\ufffd:1"),
+        (f'1 "{"a/" * 500}"', "x.comp", None, f"x.comp: {'a/' * 250}…:1"),
+        ('1 "inc/value.glsl"', "inc/value.glsl", 1, "inc/value.glsl:1"),
+        ("3", "x.comp", 3, "x.comp:3"),
+    ],
+    ids=["file", "device", "absent", "line", "number", "controls", "long", "included", "own"],
+)
+def test_file_of_an_error_is_one_that_was_read(project, monkeypatch, line, file, number, told):
+    """Whatever ``#line`` says: a program that opens the file gets a source of the shader."""
+    monkeypatch.chdir(project)
+    Path("x.comp").write_text(
+        "#version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n"
+        '#extension GL_GOOGLE_include_directive : require\n#include "inc/value.glsl"\n'
+        f"#line {line}\nvoid main() {{ foo; }}\n"
+    )
+    error = failure(Path("x.comp"), defines={"VALUE": 7})
+    assert str(error) == f"{told}: 'foo' : undeclared identifier"
+    assert (error.file, error.line) == (file, number)
+    text = failure(Path("x.comp").read_text(), defines={"VALUE": 7}, include_dirs=[project])
+    assert text.file in ("<source>", "inc/value.glsl")
+
+
+def test_error_that_a_shader_states_is_one_short_printable_line(project):
+    (project / "x.comp").write_bytes(b"#version 450\n#error \x1b[2Jx\x07 " + b"yyyy " * 1000)
+    error = failure(Path("shaders/x.comp"))
+    told = f"'#error' : <bad token> [ 2 Jx <bad token> {'yyyy ' * 1000}"
+    assert str(error) == f"shaders/x.comp:2: {told[:500]}…"
+
+
 def test_error_in_a_define_is_not_blamed_on_a_file():
     error = failure(MINIMAL, defines={"X": "/*"})
     assert str(error) == "<source>: in the defines: 'comment' : End of input in comment"

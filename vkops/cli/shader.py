@@ -89,10 +89,17 @@ def build(
 @app.command()
 def disasm(shader: Source, define: Defines = None, include: Includes = None) -> None:
     """Print a shader's SPIR-V as text, below the source lines that it was made of."""
+    from vkops import shaders
+    from vkops.shaders import sources
     from vkops.shaders.listing import listing
 
     _, spirv = _spirv(shader, define, include, debug=True)
-    typer.echo(listing(spirv))
+    path = Path(shader)
+    if shader in shaders.VARIANTS and not path.is_file():
+        path = shaders.source_dir() / shaders.VARIANTS[shader].source
+    # A .spv file may name any file as its source: none is opened for it.
+    files = {} if path.suffix == ".spv" else sources.lines(path, include or ())
+    typer.echo(listing(spirv, files))
 
 
 @app.command()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from vkops.debug import layer
 from vkops.debug.messages import Message
 from vkops.errors import DeviceError
+from vkops.paths import read_regular
+from vkops.shaders.sources import MAX_SOURCE_BYTES
 
 KERNEL_DEFINES = "VKOPS_KERNEL_DEFINES"
 
@@ -97,10 +98,13 @@ def _key(message: Message) -> _Key:
 
 
 def _calls(file: str) -> Iterator[_Call]:
-    """The calls of debugPrintfEXT in a file, if it can be read."""
+    """The calls of debugPrintfEXT in a file, if it can be read.
+
+    A ``#line`` in a shader can name anything: what is no file of a shader's size has none.
+    """
     try:
-        text = Path(file).read_text(errors="replace")
-    except OSError:
+        text = read_regular(file, MAX_SOURCE_BYTES).decode(errors="replace")
+    except (OSError, ValueError):
         return
     for match in _CALL.finditer(text):
         if match["format"] is not None:

@@ -13,8 +13,12 @@ from pathlib import Path
 from vkops.errors import ShaderCompileError
 from vkops.shaders import cache as disk
 from vkops.shaders import process, sources
+from vkops.shaders.tools import printable
 
 _TEXT = "<source>"
+_MAX_QUOTED = 500
+"""Characters of what the compiler said that an error's message has; its log has all."""
+
 _LOCATED = re.compile(r"^ERROR: (?P<file>.+?):(?P<line>\d+): (?P<text>.*)$", re.MULTILINE)
 _STATED = re.compile(r"^(?:ERROR|.*: Error): (?P<text>.*)$", re.MULTILINE)
 
@@ -130,10 +134,10 @@ def _compile_in(
     except ShaderCompileError as error:
         message = f"{name}: {error.message}"
         raise ShaderCompileError(message, file=name, log=error.log) from error
+    if returncode != 0:
+        raise _diagnosed(compiler, source, name, include_dirs, returncode, log)
     if cwd:
         log = log.replace(_TEXT, name)
-    if returncode != 0:
-        raise _diagnosed(compiler, name, returncode, log)
     spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
     if not disk.is_spirv(spirv):
         what = f"{len(spirv)} bytes that are not SPIR-V" if spirv else "no SPIR-V"
@@ -142,19 +146,47 @@ def _compile_in(
     return spirv
 
 
-def _diagnosed(compiler: str, name: str, returncode: int, log: str) -> ShaderCompileError:
-    """Make the error of what the compiler said: its first located message, else its first one."""
+def _diagnosed(
+    compiler: str,
+    source: str | Path,
+    name: str,
+    include_dirs: Sequence[Path],
+    returncode: int,
+    log: str,
+) -> ShaderCompileError:
+    """Make the error of what the compiler said: its first located message, else its first one.
+
+    A ``#line`` in the shader can make the compiler name any file and line: only those of what it
+    read are taken for places.
+    """
+    told = log.replace(_TEXT, name) if isinstance(source, str) else log
     located, stated = _LOCATED.search(log), _STATED.search(log)
-    if located and located["file"] != "-1":  # -1 is where glslang keeps the -D macros
-        file, line = os.path.normpath(located["file"]), int(located["line"])
-        message = f"{file}:{line}: {located['text'].strip()}"
-        return ShaderCompileError(message, file=file, line=line, log=log)
-    if located:
-        message = f"{name}: in the defines: {located['text'].strip()}"
-        return ShaderCompileError(message, file=name, log=log)
-    if stated:
-        return ShaderCompileError(f"{name}: {stated['text'].strip()}", file=name, log=log)
-    message = f"{name}: {compiler} failed without a diagnostic ({process.status(returncode)})"
-    if returncode < 0:  # how glslang ends on an endless chain of includes
-        message += "; does a file include itself?"
-    return ShaderCompileError(message, file=name, log=log)
+    file, line, said = name, None, ""
+    if located and located["file"] == "-1":  # where glslang keeps the -D macros
+        said = f": in the defines: {_quoted(located['text'])}"
+    elif located:
+        number, text = int(located["line"]), _quoted(located["text"])
+        named = os.path.normpath(located["file"])
+        lines: Sequence[str] | None
+        if isinstance(source, str) and named == _TEXT:
+            named, lines = name, source.splitlines()
+        else:
+            lines = sources.lines(source, include_dirs).get(os.path.realpath(named))
+        # An error at the end of a file is one line after its last one.
+        if lines is not None and 0 < number <= len(lines) + 1:
+            file, line, said = named, number, f":{number}: {text}"
+        else:
+            said = f": {_quoted(named)}:{number}: {text}"
+    elif stated:
+        said = f": {_quoted(stated['text'])}"
+    else:
+        said = f": {compiler} failed without a diagnostic ({process.status(returncode)})"
+        if returncode < 0:  # how glslang ends on an endless chain of includes
+            said += "; does a file include itself?"
+    return ShaderCompileError(printable(f"{file}{said}"), file=file, line=line, log=told)
+
+
+def _quoted(text: str) -> str:
+    """What the compiler said, short enough for a message."""
+    text = " ".join(text.split())
+    return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"

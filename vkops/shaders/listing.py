@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 import re
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 
 from vkops.shaders import tools
 
@@ -15,20 +15,29 @@ _NUMBER = re.compile(r"%\d+\b")
 _DEBUG = ("OpSource", "OpString", "OpName", "OpMemberName", "OpLine", "OpNoLine", "OpModule")
 
 
-def listing(spirv: bytes) -> str:
+def listing(spirv: bytes, files: Mapping[str, Sequence[str]] = {}) -> str:
     """The module as text; each source line stands above what was made of it.
 
-    Lines are known where the shader was compiled with debug information.
+    Lines are known where the shader was compiled with debug information, which holds the text of
+    its first file; ``files`` are the lines of others by their real paths, as ``sources.lines``
+    gives them. Nothing else that the module names is opened. Control characters are escaped.
 
     Raises:
         ShaderCompileError: it is damaged, or spirv-dis is missing.
     """
-    return "\n".join(_with_source(tools.disassemble(spirv, names=True)))
+    text = tools.disassemble(spirv, names=True)
+    return "\n".join(_escaped(line) for line in _with_source(text, files))
 
 
-def _with_source(text: str) -> Iterator[str]:
+def _escaped(text: str) -> str:
+    """One line of text, or one after an empty line, without what would control a terminal."""
+    start, text = text[: text.startswith("\n")], text[text.startswith("\n") :]
+    return start + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _with_source(text: str, included: Mapping[str, Sequence[str]]) -> Iterator[str]:
     files: dict[str, str] = {}
-    sources: dict[str, list[str]] = {}
+    sources: dict[str, Sequence[str]] = {}
     before = None
     for instruction in tools.INSTRUCTION.findall(text):
         result, op, *rest = tools.words(instruction)
@@ -39,9 +48,9 @@ def _with_source(text: str) -> Iterator[str]:
         elif op == "OpLine":
             file, line = rest[:2]
             if (file, line) != before:
-                source = sources.setdefault(file, _included(files[file]))
+                source = sources.setdefault(file, _of(included, files[file]))
                 code = source[int(line) - 1] if 0 < int(line) <= len(source) else ""
-                yield f"\n; {files[file]}:{line}: {code.strip()}".rstrip()
+                yield f"\n; {files[file]}:{line}: {code.expandtabs().strip()}".rstrip()
             before = file, line
         elif op != "OpNoLine":
             yield instruction
@@ -53,12 +62,9 @@ def _lines(text: str) -> list[str]:
     return lines[lines.index("#line 1") + 1 :] if "#line 1" in lines else lines
 
 
-def _included(file: str) -> list[str]:
-    """The lines of a file that was included: modules hold the text of the first one only."""
-    try:
-        return Path(file).read_text(errors="replace").splitlines()
-    except OSError:
-        return []
+def _of(files: Mapping[str, Sequence[str]], name: str) -> Sequence[str]:
+    """The lines of the file of that name, if it is among them."""
+    return () if "\0" in name else files.get(os.path.realpath(name), ())
 
 
 def difference(before: bytes, after: bytes, labels: tuple[str, str]) -> list[str]:
@@ -71,7 +77,7 @@ def difference(before: bytes, after: bytes, labels: tuple[str, str]) -> list[str
         ShaderCompileError: one is damaged, or spirv-dis is missing.
     """
     one, other = (list(_renamed(tools.disassemble(spirv, names=True))) for spirv in (before, after))
-    return list(difflib.unified_diff(one, other, *labels, lineterm=""))
+    return [_escaped(line) for line in difflib.unified_diff(one, other, *labels, lineterm="")]
 
 
 def _renamed(text: str) -> Iterator[str]:

@@ -96,12 +96,29 @@ def digest(
     if "-g" in flags:
         file = [source] if isinstance(source, Path) else []
         parts += (os.fsencode(path) for path in (Path.cwd(), *file, *include_dirs))
-    for name, content in _Includes(include_dirs, roots).of(text, os.path.realpath(own)):
+    for name, _, content in _Includes(include_dirs, roots).of(text, os.path.realpath(own)):
         parts += (name, content)
     total = hashlib.sha256()
     for part in parts:
         total.update(b"%d:" % len(part) + part)
     return total.hexdigest()
+
+
+def lines(source: str | Path, include_dirs: Sequence[Path] = ()) -> dict[str, list[str]]:
+    """The lines of a source file and of all files that it may include, by their real paths.
+
+    GLSL text has its included files only.
+
+    Raises:
+        ShaderCompileError: the source file cannot be read.
+    """
+    text = read(source)
+    own = source.parent if isinstance(source, Path) else _folder_of_text()
+    found = {os.path.realpath(source): text} if isinstance(source, Path) else {}
+    for _, path, content in _Includes(include_dirs, None).of(text, os.path.realpath(own)):
+        if path is not None:
+            found[os.path.realpath(path)] = content
+    return {path: text.decode(errors="replace").splitlines() for path, text in found.items()}
 
 
 def _folder_of_text() -> Path:
@@ -124,15 +141,18 @@ class _Includes:
         self._roots = None if roots is None else tuple(map(os.path.realpath, roots))
         self._room = MAX_SOURCE_BYTES
 
-    def of(self, text: bytes, own: str) -> Iterator[tuple[bytes, bytes]]:
-        """Yield name and content of each file included from ``text``, and from those files."""
+    def of(self, text: bytes, own: str) -> Iterator[tuple[bytes, str | None, bytes]]:
+        """Yield each file included from ``text``, and from those files: name, path and content.
+
+        One that is not there has no path.
+        """
         waiting: list[tuple[tuple[bytes, bytes], tuple[str, ...]]]
         waiting = [(include, (own,)) for include in reversed(self._includes(text))]
         seen: set[tuple[str, tuple[str, ...]]] = set()
         while waiting:
             (bracket, name), folders = waiting.pop()
             path, content = self._found(name, self._dirs if bracket == b"<" else folders)
-            yield name, content
+            yield name, path, content
             if path is None:
                 continue
             inner = os.path.realpath(os.path.dirname(path))
