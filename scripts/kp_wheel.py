@@ -18,6 +18,7 @@ import hashlib
 import os
 import platform
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,8 @@ SWITCHES = {
 # Metadata says numpy<2.0.0; built with pybind11 2.12 or later it runs with NumPy 2 as well.
 NUMPY_REQUIREMENT = "numpy>=1.26"
 LOG_TAIL = 25
+
+PATHS = Path(__file__).resolve().parents[1] / "vkops" / "paths.py"
 
 
 class BuildError(Exception):
@@ -147,9 +150,18 @@ def main(arguments: list[str]) -> int:
     if arguments:
         print(__doc__, file=sys.stderr)
         return 2
-    wheel = cached_wheel(folder)
+    try:
+        # What is installed from there runs: nobody else may have put it there.
+        with runpy.run_path(str(PATHS))["private_folder"](folder, create=True):
+            wheel = cached_wheel(folder)
+    except OSError as error:
+        print(
+            f"kp_wheel: the wheel cache {str(folder)!r} is not used: {error.strerror}; "
+            "remove it, or set XDG_CACHE_HOME to a folder of your own",
+            file=sys.stderr,
+        )
+        return 1
     if wheel is None:
-        folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two set-ups at once: the second finds the wheel
             wheel = cached_wheel(folder)

@@ -261,6 +261,21 @@ def test_a_cached_wheel_is_found_and_never_built_again(
     assert capsys.readouterr().out == f"{wheel}\n"
 
 
+def test_a_wheel_that_others_could_have_put_there_is_not_used(
+    kp_wheel: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = kp_wheel.cache_folder()
+    folder.mkdir(parents=True)
+    (folder / "kp-0.9.0-any.whl").touch()
+    folder.chmod(0o777)
+    assert kp_wheel.main([]) == 1
+    assert capsys.readouterr() == (
+        "",
+        f"kp_wheel: the wheel cache {str(folder)!r} is not used: other users may write to it; "
+        "remove it, or set XDG_CACHE_HOME to a folder of your own\n",
+    )
+
+
 def test_each_python_and_recipe_has_its_own_wheel(
     kp_wheel: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

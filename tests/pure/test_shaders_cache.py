@@ -220,6 +220,89 @@ def test_damaged_entry_is_compiled_again_and_replaced(shader, counting, entries,
     assert entry.read_bytes() == good
 
 
+def sparse(entry):
+    with open(entry, "wb") as file:
+        file.truncate(40 << 30)
+
+
+def of_another_user(entry):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    os.chown(entry, 65534, -1)
+
+
+@pytest.mark.parametrize(
+    "replace",
+    [
+        lambda entry: (entry.unlink(), os.mkfifo(entry)),
+        lambda entry: (entry.unlink(), entry.symlink_to("/dev/zero")),
+        lambda entry: entry.symlink_to(entry.rename(entry.parent.parent / "elsewhere")),
+        sparse,
+        of_another_user,
+        lambda entry: shutil.copy(
+            next(path for path in entry.parent.iterdir() if path != entry), entry
+        ),
+    ],
+    ids=["pipe", "device", "link", "40 GiB", "another user's", "entry of another shader"],
+)
+def test_what_is_no_entry_of_ours_is_compiled_again_and_replaced(
+    shader, counting, entries, replace
+):
+    build(shader, defines={"VALUE": 2})
+    (other,) = entries.iterdir()
+    spirv = build(shader)
+    (entry,) = set(entries.iterdir()) - {other}
+    good = entry.read_bytes()
+    replace(entry)
+    assert build(shader) == spirv
+    assert counting.calls() == 3
+    assert (entry.is_symlink(), entry.read_bytes()) == (False, good)
+    assert other.read_bytes() != good
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda folder, _: folder.chmod(0o770), "other users may write to it"),
+        (lambda folder, _: folder.chmod(0o777), "other users may write to it"),
+        (
+            lambda _, patch: patch.setattr("vkops.paths.os.geteuid", lambda: 4711),
+            "it belongs to another user",
+        ),
+        (
+            lambda folder, _: folder.symlink_to(folder.rename(folder.parent / "elsewhere")),
+            "Not a directory",
+        ),
+    ],
+    ids=["group", "world", "owner", "link"],
+)
+def test_a_folder_that_others_can_change_is_not_used(
+    shader, counting, entries, monkeypatch, caplog, change, reason
+):
+    shaders.cache._warn_once.cache_clear()
+    spirv = build(shader)
+    with monkeypatch.context() as patch:
+        change(entries, patch)
+        before = sorted(entries.iterdir())
+        assert [build(shader, defines={"VALUE": n}) == spirv for n in (1, 1, 2)] == [1, 1, 0]
+        assert sorted(entries.iterdir()) == before
+    assert counting.calls() == 4
+    assert [(record.name, record.levelname, record.message) for record in caplog.records] == [
+        ("vkops", "WARNING", f"the shader cache {str(entries)!r} is not used: {reason}")
+    ]
+
+
+def test_folders_and_entries_are_for_their_user_alone(shader, entries):
+    before = os.umask(0)
+    try:
+        build(shader)
+    finally:
+        os.umask(before)
+    (entry,) = entries.iterdir()
+    modes = [oct(path.stat().st_mode & 0o777) for path in (entry, entries, entries.parent)]
+    assert modes == ["0o600", "0o700", "0o700"]
+
+
 def test_failures_are_not_kept(shader, counting, entries):
     for _ in range(2):
         with pytest.raises(shaders.compiler.ShaderCompileError):
@@ -240,16 +323,16 @@ def test_read_only_cache_folder(shader, counting, monkeypatch):
     def refuse(*_args, **_options):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr("vkops.shaders.cache.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("vkops.paths._make_private", refuse)
     assert build(shader) == build(shader)
     assert counting.calls() == 2
 
 
 def test_full_cache_folder(shader, counting, entries, monkeypatch):
-    def refuse(*_args):
+    def refuse(*_args, **_options):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("vkops.shaders.cache.os.replace", refuse)
+    monkeypatch.setattr("vkops.paths.os.replace", refuse)
     assert build(shader) == build(shader)
     assert list(entries.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""Mesa's cache of compiled shaders, which ends the process where its disk is full."""
+"""Mesa's cache of compiled shaders: machine code, in a folder that Mesa does not check."""
 
 from __future__ import annotations
 
@@ -9,19 +9,36 @@ from pathlib import Path
 import platformdirs
 import psutil
 
+from vkops.paths import private_folder
+
+_NAMES = ("mesa_shader_cache", "mesa_shader_cache_db", "mesa_shader_cache_sf")
+"""Its folders, by how Mesa is set to store entries."""
+
 ROOM = 16 << 20
 """Bytes that are enough for its index (1.3 MB) and what others write meanwhile."""
 
 
 def spare() -> None:
-    """Have Mesa do without its cache, in this process, where the disk has no room for it.
+    """Have Mesa do without its cache, in this process, where the disk or other users could harm it.
 
     Mesa 22.3 maps the index into memory, a file with holes: the first page that finds no room ends
-    the process (SIGBUS).
+    the process (SIGBUS). Lavapipe runs what it finds in the cache: a folder that belongs to another
+    user, or that others may write to, is not used.
     """
     chosen = os.environ.get("MESA_SHADER_CACHE_DIR") or os.environ.get("MESA_GLSL_CACHE_DIR")
     folder = Path(chosen or platformdirs.user_cache_path()).absolute()
     with suppress(OSError):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
-        if psutil.disk_usage(str(existing)).free < ROOM:
+        full = psutil.disk_usage(str(existing)).free < ROOM
+        if full or not all(_is_private_or_absent(folder / name) for name in _NAMES):
             os.environ.setdefault("MESA_SHADER_CACHE_DISABLE", "true")
+
+
+def _is_private_or_absent(folder: Path) -> bool:
+    try:
+        with private_folder(os.path.realpath(folder)):
+            return True
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False

@@ -1,13 +1,20 @@
-"""SPIR-V on disk, by content. A cache that cannot be used is as good as an empty one."""
+"""SPIR-V on disk, by content. A cache that cannot be used is as good as an empty one.
+
+An entry goes to the driver, which runs it: the folder must be one that only this user can change.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import logging
 import os
 import struct
-import tempfile
 from pathlib import Path
+
+from vkops.paths import private_folder, read_regular, write_private
+from vkops.shaders.sources import MAX_SPIRV_BYTES
 
 _MAGIC = struct.pack("=I", 0x07230203)
 _HEADER_BYTES = 20
@@ -20,34 +27,47 @@ def is_spirv(data: bytes) -> bool:
 
 
 def load(key: str) -> bytes | None:
-    """Return the SPIR-V stored under ``key``, or ``None`` if there is none or it is damaged."""
-    folder = _folder()
-    if folder is None:
+    """Return the SPIR-V stored under ``key``, or ``None`` if there is none or it is damaged.
+
+    A folder that is there and cannot be trusted is reported once, by the logger ``vkops``.
+    """
+    path = _folder()
+    if path is None:
         return None
     try:
-        entry = (folder / key).read_bytes()
-    except OSError:
+        with private_folder(path) as folder:
+            try:
+                most = _CHECKSUM_BYTES + MAX_SPIRV_BYTES
+                entry = read_regular(key, most, follow=False, own=True, dir_fd=folder)
+            except OSError:  # there is none, or it is none of ours: ``store`` will replace it
+                return None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _warn_once(f"the shader cache {str(path)!r} is not used: {error.strerror}")
         return None
     # A damaged module can take the driver, and so the process, down: check all of it.
     checksum, spirv = entry[:_CHECKSUM_BYTES], entry[_CHECKSUM_BYTES:]
-    return spirv if is_spirv(spirv) and hashlib.sha256(spirv).digest() == checksum else None
+    return spirv if is_spirv(spirv) and _checksum(key, spirv) == checksum else None
 
 
 def store(key: str, spirv: bytes) -> None:
     """Keep ``spirv`` under ``key`` if the cache folder allows it; several processes may."""
-    folder = _folder()
-    if folder is None:
+    path = _folder()
+    if path is None:
         return
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f"{key}.", dir=folder)
-        try:
-            with open(handle, "wb") as file:
-                file.write(hashlib.sha256(spirv).digest() + spirv)
-            os.replace(temporary, folder / key)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+    with contextlib.suppress(OSError), private_folder(path, create=True) as folder:
+        write_private(folder, key, _checksum(key, spirv) + spirv)
+
+
+def _checksum(key: str, spirv: bytes) -> bytes:
+    """The hash of an entry, with its key: an entry of another name is not taken for this one."""
+    return hashlib.sha256(key.encode() + b"\n" + spirv).digest()
+
+
+@functools.lru_cache(maxsize=1)
+def _warn_once(message: str) -> None:
+    logging.getLogger("vkops").warning(message)
 
 
 def _folder() -> Path | None:

@@ -1,0 +1,55 @@
+"""Mesa's own cache is used only where it is this user's, and there is room for it."""
+
+import os
+
+import psutil
+import pytest
+
+from vkops.gpu import mesa_cache
+
+DISABLED = "MESA_SHADER_CACHE_DISABLE"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder that Mesa puts its cache in; no variable of Mesa's is set but the one naming it."""
+    monkeypatch.setenv("MESA_SHADER_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv(DISABLED, "")
+    monkeypatch.delenv(DISABLED)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["mesa_shader_cache", "mesa_shader_cache_db"])
+@pytest.mark.parametrize(
+    ("mode", "disabled"), [(0o700, None), (0o755, None), (0o775, "true"), (0o777, "true")]
+)
+def test_a_folder_that_others_may_write_to_is_not_used(folder, name, mode, disabled):
+    mesa_cache.spare()
+    assert DISABLED not in os.environ
+    (folder / name).mkdir()
+    (folder / name).chmod(mode)
+    mesa_cache.spare()
+    assert os.environ.get(DISABLED) == disabled
+
+
+def test_a_folder_of_another_user_is_not_used(folder, monkeypatch):
+    (folder / "mesa_shader_cache").mkdir(mode=0o755)
+    monkeypatch.setattr("vkops.paths.os.geteuid", lambda: 4711)
+    mesa_cache.spare()
+    assert os.environ[DISABLED] == "true"
+
+
+def test_a_link_to_a_folder_of_ones_own_is_used(folder):
+    (folder / "elsewhere").mkdir(mode=0o755)
+    (folder / "mesa_shader_cache").symlink_to("elsewhere")
+    mesa_cache.spare()
+    assert DISABLED not in os.environ
+    (folder / "elsewhere").chmod(0o777)
+    mesa_cache.spare()
+    assert os.environ[DISABLED] == "true"
+
+
+def test_a_full_disk(folder, monkeypatch):
+    monkeypatch.setattr(psutil, "disk_usage", lambda _: type("", (), {"free": 1}))
+    mesa_cache.spare()
+    assert os.environ[DISABLED] == "true"
