@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 import pytest
 
@@ -104,6 +105,21 @@ def test_nesting_within_reason_is_read(text):
     assert read(text).value["a"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": "' + '\\"' * 1_000_000 + "\\",  # an open string that is full of quotes
+        '{"a": [' + ("1" * 4300 + ",") * 500 + "1" * 5000 + "]}",
+        '{"a": ' + "/*" * 1_000_000,
+        '{"a": 0' + " " * 2_000_000,
+    ],
+)
+def test_faulty_text_is_refused_in_linear_time(text):
+    started = time.monotonic()
+    refusal(text)
+    assert time.monotonic() - started < 2
+
+
 def test_number_of_many_digits_is_refused():
     assert refusal('{"a": ' + "9" * 100_000 + "}") == "m.json:1:7: an integer of too many digits"
 
@@ -125,7 +141,7 @@ def test_what_is_no_file_is_refused(tmp_path):
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
     for path, reason in (
-        (pipe, "not a regular file"),
+        (pipe, "cannot be read: not a regular file"),
         (tmp_path, "cannot be read: Is a directory"),
         (tmp_path / "missing.json", "cannot be read: No such file or directory"),
         (tmp_path / ("x" * 300), "cannot be read: File name too long"),

@@ -59,6 +59,7 @@ def run(
     input_path: options.InputPath = None,
     output_path: options.OutputPath = None,
     allow_paths: options.AllowPaths = False,
+    strict: options.Strict = False,
     dml_feature_level: options.Level = "5.0",
     onnx_free_dim_name_override: options.FreeNames = None,
     onnx_free_dim_denotation_override: options.FreeDenotations = None,
@@ -168,6 +169,7 @@ def run(
             output_path=output_path,
             files=FileOptions(overrides, input_ or (), output or (), random, seed),
             allow_paths=allow_paths,
+            strict=strict,
         )
 
 
@@ -176,6 +178,7 @@ def check(
     dml_feature_level: options.Level = "5.0",
     input_path: options.InputPath = None,
     allow_paths: options.AllowPaths = False,
+    strict: options.Strict = False,
     onnx_free_dim_name_override: options.FreeNames = None,
     onnx_free_dim_denotation_override: options.FreeDenotations = None,
     binding_shape: options.Shapes = None,
@@ -190,7 +193,7 @@ def check(
         onnx_free_dim_name_override, onnx_free_dim_denotation_override, binding_shape
     )
     level = options.feature_level(dml_feature_level)
-    session.check_model(model, level, input_path, overrides, allow_paths=allow_paths)
+    session.check_model(model, level, input_path, overrides, allow_paths=allow_paths, strict=strict)
 
 
 def explain(

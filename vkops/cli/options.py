@@ -28,6 +28,10 @@ AllowPaths = Annotated[
     bool,
     typer.Option("--allow_paths", help="Let the model name files outside of its own folders."),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Refuse a model that gives warnings, such as unknown fields."),
+]
 FreeNames = Annotated[
     list[str] | None,
     typer.Option(

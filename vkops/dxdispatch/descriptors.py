@@ -23,6 +23,8 @@ def read_descriptor(node: Node, cls: type[OperatorDesc]) -> OperatorDesc:
     values: dict[str, Any] = {}
     for field in cls.FIELDS:
         child = node.optional(field.dml_name)
+        if field.count is not None:
+            node.known(field.count)
         if field.optional and (child is None or child.value is None):
             values[field.name] = None
             continue

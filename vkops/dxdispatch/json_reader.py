@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import rapidjson
 
 from vkops.errors import ModelError
+from vkops.paths import open_regular
 
 # Text this long makes at most a few GiB of Python objects; tensors belong in .npy or raw files.
 MAX_TEXT_BYTES = 64 << 20
@@ -29,22 +30,33 @@ _REASONS = {  # where RapidJSON's words do not help
     "Invalid integer value": "an integer of too many digits",
     "Number too big to be stored in double": "a number beyond the range of a double",
 }
-_LONG_INTEGER = re.compile(rb"-?\d{4301,}")  # more digits than Python converts
-# Strings and comments, up to the end where they lack one, and brackets.
+_LONG_INTEGER = re.compile(rb"(?<!\d)-?\d{4301,}")  # more digits than Python converts
+# Strings and comments, up to the end where they lack one, and brackets. A string always matches,
+# even one that ends in a backslash: else the search would start again at each quote in it.
 _TOKENS = re.compile(
-    rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)|([\[{])|([\]}])', re.DOTALL
+    rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)|([\[{])|([\]}])', re.DOTALL
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$-]*", re.ASCII)
+
+MAX_WARNINGS = 100
+"""Warnings of one file; those that follow are left out."""
+
+_COMMENTS = ("$", "_", "#", "/")  # what names of members start with that only comment on a model
+_MAX_SUGGESTION_CHARACTERS = 60
 
 EnumT = TypeVar("EnumT", bound=Enum)
 
 
 @dataclass(frozen=True)
 class Source:
-    """The file a node comes from, and the warnings reading it gave (each once, in order)."""
+    """The file a node comes from, and the warnings that reading it gave (each once, in order).
+
+    ``fields`` are the names of members that readers have asked an object for, by the object's id.
+    """
 
     file: str
     warnings: dict[str, None] = field(default_factory=dict)
+    fields: dict[int, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,15 +72,39 @@ class Node:
         return ModelError(": ".join(filter(None, (self.source.file, self.path, message))))
 
     def warn(self, message: str) -> None:
-        """Note something odd that is not wrong."""
-        self.source.warnings[str(self.error(message))] = None
+        """Note something that is allowed, and most likely a mistake."""
+        warnings = self.source.warnings
+        if len(warnings) < MAX_WARNINGS:
+            warnings[str(self.error(message))] = None
+        else:
+            warnings[f"{self.source.file}: more than {MAX_WARNINGS} warnings"] = None
+
+    def known(self, *names: str) -> None:
+        """Note fields that the object may have; ``optional`` and ``required`` do it themselves."""
+        fields = self.source.fields
+        fields[id(self.value)] = _united(fields.get(id(self.value), frozenset()), names)
+
+    def warn_of_unknown_fields(self) -> None:
+        """Warn of each field in here that no reader has asked for: DxDispatch ignores it."""
+        if isinstance(self.value, list):
+            for index, value in enumerate(self.value):
+                if isinstance(value, dict | list):
+                    self.item(index).warn_of_unknown_fields()
+        elif id(self.value) in self.source.fields:
+            known = self.source.fields[id(self.value)]
+            for name, value in self.object().items():
+                if name not in known and not name.startswith(_COMMENTS):
+                    self[name].warn(f"unknown field, ignored; {_suggestion(name, known)}")
+                elif isinstance(value, dict | list):
+                    self[name].warn_of_unknown_fields()
 
     def wrong(self, allowed: str) -> ModelError:
         """Return the error for a value of the wrong kind or out of range."""
         return self.error(f"got {describe(self.value)}, allowed {allowed}")
 
     def members(self) -> Iterator[tuple[str, Node]]:
-        """Yield the members of an object, in order."""
+        """Yield the members of an object whose names the model chooses, in order."""
+        self.known(*self.object())
         for name in self.object():
             yield name, self[name]
 
@@ -85,7 +121,9 @@ class Node:
 
     def optional(self, *names: str) -> Node | None:
         """Return the first member present, or None."""
-        return next((self[name] for name in names if name in self.object()), None)
+        members = self.object()
+        self.known(*names)
+        return next((self[name] for name in names if name in members), None)
 
     def required(self, *names: str) -> Node:
         """Return the first member present."""
@@ -150,6 +188,20 @@ class Node:
         return self.string()
 
 
+@lru_cache(maxsize=256)  # the same few for all objects of a kind, of which there can be millions
+def _united(fields: frozenset[str], more: tuple[str, ...]) -> frozenset[str]:
+    return fields.union(more)
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    """Say which field is meant, or else which ones there are."""
+    if len(name) <= _MAX_SUGGESTION_CHARACTERS:
+        names = {field.casefold(): field for field in sorted(known)}
+        for close in get_close_matches(name.casefold(), names, n=1):
+            return f"did you mean {quote(names[close])}?"
+    return f"the fields here are {', '.join(sorted(known))}"
+
+
 def quote(text: str, longest: int = 60) -> str:
     """Return text as a JSON string, cut when too long, so that it stays on one line."""
     text = text if len(text) <= longest else text[: longest - 3] + "..."
@@ -173,25 +225,17 @@ def describe(value: Any) -> str:
 def read_text(file: Path) -> bytes:
     """Read a file of JSON text; ModelError if that cannot be, or if it is too long to be one."""
     try:
-        with open(file, "rb", opener=_open_without_waiting) as stream:
-            regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-            raw = stream.read(MAX_TEXT_BYTES + 1) if regular else b""
+        with open_regular(file) as stream:
+            raw = stream.read(MAX_TEXT_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"{file}: cannot be read: {reason}") from error
-    if not regular:
-        raise ModelError(f"{file}: not a regular file")
     if len(raw) > MAX_TEXT_BYTES:
         raise ModelError(
             f"{file}: longer than {MAX_TEXT_BYTES >> 20} MiB; "
             "keep large initial values in .npy or raw files ('sourcePath')"
         )
     return raw
-
-
-def _open_without_waiting(file: str, flags: int) -> int:
-    """Open a file, even a pipe nobody writes to, at once."""
-    return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def parse(raw: bytes, file: str) -> Node:

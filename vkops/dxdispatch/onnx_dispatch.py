@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vkops.dml import TensorDataType
 from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.dxdispatch.model import (
@@ -57,6 +58,7 @@ def read_dispatchable(
         _sizes(node.optional("freeDimensionNameOverrides")),
         _sizes(node.optional("freeDimensionDenotationOverrides")),
     )
+    node.known("type", "Type", "sessionOptionsConfigEntries")
     for member in ("graphOptimizationLevel", "loggingLevel"):  # ONNX Runtime's own
         ignored = node.optional(member)
         if ignored is not None:
@@ -73,10 +75,13 @@ def _sizes(node: Node | None) -> dict[str, int]:
     return {} if node is None else {name: size.uint() for name, size in node.members()}
 
 
-def bind_points(dispatchable: OnnxDispatchable) -> list[str]:
-    """The names of a model's inputs and outputs."""
+def bind_points(dispatchable: OnnxDispatchable) -> dict[str, TensorDataType | None]:
+    """The names of a model's inputs and outputs, with their data types where DirectML has them."""
     model = dispatchable.model
-    return [entry.name for entry in (*model.inputs, *model.outputs)]
+    return {
+        entry.name: None if entry.dtype is None else data_type_of(entry.dtype)
+        for entry in (*model.inputs, *model.outputs)
+    }
 
 
 def read_shape(node: Node) -> Shape | None:

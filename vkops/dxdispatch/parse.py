@@ -33,11 +33,18 @@ from vkops.dxdispatch.model import (
 from vkops.dxdispatch.onnx_inputs import Overrides
 from vkops.dxdispatch.types import dtype_of
 from vkops.dxdispatch.values import read_values
+from vkops.errors import ModelError
 
 # Two of the largest tensors DirectML can address (2**32 elements of 8 bytes, T-13).
 MAX_RESOURCE_BYTES = 2 << 35
 
 MAX_NPY_DIMENSIONS = 32  # NumPy's own limit before 2.0
+
+# Fields of a binding for dispatchables of other kinds.
+_SOURCE_FIELDS = (
+    "elementCount", "elementSizeInBytes", "elementOffset", "format", "counter",
+    "counterOffsetBytes", "shape",
+)  # fmt: skip
 
 _T = TypeVar("_T")
 _OTHER_KINDS = {
@@ -54,6 +61,7 @@ def load_model(
     overrides: Overrides | None = None,
     *,
     allow_paths: bool = False,
+    strict: bool = False,
 ) -> Model:
     """Read a DxDispatch model and check all that needs neither a device nor a feature level.
 
@@ -64,6 +72,7 @@ def load_model(
         overrides: sizes of free dimensions and shapes of tensors of the ONNX models.
         allow_paths: whether files may lie outside of these folders, too; what is read is then
             also looked for in the current folder.
+        strict: whether what the model would be warned of is an error.
 
     Raises:
         ModelError: in one line, what is wrong and where.
@@ -80,7 +89,10 @@ def load_model(
         allow_paths,
     )
     root = parse(read_text(path), str(path))
-    return _read_model(root, folders, overrides or Overrides())
+    model = _read_model(root, folders, overrides or Overrides())
+    if strict and model.warnings:
+        raise ModelError(model.warnings[0])
+    return model
 
 
 def _read_model(root: Node, folders: Folders, overrides: Overrides) -> Model:
@@ -101,10 +113,13 @@ def _read_model(root: Node, folders: Folders, overrides: Overrides) -> Model:
         _read_command(node, resources, dispatchables, folders)
         for node in sections["commands"].items()
     )
+    root.warn_of_unknown_fields()
     return Model(resources, dispatchables, commands, tuple(root.source.warnings))
 
 
 def _read_resource(name: str, node: Node, folders: Folders) -> Resource:
+    node.known("type", "resampleSize", "resampleMode")  # buffers are all there is
+    node.known("initialValuesDataType", "sizeInBytes", "initialValuesOffsetInBytes")
     values_node = node.optional("initialValues")
     if values_node is not None and values_node.value == "deferred":
         return DeferredResource(name)
@@ -146,22 +161,49 @@ def _read_dispatchable(
     fields = node.optional("desc", "Desc") or node
     compile_type, flags = node.optional("dmlCompileType"), node.optional("executionFlags")
     bindings = node.optional("bindings")
+    desc = read_descriptor(fields, OPERATORS[operator])
     return DmlDispatchable(
         name=name,
-        desc=read_descriptor(fields, OPERATORS[operator]),
+        desc=desc,
         compile_graph=compile_type is not None
         and compile_type.choice("DmlCompileOp", "DmlCompileGraph") == "DmlCompileGraph",
         execution_flags=read_flags(flags, ExecutionFlags, "DML_EXECUTION_FLAG_")
         if flags
         else ExecutionFlags.NONE,
-        init_bindings=_read_bindings(bindings, resources, OPERATORS[operator]) if bindings else {},
+        init_bindings=_read_bindings(bindings, resources, desc) if bindings else {},
         node=fields,
     )
 
 
-def _read_bindings(node: Node, resources: dict[str, Resource], cls: type[OperatorDesc]) -> Bindings:
-    points = [field.dml_name for field in cls.FIELDS if field.role != "attribute"]
-    return _named_sources(node, resources, cls.operator, points, _read_source)
+def _read_bindings(node: Node, resources: dict[str, Resource], desc: OperatorDesc) -> Bindings:
+    tensors = {
+        field.dml_name: getattr(desc, field.name)
+        for field in desc.FIELDS
+        if field.role != "attribute"
+    }
+    bindings = _named_sources(node, resources, desc.operator, list(tensors), _read_source)
+    for point, sources in bindings.items():
+        bound = tensors.get(point)
+        for source, tensor in zip(
+            sources, bound if isinstance(bound, tuple) else (bound,), strict=False
+        ):
+            if tensor is not None:
+                _warn_of_other_type(source, point, tensor.data_type)
+    return bindings
+
+
+def _warn_of_other_type(source: BindingSource, point: str, data_type: TensorDataType) -> None:
+    """Warn of a resource whose initial values are of another type than the tensor it stands for."""
+    resource = source.resource
+    if (
+        isinstance(resource, BufferResource)
+        and resource.data_type not in (TensorDataType.UNKNOWN, data_type)
+        and data_type.size_bits >= 8  # smaller ones cannot be initial values
+    ):
+        source.node.warn(
+            f"{quote(resource.name)} has initial values of type {resource.data_type.name}, "
+            f"the tensor {quote(point)} is of {data_type.name}"
+        )
 
 
 def _named_sources(
@@ -182,6 +224,7 @@ def _named_sources(
 def _read_onnx_source(node: Node, resources: dict[str, Resource]) -> BindingSource:
     if not isinstance(node.value, dict):
         return BindingSource(_lookup(node, resources, "resource"), 0, node)
+    node.known(*_SOURCE_FIELDS)
     resource = _lookup(node.required("name"), resources, "resource")
     return BindingSource(resource, 0, node, onnx_dispatch.read_shape(node))
 
@@ -205,6 +248,7 @@ def _read_source(node: Node, resources: dict[str, Resource]) -> BindingSource:
         raise name.error(f"{quote(resource.name)} is deferred, only ONNX models can be bound to it")
     if name is node:
         return BindingSource(resource, 0, node)
+    node.known(*_SOURCE_FIELDS)
     for member in ("elementCount", "counterOffsetBytes"):  # shaders use them, operators do not
         ignored = node.optional(member)
         if ignored is not None:
@@ -259,14 +303,19 @@ def _dispatch_bindings(
     node: Node, resources: dict[str, Resource], dispatchable: Dispatchable
 ) -> Bindings:
     if isinstance(dispatchable, DmlDispatchable):
-        return _read_bindings(node, resources, type(dispatchable.desc))
+        return _read_bindings(node, resources, dispatchable.desc)
     if isinstance(dispatchable, ShaderDispatchable):
         return {
             point: tuple(_read_shader_source(item, resources) for item in sources.one_or_more())
             for point, sources in node.members()
         }
     points = onnx_dispatch.bind_points(dispatchable)
-    return _named_sources(node, resources, dispatchable.name, points, _read_onnx_source)
+    bindings = _named_sources(node, resources, dispatchable.name, list(points), _read_onnx_source)
+    for point, sources in bindings.items():
+        data_type = points.get(point)
+        if sources and data_type is not None:
+            _warn_of_other_type(sources[0], point, data_type)
+    return bindings
 
 
 def _read_groups(node: Node) -> tuple[int, int, int]:

@@ -34,10 +34,11 @@ def run_model(
     output_path: Path | None = None,
     files: FileOptions | None = None,
     allow_paths: bool = False,
+    strict: bool = False,
 ) -> None:
     """Run a model file, .json or .onnx, on the first adapter whose name contains ``adapter``.
 
-    ``expect`` is what ``Device`` makes of it, ``allow_paths`` what ``load_model`` does.
+    ``expect`` is passed on to ``Device``, ``allow_paths`` and ``strict`` to ``load_model``.
 
     Raises:
         VkopsError: in DxDispatch's words, what failed; the model's own faults before anything
@@ -51,7 +52,9 @@ def run_model(
         info(f"Running on '{device.name}'")
         if is_onnx:
             return run_file(Path(path), device, options, files, allow_paths=allow_paths)
-        model = _load(path, input_path, output_path, files.overrides, allow_paths=allow_paths)
+        model = _load(
+            path, input_path, output_path, files.overrides, allow_paths=allow_paths, strict=strict
+        )
         try:
             prepared = prepare(model, feature_level)
             _warn(model)
@@ -67,6 +70,7 @@ def check_model(
     overrides: Overrides | None = None,
     *,
     allow_paths: bool = False,
+    strict: bool = False,
 ) -> None:
     """Check a model file without a device; print the feature level each operator needs.
 
@@ -79,7 +83,7 @@ def check_model(
     overrides = overrides or Overrides()
     if _is_onnx(path):
         return check_file(Path(path), overrides, allow_paths=allow_paths)
-    model = _load(path, input_path, None, overrides, allow_paths=allow_paths)
+    model = _load(path, input_path, None, overrides, allow_paths=allow_paths, strict=strict)
     try:
         prepare(model, FeatureLevel.LATEST)
         _warn(model)
@@ -104,9 +108,12 @@ def _load(
     overrides: Overrides,
     *,
     allow_paths: bool,
+    strict: bool,
 ) -> Model:
     try:
-        return load_model(path, input_path, output_path, overrides, allow_paths=allow_paths)
+        return load_model(
+            path, input_path, output_path, overrides, allow_paths=allow_paths, strict=strict
+        )
     except VkopsError as error:
         raise ModelError(f"Failed to parse the model: {error}") from error
 

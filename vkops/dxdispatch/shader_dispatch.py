@@ -134,6 +134,7 @@ def _read_pushed(node: Node | None, dispatchable: Node, shader: Shader) -> tuple
     for item, scalar in zip(
         node.items() if node else (), shader.module.push_constants, strict=False
     ):
+        item.known("name")
         kind = item.required("type")
         if read_value_type(kind) is not _PUSHED[scalar.type]:
             raise kind.wrong(f"{_PUSHED[scalar.type].name}, as {scalar.name} is {scalar.type}")

@@ -116,7 +116,8 @@ def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, Initi
         return data_type, Literal(read_array(node, _known(data_type, node)).tobytes())
     if not isinstance(node.value, dict):
         raise node.wrong('an array, an object or "deferred"')
-    forms = [name for name in ("value", "valueStart", "sourcePath") if name in node.value]
+    node.known("valueCount", "valueDelta")
+    forms = [name for name in ("value", "valueStart", "sourcePath") if node.optional(name)]
     if len(forms) != 1:
         raise node.error(
             "needs one of 'value', 'valueStart' and 'sourcePath', got "
@@ -205,6 +206,7 @@ def _read_list(node: Node) -> Literal:
     """Values of various types, packed back to back."""
     packed = bytearray()
     for item in node.items():
+        item.known("name")
         type_node = item.required("type")
         data_type = read_value_type(type_node)
         if data_type in (TensorDataType.UNKNOWN, TensorDataType.FLOAT16):

@@ -1,0 +1,255 @@
+"""Fields that no reader knows, and resources of another type than their tensor: warnings."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+from models import SPLIT, tensor, zeros
+
+from vkops.cli import main
+from vkops.dxdispatch import json_reader, load_model
+from vkops.errors import ModelError
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NAMES_ARE_FREE = (
+    "resources", "dispatchables", "bindings", "specializationConstants",
+    "freeDimensionNameOverrides", "freeDimensionDenotationOverrides",
+    "sessionOptionsConfigEntries",
+)  # fmt: skip
+
+
+def source(name, **more):
+    fields = ("elementCount", "elementSizeInBytes", "elementOffset", "counterOffsetBytes")
+    return {"name": name, **dict.fromkeys(fields, 0), "shape": [], **more}
+
+
+# Every field of every object, used or not.
+EVERYTHING = {
+    "$schema": "https://example.org",
+    "resources": {
+        "Array": {
+            "type": "buffer",
+            "initialValuesDataType": "FLOAT32",
+            "initialValues": [1, 2],
+            "sizeInBytes": 16,
+            "initialValuesOffsetInBytes": 0,
+            "resampleSize": [1],
+            "resampleMode": "scale",
+        },
+        "List": {"initialValues": [{"name": "n", "type": "UINT32", "value": 1}]},
+        "File": {"initialValuesDataType": "UINT32", "initialValues": {"sourcePath": "x.bin"}},
+        "Values": {
+            "initialValuesDataType": "FLOAT32",
+            "initialValues": {"value": 1, "valueCount": 4, "valueDelta": 0},
+        },
+        "Sequence": {
+            "initialValuesDataType": "UINT32",
+            "initialValues": {"valueStart": 0, "valueDelta": 1, "valueCount": 6},
+        },
+        "Deferred": {
+            "type": "buffer",
+            "initialValuesDataType": "UNKNOWN",
+            "initialValues": "deferred",
+            "sizeInBytes": 0,
+        },
+        "Images": zeros(12),
+        "Shuffled": zeros(12),
+    },
+    "dispatchables": {
+        "identity": {
+            "type": "ELEMENT_WISE_IDENTITY",
+            "desc": {
+                "InputTensor": tensor(
+                    4,
+                    Type="BUFFER",
+                    DimensionCount=1,
+                    Strides=[1],
+                    Flags="NONE",
+                    TotalTensorSizeInBytes=16,
+                    GuaranteedBaseOffsetAlignment=0,
+                ),
+                "OutputTensor": {"Type": "BUFFER", "Desc": tensor(4)},
+                "ScaleBias": {"Scale": 1, "Bias": 0},
+            },
+            "dmlCompileType": "DmlCompileOp",
+            "executionFlags": "NONE",
+            "bindings": {},
+        },
+        "split": {
+            "Type": "SPLIT",
+            "InputTensor": tensor(2),
+            "OutputTensors": [tensor(2)],
+            "OutputCount": 1,
+            "Axis": 0,
+        },
+        "shader": {
+            "type": "glsl",
+            "sourcePath": "scale.comp",
+            "compiler": "glslangValidator",
+            "compilerArgs": [],
+            "specializationConstants": {"OFFSET": 1},
+            "pushConstants": [{"name": "factor", "type": "UINT32", "value": 10}],
+        },
+        "onnx": {
+            "type": "onnx",
+            "sourcePath": "channel_shuffle.onnx",
+            "freeDimensionNameOverrides": {},
+            "freeDimensionDenotationOverrides": {},
+            "sessionOptionsConfigEntries": {"x": "y"},
+            "graphOptimizationLevel": 99,
+            "loggingLevel": 2,
+        },
+    },
+    "commands": [
+        {
+            "type": "dispatch",
+            "dispatchable": "identity",
+            "bindings": {
+                "InputTensor": source("Values", counter="List", format="UNKNOWN"),
+                "OutputTensor": "Values",
+            },
+        },
+        {
+            "type": "dispatch",
+            "dispatchable": "shader",
+            "bindings": {
+                "Source": source("Sequence", elementCount=6, elementSizeInBytes=4),
+                "Target": "Sequence",
+            },
+            "threadGroupCount": [1, 1, 1],
+        },
+        {
+            "type": "dispatch",
+            "dispatchable": "onnx",
+            "bindings": {"x": source("Images", shape=[1, 6, 1, 2]), "y": "Shuffled"},
+        },
+        {"type": "print", "resource": "Array", "verbose": False},
+        {"type": "writeFile", "resource": "Array", "targetPath": "x.npy", "dimensions": [2]},
+    ],
+}
+
+
+@pytest.fixture
+def everything(load, tmp_path):
+    for name in ("scale.comp", "channel_shuffle.onnx"):
+        (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
+    (tmp_path / "x.bin").write_bytes(bytes(4))
+    return load
+
+
+def misspelt(value, path="", free=False):
+    """Put a misspelt copy beside each field; yield the warnings that this must give."""
+    children = list(value.items() if isinstance(value, dict) else enumerate(value))
+    for name, child in children:
+        step = (
+            f"[{name}]" if isinstance(value, list) else f".{name}".removeprefix("" if path else ".")
+        )
+        if isinstance(value, dict) and not free and name[0] != "$":
+            value[f"{name}x"] = copy.deepcopy(child)
+            yield f'm.json: {path}{step}x: unknown field, ignored; did you mean "{name}"?'
+        if isinstance(child, dict | list):
+            yield from misspelt(child, path + step, name in NAMES_ARE_FREE)
+
+
+def test_known_fields_give_no_warning(everything):
+    assert everything(EVERYTHING).warnings == ()
+
+
+def test_misspelt_fields_of_every_object_give_a_warning(everything, monkeypatch):
+    monkeypatch.setattr(json_reader, "MAX_WARNINGS", 1000)
+    model = copy.deepcopy(EVERYTHING)
+    expected = [
+        line.replace('"Type"', '"type"') if ".split.Typex" in line else line
+        for line in misspelt(model)
+    ]
+    assert len(expected) > 80
+    assert sorted(everything(model).warnings) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("Stride", 'did you mean "Strides"?'),
+        ("sizes", 'did you mean "Sizes"?'),
+        ("dimensioncounts", 'did you mean "DimensionCount"?'),
+        ("Qqq", "the fields here are DataType, Desc, DimensionCount, Flags, "
+         "GuaranteedBaseOffsetAlignment, Sizes, Strides, TotalTensorSizeInBytes, Type"),
+    ],
+)  # fmt: skip
+def test_the_nearest_field_is_named_or_all(load, name, more):
+    model = copy.deepcopy(SPLIT)
+    model["dispatchables"]["split"]["desc"]["InputTensor"][name] = [1]
+    path = f"m.json: dispatchables.split.desc.InputTensor.{name}"
+    assert load(model).warnings == (f"{path}: unknown field, ignored; {more}",)
+
+
+@pytest.mark.parametrize("name", ["$comment", "_note", "//", "# why"])
+def test_names_of_comments_give_no_warning(load, name):
+    assert load({**SPLIT, name: "as it is said"}).warnings == ()
+
+
+def test_what_is_in_an_unknown_field_gives_no_further_warning(load):
+    assert len(load({**SPLIT, "Resources": SPLIT["resources"]}).warnings) == 1
+
+
+def test_warnings_are_counted_and_cheap(load):
+    names = [f"{'n' * 70}{i}" for i in range(20_000)]
+    warnings = load({**SPLIT, **dict.fromkeys(names, 0)}).warnings
+    assert len(warnings) == 101
+    assert warnings[-1] == "m.json: more than 100 warnings"
+
+
+# -- types -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["FLOAT64", "UINT32", "FLOAT16"])
+def test_a_resource_of_another_type_than_its_tensor(load, given):
+    model = copy.deepcopy(SPLIT)
+    model["resources"]["In"]["initialValuesDataType"] = given
+    model["resources"]["In"]["sizeInBytes"] = 64
+    model["resources"]["B"]["initialValuesDataType"] = given
+    model["resources"]["B"]["sizeInBytes"] = 64
+    at = "m.json: commands[0].bindings"
+    values = f"has initial values of type {given}"
+    assert load(model).warnings == (
+        f'{at}.InputTensor: "In" {values}, the tensor "InputTensor" is of FLOAT32',
+        f'{at}.OutputTensors[1]: "B" {values}, the tensor "OutputTensors" is of FLOAT32',
+    )
+
+
+def test_a_resource_without_a_type_fits_any_tensor(load):
+    model = copy.deepcopy(SPLIT)
+    model["resources"]["In"] = {
+        "initialValues": [{"type": "UINT8", "value": 1}],
+        "sizeInBytes": 32,
+    }
+    assert load(model).warnings == ()
+
+
+def test_a_resource_of_another_type_than_an_onnx_tensor(everything):
+    model = copy.deepcopy(EVERYTHING)
+    model["resources"]["Images"]["initialValuesDataType"] = "INT32"
+    assert everything(model).warnings == (
+        'm.json: commands[2].bindings.x: "Images" has initial values of type INT32, '
+        'the tensor "x" is of FLOAT32',
+    )
+
+
+# -- --strict --------------------------------------------------------------------------------------
+
+
+def test_strict_makes_the_first_warning_an_error(load, capsys):
+    model = {**SPLIT, "command": [], "resource": {}}
+    message = 'm.json: command: unknown field, ignored; did you mean "commands"?'
+    assert len(load(model).warnings) == 2
+    with pytest.raises(ModelError) as caught:
+        load_model("m.json", strict=True)
+    assert str(caught.value) == message
+    assert main(["check", "m.json"]) == 0
+    assert capsys.readouterr().err.startswith(f"Warning: {message}\nWarning: m.json: resource: ")
+    assert main(["check", "m.json", "--strict"]) == 1
+    assert capsys.readouterr().err == f"Failed to parse the model: {message}\n"
+    load(SPLIT)
+    assert load_model("m.json", strict=True).warnings == ()
