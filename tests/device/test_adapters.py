@@ -10,7 +10,8 @@ import pytest
 
 import vkops
 from vkops.gpu import adapter as adapters
-from vkops.gpu.diagnosis import drivers, manifests
+from vkops.gpu.diagnosis import drivers
+from vkops.gpu.loader_files import manifests
 
 
 def python(code, **environment):

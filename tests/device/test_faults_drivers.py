@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import vkops
-from vkops.gpu.diagnosis import drivers, manifests
+from vkops.gpu.diagnosis import drivers
+from vkops.gpu.loader_files import manifests
 
 SWIFTSHADER = [Path("/usr/lib/chromium/vk_swiftshader_icd.json")]
 OPEN = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import psutil
 
 from vkops.dxdispatch import output
-from vkops.dxdispatch.files import read_npy_header, write_output
+from vkops.dxdispatch.files import output_file, read_npy_header
 from vkops.errors import ModelError
 from vkops.paths import open_regular
 
@@ -124,24 +123,19 @@ def write(targets: Mapping[Path, str], arrays: Mapping[str, Array]) -> None:
         ModelError: one cannot be written.
     """
     for path, name in targets.items():
-        stream = io.BytesIO()
-        plain = {key: _plain(array) for key, array in arrays.items()}
-        if name and name not in plain:
+        if name and name not in arrays:
             raise ModelError(f"output {name!r} is a sequence, which needs a .npz file")
-        if name:
-            np.save(stream, plain[name], allow_pickle=False)
-        else:
-            np.savez(stream, **plain)  # type: ignore[arg-type]  # it takes them for its options
+        written = [name] if name else list(arrays)
+        plain = {key: output.plain(arrays[key]) for key in written}
         try:
-            write_output(path, [stream.getvalue()])
+            with output_file(path) as stream:
+                if name:
+                    np.save(stream, plain[name], allow_pickle=False)
+                else:
+                    np.savez(stream, **plain)  # type: ignore[arg-type]  # taken for its options
         except OSError as error:
             raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from error
         output.info(f"{name or 'Outputs'} written to '{path}'")
-
-
-def _plain(array: Array) -> Array:
-    """An array as .npy files hold it: strings as characters of fixed width."""
-    return array.astype(str) if array.dtype.hasobject else array
 
 
 def show(name: str, array: Array) -> None:

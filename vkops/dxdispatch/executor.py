@@ -11,7 +11,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from vkops.dml import TensorDataType
 from vkops.dxdispatch import output, timing
@@ -68,11 +67,7 @@ class Execution:
         every = prepared.model.resources.values()
         resources = [resource for resource in every if isinstance(resource, BufferResource)]
         # All buffers first: what does not fit fails before any value has been made.
-        try:
-            buffers = _allocate(resources, device.buffer)
-        except OutOfDeviceMemoryError:
-            buffers = _allocate(resources, device.host_buffer)
-        self.buffers: Mapping[str, Buffer | HostBuffer] = buffers
+        self.buffers: Mapping[str, Buffer | HostBuffer] = _on_device_or_host(resources, device)
         for resource in resources:
             _upload(resource, self.buffers[resource.name])
         dispatchables = prepared.model.dispatchables.values()
@@ -210,14 +205,14 @@ class Execution:
             return _Content(dtype, count, (whole,), resource.size, buffer.read)
         if resource.name not in self.deferred:
             raise command.node.error(f"{quote(resource.name)} has no value yet")
-        array = _plain(np.asarray(self.deferred[resource.name]))
-        data = array.tobytes()
+        array = np.ascontiguousarray(output.plain(np.asarray(self.deferred[resource.name])))
+        data = array.reshape(-1).view(np.uint8)
         return _Content(
             array.dtype,
             array.size,
             array.shape,
-            len(data),
-            lambda offset, nbytes: data[offset : offset + nbytes],
+            data.size,
+            lambda offset, nbytes: data[offset : offset + nbytes].tobytes(),
         )
 
     def _bindings(self, slots: Sequence[BindingSource | None]) -> list[Binding]:
@@ -241,11 +236,6 @@ class _Content:
     read: output.Read
 
 
-def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """An array that can be written as bytes: strings as characters of fixed width."""
-    return array.astype(str) if array.dtype.hasobject else np.ascontiguousarray(array)
-
-
 def _session(dispatchable: OnnxDispatchable, device: Device) -> Session:
     from vkops.onnx import Session
 
@@ -264,6 +254,16 @@ def _create(dispatchable: DmlDispatchable, device: Device) -> Operator:
         return device.create_operator(dispatchable.desc)
     except VkopsError as error:
         raise ModelError(f"ERROR creating dispatchable '{dispatchable.name}': {error}") from error
+
+
+def _on_device_or_host(
+    resources: Sequence[BufferResource], device: Device
+) -> Mapping[str, Buffer | HostBuffer]:
+    try:
+        return _allocate(resources, device.buffer)
+    except OutOfDeviceMemoryError:
+        pass  # the error holds the buffers that were made: they must go first
+    return _allocate(resources, device.host_buffer)
 
 
 def _allocate(

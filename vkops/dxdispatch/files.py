@@ -8,6 +8,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -44,25 +45,32 @@ class FileValues:
         Raises:
             ModelError: the file is no longer what it was when the model was read.
         """
-        step = CHUNK_BYTES if self.fortran_shape is None else self.nbytes
+        dtype = self.dtype or np.dtype(np.uint8)
         try:
             with open_regular(self.path, follow=False) as stream:
                 stream.seek(self.offset)
-                for done in range(0, self.nbytes, step):
-                    data = stream.read(min(step, self.nbytes - done))
-                    if len(data) != min(step, self.nbytes - done):
-                        raise ModelError(f"{self.path}: became shorter while it was read")
-                    yield self._normal(data)
+                if self.fortran_shape is not None:
+                    columns = np.frombuffer(self._read(stream, self.nbytes), dtype)
+                    values = columns.reshape(self.fortran_shape, order="F").flat
+                    step = CHUNK_BYTES // dtype.itemsize
+                    for start in range(0, columns.size, step):
+                        yield _little_endian(values[start : start + step])
+                    return
+                for start in range(0, self.nbytes, CHUNK_BYTES):
+                    data = self._read(stream, min(CHUNK_BYTES, self.nbytes - start))
+                    yield _little_endian(np.frombuffer(data, dtype))
         except OSError as error:
             raise ModelError(f"{self.path}: cannot be read: {error.strerror}") from error
 
-    def _normal(self, data: bytes) -> bytes:
-        if self.dtype is None:
-            return data
-        array: npt.NDArray[Any] = np.frombuffer(data, self.dtype)
-        if self.fortran_shape is not None:
-            array = array.reshape(self.fortran_shape, order="F")
-        return array.astype(self.dtype.newbyteorder("<"), copy=False).tobytes()
+    def _read(self, stream: IO[bytes], nbytes: int) -> bytes:
+        data = stream.read(nbytes)
+        if len(data) != nbytes:
+            raise ModelError(f"{self.path}: became shorter while it was read")
+        return data
+
+
+def _little_endian(values: npt.NDArray[Any]) -> bytes:
+    return values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
 def raw_values(node: Node, path: Path) -> FileValues:
@@ -141,6 +149,14 @@ def write_output(path: Path, chunks: Iterable[bytes]) -> None:
     Raises:
         OSError: it cannot be written; an existing file is then as before.
     """
+    with output_file(path) as stream:
+        for chunk in chunks:
+            stream.write(chunk)
+
+
+@contextmanager
+def output_file(path: Path) -> Iterator[IO[bytes]]:
+    """Give a stream whose content replaces the file if all goes well: as ``write_output``."""
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():
@@ -148,8 +164,7 @@ def write_output(path: Path, chunks: Iterable[bytes]) -> None:
     part = path.with_name(f".vkops-{os.getpid()}-{time.time_ns()}.part")
     try:
         with open(part, "xb") as stream:
-            for chunk in chunks:
-                stream.write(chunk)
+            yield stream
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -25,8 +26,11 @@ from rich.progress import (
 
 from vkops.dxdispatch.files import npy_header, write_output
 from vkops.dxdispatch.types import CHUNK_BYTES
+from vkops.errors import ModelError
 
 FAILED = 0x80004005  # E_FAIL
+
+_PRINTED_AT_ONCE = 1 << 16  # values, whose texts take up to a hundred bytes each
 
 Read = Callable[[int, int], bytes]  # offset, size -> bytes of a resource
 
@@ -110,6 +114,24 @@ def format_values(values: npt.NDArray[Any]) -> Sequence[str]:
     return [f"{value:g}" for value in values.astype(np.float64).tolist()]
 
 
+def plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array that can be written as bytes: strings as characters of fixed width.
+
+    Raises:
+        ModelError: the longest of the strings makes it too large for the memory that is left.
+    """
+    if not array.dtype.hasobject:
+        return array
+    nbytes = 4 * max((len(str(text)) for text in array.flat), default=0) * array.size
+    available = psutil.virtual_memory().available
+    if nbytes > available:
+        raise ModelError(
+            f"strings as characters of fixed width take {nbytes} bytes, and {available} of memory "
+            "are left"
+        )
+    return array.astype(str)
+
+
 def write_raw(path: Path, size: int, read: Read) -> None:
     """Write the bytes of a resource to a file.
 
@@ -135,10 +157,10 @@ def _npy_chunks(header: bytes, read: Read, size: int) -> Iterator[bytes]:
 
 
 def _values(read: Read, dtype: np.dtype[Any], count: int) -> Iterator[npt.NDArray[Any]]:
-    for chunk in _chunks(read, count * dtype.itemsize):
+    for chunk in _chunks(read, count * dtype.itemsize, _PRINTED_AT_ONCE * dtype.itemsize):
         yield np.frombuffer(chunk, dtype)
 
 
-def _chunks(read: Read, size: int) -> Iterator[bytes]:
-    for offset in range(0, size, CHUNK_BYTES):
-        yield read(offset, min(CHUNK_BYTES, size - offset))
+def _chunks(read: Read, size: int, step: int = CHUNK_BYTES) -> Iterator[bytes]:
+    for offset in range(0, size, step):
+        yield read(offset, min(step, size - offset))

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from vkops.errors import DeviceError
-from vkops.gpu import mesa_cache
+from vkops.gpu import loader_files, mesa_cache
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
 _PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
@@ -177,6 +177,7 @@ def validation() -> Iterator[None]:
     Raises:
         DeviceError: the layer is not installed (DEV-08).
     """
+    loader_files.check()
     layers = {layer.layerName for layer in _vk().vkEnumerateInstanceLayerProperties()}
     if _VALIDATION_LAYER not in layers:
         raise DeviceError(
@@ -219,6 +220,7 @@ def _instance() -> Any:
     application = vk.VkApplicationInfo(
         pApplicationName="vkops", apiVersion=vk.VK_MAKE_VERSION(1, 1, 0)
     )
+    loader_files.check()
     mesa_cache.spare()  # before a driver is loaded
     try:
         return vk.vkCreateInstance(vk.VkInstanceCreateInfo(pApplicationInfo=application), None)

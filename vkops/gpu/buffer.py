@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from operator import index
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
-import psutil
 
-from vkops.errors import BindingError, OutOfDeviceMemoryError
+from vkops.errors import BindingError
 from vkops.gpu import host_memory
 from vkops.gpu.dispatch import Program
 from vkops.gpu.executor import Executor, with_reclaim
@@ -206,9 +204,6 @@ class Buffer(Resource):
         self._executor.evaluate(program.bind([source], [target]))
 
 
-_on_host: WeakValueDictionary[int, HostBuffer] = WeakValueDictionary()
-
-
 class HostBuffer(Resource):
     """Host memory in place of a buffer that the device cannot hold, made by ``Device.host_buffer``.
 
@@ -220,19 +215,7 @@ class HostBuffer(Resource):
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self.pending: InThread | None = None  # what is streamed from it or to it meanwhile
-        self.bytes: Bytes = with_reclaim(self._allocate)
-        _on_host[id(self)] = self
-
-    def _allocate(self) -> Bytes:
-        # The host's memory is taken when it is written to: what was promised counts, too.
-        buffers = (reference() for reference in _on_host.valuerefs())
-        promised = sum(buffer.nbytes for buffer in buffers if buffer is not None)
-        if self.nbytes > min(host_memory.left(), psutil.virtual_memory().total - promised):
-            raise OutOfDeviceMemoryError(
-                f"{self.nbytes} bytes: neither the device nor the host has so much memory available"
-            )
-        host_memory.require(self.nbytes)
-        return np.empty(self.nbytes, np.uint8)
+        self.bytes: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
 
     def __repr__(self) -> str:
         return f"<vkops.HostBuffer of {self.nbytes} bytes>"

@@ -6,9 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from vkops.gpu import loader_files
 
 _TIMEOUT_S = 30.0
 
@@ -47,46 +48,16 @@ class Driver:
 
 def drivers() -> list[Driver]:
     """Try each installed driver alone, in a process of its own."""
-    return [_diagnose(manifest) for manifest in manifests()]
-
-
-def manifests() -> list[Path]:
-    """The manifests the loader reads, in its order (its documented search path)."""
-    for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
-        if os.environ.get(variable):
-            return list(_expand(os.environ[variable]))
-    home = Path("~").expanduser()  # which stays as it is where there is no home
-    folders = [
-        os.environ.get("XDG_CONFIG_HOME") or str(home / ".config"),
-        *(os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep),
-        "/etc",
-        os.environ.get("XDG_DATA_HOME") or str(home / ".local/share"),
-        *(os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(os.pathsep),
-    ]
-    found = list(_expand(os.environ.get("VK_ADD_DRIVER_FILES", "")))
-    for folder in dict.fromkeys(folders):
-        found += _expand(str(Path(folder) / "vulkan" / "icd.d"))
-    return found
-
-
-def _expand(paths: str) -> Iterator[Path]:
-    """Files as they are named, the manifests of folders."""
-    for path in map(Path, filter(None, paths.split(os.pathsep))):
-        if path.is_dir():
-            yield from sorted(path.glob("*.json"))
-        elif path.suffix == ".json":
-            yield path
+    return [_diagnose(manifest) for manifest in loader_files.manifests()]
 
 
 def _diagnose(manifest: Path) -> Driver:
     name = manifest.stem
     try:
-        library = json.loads(manifest.read_bytes())["ICD"]["library_path"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        named = json.loads(loader_files.read_manifest(manifest))["ICD"]["library_path"]
+        library = loader_files.library_of(manifest, named)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         return Driver(name, str(manifest), "", (), f"its manifest cannot be read: {error!r:.200}")
-    # The loader's rule: a bare name is searched, a path is relative to the manifest.
-    if os.sep in library:
-        library = str((manifest.parent / library).resolve())
     adapters, reason = _probe(manifest, library)
     return Driver(name, str(manifest), library, adapters, reason)
 

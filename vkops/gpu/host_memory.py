@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import psutil
 
 from vkops.errors import OutOfDeviceMemoryError
 
 SPARE = 64 << 20
 """Bytes that the driver is left for its threads, and for the code that it compiles."""
+
+_TAKEN_AT_ONCE = 1 << 30
+_LEAST_PAGE = 4096
 
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN_GROUPS = Path("/proc/self/cgroup")
@@ -33,6 +37,32 @@ def require(nbytes: int) -> None:
         np.empty(nbytes + SPARE, np.uint8)  # address space only, given back at once
     except MemoryError as error:
         raise OutOfDeviceMemoryError(f"{nbytes} bytes: the host has no memory left") from error
+
+
+def take(nbytes: int) -> npt.NDArray[np.uint8]:
+    """Memory of the host, of undefined content, that is there from the start.
+
+    An operating system promises more memory than it has, and ends processes that use it: so each
+    page is written to now, as long as there is memory left.
+
+    Raises:
+        OutOfDeviceMemoryError: the host has less left.
+    """
+    _check(nbytes, nbytes)
+    require(nbytes)
+    memory = np.empty(nbytes, np.uint8)
+    for start in range(0, nbytes, _TAKEN_AT_ONCE):
+        piece = memory[start : start + _TAKEN_AT_ONCE]
+        _check(piece.size, nbytes)  # other processes take some meanwhile
+        piece[::_LEAST_PAGE] = 0
+    return memory
+
+
+def _check(more: int, nbytes: int) -> None:
+    if more > left():
+        raise OutOfDeviceMemoryError(
+            f"{nbytes} bytes: neither the device nor the host has so much memory left"
+        )
 
 
 def _left_in_groups(total: int) -> Iterator[int]:

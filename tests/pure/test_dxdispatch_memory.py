@@ -1,0 +1,172 @@
+"""Memory of the host that models take: little more than their tensors."""
+
+from __future__ import annotations
+
+import contextlib
+import tracemalloc
+from types import SimpleNamespace
+
+import numpy as np
+import psutil
+import pytest
+
+from vkops.dml import FeatureLevel
+from vkops.dxdispatch import array_files, output, prepare, run
+from vkops.errors import ModelError, OutOfDeviceMemoryError
+from vkops.gpu import host_memory
+
+SIZE = 64 << 20
+COUNT = SIZE // 4
+
+
+@contextlib.contextmanager
+def peak():
+    """Yield what holds, at the end, the most bytes that were taken at once."""
+    found = SimpleNamespace()
+    tracemalloc.start()
+    try:
+        yield found
+        found.nbytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+class SparseBuffer:
+    """Takes no memory, so that all that is measured is what the model takes beside its buffers."""
+
+    def __init__(self, nbytes):
+        self.nbytes = nbytes
+
+    def write(self, data, offset=0):
+        assert offset + len(data) <= self.nbytes
+
+    def read(self, offset=0, nbytes=None):
+        return bytes(nbytes)
+
+
+def run_with(load, values, *commands, data_type="FLOAT32"):
+    resource = {"initialValuesDataType": data_type, "initialValues": values}
+    model = {"resources": {"A": resource}, "dispatchables": {}, "commands": list(commands)}
+    prepared = prepare(load(model), FeatureLevel.LATEST)
+    with peak() as found:
+        run(prepared, SimpleNamespace(buffer=SparseBuffer))
+    return found.nbytes
+
+
+@pytest.mark.parametrize(
+    "form", ["constant", "sequence", "raw", "npy", "npy, big-endian", "npy, column by column"]
+)
+def test_initial_values_are_made_in_pieces(load, tmp_path, form):
+    values = {"sourcePath": "x.bin" if form == "raw" else "x.npy"}
+    if form == "constant":
+        values = {"value": 1, "valueCount": COUNT}
+    elif form == "sequence":
+        values = {"valueStart": 1, "valueDelta": 1, "valueCount": COUNT}
+    elif form == "raw":
+        with open(tmp_path / "x.bin", "wb") as file:
+            file.truncate(SIZE)
+    else:
+        dtype = ">f4" if "big" in form else "<f4"
+        order = "F" if "column" in form else "C"
+        np.save(tmp_path / "x.npy", np.zeros((1024, COUNT // 1024), dtype, order=order))
+    taken = run_with(load, values)
+    # One that is stored column by column is read as a whole.
+    assert taken < (1.75 if "column" in form else 0.75) * SIZE
+
+
+@pytest.mark.parametrize("target", ["out.npy", "out.bin"])
+def test_files_are_written_in_pieces(load, tmp_path, target):
+    command = {"type": "writeFile", "resource": "A", "targetPath": target}
+    assert run_with(load, {"value": 1, "valueCount": COUNT}, command) < 0.75 * SIZE
+    assert (tmp_path / target).stat().st_size in (SIZE, SIZE + 128)
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_values_are_printed_in_pieces(load, monkeypatch, verbose):
+    """A text takes up to a hundred times the memory of the value that it is of."""
+    monkeypatch.setattr(output.sys, "stdout", SimpleNamespace(write=len))
+    monkeypatch.setattr(output, "_PRINTED_AT_ONCE", 1 << 9)
+    command = {"type": "print", "resource": "A", "verbose": verbose}
+    values = {"value": 1, "valueCount": 1 << 14}
+    assert run_with(load, values, command, data_type="UINT8") < 1 << 19
+
+
+@pytest.mark.parametrize("target", ["y:out.npy", "out.npz"])
+def test_arrays_are_written_without_a_copy(tmp_path, target, capsys):
+    name, _, path = target.rpartition(":")
+    array = np.zeros(COUNT, np.float32)
+    with peak() as found:
+        array_files.write({tmp_path / path: name}, {"y": array})
+    assert found.nbytes < 0.75 * SIZE
+    loaded = np.load(tmp_path / path)
+    np.testing.assert_array_equal(loaded if name else loaded["y"], array)
+
+
+def test_strings_that_would_become_huge(monkeypatch):
+    """All characters of fixed width are as many as the longest string has."""
+    array = np.array(["x" * 1000, "", "y"] * 100, object)
+    assert output.plain(array).dtype == np.dtype("U1000")
+    monkeypatch.setattr(output.psutil, "virtual_memory", lambda: SimpleNamespace(available=999_999))
+    with pytest.raises(ModelError) as caught:
+        output.plain(array)
+    assert str(caught.value) == (
+        "strings as characters of fixed width take 1200000 bytes, and 999999 of memory are left"
+    )
+
+
+# -- what does not fit -----------------------------------------------------------------------------
+
+
+def test_buffers_of_the_device_go_before_the_host_s_come(load):
+    """An error that is still around would keep them."""
+
+    living = []
+
+    class OnDevice(SparseBuffer):
+        def __init__(self, nbytes):
+            if len(living) == 2:
+                raise OutOfDeviceMemoryError("full")
+            super().__init__(nbytes)
+            living.append(1)
+
+        def __del__(self):
+            if hasattr(self, "nbytes"):
+                living.pop()
+
+    def on_host(nbytes):
+        assert not living
+        return SparseBuffer(nbytes)
+
+    model = {
+        "resources": {
+            name: {"initialValuesDataType": "UINT8", "initialValues": [1]} for name in "ABC"
+        },
+        "dispatchables": {},
+        "commands": [],
+    }
+    run(
+        prepare(load(model), FeatureLevel.LATEST),
+        SimpleNamespace(buffer=OnDevice, host_buffer=on_host),
+    )
+
+
+def test_memory_of_the_host_is_taken_at_once(monkeypatch):
+    """What is promised only would be counted as left, and promised again."""
+    process = psutil.Process()
+    before = process.memory_info().rss
+    taken = host_memory.take(SIZE)
+    assert process.memory_info().rss - before > 0.9 * SIZE
+    monkeypatch.setattr(host_memory, "left", lambda: taken.size)
+    with pytest.raises(OutOfDeviceMemoryError) as caught:
+        host_memory.take(SIZE + 1)
+    assert str(caught.value) == (
+        f"{SIZE + 1} bytes: neither the device nor the host has so much memory left"
+    )
+
+
+def test_memory_that_others_take_meanwhile(monkeypatch):
+    monkeypatch.setattr(host_memory, "_TAKEN_AT_ONCE", 1 << 20)
+    available = iter([100 << 20, 100 << 20, 100 << 20, 0])
+    monkeypatch.setattr(host_memory, "left", lambda: next(available))
+    with pytest.raises(OutOfDeviceMemoryError, match=r"^8388608 bytes: neither the device nor "):
+        host_memory.take(8 << 20)

@@ -1,0 +1,115 @@
+"""The files that Vulkan's loader reads: where they are, and that it will not wait for one."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from vkops.errors import DeviceError
+from vkops.paths import read_regular
+
+_DRIVERS = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+_LISTS = (
+    *_DRIVERS,
+    "VK_ADD_DRIVER_FILES",
+    "VK_LAYER_PATH",
+    "VK_ADD_LAYER_PATH",
+    "VK_IMPLICIT_LAYER_PATH",
+    "VK_ADD_IMPLICIT_LAYER_PATH",
+)
+_FOLDERS = ("icd.d", "explicit_layer.d", "implicit_layer.d", "loader_settings.d")
+_MAX_MANIFEST_BYTES = 1 << 20
+
+
+def manifests() -> list[Path]:
+    """The drivers' manifests the loader reads, in its order (its documented search path)."""
+    for variable in _DRIVERS:
+        if os.environ.get(variable):
+            return list(_expand(os.environ[variable]))
+    found = list(_expand(os.environ.get("VK_ADD_DRIVER_FILES", "")))
+    for folder in _search_path():
+        found += _expand(str(folder / "icd.d"))
+    return found
+
+
+def read_manifest(path: Path) -> bytes:
+    """Read a manifest.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file of a reasonable size.
+    """
+    return read_regular(path, _MAX_MANIFEST_BYTES)
+
+
+def library_of(manifest: Path, library: str) -> str:
+    """The library that a manifest names: a bare name is searched for, others are relative to it."""
+    return str((manifest.parent / library).resolve()) if os.sep in library else library
+
+
+def check() -> None:
+    """Make sure that no file that the loader will open is a pipe or a device.
+
+    The loader would wait, for as long as nobody writes to a pipe.
+
+    Raises:
+        DeviceError: one is.
+    """
+    for origin, path in _opened():
+        try:
+            mode = path.stat().st_mode
+        except OSError:  # the loader skips it
+            continue
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise DeviceError(
+                f"{origin}: {path} is a pipe or a device, must be a regular file: "
+                "the Vulkan loader would wait for it"
+            )
+
+
+def _opened() -> Iterator[tuple[str, Path]]:
+    """Each file that is opened while an instance is made, and what names it."""
+    lists = [(variable, _expand(os.environ.get(variable, ""))) for variable in _LISTS]
+    folders = [(str(top / name), top / name) for top in _search_path() for name in _FOLDERS]
+    lists += [(name, _expand(str(folder))) for name, folder in folders]
+    for origin, paths in lists:
+        for path in paths:
+            yield origin, path
+            if library := _library(path):
+                yield str(path), Path(library)
+    settings = Path(os.environ.get("VK_LAYER_SETTINGS_PATH") or ".")
+    yield "VK_LAYER_SETTINGS_PATH", settings
+    yield "layer settings", settings / "vk_layer_settings.txt"
+
+
+def _library(manifest: Path) -> str:
+    """The path of the library that a manifest names, or nothing if it has none."""
+    try:
+        parsed = json.loads(read_manifest(manifest))
+        library = library_of(manifest, (parsed.get("ICD") or parsed["layer"])["library_path"])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return ""
+    return library if os.sep in library else ""
+
+
+def _search_path() -> list[Path]:
+    home = Path("~").expanduser()  # which stays as it is where there is no home
+    folders = [
+        os.environ.get("XDG_CONFIG_HOME") or str(home / ".config"),
+        *(os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep),
+        "/etc",
+        os.environ.get("XDG_DATA_HOME") or str(home / ".local/share"),
+        *(os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(os.pathsep),
+    ]
+    return [Path(folder, "vulkan") for folder in dict.fromkeys(folders)]
+
+
+def _expand(paths: str) -> Iterator[Path]:
+    """Files as they are named, the manifests of folders."""
+    for path in map(Path, filter(None, paths.split(os.pathsep))):
+        if path.is_dir():
+            yield from sorted(path.glob("*.json"))
+        elif path.suffix == ".json":
+            yield path
