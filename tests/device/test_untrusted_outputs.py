@@ -1,4 +1,4 @@
-"""Models of strangers on a device: nothing is written outside of the folder of outputs."""
+"""Untrusted models on a device: nothing is written outside of the folder of outputs."""
 
 from __future__ import annotations
 

@@ -10,8 +10,10 @@ import numpy as np
 import psutil
 import pytest
 
-from vkops.dml import FeatureLevel
+from vkops.dml import FeatureLevel, TensorDataType
 from vkops.dxdispatch import array_files, output, prepare, run
+from vkops.dxdispatch.json_reader import Node, Source
+from vkops.dxdispatch.values import read_array
 from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu import host_memory
 
@@ -170,3 +172,14 @@ def test_memory_that_others_take_meanwhile(monkeypatch):
     monkeypatch.setattr(host_memory, "left", lambda: next(available))
     with pytest.raises(OutOfDeviceMemoryError, match=r"^8388608 bytes: neither the device nor "):
         host_memory.take(8 << 20)
+
+
+@pytest.mark.parametrize("data_type", [TensorDataType.UINT8, TensorDataType.FLOAT32])
+def test_values_that_are_wrong_are_found_one_by_one(data_type):
+    node = Node([[]] * 100_000, "x", Source("m.json"))
+    with (
+        peak() as found,
+        pytest.raises(ModelError, match=r"^m\.json: x\[0\]: got an empty array, "),
+    ):
+        read_array(node, data_type)
+    assert found.nbytes < 1 << 20

@@ -1,9 +1,14 @@
 """What is printed: values, statistics, sizes."""
 
+import copy
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
+from models import SPLIT
 
+from vkops.cli import main
 from vkops.dxdispatch import load_model, output
 from vkops.dxdispatch.listings import memory_size
 from vkops.dxdispatch.timing import report
@@ -106,3 +111,36 @@ def test_statistics():
 )
 def test_memory_sizes(nbytes, text):
     assert memory_size(nbytes) == text
+
+
+NAME = "a\x1b]0;b\x07\x9b2J\u202ec\nd"
+"""It would set a terminal's title, clear the screen, turn the text around, and begin a line."""
+SHOWN = "a\ufffd]0;b\ufffd\ufffd2J\ufffdc\ufffdd"
+
+
+def test_names_do_not_control_the_terminal(capsys):
+    output.info(f"Dispatch '{NAME}'")
+    output.info(output.command_started(1, NAME))
+    output.info(output.command_completed(1))
+    for verbose in (False, True):
+        output.print_values(NAME, np.dtype(np.uint8), 1, lambda *_: b"\7", verbose=verbose)
+    assert capsys.readouterr().out == (
+        f"Dispatch '{SHOWN}'\n[StartCmd][   1]\t: {SHOWN}\n[EndCmd][   1]\t: hr=0x0        \n\n"
+        f"Resource '{SHOWN}': 7\nResource '{SHOWN}':\n[0] 7 (0x 7)\n\n"
+    )
+    output.complain(NAME)
+    assert capsys.readouterr().err == SHOWN.replace("\ufffdd", " d") + "\n"
+
+
+@pytest.mark.parametrize("strides", [[1], [1, 1]])  # right, and an error that has the name
+def test_names_in_what_the_command_line_says(tmp_path, monkeypatch, capsys, strides):
+    monkeypatch.chdir(tmp_path)
+    model = copy.deepcopy(SPLIT)
+    model["dispatchables"] = {NAME: model["dispatchables"]["split"]}
+    model["dispatchables"][NAME]["desc"]["InputTensor"]["Strides"] = strides
+    model["commands"] = []
+    Path("m.json").write_text(json.dumps(model))
+    main(["check", "m.json"])
+    said = "".join(capsys.readouterr())
+    assert "\ufffd]0;b" in said
+    assert all(c.isprintable() or c == "\n" for c in said)

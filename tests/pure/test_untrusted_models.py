@@ -1,4 +1,4 @@
-"""Models of strangers: what their paths may lead to, and how much they may claim."""
+"""Untrusted models: what their paths may lead to, and how much they may claim."""
 
 from __future__ import annotations
 

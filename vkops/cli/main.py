@@ -13,6 +13,7 @@ import typer
 import vkops
 from vkops.cli import bench, debug, devices, models, shader
 from vkops.errors import VkopsError
+from vkops.shaders.tools import printable
 
 # DxDispatch spells its options with underscores; hyphens do as well.
 _SETTINGS = {
@@ -71,7 +72,7 @@ def _fail(message: str, status: int) -> int:
     except OSError:
         # Nobody takes it; what is still buffered must not fail again when Python shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    print(" ".join(message.splitlines()), file=sys.stderr)
+    print(printable(" ".join(message.splitlines())), file=sys.stderr)
     return status
 
 

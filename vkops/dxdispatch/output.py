@@ -27,6 +27,7 @@ from rich.progress import (
 from vkops.dxdispatch.files import npy_header, write_output
 from vkops.dxdispatch.types import CHUNK_BYTES
 from vkops.errors import ModelError
+from vkops.shaders.tools import printable
 
 FAILED = 0x80004005  # E_FAIL
 
@@ -36,14 +37,18 @@ Read = Callable[[int, int], bytes]  # offset, size -> bytes of a resource
 
 
 def info(line: str) -> None:
-    """Print a message on standard output."""
-    print(line)
+    """Print a message on standard output.
+
+    A model chooses names: none of its characters may control the terminal or begin another line.
+    """
+    end = "\n" if line.endswith("\n") else ""
+    print("\t".join(map(printable, line.removesuffix(end).split("\t"))) + end)
 
 
 def complain(line: str) -> None:
     """Print a warning or an error on standard error, after all that was printed before."""
     sys.stdout.flush()
-    print(" ".join(line.splitlines()), file=sys.stderr)
+    print(printable(" ".join(line.splitlines())), file=sys.stderr)
 
 
 @contextmanager
@@ -84,7 +89,7 @@ def print_values(
     Plain: one line. Verbose: one line per value, with its bytes in hexadecimal, and a blank line.
     """
     write = sys.stdout.write
-    write(f"Resource '{name}':")
+    write(f"Resource '{printable(name)}':")
     if verbose:
         write("\n")
     width, digits = len(str(count)), 2 * dtype.itemsize

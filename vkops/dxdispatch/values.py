@@ -151,19 +151,19 @@ def read_array(node: Node, data_type: TensorDataType) -> npt.NDArray[Any]:
         info = np.iinfo(dtype)
         low, high = int(info.min), int(info.max)
         if set(map(type, values)) != {int} or min(values) < low or max(values) > high:
-            for item in node.items():
+            for item in _each(node):
                 item.integer(low, high)
         return np.array(values, dtype)
     plain = set(map(type, values)) <= {int, float}
     if not plain or not all(abs(value) < math.inf for value in values):
-        values = [read_float(item) for item in node.items()]
+        values = [read_float(item) for item in _each(node)]
     try:
         with np.errstate(over="ignore"):
             array = np.array(values, np.float64).astype(dtype)
     except OverflowError:
         array = np.array([math.inf], dtype)
     if np.isinf(array).any():
-        for item in node.items():
+        for item in _each(node):
             read_scalar(item, dtype)
     return array
 
@@ -194,6 +194,11 @@ def read_float(node: Node) -> float:
             return float(value)
         raise node.wrong("numbers that a double can hold")
     raise node.wrong('a number, "nan", "inf" or "-inf"')
+
+
+def _each(node: Node) -> Iterator[Node]:
+    """Yield the elements of an array one by one: there may be millions."""
+    return map(node.item, range(len(node.array())))
 
 
 def _known(data_type: TensorDataType, node: Node) -> TensorDataType:
