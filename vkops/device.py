@@ -77,6 +77,7 @@ class Device:
     Raises:
         DeviceError: no such adapter, driver, loader or layer, or another adapter than expected.
         InvalidDescError: unknown feature level (DEV-04).
+        InvalidDescTypeError: an argument of the wrong kind (DEV-14).
 
     >>> import numpy as np
     >>> from vkops import dml
@@ -319,6 +320,7 @@ class Device:
 
 
 def _open(which: str | int | None, expect: str | None, *, debug: bool, staged: bool) -> Executor:
+    adapter.check_arguments(which, expect, debug=debug, staged=staged)
     info = adapter.choose(which, expect)
     with adapter.validation() if debug else nullcontext():
         return Executor(open_queue(info), staged=staged)

@@ -6,6 +6,7 @@ mistake, that exception is a second base.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,13 @@ if TYPE_CHECKING:
 
 
 class VkopsError(Exception):
-    """Base of all errors raised by vkops."""
+    """Base of all errors raised by vkops.
+
+    The text is a single line of at most 2,000 characters, whatever names it quotes.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(one_line(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class _RuleError(VkopsError, ValueError):
@@ -144,9 +151,57 @@ def refuse_reentry(lock: RLock, what: str) -> None:
         )
 
 
-# -- words ----------------------------------------------------------------------------------------
+class MissingPackageError(VkopsError, ImportError):
+    """A Python package that is needed for this is not installed; the text says how to install it.
 
+    Attributes:
+        name: the package.
+    """
+
+    def __init__(self, message: str, *, name: str | None = None) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+# -- texts ----------------------------------------------------------------------------------------
+
+MAX_MESSAGE_CHARACTERS = 2000
+
+_LINE_BREAK = re.compile(r"\s*[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")
 _SHOWN_CHARACTERS = 60
+_END_CHARACTERS = 500  # of a message that is cut: the reason and the rule are at its end
+
+
+def printable(text: str) -> str:
+    r"""Return a text without what would steer a terminal: other characters are escaped.
+
+    >>> printable("a\x1bb\n")
+    'a\\x1bb\\n'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_line(text: str) -> str:
+    r"""Return a text as one line of bounded length: names from files can hold anything.
+
+    Line breaks become spaces, other characters that cannot be printed are escaped, and the middle
+    of a long text is left out.
+
+    >>> one_line("node 'a\x1bb':\n  is missing")
+    "node 'a\\x1bb': is missing"
+    """
+    text = _shortened(text)
+    if text.isprintable():
+        return text
+    text = _LINE_BREAK.sub(" ", text)
+    return _shortened(printable(text))
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= MAX_MESSAGE_CHARACTERS:
+        return text
+    start = MAX_MESSAGE_CHARACTERS - _END_CHARACTERS - 1
+    return f"{text[:start]}…{text[-_END_CHARACTERS:]}"
 
 
 def show(value: object) -> str:

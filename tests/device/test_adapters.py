@@ -48,8 +48,10 @@ def test_part_of_a_name(adapter):
 def test_no_such_adapter_lists_those_there_are(adapter):
     with pytest.raises(vkops.DeviceError) as caught:
         vkops.Device("no such thing")
-    assert str(caught.value).startswith("no adapter whose name contains 'no such thing'; there are")
-    assert f"{adapter.index}: {adapter.name}" in str(caught.value)
+    assert str(caught.value).startswith(
+        "no adapter whose name contains 'no such thing'; available devices: "
+    )
+    assert f"[{adapter.index}] {adapter.name}" in str(caught.value)
 
 
 def test_a_gpu_comes_before_a_cpu_driver(monkeypatch, adapter):

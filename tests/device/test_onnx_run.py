@@ -423,9 +423,9 @@ def test_backend_devices():
     assert backend.supports_device("VULKAN")
     assert all(backend.supports_device(f"VULKAN:{info.index}") for info in infos)
     assert backend.supports_device("CPU") == any(info.type == "CPU" for info in infos)
-    for device in ("CUDA", "VULKAN:99", "VULKAN:x", "CPU:1", ""):
+    for device in ("CUDA", "VULKAN:99", "VULKAN:x", "VULKAN:" + "9" * 5000, "CPU:1", "", 1, None):
         assert not backend.supports_device(device)
-        with pytest.raises(DeviceError, match="there are VULKAN, VULKAN:n and CPU"):
+        with pytest.raises(DeviceError, match=r"no device .*; available: VULKAN, VULKAN:0 "):
             backend.prepare(onnx.parser.parse_model(CONCAT), device)
 
 
@@ -466,7 +466,7 @@ def test_backend_run_node():
     node = onnx.helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0)
     parts = [np.float32([1]), np.float32([2, 3])]
     assert backend.run_node(node, [parts]).y.tolist() == [1, 2, 3]
-    with pytest.raises(ModelError, match="got 0 inputs, must be 1: s"):
+    with pytest.raises(ModelError, match="inputs: got 0 inputs, must be 1: "):
         backend.run_node(node, [])
 
 

@@ -133,10 +133,10 @@ def test_plot_that_cannot_be_written(tmp_path, capsys, name, reason):
 
 
 def test_plot_without_matplotlib(monkeypatch, capsys):
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(plots, "is_installed", lambda name: False)
     assert main(["bench", "--plot", "p.png"]) == 1
     assert capsys.readouterr().err == (
-        "plot: matplotlib is not installed (pip install 'vkops[plot]')\n"
+        "plot: matplotlib is not installed: pip install 'vkops[plot]'\n"
     )
 
 
@@ -145,7 +145,7 @@ def test_peer_that_is_not_installed(monkeypatch, capsys):
     assert peers.installed() == []
     assert main(["bench", "--peer", "onnxruntime"]) == 1
     assert capsys.readouterr().err == (
-        "peer onnxruntime: onnxruntime and onnx not installed (pip install 'vkops[peers]')\n"
+        "peer onnxruntime: onnxruntime and onnx not installed: pip install 'vkops[peers]'\n"
     )
 
 

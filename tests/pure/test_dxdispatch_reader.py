@@ -8,7 +8,7 @@ import pytest
 
 from vkops.dml import TensorDataType
 from vkops.dxdispatch.json_reader import MAX_TEXT_BYTES, Node, Source, parse, quote, read_text
-from vkops.errors import ModelError
+from vkops.errors import ModelError, one_line
 
 
 def read(text):
@@ -149,7 +149,7 @@ def test_what_is_no_file_is_refused(tmp_path):
     ):
         with pytest.raises(ModelError) as caught:
             read_text(path)
-        assert str(caught.value) == f"{path}: {reason}"
+        assert str(caught.value) == one_line(f"{path}: {reason}")
 
 
 def test_paths_name_the_place():

@@ -246,7 +246,7 @@ def test_print_commands(run_model):
 def test_print_commands_tells_of_failure(run_model):
     with pytest.raises(ModelError) as caught:
         run_model(ROTATE, FakeDevice(DeviceError("lost\nthe device")), print_commands=True)
-    assert str(caught.value) == "Failed to execute dispatchable: lost\nthe device"
+    assert str(caught.value) == "Failed to execute dispatchable: lost the device"
     end = "hr=0x80004005 Failed to execute dispatchable: lost the device"
     assert f"[EndCmd][   0]\t: {end}\n\n" in run_model.seen.out
 

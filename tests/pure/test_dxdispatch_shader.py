@@ -344,7 +344,7 @@ def test_sources_that_are_wrong(load, tmp_path):
         assert text.startswith(f"{AT}.sourcePath: {name}: {said}")
     (tmp_path / "a\nb.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
     text = fault(load, model(sourcePath="a\nb.comp"))
-    assert text.startswith(f"{AT}.sourcePath: a\N{REPLACEMENT CHARACTER}b.comp: ")
+    assert text.startswith(f"{AT}.sourcePath: a\\nb.comp: ")
     (tmp_path / "folder.comp").mkdir()
     for name in ("missing.comp", "folder.comp"):
         assert fault(load, model(sourcePath=name)).startswith(

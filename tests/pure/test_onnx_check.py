@@ -90,7 +90,7 @@ def test_without_the_onnx_package(folder, monkeypatch, capsys):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr(vkops, "onnx", raising=False)
     assert main(["check", "concat.onnx"]) == 1
-    message = "concat.onnx: vkops.onnx needs the onnx package: pip install 'vkops[onnx]'\n"
+    message = "concat.onnx: ONNX models need the package onnx: pip install 'vkops[onnx]'\n"
     assert capsys.readouterr() == ("", message)
 
 
@@ -149,8 +149,11 @@ def test_unknown_bind_points_are_warned_of(folder, capsys):
 # -- what Session checks before it runs ------------------------------------------------------------
 
 
-class NoDevice:
+class NoDevice(vkops.Device):
     """Nothing may be asked of it: inputs are checked first."""
+
+    def __init__(self):
+        pass
 
 
 @pytest.mark.parametrize(

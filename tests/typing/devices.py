@@ -127,6 +127,7 @@ kinds: list[type[vkops.VkopsError]] = [
     vkops.InvalidDescIndexError,
     vkops.InvalidDescOverflowError,
     vkops.InvalidDescTypeError,
+    vkops.MissingPackageError,
     vkops.ModelError,
     vkops.OutOfDeviceMemoryError,
 ]

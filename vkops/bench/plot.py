@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vkops.bench.peers import is_installed
 from vkops.bench.report import LABELS, Report
-from vkops.errors import VkopsError
+from vkops.errors import MissingPackageError, VkopsError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,10 +25,13 @@ def check(path: Path) -> None:
     """Find what would keep a plot from being made, before anything is measured.
 
     Raises:
-        VkopsError: no matplotlib, no format of that name, or no such folder.
+        VkopsError: the format is unknown, or the folder does not exist.
+        MissingPackageError: matplotlib is not installed.
     """
-    if find_spec("matplotlib") is None:
-        raise VkopsError("plot: matplotlib is not installed (pip install 'vkops[plot]')")
+    if not is_installed("matplotlib"):
+        raise MissingPackageError(
+            "plot: matplotlib is not installed: pip install 'vkops[plot]'", name="matplotlib"
+        )
     if path.suffix not in _SUFFIXES:
         raise VkopsError(f"plot: got {str(path)!r}, must end in {' or '.join(_SUFFIXES)}")
     if not path.parent.is_dir():

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vkops.cli import options
-from vkops.errors import ModelError, VkopsError
+from vkops.errors import ModelError, VkopsError, one_line
 from vkops.shaders import process
 
 app = typer.Typer(help="Find out what goes wrong on a device: in shaders, kernels and drivers.")
@@ -191,6 +191,6 @@ def _invocation(text: str) -> tuple[int, int, int] | None:
 def _end(target: str, status: int) -> None:
     """End as the program that was run; it has said why, unless a signal ended it."""
     if status < 0:
-        typer.echo(f"{target}: {process.status(status)}", err=True)
+        typer.echo(one_line(f"{target}: {process.status(status)}"), err=True)
     if status:
         raise typer.Exit(status if status > 0 else 128 - status)

@@ -12,8 +12,7 @@ import typer
 
 import vkops
 from vkops.cli import bench, debug, devices, models, shader
-from vkops.errors import VkopsError
-from vkops.shaders.tools import printable
+from vkops.errors import VkopsError, one_line
 
 # DxDispatch spells its options with underscores; hyphens do as well.
 _SETTINGS = {
@@ -59,6 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail("Standard output was closed", 1)
     except (VkopsError, OSError) as error:
         return _fail(str(error), 1)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] == "vkops":
+            raise
+        return _fail(f"{error.name} is not installed: pip install {error.name}", 1)
     except MemoryError:
         return _fail("Out of memory", 1)
     except KeyboardInterrupt:
@@ -72,7 +75,7 @@ def _fail(message: str, status: int) -> int:
     except OSError:
         # Nobody takes it; what is still buffered must not fail again when Python shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    print(printable(" ".join(message.splitlines())), file=sys.stderr)
+    print(one_line(message), file=sys.stderr)
     return status
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from vkops.debug.messages import Message
 from vkops.debug.trace import Stage
+from vkops.errors import printable
 
 
 def printed(messages: Sequence[Message]) -> Table:
@@ -80,4 +81,4 @@ def _line(message: Message) -> str:
 
 def _visible(text: str) -> str:
     """Text without what would steer a terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+    return "\n".join(map(printable, text.split("\n")))

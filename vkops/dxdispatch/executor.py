@@ -30,7 +30,7 @@ from vkops.dxdispatch.onnx_dispatch import OnnxRun
 from vkops.dxdispatch.shader_dispatch import BoundShader
 from vkops.dxdispatch.timing import RunOptions
 from vkops.dxdispatch.types import CHUNK_BYTES, dtype_of
-from vkops.errors import ModelError, OutOfDeviceMemoryError, VkopsError
+from vkops.errors import ModelError, OutOfDeviceMemoryError, VkopsError, one_line
 
 if TYPE_CHECKING:
     from vkops.device import (
@@ -94,7 +94,7 @@ class Execution:
                 self.run_command(command)
             except Exception as error:
                 if self.options.print_commands:
-                    message = " ".join(str(error).splitlines())
+                    message = one_line(str(error))
                     output.info(output.command_completed(index, output.FAILED, message))
                 raise
             if self.options.print_commands:

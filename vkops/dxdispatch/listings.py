@@ -12,7 +12,7 @@ from rich.table import Table
 
 from vkops.dml import FeatureLevel
 from vkops.dxdispatch.model import DmlDispatchable, Model, ShaderDispatchable
-from vkops.shaders.tools import printable
+from vkops.errors import printable
 
 if TYPE_CHECKING:
     from vkops.device import DeviceInfo

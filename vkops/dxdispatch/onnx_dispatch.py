@@ -22,7 +22,7 @@ from vkops.dxdispatch.model import (
 )
 from vkops.dxdispatch.onnx_inputs import Overrides, Shape, binding_lines, form_of, nothing
 from vkops.dxdispatch.types import data_type_of
-from vkops.errors import ModelError
+from vkops.errors import MissingPackageError, ModelError
 
 if TYPE_CHECKING:
     from vkops.device import Buffer, HostBuffer
@@ -36,12 +36,13 @@ def read_onnx(path: Path, *, allow_paths: bool = False) -> Model:
     ``allow_paths`` is ``Model``'s.
 
     Raises:
-        ModelError: it cannot be read or run, or the onnx package is missing.
+        ModelError: it cannot be read or run.
+        MissingPackageError: the onnx package is missing.
     """
     try:
         from vkops.onnx import Model
-    except ImportError as error:
-        raise ModelError(f"{path}: {error}") from error
+    except MissingPackageError as error:
+        raise MissingPackageError(f"{path}: {error}", name=error.name) from error
     return Model(path, allow_paths=allow_paths)
 
 
@@ -66,7 +67,7 @@ def read_dispatchable(
     try:
         model = read_onnx(path, allow_paths=folders.allow_paths)
         own.check(model)
-    except ModelError as error:
+    except (MissingPackageError, ModelError) as error:
         raise source.error(str(error)) from error
     return OnnxDispatchable(name, model, overrides.over(own), node)
 

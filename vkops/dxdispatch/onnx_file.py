@@ -53,9 +53,9 @@ def run_file(
     Raises:
         ModelError: the model, a file or an option is at fault; nothing was run.
     """
+    model = read_onnx(path, allow_paths=allow_paths)
     from vkops.onnx import Session
 
-    model = read_onnx(path, allow_paths=allow_paths)
     files.overrides.check(model)
     given = _inputs(model, files)
     names = [entry.name for entry in model.outputs]

@@ -26,8 +26,7 @@ from rich.progress import (
 
 from vkops.dxdispatch.files import npy_header, write_output
 from vkops.dxdispatch.types import CHUNK_BYTES
-from vkops.errors import ModelError
-from vkops.shaders.tools import printable
+from vkops.errors import ModelError, one_line, printable
 
 FAILED = 0x80004005  # E_FAIL
 
@@ -48,7 +47,7 @@ def info(line: str) -> None:
 def complain(line: str) -> None:
     """Print a warning or an error on standard error, after all that was printed before."""
     sys.stdout.flush()
-    print(printable(" ".join(line.splitlines())), file=sys.stderr)
+    print(one_line(line), file=sys.stderr)
 
 
 @contextmanager

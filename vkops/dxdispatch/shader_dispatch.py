@@ -17,9 +17,8 @@ from vkops.dxdispatch.model import (
 )
 from vkops.dxdispatch.types import dtype_of
 from vkops.dxdispatch.values import read_float, read_scalar, read_value_type
-from vkops.errors import BindingError, InvalidDescError, ShaderCompileError
+from vkops.errors import BindingError, InvalidDescError, ShaderCompileError, printable
 from vkops.shaders.shader import Number, Shader, Span
-from vkops.shaders.tools import printable
 
 TYPES = {"glsl": ".comp", "spirv": ".spv"}
 """The types, and what the name of a source ends with."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+import operator
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
-from vkops.errors import DeviceError
+from vkops.errors import DeviceError, InvalidDescTypeError, MissingPackageError, show
 from vkops.gpu import loader_files, mesa_cache
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
@@ -79,8 +80,8 @@ def choose(adapter: str | int | None, expect: str | None = None) -> DeviceInfo:
         )
     if adapter is None and not expected and info.type == "CPU":
         _say_once(
-            f"no GPU was found: {info.name!r} is a CPU driver (to say that it is meant, name it, "
-            f"or set {_EXPECT}=lavapipe)"
+            f"no GPU was found, {info.name!r} is a CPU driver; to silence this message, pass an "
+            f"adapter (--adapter on the command line) or set {_EXPECT}=lavapipe"
         )
     return info
 
@@ -107,18 +108,39 @@ def select(adapter: str | int | None) -> DeviceInfo:
         return min(found, key=lambda info: _PREFERENCE.index(info.type))
     if isinstance(adapter, str):
         matches = [info for info in found if adapter.lower() in info.name.lower()]
-        wanted = f"whose name contains {adapter!r}"
-    elif hasattr(adapter, "__index__") and not isinstance(adapter, bool):
-        matches = [info for info in found if info.index == adapter]
-        wanted = f"with index {adapter}"
+        wanted = f"whose name contains {show(adapter)}"
     else:
-        raise DeviceError(
-            f"adapter: got {adapter!r}, must be an index or part of an adapter's name"
-        )
+        index = operator.index(adapter)
+        matches = [info for info in found if info.index == index]
+        wanted = f"with index {show(index)}"
     if not matches:
-        names = ", ".join(f"{info.index}: {info.name}" for info in found)
-        raise DeviceError(f"no adapter {wanted}; there are {names}")
+        names = ", ".join(f"[{info.index}] {info.name}" for info in found)
+        raise DeviceError(f"no adapter {wanted}; available devices: {names}")
     return matches[0]
+
+
+def check_arguments(adapter: object, expect: object, **flags: object) -> None:
+    """Refuse arguments of ``Device`` that are of the wrong kind (DEV-14).
+
+    Raises:
+        InvalidDescTypeError: one is.
+    """
+    if adapter is not None and not isinstance(adapter, str):
+        try:
+            if isinstance(adapter, bool):
+                raise TypeError
+            operator.index(adapter)  # type: ignore[arg-type]
+        except Exception:
+            _refuse("adapter", adapter, "an index, part of an adapter's name, or None")
+    if expect is not None and not isinstance(expect, str):
+        _refuse("expect", expect, "'lavapipe', 'gpu', part of an adapter's name, or None")
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            _refuse(name, flag, "True or False")
+
+
+def _refuse(field: str, value: object, allowed: str) -> NoReturn:
+    raise InvalidDescTypeError("", field, f"got {show(value)}, must be {allowed}", "DEV-14")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +229,11 @@ def under_validation() -> bool:
 def _vk() -> Any:
     try:
         import vulkan
+    except ImportError as error:
+        raise MissingPackageError(
+            f"devices need the package {error.name or 'vulkan'}: pip install vulkan",
+            name=error.name,
+        ) from error
     except OSError as error:
         raise DeviceError(
             "no Vulkan loader: libvulkan.so.1 was not found (Debian and Ubuntu: libvulkan1)"

@@ -4,11 +4,14 @@
 interface. Needs the ``onnx`` package: ``pip install vkops[onnx]``.
 """
 
+from vkops.errors import MissingPackageError
+
 try:
     import onnx  # noqa: F401
 except ImportError as _error:
-    raise ImportError(
-        "vkops.onnx needs the onnx package: pip install 'vkops[onnx]'", name="onnx"
+    raise MissingPackageError(
+        f"ONNX models need the package {_error.name or 'onnx'}: pip install 'vkops[onnx]'",
+        name=_error.name,
     ) from _error
 
 from vkops.onnx.model import Model

@@ -12,9 +12,9 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 import vkops
 from vkops.device import Device
-from vkops.errors import DeviceError, ModelError, VkopsError
-from vkops.onnx.model import Model, unsupported_nodes
-from vkops.onnx.reading import read
+from vkops.errors import DeviceError, ModelError, VkopsError, show
+from vkops.onnx.feasible import check_feasible
+from vkops.onnx.model import Model
 from vkops.onnx.session import Session
 from vkops.onnx.types import elem_type_of
 from vkops.tensors.tensor import Tensor
@@ -49,7 +49,7 @@ class VkopsRep(BackendRep):  # type: ignore[misc]  # onnx has no types for it
         if isinstance(inputs, Mapping):
             return inputs
         model = self.session.model
-        values = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+        values = _listed(inputs)
         # Inputs with a default come last, or are not given at all.
         entries = model.inputs if len(values) > len(model.required_inputs) else None
         entries = entries or model.required_inputs
@@ -67,11 +67,16 @@ class VkopsBackend(Backend):  # type: ignore[misc]
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "VULKAN", **kwargs: Any) -> bool:
-        """Whether vkops has every operator of a model, in the version that the model asks for."""
+        """Whether ``prepare`` would succeed, as far as the model decides it.
+
+        False means that the model cannot run. What depends on free sizes, or on the elements of
+        inputs, is not known before the model runs.
+        """
         try:
-            return cls.supports_device(device) and not unsupported_nodes(read(model))
+            check_feasible(Model(model))
         except VkopsError:
             return False
+        return cls.supports_device(device)
 
     @classmethod
     def prepare(cls, model: Any, device: str = "VULKAN", **kwargs: Any) -> VkopsRep:
@@ -84,7 +89,8 @@ class VkopsBackend(Backend):  # type: ignore[misc]
                 the folder of the model's file.
 
         Raises:
-            ModelError: the model breaks ONNX's rules, or has a node that vkops cannot run.
+            ModelError: the model breaks ONNX's rules, or cannot run at the types and sizes that
+                it declares. What depends on free sizes, or on elements of inputs, ``run`` raises.
             DeviceError: there is no such device.
 
         >>> import numpy as np, onnx
@@ -95,8 +101,9 @@ class VkopsBackend(Backend):  # type: ignore[misc]
         >>> rep.run([np.float32([1, 2]), np.float32([3])]).z
         array([1., 2., 3.], dtype=float32)
         """
+        adapter = _adapter(device)
         allow_paths = bool(kwargs.get("allow_paths", False))
-        return VkopsRep(Session(Model(model, allow_paths=allow_paths), _device(device)))
+        return VkopsRep(Session(Model(model, allow_paths=allow_paths), _opened(adapter)))
 
     @classmethod
     def run_model(cls, model: Any, inputs: Any, device: str = "VULKAN", **kwargs: Any) -> Any:
@@ -124,11 +131,18 @@ class VkopsBackend(Backend):  # type: ignore[misc]
         Raises:
             ModelError: vkops does not have the operator, or an argument breaks a rule.
         """
-        opset = kwargs.get("opset_version", onnx.defs.onnx_opset_version())
+        if not isinstance(node, NodeProto):
+            raise ModelError(f"node: got {show(node)}, must be a NodeProto")
+        newest = onnx.defs.onnx_opset_version()
+        opset = kwargs.get("opset_version", newest)
+        if type(opset) is not int or not 1 <= opset <= newest:
+            raise ModelError(f"opset_version: got {show(opset)}, must be 1 to {newest}")
         names = list(dict.fromkeys(filter(None, node.input)))
-        values = dict(inputs) if isinstance(inputs, Mapping) else dict(zip(names, inputs))  # noqa: B905
-        if sorted(values) != sorted(names):
-            raise ModelError(f"got {len(values)} inputs, must be {len(names)}: {', '.join(names)}")
+        given = inputs if isinstance(inputs, Mapping) else dict(enumerate(_listed(inputs)))
+        if len(given) != len(names) or (given is inputs and set(given) != set(names)):
+            got = show(sorted(map(str, given))) if given is inputs else f"{len(given)} inputs"
+            raise ModelError(f"inputs: got {got}, must be {len(names)}: {show(names)}")
+        values = {name: given[name if given is inputs else i] for i, name in enumerate(names)}
         model = helper.make_model(
             helper.make_graph(
                 [node],
@@ -139,7 +153,8 @@ class VkopsBackend(Backend):  # type: ignore[misc]
             opset_imports=[helper.make_opsetid("", opset)],
         )
         # Its outputs have no types, for which ONNX's own checker would refuse it.
-        return VkopsRep(Session(Model(model, check=False), _device(device))).run(values)
+        session = Session(Model(model, check=False), _opened(_adapter(device)))
+        return VkopsRep(session).run(values)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
@@ -163,36 +178,32 @@ def _info(name: str, value: Any) -> onnx.ValueInfoProto:
     return info
 
 
+def _listed(inputs: Any) -> list[Any]:
+    """Inputs in order; what is neither a list nor a tuple is a single one."""
+    return list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+
+
 def _array(result: Any) -> Any:
     if isinstance(result, list):
         return list(map(_array, result))
     return result.numpy().copy() if isinstance(result, Tensor) else result
 
 
-def _adapter(device: str) -> int | None:
+def _adapter(device: object) -> int | None:
     """The index of the adapter that a device name stands for; None: whichever is best."""
     infos = vkops.devices()
-    kind, _, number = device.partition(":")
-    if kind == "CPU" and not number:
-        for info in infos:
-            if info.type == "CPU":
-                return info.index
-    elif kind == "VULKAN" and not number:
+    if device == "VULKAN":
         return None
-    elif kind == "VULKAN" and number.isdecimal():
-        for info in infos:
-            if info.index == int(number):
-                return info.index
-    raise DeviceError(f"no device {device!r}; there are VULKAN, VULKAN:n and CPU (lavapipe)")
+    for info in infos:
+        if device == f"VULKAN:{info.index}" or (device == "CPU" and info.type == "CPU"):
+            return info.index
+    names = ", ".join(f"VULKAN:{info.index} ({info.name})" for info in infos)
+    raise DeviceError(f"no device {show(device)}; available: VULKAN, {names}, and CPU (lavapipe)")
 
 
 @lru_cache(maxsize=8)
 def _opened(index: int | None) -> Device:
     return Device(index)
-
-
-def _device(name: str) -> Device:
-    return _opened(_adapter(name))
 
 
 prepare: Final = VkopsBackend.prepare

@@ -16,6 +16,9 @@ Dimension: TypeAlias = "int | str | None"
 """A size, the name of one that is free, or None for one that has no name."""
 
 
+_SHORT = {"sequence": "seq", "optional": "optional"}
+
+
 @dataclass(frozen=True)
 class Declared:
     """A graph input or output: its name and what its type says.
@@ -29,6 +32,14 @@ class Declared:
     dtype: np.dtype[Any] | None
     shape: tuple[Dimension, ...] | None
     denotations: tuple[str, ...] = ()
+
+    @property
+    def type(self) -> str | None:
+        """The type as ONNX spells it, such as ``tensor(float)``; None where it is not declared."""
+        if self.dtype is None:
+            return None
+        text = type_text(self.dtype)
+        return text if self.kind == "tensor" else f"{_SHORT[self.kind]}({text})"
 
 
 @dataclass(frozen=True)
@@ -128,3 +139,11 @@ def _check_shape(
         wanted = ", ".join("?" if size is None else str(size) for size in sizes)
         where = "".join(f", {d} being {before[d]}" for d in sizes if d in before)
         raise ModelError(f"input {name!r}: has shape {shape}, must be ({wanted}){where}")
+
+
+def refuse_output(entry: Declared, made: np.dtype[Any]) -> None:
+    """Refuse an output whose declared type is not the one that its node makes."""
+    raise ModelError(
+        f"output {entry.name!r}: is declared {entry.dtype and type_text(entry.dtype)}, "
+        f"its node makes {type_text(made)}"
+    )

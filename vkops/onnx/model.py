@@ -10,13 +10,20 @@ from typing import Any
 import numpy.typing as npt
 from onnx import ModelProto, NodeProto
 
-from vkops.errors import ModelError
-from vkops.onnx.forms import Declared, Form, TensorForm, check_form, declared
+from vkops.errors import ModelError, show
+from vkops.onnx.forms import (
+    Declared,
+    Form,
+    TensorForm,
+    check_form,
+    declared,
+    refuse_output,
+)
 from vkops.onnx.node import Call, Node, label, schema_of
 from vkops.onnx.operators import OPERATORS, lowering_of
 from vkops.onnx.reading import DOMAINS, opset_of, read
 from vkops.onnx.trace import Sequence, Trace, Value
-from vkops.onnx.types import array_of, dense, type_text
+from vkops.onnx.types import array_of, dense
 
 Array = npt.NDArray[Any]
 
@@ -38,7 +45,7 @@ class Model:
         allow_paths: whether external data may lie outside of the folder of the model's file.
 
     Raises:
-        ModelError: the file is no model, the model breaks ONNX's rules, or a node is of an
+        ModelError: the file is not a model, the model breaks ONNX's rules, or a node is of an
             operator that vkops does not have; ``unsupported_nodes`` lists them all.
 
     Attributes:
@@ -62,6 +69,9 @@ class Model:
         check: bool = True,
         allow_paths: bool = False,
     ) -> None:
+        if not isinstance(source, (ModelProto, bytes, str, os.PathLike)):
+            message = "must be a ModelProto, its bytes, or the path of a file"
+            raise ModelError(f"model: got {show(source)}, {message}")
         try:
             self._take(read(source, check=check, allow_paths=allow_paths))
         except ModelError as error:
@@ -141,10 +151,7 @@ class Model:
         outputs = [values[output.name] for output in self.outputs]
         for entry, value in zip(self.outputs, outputs, strict=True):
             if entry.dtype is not None and value is not None and value.dtype != entry.dtype:
-                raise ModelError(
-                    f"output {entry.name!r}: is declared {type_text(entry.dtype)}, "
-                    f"its node makes {type_text(value.dtype)}"
-                )
+                refuse_output(entry, value.dtype)
         return Lowering(trace, outputs)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Sequence as Many
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from vkops.errors import ModelError
 from vkops.onnx.trace import Sequence, Tensor, Trace, Value
 from vkops.plan.region import Ints
 
+T = TypeVar("T")
 _Schema = Any
 _REQUIRED = defs.OpSchema.FormalParameterOption.Single
 
@@ -60,6 +62,43 @@ class Node:
         """Raise the error of an argument or attribute."""
         raise ModelError(f"{self.label}: {what}: {message}")
 
+    def choice(self, name: str, *allowed: str) -> str:
+        """An attribute that is one of some words, as text; the first where it is left out."""
+        given = self.attributes.get(name)
+        text = allowed[0] if given is None else given.decode("utf-8", "replace")
+        if text not in allowed:
+            self.refuse(name, f"got {text!r}, must be {', '.join(map(repr, allowed))}")
+        return text
+
+    def parameters(self, inputs: Many[T]) -> Iterator[tuple[Any, T]]:
+        """Each input with the parameter of the schema that it belongs to."""
+        formal = self.schema.inputs
+        for index, given in enumerate(inputs):
+            # All that exceeds the schema's inputs belongs to the last, which is variadic.
+            yield formal[min(index, len(formal) - 1)], given
+
+    def bound_types(self, inputs: Many[str | None]) -> dict[str, str]:
+        """The types that inputs of these types give to the schema's type parameters.
+
+        None stands for an input that is left out, or whose type is not known.
+
+        Raises:
+            ModelError: this version does not list a type, or wants two types to be the same.
+        """
+        bound: dict[str, str] = {}
+        names = {constraint.type_param_str for constraint in self.schema.type_constraints}
+        for parameter, got in self.parameters(inputs):
+            if got is None:
+                continue
+            if got not in parameter.types:
+                allowed = ", ".join(sorted(parameter.types))
+                self.refuse(parameter.name, f"has type {got}, must be {allowed}")
+            if parameter.is_homogeneous and parameter.type_str in names:
+                first = bound.setdefault(parameter.type_str, got)
+                if got != first:
+                    self.refuse(parameter.name, f"has type {got}, must be {first} as the first one")
+        return bound
+
     def _check_count(self, what: str, names: Many[str], least: int, most: int) -> None:
         if not least <= len(names) <= most:
             allowed = str(least) if least == most else f"{least} to {most}"
@@ -101,17 +140,12 @@ class Call:
         self.trace = trace
         self.version: int = node.version
         self.output_count: int = len(node.outputs)
-        formal = node.schema.inputs
-        # All that exceeds the schema's inputs belongs to the last, which is variadic.
-        self._inputs: dict[str, list[Value]] = {parameter.name: [] for parameter in formal}
-        bound: dict[str, str] = {}
-        for index, value in enumerate(values):
-            parameter = formal[min(index, len(formal) - 1)]
+        self._inputs: dict[str, list[Value]] = {p.name: [] for p in node.schema.inputs}
+        for parameter, value in node.parameters(values):
             self._inputs[parameter.name].append(value)
-            if value is not None:
-                self._check_type(parameter, value.type, bound)
-            elif parameter.option == _REQUIRED:
+            if value is None and parameter.option == _REQUIRED:
                 self.refuse(parameter.name, "is missing")
+        node.bound_types([None if value is None else value.type for value in values])
 
     def refuse(self, what: str, message: str) -> NoReturn:
         """Raise the error of an argument or attribute."""
@@ -189,11 +223,7 @@ class Call:
 
     def choice(self, name: str, *allowed: str) -> str:
         """An attribute that is one of some words, as text; the first where it is left out."""
-        given = self.attribute(name)
-        text = allowed[0] if given is None else given.decode("utf-8", "replace")
-        if text not in allowed:
-            self.refuse(name, f"got {text!r}, must be {', '.join(map(repr, allowed))}")
-        return text
+        return self.node.choice(name, *allowed)
 
     # -- axes -------------------------------------------------------------------------------------
 
@@ -221,22 +251,3 @@ class Call:
             allowed = f"must be {lowest} to {rank - 1}" if rank else "the input has no axes"
             self.refuse(what, f"got {axis}, {allowed}")
         return axis % rank
-
-    # -- types ------------------------------------------------------------------------------------
-
-    def _check_type(self, parameter: Any, got: str, bound: dict[str, str]) -> None:
-        """Refuse types that this version does not list, and two where it wants the same."""
-        if got not in parameter.types:
-            self.refuse(parameter.name, f"has type {got}, {_listed(parameter.types)}")
-        if parameter.is_homogeneous and parameter.type_str in self._type_parameters:
-            first = bound.setdefault(parameter.type_str, got)
-            if got != first:
-                self.refuse(parameter.name, f"has type {got}, must be {first} as the first one")
-
-    @property
-    def _type_parameters(self) -> set[str]:
-        return {constraint.type_param_str for constraint in self.node.schema.type_constraints}
-
-
-def _listed(types: Many[str]) -> str:
-    return f"must be {', '.join(sorted(types))}"

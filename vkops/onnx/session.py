@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from threading import RLock
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
+from onnx import ModelProto
 
 from vkops.device import Device
-from vkops.errors import ModelError
+from vkops.errors import ModelError, show
 from vkops.gpu.streaming import Progress
+from vkops.onnx.feasible import check_feasible, fixed_forms
 from vkops.onnx.forms import Declared, Form, SequenceForm, TensorForm
 from vkops.onnx.model import Model
 from vkops.onnx.specialized import Given, Residents, Specialized
 from vkops.onnx.trace import NeedsValueError
 from vkops.onnx.types import STRING
 from vkops.tensors.memo import Memo
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.tensor import Tensor, default_device
 
 Array = npt.NDArray[Any]
 MAX_SPECIALIZED = 64
@@ -35,43 +38,88 @@ class Session:
     threads.
 
     Args:
-        model: what to run.
-        device: where.
+        model: a ``Model``, or what one is made of: a file's path, its bytes or a ``ModelProto``.
+        device: where to run it; the default device, if left out.
+
+    Raises:
+        ModelError: the model cannot run: what is wrong at the declared types and shapes is found
+            here, what depends on free sizes or on elements of inputs when it runs.
 
     >>> import numpy as np, onnx
-    >>> from vkops import Device
-    >>> from vkops.onnx import Model, Session
+    >>> from vkops.onnx import Session
     >>> text = '''<ir_version: 9, opset_import: ["" : 18]>
     ... halves (float[N, 4] x) => (float[N, 2] a, float[N, 2] b)
     ... { a, b = Split <axis = 1, num_outputs = 2> (x) }'''
-    >>> session = Session(Model(onnx.parser.parse_model(text)), Device())
+    >>> session = Session(onnx.parser.parse_model(text))
     >>> a, b = session.run({"x": np.arange(8, dtype=np.float32).reshape(2, 4)})
     >>> b.numpy()
     array([[2., 3.],
            [6., 7.]], dtype=float32)
     """
 
-    def __init__(self, model: Model, device: Device) -> None:
-        self.model: Model = model
-        self.device: Device = device
+    def __init__(
+        self,
+        model: Model | ModelProto | bytes | str | os.PathLike[str],
+        device: Device | None = None,
+    ) -> None:
+        if not (device is None or isinstance(device, Device)):
+            raise ModelError(f"device: got {show(device)}, must be a vkops.Device or None")
+        self.model: Model = model if isinstance(model, Model) else Model(model)
         self._specializations: Memo[Specialized] = Memo(MAX_SPECIALIZED)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
         self._lock = RLock()
-        self._residents = Residents(device)
+        lowering = check_feasible(self.model)
+        if lowering is not None:
+            key = _key(fixed_forms(self.model) or {}, {})
+            self._specializations.get(key, lambda: Specialized(lowering))
+        self.device: Device = default_device() if device is None else device
+        self._residents = Residents(self.device)
 
+    def get_inputs(self) -> list[Declared]:
+        """The inputs that must be given, with ``name``, ``shape`` and ``type``."""
+        return list(self.model.required_inputs)
+
+    def get_outputs(self) -> list[Declared]:
+        """The outputs, with ``name``, ``shape`` and ``type``."""
+        return list(self.model.outputs)
+
+    @overload
     def run(
         self,
         inputs: Mapping[str, Given],
         progress: Progress | None = None,
+        /,
+        *,
+        targets: Mapping[int, Tensor] | None = None,
+    ) -> list[Any]: ...
+
+    @overload
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Given],
+        progress: Progress | None = None,
+        *,
+        targets: Mapping[int, Tensor] | None = None,
+    ) -> list[Any]: ...
+
+    def run(
+        self,
+        output_names: Any = None,
+        input_feed: Any = None,
+        progress: Any = None,
         *,
         targets: Mapping[int, Tensor] | None = None,
     ) -> list[Any]:
         """Run the model and wait for its outputs.
 
+        Call it as ``run(inputs)``, or as ONNX Runtime's ``run(output_names, input_feed)``.
+
         Args:
-            inputs: by name; those with a default may be left out.
-            progress: told of the bytes done and to do in all where data is streamed.
-            targets: tensors to make outputs in, by the place of the output.
+            output_names: the outputs to return, in this order; None or left out: all of them.
+            input_feed: the inputs by name; those with a default may be left out.
+            progress: called with the bytes done and the bytes to do in all where data is streamed.
+            targets: tensors to make outputs in, by the place of the output in the model.
 
         Returns:
             For each output a tensor on the device, an array of strings, or a list of either for a
@@ -82,8 +130,32 @@ class Session:
                 break a rule of its operator; nothing was run.
             OutOfDeviceMemoryError: not even a part fits in device memory.
         """
-        given = dict(self._entered(inputs))
-        return self._specialized(given).run(self._residents, given, progress, targets or {})
+        if isinstance(output_names, Mapping):  # run(inputs), perhaps with progress after them
+            progress = progress or input_feed
+            output_names, input_feed = None, output_names
+        if not isinstance(input_feed, Mapping):
+            got = show(output_names if input_feed is None else input_feed)
+            raise ModelError(f"input_feed: got {got}, must be a dict of arrays by input name")
+        if not (progress is None or callable(progress)):
+            raise ModelError(f"progress: got {show(progress)}, must be a function or None")
+        places = self._places(output_names)
+        _check_targets(targets)
+        given = dict(self._entered(input_feed))
+        made = self._specialized(given).run(self._residents, given, progress, targets or {})
+        return [made[place] for place in places]
+
+    def _places(self, names: Any) -> Sequence[int]:
+        """The places of the outputs of these names; of all, if there are none."""
+        places = {entry.name: place for place, entry in enumerate(self.model.outputs)}
+        if names is None or (isinstance(names, (list, tuple)) and not names):
+            return range(len(places))
+        if not isinstance(names, (list, tuple)):
+            raise ModelError(f"output_names: got {show(names)}, must be a list of names, or None")
+        for i, name in enumerate(names):
+            if not isinstance(name, str) or name not in places:
+                listed = ", ".join(map(repr, places))
+                raise ModelError(f"output_names[{i}]: got {show(name)}, the model has {listed}")
+        return [places[name] for name in names]
 
     def specialize(self, inputs: Mapping[str, Given]) -> Specialized:
         """The model for inputs of these shapes."""
@@ -98,10 +170,9 @@ class Session:
         """What was made for such inputs before, or is made now."""
         while True:
             known = {name: _elements(given[name]) for name in {*self._needed} if name in given}
-            key = (tuple(forms.items()), tuple(map(_key, sorted(known.items()))))
             specialize = partial(self._make, forms, known)
             try:
-                return self._specializations.get(key, specialize)
+                return self._specializations.get(_key(forms, known), specialize)
             except NeedsValueError as needed:
                 self._needed.add(needed.name)
 
@@ -138,10 +209,21 @@ class Session:
         return value
 
 
+def _check_targets(targets: Any) -> None:
+    if targets is None:
+        return
+    if not isinstance(targets, Mapping):
+        raise ModelError(f"targets: got {show(targets)}, must be a dict of tensors by place")
+    for place, target in targets.items():
+        if not isinstance(place, int) or not isinstance(target, Tensor):
+            message = f"got {show(target)}, must be a vkops.Tensor by the place of an output"
+            raise ModelError(f"targets[{show(place)}]: {message}")
+
+
 def _array(name: str, value: Any) -> Array:
     try:
         array = np.asarray(value)
-    except (TypeError, ValueError) as error:
+    except Exception as error:
         raise ModelError(f"input {name!r}: NumPy says: {error}") from error
     if array.dtype.kind in "US":
         return array.astype(str).astype(STRING)
@@ -168,7 +250,12 @@ def _elements(value: Given) -> Any:
     return list(map(np.asarray, value)) if isinstance(value, list) else np.asarray(value)
 
 
-def _key(named: tuple[str, Any]) -> Any:
+def _key(forms: Mapping[str, Form], known: Mapping[str, Any]) -> Any:
+    """What a specialisation is found by: the forms of inputs, and the elements of some."""
+    return tuple(forms.items()), tuple(map(_elements_key, sorted(known.items())))
+
+
+def _elements_key(named: tuple[str, Any]) -> Any:
     """What tells the elements of an input from others."""
     name, value = named
     arrays = value if isinstance(value, list) else [value]

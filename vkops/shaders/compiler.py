@@ -10,10 +10,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from vkops.errors import ShaderCompileError
+from vkops.errors import ShaderCompileError, printable
 from vkops.shaders import cache as disk
 from vkops.shaders import process, sources
-from vkops.shaders.tools import printable
 
 _TEXT = "<source>"
 _MAX_QUOTED = 500

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from vkops.errors import printable
 from vkops.shaders import tools
 
 
@@ -53,7 +54,7 @@ class Instructions:
     def _names(self) -> dict[tuple[str, ...], str]:
         """Names by (id,), and those of members by (id, number)."""
         names = self._all("OpName") + self._all("OpMemberName")
-        return {i.operands[:-1]: tools.printable(tools.unquoted(i.operands[-1])) for i in names}
+        return {i.operands[:-1]: printable(tools.unquoted(i.operands[-1])) for i in names}
 
     def _name(self, id_: str) -> str:
         return self._names.get((id_,), "")

@@ -14,6 +14,7 @@ from vkops.errors import (
     InvalidDescError,
     InvalidDescTypeError,
     ShaderCompileError,
+    printable,
     show,
 )
 from vkops.shaders import compiler, sources, tools
@@ -210,7 +211,7 @@ def load(
     if isinstance(source, bytes):
         spirv = source
     else:
-        name = tools.printable(source.name if isinstance(source, Path) else name)
+        name = printable(source.name if isinstance(source, Path) else name)
         spirv = read(
             source,
             defines=defines,
@@ -255,7 +256,7 @@ def _valid(spirv: bytes, name: str) -> bytes:
     try:
         compiler.validate(spirv)
     except ShaderCompileError as error:
-        message = f"{name}: {tools.printable(error.message)}"
+        message = f"{name}: {printable(error.message)}"
         raise ShaderCompileError(message, file=name, log=error.log) from error
     return spirv
 

@@ -6,7 +6,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from vkops.errors import ShaderCompileError, show
+from vkops.errors import ShaderCompileError, printable, show
 from vkops.shaders import process
 
 STRING = r'"(?:[^"\\]|\\.)*"'
@@ -34,15 +34,6 @@ def words(instruction: str) -> list[str]:
 def unquoted(literal: str) -> str:
     """What a string in the text stands for."""
     return re.sub(r"\\(.)", r"\1", literal[1:-1], flags=re.DOTALL)
-
-
-def printable(text: str) -> str:
-    """Text fit for one line: modules may hold any bytes.
-
-    >>> printable("a" + chr(10) + "b")
-    'a\ufffdb'
-    """
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def disassemble(spirv: bytes, *, names: bool = False) -> str:

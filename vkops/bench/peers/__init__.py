@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vkops.bench.movement import Array
-from vkops.errors import VkopsError
+from vkops.errors import MissingPackageError
 
 if TYPE_CHECKING:
     from vkops.bench.works import Case
@@ -68,24 +68,38 @@ def load(name: str, info: DeviceInfo) -> Peer:
     """Import a peer's library, to run on that device or, where it knows no Vulkan, on the CPU.
 
     Raises:
-        VkopsError: a package is not installed.
+        MissingPackageError: a package is not installed, or cannot be imported.
         DeviceError: the library finds no such device.
     """
     require(name)
     # OpenMP's threads would otherwise spin into the next contender's turn, or keep their own
     # library waiting for milliseconds while others run.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    peer: type[Peer] = importlib.import_module(module(name)).Peer
-    return peer(info)
+    try:
+        peer: type[Peer] = importlib.import_module(module(name)).Peer
+        return peer(info)
+    except ImportError as error:
+        raise MissingPackageError(
+            f"peer {name}: its library cannot be imported: {error}", name=name
+        ) from error
 
 
 def require(name: str) -> None:
-    """Raise VkopsError where one of a peer's packages is not installed."""
+    """Raise MissingPackageError where one of a peer's packages is not installed."""
     if missing := _missing(name):
-        raise VkopsError(
-            f"peer {name}: {' and '.join(missing)} not installed (pip install 'vkops[peers]')"
+        raise MissingPackageError(
+            f"peer {name}: {' and '.join(missing)} not installed: pip install 'vkops[peers]'",
+            name=missing[0],
         )
 
 
 def _missing(name: str) -> list[str]:
-    return [package for package in _PEERS[name][1] if find_spec(package) is None]
+    return [package for package in _PEERS[name][1] if not is_installed(package)]
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be found; it is not imported."""
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False

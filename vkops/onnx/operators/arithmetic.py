@@ -156,11 +156,15 @@ def _known(call: Call, name: str) -> Array:
         is_shape = tensor.dtype.kind in "iu" and tensor.rank <= 1 and tensor.size <= MOST_ELEMENTS
         if is_shape:
             raise
-        call.refuse(
-            name,
-            f"depends on graph input {error.name!r}; vkops moves data, and computes only with "
-            "constants, shapes, and short lists of integers",
-        )
+        call.refuse(name, depends_on(error.name))
+
+
+def depends_on(graph_input: str) -> str:
+    """The message about an operand that is not known before the model runs."""
+    return (
+        f"depends on graph input {graph_input!r}; vkops moves data, and computes only with "
+        "constants, shapes, and short lists of integers"
+    )
 
 
 def _aligned(call: Call, a: Array, b: Array) -> Array:

@@ -15,14 +15,19 @@ from vkops.plan.view import View
 _PADS = {1: "paddings"}
 """What the numbers are called: ``pads`` but for Pad 1."""
 
-_MODES = dict.fromkeys((1, 2, 11, 13, 18), ("constant", "reflect", "edge"))
-"""Modes; from Pad 19 on there is ``wrap``, too."""
+_FIRST_WITH_WRAP = 19
+
+
+def modes(version: int) -> tuple[str, ...]:
+    """The modes that a version of Pad has, the default first."""
+    plain = ("constant", "reflect", "edge")
+    return plain if version < _FIRST_WITH_WRAP else (*plain, "wrap")
 
 
 def pad(call: Call) -> list[Tensor]:
     """Pad 1 to 25, in all modes; negative numbers cut off."""
     data = call.tensor("data")
-    mode = call.choice("mode", *_MODES.get(call.version, ("constant", "reflect", "edge", "wrap")))
+    mode = call.choice("mode", *modes(call.version))
     name = _PADS.get(call.version, "pads")
     pairs = _pairs(call, name, data.rank)
     sizes = tuple(n + sum(pair) for n, pair in zip(data.shape, pairs, strict=True))

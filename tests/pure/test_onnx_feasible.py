@@ -1,0 +1,149 @@
+"""Models that cannot run are refused before they do: what types and attributes alone decide."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from vkops.errors import ModelError
+from vkops.onnx import Model, Session, backend
+from vkops.onnx.feasible import check_feasible
+
+COMPUTES = (
+    "depends on graph input {!r}; vkops moves data, and computes only with constants, shapes, and "
+    "short lists of integers"
+)
+FLOATS = "float[N] x, float[N] y"
+
+
+def model(inputs, nodes, output="z", opset=18):
+    """A model whose outputs have no declared type."""
+    text = f"""<ir_version: 8, opset_import: ["" : {opset}]>
+    m ({inputs}) => (float {output}) {{ {nodes} }}"""
+    proto = onnx.parser.parse_model(text)
+    proto.graph.output[0].ClearField("type")
+    return proto
+
+
+# Inputs, nodes, opset, and what the error says; sizes are free but where they are the fault.
+REFUSED = [
+    (FLOATS, "z = Add (x, y)", 18, "node 0, which makes 'z' (Add-14): A: " + COMPUTES.format("x")),
+    (FLOATS, "s = Shape (x)  z = Equal (x, s)", 18,
+     "node 1, which makes 'z' (Equal-13): B: has type tensor(int64), must be tensor(float) as the first one"),
+    (FLOATS, "t = Concat <axis = 0> (x, y)  z = Mul (t, t)", 18,
+     "node 1, which makes 'z' (Mul-14): A: " + COMPUTES.format("x")),
+    (FLOATS, "i = Identity (y)  z = Cast <to = 7> (i)", 18,
+     "node 1, which makes 'z' (Cast-13): input: " + COMPUTES.format("y")),
+    ("bool[N] c, int64[N] x, int64[N] y", "z = Where (c, x, y)", 18,
+     "node 0, which makes 'z' (Where-16): condition: " + COMPUTES.format("c")),
+    ("int64[N, M] x", "z = Sub (x, x)", 18, "node 0, which makes 'z' (Sub-14): A: " + COMPUTES.format("x")),
+    ("int64[1025] x", "z = Sub (x, x)", 18, "node 0, which makes 'z' (Sub-14): A: " + COMPUTES.format("x")),
+    ("string[N] x", "z = Cast <to = 1> (x)", 18,
+     "node 0, which makes 'z' (Cast-13): to: strings are not computed with"),
+    ("float[N] x", "z = Cast <to = 99> (x)", 18,
+     "node 0, which makes 'z' (Cast-13): to: got 99, which is no data type"),
+    ("float[N] x", 'p = Constant <value_ints = [1, 1]> ()  z = Pad <mode = "wrap"> (x, p)', 18,
+     "node 1, which makes 'z' (Pad-18): mode: got 'wrap', must be 'constant', 'reflect', 'edge'"),
+    ("float[A, B, C, D] x", 'z = DepthToSpace <blocksize = 2, mode = "CDR"> (x)', 18,
+     "node 0, which makes 'z' (DepthToSpace-13): mode: got 'CDR', must be 'DCR', 'CRD'"),
+    ("float[A, B, C, D] x", "z = SpaceToDepth <blocksize = 0> (x)", 18,
+     "node 0, which makes 'z' (SpaceToDepth-13): blocksize: got 0, must be at least 1"),
+    ("float[N] x", "z, a = Split <num_outputs = 3> (x)", 18,
+     "node 0, which makes 'z' (Split-18): num_outputs: got 3, must be 2, the outputs"),
+    ("float[N] x", "z, a = Split <split = [3, -1]> (x)", 11,
+     "node 0, which makes 'z' (Split-11): split[1]: got -1, must be at least 0"),
+    ("float[A, B] x", "z = Transpose <perm = [1, 1]> (x)", 18,
+     "node 0, which makes 'z' (Transpose-13): perm: got [1, 1], must be different axes"),
+    ("int64[N] x", "z = ConstantOfShape <value = int64[2] {1, 2}> (x)", 18,
+     "node 0, which makes 'z' (ConstantOfShape-9): value: has 2 elements, must be 1"),
+    # Sizes that are declared decide more.
+    ("float[5] x", "z, a = Split <axis = 0> (x)", 13,
+     "node 0, which makes 'z' (Split-13): outputs: got 2, must divide 5, or 'split' must be given"),
+    ("float[2, 3] x, float[3, 2] y", "z = Concat <axis = 0> (x, y)", 18,
+     "node 0, which makes 'z' (Concat-13): inputs[1]: has 2 for axis 1, must be 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("inputs", "nodes", "opset", "message"), REFUSED)
+def test_what_cannot_run_is_refused_without_inputs(inputs, nodes, opset, message):
+    proto = model(inputs, nodes, opset=opset)
+    with pytest.raises(ModelError) as caught:
+        check_feasible(Model(proto, check=False))
+    assert str(caught.value) == message
+    with pytest.raises(ModelError) as caught:
+        Session(Model(proto, check=False))  # before any device is opened
+    assert str(caught.value) == message
+    assert not backend.is_compatible(proto)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "nodes"),
+    [
+        ("int64[N] x", "z = Add (x, x)"),
+        ("float[N] x, int64[N] y", "s = Mul (y, y)  z = Reshape (x, s)"),
+        ("float[N, M] x, int64[K, L] y", "t = Gather (x, y)  z = Sub (y, y)"),
+        ("float[N, M] x", "s = Shape (x)  z = Div (s, s)"),
+        ("float[N] x", "z = Cast <to = 1> (x)"),
+        ("float[0] x", "z = Add (x, x)"),
+        ("float[N] x", "z, a, b = Split <axis = 0> (x)"),
+        ("float[N, 2] x, float[N, 3] y", "z = Concat <axis = 0> (x, y)"),
+        ("optional(seq(float[N])) x", "z = Identity (x)"),
+    ],
+)
+def test_what_sizes_or_elements_decide_is_left_to_the_run(inputs, nodes):
+    check_feasible(Model(model(inputs, nodes, opset=13), check=False))
+
+
+def test_an_input_with_a_default_may_be_a_constant():
+    proto = model("float[N] x", "z = Add (x, x)")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(2, np.float32), "x"))
+    check_feasible(Model(proto, check=False))
+
+
+def test_declared_types_of_outputs():
+    proto = model("float[N] x", "z = Shape (x)")
+    proto.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("z", 1, None))
+    with pytest.raises(ModelError) as caught:
+        check_feasible(Model(proto, check=False))
+    assert str(caught.value) == (
+        "output 'z': is declared tensor(float), its node makes tensor(int64)"
+    )
+
+
+def test_inputs_of_other_kinds():
+    proto = model("map(int64, float[N]) x, float[N] y", "z = Identity (y)")
+    with pytest.raises(ModelError) as caught:
+        check_feasible(Model(proto, check=False))
+    assert str(caught.value) == "input 'x': is a map, must be a tensor, sequence or optional"
+
+
+@pytest.mark.parametrize("value", [None, 3, ["a.onnx"], np.arange(3)])
+def test_models_are_messages_bytes_or_paths(value):
+    with pytest.raises(ModelError, match=r"^model: got .*, must be a ModelProto, its bytes, or"):
+        Session(value)
+    assert not backend.is_compatible(value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("x", [np.zeros(1)]), "node: got 'x', must be a NodeProto"),
+        ((onnx.helper.make_node("Identity", ["x"], ["y"]), []), "inputs: got 0 inputs, must be 1: ['x']"),
+        ((onnx.helper.make_node("Identity", ["x"], ["y"]), {"z": 1}), "inputs: got ['z'], must be 1: ['x']"),
+        ((onnx.helper.make_node("Identity", ["x"], ["y"]), None),
+         "input 'x': got NoneType, must be an array"),
+    ],
+)  # fmt: skip
+def test_nodes_and_inputs_of_the_wrong_kind(arguments, message):
+    with pytest.raises(ModelError) as caught:
+        backend.run_node(*arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("opset", ["18", 0, 10**9, None])
+def test_opsets_that_do_not_exist(opset):
+    node = onnx.helper.make_node("Identity", ["x"], ["y"])
+    newest = onnx.defs.onnx_opset_version()
+    with pytest.raises(ModelError, match=f"^opset_version: got .*, must be 1 to {newest}$"):
+        backend.run_node(node, [np.zeros(1)], opset_version=opset)
