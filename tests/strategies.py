@@ -7,7 +7,8 @@ from itertools import pairwise, product
 import numpy as np
 from hypothesis import strategies as st
 
-from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, packed_strides
+from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
+from vkops.plan.view import packed_strides
 
 ELEMENT_SIZES = (1, 2, 4, 8, 16)
 

@@ -31,7 +31,8 @@ from vkops.gpu.buffer import Buffer
 from vkops.gpu.dispatch import MAX_REGIONS, prepare
 from vkops.gpu.table import Tuning
 from vkops.gpu.trace import owner, stores
-from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, copy
+from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
+from vkops.plan.view import copy
 
 TUNINGS = {
     "cpu": replace(table.CPU, workgroups=1),

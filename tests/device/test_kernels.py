@@ -17,18 +17,9 @@ from vkops.gpu.dispatch import MAX_REGIONS, prepare
 from vkops.gpu.executor import GROUPS_X
 from vkops.gpu.kernels import BLOCKS, choose_kernel
 from vkops.gpu.table import LANES, Tuning
-from vkops.plan import (
-    CopyPlan,
-    Fill,
-    Output,
-    Read,
-    Region,
-    View,
-    copy,
-    execute,
-    narrow,
-    optimize,
-)
+from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
+from vkops.plan.algebra import narrow, optimize
+from vkops.plan.view import copy
 
 GUARD = 256
 POISON = 0xA5

@@ -415,6 +415,73 @@ def test_targets_that_do_not_fit(device, place, shape, dtype, message):
     assert str(caught.value) == message
 
 
+TWO = """<ir_version: 8, opset_import: ["" : 18]>
+two (float[N] x) => (float[K] a, float[M] b) { a, b = Split <num_outputs = 2> (x) }"""
+
+
+def test_sessions_take_the_calling_convention_of_onnx_runtime(device, tmp_path):
+    onnx.save(onnx.parser.parse_model(TWO), tmp_path / "two.onnx")
+    session = Session(tmp_path / "two.onnx", device)
+    feed = {"x": np.float32([1, 2, 3])}
+
+    def run(*arguments, **more):
+        return [result.numpy().tolist() for result in session.run(*arguments, **more)]
+
+    everything = [[1, 2], [3]]
+    for arguments in ((feed,), (None, feed), ([], feed), (["a", "b"], feed), (None, feed, None)):
+        assert run(*arguments) == everything
+    assert run(output_names=["b"], input_feed=feed) == [[3]]
+    assert run(("b", "a"), feed) == [[3], [1, 2]]
+    assert [(e.name, e.shape, e.type) for e in session.get_inputs()] == [
+        ("x", ("N",), "tensor(float)")
+    ]
+    assert [entry.name for entry in session.get_outputs()] == ["a", "b"]
+    assert Session(onnx.parser.parse_model(TWO)).device is Session(tmp_path / "two.onnx").device
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "input_feed: got None, must be a dict of arrays by input name"),
+        (([1, 2],), "input_feed: got [1, 2], must be a dict of arrays by input name"),
+        ((None, [1, 2]), "input_feed: got [1, 2], must be a dict of arrays by input name"),
+        (("a", {"x": [1]}), "output_names: got 'a', must be a list of names, or None"),
+        ((["a", "c"], {"x": [1]}), "output_names[1]: got 'c', the model has 'a', 'b'"),
+        (([None], {"x": [1]}), "output_names[0]: got None, the model has 'a', 'b'"),
+        (({"x": [1]}, 3), "progress: got 3, must be a function or None"),
+        ((None, {"x": None}), "input 'x': got None, must be a tensor"),
+        ((None, {1: [1]}), "input 1: the model has no such input; it has 'x'"),
+    ],
+)
+def test_misuse_of_run_is_one_error(device, arguments, message):
+    session = Session(onnx.parser.parse_model(TWO), device)
+    with pytest.raises(ModelError) as caught:
+        session.run(*arguments)
+    assert str(caught.value) == message
+
+
+def test_devices_and_targets_of_the_wrong_kind(device):
+    model = Model(onnx.parser.parse_model(TWO))
+    with pytest.raises(ModelError) as caught:
+        Session(model, "VULKAN")
+    assert str(caught.value) == "device: got 'VULKAN', must be a vkops.Device or None"
+    session = Session(model, device)
+    with pytest.raises(ModelError) as caught:
+        session.run({"x": np.float32([1])}, targets={0: np.zeros(1)})
+    assert str(caught.value) == (
+        "targets[0]: got array([0.]), must be a vkops.Tensor by the place of an output"
+    )
+
+
+def test_the_backend_refuses_when_it_prepares():
+    proto = onnx.parser.parse_model(
+        TWO.replace("a, b = Split <num_outputs = 2> (x)", "a = Add (x, x) b = Identity (x)")
+    )
+    with pytest.raises(ModelError, match="A: depends on graph input 'x'; vkops moves data"):
+        backend.prepare(proto)
+    assert not backend.is_compatible(proto)
+
+
 # -- the backend -----------------------------------------------------------------------------------
 
 

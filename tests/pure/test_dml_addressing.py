@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from vkops.dml.addressing import addresses_are_distinct
-from vkops.plan import packed_strides
+from vkops.plan.view import packed_strides
 
 
 @st.composite

@@ -18,7 +18,8 @@ from vkops.dml import (
     SplitOperatorDesc,
     TensorDataType,
 )
-from vkops.plan import CopyPlan, Output, Read, Region, execute, packed_strides
+from vkops.plan import CopyPlan, Output, Read, Region, execute
+from vkops.plan.view import packed_strides
 
 U32 = TensorDataType.UINT32
 DTYPES = {

@@ -10,22 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import input_bytes, plans
 
-from vkops.plan import (
-    CopyPlan,
-    Fill,
-    Output,
-    Read,
-    Region,
-    View,
-    coalesce,
-    copy,
-    cut,
-    execute,
-    optimize,
-    packed_strides,
-    widen,
-)
-from vkops.plan.algebra import WIDTHS
+from vkops.errors import InvalidDescError
+from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
+from vkops.plan.algebra import WIDTHS, coalesce, optimize, widen
+from vkops.plan.cut import cut
+from vkops.plan.view import copy, packed_strides
 
 
 def one_region(region, element_size=4, nbytes=1 << 16):
@@ -188,7 +177,7 @@ def test_widen(element_size, run, offset, stride, widened):
 def test_numpy_executor_refuses_to_leave_the_array():
     region = Region((4,), 0, (1,), Read(0, 2, (1,)))
     plan = CopyPlan(4, (20,), (Output(16, (region,)),))
-    with pytest.raises(IndexError, match="region reaches elements 2 to 5, the array has 5"):
+    with pytest.raises(InvalidDescError, match="reaches elements 2 to 5, there are 5"):
         execute(plan, [np.zeros(20, np.uint8)])
 
 

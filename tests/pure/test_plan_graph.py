@@ -12,21 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import boxes, input_bytes
 
-from vkops.plan import (
-    CopyPlan,
-    Fill,
-    Graph,
-    Output,
-    Read,
-    Region,
-    View,
-    coalesce,
-    compose,
-    copy,
-    execute,
-    narrow,
-)
-from vkops.plan.graph import REGION, SUBMISSION
+from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
+from vkops.plan.algebra import coalesce, narrow
+from vkops.plan.compose import compose
+from vkops.plan.graph import REGION, SUBMISSION, Graph
+from vkops.plan.view import copy
 
 STRIDES = [-24, -9, -7, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 12, 24]
 

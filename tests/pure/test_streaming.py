@@ -10,7 +10,8 @@ from strategies import input_bytes, plans
 
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu.streaming import chunks
-from vkops.plan import CopyPlan, Output, View, copy, execute
+from vkops.plan import CopyPlan, Output, View, execute
+from vkops.plan.view import copy
 
 
 def run_in_chunks(plan, limit, inputs):

@@ -8,6 +8,7 @@ from typing_extensions import assert_type
 
 import vkops
 from vkops.onnx import Model, Session, backend
+from vkops.onnx.forms import Declared
 
 TEXT = """<ir_version: 9, opset_import: ["" : 18]>
 halves (float[N, 4] x) => (float[N, 2] a, float[N, 2] b)
@@ -30,6 +31,10 @@ session = Session(model, device)
 assert_type(session.model, Model)
 assert_type(session.device, vkops.Device)
 assert_type(session.run({"x": x}, lambda done, total: None), list[Any])
+assert_type(session.run(None, {"x": x}), list[Any])
+assert_type(session.run(["a"], {"x": x}), list[Any])
+assert_type(Session("model.onnx").get_inputs(), list[Declared])
+assert_type(session.get_outputs()[0].type, str | None)
 target = device.tensor(np.zeros((2, 2), np.float32))
 assert_type(session.run({"x": device.tensor(x)}, targets={1: target}), list[Any])
 

@@ -61,7 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "vkops":
             raise
-        return _fail(f"{error.name} is not installed: pip install {error.name}", 1)
+        package = error.name.split(".")[0]
+        return _fail(
+            f"The package {package} is not installed, which vkops needs: pip install vkops", 1
+        )
     except MemoryError:
         return _fail("Out of memory", 1)
     except KeyboardInterrupt:

@@ -13,7 +13,10 @@ from vkops.dml.rules import NamedTensor
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dml.values import Place, array, integer
 from vkops.errors import FeatureLevelError, InvalidDescError, show
-from vkops.plan import CopyPlan, Graph, Pipeline, Read, Region, View, copy, narrow
+from vkops.plan import CopyPlan, Pipeline, Read, Region, View
+from vkops.plan.algebra import narrow
+from vkops.plan.graph import Graph
+from vkops.plan.view import copy
 
 OPERATOR = "GRAPH"
 """How errors name a graph."""

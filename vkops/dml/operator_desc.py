@@ -16,7 +16,8 @@ from vkops.dml.support import ALTERNATIVE_ROWS, ROWS, Row
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc, check_tensor, dimensions
 from vkops.dml.values import Place, array, integer, integers
 from vkops.errors import FeatureLevelError, InvalidDescError, show
-from vkops.plan import CopyPlan, Output, Pipeline, Read, Region, coalesce
+from vkops.plan import CopyPlan, Output, Pipeline, Read, Region
+from vkops.plan.algebra import coalesce
 
 Kind = Literal["tensor", "tensor_array", "uint", "int", "uint_array", "int_array", "scale_bias"]
 Role = Literal["input", "output", "attribute"]

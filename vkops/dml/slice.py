@@ -10,7 +10,8 @@ from vkops.dml import rules
 from vkops.dml.operator_desc import Field, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
-from vkops.plan import Region, copy
+from vkops.plan import Region
+from vkops.plan.view import copy
 
 
 @dataclass(frozen=True)

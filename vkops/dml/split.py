@@ -9,7 +9,8 @@ from typing import ClassVar
 from vkops.dml import rules
 from vkops.dml.operator_desc import Field, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.plan import Region, copy
+from vkops.plan import Region
+from vkops.plan.view import copy
 
 
 @dataclass(frozen=True)

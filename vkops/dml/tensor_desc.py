@@ -11,7 +11,8 @@ from vkops.dml import addressing
 from vkops.dml.enums import TensorDataType, TensorFlags
 from vkops.dml.values import Place, integer, integers, member
 from vkops.errors import InvalidDescError, show
-from vkops.plan import View, packed_strides
+from vkops.plan import View
+from vkops.plan.view import packed_strides
 
 UINT32_MAX = 2**32 - 1
 UINT64_MAX = 2**64 - 1

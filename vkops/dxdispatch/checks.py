@@ -33,7 +33,7 @@ from vkops.dxdispatch.model import (
 )
 from vkops.dxdispatch.onnx_dispatch import BoundOnnx
 from vkops.dxdispatch.shader_dispatch import BoundShader
-from vkops.errors import BindingError, InvalidDescError, ModelError
+from vkops.errors import BindingError, InvalidDescError, ModelError, show
 
 Slots = tuple[BindingSource | None, ...]  # one per tensor, in the order of the struct
 
@@ -65,6 +65,8 @@ def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
     Raises:
         ModelError: in DxDispatch's words, what would fail and where.
     """
+    if not isinstance(model, Model):
+        raise ModelError(f"model: got {show(model)}, must be what load_model returns")
     operators = [d for d in model.dispatchables.values() if isinstance(d, DmlDispatchable)]
     for dispatchable in operators:
         try:

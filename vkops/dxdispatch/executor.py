@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from vkops.dxdispatch.onnx_dispatch import OnnxRun
 from vkops.dxdispatch.shader_dispatch import BoundShader
 from vkops.dxdispatch.timing import RunOptions
 from vkops.dxdispatch.types import CHUNK_BYTES, dtype_of
-from vkops.errors import ModelError, OutOfDeviceMemoryError, VkopsError, one_line
+from vkops.errors import ModelError, OutOfDeviceMemoryError, VkopsError, one_line, show
 
 if TYPE_CHECKING:
     from vkops.device import (
@@ -55,6 +56,10 @@ def run(prepared: Prepared, device: Device, options: RunOptions | None = None) -
     Raises:
         VkopsError: in DxDispatch's words, what failed.
     """
+    if not isinstance(prepared, Prepared):
+        raise ModelError(f"prepared: got {show(prepared)}, must be what prepare returns")
+    if not isinstance(options, (RunOptions, NoneType)):
+        raise ModelError(f"options: got {show(options)}, must be RunOptions or None")
     Execution(prepared, device, options or RunOptions()).run()
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import NoneType
 from typing import TypeVar
 
 import rapidjson
@@ -33,7 +34,7 @@ from vkops.dxdispatch.model import (
 from vkops.dxdispatch.onnx_inputs import Overrides
 from vkops.dxdispatch.types import dtype_of
 from vkops.dxdispatch.values import read_values
-from vkops.errors import ModelError
+from vkops.errors import ModelError, show
 
 # Two of the largest tensors DirectML can address (2**32 elements of 8 bytes, T-13).
 MAX_RESOURCE_BYTES = 2 << 35
@@ -75,24 +76,32 @@ def load_model(
         strict: whether what the model would be warned of is an error.
 
     Raises:
-        ModelError: in one line, what is wrong and where.
+        ModelError: in one line, what is wrong and where; also of an argument of the wrong kind.
 
     Example:
         >>> model = load_model("examples/split.json")
         >>> list(model.dispatchables)
         ['split']
     """
-    path = Path(path)
+    path = _path("path", path)
     folders = Folders(
-        Path(input_path) if input_path is not None else path.parent,
-        Path(output_path) if output_path is not None else Path.cwd(),
+        _path("input_path", input_path) if input_path is not None else path.parent,
+        _path("output_path", output_path) if output_path is not None else Path.cwd(),
         allow_paths,
     )
+    if not isinstance(overrides, (Overrides, NoneType)):
+        raise ModelError(f"overrides: got {show(overrides)}, must be Overrides or None")
     root = parse(read_text(path), str(path))
     model = _read_model(root, folders, overrides or Overrides())
     if strict and model.warnings:
         raise ModelError(model.warnings[0])
     return model
+
+
+def _path(name: str, value: object) -> Path:
+    if not isinstance(value, (str, Path)):
+        raise ModelError(f"{name}: got {show(value)}, must be a str or a pathlib.Path")
+    return Path(value)
 
 
 def _read_model(root: Node, folders: Folders, overrides: Overrides) -> Model:

@@ -15,7 +15,8 @@ WIDTHS = (16, 8, 4)
 def optimize(plan: CopyPlan) -> CopyPlan:
     """Coalesce, widen, and coalesce what widening made mergeable.
 
-    >>> from vkops.plan import CopyPlan, Output, View, copy
+    >>> from vkops.plan import CopyPlan, Output, View
+    >>> from vkops.plan.view import copy
     >>> half = copy(View.packed((8, 8)).narrow(1, 4, 4), View.packed((8, 4)))
     >>> plan = optimize(CopyPlan(4, (256,), (Output(128, (half,)),)))
     >>> plan.element_size, plan.outputs[0].regions[0].sizes
@@ -34,7 +35,8 @@ def coalesce(plan: CopyPlan) -> CopyPlan:
     dimensions stand in order of falling destination stride, regions in order of destination.
     Idempotent.
 
-    >>> from vkops.plan import CopyPlan, Output, View, copy
+    >>> from vkops.plan import CopyPlan, Output, View
+    >>> from vkops.plan.view import copy
     >>> whole = copy(View.packed((2, 3, 4)), View.packed((2, 3, 4)))
     >>> coalesce(CopyPlan(4, (96,), (Output(96, (whole,)),))).outputs[0].regions[0].sizes
     (24,)
@@ -156,7 +158,8 @@ def widen(plan: CopyPlan) -> CopyPlan:
     A run is a dimension contiguous on both sides; it shrinks as the element grows. A plan that
     cannot be widened is returned unchanged. Expects coalesced regions.
 
-    >>> from vkops.plan import CopyPlan, Output, View, copy
+    >>> from vkops.plan import CopyPlan, Output, View
+    >>> from vkops.plan.view import copy
     >>> whole = copy(View.packed((24,)), View.packed((24,)))
     >>> plan = widen(CopyPlan(4, (96,), (Output(96, (whole,)),)))
     >>> plan.element_size, plan.outputs[0].regions[0].sizes
@@ -210,7 +213,8 @@ def _widen_region(region: Region, factor: int) -> Region:
 def narrow(regions: Iterable[Region], element_size: int, wanted: int) -> tuple[Region, ...]:
     """Regions of elements of ``element_size`` bytes, as ones of ``wanted``, which divides it.
 
-    >>> from vkops.plan import View, copy
+    >>> from vkops.plan import View
+    >>> from vkops.plan.view import copy
     >>> [region.sizes for region in narrow([copy(View.packed((3,)), View.packed((3,)))], 8, 4)]
     [(3, 2)]
     """

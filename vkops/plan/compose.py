@@ -18,7 +18,9 @@ def compose(first: CopyPlan, second: CopyPlan) -> CopyPlan:
 
     Both count the same elements, and all that ``second`` reads ``first`` has written.
 
-    >>> from vkops.plan import CopyPlan, Output, View, coalesce, copy
+    >>> from vkops.plan import CopyPlan, Output, View
+    >>> from vkops.plan.algebra import coalesce
+    >>> from vkops.plan.view import copy
     >>> turn = copy(View.packed((3,)).flip((0,)), View.packed((3,)))
     >>> plan = CopyPlan(4, (12,), (Output(12, (turn,)),))
     >>> coalesce(compose(plan, plan)).outputs[0].regions[0].source

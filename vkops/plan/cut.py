@@ -23,7 +23,8 @@ def cut(
     Returns:
         A plan whose inputs and outputs are all pieces, one after the other.
 
-    >>> from vkops.plan import CopyPlan, Output, View, copy
+    >>> from vkops.plan import CopyPlan, Output, View
+    >>> from vkops.plan.view import copy
     >>> whole = copy(View.packed((4,)), View.packed((4,)))
     >>> plan = cut(CopyPlan(4, (16,), (Output(16, (whole,)),)), [[8, 8]], [[16]])
     >>> plan.inputs, [region.source.input for region in plan.outputs[0].regions]

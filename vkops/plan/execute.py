@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
+from vkops.errors import show
 from vkops.plan.region import CopyPlan, Fill, Ints
+from vkops.plan.rules import refuse, validate
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -36,16 +38,20 @@ def execute(
         The outputs, one array of bytes each.
 
     Raises:
-        IndexError: a region leaves an array.
+        InvalidDescError: the plan breaks a rule (``CopyPlan.validate``), or an array is missing,
+            too short, or not one of bytes (PLAN-06).
 
     >>> from vkops.plan import CopyPlan, Fill, Output, Region
     >>> plan = CopyPlan(1, (), (Output(4, (Region((2,), 1, (2,), Fill(b"x")),)),))
     >>> execute(plan, [])[0].tolist()
     [0, 120, 0, 120]
     """
+    validate(plan)
     size = plan.element_size
     if outputs is None:
         outputs = [np.zeros(output.nbytes, np.uint8) for output in plan.outputs]
+    _check_arrays("inputs", inputs, plan.inputs)
+    _check_arrays("outputs", outputs, [output.nbytes for output in plan.outputs], written=True)
     for output, array in zip(plan.outputs, outputs, strict=True):
         for region in output.regions:
             target = _box(array, size, region.dst_offset, region.sizes, region.dst_strides)
@@ -60,16 +66,26 @@ def execute(
 
 
 def _box(array: Bytes, size: int, offset: int, sizes: Ints, strides: Ints) -> Bytes:
-    """View a box of elements as bytes, refusing a box that leaves the array."""
-    reach = [(n - 1) * stride for n, stride in zip(sizes, strides, strict=True)]
-    first = offset + sum(r for r in reach if r < 0)
-    last = offset + sum(r for r in reach if r > 0)
-    if first < 0 or (last + 1) * size > array.size:
-        raise IndexError(
-            f"region reaches elements {first} to {last}, the array has {array.size // size}"
-        )
+    """View a box of elements as bytes."""
     return as_strided(
         array[offset * size :],
         shape=(*sizes, size),
         strides=(*(stride * size for stride in strides), 1),
     )
+
+
+def _check_arrays(
+    name: str, arrays: Sequence[Bytes], sizes: Sequence[int], *, written: bool = False
+) -> None:
+    """Refuse arrays that a plan does not fit (PLAN-06)."""
+    if not isinstance(arrays, (list, tuple)) or len(arrays) != len(sizes):
+        got = f"{len(arrays)} arrays" if isinstance(arrays, (list, tuple)) else show(arrays)
+        refuse(name, f"got {got}, must be a list of {len(sizes)} arrays", "PLAN-06")
+    for i, (array, nbytes) in enumerate(zip(arrays, sizes, strict=True)):
+        if not isinstance(array, np.ndarray) or array.dtype != np.uint8 or array.ndim != 1:
+            refuse(f"{name}[{i}]", f"got {show(array)}, must be a 1-D array of uint8", "PLAN-06")
+        if array.size < nbytes or not array.flags.c_contiguous:
+            message = f"got {array.size} bytes, must be {nbytes} or more, contiguous"
+            refuse(f"{name}[{i}]", message, "PLAN-06")
+        if written and not array.flags.writeable:
+            refuse(f"{name}[{i}]", "is read-only, must be writeable", "PLAN-06")

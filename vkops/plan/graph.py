@@ -82,7 +82,9 @@ class Graph:
     Regions count elements of ``element_size`` bytes; tensors that are made from each other have
     elements of one size. With ``gaps``, what nothing writes may be read, and is not written then.
 
-    >>> from vkops.plan import Graph, View, copy
+    >>> from vkops.plan import View
+    >>> from vkops.plan.graph import Graph
+    >>> from vkops.plan.view import copy
     >>> graph = Graph()
     >>> view = View.packed((3,))
     >>> x = graph.leaf(12, 4)

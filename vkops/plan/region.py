@@ -55,8 +55,8 @@ class CopyPlan:
     All regions are independent of each other: they may run in any order, or at once.
 
     >>> import numpy as np
-    >>> from vkops.plan import CopyPlan, Output, View, copy, execute
-    >>> backwards = copy(View.packed((3,)).flip((0,)), View.packed((3,)))
+    >>> from vkops.plan import CopyPlan, Output, Read, Region, execute
+    >>> backwards = Region((3,), 0, (1,), Read(0, 2, (-1,)))
     >>> plan = CopyPlan(2, (6,), (Output(6, (backwards,)),))
     >>> execute(plan, [np.int16([1, 2, 3]).view(np.uint8)])[0].view(np.int16)
     array([3, 2, 1], dtype=int16)
@@ -65,3 +65,19 @@ class CopyPlan:
     element_size: int
     inputs: Ints
     outputs: tuple[Output, ...]
+
+    def validate(self) -> None:
+        """Check the plan; making one checks nothing.
+
+        Regions may overlap as long as they write no more elements than the output has: finding
+        all overlaps would take too long.
+
+        Raises:
+            InvalidDescTypeError: a field is of the wrong kind (PLAN-01).
+            InvalidDescError: a size or count is wrong (PLAN-02), a region leaves an output or an
+                input (PLAN-03), a constant has another size than an element (PLAN-04), or regions
+                write more elements than the output has, or one of them twice (PLAN-05).
+        """
+        from vkops.plan.rules import validate
+
+        validate(self)

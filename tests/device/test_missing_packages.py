@@ -1,0 +1,100 @@
+"""Commands without the packages that they need: one line that says how to install them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODEL = "examples/channel_shuffle.onnx"
+BLOCKER = """
+import os, sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in os.environ["BLOCKED"].split(","):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+"""
+ONNX = f"{MODEL}: ONNX models need the package {{}}: pip install 'vkops[onnx]'"
+
+
+@pytest.fixture
+def vkops(tmp_path):
+    """Run a command in a process that does not have a package: its status and its errors."""
+    (tmp_path / "sitecustomize.py").write_text(BLOCKER)
+
+    def run(blocked, *arguments):
+        done = subprocess.run(
+            [sys.executable, "-m", "vkops", *arguments],
+            env={**os.environ, "PYTHONPATH": str(tmp_path), "BLOCKED": blocked},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return done.returncode, done.stderr
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("blocked", "arguments", "message"),
+    [
+        ("onnx", ["run", MODEL], ONNX.format("onnx")),
+        ("onnx", ["explain", MODEL], ONNX.format("onnx")),
+        ("onnx", ["debug", "validate", MODEL], ONNX.format("onnx")),
+        ("ml_dtypes", ["check", MODEL], ONNX.format("ml_dtypes")),
+        ("onnx", ["check", "examples/channel_shuffle.json"],
+         "Failed to parse the model: examples/channel_shuffle.json: dispatchables.shuffle.sourcePath: "
+         + ONNX.format("onnx")),
+        ("onnx,onnxruntime", ["bench", "--peer", "onnxruntime"],
+         "peer onnxruntime: onnxruntime and onnx not installed: pip install 'vkops[peers]'"),
+        ("torch", ["bench", "--peer", "torch"],
+         "peer torch: torch not installed: pip install 'vkops[peers]'"),
+        ("wgpu", ["bench", "--peer", "wgpu"],
+         "peer wgpu: wgpu not installed: pip install 'vkops[peers]'"),
+        ("ncnn", ["bench", "--peer", "ncnn"],
+         "peer ncnn: ncnn not installed: pip install 'vkops[peers]'"),
+        ("matplotlib", ["bench", "--plot", "x.png"],
+         "plot: matplotlib is not installed: pip install 'vkops[plot]'"),
+        ("vulkan", ["run", "examples/split.json"],
+         "Failed to create adapter: devices need the package vulkan: pip install vulkan"),
+        ("rapidjson", ["check", "examples/split.json"],
+         "The package rapidjson is not installed, which vkops needs: pip install vkops"),
+    ],
+)  # fmt: skip
+def test_a_missing_package_is_one_line(vkops, blocked, arguments, message):
+    status, said = vkops(blocked, *arguments)
+    if "VK_LAYER_KHRONOS_validation is not installed" in said:
+        pytest.skip("needs the validation layer")
+    assert (status, said) == (1, message + "\n")
+
+
+def test_a_missing_package_in_python(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(BLOCKER)
+    code = """
+import vkops
+for use in ("from vkops.onnx import Session", "vkops.Device()"):
+    try:
+        exec(use)
+    except vkops.MissingPackageError as error:
+        print(error.name, error, isinstance(error, ImportError))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "BLOCKED": "onnx,vulkan"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "onnx ONNX models need the package onnx: pip install 'vkops[onnx]' True",
+        "vulkan devices need the package vulkan: pip install vulkan True",
+    ]

@@ -1,0 +1,56 @@
+"""Arguments of the wrong kind: one clear error, before anything is opened or read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import vkops
+from vkops import dxdispatch
+from vkops.dml import FeatureLevel
+from vkops.errors import InvalidDescTypeError, ModelError
+
+ADAPTER = "must be an index, part of an adapter's name, or None [DEV-14]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"adapter": np.arange(3)}, f"adapter: got array([0, 1, 2]), {ADAPTER}"),
+        ({"adapter": 1.5}, f"adapter: got 1.5, {ADAPTER}"),
+        ({"adapter": True}, f"adapter: got True, {ADAPTER}"),
+        ({"adapter": b"llvmpipe"}, f"adapter: got b'llvmpipe', {ADAPTER}"),
+        ({"expect": 3}, "expect: got 3, must be 'lavapipe', 'gpu', part of an adapter's name, or None [DEV-14]"),
+        ({"debug": "x"}, "debug: got 'x', must be True or False [DEV-14]"),
+        ({"staged": None}, "staged: got None, must be True or False [DEV-14]"),
+    ],
+)  # fmt: skip
+def test_devices(arguments, message):
+    with pytest.raises(InvalidDescTypeError) as caught:
+        vkops.Device(**arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((3,), "path: got 3, must be a str or a pathlib.Path"),
+        ((None,), "path: got None, must be a str or a pathlib.Path"),
+        (("m.json", 3), "input_path: got 3, must be a str or a pathlib.Path"),
+        (("m.json", None, 3), "output_path: got 3, must be a str or a pathlib.Path"),
+        (("m.json", None, None, {}), "overrides: got {}, must be Overrides or None"),
+    ],
+)
+def test_models(arguments, message):
+    with pytest.raises(ModelError) as caught:
+        dxdispatch.load_model(*arguments)
+    assert str(caught.value) == message
+
+
+def test_what_is_no_model():
+    with pytest.raises(ModelError) as caught:
+        dxdispatch.prepare("m.json", FeatureLevel.LATEST)
+    assert str(caught.value) == "model: got 'm.json', must be what load_model returns"
+    with pytest.raises(ModelError) as caught:
+        dxdispatch.run("m.json", None)
+    assert str(caught.value) == "prepared: got 'm.json', must be what prepare returns"

@@ -1,0 +1,87 @@
+"""Plans that come from outside: each rule, and that what vkops makes itself keeps all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import plans
+
+from vkops.errors import InvalidDescError, InvalidDescTypeError, VkopsError
+from vkops.plan import CopyPlan, Fill, Output, Read, Region, execute
+from vkops.plan.algebra import optimize
+
+REGION = Region((2, 3), 0, (3, 1), Read(0, 5, (-3, -1)))
+PLAN = CopyPlan(2, (12,), (Output(12, (REGION,)),))
+BYTES = np.zeros(12, np.uint8)
+
+
+def with_region(**fields):
+    return replace(PLAN, outputs=(Output(12, (replace(REGION, **fields),)),))
+
+
+R = "outputs[0].regions[0]"
+BROKEN = [
+    (None, "plan: got None, must be a CopyPlan [PLAN-01]"),
+    (replace(PLAN, element_size="2"), "element_size: got '2', must be an int [PLAN-01]"),
+    (replace(PLAN, element_size=True), "element_size: got True, must be an int [PLAN-01]"),
+    (replace(PLAN, element_size=3), "element_size: got 3, must be 1, 2, 4, 8 or 16 [PLAN-02]"),
+    (replace(PLAN, inputs=[12]), "inputs: got [12], must be a tuple [PLAN-01]"),
+    (replace(PLAN, inputs=(-1,)), "inputs[0]: got -1, must be at least 0 [PLAN-02]"),
+    (replace(PLAN, outputs=3), "outputs: got 3, must be a tuple [PLAN-01]"),
+    (replace(PLAN, outputs=("x",)), "outputs[0]: got 'x', must be an Output [PLAN-01]"),
+    (replace(PLAN, outputs=(Output(-2, ()),)), "outputs[0].nbytes: got -2, must be at least 0 [PLAN-02]"),
+    (replace(PLAN, outputs=(Output(2, None),)), "outputs[0].regions: got None, must be a tuple [PLAN-01]"),
+    (replace(PLAN, outputs=(Output(2, (1,)),)), f"{R}: got 1, must be a Region [PLAN-01]"),
+    (with_region(sizes=(2, 0)), f"{R}.sizes[1]: got 0, must be at least 1 [PLAN-02]"),
+    (with_region(sizes=(2, -1)), f"{R}.sizes[1]: got -1, must be at least 1 [PLAN-02]"),
+    (with_region(sizes=(2, 1.5)), f"{R}.sizes[1]: got 1.5, must be an int [PLAN-01]"),
+    (with_region(dst_offset=None), f"{R}.dst_offset: got None, must be an int [PLAN-01]"),
+    (with_region(dst_offset=1), f"{R}.dst_offset: reaches elements 1 to 6, there are 6 [PLAN-03]"),
+    (with_region(dst_offset=10**60), f"{R}.dst_offset: reaches elements an integer of 200 bits to an integer of 200 bits, there are 6 [PLAN-03]"),
+    (with_region(dst_strides=(3,)), f"{R}.dst_strides: got 1 numbers, must be 2, one for each size [PLAN-02]"),
+    (with_region(dst_strides=(3, 0)), f"{R}.dst_strides[1]: got 0, must be another number [PLAN-05]"),
+    (with_region(source=7), f"{R}.source: got 7, must be a Read or a Fill [PLAN-01]"),
+    (with_region(source=Fill("ab")), f"{R}.source.pattern: got 'ab', must be bytes [PLAN-01]"),
+    (with_region(source=Fill(b"a")), f"{R}.source.pattern: got 1 bytes, must be 2 [PLAN-04]"),
+    (with_region(source=Read(1, 0, (0, 0))), f"{R}.source.input: got 1, must be 0 to 0 [PLAN-03]"),
+    (with_region(source=Read(-1, 0, (0, 0))), f"{R}.source.input: got -1, must be 0 to 0 [PLAN-03]"),
+    (with_region(source=Read(0, 3, (-3, -1))), f"{R}.source.offset: reaches elements -2 to 3, there are 6 [PLAN-03]"),
+    (with_region(source=Read(0, 0, (0,))), f"{R}.source.strides: got 1 numbers, must be 2, one for each size [PLAN-02]"),
+    (replace(PLAN, inputs=()), f"{R}.source.input: got 0, there are no inputs [PLAN-03]"),
+    (replace(PLAN, outputs=(Output(12, (REGION, REGION)),)), "outputs[0].regions: write 12 elements, the output has 6 [PLAN-05]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("plan", "message"), BROKEN)
+def test_broken_plans(plan, message):
+    with pytest.raises(InvalidDescError) as caught:
+        execute(plan, [BYTES])
+    assert str(caught.value) == message
+    assert isinstance(caught.value, InvalidDescTypeError) == message.endswith("[PLAN-01]")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (([],), "inputs: got 0 arrays, must be a list of 1 arrays [PLAN-06]"),
+        ((None,), "inputs: got None, must be a list of 1 arrays [PLAN-06]"),
+        (([BYTES[:8]],), "inputs[0]: got 8 bytes, must be 12 or more, contiguous [PLAN-06]"),
+        (([np.zeros(24, np.uint8)[::2]],), "inputs[0]: got 12 bytes, must be 12 or more, contiguous [PLAN-06]"),
+        (([b"abc"],), "inputs[0]: got b'abc', must be a 1-D array of uint8 [PLAN-06]"),
+        (([BYTES], [BYTES, BYTES]), "outputs: got 2 arrays, must be a list of 1 arrays [PLAN-06]"),
+        (([BYTES], [np.frombuffer(bytes(12), np.uint8)]), "outputs[0]: is read-only, must be writeable [PLAN-06]"),
+    ],
+)  # fmt: skip
+def test_arrays_that_do_not_fit(arrays, message):
+    with pytest.raises(VkopsError) as caught:
+        execute(PLAN, *arrays)
+    assert str(caught.value) == message
+
+
+@given(plans())
+def test_what_vkops_makes_keeps_the_rules(plan):
+    plan.validate()
+    optimize(plan).validate()
