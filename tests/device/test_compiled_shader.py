@@ -188,7 +188,7 @@ def test_views_are_read_as_packed_copies_and_not_written(any_device):
     compiled(any_device, ADD).dispatch({"From": view, "To": y}, [2], [0])
     assert y.numpy().tolist() == [9, 5, 1, 4, 0, 3]
     message = (
-        "<source> Data: got a view of a tensor, whose packed copy would be written: must be a "
+        "x Data: got a view of a tensor, whose packed copy would be written: must be a "
         "tensor with memory of its own [B-21]"
     )
     with pytest.raises(vkops.BindingError, match=f"^{re.escape(message)}$"):
