@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+_CHUNK = 1 << 20
+
 
 def below(folder: Path, name: str | os.PathLike[str]) -> Path | None:
     """``folder / name`` with symbolic links resolved; None where that is outside of the folder.
@@ -77,8 +79,12 @@ def read_regular(
         ValueError: the name is none that a file can have.
     """
     with open_regular(path, follow=follow, own=own, dir_fd=dir_fd) as stream:
-        if os.fstat(stream.fileno()).st_size <= most:
-            data = stream.read(most + 1)  # /proc has files that say they are empty
+        size = os.fstat(stream.fileno()).st_size
+        if size <= most:
+            data = stream.read(size)
+            # Files in /proc say that they are empty. A read takes the memory that it asks for.
+            while len(data) <= most and (more := stream.read(_CHUNK)):
+                data += more
             if len(data) <= most:
                 return data
     raise OSError(errno.EFBIG, f"longer than {most} bytes", os.fspath(path))

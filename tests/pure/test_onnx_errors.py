@@ -14,6 +14,7 @@ from vkops.onnx import Model
 from vkops.onnx.forms import TensorForm
 from vkops.onnx.model import unsupported_nodes
 from vkops.onnx.node import Node, schema_of
+from vkops.onnx.reading import read
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 ROW = np.arange(5, dtype=np.float32)
@@ -201,7 +202,7 @@ def test_pieces_of_a_node_are_counted():
     with pytest.raises(ModelError) as caught:
         run("Gather", ROW, np.tile(ints(0, 3, 1), 50_000))
     assert str(caught.value) == (
-        "node 0, which makes 'o0' (Gather-13): indices: moves 75000 pieces, allowed are 65536"
+        "node 0, which makes 'o0' (Gather-13): indices: moves 75000 pieces, must be 65536 at most"
     )
 
 
@@ -327,7 +328,8 @@ def test_all_nodes_that_are_not_supported_are_listed():
         helper.make_node("Expand", ["c", "x"], ["y"]),
     ]
     proto = model(nodes, [info("x", X)], ["y"], opset=7)
-    assert [(node.label, node.reason) for node in unsupported_nodes(proto)] == [
+    found = unsupported_nodes(read(proto, check=False))
+    assert [(node.label, node.reason) for node in found] == [
         ("node 0, which makes 'a' (Relu)", "vkops does not have this operator"),
         ("node 'own' (com.example.Split)", "vkops does not have this operator"),
         ("node 3, which makes 'y' (Expand)", "opset 7 does not have this operator"),
@@ -410,14 +412,6 @@ def test_files_whose_data_lies_elsewhere(tmp_path):
         Model(path)
 
 
-@pytest.mark.parametrize("cut", [0, 3])
-def test_constants_shorter_than_their_shape(cut):
-    constant = numpy_helper.from_array(X, "c")
-    constant.raw_data = constant.raw_data[:cut]
-    with pytest.raises(ModelError, match=r"^the model breaks ONNX's rules: "):
-        Model(model([], [], ["c"], initializer=[constant]))
-
-
 def test_strings_that_are_not_utf_8():
     constant = numpy_helper.from_array(np.array(["a"], object), "c")
     constant.string_data[0] = b"\xff"
@@ -441,5 +435,5 @@ def test_outputs_of_another_type_than_declared():
 
 def test_strings_of_a_constant_that_are_not_utf_8():
     node = helper.make_node("Constant", [], ["c"], name="c", value_string=b"\xff")
-    with pytest.raises(ModelError, match=r"node 'c' \(Constant-13\): value_string: is no UTF-8"):
+    with pytest.raises(ModelError, match=r"node 'c' \(Constant-13\): value_string: is not UTF-8"):
         evaluate(model([node], [], ["c"]), {})

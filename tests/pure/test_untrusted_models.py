@@ -20,8 +20,9 @@ from vkops.dxdispatch import array_files
 from vkops.dxdispatch import load_model as load_file
 from vkops.errors import ModelError
 from vkops.onnx import Model, backend
-from vkops.onnx.external import MAX_MODEL_BYTES
 from vkops.onnx.forms import TensorForm
+from vkops.onnx.tensor_data import MAX_MODEL_BYTES
+from vkops.plan.limits import MAX_DIMENSIONS
 
 LEAVES = "which a model may leave only with --allow_paths"
 
@@ -245,7 +246,11 @@ def joined(external=(), **tensor):
         for key, value in external:
             weights.external_data.add(key=key, value=str(value))
     for key, value in tensor.items():
-        setattr(weights, key, value)
+        if key == "dims":
+            weights.ClearField("dims")
+            weights.dims.extend(value)
+        else:
+            setattr(weights, key, value)
     info = helper.make_tensor_value_info
     graph = helper.make_graph(
         [helper.make_node("Concat", ["x", "w"], ["y"], axis=0)],
@@ -306,7 +311,7 @@ def test_external_data_outside(folders, way):
         ([("location", "x.bin"), ("offset", "9" * 5000)], f"offset: got '{'9' * 38}', must be an integer of at least 0"),
         ([("location", "x.bin"), ("offset", "\u0663")], "offset: got '\u0663', must be an integer of at least 0"),
         ([("location", "")], "'' cannot be read: Is a directory"),
-        ([("location", "a\0b")], "'a\\x00b' is no file name"),
+        ([("location", "a\0b")], "'a\\x00b' is not a file name"),
         ([("location", "none.bin")], "'none.bin' cannot be read: No such file or directory"),
         ([("offset", 4)], "'' cannot be read: Is a directory"),
     ],
@@ -324,7 +329,11 @@ def test_external_data_of_a_pipe_or_without_end(folders):
     with open(folders / "model" / "x.bin", "wb") as file:
         file.truncate(MAX_MODEL_BYTES + 1)
     said = fault(Model, stored(folders, ("location", "x.bin")))
-    assert said.endswith(f"the model has more than {MAX_MODEL_BYTES} bytes with it")
+    assert said.endswith("got 2147483648 bytes of 'x.bin', must be 16, as its type and dims say")
+    claimed = stored(folders, ("location", "x.bin"), dims=[2**27, 4])
+    assert fault(Model, claimed).endswith(
+        f"the model has more than {MAX_MODEL_BYTES} bytes with it"
+    )
 
 
 def test_external_data_need_a_folder(folders):
@@ -401,10 +410,11 @@ def doubled(times):
     ("nodes", "said"),
     [
         ("s = Constant <value_ints = [1099511627776]> () c = ConstantOfShape (s) i = Cast <to = 7> (c) y = Gather (x, i)",
-         "the elements of a tensor of shape (1099511627776,) are needed before the model runs: 4398046511104 bytes, must be 268435456 at most"),
+         "node 2, which makes 'i' (Cast-13): the elements of a tensor of shape (1099511627776,) are needed before "
+         "the model runs: 8796093022228 bytes with those needed before, must be 268435456 at most"),
         (doubled(40) + "\ny = Reshape (x, c40)",
          "the elements of a tensor of shape (1099511627776,) are needed"),
-        (doubled(17) + "\ny = Reshape (x, c17)", "shape: has 131072 elements, must be 65536 at most"),
+        (doubled(17) + "\ny = Reshape (x, c17)", f"shape: has 131072 elements, must be {MAX_DIMENSIONS} at most"),
         ("s = Constant <value_ints = [30000, 1]> () t = Constant <value_ints = [1, 30000]> () "
          "a = ConstantOfShape (s) b = ConstantOfShape (t) c = Add (a, b) y = Reshape (x, c)",
          "result: has shape (30000, 30000), must have 268435456 bytes at most"),

@@ -16,6 +16,7 @@ from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Pipeline, Read, Region, View
 from vkops.plan.algebra import narrow
 from vkops.plan.graph import Graph
+from vkops.plan.limits import LimitError
 from vkops.plan.view import copy
 
 OPERATOR = "GRAPH"
@@ -307,9 +308,19 @@ class GraphDesc:
 
     @cached_property
     def pipeline(self) -> Pipeline:
-        """What to run: nearly always one plan."""
+        """What to run: nearly always one plan.
+
+        Raises:
+            InvalidDescError: the graph has too many tensors and regions (G-10).
+        """
         if "_is_valid" not in vars(self):
             self.validate()
+        try:
+            return self._fused()
+        except LimitError as error:
+            self._refuse("nodes", str(error), "G-10")
+
+    def _fused(self) -> Pipeline:
         size = min((node.lower().element_size for node in self.nodes), default=4)
         graph = Graph(gaps=True)  # G-08
         numbers: dict[_Source, int] = {}

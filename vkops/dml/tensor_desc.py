@@ -12,10 +12,10 @@ from vkops.dml.enums import TensorDataType, TensorFlags
 from vkops.dml.values import Place, integer, integers, member
 from vkops.errors import InvalidDescError, show
 from vkops.plan import View
+from vkops.plan.limits import MAX_TENSOR_BYTES
 from vkops.plan.view import packed_strides
 
 UINT32_MAX = 2**32 - 1
-UINT64_MAX = 2**64 - 1
 MAX_DIMENSION_COUNT = 8
 MAX_TENSOR_ELEMENTS = 2**32 - 1
 
@@ -169,10 +169,10 @@ def check_tensor(operator: str, path: str, tensor: BufferTensorDesc, *, is_outpu
             )
             refuse("strides", f"got {list(tensor.strides)}, {problem}", "T-09")
     total, minimum = tensor.total_tensor_size_in_bytes, tensor.minimum_implied_size
-    if not minimum <= total <= UINT64_MAX:
+    if not minimum <= total <= MAX_TENSOR_BYTES:
         message = f"got {show(total)}, must be {minimum} (what the sizes and strides imply) or more"
-        if total > UINT64_MAX:
-            message = f"got {show(total)}, must be at most {UINT64_MAX}"
+        if total > MAX_TENSOR_BYTES:
+            message = f"got {show(total)}, must be at most {MAX_TENSOR_BYTES}"
         refuse("total_tensor_size_in_bytes", message, "T-12")
     if total % 4:
         refuse("total_tensor_size_in_bytes", f"got {total}, must be a multiple of 4", "T-14")

@@ -18,7 +18,7 @@ from vkops.onnx.forms import Declared, Form, TensorForm, refuse_output
 from vkops.onnx.model import Lowering, Model
 from vkops.onnx.node import Call, Node
 from vkops.onnx.operators import lowering_of
-from vkops.onnx.operators.arithmetic import MOST_ELEMENTS, depends_on
+from vkops.onnx.operators.arithmetic import MAX_ELEMENTS, depends_on
 from vkops.onnx.operators.pad import modes
 from vkops.onnx.trace import NeedsValueError, Trace, Value
 from vkops.onnx.types import STRING, type_text
@@ -106,7 +106,7 @@ def _entered(entry: Declared, origins: int) -> _Known:
         return _Known(None, origins=origins)
     shape = entry.shape or ()
     size = prod(n for n in shape if isinstance(n, int))
-    is_list = len(shape) <= 1 and size <= MOST_ELEMENTS
+    is_list = len(shape) <= 1 and size <= MAX_ELEMENTS
     return _Known(entry.dtype, entry.kind == "sequence", origins, is_list)
 
 

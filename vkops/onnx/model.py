@@ -21,9 +21,10 @@ from vkops.onnx.forms import (
 )
 from vkops.onnx.node import Call, Node, label, schema_of
 from vkops.onnx.operators import OPERATORS, lowering_of
-from vkops.onnx.reading import DOMAINS, opset_of, read
+from vkops.onnx.reading import DOMAINS, Content, opset_of, read
+from vkops.onnx.tensor_data import Decoder
 from vkops.onnx.trace import Sequence, Trace, Value
-from vkops.onnx.types import array_of, dense
+from vkops.plan.limits import LimitError
 
 Array = npt.NDArray[Any]
 
@@ -79,27 +80,28 @@ class Model:
                 raise
             raise ModelError(f"{os.fspath(source)}: {error}") from error
 
-    def _take(self, proto: ModelProto) -> None:
-        found = unsupported_nodes(proto)
+    def _take(self, content: Content) -> None:
+        found = unsupported_nodes(content)
+        proto, decoder = content.proto, Decoder(content.detached)
         if found:
             more = f", nor {len(found) - 1} more nodes" if len(found) > 1 else ""
             raise ModelError(f"{found[0].label}: {found[0].reason}{more}; {available()}")
         graph = proto.graph
+        used = {name for node in graph.node for name in node.input}
+        used.update(entry.name for entry in (*graph.input, *graph.output))
         self.constants: dict[str, Array] = {}
-        for tensor in graph.initializer:
-            try:
-                self.constants[tensor.name] = array_of(tensor)
-            except ModelError as error:
-                raise ModelError(f"initializer {tensor.name!r}: {error}") from error
-        for sparse in graph.sparse_initializer:
-            try:
-                self.constants[sparse.values.name] = dense(sparse)
-            except ModelError as error:
-                raise ModelError(f"initializer {sparse.values.name!r}: {error}") from error
+        stored: list[tuple[str, Any]] = [(tensor.name, tensor) for tensor in graph.initializer]
+        stored += [(sparse.values.name, sparse) for sparse in graph.sparse_initializer]
+        for name, tensor in stored:
+            if name in used:
+                try:
+                    self.constants[name] = decoder.decode(tensor)
+                except ModelError as error:
+                    raise ModelError(f"initializer {name!r}: {error}") from error
         self.inputs: tuple[Declared, ...] = tuple(map(declared, graph.input))
         self.outputs: tuple[Declared, ...] = tuple(map(declared, graph.output))
         self.opset: int = opset_of(proto)
-        self.nodes: tuple[Node, ...] = tuple(_nodes(proto))
+        self.nodes: tuple[Node, ...] = tuple(_nodes(proto, decoder))
         self._check_names()
 
     def _check_names(self) -> None:
@@ -142,10 +144,16 @@ class Model:
             if name not in forms:
                 values[name] = trace.constant(array)
         for name, form in forms.items():
-            values[name] = _entered(trace, name, form, known)
+            try:
+                values[name] = _entered(trace, name, form, known)
+            except LimitError as error:
+                raise ModelError(f"input {name!r}: {error}") from error
         for node in self.nodes:
             call = Call(node, trace, [values[name] for name in node.inputs])
-            made = lowering_of(node.operator, node.version)(call)
+            try:
+                made = lowering_of(node.operator, node.version)(call)
+            except LimitError as error:
+                raise ModelError(f"{node.label}: {error}") from error
             values.update(zip(node.outputs, made, strict=False))
             values[""] = None
         outputs = [values[output.name] for output in self.outputs]
@@ -168,8 +176,9 @@ def available() -> str:
     return f"it has {', '.join(OPERATORS)}"
 
 
-def unsupported_nodes(proto: ModelProto) -> list[Unsupported]:
+def unsupported_nodes(content: Content) -> list[Unsupported]:
     """All nodes of a model that vkops cannot run."""
+    proto = content.proto
     opset = opset_of(proto)
     found = []
     for index, node in enumerate(proto.graph.node):
@@ -190,11 +199,11 @@ def _unsupported(node: NodeProto, opset: int) -> str | None:
     return None
 
 
-def _nodes(proto: ModelProto) -> Iterator[Node]:
+def _nodes(proto: ModelProto, decoder: Decoder) -> Iterator[Node]:
     opset = opset_of(proto)
     for index, node in enumerate(proto.graph.node):
         schema = schema_of(node.op_type, opset)
-        yield Node(node, index, schema)
+        yield Node(node, index, schema, decoder)
 
 
 def _entered(trace: Trace, name: str, form: Form, known: Mapping[str, Any]) -> Value:

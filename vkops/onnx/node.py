@@ -9,18 +9,20 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from onnx import AttributeProto, NodeProto, defs, helper
+from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, defs, helper
 
 from vkops.errors import ModelError
+from vkops.onnx.tensor_data import Decoder
 from vkops.onnx.trace import Sequence, Tensor, Trace, Value
+from vkops.plan.limits import MAX_DIMENSIONS
 from vkops.plan.region import Ints
 
 T = TypeVar("T")
 _Schema = Any
 _REQUIRED = defs.OpSchema.FormalParameterOption.Single
 
-MAX_INTS = 1 << 16
-"""Of a shape, axes, lengths of parts and the like."""
+MAX_PIECES = 1 << 16
+"""Parts that one node may make, or pieces that it may move: each takes memory on the device."""
 
 
 @lru_cache(maxsize=1024)
@@ -39,13 +41,14 @@ class Node:
         ModelError: they are not.
     """
 
-    def __init__(self, proto: NodeProto, index: int, schema: _Schema) -> None:
+    def __init__(
+        self, proto: NodeProto, index: int, schema: _Schema, decoder: Decoder | None = None
+    ) -> None:
         self.operator: str = proto.op_type
         self.schema = schema
         self.version: int = schema.since_version
         self.label: str = label(proto, index, f"{self.operator}-{self.version}")
-        self.decoded: npt.NDArray[Any] | None = None
-        """What a Constant holds."""
+        self._decoder = decoder or Decoder()
         self.inputs: tuple[str, ...] = tuple(proto.input)
         self.outputs: tuple[str, ...] = tuple(proto.output)
         self._check_count("inputs", self.inputs, schema.min_input, schema.max_input)
@@ -117,7 +120,13 @@ class Node:
         if attribute.type != wanted:
             got, must = map(AttributeProto.AttributeType.Name, (attribute.type, wanted))
             self.refuse(attribute.name, f"got an attribute of type {got}, must be {must}")
-        return helper.get_attribute_value(attribute)
+        value = helper.get_attribute_value(attribute)
+        if not isinstance(value, (TensorProto, SparseTensorProto)):
+            return value
+        try:
+            return self._decoder.decode(value)
+        except ModelError as error:
+            self.refuse(attribute.name, str(error))
 
 
 def label(proto: NodeProto, index: int, operator: str) -> str:
@@ -197,15 +206,15 @@ class Call:
             self.refuse(name, f"got {value.type}, must be a tensor")
         return value.values()
 
-    def ints(self, name: str, *, scalar: bool = False) -> Ints | None:
+    def ints(self, name: str, *, scalar: bool = False, most: int = MAX_DIMENSIONS) -> Ints | None:
         """Integers in one dimension, as ``array`` finds them; None where they are left out."""
         array = self.array(name)
         if array is None:
             return None
         if array.ndim != 1 and not (scalar and array.ndim == 0):
             self.refuse(name, f"has {array.ndim} dimensions, must have 1")
-        if array.size > MAX_INTS:
-            self.refuse(name, f"has {array.size} elements, must be {MAX_INTS} at most")
+        if array.size > most:
+            self.refuse(name, f"has {array.size} elements, must be {most} at most")
         numbers = array.reshape(-1).tolist()
         for i, number in enumerate(numbers):
             if number != number or number in (np.inf, -np.inf) or int(number) != number:

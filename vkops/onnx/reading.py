@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import onnx
 import onnx.checker
@@ -13,7 +14,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from vkops.errors import ModelError
-from vkops.onnx.external import MAX_MODEL_BYTES, load_external_data
+from vkops.onnx.tensor_data import MAX_MODEL_BYTES, Detached, detach_data
 from vkops.paths import read_regular
 
 DOMAINS = ("", "ai.onnx")
@@ -24,20 +25,31 @@ MAX_NODES = 1_000_000
 """Of a model whose functions stand in place of their calls, which can call others."""
 
 
+class Content(NamedTuple):
+    """A model that has been read: the message, and the data that ``detach_data`` took out of it."""
+
+    proto: ModelProto
+    detached: Sequence[Detached]
+
+
 def read(
     source: ModelProto | bytes | str | os.PathLike[str],
     *,
     check: bool = True,
     allow_paths: bool = False,
-) -> ModelProto:
+) -> Content:
     """Read a model, check it by ONNX's rules, and put functions in place of their calls.
 
-    External data must lie in the folder of the model's file, unless ``allow_paths`` is true.
+    External data must lie in the folder of the model's file, unless ``allow_paths`` is true. They
+    are not read yet.
     """
-    proto = source if isinstance(source, ModelProto) else _load(source)
+    if isinstance(source, ModelProto):
+        proto = ModelProto()
+        proto.CopyFrom(source)
+    else:
+        proto = _load(source)
     folder = Path(source).parent if isinstance(source, (str, os.PathLike)) else None
-    room = MAX_MODEL_BYTES - (proto.ByteSize() if folder else 0)
-    load_external_data(proto, folder, room, allow_paths=allow_paths)
+    proto, detached = detach_data(proto, folder, allow_paths=allow_paths)
     newest = onnx.defs.onnx_opset_version()
     if opset_of(proto) > newest:
         raise ModelError(
@@ -51,10 +63,10 @@ def read(
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise ModelError(f"the model breaks ONNX's rules: {' '.join(lines[:3])}") from error
     if not proto.functions:
-        return proto
+        return Content(proto, detached)
     _check_calls(proto)
     try:
-        return onnx.inliner.inline_local_functions(proto)
+        return Content(onnx.inliner.inline_local_functions(proto), detached)
     except Exception as error:  # it checks more than the checker
         raise ModelError(f"its functions: {' '.join(str(error).split())}") from error
 

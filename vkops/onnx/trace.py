@@ -10,15 +10,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import ModelError
 from vkops.onnx.types import HANDLE, STRING, moved_dtype, type_text
 from vkops.plan.execute import execute, packed_bytes
 from vkops.plan.graph import Graph
+from vkops.plan.limits import LimitError, check_shape
 from vkops.plan.region import Fill, Ints, Region
 from vkops.plan.view import View, copy
 
 MAX_KNOWN_BYTES = 1 << 28
-"""Of tensors whose elements are needed before a model runs: shapes, indices and the like."""
+"""Of all that is worked out before a model runs, and of shapes, indices and the like read there."""
 
 
 class NeedsValueError(Exception):
@@ -60,6 +60,7 @@ class Tensor:
 
     def reshape(self, shape: Ints) -> Tensor:
         """The same elements in another shape."""
+        _check_shape(self.dtype, shape)
         return Tensor(self.trace, self.number, self.dtype, shape)
 
     def view(self, view: View) -> Tensor:
@@ -72,7 +73,7 @@ class Tensor:
         """The elements, which must be known before the graph runs.
 
         Raises:
-            ModelError: they are too many.
+            LimitError: they are too many.
             NeedsValueError: they depend on a graph input.
         """
         return self.trace.values(self)
@@ -99,7 +100,11 @@ Piece = tuple[View, Tensor, View]
 
 
 class Trace:
-    """The tensors that come up while a graph is specialised, and what each is made of."""
+    """The tensors that come up while a graph is specialised, and what each is made of.
+
+    Its methods, and those of its tensors, raise LimitError where a tensor or the graph is too
+    large.
+    """
 
     def __init__(self) -> None:
         self.graph: Graph = Graph()
@@ -107,6 +112,8 @@ class Trace:
         self.constants: dict[int, npt.NDArray[Any]] = {}
         self.strings: list[str] = []
         self._tensors: list[Tensor] = []
+        self._known: dict[int, npt.NDArray[np.uint8]] = {}  # the bytes of what is worked out
+        self._known_bytes = 0
 
     def __getitem__(self, number: int) -> Tensor:
         return self._tensors[number]
@@ -129,6 +136,11 @@ class Trace:
         self.constants[made.number] = moved
         return made
 
+    def computed(self, array: npt.NDArray[Any]) -> Tensor:
+        """A tensor whose elements have been computed from known ones."""
+        self._count_known(array.nbytes, array.shape)
+        return self.constant(array)
+
     def full(self, value: npt.NDArray[Any], shape: Ints) -> Tensor:
         """A tensor of one element, again and again."""
         one = self.constant(value.reshape(1))
@@ -136,45 +148,69 @@ class Trace:
 
     def make(self, dtype: np.dtype[Any], shape: Ints, pieces: Iterable[Piece]) -> Tensor:
         """A tensor made of pieces of others, which have its type."""
-        regions = [
+        regions = (
             copy(view, target, source.number)
             for target, source, view in pieces
             if prod(target.sizes)
-        ]
+        )
         return self._new(dtype, shape, regions)
 
     def values(self, tensor: Tensor) -> npt.NDArray[Any]:
-        """The elements of a tensor that is made of constants only."""
-        for number in self.graph.reachable([tensor.number]):
+        """The elements of a tensor that is made of constants only.
+
+        All that it is made of is kept: each tensor is worked out once.
+        """
+        graph, known = self.graph, self._known
+        missing = graph.reachable([tensor.number], known)
+        for number in missing:
             if number in self.inputs and self[number].size:
                 raise NeedsValueError(self.inputs[number][0])
-        arrays = dict(self.constants)
-        for step in self.graph.lower([tensor.number]):
-            nbytes = sum(out.nbytes for out in step.plan.outputs)
-            if nbytes > MAX_KNOWN_BYTES:
-                raise ModelError(
-                    f"the elements of a tensor of shape {tensor.shape} are needed before the model "
-                    f"runs: {nbytes} bytes, must be {MAX_KNOWN_BYTES} at most"
-                )
-            made = execute(step.plan, [packed_bytes(arrays[number]) for number in step.reads])
-            arrays.update(zip(step.makes, made, strict=True))
-        moved = moved_dtype(tensor.dtype)
-        elements = packed_bytes(arrays.get(tensor.number, np.empty(0, moved))).view(moved)
+        made = [number for number in missing if not graph.is_leaf(number)]
+        needed = sum(map(graph.nbytes, (*made, tensor.number)))
+        self._count_known(needed, tensor.shape)
+        for number in missing:
+            if graph.is_leaf(number):
+                known[number] = packed_bytes(self.constants.get(number, np.empty(0)))
+                continue
+            step = graph.step(number)
+            inputs = [known[read] for read in step.reads]
+            outputs = execute(step.plan, inputs)
+            known[number] = outputs[0] if outputs else np.empty(0, np.uint8)
+        elements = known[tensor.number].view(moved_dtype(tensor.dtype))
         if tensor.dtype == STRING:
             elements = np.array([self.strings[handle] for handle in elements], STRING)
         return elements.reshape(tensor.shape)
+
+    def _count_known(self, nbytes: int, shape: Ints) -> None:
+        """Count bytes that are worked out before the model runs, or read there."""
+        self._known_bytes += nbytes
+        if self._known_bytes > MAX_KNOWN_BYTES:
+            raise LimitError(
+                f"the elements of a tensor of shape {shape} are needed before the model runs: "
+                f"{self._known_bytes} bytes with those needed before, must be {MAX_KNOWN_BYTES} at "
+                "most"
+            )
 
     def _new(
         self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region] | None = None
     ) -> Tensor:
         """A tensor made by regions, or a leaf."""
         size = moved_dtype(dtype).itemsize
+        _check_shape(dtype, shape)
         nbytes = prod(shape) * size
         graph = self.graph
         number = graph.leaf(nbytes, size) if regions is None else graph.make(regions, nbytes, size)
         made = Tensor(self, number, dtype, tuple(shape))
         self._tensors.append(made)
         return made
+
+
+def _check_shape(dtype: np.dtype[Any], shape: Ints) -> None:
+    """Refuse a tensor that is too large on any device."""
+    try:
+        check_shape(shape, moved_dtype(dtype).itemsize)
+    except LimitError as error:
+        raise LimitError(f"shape: {error}") from error
 
 
 def handles(array: npt.NDArray[Any], strings: list[str]) -> npt.NDArray[np.uint64]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import SparseTensorProto, TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from vkops.errors import ModelError
 
@@ -16,9 +15,6 @@ STRING = np.dtype(object)
 """Strings; the device moves their 64-bit handles."""
 
 HANDLE = np.dtype(np.uint64)
-
-MAX_DENSE_BYTES = 2 << 30
-"""Of a sparse tensor that is written out: what a model holds of others at most."""
 
 
 def dtype_of(elem_type: int) -> np.dtype[Any]:
@@ -72,33 +68,7 @@ def array_of(tensor: TensorProto) -> npt.NDArray[Any]:
     try:
         array: npt.NDArray[Any] = numpy_helper.to_array(tensor)
     except UnicodeDecodeError as error:
-        raise ModelError(f"is no UTF-8: {error.reason}") from error
+        raise ModelError(f"is not UTF-8: {error.reason}") from error
     except Exception as error:  # of many kinds, where nobody has checked the model
         raise ModelError(" ".join(str(error).split()) or type(error).__name__) from error
     return array
-
-
-def dense(sparse: SparseTensorProto) -> npt.NDArray[Any]:
-    """A sparse tensor, whose indices count elements or name them axis by axis.
-
-    Raises:
-        ModelError: it does not hold what it says, or it is too large.
-    """
-    values, indices = array_of(sparse.values), array_of(sparse.indices)
-    shape = tuple(sparse.dims)
-    if min(shape, default=0) < 0 or prod(shape) * values.itemsize > MAX_DENSE_BYTES:
-        raise ModelError(f"got dims {shape}, must have {MAX_DENSE_BYTES} bytes at most")
-    if indices.shape not in ((values.size,), (values.size, len(shape))):
-        raise ModelError(
-            f"got indices of shape {indices.shape}, must be ({values.size},) or "
-            f"({values.size}, {len(shape)})"
-        )
-    dense = np.zeros(shape, values.dtype)
-    try:
-        if indices.ndim == 1:
-            dense.reshape(-1)[indices] = values
-        else:
-            dense[tuple(indices.T)] = values
-    except (IndexError, TypeError, ValueError) as error:
-        raise ModelError(f"its values and indices do not fit: {error}") from error
-    return dense

@@ -98,18 +98,14 @@ def _is_coalesced(dims: list[_Dim], constant: bool) -> bool:
 
 def merge_regions(regions: Iterable[Region]) -> tuple[Region, ...]:
     """Merge neighbours until no two of them form a box together."""
-    done = sorted((coalesce_region(r) for r in regions), key=lambda r: r.dst_offset)
-    while True:
-        merged: list[Region] = []
-        for region in done:
-            union = _union(merged[-1], region) if merged else None
-            if union is None:
-                merged.append(region)
-            else:
-                merged[-1] = coalesce_region(union)
-        if len(merged) == len(done):
-            return tuple(done)
-        done = merged
+    merged: list[Region] = []
+    for region in sorted(map(coalesce_region, regions), key=lambda r: r.dst_offset):
+        # What a union makes may form a box with the region before it in turn.
+        while merged and (union := _union(merged[-1], region)) is not None:
+            region = coalesce_region(union)
+            merged.pop()
+        merged.append(region)
+    return tuple(merged)
 
 
 def _union(first: Region, second: Region) -> Region | None:

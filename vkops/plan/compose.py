@@ -5,12 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate
-from math import gcd
+from itertools import accumulate, chain
+from math import gcd, inf
 from typing import NamedTuple
 
 from vkops.plan.algebra import coalesce_region
+from vkops.plan.limits import Budget
 from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
+
+_CANDIDATES_PER_STEP = 16
+"""Regions that are passed over at the cost of a step."""
 
 
 def compose(first: CopyPlan, second: CopyPlan) -> CopyPlan:
@@ -60,14 +64,19 @@ class Written:
     """A tensor as the coalesced regions that write it, to be looked through by those that read it.
 
     With ``gaps``, elements that nothing writes may be read: what reads them is left out.
+    ``budget`` counts the regions, and those that are looked at for each that reads.
     """
 
-    def __init__(self, regions: Iterable[Region], *, gaps: bool = False) -> None:
+    def __init__(
+        self, regions: Iterable[Region], *, gaps: bool = False, budget: Budget | None = None
+    ) -> None:
         self._gaps = gaps
-        writers = sorted(
-            (writer for region in regions for writer in _writers(region)),
-            key=lambda writer: writer.low,
-        )
+        writers = []
+        for writer in (writer for region in regions for writer in _writers(region)):
+            if budget is not None:
+                budget.spend()
+            writers.append(writer)
+        writers.sort(key=lambda writer: writer.low)
         self._writers = writers
         self._lows = [writer.low for writer in writers]
         # The highest that any writer up to this one reaches: it never falls.
@@ -77,17 +86,23 @@ class Written:
     def __len__(self) -> int:
         return len(self._writers)
 
-    def read_by(self, region: Region) -> Iterator[Region]:
+    def read_by(self, region: Region, budget: Budget | None = None) -> Iterator[Region]:
         """What a region that reads this tensor copies, straight from the sources.
 
         Raises:
             ValueError: it reads elements that nothing writes.
+            BudgetError: that takes more steps than ``budget`` has.
         """
+        budget = budget or Budget(inf)
         box = _box(region)
         missing = box.elements
-        for writer in self._candidates(box):
+        candidates = self._candidates(box)
+        budget.spend(1 + len(candidates) // _CANDIDATES_PER_STEP)
+        for writer in candidates:
+            if writer.high < box.at:
+                continue
             moved = _Box(box.dims, box.dst, box.at - writer.low, box.src)
-            for part in _through(moved, writer.levels):
+            for part in _through(moved, writer.levels, budget):
                 missing -= part.elements
                 yield _region(part, writer.source)
             if not missing:
@@ -95,13 +110,14 @@ class Written:
         if missing and not self._gaps:
             raise ValueError(f"{region} reads {missing} elements that nothing writes")
 
-    def _candidates(self, box: _Box) -> Iterable[_Writer]:
+    def _candidates(self, box: _Box) -> Sequence[_Writer]:
         if self._columns is not None:
             found = self._columns.meeting(box)
             if found is not None:
                 return found
         first = bisect_left(self._highs, box.at)
-        return self._writers[first : bisect_right(self._lows, box.at + box.reach)]
+        last = bisect_right(self._lows, box.at + box.reach)
+        return self._writers[first:last]
 
 
 class _Columns:
@@ -253,8 +269,9 @@ def _region(box: _Box, source: Read | Fill) -> Region:
     return Region(sizes, dst, dst_strides, source)
 
 
-def _through(box: _Box, levels: Sequence[_Level]) -> Iterator[_Box]:
+def _through(box: _Box, levels: Sequence[_Level], budget: Budget) -> Iterator[_Box]:
     """The parts of a box that a writer wrote, with their addresses in its source."""
+    budget.spend()
     if not levels:
         yield box
         return
@@ -262,7 +279,7 @@ def _through(box: _Box, levels: Sequence[_Level]) -> Iterator[_Box]:
     if box.at >= row * size or box.at + box.reach < 0:
         return
     for part in _rows(box, row):
-        for inside in _clip(part, row * size):
+        for inside in _clip(part, row * size, budget):
             index, at = divmod(inside.at, row)
             dims = tuple(
                 [
@@ -272,11 +289,13 @@ def _through(box: _Box, levels: Sequence[_Level]) -> Iterator[_Box]:
                     for dim in inside.dims
                 ]
             )
-            yield from _through(_Box(dims, inside.dst, at, inside.src + index * step), levels[1:])
+            moved = _Box(dims, inside.dst, at, inside.src + index * step)
+            yield from _through(moved, levels[1:], budget)
 
 
-def _clip(box: _Box, end: int) -> Iterator[_Box]:
+def _clip(box: _Box, end: int, budget: Budget) -> Iterator[_Box]:
     """The parts of a box at addresses from 0 to before ``end``."""
+    budget.spend()
     low, reach = box.at, box.reach
     if low + reach < 0 or low >= end:
         return
@@ -296,8 +315,8 @@ def _clip(box: _Box, end: int) -> Iterator[_Box]:
         yield box.part(axis, whole_first, whole_end - whole_first)
     else:
         whole_end = whole_first = first
-    for index in (*range(first, whole_first), *range(whole_end, last + 1)):
-        yield from _clip(box.part(axis, index, 1), end)
+    for index in chain(range(first, whole_first), range(whole_end, last + 1)):
+        yield from _clip(box.part(axis, index, 1), end, budget)
 
 
 def _rows(box: _Box, row: int) -> Iterator[_Box]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
 
 from vkops.plan.algebra import merge_regions, narrow
 from vkops.plan.compose import Written
+from vkops.plan.limits import MAX_GRAPH_REGIONS, Budget, BudgetError, LimitError
 from vkops.plan.region import CopyPlan, Output, Read, Region
 
-MOST_REGIONS = 4096
+MAX_REGIONS = 4096
 """Regions of a tensor from which it is not looked through: what a dispatch's table holds."""
 
 SUBMISSION = 256
@@ -22,6 +24,15 @@ REGION = 32
 
 PATIENCE = 32
 """How often looking through a tensor may cost what making it would."""
+
+STEPS = 16
+"""Steps of looking through tensors that cost as much as a region."""
+
+MAX_STEPS = 1 << 19
+"""Steps of looking through tensors that any graph may take."""
+
+STEPS_PER_REGION = 16
+"""Steps that a graph may take beyond those, for each of its tensors and regions."""
 
 Regions = tuple[Region, ...]
 
@@ -81,6 +92,7 @@ class Graph:
 
     Regions count elements of ``element_size`` bytes; tensors that are made from each other have
     elements of one size. With ``gaps``, what nothing writes may be read, and is not written then.
+    A graph of more than ``MAX_GRAPH_REGIONS`` tensors and regions is refused with a LimitError.
 
     >>> from vkops.plan import View
     >>> from vkops.plan.graph import Graph
@@ -99,6 +111,7 @@ class Graph:
         self._gaps = gaps
         self._tensors: list[Regions | None] = []
         self._sizes: list[tuple[int, int]] = []  # bytes of each, and of its elements
+        self._count = 0  # tensors and regions
 
     def leaf(self, nbytes: int, element_size: int) -> int:
         """A tensor that is there from the start."""
@@ -106,12 +119,22 @@ class Graph:
 
     def make(self, regions: Iterable[Region], nbytes: int, element_size: int) -> int:
         """A tensor that these regions write; ``Read.input`` is the number of another."""
-        return self._add(tuple(regions), nbytes, element_size)
+        available = max(0, MAX_GRAPH_REGIONS - self._count)
+        return self._add(tuple(islice(regions, available + 1)), nbytes, element_size)
 
     def _add(self, regions: Regions | None, nbytes: int, element_size: int) -> int:
+        self._count += 1 + len(regions or ())
+        if self._count > MAX_GRAPH_REGIONS:
+            raise LimitError(
+                f"there are more than {MAX_GRAPH_REGIONS} tensors and regions in the graph"
+            )
         self._tensors.append(regions)
         self._sizes.append((nbytes, element_size))
         return len(self._tensors) - 1
+
+    def __len__(self) -> int:
+        """Number of tensors and regions."""
+        return self._count
 
     def nbytes(self, tensor: int) -> int:
         """Size of a tensor in bytes."""
@@ -121,16 +144,23 @@ class Graph:
         """Whether it is there from the start."""
         return self._tensors[tensor] is None
 
-    def reachable(self, wanted: Iterable[int]) -> list[int]:
-        """The tensors that these are made of, themselves among them, in order."""
+    def reachable(self, wanted: Iterable[int], known: Container[int] = ()) -> list[int]:
+        """The tensors that these are made of, themselves among them, in order.
+
+        Those that are ``known``, and what only they are made of, are left out.
+        """
         found: set[int] = set()
         todo = list(wanted)
         while todo:
             tensor = todo.pop()
-            if tensor not in found:
+            if tensor not in found and tensor not in known:
                 found.add(tensor)
                 todo += _read(self._tensors[tensor] or ())
         return sorted(found)
+
+    def step(self, tensor: int) -> Step:
+        """What makes a tensor of those that it reads."""
+        return self._step(Stage({tensor: merge_regions(self._tensors[tensor] or ())}))
 
     def lower(self, wanted: Sequence[int]) -> list[Step]:
         """The stages of ``fuse`` as plans, of elements as small as the smallest that each moves.
@@ -157,9 +187,7 @@ class Graph:
 
         Where looking through tensors would cost more than making them, a stage before does.
         """
-        fusion = _Fusion(self._tensors, gaps=self._gaps)
-        for tensor in self.reachable(wanted):
-            fusion.add(tensor)
+        fusion = _Fusion(self._tensors, self.reachable(wanted), wanted, gaps=self._gaps)
         fused, stages = fusion.fused, fusion.stages
         results = [number for number in dict.fromkeys(wanted) if number in fused]
         for number in results:
@@ -180,24 +208,45 @@ class _Fusion:
     ``stages`` holds the latter, and in which stage each is made.
     """
 
-    def __init__(self, tensors: Sequence[Regions | None], *, gaps: bool) -> None:
+    def __init__(
+        self,
+        tensors: Sequence[Regions | None],
+        order: Sequence[int],
+        wanted: Iterable[int],
+        *,
+        gaps: bool,
+    ) -> None:
         self.fused: dict[int, Regions] = {}
         self.stages: dict[int, int] = {}
-        self._tensors = tensors
         self._gaps = gaps
         self._written: dict[int, Written] = {}
         self._price: dict[int, int] = {}  # what it costs to make a tensor, counted in regions
         self._paid: dict[int, int] = {}  # and what looking through it has cost
+        made = {number: own for number in order if (own := tensors[number]) is not None}
+        size = sum(1 + len(own) for own in made.values())
+        self._steps = MAX_STEPS + STEPS_PER_REGION * size
+        waiting = Counter(number for own in made.values() for number in _read(own))
+        waiting.update(wanted)
+        for tensor, own in made.items():
+            self._add(tensor, own)
+            for number in _read(own):
+                waiting[number] -= 1
+                if not waiting[number]:
+                    self._forget(number)
 
-    def add(self, tensor: int) -> None:
+    def _forget(self, tensor: int) -> None:
+        """Drop what is known of a tensor that nothing reads any more."""
+        self._written.pop(tensor, None)
+        if tensor not in self.stages:
+            self.fused.pop(tensor, None)
+
+    def _add(self, tensor: int, own: Regions) -> None:
         """Work out a tensor, all that it reads being there."""
-        own = self._tensors[tensor]
-        if own is None:
-            return
         between = [n for n in _read(own) if n in self.fused and n not in self.stages]
         price = self._price[tensor] = SUBMISSION + _elements(own) // REGION
-        most = max(2 * len(own), min(MOST_REGIONS, price))
-        regions = self._looked_through(own, most)
+        most = max(2 * len(own), min(MAX_REGIONS, price))
+        steps = STEPS * (most + sum(len(self.fused[n]) for n in between))
+        regions = self._looked_through(own, most, steps)
         if regions is None:
             for number in between:
                 self._make(number)
@@ -224,20 +273,27 @@ class _Fusion:
         if paid > PATIENCE * (self._price[tensor] + len(made)):
             self._make(tensor)
 
-    def _looked_through(self, own: Regions, most: int) -> Regions | None:
-        """Regions from what is there; None if they are too many."""
-        found = tuple(islice((part for r in own for part in self._parts(r)), most + 1))
+    def _looked_through(self, own: Regions, most: int, steps: int) -> Regions | None:
+        """Regions from what is there; None if they are too many, or take too many steps."""
+        steps = min(self._steps, steps)
+        budget = Budget(steps)
+        try:
+            found = tuple(islice((p for r in own for p in self._parts(r, budget)), most + 1))
+        except BudgetError:
+            return None
+        finally:
+            self._steps -= int(steps - max(0, budget.available))
         return merge_regions(found) if len(found) <= most else None
 
-    def _parts(self, region: Region) -> Iterable[Region]:
+    def _parts(self, region: Region, budget: Budget) -> Iterable[Region]:
         read = region.source
         if not isinstance(read, Read) or read.input not in self.fused or read.input in self.stages:
             return (region,)
         through = self._written.get(read.input)
         if through is None:
-            through = Written(self.fused[read.input], gaps=self._gaps)
+            through = Written(self.fused[read.input], gaps=self._gaps, budget=budget)
             self._written[read.input] = through
-        return through.read_by(region)
+        return through.read_by(region, budget)
 
 
 def _read(regions: Iterable[Region]) -> set[int]:

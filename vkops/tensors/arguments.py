@@ -5,14 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NoReturn
 
-import numpy as np
-
 from vkops.dml.values import Place, integer, integers
 from vkops.errors import InvalidDescError, show
+from vkops.plan import limits
 from vkops.plan.region import Ints
-
-MOST_DIMENSIONS = 32 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 64
-"""NumPy's own limit."""
 
 MOST_PIECES = 1 << 20
 
@@ -67,11 +63,10 @@ def check_not_negative(values: Ints, place: Place) -> None:
 
 def check_shape(name: str, shape: Ints, itemsize: int) -> None:
     """Refuse shapes that NumPy has no arrays of (ARRAY-03)."""
-    if len(shape) > MOST_DIMENSIONS:
-        message = f"got {len(shape)} dimensions, must be {MOST_DIMENSIONS} at most"
-        refuse(name, "shape", message, "ARRAY-03")
-    if prod(filter(None, shape)) * itemsize >= 1 << 63:
-        refuse(name, "shape", "has 2^63 bytes or more, must have less", "ARRAY-03")
+    try:
+        limits.check_shape(shape, itemsize)
+    except limits.LimitError as error:
+        refuse(name, "shape", str(error), "ARRAY-03")
 
 
 def reshaped(name: str, shape: Ints, size: int) -> Ints:

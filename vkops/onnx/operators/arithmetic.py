@@ -27,7 +27,7 @@ _SATURATING = (
 )
 """Types to which numbers out of range are cast as the largest that there is."""
 
-MOST_ELEMENTS = 1024
+MAX_ELEMENTS = 1024
 """Elements of a graph input up to which it may be what a shape is computed from."""
 
 
@@ -51,7 +51,7 @@ def elementwise(
             call.refuse("B", "an integer is divided by 0")
         except ValueError:
             call.refuse("B", f"has shape {b.shape}, which does not broadcast with {a.shape}")
-        return [call.trace.constant(np.asarray(result, dtype or a.dtype))]
+        return [call.trace.computed(np.asarray(result, dtype or a.dtype))]
 
     return lowered
 
@@ -61,7 +61,7 @@ def where(call: Call) -> list[Tensor]:
     condition, x, y = (_known(call, name) for name in ("condition", "X", "Y"))
     _check_room(call, condition, x, y)
     try:
-        return [call.trace.constant(np.where(condition, x, y).astype(x.dtype))]
+        return [call.trace.computed(np.where(condition, x, y).astype(x.dtype))]
     except ValueError:
         shapes = f"{condition.shape}, {x.shape} and {y.shape}"
         call.refuse("condition, X and Y", f"have shapes {shapes}, which do not broadcast")
@@ -121,7 +121,7 @@ def cast(call: Call) -> list[Tensor]:
     if STRING in (array.dtype, dtype):
         call.refuse("to", "strings are not computed with")
     with np.errstate(all="ignore"):
-        return [call.trace.constant(_converted(call, array, dtype, to))]
+        return [call.trace.computed(_converted(call, array, dtype, to))]
 
 
 def _converted(call: Call, array: Array, dtype: np.dtype[Any], to: int) -> Array:
@@ -153,7 +153,7 @@ def _known(call: Call, name: str) -> Array:
     try:
         return tensor.values()
     except NeedsValueError as error:
-        is_shape = tensor.dtype.kind in "iu" and tensor.rank <= 1 and tensor.size <= MOST_ELEMENTS
+        is_shape = tensor.dtype.kind in "iu" and tensor.rank <= 1 and tensor.size <= MAX_ELEMENTS
         if is_shape:
             raise
         call.refuse(name, depends_on(error.name))

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from vkops.errors import ModelError
 from vkops.onnx.node import Call
 from vkops.onnx.trace import Tensor
-from vkops.onnx.types import STRING, array_of, dense
+from vkops.onnx.types import STRING
 
 
 def constant(call: Call) -> list[Tensor]:
@@ -20,15 +19,10 @@ def constant(call: Call) -> list[Tensor]:
         names = ", ".join(given) or "none"
         call.refuse("attributes", f"got {names}, must be one of {', '.join(_VALUES)}")
     ((name, value),) = given.items()
-    node = call.node
     try:
-        if node.decoded is None:  # once for all specialisations
-            node.decoded = _VALUES[name](value)
-        return [call.trace.constant(node.decoded)]
+        return [call.trace.constant(_VALUES[name](value))]
     except UnicodeDecodeError as error:
-        call.refuse(name, f"is no UTF-8: {error.reason}")
-    except ModelError as error:
-        call.refuse(name, str(error))
+        call.refuse(name, f"is not UTF-8: {error.reason}")
 
 
 def constant_of_shape(call: Call) -> list[Tensor]:
@@ -38,10 +32,7 @@ def constant_of_shape(call: Call) -> list[Tensor]:
         if size < 0:
             call.refuse(f"input[{i}]", f"got {size}, must be at least 0")
     given = call.attribute("value")
-    try:
-        value = np.zeros(1, np.float32) if given is None else array_of(given)
-    except ModelError as error:
-        call.refuse("value", str(error))
+    value = np.zeros(1, np.float32) if given is None else given
     if value.size != 1:
         call.refuse("value", f"has {value.size} elements, must be 1")
     return [call.trace.full(value, shape)]
@@ -60,8 +51,8 @@ def size(call: Call) -> list[Tensor]:
 
 
 _VALUES: dict[str, Callable[[Any], np.ndarray[Any, Any]]] = {
-    "value": array_of,
-    "sparse_value": dense,
+    "value": np.asarray,
+    "sparse_value": np.asarray,
     "value_float": np.float32,
     "value_floats": lambda value: np.array(value, np.float32),
     "value_int": np.int64,

@@ -50,5 +50,6 @@ def _repeated(call: Call, name: str, data: Tensor, times: Ints) -> Tensor:
     pairs = list(zip(times, data.shape, data.packed.strides, strict=True))
     sizes = tuple(n for count, size, _ in pairs for n in (count, size))
     strides = tuple(n for _, _, stride in pairs for n in (0, stride))
-    made = data.view(View(sizes, strides))
-    return made.reshape(tuple(count * size for count, size, _ in pairs))
+    shape = tuple(count * size for count, size, _ in pairs)
+    whole = View.packed(sizes), data, View(sizes, strides)
+    return call.trace.make(data.dtype, shape, [whole])

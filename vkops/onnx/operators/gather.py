@@ -22,7 +22,8 @@ def gather(call: Call) -> list[Tensor]:
         got = indices[wrong].reshape(-1)[0]
         allowed = f"must be {-whole} to {whole - 1}" if whole else "the axis is empty"
         call.refuse("indices", f"got {got}, {allowed}")
-    flat = np.where(indices < 0, indices + whole, indices).reshape(-1).astype(np.int64)
+    flat = indices.astype(np.int64).reshape(-1)
+    flat[flat < 0] += whole
     runs = [[Run(0, n, 0, 1)] for n in data.shape]
     runs[axis] = runs_of(flat)
     target = View.packed((*data.shape[:axis], flat.size, *data.shape[axis + 1 :]))

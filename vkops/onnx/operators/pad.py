@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from vkops.onnx.node import Call
-from vkops.onnx.operators.runs import MOST_PIECES, Run, chosen
+from vkops.onnx.node import MAX_PIECES, Call
+from vkops.onnx.operators.runs import Run, chosen
 from vkops.onnx.trace import Piece, Tensor
 from vkops.onnx.types import STRING
+from vkops.plan.limits import MAX_DIMENSIONS
 from vkops.plan.view import View
 
 _PADS = {1: "paddings"}
@@ -47,8 +48,8 @@ def pad(call: Call) -> list[Tensor]:
             call.refuse(name, f"axis {axis} is empty, there is nothing to pad it with ({mode})")
         added = max(0, before), max(0, after)
         period = _PERIODS[mode](end - first)
-        if sum(added) > MOST_PIECES * period:
-            message = f"axis {axis} would be repeated more than {MOST_PIECES} times ({mode})"
+        if sum(added) > MAX_PIECES * period:
+            message = f"axis {axis} would be repeated more than {MAX_PIECES} times ({mode})"
             call.refuse(name, message)
         runs.append([run.moved(first) for run in _EXTENDED[mode](end - first, *added)])
     return [call.trace.make(data.dtype, sizes, chosen(call, name, data, runs, target))]
@@ -56,7 +57,7 @@ def pad(call: Call) -> list[Tensor]:
 
 def _pairs(call: Call, name: str, rank: int) -> list[tuple[int, int]]:
     """What is added to each axis, before and after."""
-    given = call.ints(name) or ()
+    given = call.ints(name, most=2 * MAX_DIMENSIONS) or ()
     axes = call.axes("axes", rank)
     if axes is None:
         axes = tuple(range(rank))

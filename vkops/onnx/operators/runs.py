@@ -10,12 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.onnx.node import Call
+from vkops.onnx.node import MAX_PIECES, Call
 from vkops.onnx.trace import Piece, Tensor
 from vkops.plan.view import View
-
-MOST_PIECES = 1 << 16
-"""Pieces that one node may move: each takes memory on the device."""
 
 
 class Run(NamedTuple):
@@ -56,8 +53,8 @@ def chosen(
 ) -> Iterator[Piece]:
     """The pieces of a target whose every axis is made of runs of the same axis of ``data``."""
     count = prod(map(len, axes))
-    if count > MOST_PIECES:
-        call.refuse(name, f"moves {count} pieces, allowed are {MOST_PIECES}")
+    if count > MAX_PIECES:
+        call.refuse(name, f"moves {count} pieces, must be {MAX_PIECES} at most")
     for runs in product(*axes):
         targets, sizes, starts, steps = _columns(runs)
         whole = target.window(targets, sizes, (1,) * len(sizes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from vkops.onnx.node import Call
+from vkops.onnx.node import MAX_PIECES, Call
 from vkops.onnx.trace import Sequence, Tensor
 from vkops.plan.region import Ints
 
@@ -36,11 +36,14 @@ def split_to_sequence(call: Call) -> list[Sequence]:
     whole = data.shape[axis]
     given = call.array("split")
     if given is not None and given.ndim:
-        sizes = _fitting(call, call.ints("split") or (), whole)
+        sizes = _fitting(call, call.ints("split", most=MAX_PIECES) or (), whole)
     else:
         size = 1 if given is None else int(given)
         if size < 1:
             call.refuse("split", f"got {size}, must be at least 1")
+        count = -(-whole // size)
+        if count > MAX_PIECES:
+            call.refuse("split", f"makes {count} parts, must be {MAX_PIECES} at most")
         sizes = tuple(min(size, whole - start) for start in range(0, whole, size))
     made = list(parts(data, axis, sizes))
     if given is None and not call.attribute("keepdims"):
@@ -59,7 +62,7 @@ def parts(data: Tensor, axis: int, sizes: Iterable[int]) -> Iterable[Tensor]:
 
 def _equal(call: Call, whole: int) -> Ints:
     """Lengths as given, or as many equal parts as there are outputs."""
-    sizes = call.ints("split")
+    sizes = call.ints("split", most=MAX_PIECES)
     if sizes is not None:
         return _fitting(call, sizes, whole)
     count = call.output_count
@@ -70,7 +73,7 @@ def _equal(call: Call, whole: int) -> Ints:
 
 def _uneven(call: Call, whole: int) -> Ints:
     """Lengths as given, or parts as long as ``num_outputs`` needs; the last takes what is left."""
-    sizes, count = call.ints("split"), call.integer("num_outputs")
+    sizes, count = call.ints("split", most=MAX_PIECES), call.integer("num_outputs")
     if (sizes is None) == (count is None):
         both = "both are given" if count is not None else "neither is given"
         call.refuse("'split' and 'num_outputs'", f"{both}, must be one of them")

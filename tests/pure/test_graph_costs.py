@@ -1,0 +1,150 @@
+"""What a graph may cost: regions and steps in proportion to the graph, and bounds on both."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import model_costs
+import numpy as np
+import onnx
+import pytest
+
+import vkops.onnx.trace
+import vkops.plan.graph
+from vkops.dml import BufferTensorDesc, Graph, TensorDataType
+from vkops.errors import InvalidDescError, ModelError
+from vkops.onnx import Model
+from vkops.onnx.forms import TensorForm
+from vkops.plan.graph import MAX_STEPS, STEPS_PER_REGION
+from vkops.plan.limits import Budget
+
+
+def lowering(proto):
+    dims = proto.graph.input[0].type.tensor_type.shape.dim
+    form = TensorForm(np.dtype(np.float32), tuple(dim.dim_value for dim in dims))
+    return Model(proto, check=False).lower({"x": form}, {})
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """The steps of looking through tensors that have been taken."""
+    taken = []
+
+    class Counted(Budget):
+        def spend(self, steps=1):
+            taken.append(steps)
+            super().spend(steps)
+
+    monkeypatch.setattr(vkops.plan.graph, "Budget", Counted)
+    return lambda: sum(taken)
+
+
+@pytest.mark.parametrize(
+    ("family", "small"),
+    [
+        (model_costs.doubled_and_cut, 15),
+        (model_costs.interleaved, 8),
+        (model_costs.shuffled, 2),
+        (model_costs.read_across, 1 << 10),
+    ],
+)
+def test_steps_and_regions_grow_in_proportion(family, small, steps, monkeypatch):
+    """With no steps for free, those that a graph takes are as many as its regions allow."""
+    monkeypatch.setattr(vkops.plan.graph, "MAX_STEPS", 0)
+    before = 0
+    for size in (small, 4 * small):
+        made = lowering(family(size))
+        graph = made.trace.graph
+        stages = graph.fuse([value.number for value in made.outputs])
+        regions = sum(len(r) for stage in stages for r in stage.made.values())
+        allowed = STEPS_PER_REGION * len(graph)
+        assert steps() - before <= allowed + len(stages)  # the step that exceeds a budget counts
+        assert regions <= allowed
+        before = steps()
+
+
+def test_a_graph_takes_no_more_steps_than_any_graph_may(steps):
+    made = lowering(model_costs.shuffled(2))
+    made.trace.graph.fuse([value.number for value in made.outputs])
+    assert 0 < steps() <= MAX_STEPS
+
+
+def test_a_region_that_is_crossed_again_and_again_is_not_looked_through(steps):
+    """2^28 rows, each crossed at another place, are not gone through one by one."""
+    made = lowering(model_costs.read_across(1 << 28))
+    stages = made.trace.graph.fuse([value.number for value in made.outputs])
+    assert len(stages) == 2
+    assert steps() < MAX_STEPS
+
+
+def test_a_graph_of_too_many_regions_is_refused(monkeypatch):
+    monkeypatch.setattr(vkops.plan.graph, "MAX_GRAPH_REGIONS", 1000)
+    with pytest.raises(ModelError) as caught:
+        lowering(model_costs.gathered(1))
+    assert str(caught.value) == (
+        "node 0, which makes 'g0' (Gather-13): there are more than 1000 tensors and regions in the "
+        "graph"
+    )
+
+
+def test_a_dml_graph_of_too_many_regions_is_refused(monkeypatch):
+    monkeypatch.setattr(vkops.plan.graph, "MAX_GRAPH_REGIONS", 10)
+    graph = Graph()
+    x = graph.input(BufferTensorDesc(TensorDataType.INT32, [8]))
+    for part in graph.split(x, 0, [1] * 8):
+        graph.output(part)
+    with pytest.raises(InvalidDescError) as caught:
+        graph.desc().lower()
+    assert str(caught.value) == (
+        "GRAPH nodes: there are more than 10 tensors and regions in the graph [G-10]"
+    )
+
+
+def test_constants_that_shapes_are_made_of_are_worked_out_once(monkeypatch):
+    """Each step of a chain needs the elements of its last tensor, which only adds two tensors."""
+    calls = []
+    execute = vkops.onnx.trace.execute
+    monkeypatch.setattr(
+        vkops.onnx.trace, "execute", lambda *given: calls.append(given) or execute(*given)
+    )
+    for size in (20, 80):
+        calls.clear()
+        lowering(model_costs.looked_up(size))
+        assert len(calls) <= 2 * size + 5
+
+
+def test_host_results_are_bounded_all_together():
+    with pytest.raises(ModelError) as caught:
+        lowering(model_costs.computed(8))
+    assert str(caught.value) == (
+        "node 3, which makes 'c3' (Add-14): the elements of a tensor of shape (4194304,) are needed "
+        "before the model runs: 268435480 bytes with those needed before, must be 268435456 at most"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")
+def test_checking_costly_models_takes_little_memory(tmp_path: Path):
+    """All in one process whose address space is bounded, which its peak memory cannot exceed."""
+    for family, size in (
+        (model_costs.doubled, 1000),
+        (model_costs.doubled_and_cut, 20),
+        (model_costs.sequence, 1 << 18),
+        (model_costs.read_across, 1 << 28),
+        (model_costs.nothing, 250),
+    ):
+        onnx.save(family(size), tmp_path / f"{family.__name__}.onnx")
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30));"
+        "from vkops.cli import main; print([main(['check', path]) for path in sys.argv[1:]])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *sorted(map(str, tmp_path.glob("*.onnx")))],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.stdout.splitlines()[-1] == "[1, 0, 0, 0, 1]", done.stderr
+    assert "Traceback" not in done.stderr

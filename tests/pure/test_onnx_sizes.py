@@ -1,0 +1,158 @@
+"""Sizes of tensors: no graph has one of 2^63 bytes or more, whichever operator would make it."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+from onnx_models import model
+
+from vkops.errors import ModelError
+from vkops.onnx import Model
+from vkops.onnx.forms import TensorForm
+from vkops.onnx.specialized import Specialized
+from vkops.plan.limits import MAX_DIMENSIONS
+
+MAX = 2**63 - 1
+FLOAT = np.dtype(np.float32)
+
+
+def ints(name, *values):
+    return numpy_helper.from_array(np.array(values, np.int64), name)
+
+
+def lowered(nodes, initializers=(), *, shape=(2, 3), opset=18):
+    """What a model of nodes from x to y is specialised to; outputs nobody reads are its own."""
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    proto = model(nodes, inputs, ["y"], opset, initializer=list(initializers))
+    lowering = Model(proto, check=False).lower({"x": TensorForm(FLOAT, shape)}, {})
+    return Specialized(lowering)
+
+
+def node(operator, inputs, **attributes):
+    return helper.make_node(operator, inputs, ["y"], **attributes)
+
+
+WHOLE = f"must have {MAX} bytes at most"
+
+CASES = [
+    (node("Tile", ["x", "a"]), ints("a", 2**62, 1),
+     f"(Tile-13): shape: got (9223372036854775808, 3), {WHOLE}"),
+    (node("Expand", ["x", "a"]), ints("a", 2**60, 1, 1),
+     f"(Expand-13): shape: got (1152921504606846976, 2, 3), {WHOLE}"),
+    (node("ConstantOfShape", ["a"]), ints("a", 2**61),
+     f"(ConstantOfShape-9): shape: got (2305843009213693952,), {WHOLE}"),
+    (node("ConstantOfShape", ["a"]), ints("a", 0, 2**62, 2**62),
+     f"(ConstantOfShape-9): shape: got (0, 4611686018427387904, 4611686018427387904), {WHOLE}, sizes of 0 left out"),
+    (node("ConstantOfShape", ["a"]), ints("a", *[1] * (MAX_DIMENSIONS + 1)),
+     f"(ConstantOfShape-9): input: has {MAX_DIMENSIONS + 1} elements, must be {MAX_DIMENSIONS} at most"),
+    (node("Unsqueeze", ["x", "a"]), ints("a", *range(MAX_DIMENSIONS)),
+     f"(Unsqueeze-13): shape: got {MAX_DIMENSIONS + 2} dimensions, must be {MAX_DIMENSIONS} at most"),
+    (node("Pad", ["x", "a"]), ints("a", 0, MAX, 0, MAX),
+     f"(Pad-18): shape: got (2, 18446744073709551617), {WHOLE}"),
+    (node("Pad", ["x", "a"], mode="edge"), ints("a", MAX, 0, MAX, 0),
+     f"(Pad-18): shape: got (18446744073709551616, 3), {WHOLE}"),
+    (node("Reshape", ["x", "a"], allowzero=1), ints("a", 0, 2**62, 2**62, 3),
+     "(Reshape-14): shape: got [0, 4611686018427387904, 4611686018427387904, 3], 0 elements, must be 6 ((2, 3))"),
+    (node("SplitToSequence", ["x", "a"], axis=1), numpy_helper.from_array(np.array(0), "a"),
+     "(SplitToSequence-11): split: got 0, must be at least 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "initializer", "said"), CASES)
+def test_a_tensor_that_is_too_large_is_refused_by_the_node_that_makes_it(made, initializer, said):
+    with pytest.raises(ModelError) as caught:
+        lowered([made], [initializer])
+    assert str(caught.value) == f"node 0, which makes 'y' {said}"
+
+
+def test_the_largest_tensor_is_not_refused():
+    (made,) = lowered([node("ConstantOfShape", ["a"])], [ints("a", 2**61 - 1)]).results
+    assert made.shape == (2**61 - 1,)
+    (made,) = lowered([node("ConstantOfShape", ["a"])], [ints("a", 2**61 - 1, 0, 1)]).results
+    assert np.empty(made.shape, made.dtype).shape == (2**61 - 1, 0, 1)
+
+
+def test_a_declared_input_that_is_too_large_is_refused():
+    with pytest.raises(ModelError) as caught:
+        lowered([node("Identity", ["x"])], shape=(2**62, 0, 2**62))
+    assert str(caught.value) == (
+        f"input 'x': shape: got (4611686018427387904, 0, 4611686018427387904), {WHOLE}, sizes of 0 "
+        "left out"
+    )
+
+
+def test_more_parts_than_a_node_may_make_are_refused_before_they_are_made():
+    one = numpy_helper.from_array(np.array(1), "a")
+    nodes = [
+        helper.make_node("SplitToSequence", ["x", "a"], ["s"]),
+        helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0),
+    ]
+    with pytest.raises(ModelError) as caught:
+        lowered(nodes, [one], shape=(2**60,))
+    assert str(caught.value) == (
+        "node 0, which makes 's' (SplitToSequence-11): split: makes 1152921504606846976 parts, must "
+        "be 65536 at most"
+    )
+
+
+# -- random chains ---------------------------------------------------------------------------------
+
+HUGE = st.one_of(
+    st.integers(-2, 4),
+    st.integers(-(2**63), MAX),
+    st.sampled_from([2**31, 2**32, 2**40, 2**61, 2**62, MAX, -(2**63)]),
+)
+OPERATORS = {
+    "Tile": 1, "Expand": 1, "Pad": 2, "Reshape": 1, "Slice": 3, "Unsqueeze": 1, "Squeeze": 1,
+    "ConstantOfShape": 1, "Shape": 0, "Size": 0, "Flatten": 0, "Transpose": 0, "Gather": 1,
+    "Concat": 0, "Split": 1, "DepthToSpace": 0, "SpaceToDepth": 0, "SplitToSequence": 1,
+    "Identity": 0, "Mul": 0,
+}  # fmt: skip
+"""Operators, and how many lists of integers each takes where they are inputs."""
+
+ATTRIBUTES = {
+    "Tile": ["tiles", "axis"], "Pad": ["pads", "paddings"], "Reshape": ["shape"],
+    "Slice": ["starts", "ends", "axes"], "Unsqueeze": ["axes"], "Squeeze": ["axes"],
+    "Split": ["split", "axis"], "Concat": ["axis"], "Gather": ["axis"], "Flatten": ["axis"],
+    "DepthToSpace": ["blocksize"], "SpaceToDepth": ["blocksize"], "SplitToSequence": ["axis"],
+}  # fmt: skip
+SINGLE = {"axis", "blocksize", "tiles"}
+
+
+@st.composite
+def chains(draw):
+    """Nodes from x to y that change sizes by huge numbers, of any opset, valid or not."""
+    opset = draw(st.integers(1, 24))
+    nodes, initializers, before = [], [], "x"
+    count = draw(st.integers(1, 8))
+    for step in range(count):
+        operator = draw(st.sampled_from(sorted(OPERATORS)))
+        inputs = [before] * (2 if operator in ("Concat", "Mul") else operator != "ConstantOfShape")
+        if draw(st.booleans()) or operator == "ConstantOfShape":
+            for _ in range(OPERATORS[operator]):
+                name = f"i{len(initializers)}"
+                values = draw(st.lists(HUGE, max_size=6))
+                initializers.append(ints(name, *values))
+                inputs.append(name)
+        attributes = {}
+        for name in ATTRIBUTES.get(operator, ()):
+            if draw(st.booleans()):
+                huge = HUGE if name in SINGLE else st.lists(HUGE, min_size=1, max_size=6)
+                attributes[name] = draw(huge)
+        after = "y" if step + 1 == count else f"t{step}"
+        nodes.append(helper.make_node(operator, inputs, [after], **attributes))
+        before = after if draw(st.integers(0, 3)) else before
+    return nodes, initializers, opset, draw(st.sampled_from([(), (2, 3), (1, 4, 2, 2), (0, 5)]))
+
+
+@settings(max_examples=300, deadline=2000)
+@given(chains())
+def test_any_chain_of_huge_numbers_ends_in_a_result_or_one_model_error(chain):
+    nodes, initializers, opset, shape = chain
+    with contextlib.suppress(ModelError):
+        lowered(nodes, initializers, shape=shape, opset=opset)

@@ -1,0 +1,266 @@
+"""The data of a model's tensors: checked against type and dims, and read once, when needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from onnx import ModelProto, SparseTensorProto, TensorProto, helper
+
+from vkops.errors import ModelError
+from vkops.onnx.types import STRING, array_of, dtype_of
+from vkops.paths import below, open_regular
+from vkops.plan.limits import LimitError, check_shape
+
+MAX_MODEL_BYTES = (2 << 30) - 1
+"""Size of a model with all its external data: the most that a Protocol Buffers message can hold."""
+
+MAX_DENSE_BYTES = 2 << 30
+"""Size of all sparse tensors of a model as dense ones."""
+
+_DETACHED_BYTES = 1 << 12
+"""Size from which data are kept apart from the model."""
+
+_DIGITS = 19
+
+_PACKED_NAMES = {
+    **dict.fromkeys(("UINT4", "INT4", "FLOAT4E2M1"), 4),
+    **dict.fromkeys(("UINT2", "INT2"), 2),
+    **dict.fromkeys(("FLOAT6E2M3", "FLOAT6E3M2"), 6),
+}
+
+_PACKED_BITS = {
+    number: _PACKED_NAMES[name]
+    for name, number in TensorProto.DataType.items()
+    if name in _PACKED_NAMES
+}
+"""Bits of an element of the types that are stored without gaps."""
+
+
+class Detached(NamedTuple):
+    """What was taken out of a tensor: its shape, and what reads its data."""
+
+    shape: tuple[int, ...]
+    read: Callable[[], bytes]
+
+
+def detach_data(
+    proto: ModelProto, folder: Path | None, *, allow_paths: bool
+) -> tuple[ModelProto, list[Detached]]:
+    """Take the data out of large tensors, and out of those whose data are in other files.
+
+    Nothing is read from other files but parts of sparse tensors, which ONNX's checker looks at. A
+    tensor whose data are taken out becomes a scalar that has an entry in ``external_data``: their
+    place in the list.
+
+    Args:
+        proto: the model, which is changed.
+        folder: where its file is; None if it comes from none.
+        allow_paths: whether locations may lead out of the folder.
+
+    Raises:
+        ModelError: a tensor does not have as many bytes or values as its type and dims say, or a
+            location is outside of the folder or is not a file.
+    """
+    detached: list[Detached] = []
+    available, taken = MAX_MODEL_BYTES - proto.ByteSize(), 0
+    for tensor, is_sparse in _tensors(proto):
+        is_external = tensor.data_location == TensorProto.EXTERNAL
+        read: Callable[[], bytes] | None = None
+        try:
+            shape, nbytes = _checked_dims(tensor)
+            if is_external:
+                read = _external(tensor, nbytes, folder, allow_paths)
+                available -= nbytes
+                if available < 0:
+                    raise ModelError(f"the model has more than {MAX_MODEL_BYTES} bytes with it")
+                tensor.ClearField("data_location")
+                if not nbytes:
+                    read = None
+                elif is_sparse:
+                    tensor.raw_data, read = read(), None
+            elif tensor.HasField("raw_data"):
+                raw = tensor.raw_data
+                if len(raw) != nbytes:
+                    raise ModelError(f"raw_data: got {len(raw)} bytes, must be {nbytes}")
+                if nbytes >= _DETACHED_BYTES and not is_sparse:
+                    read = raw.__bytes__
+                    taken += nbytes
+            else:
+                _check_count(tensor, prod(shape))
+        except ModelError as error:
+            role = "external data of tensor" if is_external else "tensor"
+            raise ModelError(f"{role} {tensor.name!r}: {error}") from error
+        del tensor.external_data[:]
+        if read is not None:
+            del tensor.dims[:]
+            tensor.raw_data = bytes(_checked_dims(tensor)[1])
+            tensor.external_data.add(key="data", value=str(len(detached)))
+            detached.append(Detached(shape, read))
+    if taken >= _DETACHED_BYTES:  # a message keeps the memory of what is taken out of it
+        proto = ModelProto.FromString(proto.SerializeToString())
+    return proto, detached
+
+
+class Decoder:
+    """Makes arrays of a model's tensors, whose data ``detach_data`` took out."""
+
+    def __init__(self, detached: Sequence[Detached] = ()) -> None:
+        self._detached = detached
+        self._available = MAX_DENSE_BYTES
+
+    def decode(self, tensor: TensorProto | SparseTensorProto) -> npt.NDArray[Any]:
+        """The elements of a tensor, dense or sparse, which may be called once for each.
+
+        Raises:
+            ModelError: it does not hold what it says, is too large, or a file cannot be read.
+        """
+        if isinstance(tensor, SparseTensorProto):
+            return self._dense(tensor)
+        return self._array(tensor)
+
+    def _array(self, tensor: TensorProto) -> npt.NDArray[Any]:
+        if not tensor.external_data:
+            return array_of(tensor)
+        shape, read = self._detached[int(tensor.external_data[0].value)]
+        if tensor.data_type in _PACKED_BITS:
+            packed = TensorProto(data_type=tensor.data_type, dims=shape, raw_data=read())
+            return array_of(packed)
+        dtype = dtype_of(tensor.data_type)
+        array: npt.NDArray[Any] = np.frombuffer(read(), dtype.newbyteorder("<"))
+        return array.astype(dtype, copy=False).reshape(shape)
+
+    def _dense(self, sparse: SparseTensorProto) -> npt.NDArray[Any]:
+        """A sparse tensor, whose indices count elements or name them axis by axis."""
+        values, indices = self._array(sparse.values), self._array(sparse.indices)
+        shape = tuple(sparse.dims)
+        nbytes = prod(filter(None, shape)) * values.itemsize
+        if min(shape, default=0) < 0 or nbytes > self._available:
+            raise ModelError(
+                f"got dims {shape}, must have {self._available} bytes at most (all sparse tensors "
+                f"together: {MAX_DENSE_BYTES})"
+            )
+        if indices.shape not in ((values.size,), (values.size, len(shape))):
+            raise ModelError(
+                f"got indices of shape {indices.shape}, must be ({values.size},) or "
+                f"({values.size}, {len(shape)})"
+            )
+        self._available -= nbytes
+        dense = np.zeros(shape, values.dtype)
+        try:
+            if indices.ndim == 1:
+                dense.reshape(-1)[indices] = values
+            else:
+                dense[tuple(indices.T)] = values
+        except (IndexError, TypeError, ValueError) as error:
+            raise ModelError(f"its values and indices do not fit: {error}") from error
+        return dense
+
+
+def _tensors(message: Any, *, is_sparse: bool = False) -> Iterator[tuple[TensorProto, bool]]:
+    """Every tensor of a message, wherever it is, and whether it is part of a sparse one."""
+    if isinstance(message, TensorProto):
+        yield message, is_sparse
+        return
+    is_sparse = isinstance(message, SparseTensorProto)
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for item in [value] if hasattr(value, "ListFields") else value:
+                yield from _tensors(item, is_sparse=is_sparse)
+
+
+# -- sizes -----------------------------------------------------------------------------------------
+
+
+def _checked_dims(tensor: TensorProto) -> tuple[tuple[int, ...], int]:
+    """Dims of a tensor, and the bytes that it has as raw data."""
+    shape = tuple(tensor.dims)
+    dtype = dtype_of(tensor.data_type)
+    if min(shape, default=0) < 0:
+        raise ModelError(f"dims: got {list(shape)}, must be at least 0")
+    try:
+        check_shape(shape, dtype.itemsize)
+    except LimitError as error:
+        raise ModelError(f"dims: {error}") from error
+    bits = _PACKED_BITS.get(tensor.data_type, 8 * dtype.itemsize)
+    return shape, -(-prod(shape) * bits // 8)
+
+
+def _check_count(tensor: TensorProto, size: int) -> None:
+    """Refuse more or fewer values than a tensor has elements."""
+    field = helper.tensor_dtype_to_field(tensor.data_type)
+    bits = _PACKED_BITS.get(tensor.data_type, 8)
+    dtype = dtype_of(tensor.data_type)
+    wanted = -(-size // (8 // bits)) * (1 + (dtype.kind == "c"))
+    got = len(getattr(tensor, field))
+    if got != wanted:
+        raise ModelError(f"{field}: got {got} values, must be {wanted}")
+
+
+# -- external data ---------------------------------------------------------------------------------
+
+
+def _external(
+    tensor: TensorProto, nbytes: int, folder: Path | None, allow_paths: bool
+) -> Callable[[], bytes]:
+    """Check that a file has the data of a tensor; returns what reads them."""
+    found = {entry.key: entry.value for entry in tensor.external_data}
+    location = found.get("location", "")
+    if folder is None:
+        raise ModelError(f"{location!r} is a file, and the model comes from none")
+    if dtype_of(tensor.data_type) == STRING:
+        raise ModelError("strings cannot be in another file")
+    try:
+        path = below(folder, location)
+    except ValueError as error:
+        raise ModelError(f"{location!r} is not a file name") from error
+    if path is None and not allow_paths:
+        raise ModelError(
+            f"{location!r} is outside of the folder {str(folder)!r}, which a model may leave only "
+            "with --allow_paths"
+        )
+    offset = _count(found, "offset", 0)
+    opened = partial(_opened, location, folder / location if path is None else path, path is None)
+    with opened() as file:
+        end = os.fstat(file.fileno()).st_size
+    length = _count(found, "length", max(0, end - offset))
+    if offset + length > end:
+        raise ModelError(f"bytes {offset} to {offset + length} of {location!r}, which has {end}")
+    if length != nbytes:
+        raise ModelError(
+            f"got {length} bytes of {location!r}, must be {nbytes}, as its type and dims say"
+        )
+
+    def read() -> bytes:
+        with opened() as file:
+            file.seek(offset)
+            data = file.read(nbytes)
+        if len(data) < nbytes:
+            raise ModelError(f"{location!r} cannot be read: it is shorter than before")
+        return data
+
+    return read
+
+
+@contextmanager
+def _opened(location: str, path: Path, follow: bool) -> Iterator[BinaryIO]:
+    """A file of external data, open for reading."""
+    try:
+        with open_regular(path, follow=follow) as file:
+            yield file
+    except OSError as error:
+        raise ModelError(f"{location!r} cannot be read: {error.strerror}") from error
+
+
+def _count(found: Mapping[str, str], key: str, default: int) -> int:
+    text = found.get(key, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
+        raise ModelError(f"{key}: got {text[: 2 * _DIGITS]!r}, must be an integer of at least 0")
+    return int(text)

@@ -1,0 +1,59 @@
+"""Limits on the tensors of a graph, the same for every front end that builds one."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from vkops.errors import show
+from vkops.plan.region import Ints
+
+MAX_TENSOR_BYTES = 2**63 - 1
+"""Size of a tensor, in bytes: the largest that NumPy can represent."""
+
+MAX_DIMENSIONS = 32 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 64
+"""Number of dimensions of a tensor: NumPy's own limit."""
+
+MAX_GRAPH_REGIONS = 1 << 19
+"""Number of tensors and regions of a graph, added together."""
+
+
+class LimitError(ValueError):
+    """A tensor or a graph exceeds a limit."""
+
+
+class BudgetError(Exception):
+    """More steps were taken than a budget allows."""
+
+
+class Budget:
+    """A number of steps, which those who take them count."""
+
+    def __init__(self, steps: float) -> None:
+        self.available: float = steps
+
+    def spend(self, steps: int = 1) -> None:
+        """Count steps.
+
+        Raises:
+            BudgetError: there are not as many.
+        """
+        self.available -= steps
+        if self.available < 0:
+            raise BudgetError
+
+
+def check_shape(shape: Ints, itemsize: int) -> None:
+    """Check that a tensor is not too large, on any device.
+
+    An empty tensor is as large as it would be without its sizes of 0: NumPy has no others.
+
+    Raises:
+        LimitError: it has too many bytes or dimensions.
+    """
+    if len(shape) > MAX_DIMENSIONS:
+        raise LimitError(f"got {len(shape)} dimensions, must be {MAX_DIMENSIONS} at most")
+    if prod(filter(None, shape)) * itemsize > MAX_TENSOR_BYTES:
+        left_out = ", sizes of 0 left out" if 0 in shape else ""
+        raise LimitError(f"got {show(shape)}, must have {MAX_TENSOR_BYTES} bytes at most{left_out}")
