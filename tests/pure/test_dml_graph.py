@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import vkops.dml
+import vkops.plan.graph
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
@@ -163,6 +164,19 @@ def test_fields_of_the_wrong_kind(change, message):
     with pytest.raises(InvalidDescTypeError) as caught:
         replace(KEPT, **change)
     assert message in str(caught.value)
+
+
+def test_a_graph_of_too_many_regions_is_refused(monkeypatch):
+    monkeypatch.setattr(vkops.plan.graph, "MAX_GRAPH_REGIONS", 10)
+    graph = Graph()
+    x = graph.input(BufferTensorDesc(TensorDataType.INT32, [8]))
+    for part in graph.split(x, 0, [1] * 8):
+        graph.output(part)
+    with pytest.raises(InvalidDescError) as caught:
+        graph.desc().lower()
+    assert str(caught.value) == (
+        "GRAPH nodes: there are more than 10 tensors and regions in the graph [G-11]"
+    )
 
 
 def test_every_rule_of_graphs_has_a_case():

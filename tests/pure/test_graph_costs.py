@@ -13,8 +13,7 @@ import pytest
 
 import vkops.onnx.trace
 import vkops.plan.graph
-from vkops.dml import BufferTensorDesc, Graph, TensorDataType
-from vkops.errors import InvalidDescError, ModelError
+from vkops.errors import ModelError
 from vkops.onnx import Model
 from vkops.onnx.forms import TensorForm
 from vkops.plan.graph import MAX_STEPS, STEPS_PER_REGION
@@ -86,19 +85,6 @@ def test_a_graph_of_too_many_regions_is_refused(monkeypatch):
     assert str(caught.value) == (
         "node 0, which makes 'g0' (Gather-13): there are more than 1000 tensors and regions in the "
         "graph"
-    )
-
-
-def test_a_dml_graph_of_too_many_regions_is_refused(monkeypatch):
-    monkeypatch.setattr(vkops.plan.graph, "MAX_GRAPH_REGIONS", 10)
-    graph = Graph()
-    x = graph.input(BufferTensorDesc(TensorDataType.INT32, [8]))
-    for part in graph.split(x, 0, [1] * 8):
-        graph.output(part)
-    with pytest.raises(InvalidDescError) as caught:
-        graph.desc().lower()
-    assert str(caught.value) == (
-        "GRAPH nodes: there are more than 10 tensors and regions in the graph [G-10]"
     )
 
 

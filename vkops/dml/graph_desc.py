@@ -311,14 +311,14 @@ class GraphDesc:
         """What to run: nearly always one plan.
 
         Raises:
-            InvalidDescError: the graph has too many tensors and regions (G-10).
+            InvalidDescError: the graph has too many tensors and regions (G-11).
         """
         if "_is_valid" not in vars(self):
             self.validate()
         try:
             return self._fused()
         except LimitError as error:
-            self._refuse("nodes", str(error), "G-10")
+            self._refuse("nodes", str(error), "G-11")
 
     def _fused(self) -> Pipeline:
         size = min((node.lower().element_size for node in self.nodes), default=4)

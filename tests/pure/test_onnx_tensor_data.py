@@ -1,0 +1,220 @@
+"""The data of tensors: compared with type and dims before they are read, and read once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx_models import model
+
+import vkops.onnx.tensor_data
+from vkops.cli import main
+from vkops.errors import ModelError
+from vkops.onnx import Model
+from vkops.onnx.types import elem_type_of
+
+SIZE = 1 << 24
+"""Bytes of a large tensor."""
+
+
+def external(dims, data_type=TensorProto.FLOAT, location="w.bin", **where):
+    """An initializer whose data are in another file."""
+    tensor = TensorProto(name="w", data_type=data_type, dims=dims)
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in {"location": location, **where}.items():
+        tensor.external_data.add(key=key, value=str(value))
+    return tensor
+
+
+def saved(folder, tensor, *, used=True):
+    """A model with an initializer, which a node reads if it is used."""
+    kind = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    inputs = ["w"] if used else ["x"]
+    node = helper.make_node("Identity", inputs, ["y"])
+    path = folder / "m.onnx"
+    path.write_bytes(model([node], [kind], ["y"], initializer=[tensor]).SerializeToString())
+    return path
+
+
+def refused(path):
+    with pytest.raises(ModelError) as caught:
+        Model(path, check=False)
+    return str(caught.value).removeprefix(f"{path}: ")
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Which bytes of external data are read."""
+    read = []
+
+    class Watched:
+        def __init__(self, file):
+            self._file = file
+
+        def __getattr__(self, name):
+            return getattr(self._file, name)
+
+        def read(self, size):
+            read.append((self._file.tell(), size))
+            return self._file.read(size)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self._file.close()
+
+    plain = vkops.onnx.tensor_data.open_regular
+    monkeypatch.setattr(
+        vkops.onnx.tensor_data, "open_regular", lambda *a, **k: Watched(plain(*a, **k))
+    )
+    return read
+
+
+@pytest.mark.parametrize(
+    ("tensor", "said"),
+    [
+        (external([16]), "got 1900000000 bytes of 'w.bin', must be 64, as its type and dims say"),
+        (external([16], length=60), "got 60 bytes of 'w.bin', must be 64, as its type and dims say"),
+        (external([16], offset=8), "got 1899999992 bytes of 'w.bin', must be 64, as its type and dims say"),
+        (external([3], TensorProto.INT4, length=3), "got 3 bytes of 'w.bin', must be 2, as its type and dims say"),
+        (external([2**40]), "got 1900000000 bytes of 'w.bin', must be 4398046511104, as its type and dims say"),
+        (external([2**62, 2]), "dims: got (4611686018427387904, 2), must have 9223372036854775807 bytes at most"),
+        (external([-1]), "dims: got [-1], must be at least 0"),
+        (external([1], TensorProto.STRING), "strings cannot be in another file"),
+    ],
+)  # fmt: skip
+def test_external_data_of_another_length_are_refused_unread(tmp_path, opened, tensor, said):
+    with open(tmp_path / "w.bin", "wb") as file:
+        file.truncate(1_900_000_000)
+    path = saved(tmp_path, tensor)
+    assert refused(path) == f"external data of tensor 'w': {said}"
+    assert opened == []
+
+
+def test_external_data_are_read_once_and_only_where_they_are_used(tmp_path, opened, capsys):
+    with open(tmp_path / "w.bin", "wb") as file:
+        file.truncate(1_900_000_000)
+    tensor = external([16], offset=1024, length=64)
+    assert main(["check", str(saved(tmp_path, tensor))]) == 0
+    assert opened == [(1024, 64)]
+    opened.clear()
+    assert main(["check", str(saved(tmp_path, tensor, used=False))]) == 0
+    assert opened == []
+    capsys.readouterr()
+
+
+ALL_TYPES = [
+    data_type
+    for name, data_type in TensorProto.DataType.items()
+    if name not in ("UNDEFINED", "STRING")
+]
+
+
+@pytest.mark.parametrize("data_type", ALL_TYPES)
+@pytest.mark.parametrize("raw", [False, True])
+def test_every_type_is_read_as_onnx_reads_it(tmp_path, data_type, raw):
+    dtype = helper.tensor_dtype_to_np_dtype(data_type)
+    whole = np.arange(9000).astype(np.int8).astype(dtype)
+    for array in (whole[:5], whole):  # kept in the model, and apart from it
+        tensor = numpy_helper.from_array(array, "w")
+        if not raw:
+            tensor = helper.make_tensor("w", data_type, array.shape, array)
+        made = Model(saved(tmp_path, tensor), check=False).constants["w"]
+        wanted = numpy_helper.to_array(tensor)
+        assert (made.dtype, made.shape, made.tobytes()) == (
+            wanted.dtype, wanted.shape, wanted.tobytes()
+        )  # fmt: skip
+        if raw:
+            (tmp_path / "w.bin").write_bytes(b"xx" + tensor.raw_data)
+            moved = external(array.shape, data_type, offset=2)
+            outside = Model(saved(tmp_path, moved), check=False).constants["w"]
+            assert outside.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("tensor", "said"),
+    [
+        (TensorProto(data_type=1, dims=[4], raw_data=bytes(12)), "raw_data: got 12 bytes, must be 16"),
+        (TensorProto(data_type=1, dims=[4]), "float_data: got 0 values, must be 4"),
+        (TensorProto(data_type=1, dims=[4], float_data=[1] * 5), "float_data: got 5 values, must be 4"),
+        (TensorProto(data_type=14, dims=[2], float_data=[1] * 3), "float_data: got 3 values, must be 4"),
+        (TensorProto(data_type=22, dims=[3], int32_data=[1] * 3), "int32_data: got 3 values, must be 2"),
+        (TensorProto(data_type=8, dims=[2], string_data=[b"a"]), "string_data: got 1 values, must be 2"),
+        (TensorProto(data_type=7, dims=[0], int64_data=[1]), "int64_data: got 1 values, must be 0"),
+        (TensorProto(data_type=99, dims=[1]), "got element type 99, which ONNX does not have"),
+    ],
+)  # fmt: skip
+def test_tensors_that_do_not_hold_what_they_say_are_refused(tmp_path, tensor, said):
+    tensor.name = "w"
+    assert refused(saved(tmp_path, tensor)) == f"tensor 'w': {said}"
+    node = helper.make_node("Constant", [], ["y"])
+    node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR).t.CopyFrom(tensor)
+    with pytest.raises(ModelError) as caught:
+        Model(model([node], [], ["y"]), check=False)
+    assert str(caught.value) == f"tensor 'w': {said}"
+
+
+def test_a_model_given_as_a_message_stays_as_it_is():
+    weights = numpy_helper.from_array(np.arange(9000, dtype=np.float32), "w")
+    proto = model([helper.make_node("Identity", ["w"], ["y"])], [], ["y"], initializer=[weights])
+    before = proto.SerializeToString()
+    assert Model(proto).constants["w"].size == 9000
+    assert proto.SerializeToString() == before
+
+
+def test_entries_of_external_data_of_tensors_that_have_their_own_are_not_looked_at():
+    weights = numpy_helper.from_array(np.float32([1, 2]), "w")
+    weights.external_data.add(key="data", value="7")
+    proto = model([helper.make_node("Identity", ["w"], ["y"])], [], ["y"], initializer=[weights])
+    assert Model(proto).constants["w"].tolist() == [1, 2]
+
+
+def test_sparse_tensors_are_bounded_all_together(monkeypatch):
+    monkeypatch.setattr(vkops.onnx.tensor_data, "MAX_DENSE_BYTES", 100)
+    sparse = []
+    for name in ("v", "w"):
+        values = numpy_helper.from_array(np.float32([1]), name)
+        indices = numpy_helper.from_array(np.int64([5]), f"i{name}")
+        sparse.append(helper.make_sparse_tensor(values, indices, [15]))
+    nodes = [helper.make_node("Concat", ["v", "w"], ["y"], axis=0)]
+    with pytest.raises(ModelError) as caught:
+        Model(model(nodes, [], ["y"], sparse_initializer=sparse), check=False)
+    assert str(caught.value) == (
+        "initializer 'w': got dims (15,), must have 40 bytes at most (all sparse tensors together: "
+        "100)"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory as Linux counts it")
+@pytest.mark.parametrize("kind", ["external", "raw", "typed"])
+def test_reading_takes_a_small_multiple_of_the_tensors_memory(tmp_path, kind):
+    array = np.ones(SIZE // 4, np.float32)
+    if kind == "external":
+        (tmp_path / "w.bin").write_bytes(array.tobytes())
+        tensor = external(array.shape)
+    elif kind == "raw":
+        tensor = numpy_helper.from_array(array, "w")
+    else:
+        tensor = TensorProto(name="w", data_type=elem_type_of(array.dtype), dims=array.shape)
+        tensor.float_data.extend(array.tolist())
+    path = saved(tmp_path, tensor)
+    del tensor, array
+    code = (
+        "import sys; from vkops.onnx import Model\n"
+        "def peak():\n"
+        "    lines = open('/proc/self/status').read().splitlines()\n"
+        "    return next(int(line.split()[1]) << 10 for line in lines if 'VmHWM' in line)\n"
+        "before = peak(); Model(sys.argv[1]); print(peak() - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True,
+        env={**os.environ, "MALLOC_ARENA_MAX": "1"},
+    )  # fmt: skip
+    allowed = {"external": 2, "raw": 4, "typed": 6}[kind]
+    assert int(done.stdout) < allowed * SIZE
