@@ -754,7 +754,9 @@ def test_every_rule_is_documented():
     groups = Counter(rule.rpartition("-")[0] for rule in rules)
     numbered = {f"{group}-{i:02}" for group, n in groups.items() for i in range(1, n + 1)}
     assert sorted(rules) == sorted(numbered)
-    named = {rule for path in SOURCE.rglob("*.py") for rule in RULE_ID.findall(path.read_text())}
+    named = {
+        rule for path in SOURCE.parent.rglob("*.py") for rule in RULE_ID.findall(path.read_text())
+    }
     assert named <= numbered
     raised = {RULE.findall(str(case.text))[-1] for case in CASES}
     assert raised <= {rule for rule, where in rows if "dml/" in where}
