@@ -160,6 +160,18 @@ def test_tensors_that_do_not_hold_what_they_say_are_refused(tmp_path, tensor, sa
     assert str(caught.value) == f"tensor 'w': {said}"
 
 
+def test_graphs_that_are_nested_too_deeply_are_refused():
+    """A message that Python makes may be deeper than one that is read from bytes."""
+    proto = model([], [], ["y"])
+    graph = proto.graph
+    for _ in range(2000):
+        node = graph.node.add(op_type="If", input=["x"], output=["y"])
+        graph = node.attribute.add(name="then_branch", type=onnx.AttributeProto.GRAPH).g
+    with pytest.raises(ModelError) as caught:
+        Model(proto, check=False)
+    assert str(caught.value) == "its graphs are nested too deeply, or it is too large"
+
+
 def test_a_model_given_as_a_message_stays_as_it_is():
     weights = numpy_helper.from_array(np.arange(9000, dtype=np.float32), "w")
     proto = model([helper.make_node("Identity", ["w"], ["y"])], [], ["y"], initializer=[weights])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import onnx
 import onnx.checker
 import onnx.inliner
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, EncodeError
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from vkops.errors import ModelError
@@ -49,7 +49,10 @@ def read(
     else:
         proto = _load(source)
     folder = Path(source).parent if isinstance(source, (str, os.PathLike)) else None
-    proto, detached = detach_data(proto, folder, allow_paths=allow_paths)
+    try:
+        proto, detached = detach_data(proto, folder, allow_paths=allow_paths)
+    except (RecursionError, EncodeError) as error:
+        raise ModelError("its graphs are nested too deeply, or it is too large") from error
     newest = onnx.defs.onnx_opset_version()
     if opset_of(proto) > newest:
         raise ModelError(
