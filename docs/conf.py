@@ -14,7 +14,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 highlight_language = "text"
 myst_heading_anchors = 3
 # Pages are read in the repository, too, and lead to files there; a test follows those links.
-suppress_warnings = ["myst.xref_missing"]
+# Several classes have an attribute called "type", and Python's type[...] is none of them.
+suppress_warnings = ["myst.xref_missing", "ref.python"]
 
 html_theme = "furo"
 html_title = f"vkops {release}"

@@ -61,7 +61,7 @@ def one_node(operator, inputs=("x",), **attributes):
 
 
 def sparse(values, indices, dims):
-    made = one_node("Identity")
+    made = one_node("Identity", ["s"])
     entry = made.graph.sparse_initializer.add(dims=dims)
     entry.values.CopyFrom(values)
     entry.indices.CopyFrom(indices)
@@ -83,7 +83,7 @@ def tensor(dims, values=(), kind=TensorProto.INT64):
         (sparse(tensor([1], [7]), tensor([], [1]), [3]), r"got indices of shape \(\), must be \(1,\)"),
         (sparse(tensor([0]), tensor([0, 2**31]), [3]), r"got indices of shape \(0, 2147483648\)"),
         (sparse(tensor([1], [7]), tensor([1], [1]), [2**40]), "2147483648 bytes at most"),
-        (sparse(tensor([1], [7], 0), tensor([1], [1]), [3]), "element type in the input tensor"),
+        (sparse(tensor([1], [7], 0), tensor([1], [1]), [3]), "'s': got element type 0, which ONNX does not have"),
     ],
     ids=[
         "unknown name", "line break", "line break in attribute", "index",
@@ -145,6 +145,11 @@ def test_numbers_that_python_does_not_print(count):
 # -- faults of every kind are found ----------------------------------------------------------------
 
 
+class TwoLinesError(ModelError):
+    def __str__(self):
+        return "two\nlines"
+
+
 class Faulty(Target):
     """Does what its input says."""
 
@@ -158,7 +163,7 @@ class Faulty(Target):
         if b"!" in data:
             raise KeyError("x")
         if b"?" in data:
-            raise ModelError("two\nlines")
+            raise TwoLinesError
         if b"=" in data:
             require(False, "not the same")
         if b"~" in data:

@@ -132,8 +132,9 @@ def run(graph, stages, elements, leaves):
     held = dict(leaves)
     for stage in stages:
         for number, regions in stage.made.items():
-            plan = CopyPlan(1, (), (Output(elements[number], regions),))
             inputs = [held.get(i, np.empty(0, np.uint8)) for i in range(len(elements))]
+            sizes = tuple(array.size for array in inputs)
+            plan = CopyPlan(1, sizes, (Output(elements[number], regions),))
             assert all(r.source.input in held for r in regions if isinstance(r.source, Read))
             (held[number],) = execute(plan, inputs)
     return held
@@ -152,7 +153,8 @@ def test_fused_graphs_are_their_tensors_one_by_one(data):
         size, regions = data.draw(tensors(elements))
         number = make(graph, regions)
         elements[number] = size
-        plan = CopyPlan(1, (), (Output(size, regions),))
+        sizes = tuple(elements[i] for i in range(number))
+        plan = CopyPlan(1, sizes, (Output(size, regions),))
         (whole[number],) = execute(plan, [whole[i] for i in range(number)])
     wanted = data.draw(st.lists(st.sampled_from(sorted(elements)), min_size=1, max_size=4))
     made = run(graph, graph.fuse(wanted), elements, leaves)

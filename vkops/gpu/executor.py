@@ -53,18 +53,18 @@ class Executor:
 
     def __init__(self, queue: Queue, *, staged: bool = False) -> None:
         self.queue = queue
-        self.info = info = queue.info
-        self.mapped: bool = info.unified_memory and not staged
+        self.info: adapter.DeviceInfo = queue.info
+        self.mapped: bool = self.info.unified_memory and not staged
         # Beside its sources, a kernel sees the table, and its target twice.
-        sources = STREAM.sources if info.max_bindings >= STREAM.sources + 3 else 1
+        sources = STREAM.sources if self.info.max_bindings >= STREAM.sources + 3 else 1
         self.tuning: table.Tuning = replace(
-            table.CPU if info.type == "CPU" else table.GPU, sources=sources
+            table.CPU if self.info.type == "CPU" else table.GPU, sources=sources
         )
         self._manager = self.queue.manager
         self._kp = self.queue.kp
         self.memory: Memory = Memory(
             lambda size: self._new_heap(size, mapped=self.mapped),
-            info.max_buffer,
+            self.info.max_buffer,
             lambda: self._left(mapped=self.mapped),
             self.queue.forget,
         )

@@ -31,8 +31,8 @@ class Queue:
     """
 
     def __init__(self, info: adapter.DeviceInfo) -> None:
-        self.info = info
-        self.lock = RLock()
+        self.info: adapter.DeviceInfo = info
+        self.lock: RLock = RLock()
         self.submissions: list[Submission] = []  # first: __del__ needs it, whatever fails below
         self.orphans: deque[ref[Heap]] = deque()  # filled as executors go, on any thread
         self._stream: InThread | None = None
