@@ -166,6 +166,18 @@ def test_fields_of_the_wrong_kind(change, message):
     assert message in str(caught.value)
 
 
+def test_the_caller_s_edges_stay_as_they_are():
+    """An edge whose indices are NumPy's can be part of many graphs, in many threads."""
+    index = np.int64(0)
+    edge = InputGraphEdgeDesc(index, index, index)
+    desc = BufferTensorDesc(TensorDataType.INT8, [4])
+    graph = GraphDesc(
+        1, 1, [ElementWiseIdentityOperatorDesc(desc, desc)], [edge], [OutputGraphEdgeDesc(0, 0, 0)]
+    )
+    assert all(value is index for value in vars(edge).values())
+    assert all(type(value) is int for value in vars(graph.input_edges[0]).values())
+
+
 def test_a_graph_of_too_many_regions_is_refused(monkeypatch):
     monkeypatch.setattr(vkops.plan.graph, "MAX_GRAPH_REGIONS", 10)
     graph = Graph()

@@ -12,6 +12,7 @@ import pytest
 import vkops.dml
 from vkops import FeatureLevelError, InvalidDescError
 from vkops.dml import OPERATORS, BufferTensorDesc, FeatureLevel, OperatorType, TensorDataType
+from vkops.dml.support import ROWS, TensorSupport
 
 DATA = json.loads(Path(vkops.dml.__file__).with_name("support.json").read_text("utf-8"))
 LEVELS = [level["id"] for level in DATA["feature_levels"]]
@@ -237,3 +238,24 @@ def test_every_row_names_a_known_source():
     for operator in DATA["operators"].values():
         for row in [*operator["levels"], *operator.get("alternative_levels", [])]:
             assert DATA["sources"][row["source"]]["authority"] == row["authority"]
+
+
+@pytest.mark.parametrize(("rank", "data_type", "text"), [
+    (4, "INT32", "input_tensor.data_type: got INT32, must be one of FLOAT32"),
+    (5, "FLOAT32", "input_tensor.sizes: got 5 dimensions, must be 4"),
+])  # fmt: skip
+@pytest.mark.parametrize("level", ["1_0", LEVELS[-1]])
+def test_what_no_level_allows_is_not_a_matter_of_levels(monkeypatch, level, rank, data_type, text):
+    """The newest row of an operator need not take every type and rank."""
+    only = TensorSupport(4, 4, frozenset({TensorDataType.FLOAT32}))
+    rows = {key: {"InputTensor": only, "OutputTensors": only} for key in FeatureLevel}
+    monkeypatch.setitem(ROWS, "SPLIT", rows)
+    desc = describe("SPLIT", rank, data_type)
+    with pytest.raises(InvalidDescError) as caught:
+        desc.validate(level)
+    assert type(caught.value) is InvalidDescError
+    assert str(caught.value) == (
+        f"SPLIT {text} at feature level {level}; no level allows it [DEV-13]"
+    )
+    with pytest.raises(InvalidDescError, match="no level allows it"):
+        desc.minimum_feature_level()

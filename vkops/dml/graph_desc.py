@@ -362,9 +362,13 @@ def _all_of(kind: type, value: object, place: Place) -> tuple[Any, ...]:
     def checked(item: object, where: Place) -> object:
         if not isinstance(item, kind):
             raise where.wrong_kind(item, f"a {kind.__name__}")
-        if kind is not OperatorDesc:
-            for name, index in vars(item).items():
-                vars(item)[name] = integer(index, where._replace(field=f"{where.field}.{name}"))
-        return item
+        if kind is OperatorDesc:
+            return item
+        # The caller's edge stays as it is: it may be used in other graphs.
+        indices = {
+            name: integer(index, where._replace(field=f"{where.field}.{name}"))
+            for name, index in vars(item).items()
+        }
+        return kind(**indices)
 
     return array(value, place, checked, kind.__name__)

@@ -195,23 +195,21 @@ class OperatorDesc(ABC):
             if field.role == "attribute":
                 continue
             support = rows[level][field.dml_name]
-            # The latest rows take every rank and type that T-02, T-03 and T-19 let pass.
-            all_rows = [(newer, row[field.dml_name]) for newer, row in rows.items()]
+            later = [(other, row[field.dml_name]) for other, row in rows.items() if other > level]
             for path, tensor in self._named_tensors(field):
                 rank, data_type = tensor.dimension_count, tensor.data_type
                 if not support.takes_rank(rank):
                     path, got, allowed = f"{path}.sizes", dimensions(rank), support.ranks
-                    first = next(newer for newer, other in all_rows if other.takes_rank(rank))
+                    levels = [other for other, row in later if row.takes_rank(rank)]
                 elif data_type not in support.data_types:
                     path, got, allowed = f"{path}.data_type", data_type.name, support.types
-                    first = next(
-                        newer for newer, other in all_rows if data_type in other.data_types
-                    )
+                    levels = [other for other, row in later if data_type in row.data_types]
                 else:
                     continue
-                message = (
-                    f"got {got}, must be {allowed} at feature level {level}; allowed from {first}"
-                )
+                message = f"got {got}, must be {allowed} at feature level {level}"
+                if not levels:
+                    self._refuse(path, f"{message}; no level allows it", "DEV-13")
+                message += f"; allowed from {levels[0]}"
                 raise FeatureLevelError(self.operator, path, message, "DEV-13")
 
     def _check_32_bits(self) -> None:
