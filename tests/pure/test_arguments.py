@@ -34,10 +34,10 @@ def test_devices(arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((3,), "path: got 3, must be a str or a pathlib.Path"),
-        ((None,), "path: got None, must be a str or a pathlib.Path"),
-        (("m.json", 3), "input_path: got 3, must be a str or a pathlib.Path"),
-        (("m.json", None, 3), "output_path: got 3, must be a str or a pathlib.Path"),
+        ((3,), "path: got 3, must be a path"),
+        ((None,), "path: got None, must be a path"),
+        (("m.json", 3), "input_path: got 3, must be a path"),
+        (("m.json", None, 3), "output_path: got 3, must be a path"),
         (("m.json", None, None, {}), "overrides: got {}, must be Overrides or None"),
     ],
 )

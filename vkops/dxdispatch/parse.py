@@ -99,9 +99,10 @@ def load_model(
 
 
 def _path(name: str, value: object) -> Path:
-    if not isinstance(value, (str, Path)):
-        raise ModelError(f"{name}: got {show(value)}, must be a str or a pathlib.Path")
-    return Path(value)
+    try:
+        return Path(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ModelError(f"{name}: got {show(value)}, must be a path") from None
 
 
 def _read_model(root: Node, folders: Folders, overrides: Overrides) -> Model:
