@@ -307,9 +307,7 @@ MEMBERS = st.lists(
 )
 
 
-@settings(
-    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(MEMBERS, st.data())
 def test_push_constants_arrive(device, members, data):
     """A shader copies each number of its push constants to a buffer, in the order declared."""

@@ -105,7 +105,6 @@ def traced(draw):
 # Each trace is a pipeline of its own, which takes a second and more to instrument and compile.
 on_device = settings(
     max_examples=2 if UNDER_LAYER else 25,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

@@ -29,9 +29,7 @@ TUNINGS = {
     "single": Tuning(1, 1, 1, 1, 1, 1, sources=1),
 }
 
-on_device = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+on_device = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def place(device, arrays):

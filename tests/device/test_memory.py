@@ -20,9 +20,7 @@ def either(request, device, staged_device):
     return device if request.param == "direct" else staged_device
 
 
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_write_and_read_any_bytes(either, data):
     size = data.draw(st.integers(1, 300))

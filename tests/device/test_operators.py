@@ -21,9 +21,7 @@ from vkops.dml import (
 NUMPY = {kind: np.dtype(kind.name.lower()) for kind in TensorDataType if (kind.size_bits or 0) >= 8}
 POISON = 0xA5
 
-on_device = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+on_device = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @st.composite

@@ -24,7 +24,7 @@ def layouts(draw):
 @example(([2, 4], [3, 1]))
 @example(([3, 3, 3], [6, 10, 15]))
 @example(([2, 2, 2, 2], [3, 5, 6, 7]))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_agrees_with_enumeration(layout):
     sizes, strides = layout
     indices = itertools.product(*map(range, sizes))

@@ -238,7 +238,7 @@ boxes = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 
 
 @given(st.data(), st.sampled_from(sorted(DTYPES)), boxes)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_split_and_join_are_numpys(data, data_type, sizes):
     axis = data.draw(st.integers(0, len(sizes) - 1))
     cuts = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
@@ -252,7 +252,7 @@ def test_split_and_join_are_numpys(data, data_type, sizes):
 
 
 @given(st.data(), st.sampled_from(sorted(DTYPES)), boxes)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_slices_are_numpys(data, data_type, sizes):
     source = data.draw(layout(data_type, sizes))
     array, memory = fill(source)

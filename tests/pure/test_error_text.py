@@ -39,9 +39,7 @@ texts = st.one_of(
         st.integers(1000, 10**5),
     ),
 )
-quick = settings(
-    max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
-)
+quick = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def check(text):

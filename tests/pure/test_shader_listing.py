@@ -134,7 +134,7 @@ OPPOSITES = {
 MUTATIONS = list(mutations())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(MUTATIONS))
 def test_any_change_of_an_instruction_is_seen(mutation):
     line, text = mutation
@@ -155,7 +155,7 @@ def results():
                 yield line, place, other
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(list(results())))
 def test_an_operand_that_is_another_value_is_seen(use):
     line, place, other = use

@@ -502,7 +502,7 @@ MEMBERS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(MEMBERS, st.data())
 def test_any_layout_packs_as_the_offsets_say(members, data):
     letter = {"uint": "u", "int": "i", "float": ""}
