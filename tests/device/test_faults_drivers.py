@@ -112,11 +112,3 @@ def test_all_drivers_by_turns_in_one_process(adapter):
     done = run("-c", code, env=only(*dict.fromkeys(installed)))
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= len({adapter.name, *(d.name for d in vkops.devices())})
-
-
-def test_tensors_of_two_devices_do_not_mix(adapter):
-    with vkops.Device(adapter.index) as one, vkops.Device(adapter.index) as other:
-        tensors = [device.tensor(np.arange(4)) for device in (one, other)]
-        with pytest.raises(vkops.InvalidDescError, match=r"\[B-02\]$"):
-            vkops.join(tensors)
-        assert vkops.join([tensors[1]] * 2).numpy().tolist() == [0, 1, 2, 3] * 2

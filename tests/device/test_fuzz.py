@@ -55,7 +55,7 @@ def test_no_size_is_negative(device):
 
 @pytest.mark.parametrize("index", [slice(None, None, 0), 2**70, slice(Failing(), None)])
 def test_indices_that_fail(device, index):
-    with pytest.raises(IndexError):
+    with pytest.raises(vkops.InvalidDescError, match=r"^index: .*\[ARRAY-09\]$"):
         device.tensor(np.arange(3))[index]
 
 

@@ -219,8 +219,8 @@ def test_streams(device, tuning, data):
             ends[input] = max(ends[input], first + max(0, stride) * (rows - 1) + length)
             start += length
         outputs.append(Output(-(-rows * row * element_size // 4) * 4, tuple(regions)))
-    plan = CopyPlan(element_size, tuple(-(-e * element_size // 16) * 16 for e in ends), outputs)
-    check(device, plan, tuning)
+    inputs = tuple(-(-e * element_size // 16) * 16 for e in ends)
+    check(device, CopyPlan(element_size, inputs, tuple(outputs)), tuning)
 
 
 def test_streams_are_chosen_for_unaligned_splits_and_joins():

@@ -148,7 +148,7 @@ class Session:
         """The places of the outputs of these names; of all, if there are none."""
         places = {entry.name: place for place, entry in enumerate(self.model.outputs)}
         if names is None or (isinstance(names, (list, tuple)) and not names):
-            return range(len(places))
+            return range(len(self.model.outputs))  # two can have one name in an unchecked model
         if not isinstance(names, (list, tuple)):
             raise ModelError(f"output_names: got {show(names)}, must be a list of names, or None")
         for i, name in enumerate(names):

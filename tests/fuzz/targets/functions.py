@@ -129,7 +129,8 @@ class Target(target.Target):
             makers, ours, theirs = ONE[name]
             given = self._given(choices, device, x)
         arguments = [make(choices) for make in makers]
-        dtype = x[0].dtype if isinstance(x, list) else x.dtype
+        # Putting arrays together gives the host's byte order, as in NumPy.
+        dtype = x[0].dtype.newbyteorder("=") if isinstance(x, list) else x.dtype
         made, wanted = compared(
             lambda: ours(given, *arguments, device=device), lambda: theirs(x, *arguments), True
         )
