@@ -75,9 +75,9 @@ class Device:
             what the environment's VKOPS_EXPECT says, if it is set).
 
     Raises:
-        DeviceError: no such adapter, driver, loader or layer, or another adapter than expected.
+        DeviceError: no such adapter, driver, loader or layer, another adapter than expected, or an
+            argument of the wrong kind (DEV-14).
         InvalidDescError: unknown feature level (DEV-04).
-        InvalidDescTypeError: an argument of the wrong kind (DEV-14).
 
     >>> import numpy as np
     >>> from vkops import dml

@@ -8,7 +8,7 @@ import pytest
 import vkops
 from vkops import dxdispatch
 from vkops.dml import FeatureLevel
-from vkops.errors import InvalidDescTypeError, ModelError
+from vkops.errors import DeviceError, ModelError
 
 ADAPTER = "must be an index, part of an adapter's name, or None [DEV-14]"
 
@@ -26,7 +26,7 @@ ADAPTER = "must be an index, part of an adapter's name, or None [DEV-14]"
     ],
 )  # fmt: skip
 def test_devices(arguments, message):
-    with pytest.raises(InvalidDescTypeError) as caught:
+    with pytest.raises(DeviceError) as caught:
         vkops.Device(**arguments)
     assert str(caught.value) == message
 

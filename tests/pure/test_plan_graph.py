@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from math import prod
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instructions import instructions
 from strategies import boxes, input_bytes
 
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
@@ -210,19 +210,14 @@ def test_columns_joined_and_cut_again_are_the_columns():
         assert stage.made[part] == (Region((3,), 0, (1,), Read(leaf, 0, (1,))),)
 
 
-def test_fusing_takes_time_in_proportion():
+def test_fusing_takes_work_in_proportion():
     """Four times as many columns: 16 times the pairs, but only those that meet are looked at."""
 
-    def seconds(count):
+    def work(count):
         graph, _, parts = columns(count)
-        times = []
-        for _ in range(5):
-            start = time.perf_counter()
-            graph.fuse(parts)
-            times.append(time.perf_counter() - start)
-        return min(times)
+        return instructions(lambda: graph.fuse(parts))
 
-    assert seconds(2000) < 10 * seconds(500)
+    assert work(400) < 8 * work(100)
 
 
 def test_regions_that_explode_are_cut_by_an_intermediate():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from vkops.errors import DeviceError, InvalidDescTypeError, MissingPackageError, show
+from vkops.errors import DeviceError, MissingPackageError, show
 from vkops.gpu import loader_files, mesa_cache
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
@@ -140,7 +140,7 @@ def check_arguments(adapter: object, expect: object, **flags: object) -> None:
 
 
 def _refuse(field: str, value: object, allowed: str) -> NoReturn:
-    raise InvalidDescTypeError("", field, f"got {show(value)}, must be {allowed}", "DEV-14")
+    raise DeviceError(f"{field}: got {show(value)}, must be {allowed} [DEV-14]")
 
 
 @dataclass(frozen=True, slots=True)
