@@ -104,10 +104,12 @@ class CompiledOperator:
             number: source.resource.clone(source.begin, source.end - source.begin)
             for number, source in sources.items()
         }
-        with self._executor.in_use():
-            if self._persistent:
-                raise BindingError(self.name, "", "initialised before, must be once", "B-18")
-            self._persistent = persistent
+        self._executor.exclusive(lambda: self._keep(persistent))
+
+    def _keep(self, persistent: dict[int, Resource]) -> None:
+        if self._persistent:
+            raise BindingError(self.name, "", "initialised before, must be once", "B-18")
+        self._persistent = persistent
 
     @overload
     def dispatch(

@@ -297,8 +297,7 @@ class Device:
 
     def memory_report(self) -> MemoryReport:
         """Bytes reserved from the driver, bytes in use, and number of heaps."""
-        with self.executor.locked():
-            return self.executor.memory.report()
+        return self.executor.locked(self.executor.memory.report)
 
     def close(self) -> None:
         """Give back the device; what still refers to its memory keeps that memory.

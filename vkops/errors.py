@@ -53,7 +53,7 @@ class InvalidDescTypeError(InvalidDescError, TypeError):
 
 
 class InvalidDescIndexError(InvalidDescError, IndexError):
-    """An index of a tensor is out of range, or of the wrong kind."""
+    """An index of a tensor or an axis is out of range, or an index is of the wrong kind."""
 
 
 class InvalidDescOverflowError(InvalidDescError, OverflowError):
@@ -137,17 +137,17 @@ def is_held(lock: RLock) -> bool:
     return held
 
 
-def refuse_reentry(lock: RLock, what: str) -> None:
+def refuse_reentry(lock: RLock, what: str, *names: object) -> None:
     """Raise a DeviceError if this thread holds the lock that it is about to take.
 
     Signal handlers, finalizers, weak reference callbacks and progress callbacks can call vkops
     while the same thread is inside of vkops. Waiting there would never end, and going on would
-    change what the outer call is working with.
+    change what the outer call is working with. ``what.format(*names)`` says what is going on.
     """
     if is_held(lock):
         raise DeviceError(
-            f"{what} by this thread: a signal handler, finalizer or callback that runs in the "
-            "middle of an operation cannot start another one"
+            f"{what.format(*names)} by this thread: a signal handler, finalizer or callback that "
+            "runs in the middle of an operation cannot start another one"
         )
 
 

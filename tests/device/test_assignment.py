@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -214,6 +216,8 @@ def test_assignment_waits_for_what_runs(device):
         (lambda t: t.broadcast_to((2, 4, 6)).fill(1), ValueError, "FILL tensor: is read-only: broadcast_to repeats its elements [ARRAY-10]"),
         (lambda t: t.fill(np.ones((4, 6))), ValueError, "FILL value: has shape (4, 6), must be a scalar; assign arrays with t[...] = array [ARRAY-10]"),
         (lambda t: t.fill([1]), ValueError, "FILL value: NumPy says: setting an array element with a sequence. [ARRAY-10]"),
+        (lambda t: t.fill(t.device.tensor([1, 2])), ValueError, "FILL value: has shape (2,), must be a scalar; assign arrays with t[...] = array [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, t.device.tensor(np.array("x"))), ValueError, "SETITEM value: NumPy says: could not convert string to float: np.str_('x') [ARRAY-10]"),
         (lambda t: t.fill("x"), ValueError, "FILL value: NumPy says: could not convert string to float: 'x' [ARRAY-10]"),
     ],
 )  # fmt: skip
@@ -223,3 +227,42 @@ def test_values_refused(device, assign, kind, message):
         assign(tensor)
     assert isinstance(caught.value, kind)
     assert not tensor.numpy().any()
+
+
+SCALARS = [
+    np.timedelta64(3, "h"),
+    np.datetime64("2020-01-01"),
+    np.float64("nan"),
+    np.int64(-5),
+    np.complex64(1j),
+    np.str_("7"),
+    np.bytes_(b"8"),
+    np.void(b"abcd"),
+]
+
+
+@pytest.mark.parametrize("dtype", ["i1", ">i4", "f8", "c8", "S16", "m8[s]", "M8[s]", "?"])
+def test_scalars_and_arrays_without_dimensions(make, dtype):
+    for scalar, shape in product(SCALARS, [(), (3,), (0,)]):
+        for value in (scalar, np.array(scalar), make(np.array(scalar))):
+            known = value.numpy() if isinstance(value, vkops.Tensor) else value
+            for assign in (lambda t, v: t.fill(v), lambda t, v: t.__setitem__(..., v)):
+                array = np.zeros(shape, dtype)
+                tensor = make(array)
+                expected, kinds = outcome(partial(assign, array, known))
+                error, _ = outcome(partial(assign, tensor, value))
+                if expected is None:
+                    assert error is None
+                    assert tensor.numpy().tobytes() == array.tobytes()
+                else:
+                    assert isinstance(error, vkops.VkopsError)
+                    assert isinstance(error, tuple(kinds))
+
+
+def test_what_a_tensor_is_cannot_be_changed(device):
+    tensor = device.tensor(np.zeros((2, 3), np.float32))
+    for name in ("device", "dtype", "nbytes", "shape", "size"):
+        before = getattr(tensor, name)
+        with pytest.raises(AttributeError):
+            setattr(tensor, name, before)
+        assert getattr(tensor, name) is before

@@ -146,6 +146,8 @@ said = []
 for use in (
     lambda: vkops.concat([x, y]),
     lambda: vkops.flip(y, device=one),
+    lambda: x.__setitem__(..., y),
+    lambda: x.fill(y[0]),
     lambda: operator.dispatch([y], [one.buffer(16)]),
 ):
     try:
@@ -166,6 +168,8 @@ def test_different_adapters_do_not_mix_and_the_error_names_both(adapter, monkeyp
     assert said == [
         f"CONCAT tensors[1]: is on {other}, must be on {one}; tensor.to(device) copies it [B-02]",
         f"FLIP x: is on {other}, must be on {one}; tensor.to(device) copies it [B-02]",
+        f"SETITEM value: is on {other}, must be on {one}; tensor.to(device) copies it [B-02]",
+        f"FILL value: is on {other}, must be on {one}; tensor.to(device) copies it [B-02]",
         f"ELEMENT_WISE_IDENTITY input_tensor: is <vkops.Buffer of 16 bytes on '{theirs}'>, must be "
         f"on '{mine}'; tensor.to(device) copies it [B-02]",
     ]

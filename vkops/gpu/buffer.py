@@ -124,8 +124,8 @@ class Buffer(Resource):
         self.place: Place = with_reclaim(self._allocate)
 
     def _allocate(self) -> Place:
-        with self._executor.locked():
-            return self._executor.memory.allocate(self.nbytes, self)
+        executor = self._executor
+        return executor.locked(lambda: executor.memory.allocate(self.nbytes, self))
 
     def __repr__(self) -> str:
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.name!r}>"
@@ -142,8 +142,8 @@ class Buffer(Resource):
     def clone(self, start: int, nbytes: int) -> Buffer:
         """A copy on the device, made there."""
         made = Buffer(self._executor, nbytes)
-        with self._executor.in_use():
-            self._move(self.place.part(start, nbytes), made.place.part(0, nbytes))
+        source, target = self.place.part(start, nbytes), made.place.part(0, nbytes)
+        self._executor.exclusive(lambda: self._move(source, target))
         return made
 
     def fill(self, array: npt.NDArray[Any]) -> None:
@@ -152,29 +152,34 @@ class Buffer(Resource):
         if len(ranges) != 1 or ranges[0].heap.view is None:
             super().fill(array)
             return
-        with self._executor.in_use():
-            _visible(ranges[0]).view(array.dtype).reshape(array.shape)[...] = array
+        target = _visible(ranges[0]).view(array.dtype).reshape(array.shape)
+        self._executor.exclusive(lambda: np.copyto(target, array))
 
     def _store(self, offset: int, source: Bytes) -> None:
-        with_reclaim(self._executor.reserve_staging)
-        with self._executor.in_use():
-            start = 0
-            for range_ in self.place.part(offset, source.size).ranges:
-                self._write(range_, source[start : start + range_.nbytes])
-                start += range_.nbytes
+        self._executor.reserve_staging()
+        self._executor.exclusive(lambda: self._write_ranges(offset, source))
 
     def _fetch(self, offset: int, nbytes: int) -> Bytes:
-        with_reclaim(self._executor.reserve_staging)
-        with self._executor.in_use():
-            ranges = self.place.part(offset, nbytes).ranges
-            if len(ranges) == 1 and ranges[0].heap.view is not None:
-                return np.asarray(_View(self, _visible(ranges[0])))
-            result = np.empty(nbytes, np.uint8)
-            start = 0
-            for range_ in ranges:
-                self._read(range_, result[start : start + range_.nbytes])
-                start += range_.nbytes
+        self._executor.reserve_staging()
+        result = self._executor.exclusive(lambda: self._read_ranges(offset, nbytes))
         result.flags.writeable = False
+        return result
+
+    def _write_ranges(self, offset: int, source: Bytes) -> None:
+        start = 0
+        for range_ in self.place.part(offset, source.size).ranges:
+            self._write(range_, source[start : start + range_.nbytes])
+            start += range_.nbytes
+
+    def _read_ranges(self, offset: int, nbytes: int) -> Bytes:
+        ranges = self.place.part(offset, nbytes).ranges
+        if len(ranges) == 1 and ranges[0].heap.view is not None:
+            return np.asarray(_View(self, _visible(ranges[0])))
+        result = np.empty(nbytes, np.uint8)
+        start = 0
+        for range_ in ranges:
+            self._read(range_, result[start : start + range_.nbytes])
+            start += range_.nbytes
         return result
 
     def _write(self, target: Range, source: Bytes) -> None:
@@ -196,7 +201,7 @@ class Buffer(Resource):
             target[start : start + n] = visible[:n]
 
     def _move(self, source: Place, target: Place) -> None:
-        """Copy inside of ``in_use``: a transfer is a plan too."""
+        """Copy; called by ``exclusive``. A transfer is a plan too."""
         nbytes = source.nbytes
         source, start = _from_vector(source)
         target, to = _from_vector(target)

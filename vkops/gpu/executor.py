@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import ref
@@ -44,8 +43,8 @@ class Executor:
     """What one Device runs with: memory, a region table and recorded kernels of its own.
 
     The queue is shared with the other Devices of the adapter. ``run``, ``submit`` and ``stream``
-    may be called from many threads. Methods that say so are for callers that are inside of
-    ``in_use``, which waits for all submissions, or of ``locked``, which does not.
+    may be called from many threads. Methods that say so are for work that is done by
+    ``exclusive``, which waits for all submissions, or by ``locked``, which does not.
 
     An interrupt (KeyboardInterrupt) can come between any two steps. So what the device works on is
     known here before it begins, and what is about to change is not taken for what it was.
@@ -86,11 +85,10 @@ class Executor:
 
     def run(self, dispatches: Sequence[Dispatch]) -> None:
         """Execute bound dispatches and wait until their results are visible."""
-        with self.in_use():
-            self.evaluate(dispatches)
+        self.exclusive(lambda: self.evaluate(dispatches))
 
     def evaluate(self, dispatches: Sequence[Dispatch]) -> None:
-        """Execute bound dispatches and wait for them, inside of ``in_use``."""
+        """Execute bound dispatches and wait for them; called by ``exclusive``."""
         for dispatch in dispatches:
             if self._loaded is not dispatch:
                 self._loaded = None
@@ -114,25 +112,24 @@ class Executor:
         self._check_usable()
         self.queue.finish_stream()
         try:
-            with_reclaim(lambda: self._start(submission, dispatches))
+            with_reclaim(lambda: self.locked(lambda: self._start(submission, dispatches)))
         except Exception as error:
             submission.error = error
         return submission
 
     def _start(self, submission: Submission, dispatches: Sequence[Dispatch]) -> None:
         queue = self.queue
-        with self.locked():
-            conflicts = any(map(submission.conflicts_with, queue.submissions))
-            *first, last = dispatches
-            if conflicts or first:
-                queue.settle()
-                self.evaluate(first)
-            while len(queue.submissions) >= MAX_SUBMISSIONS:
-                queue.complete(queue.submissions[0])
-            submission.slot = self._free_slot()
-            submission.sequence = self.sequence()
-            queue.submissions.append(submission)
-            submission.slot.start(submission.sequence, last)
+        conflicts = any(map(submission.conflicts_with, queue.submissions))
+        *first, last = dispatches
+        if conflicts or first:
+            queue.settle()
+            self.evaluate(first)
+        while len(queue.submissions) >= MAX_SUBMISSIONS:
+            queue.complete(queue.submissions[0])
+        submission.slot = self._free_slot()
+        submission.sequence = self.sequence()
+        queue.submissions.append(submission)
+        submission.slot.start(submission.sequence, last)
 
     def stream(self, work: Callable[[], None], announce: Callable[[InThread], None]) -> InThread:
         """Begin work in a thread; see ``Queue.stream``."""
@@ -162,16 +159,18 @@ class Executor:
 
     def run_traced(self, dispatch: Dispatch, spirv: bytes, beyond: table.Words) -> table.Words:
         """Run a dispatch with another build of its kernel; returns the words after its table."""
-        with self.in_use():
-            heap = self._new_heap(TABLE_BYTES + beyond.nbytes, mapped=True)
-            assert heap.view is not None
-            words = heap.view.view(np.uint32)
-            words[: dispatch.words.size] = dispatch.words
-            words[TABLE_BYTES // 4 :] = beyond
-            algorithm = self.algorithm(dispatch, heap, spirv)
-            self._manager.sequence().eval(self._kp.OpAlgoDispatch(algorithm))
-            algorithm.destroy()
-            return np.array(words[TABLE_BYTES // 4 :])
+        return self.exclusive(lambda: self._run_traced(dispatch, spirv, beyond))
+
+    def _run_traced(self, dispatch: Dispatch, spirv: bytes, beyond: table.Words) -> table.Words:
+        heap = self._new_heap(TABLE_BYTES + beyond.nbytes, mapped=True)
+        assert heap.view is not None
+        words = heap.view.view(np.uint32)
+        words[: dispatch.words.size] = dispatch.words
+        words[TABLE_BYTES // 4 :] = beyond
+        algorithm = self.algorithm(dispatch, heap, spirv)
+        self._manager.sequence().eval(self._kp.OpAlgoDispatch(algorithm))
+        algorithm.destroy()
+        return np.array(words[TABLE_BYTES // 4 :])
 
     def group_count(self, dispatch: Dispatch) -> list[int]:
         """A dispatch's workgroups in each dimension."""
@@ -208,12 +207,14 @@ class Executor:
     def reserve_staging(self) -> None:
         """Make sure that there is staging memory, where the host does not see device memory."""
         if not self.mapped:
-            with self.locked():
-                if self._staging is None:
-                    self._staging = self._new_heap(STAGING_BYTES, mapped=True)
+            with_reclaim(lambda: self.locked(self._take_staging))
+
+    def _take_staging(self) -> None:
+        if self._staging is None:
+            self._staging = self._new_heap(STAGING_BYTES, mapped=True)
 
     def staging(self) -> tuple[Range, npt.NDArray[np.uint8]]:
-        """Host-visible memory for transfers, and the host's view of it, inside of ``in_use``."""
+        """Host-visible memory for transfers, and the host's view of it; called by ``exclusive``."""
         assert self._staging is not None
         assert self._staging.view is not None
         return Range(self._staging, 0, STAGING_BYTES), self._staging.view
@@ -276,44 +277,41 @@ class Executor:
     def fits(self, nbytes: int) -> bool:
         """Whether the device can hold so much more, in memory that is not in use."""
         try:
-            with_reclaim(lambda: self._require(nbytes))
+            with_reclaim(lambda: self.locked(lambda: self.memory.require(nbytes)))
         except OutOfDeviceMemoryError:
             return False
         return True
 
-    def _require(self, nbytes: int) -> None:
-        with self.locked():
-            self.memory.require(nbytes)
-
     # -- life -------------------------------------------------------------------------------------
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other threads away from the queue, while its submissions go on.
+    # These call the work, for a context manager written in Python can be interrupted between
+    # taking the lock and entering the block: the lock would be held as long as the traceback is.
+
+    def locked(self, work: Callable[[], T]) -> T:
+        """Do work with other threads kept away from the queue, while its submissions go on.
 
         Raises:
-            DeviceError: as ``in_use``.
+            DeviceError: as ``exclusive``.
         """
         self._check_usable()
-        # A lock's own methods, unlike Python's, cannot be interrupted half-way.
         with self.queue.lock:
             self.check_open()
-            yield
+            return work()
 
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Keep other threads away from the queue and its memory, with nothing submitted.
+    def exclusive(self, work: Callable[[], T]) -> T:
+        """Do work with other threads kept away from the queue and its memory, nothing submitted.
 
         Raises:
             DeviceError: the device is closed, was opened before this process was forked off, or
                 is in use by this very thread.
         """
         self._check_usable()
-        self.queue.finish_stream()
-        with self.queue.lock:
+        queue = self.queue
+        queue.finish_stream()
+        with queue.lock:
             self.check_open()
-            self.queue.settle()
-            yield
+            queue.settle()
+            return work()
 
     def _check_usable(self) -> None:
         if process.forked:
@@ -367,7 +365,7 @@ class Executor:
             self.memory.close()
 
     def __del__(self) -> None:
-        if not process.forked:
+        if not process.forked and hasattr(self, "memory"):  # else it was interrupted as it began
             self.queue.orphans.extend(map(ref, self.memory.heaps))
 
 

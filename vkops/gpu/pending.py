@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from _thread import start_new_thread
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from threading import Event, Thread, current_thread
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -117,31 +118,39 @@ class Slot:
 
 
 class InThread:
-    """Work in a thread of its own: what is streamed keeps the host busy, too."""
+    """Work in a thread of its own: what is streamed keeps the host busy, too.
+
+    Python's Event and Thread are made of locks that an interrupt (KeyboardInterrupt) can leave
+    held for ever. This is made of one lock, held until the work has ended.
+    """
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
         self._error: BaseException | None = None
-        self._done = Event()
-        self._thread = Thread(target=self._run, name="vkops-stream")
+        self._thread: int | None = None
+        self._running = Lock()
+        self._running.acquire()
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        start_new_thread(self._run, ())
 
     def _run(self) -> None:
         try:
+            self._thread = get_ident()
             self._work()
         except BaseException as error:
             self._error = error
         finally:
             del self._work  # it keeps what it streams
-            self._done.set()
+            self._thread = None  # a later thread can have the same number
+            self._running.release()
 
     def finish(self) -> None:
         """Wait until it has ended, with an error or without; the work itself does not wait."""
-        if current_thread() is not self._thread:
-            self._done.wait()
+        if get_ident() != self._thread:
+            with self._running:
+                pass
 
     def wait(self) -> None:
         """Wait until the results are complete; again, it returns at once.

@@ -27,7 +27,7 @@ class Queue:
 
     Devices of one adapter can bind each other's memory, because it belongs to the same VkDevice.
     Vulkan wants a queue used by one thread at a time: everything happens under ``lock``, which
-    ``Executor.in_use`` and ``Executor.locked`` take.
+    ``Executor.exclusive`` and ``Executor.locked`` take.
     """
 
     def __init__(self, info: adapter.DeviceInfo) -> None:
@@ -54,7 +54,7 @@ class Queue:
 
     def refuse_reentry(self) -> None:
         """Raise a DeviceError where this thread is in the middle of using the queue."""
-        refuse_reentry(self.lock, f"the device {self.info.name!r} is in use")
+        refuse_reentry(self.lock, "the device {!r} is in use", self.info.name)
 
     def finish_stream(self) -> None:
         """Wait for the work that runs in a thread; that thread itself does not wait."""
@@ -67,7 +67,7 @@ class Queue:
         ``announce`` is called with it before another stream can begin.
         """
         self.refuse_reentry()
-        refuse_reentry(self._stream_lock, f"the device {self.info.name!r} is starting a stream")
+        refuse_reentry(self._stream_lock, "the device {!r} is starting a stream", self.info.name)
         with self._stream_lock:
             self.finish_stream()
             stream = InThread(work)
@@ -105,14 +105,15 @@ class Queue:
                 self.forget(heap)
 
     def settle_at_exit(self) -> None:
-        """Wait for all submissions before Python ends."""
+        """Wait for all that is going on before Python ends."""
+        self.finish_stream()
         with self.lock:
             self.settle()
 
     def __del__(self) -> None:
         # Python collects the queue with all that refers to it, in any order, at work or not.
         if not process.forked:
-            for submission in self.submissions:
+            for submission in getattr(self, "submissions", ()):  # interrupted as it began
                 submission.finish()
 
     # -- the executors of this queue --------------------------------------------------------------

@@ -31,8 +31,7 @@ class ShaderRun:
         groups: tuple[int, int, int],
         push_constants: bytes,
     ) -> None:
-        self._executor = executor
-        with executor.in_use():
+        def record() -> None:
             executor.check_room([content.nbytes for content in contents])
             words = [content.view(np.uint32) for content in contents] or [np.zeros(1, np.uint32)]
             self._tensors = [executor.transfer_tensor(data) for data in words]
@@ -40,15 +39,16 @@ class ShaderRun:
             bound = [self._tensors[bindings.get(number, 0)] for number in numbers]
             self._sequence = executor.record_shader(bound, spirv, groups, push_constants)
 
+        self._executor = executor
+        executor.exclusive(record)
+
     def dispatch(self) -> None:
         """Run the shader and wait for it."""
-        with self._executor.in_use():
-            self._sequence.eval()
+        self._executor.exclusive(lambda: self._sequence.eval())
 
     def content(self, number: int) -> Bytes:
         """What has become of one of the contents."""
         tensor = self._tensors[number]
-        with self._executor.in_use():
-            self._executor.fetch(tensor)
-            content: Bytes = tensor.data().view(np.uint8)
-            return content
+        self._executor.exclusive(lambda: self._executor.fetch(tensor))
+        content: Bytes = tensor.data().view(np.uint8)
+        return content

@@ -75,10 +75,11 @@ def stream(
     total = sum(output.nbytes for output in plan.outputs)
     moved = sum(prod(r.sizes) for output in plan.outputs for r in output.regions)
     has_gaps = moved * plan.element_size < total
-    done = 0
     room = max(_staged(pieces) for chunk in todo for pieces in (chunk.sources, chunk.targets))
     slots = with_reclaim(lambda: _slots(executor, room))
-    with executor.in_use():
+
+    def run() -> None:
+        done = 0
         try:
             for number, chunk in enumerate([*todo, *(None for _ in slots)]):
                 slot = slots[number % 2]
@@ -93,10 +94,11 @@ def stream(
             for slot in slots:
                 slot.wait()
 
+    executor.exclusive(run)
+
 
 def _slots(executor: Executor, room: int) -> list[_Slot]:
-    with executor.locked():
-        return [_Slot(executor, room) for _ in range(2)]
+    return executor.locked(lambda: [_Slot(executor, room) for _ in range(2)])
 
 
 # -- chunks ----------------------------------------------------------------------------------------
@@ -209,9 +211,10 @@ def _up(nbytes: int, multiple: int) -> int:
 class _Slot:
     """Memory for one chunk, and the chunk that is in it."""
 
+    _running: Any = None
+
     def __init__(self, executor: Executor, size: int) -> None:
         self._executor = executor
-        self._running: Any = None
         self._table, self._source, self._target = map(executor.host_heap, (TABLE_BYTES, size, size))
         self._algorithms: dict[tuple[Kernel, int], Any] = {}
         self._targets: Sequence[Piece] = ()

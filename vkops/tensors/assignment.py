@@ -16,7 +16,7 @@ from vkops.plan.execute import packed_bytes
 from vkops.plan.region import Ints
 from vkops.plan.view import View
 from vkops.tensors.arguments import refuse
-from vkops.tensors.movement import assignment
+from vkops.tensors.movement import assignment, check_device
 from vkops.tensors.tensor import Tensor, host_view
 
 Value = Union[Tensor, "npt.NDArray[Any]"]
@@ -26,9 +26,13 @@ Value = Union[Tensor, "npt.NDArray[Any]"]
 def assign(target: Tensor, value: Any) -> None:
     """Write a value to all elements of a tensor; see ``Tensor.__setitem__``."""
     _check_writable("SETITEM", target)
+    if isinstance(value, Tensor):
+        check_device("SETITEM", "value", value, target.device)
     is_array = isinstance(value, (np.ndarray, Tensor))
     if is_array:  # before its elements are converted
         _check_broadcast(value.shape, target.shape)
+        if not target.size:  # NumPy asks whether it could be cast, and casts no element
+            value = np.empty(0, value.dtype)
     source = _converted(target, value)
     if not is_array:
         _check_broadcast(source.shape, target.shape, may_drop=False)
@@ -42,6 +46,9 @@ def fill(target: Tensor, value: Any) -> None:
     if isinstance(value, (np.ndarray, Tensor)) and value.shape:
         message = f"has shape {value.shape}, must be a scalar; assign arrays with t[...] = array"
         refuse("FILL", "value", message, "ARRAY-10")
+    if isinstance(value, Tensor):
+        check_device("FILL", "value", value, target.device)
+        value = value.numpy()
     scalar = np.empty((), target.dtype)
     with _refusals("FILL"):
         scalar.fill(value)
@@ -63,11 +70,15 @@ def _converted(target: Tensor, value: Any) -> Value:
     if isinstance(value, Tensor):
         base, _ = value.placed()
         target_base, _ = target.placed()
-        is_near = isinstance(base.buffer, Buffer) and value.device is target.device
         in_sight = target_base.buffer is None or host_view(target_base.buffer) is not None
-        if value.dtype == dtype and is_near and not in_sight:
+        if value.dtype == dtype and isinstance(base.buffer, Buffer) and not in_sight:
             return value
+        value = value.numpy()
     with _refusals("SETITEM"):
+        if isinstance(value, np.generic):  # assigned as a scalar, which arrays are cast unlike
+            scalar = np.empty((), dtype)
+            scalar[...] = value
+            return scalar
         return np.asarray(value, dtype)
 
 
@@ -111,11 +122,10 @@ def _write(target: Tensor, source: Value) -> None:
         if isinstance(buffer, HostBuffer):
             buffer.settle()
         strides = tuple([stride * itemsize for stride in view.strides])
-        with target.device.executor.in_use():
-            seen: npt.NDArray[Any] = np.ndarray(
-                target.shape, target.dtype, memory, view.offset * itemsize, strides
-            )
-            seen[...] = np.asarray(source)
+        seen: npt.NDArray[Any] = np.ndarray(
+            target.shape, target.dtype, memory, view.offset * itemsize, strides
+        )
+        target.device.executor.exclusive(lambda: np.copyto(seen, np.asarray(source)))
         return
     if not isinstance(source, Tensor):
         if view.is_contiguous and source.shape == target.shape:

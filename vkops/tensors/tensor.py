@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
+from operator import attrgetter
 from types import TracebackType
 from typing import Any
 
@@ -68,13 +69,13 @@ class Tensor(Views, Exchange, NoOperators):
     __slots__ = (
         "__weakref__",
         "_buffer",
+        "_device",
+        "_dtype",
         "_lazy",
+        "_nbytes",
         "_read_only",
-        "device",
-        "dtype",
-        "nbytes",
-        "shape",
-        "size",
+        "_shape",
+        "_size",
     )
 
     device: Device
@@ -97,11 +98,11 @@ class Tensor(Views, Exchange, NoOperators):
             self._buffer = HostBuffer(size) if on_host else Buffer(device.executor, size)
 
     def _describe(self, device: Device, shape: Ints, dtype: np.dtype[Any]) -> None:
-        self.device = device
-        self.shape = shape
-        self.dtype = dtype
-        self.size = prod(shape)
-        self.nbytes = self.size * dtype.itemsize
+        self._device = device
+        self._shape = shape
+        self._dtype = dtype
+        self._size = prod(shape)
+        self._nbytes = self._size * dtype.itemsize
         self._buffer = self._lazy = None
         self._read_only = False
 
@@ -175,12 +176,14 @@ class Tensor(Views, Exchange, NoOperators):
         self.placed()
         if self._lazy is not None:
             buffer = self.copy()._buffer
-            with self.device.executor.in_use():
-                if self._lazy is not None:  # else another thread was faster
-                    self._buffer = buffer
-                    self._lazy = None
-                    self._read_only = False
+            self.device.executor.exclusive(lambda: self._own(buffer))
         return self
+
+    def _own(self, buffer: Buffer | HostBuffer | None) -> None:
+        if self._lazy is not None:  # else another thread was faster
+            self._buffer = buffer
+            self._lazy = None
+            self._read_only = False
 
     def placed(self) -> tuple[Tensor, View]:
         """The tensor whose memory this one is over, and where the elements are in there.
@@ -205,7 +208,8 @@ class Tensor(Views, Exchange, NoOperators):
         Raises:
             InvalidDescIndexError: the index is not one of basic indexing (ARRAY-09).
             InvalidDescError: the value cannot be broadcast or converted, or this is a view made by
-                ``broadcast_to``, which is read-only as in NumPy (ARRAY-10).
+                ``broadcast_to``, which is read-only as in NumPy (ARRAY-10), or it is a tensor of
+                another adapter (B-02).
             OutOfDeviceMemoryError: no memory to send the value.
 
         >>> import vkops
@@ -312,12 +316,18 @@ class Tensor(Views, Exchange, NoOperators):
         return made
 
 
+# Read-only, for what belongs to other elements would be read and written with another shape or
+# dtype; ``attrgetter`` reads as fast as an attribute.
+for _name in ("device", "shape", "dtype", "size", "nbytes"):
+    setattr(Tensor, _name, property(attrgetter(f"_{_name}")))
+
+
 def _unpickled(elements: npt.NDArray[np.uint8], dtype: np.dtype[Any], shape: Ints) -> Tensor:
     return Tensor.from_array(default_device(), elements.view(dtype).reshape(shape))
 
 
 def host_view(buffer: Buffer | HostBuffer) -> npt.NDArray[np.uint8] | None:
-    """The buffer's memory where the host sees it in one piece, to be used under ``in_use``."""
+    """The buffer's memory where the host sees it in one piece, to be used by ``exclusive``."""
     if isinstance(buffer, HostBuffer):
         return buffer.bytes
     place = buffer.place
