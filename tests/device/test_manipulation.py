@@ -206,3 +206,21 @@ X = np.zeros((4, 6))
 def test_values_refused(call, message):
     with pytest.raises(vkops.InvalidDescError, match=f"^{re.escape(message)}$"):
         call()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: vkops.flip(X, 9),
+        lambda: vkops.stack([X], 9),
+        lambda: vkops.split(X, 1, 9),
+        lambda: vkops.concat([X], -9),
+        lambda: vkops.expand_dims(X, 9),
+        lambda: vkops.permute_dims(X, (0, 9)),
+    ],
+)
+def test_axes_out_of_range_are_index_and_value_errors_as_in_numpy(use):
+    with pytest.raises(vkops.InvalidDescIndexError) as caught:
+        use()
+    assert isinstance(caught.value, IndexError)
+    assert isinstance(caught.value, ValueError)

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any, NoReturn
 
 from vkops.dml.values import Place, integer, integers
-from vkops.errors import InvalidDescError, show
+from vkops.errors import InvalidDescError, InvalidDescIndexError, show
 from vkops.plan import limits
 from vkops.plan.region import Ints
 
@@ -18,12 +18,17 @@ def refuse(name: str, field: str, message: str, rule: str) -> NoReturn:
     raise InvalidDescError(name, field, message, rule)
 
 
+def _refuse_axis(name: str, field: str, message: str, rule: str) -> NoReturn:
+    """Refuse an axis: an IndexError and a ValueError, as NumPy's AxisError is."""
+    raise InvalidDescIndexError(name, field, message, rule)
+
+
 def in_rank(name: str, axis: int, rank: int, rule: str, field: str = "axis") -> int:
     """An axis, counted from the front; negative ones count from the end."""
     if rank == 0:
-        refuse(name, field, "the array has no dimensions", rule)
+        _refuse_axis(name, field, "the array has no dimensions", rule)
     if not -rank <= axis < rank:
-        refuse(name, field, f"got {show(axis)}, must be {-rank} to {rank - 1}", rule)
+        _refuse_axis(name, field, f"got {show(axis)}, must be {-rank} to {rank - 1}", rule)
     return axis % rank
 
 
