@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from vkops.tensors.tensor import Tensor
 
 
+_BYTE = np.empty(1, np.uint8)
+_ADDRESS = _BYTE.__array_interface__["data"][0]
+
+
 @lru_cache(maxsize=1024)
 def packed(shape: Ints) -> View:
     """The whole of a row-major array, known for what is asked again."""
@@ -82,15 +86,15 @@ class Views:
         # NumPy itself works out the view, on one byte that stands for every element; with an
         # ellipsis the result is always a view, so that no byte is read.
         ellipsis = () if any(part is ... for part in parts) else (...,)
-        ghost = as_strided(np.empty(1, np.uint8), self.shape, view.strides)
+        ghost = as_strided(_BYTE, self.shape, view.strides)
         try:
             chosen = ghost[parts + ellipsis]
         except Exception as error:
             kind = invalid_desc_error(error)
             message = " ".join(str(error).split())
             raise kind("", "index", f"NumPy says: {message}", "ARRAY-09") from error
-        start, first = (a.__array_interface__["data"][0] for a in (ghost, chosen))
-        return self._over(base, View(chosen.shape, chosen.strides, view.offset + first - start))
+        start = chosen.__array_interface__["data"][0] - _ADDRESS
+        return self._over(base, View(chosen.shape, chosen.strides, view.offset + start))
 
     def __iter__(self) -> Iterator[Tensor]:
         """Views of the first dimension's places."""
