@@ -467,6 +467,9 @@ def test_devices_and_targets_of_the_wrong_kind(device):
     assert str(caught.value) == "device: got 'VULKAN', must be a vkops.Device or None"
     session = Session(model, device)
     with pytest.raises(ModelError) as caught:
+        session.specialize(None)
+    assert str(caught.value) == "inputs: got None, must be a dict of arrays by input name"
+    with pytest.raises(ModelError) as caught:
         session.run({"x": np.float32([1])}, targets={0: np.zeros(1)})
     assert str(caught.value) == (
         "targets[0]: got array([0.]), must be a vkops.Tensor by the place of an output"
@@ -533,6 +536,8 @@ def test_backend_run_node():
     node = onnx.helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0)
     parts = [np.float32([1]), np.float32([2, 3])]
     assert backend.run_node(node, [parts]).y.tolist() == [1, 2, 3]
+    node = onnx.helper.make_node("Identity", ["s"], ["y"])
+    assert backend.run_node(node, [[]]).y == []
     with pytest.raises(ModelError, match="inputs: got 0 inputs, must be 1: "):
         backend.run_node(node, [])
 

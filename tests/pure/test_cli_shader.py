@@ -160,6 +160,16 @@ def test_build_to_where_nothing_can_be_written(shader):
     assert sorted(os.listdir("parts")) == ["by.glsl"]
 
 
+def test_file_names_do_not_control_the_terminal(shader):
+    name = "a\x1b]0;b\x07\x9b2J"
+    shown = r"a\x1b]0;b\x07\x9b2J"
+    Path(f"{name}.comp").write_bytes(SCALE.read_bytes())
+    status, out, err = shader("build", f"{name}.comp")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0] == f"{shown}.comp built to '{shown}.spv'"
+    assert shader("validate", f"{name}.spv") == (0, f"{shown}.spv is valid\n", "")
+
+
 def test_tools_that_are_missing(shader, monkeypatch, tmp_path):
     assert shader("build", SCALE, "-o", "it.spv")[0] == 0
     monkeypatch.setenv("PATH", str(tmp_path))

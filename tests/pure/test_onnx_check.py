@@ -24,6 +24,10 @@ bad (float[N, 4] x) => (float[N, 4] y) {
 }"""
 
 
+TOO_LONG = "1" * 20
+"""Digits of a size that no tensor can have. Python does not convert a text of 4,301 digits."""
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty folder, with the models in it."""
@@ -75,6 +79,9 @@ def test_check_refuses_what_is_no_model(folder, file, message, capsys):
     ("arguments", "message"),
     [
         (["-f", "N"], "got 'N', must be NAME:SIZE, such as N:5"),
+        (["-f", f"N:{TOO_LONG}"], f"got 'N:{TOO_LONG}', must be NAME:SIZE, such as N:5"),
+        (["-F", f"N:{TOO_LONG}"], f"got 'N:{TOO_LONG}', must be DENOTATION:SIZE, such as N:5"),
+        (["-b", f"x0:{TOO_LONG}"], f"got 'x0:{TOO_LONG}', must be TENSOR:SHAPE, such as x:5,2"),
         (["-F", "N:-1"], "got 'N:-1', must be DENOTATION:SIZE, such as N:5"),
         (["-b", "x0:3;2"], "got 'x0:3;2', must be TENSOR:SHAPE, such as x:5,2"),
     ],

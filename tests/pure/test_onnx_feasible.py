@@ -88,11 +88,19 @@ def test_what_cannot_run_is_refused_without_inputs(inputs, nodes, opset, message
         ("float[0] x", "z = Add (x, x)"),
         ("float[N] x", "z, a, b = Split <axis = 0> (x)"),
         ("float[N, 2] x, float[N, 3] y", "z = Concat <axis = 0> (x, y)"),
+        # Only an empty tensor can have such blocks and parts.
+        ("float[A, B, C, D] x", f"z = DepthToSpace <blocksize = {2**31}> (x)"),
+        ("float[A, B, C, D] x", f"z = SpaceToDepth <blocksize = {2**62}> (x)"),
         ("optional(seq(float[N])) x", "z = Identity (x)"),
     ],
 )
 def test_what_sizes_or_elements_decide_is_left_to_the_run(inputs, nodes):
     check_feasible(Model(model(inputs, nodes, opset=13), check=False))
+
+
+def test_long_parts_of_a_split_are_left_to_the_run():
+    nodes = f"z, a = Split <axis = 1, split = [{2**40}, {2**40}]> (x)"
+    check_feasible(Model(model("float[N, M] x", nodes, opset=11), check=False))
 
 
 def test_an_input_with_a_default_may_be_a_constant():

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vkops.cli import options
-from vkops.errors import ModelError, VkopsError, one_line
+from vkops.errors import ModelError, VkopsError, one_line, printable
 from vkops.shaders import process
 
 app = typer.Typer(help="Find out what goes wrong on a device: in shaders, kernels and drivers.")
@@ -124,7 +124,7 @@ def trace(
     level = options.feature_level(dml_feature_level)
     prepared = prepare(load_model(model, input_path, allow_paths=allow_paths), level)
     with vkops.Device(adapter or None, level, expect=expect) as device:
-        typer.echo(f"Running on '{device.name}'")
+        typer.echo(printable(f"Running on '{device.name}'"))
         stages = []
         for stage in trace_model(prepared, device, dispatch, output, index):
             stages.append(stage)
@@ -153,10 +153,10 @@ def capture(
     own = {CAPTURE: str(output.absolute()), KERNEL_DEFINES: "DEBUG"}  # with their source lines
     done = subprocess.run(_vkops(target, context.args), env={**os.environ, **own}, check=False)
     _end(target, done.returncode)
-    typer.echo(f"Capture written to '{output}'")
+    typer.echo(printable(f"Capture written to '{output}'"))
     try:
         for number, submission in enumerate(submissions(output), 1):
-            typer.echo(f"  {number}. {submission}")
+            typer.echo(printable(f"  {number}. {submission}"))
     except VkopsError as error:  # what reads them is a package of its own
         typer.echo(str(error), err=True)
 

@@ -9,7 +9,7 @@ import typer
 
 import vkops
 from vkops.cli import options
-from vkops.errors import ModelError
+from vkops.errors import ModelError, printable
 
 
 def run(
@@ -226,4 +226,4 @@ def explain(
         raise ModelError(explanation.refusal)
     if html is not None:
         explanations.write_page(explanation, html)
-        typer.echo(f"Page written to '{html}'")
+        typer.echo(printable(f"Page written to '{html}'"))

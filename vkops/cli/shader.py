@@ -10,10 +10,12 @@ import typer
 
 import vkops
 from vkops.cli import options
-from vkops.errors import ShaderCompileError
+from vkops.errors import ShaderCompileError, printable
 
 if TYPE_CHECKING:
     from vkops.shaders import Number
+
+_ID_DIGITS = 10  # of the id of a specialization constant, which has 32 bits
 
 app = typer.Typer(help="Build, look at and run shaders: vkops' kernels, and your own.")
 
@@ -82,7 +84,7 @@ def build(
     shaders.validate(spirv)
     target = Path(f"{Path(name).stem}.spv") if output is None else output
     files.write_output(target, [spirv])
-    typer.echo(f"{shader} built to '{target}'")
+    typer.echo(printable(f"{shader} built to '{target}'"))
     _facts(describe(Module.read(spirv, shader)))
 
 
@@ -109,7 +111,7 @@ def validate(shader: Source, define: Defines = None, include: Includes = None) -
 
     _, spirv = _spirv(shader, define, include)
     shaders.load(spirv, name=shader)
-    typer.echo(f"{shader} is valid")
+    typer.echo(printable(f"{shader} is valid"))
 
 
 @app.command()
@@ -190,7 +192,7 @@ def run(
         around.from_environment() as around_dispatch,
         vkops.Device(adapter or None, debug=debug, expect=expect) as device,
     ):
-        typer.echo(f"Running on '{device.name}'")
+        typer.echo(printable(f"Running on '{device.name}'"))
         run_options = RunOptions(dispatch_iterations, around_dispatch=around_dispatch)
         shader_file.run_shader(loaded, device, run_options, given)
 
@@ -223,10 +225,12 @@ def _spirv(
 
 def _constants(texts: list[str] | None) -> dict[str | int, Number]:
     pairs = (text.partition("=") for text in texts or ())
-    return {
-        int(name) if name.isdecimal() else name: _number(f"--spec {name}", value)
-        for name, _, value in pairs
-    }
+    return {_constant(name): _number(f"--spec {name}", value) for name, _, value in pairs}
+
+
+def _constant(name: str) -> str | int:
+    """A specialization constant's name, or its id."""
+    return int(name) if name.isdecimal() and len(name) <= _ID_DIGITS else name
 
 
 def _number(option: str, text: str) -> Number:
@@ -239,4 +243,4 @@ def _number(option: str, text: str) -> Number:
 def _facts(facts: tuple[tuple[str, str], ...]) -> None:
     width = max(len(heading) for heading, _ in facts)
     for heading, text in facts:
-        typer.echo(f"{heading:<{width}}  {text}")
+        typer.echo(printable(f"{heading:<{width}}  {text}"))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
+_MAX_DIGITS = 19  # of sizes; Python refuses to convert integers of more than 4,300 digits
+
 
 @dataclass(frozen=True)
 class Overrides:
@@ -85,7 +87,7 @@ def parse_overrides(
 
 def _pair(text: str, form: str) -> tuple[str, int]:
     name, _, size = text.rpartition(":")
-    if not name or not size.isdecimal():
+    if not name or not _is_size(size):
         raise ModelError(f"got {text!r}, must be {form}, such as N:5")
     return name, int(size)
 
@@ -93,9 +95,14 @@ def _pair(text: str, form: str) -> tuple[str, int]:
 def _named_shape(text: str) -> tuple[str, Shape]:
     name, _, sizes = text.rpartition(":")
     numbers = sizes.split(",") if sizes else []
-    if not name or not all(number.isdecimal() for number in numbers):
+    if not name or not all(map(_is_size, numbers)):
         raise ModelError(f"got {text!r}, must be TENSOR:SHAPE, such as x:5,2")
     return name, tuple(map(int, numbers))
+
+
+def _is_size(text: str) -> bool:
+    """Whether a text is a size of as many digits as any tensor can have."""
+    return text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 def form_of(entry: Declared, shape: Shape) -> Form:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
@@ -168,11 +169,13 @@ class VkopsBackend(Backend):  # type: ignore[misc]
 
 def _info(name: str, value: Any) -> onnx.ValueInfoProto:
     """An input as a model declares it, of any shape."""
-    first = value[0] if isinstance(value, (list, tuple)) else value
+    is_sequence = isinstance(value, (list, tuple))
+    # An empty sequence is one of floats, as it is for a session.
+    first = next(iter(value), np.float32()) if is_sequence else value
     if not hasattr(first, "dtype"):
         raise ModelError(f"input {name!r}: got {type(value).__name__}, must be an array")
     make = helper.make_tensor_value_info
-    if first is not value:
+    if is_sequence:
         make = helper.make_tensor_sequence_value_info
     info: onnx.ValueInfoProto = make(name, elem_type_of(first.dtype), None)
     return info

@@ -22,6 +22,7 @@ from vkops.onnx.operators.arithmetic import MAX_ELEMENTS, depends_on
 from vkops.onnx.operators.pad import modes
 from vkops.onnx.trace import NeedsValueError, Trace, Value
 from vkops.onnx.types import STRING, type_text
+from vkops.plan.limits import LimitError
 
 _KINDS = ("", "tensor", "sequence", "optional")
 _COMPUTED = ("Add", "Div", "Equal", "Mod", "Mul", "Sub", "Where")
@@ -180,7 +181,10 @@ def _of_stub(node: Node, inputs: Sequence[_Known]) -> _Known | None:
     if make is None or any(node.inputs[1:]) or (inputs and inputs[0].dtype is None):
         return None
     trace = Trace()
-    stub = make(node, trace, *(known.dtype for known in inputs[:1]))
+    try:
+        stub = make(node, trace, *(known.dtype for known in inputs[:1]))
+    except LimitError:  # only tensors of no elements fit such attributes
+        return None
     if stub is None:
         return None
     (made, *_) = lowering_of(node.operator, node.version)(Call(node, trace, stub))

@@ -159,6 +159,8 @@ class Session:
 
     def specialize(self, inputs: Mapping[str, Given]) -> Specialized:
         """The model for inputs of these shapes."""
+        if not isinstance(inputs, Mapping):
+            raise ModelError(f"inputs: got {show(inputs)}, must be a dict of arrays by input name")
         return self._specialized(dict(self._entered(inputs)))
 
     def _specialized(self, given: Mapping[str, Given]) -> Specialized:
