@@ -419,6 +419,29 @@ TWO = """<ir_version: 8, opset_import: ["" : 18]>
 two (float[N] x) => (float[K] a, float[M] b) { a, b = Split <num_outputs = 2> (x) }"""
 
 
+def test_tensors_between_stages_are_freed_when_nothing_reads_them_any_more(adapter, monkeypatch):
+    """64 tensors of 256 KiB, each made of the one before by itself, on a device of 2 MiB."""
+    for name in ("MAX_STEPS", "STEPS_PER_REGION"):  # no tensor is looked through
+        monkeypatch.setattr(f"vkops.plan.graph.{name}", 0)
+    monkeypatch.setattr("vkops.gpu.memory.FIRST_HEAP", 1 << 18)
+    nodes = "".join(
+        f"a{i}, b{i} = Split <axis = 0, num_outputs = 2> (x{i})\n"
+        f"x{i + 1} = Concat <axis = 0> (b{i}, a{i})\n"
+        for i in range(64)
+    )
+    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+    turns (float[65536] x0) => (float[65536] x64, float[65536] x1) {{ {nodes} }}"""
+    x = np.arange(65536, dtype=np.float32)
+    with vkops.Device(adapter.index) as device:
+        memory = device.executor.memory
+        memory._left = lambda: (2 << 20) - memory.report().reserved
+        session = Session(onnx.parser.parse_model(text), device)
+        assert len(session.specialize({"x0": x}).plans) > 64
+        last, first = session.run({"x0": x})
+        assert (last.numpy() == x).all()
+        assert (first.numpy() == np.roll(x, 32768)).all()
+
+
 def test_sessions_take_the_calling_convention_of_onnx_runtime(device, tmp_path):
     onnx.save(onnx.parser.parse_model(TWO), tmp_path / "two.onnx")
     session = Session(tmp_path / "two.onnx", device)

@@ -46,10 +46,13 @@ Results: TypeAlias = "Result | list[Result] | None"
 
 
 class _Stage:
-    """A plan, and the tensors that it reads and makes, by number."""
+    """A plan, and the tensors that it reads and makes, by number.
 
-    def __init__(self, step: Step, trace: Trace) -> None:
-        self.reads, self.makes = step.reads, step.makes
+    ``drops`` are those that nothing needs after it.
+    """
+
+    def __init__(self, step: Step, trace: Trace, drops: Collection[int]) -> None:
+        self.reads, self.makes, self.drops = step.reads, step.makes, drops
         self.movement = Movement(step.plan, [trace[number].shape for number in step.makes])
         self.dtypes = [moved_dtype(trace[number].dtype) for number in step.makes]
 
@@ -64,7 +67,12 @@ class Specialized:
         self._inputs = trace.inputs
         self._strings = trace.strings
         wanted = [t.number for value in lowering.outputs for t in tensors_of(value)]
-        self._stages = [_Stage(step, trace) for step in trace.graph.lower(wanted)]
+        steps = trace.graph.lower(wanted)
+        last = {number: place for place, step in enumerate(steps) for number in step.reads}
+        drops: list[list[int]] = [[] for _ in steps]
+        for number in last.keys() - set(wanted):
+            drops[last[number]].append(number)
+        self._stages = [_Stage(step, trace, d) for step, d in zip(steps, drops, strict=True)]
         read = {*wanted, *(number for stage in self._stages for number in stage.reads)}
         self._constants = {
             number: array for number, array in trace.constants.items() if number in read
@@ -103,6 +111,9 @@ class Specialized:
             into = [wanted.get(number) for number in stage.makes]
             made = stage.movement.make(device, sources, stage.dtypes, progress, into)
             held.update(zip(stage.makes, made, strict=True))
+            del sources
+            for number in stage.drops:
+                del held[number]
         for place, target in targets.items():
             source = held[self._number(place)]
             if source is not target:  # it is an input, or was made for another output
