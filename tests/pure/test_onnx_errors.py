@@ -70,7 +70,7 @@ CASES = [
     ("Split-18", [ROW], {"outputs": 2}, "'split' and 'num_outputs': neither is given, must be one of them"),
     ("Split-18", [ROW], {"num_outputs": 0}, "num_outputs: got 0, must be at least 1"),
     ("Split-18", [ROW], {"outputs": 2, "num_outputs": 3}, "num_outputs: got 3, must be 2, the outputs"),
-    ("Split-18", [ROW], {"outputs": 4, "num_outputs": 4}, "num_outputs: got 4: 3 parts of 2 exceed the 5 there are, which leaves less than nothing for the last one"),
+    ("Split-18", [ROW], {"outputs": 4, "num_outputs": 4}, "num_outputs: got 4: 3 parts of 2 exceed the 5 there are, so the size of the last one would be negative"),
     ("SplitToSequence-11", [X], {"axis": 3}, "axis: got 3, must be -3 to 2"),
     ("SplitToSequence-11", [ROW, np.array(0, np.int64)], {}, "split: got 0, must be at least 1"),
     ("SplitToSequence-11", [ROW, np.array(-1, np.int32)], {}, "split: got -1, must be at least 1"),

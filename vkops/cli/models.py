@@ -211,7 +211,7 @@ def explain(
 ) -> None:
     """Tell what a model does, without any device: tensors, rules, plans, kernels.
 
-    Of an ONNX model, what becomes of every node, too.
+    Of an ONNX model, how each node is done, too.
     """
     from vkops import explain as explanations
     from vkops.dxdispatch import listings

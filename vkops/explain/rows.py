@@ -26,9 +26,9 @@ class Rows(NamedTuple):
 
 
 def node_rows(section: Section) -> Rows:
-    """What becomes of the nodes."""
+    """The nodes of a model, and how each is done."""
     rows = ((node.label, "; ".join(node.makes), node.fate) for node in section.nodes)
-    return _rows(("Node", "Makes", "What becomes of it"), rows, len(section.nodes))
+    return _rows(("Node", "Makes", "Result"), rows, len(section.nodes))
 
 
 def tensor_rows(section: Section) -> Rows:

@@ -90,7 +90,7 @@ def _uneven(call: Call, whole: int) -> Ints:
         call.refuse(
             "num_outputs",
             f"got {count}: {count - 1} parts of {size} exceed the {whole} there are, "
-            "which leaves less than nothing for the last one",
+            "so the size of the last one would be negative",
         )
     return (*(size,) * (count - 1), last)
 
