@@ -184,3 +184,17 @@ def test_sessions_check_their_inputs(inputs, message):
     with pytest.raises(ModelError) as caught:
         session.run(inputs)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("operator", ["Identity", "mine.Turn"])  # one that vkops has, and another
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_names_of_any_length_are_printed_in_bounded_space(folder, command, operator, capsys):
+    domain, _, kind = operator.rpartition(".")
+    proto = onnx.parser.parse_model(BAD)
+    name = "n" * 100_000
+    del proto.graph.node[:]
+    proto.graph.node.add(op_type=kind, domain=domain, name=name, input=[name], output=["y"])
+    proto.graph.input[0].name = name
+    onnx.save(proto, "long.onnx")
+    assert main([command, "long.onnx"]) == (operator == "mine.Turn")
+    assert len("".join(capsys.readouterr())) < 30_000

@@ -15,7 +15,7 @@ import psutil
 
 from vkops.dxdispatch import output
 from vkops.dxdispatch.files import output_file, read_npy_header
-from vkops.errors import ModelError
+from vkops.errors import ModelError, one_line
 from vkops.paths import open_regular
 
 Array = npt.NDArray[Any]
@@ -135,7 +135,7 @@ def write(targets: Mapping[Path, str], arrays: Mapping[str, Array]) -> None:
                     np.savez(stream, **plain)  # type: ignore[arg-type]  # taken for its options
         except OSError as error:
             raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from error
-        output.info(f"{name or 'Outputs'} written to '{path}'")
+        output.info(f"{one_line(name) or 'Outputs'} written to '{path}'")
 
 
 def show(name: str, array: Array) -> None:
@@ -144,4 +144,4 @@ def show(name: str, array: Array) -> None:
     rest = prod(array.shape) - len(shown)
     text = ", ".join(output.format_values(shown))
     more = f", and {rest} more (--output FILE.npz takes all)" if rest else ""
-    output.info(f"Output '{name}' {list(array.shape)}: {text}{more}")
+    output.info(f"Output '{one_line(name)}' {list(array.shape)}: {text}{more}")

@@ -31,7 +31,7 @@ from vkops.dxdispatch.onnx_dispatch import OnnxRun
 from vkops.dxdispatch.shader_dispatch import BoundShader
 from vkops.dxdispatch.timing import RunOptions
 from vkops.dxdispatch.types import CHUNK_BYTES, dtype_of
-from vkops.errors import ModelError, OutOfDeviceMemoryError, VkopsError, one_line, show
+from vkops.errors import ModelError, OutOfDeviceMemoryError, VkopsError, one_line, printable, show
 
 if TYPE_CHECKING:
     from vkops.device import (
@@ -121,7 +121,7 @@ class Execution:
             raise ModelError(f"ERROR while initializing '{name}': {error}") from error
         if self.options.timing_verbosity >= 1:
             elapsed = (time.perf_counter() - start) * 1000
-            output.info(f"Initialize '{name}': {elapsed:.4f} ms")
+            output.info(f"Initialize '{one_line(printable(name))}': {elapsed:.4f} ms")
         return compiled
 
     def run_command(self, command: Command | Bound) -> None:
@@ -195,7 +195,8 @@ class Execution:
             reason = error.strerror or str(error)
             output.complain(f"Failed to write resource to file '{command.target}': {reason}")
         else:
-            output.info(f"Resource '{command.resource.name}' written to '{command.target}'")
+            name = one_line(printable(command.resource.name))
+            output.info(f"Resource '{name}' written to '{command.target}'")
 
     def _content(self, command: PrintCommand | WriteFileCommand) -> _Content:
         """What is in a resource now."""

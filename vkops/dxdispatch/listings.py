@@ -12,7 +12,7 @@ from rich.table import Table
 
 from vkops.dml import FeatureLevel
 from vkops.dxdispatch.model import DmlDispatchable, Model, ShaderDispatchable
-from vkops.errors import printable
+from vkops.errors import one_line
 
 if TYPE_CHECKING:
     from vkops.device import DeviceInfo
@@ -109,11 +109,11 @@ def level_table(model: Model, feature_level: FeatureLevel) -> Table:
         if not isinstance(dispatchable, DmlDispatchable):
             shader = isinstance(dispatchable, ShaderDispatchable)
             kind = "a shader" if shader else "an ONNX model"
-            table.add_row(escape(printable(dispatchable.name)), kind, "none", "accepted")
+            table.add_row(escape(one_line(dispatchable.name)), kind, "none", "accepted")
             continue
         lowest = dispatchable.desc.minimum_feature_level()
         verdict = "accepted" if lowest <= feature_level else "refused"
         table.add_row(
-            escape(printable(dispatchable.name)), dispatchable.desc.operator, str(lowest), verdict
+            escape(one_line(dispatchable.name)), dispatchable.desc.operator, str(lowest), verdict
         )
     return table

@@ -19,7 +19,7 @@ from vkops.dxdispatch.listings import show
 from vkops.dxdispatch.onnx_dispatch import read_onnx
 from vkops.dxdispatch.onnx_inputs import Overrides, binding_lines, form_of, nothing
 from vkops.dxdispatch.timing import RunOptions
-from vkops.errors import ModelError
+from vkops.errors import ModelError, one_line
 
 if TYPE_CHECKING:
     from vkops.device import Device
@@ -69,7 +69,7 @@ def run_file(
             if hasattr(value, "shape"):
                 where = "implicit (Vulkan)"
                 for line in binding_lines(role, name, where, value.dtype, value.shape):
-                    output.info(line)
+                    output.info(one_line(line))
     made: list[Any] = []
 
     def dispatch(report: Any) -> None:
@@ -108,7 +108,7 @@ def check_file(path: Path, overrides: Overrides, *, allow_paths: bool = False) -
     for (operator, version), count in sorted(operators.items()):
         table.add_row(operator, str(version), str(count))
     show(table)
-    output.info(_plan_line(model, overrides))
+    output.info(one_line(_plan_line(model, overrides)))
 
 
 def _list_unsupported(path: Path, allow_paths: bool) -> None:
@@ -124,7 +124,7 @@ def _list_unsupported(path: Path, allow_paths: bool) -> None:
     for heading in ("Node", "Why"):
         table.add_column(heading, overflow="fold")
     for node in found:
-        table.add_row(escape(node.label), escape(node.reason))
+        table.add_row(escape(one_line(node.label)), escape(one_line(node.reason)))
     if found:
         show(table)
 

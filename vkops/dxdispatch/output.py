@@ -88,7 +88,7 @@ def print_values(
     Plain: one line. Verbose: one line per value, with its bytes in hexadecimal, and a blank line.
     """
     write = sys.stdout.write
-    write(f"Resource '{printable(name)}':")
+    write(f"Resource '{one_line(printable(name))}':")
     if verbose:
         write("\n")
     width, digits = len(str(count)), 2 * dtype.itemsize

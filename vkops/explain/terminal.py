@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from vkops.errors import printable
+from vkops.errors import one_line
 from vkops.explain.facts import Explanation, Section, movement_text, run_text
 from vkops.explain.rows import Rows, node_rows, region_rows, tensor_rows
 
@@ -21,7 +21,7 @@ def tell(explanation: Explanation) -> Iterator[Table]:
 
 
 def _section(section: Section) -> Iterator[Table]:
-    yield _line(Text.assemble((printable(section.name), "bold"), f": {section.kind}"))
+    yield _line(Text.assemble((one_line(section.name), "bold"), f": {section.kind}"))
     yield _pairs(*section.facts)
     if section.nodes:
         yield from _table(node_rows(section))
@@ -39,7 +39,7 @@ def _table(rows: Rows) -> Iterator[Table]:
     for heading in rows.headings:
         table.add_column(heading, overflow="fold")
     for row in rows.rows:
-        table.add_row(*(Text(printable(text)) for text in row))
+        table.add_row(*(Text(one_line(text)) for text in row))
     yield table
     if rows.rest:
         yield _line(Text(rows.rest))
@@ -54,5 +54,5 @@ def _line(text: Text) -> Table:
 def _pairs(*pairs: tuple[str, str]) -> Table:
     grid = Table.grid(padding=(0, 2), pad_edge=False)
     for heading, text in pairs:
-        grid.add_row(Text(printable(heading)), Text(printable(text)))
+        grid.add_row(Text(one_line(heading)), Text(one_line(text)))
     return grid
