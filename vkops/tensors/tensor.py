@@ -42,13 +42,6 @@ class Tensor(Views, Exchange, NoOperators):
     ``<``, ``in`` ...) raise a TypeError: vkops moves data and does not compute; ``t.numpy()`` does.
     Tensors are hashed by identity. A pickled tensor is restored on the default device.
 
-    Attributes:
-        device: where it is.
-        shape: size of each dimension, in elements, outermost first.
-        dtype: NumPy's type of the elements.
-        size: number of elements.
-        nbytes: bytes of the elements.
-
     >>> import numpy as np
     >>> from vkops import Device
     >>> x = Device().tensor(np.arange(6, dtype=np.int16).reshape(2, 3))
@@ -316,10 +309,16 @@ class Tensor(Views, Exchange, NoOperators):
         return made
 
 
-# Read-only, for what belongs to other elements would be read and written with another shape or
-# dtype; ``attrgetter`` reads as fast as an attribute.
-for _name in ("device", "shape", "dtype", "size", "nbytes"):
-    setattr(Tensor, _name, property(attrgetter(f"_{_name}")))
+# Read-only: with another shape or dtype, memory of other tensors would be read and written.
+# ``attrgetter`` reads as fast as an attribute.
+for _name, _doc in {
+    "device": "The device that holds the elements.",
+    "shape": "Size of each dimension, in elements, outermost first.",
+    "dtype": "NumPy's type of the elements.",
+    "size": "Number of elements.",
+    "nbytes": "Bytes of the elements.",
+}.items():
+    setattr(Tensor, _name, property(attrgetter(f"_{_name}"), doc=_doc))
 
 
 def _unpickled(elements: npt.NDArray[np.uint8], dtype: np.dtype[Any], shape: Ints) -> Tensor:
