@@ -50,10 +50,10 @@ def test_views_cost_nothing(device, array, data):
     with Counter(device) as counter:
         chosen = tensor.transpose()[..., None].flip().broadcast_to((3, *array.T.shape, 4))
         expected = np.broadcast_to(np.flip(array.T[..., None]), (3, *array.T.shape, 4))
-        used = memory_used(device)
+        used = device.memory_report().used
         equal(chosen, expected)
         assert counter.count == 0
-        assert memory_used(device) == used
+        assert device.memory_report().used <= used
         strides = chosen.strides
         buffer = chosen.buffer
         assert counter.count == (1 if array.size else 0)

@@ -88,8 +88,8 @@ def test_what_lies_too_far_apart_is_refused():
     """A transpose's every row reads the whole input."""
     plan = CopyPlan(
         1,
-        (1 << 20,),
-        (Output(1 << 20, (copy(View((1024, 1024), (1, 1024)), View.packed((1024, 1024))),)),),
+        (1 << 16,),
+        (Output(1 << 16, (copy(View((256, 256), (1, 256)), View.packed((256, 256))),)),),
     )
     with pytest.raises(OutOfDeviceMemoryError, match="lies too far apart"):
-        chunks(plan, 4096)
+        chunks(plan, 1024)
