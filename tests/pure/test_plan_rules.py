@@ -10,7 +10,7 @@ from hypothesis import given
 from strategies import plans
 
 from vkops.errors import InvalidDescError, InvalidDescTypeError, VkopsError
-from vkops.plan import CopyPlan, Fill, Output, Read, Region, execute
+from vkops.plan import CopyPlan, Fill, Output, Read, Region, execute, validate
 from vkops.plan.algebra import optimize
 
 REGION = Region((2, 3), 0, (3, 1), Read(0, 5, (-3, -1)))
@@ -83,5 +83,5 @@ def test_arrays_that_do_not_fit(arrays, message):
 
 @given(plans())
 def test_what_vkops_makes_keeps_the_rules(plan):
-    plan.validate()
-    optimize(plan).validate()
+    validate(plan)
+    validate(optimize(plan))

@@ -24,7 +24,7 @@ assert_type(copies.element_size, int)
 assert_type(copies.inputs, tuple[int, ...])
 assert_type(copies.outputs, tuple[plan.Output, ...])
 
-assert_type(copies.validate(), None)
+assert_type(plan.validate(copies), None)
 data = np.zeros(48, np.uint8)
 assert_type(plan.execute(copies, [data]), list[npt.NDArray[np.uint8]])
 assert_type(plan.execute(copies, [data], [np.zeros(48, np.uint8)]), list[npt.NDArray[np.uint8]])

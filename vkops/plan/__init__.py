@@ -1,12 +1,24 @@
 """Copy plans: what moves where, and the NumPy executor that is the oracle for all others.
 
-The names here are public. Nothing is checked when a plan is made: ``CopyPlan.validate`` does that,
-and ``execute`` calls it.
+The names here are public. Nothing is checked when a plan is made: ``validate`` does that, and
+``execute`` calls it.
 """
 
 from vkops.plan.execute import execute
 from vkops.plan.graph import Pipeline, Step
 from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
+from vkops.plan.rules import validate
 from vkops.plan.view import View
 
-__all__ = ["CopyPlan", "Fill", "Output", "Pipeline", "Read", "Region", "Step", "View", "execute"]
+__all__ = [
+    "CopyPlan",
+    "Fill",
+    "Output",
+    "Pipeline",
+    "Read",
+    "Region",
+    "Step",
+    "View",
+    "execute",
+    "validate",
+]

@@ -38,7 +38,7 @@ def execute(
         The outputs, one array of bytes each.
 
     Raises:
-        InvalidDescError: the plan breaks a rule (``CopyPlan.validate``), or an array is missing,
+        InvalidDescError: the plan breaks a rule (``vkops.plan.validate``), or an array is missing,
             too short, or not one of bytes (PLAN-06).
 
     >>> from vkops.plan import CopyPlan, Fill, Output, Region

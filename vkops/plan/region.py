@@ -65,19 +65,3 @@ class CopyPlan:
     element_size: int
     inputs: Ints
     outputs: tuple[Output, ...]
-
-    def validate(self) -> None:
-        """Check the plan; making one checks nothing.
-
-        Regions may overlap as long as they write no more elements than the output has: finding
-        all overlaps would take too long.
-
-        Raises:
-            InvalidDescTypeError: a field is of the wrong kind (PLAN-01).
-            InvalidDescError: a size or count is wrong (PLAN-02), a region leaves an output or an
-                input (PLAN-03), a constant has another size than an element (PLAN-04), or regions
-                write more elements than the output has, or one of them twice (PLAN-05).
-        """
-        from vkops.plan.rules import validate
-
-        validate(self)

@@ -12,11 +12,19 @@ ELEMENT_SIZES = (1, 2, 4, 8, 16)
 
 
 def validate(plan: CopyPlan) -> None:
-    """Refuse a plan that is not made of the right kinds, or moves what is not there.
+    """Check a plan; making one checks nothing.
+
+    Regions may overlap as long as they write no more elements than the output has: finding all
+    overlaps would take too long.
 
     Raises:
         InvalidDescTypeError: a field is of the wrong kind (PLAN-01).
-        InvalidDescError: a plan breaks another rule.
+        InvalidDescError: a size or count is wrong (PLAN-02), a region leaves an output or an input
+            (PLAN-03), a constant has another size than an element (PLAN-04), or regions write more
+            elements than the output has, or one of them twice (PLAN-05).
+
+    >>> from vkops.plan import CopyPlan, validate
+    >>> validate(CopyPlan(4, (16,), ()))
     """
     _kind(plan, CopyPlan, "plan")
     _integer(plan.element_size, "element_size")
