@@ -94,7 +94,7 @@ class Node:
             known = self.source.fields[id(self.value)]
             for name, value in self.object().items():
                 if name not in known and not name.startswith(_COMMENTS):
-                    self[name].warn(f"unknown field, ignored; {_suggestion(name, known)}")
+                    self[name].warn(f"unknown field; {_suggestion(name, known)}")
                 elif isinstance(value, dict | list):
                     self[name].warn_of_unknown_fields()
 
