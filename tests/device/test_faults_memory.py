@@ -102,7 +102,7 @@ def test_no_room_for_a_chunk(full):
     n = 32 * MIB  # more than a chunk
     with full(8 * MIB) as device:
         x, y = device.host_buffer(n), device.host_buffer(n)
-        x.write(b"x", n - 1)
+        x.write(bytes(n - 1) + b"x")
         bound = reverse(device, n).bind([x], [y])
         with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^\d+ bytes: "):
             bound.dispatch()

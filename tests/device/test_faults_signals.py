@@ -23,7 +23,7 @@ from vkops import dml
 
 N = 4096
 DATA = np.arange(N, dtype=np.uint32).astype(np.uint8)
-INTERRUPTS = 150
+INTERRUPTS = 60
 
 
 def reverse(device, nbytes):
