@@ -56,11 +56,8 @@ def plans(draw, max_elements=4000, element_sizes=ELEMENT_SIZES):
             box_sizes = tuple(b - a for a, b in box)
             target = whole.window(starts, box_sizes, (1,) * len(starts))
             source = draw(_sources(target, starts, sizes, element_size, ends))
-            regions.append(Region(target.sizes, target.offset, target.strides, source))
-        last = max(
-            r.dst_offset + sum((n - 1) * s for n, s in zip(r.sizes, r.dst_strides, strict=True))
-            for r in regions
-        )
+            regions.append(Region(target, source))
+        last = max(r.target.bounds[1] for r in regions)
         outputs.append(Output(_words((last + 1) * element_size), tuple(regions)))
     inputs = tuple(_words(end * element_size) for end in ends)
     return CopyPlan(element_size, inputs, tuple(outputs))
@@ -89,7 +86,7 @@ def _sources(draw, target, starts, whole, element_size, ends):
         first -= sum(min(0, (n - 1) * s) for n, s in zip(target.sizes, strides, strict=True))
     reach = sum(max(0, (n - 1) * s) for n, s in zip(target.sizes, strides, strict=True))
     ends[input] = max(ends[input], first + reach + 1)
-    return Read(input, first, strides)
+    return Read(input, View(target.sizes, strides, first))
 
 
 def input_bytes(plan, seed=0):

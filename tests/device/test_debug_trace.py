@@ -12,6 +12,7 @@ import pytest
 from adapters import UNDER_LAYER
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from regions import make_region
 from strategies import input_bytes, plans
 
 import vkops
@@ -31,8 +32,8 @@ from vkops.gpu.buffer import Buffer
 from vkops.gpu.dispatch import MAX_REGIONS, prepare
 from vkops.gpu.table import Tuning
 from vkops.gpu.trace import owner, stores
-from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
-from vkops.plan.view import copy
+from vkops.plan import CopyPlan, Fill, Output, View
+from vkops.plan.movements import copy
 
 TUNINGS = {
     "cpu": replace(table.CPU, workgroups=1),
@@ -63,7 +64,7 @@ def check(device, plan, picks, tuning=None):
     size = plan.element_size
     for output, number, index, byte in picks:
         region = plan.outputs[output].regions[number]
-        to = region.dst_offset + int(np.dot(index, region.dst_strides))
+        to = region.target.offset + int(np.dot(index, region.target.strides))
         address = outs[output].offset + to * size + byte
         heap = outs[output].heap
         mine = [(d, owner(d, address)) for d in dispatches if d.target is heap]
@@ -77,7 +78,7 @@ def check(device, plan, picks, tuning=None):
             assert store.source is None
             wanted = region.source.pattern
         else:
-            at = (region.source.offset + int(np.dot(index, region.source.strides))) * size
+            at = (region.source_view.offset + int(np.dot(index, region.source_view.strides))) * size
             assert ran.sources[store.heap] is ins[region.source.input].heap
             assert store.source == ins[region.source.input].offset + at + byte
             wanted = inputs[region.source.input][at : at + size].tobytes()
@@ -222,8 +223,8 @@ def test_every_kernel_has_such_a_plan():
 def test_constants(device, element_size):
     pattern = bytes(range(1, element_size + 1))
     regions = (
-        Region((5, 7), 3, (20, 2), Fill(pattern)),
-        Region((100,), 120, (1,), Fill(pattern[::-1])),
+        make_region((5, 7), 3, (20, 2), Fill(pattern)),
+        make_region((100,), 120, (1,), Fill(pattern[::-1])),
     )
     plan = CopyPlan(element_size, (), (Output(256 * element_size, regions),))
     check(device, plan, [(0, 0, (4, 6), element_size - 1), (0, 1, (99,), 0), (0, 1, (17,), 0)])
@@ -240,7 +241,7 @@ def test_workgroups_that_are_spread(device):
 def test_more_than_one_dispatch(device):
     count = MAX_REGIONS + 10
     regions = tuple(
-        Region((3,), 4 * i, (1,), Read(0, 3 * (count - 1 - i), (1,))) for i in range(count)
+        make_region((3,), 4 * i, (1,), (0, 3 * (count - 1 - i), (1,))) for i in range(count)
     )
     plan = CopyPlan(4, (12 * count,), (Output(16 * count, regions),))
     check(device, plan, [(0, 0, (2,), 0), (0, MAX_REGIONS - 1, (1,), 3), (0, count - 1, (0,), 1)])
@@ -261,7 +262,7 @@ def test_several_heaps(device, element_size):
     assert len({id(buffer.place.heap) for buffer in buffers}) > 1
     n = 4096 // element_size
     regions = [
-        Region((n // 2,), n // 2 * number, (1,), Read(number, 1, (1,))) for number in range(2)
+        make_region((n // 2,), n // 2 * number, (1,), (number, 1, (1,))) for number in range(2)
     ]
     plan = CopyPlan(element_size, (4096, 4096), (Output(4096, tuple(regions)),))
     ins = [buffer.place.part(big - 4096, 4096) for buffer in buffers[:2]]

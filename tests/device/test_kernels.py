@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from regions import make_region
 from strategies import input_bytes, plans
 
 import vkops
@@ -17,9 +18,9 @@ from vkops.gpu.dispatch import MAX_REGIONS, prepare
 from vkops.gpu.executor import GROUPS_X
 from vkops.gpu.kernels import BLOCKS, choose_kernel
 from vkops.gpu.table import LANES, Tuning
-from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
+from vkops.plan import CopyPlan, Fill, Output, View, execute
 from vkops.plan.algebra import narrow, optimize
-from vkops.plan.view import copy
+from vkops.plan.movements import copy
 
 GUARD = 256
 POISON = 0xA5
@@ -268,7 +269,7 @@ def test_interleaved_regions_share_words(device, element_size):
 def test_more_regions_than_one_table_holds(device):
     count = MAX_REGIONS + 10
     regions = tuple(
-        Region((3,), 4 * i, (1,), Read(0, 3 * (count - 1 - i), (1,))) for i in range(count)
+        make_region((3,), 4 * i, (1,), (0, 3 * (count - 1 - i), (1,))) for i in range(count)
     )
     plan = CopyPlan(4, (12 * count,), (Output(16 * count, regions),))
     check(device, plan)
@@ -299,8 +300,8 @@ def test_ranks_above_eight_are_peeled(device):
 def test_constants(device, element_size):
     pattern = bytes(range(1, element_size + 1))
     regions = (
-        Region((5, 7), 3, (20, 2), Fill(pattern)),
-        Region((100,), 120, (1,), Fill(pattern[::-1])),
+        make_region((5, 7), 3, (20, 2), Fill(pattern)),
+        make_region((100,), 120, (1,), Fill(pattern[::-1])),
     )
     plan = CopyPlan(element_size, (), (Output(256 * element_size, regions),))
     check(device, plan)
@@ -385,7 +386,7 @@ def mixed(side):
     """A transposed table of words, and a few bytes that no word divides."""
     words = View.packed((side, side)).permute((1, 0))
     table = copy(words, View.packed((side, side)))
-    few = Region((3,), 1, (1,), Read(1, 2, (1,)))
+    few = make_region((3,), 1, (1,), (1, 2, (1,)))
     outputs = (Output(side * side * 4, narrow([table], 4, 1)), Output(8, (few,)))
     return CopyPlan(1, (side * side * 4, 8), outputs)
 

@@ -218,4 +218,7 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    assert done.stdout == "Read(input=0, offset=2, strides=(1,))\nkp is blocked\n"
+    assert (
+        done.stdout
+        == "Read(input=0, view=View(sizes=(2,), strides=(1,), offset=2))\nkp is blocked\n"
+    )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from regions import make_region
 
 from vkops.dml import (
     BufferTensorDesc,
@@ -18,7 +19,7 @@ from vkops.dml import (
     SplitOperatorDesc,
     TensorDataType,
 )
-from vkops.plan import CopyPlan, Output, Read, Region, execute
+from vkops.plan import CopyPlan, Output, execute
 from vkops.plan.view import packed_strides
 
 U32 = TensorDataType.UINT32
@@ -41,13 +42,13 @@ def brute_force(plan, inputs):
     for output in plan.outputs:
         data = bytearray(output.nbytes)
         for region in output.regions:
-            source = region.source
+            target, source = region.target, region.source_view
             for index in itertools.product(*map(range, region.sizes)):
-                at = region.dst_offset + sum(map(int.__mul__, index, region.dst_strides))
+                at = target.offset + sum(map(int.__mul__, index, target.strides))
                 from_ = source.offset + sum(map(int.__mul__, index, source.strides))
                 assert at >= 0
                 assert from_ >= 0
-                element = bytes(inputs[source.input][from_ * size : (from_ + 1) * size])
+                element = bytes(inputs[region.input][from_ * size : (from_ + 1) * size])
                 assert len(element) == size
                 data[at * size : (at + 1) * size] = element
         assert len(data) == output.nbytes
@@ -159,7 +160,10 @@ def test_identity_in_place_has_equal_layouts():
     """IDENT-04: a plan of equal tensors moves every element onto itself."""
     (output,) = ElementWiseIdentityOperatorDesc(tensor(3, 4), tensor(3, 4)).lower().outputs
     (region,) = output.regions
-    assert (region.dst_offset, region.dst_strides) == (region.source.offset, region.source.strides)
+    assert (region.target.offset, region.target.strides) == (
+        region.source_view.offset,
+        region.source_view.strides,
+    )
 
 
 def test_join_of_one_input_twice():
@@ -178,8 +182,8 @@ def test_plan_of_a_split():
         4,
         (100,),
         (
-            Output(16, (Region((2, 2), 0, (2, 1), Read(0, 0, (10, 1))),)),
-            Output(48, (Region((2, 4), 0, (1, 2), Read(0, 2, (10, 1))),)),
+            Output(16, (make_region((2, 2), 0, (2, 1), (0, 0, (10, 1))),)),
+            Output(48, (make_region((2, 4), 0, (1, 2), (0, 2, (10, 1))),)),
         ),
     )
 
@@ -194,8 +198,8 @@ def test_plan_of_a_join():
             Output(
                 48,
                 (
-                    Region((2, 2), 0, (6, 1), Read(0, 0, (0, 1))),
-                    Region((2, 4), 2, (6, 1), Read(1, 0, (4, 1))),
+                    make_region((2, 2), 0, (6, 1), (0, 0, (0, 1))),
+                    make_region((2, 4), 2, (6, 1), (1, 0, (4, 1))),
                 ),
             ),
         ),

@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 import pytest
 from models import SPLIT, tensor, zeros
+from regions import make_region
 
 from vkops.cli import main
 from vkops.dml import FeatureLevel
@@ -24,7 +25,7 @@ from vkops.explain import Tensor, explain
 from vkops.explain.blocks import rectangles
 from vkops.explain.page import page
 from vkops.explain.places import NONE, boxes, cells
-from vkops.plan import Fill, Read, Region
+from vkops.plan import Fill
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -54,9 +55,9 @@ def test_split():
     assert facts["Axis"] == "1"
     assert facts["Lowest feature level"] == "3_0; accepted at 5_0"
     assert movement.regions == [
-        (0, Region((2, 2), 0, (2, 1), Read(0, 0, (6, 1)))),
-        (1, Region((2, 3), 0, (3, 1), Read(0, 2, (6, 1)))),
-        (2, Region((2,), 0, (1,), Read(0, 5, (6,)))),
+        (0, make_region((2, 2), 0, (2, 1), (0, 0, (6, 1)))),
+        (1, make_region((2, 3), 0, (3, 1), (0, 2, (6, 1)))),
+        (2, make_region((2,), 0, (1,), (0, 5, (6,)))),
     ]
     assert (movement.inputs, movement.outputs) == (section.tensors[:1], section.tensors[1:])
     assert (movement.plan.element_size, movement.moved_size) == (4, 4)
@@ -72,25 +73,25 @@ def test_join_of_three():
     assert section.kind == "JOIN"
     assert [tensor.nbytes for tensor in section.tensors] == [8, 12, 8, 28]
     assert [region.source.input for _, region in movement.regions] == [0, 1, 2]
-    assert [region.dst_offset for _, region in movement.regions] == [0, 2, 5]
+    assert [region.target.offset for _, region in movement.regions] == [0, 2, 5]
 
 
 def test_slice_reads_less_than_there_is():
     section, movement = only("slice.json")
     assert dict(section.facts)["Offsets"] == "0, 0, 0, 1"
-    assert movement.regions == [(0, Region((2, 3), 0, (3, 1), Read(0, 1, (10, 1))))]
+    assert movement.regions == [(0, make_region((2, 3), 0, (3, 1), (0, 1, (10, 1))))]
     assert (movement.inputs[0].nbytes, movement.bytes_read, movement.bytes_written) == (40, 12, 12)
 
 
 def test_slice1_backwards():
     _, movement = only("slice1_backwards.json")
-    assert movement.regions == [(0, Region((3,), 0, (1,), Read(0, 9, (-2,))))]
+    assert movement.regions == [(0, make_region((3,), 0, (1,), (0, 9, (-2,))))]
 
 
 def test_transpose_of_an_owned_input():
     section, movement = only("transpose.json")
     assert [tensor.note for tensor in section.tensors] == ["OWNED_BY_DML", ""]
-    assert movement.regions == [(0, Region((3, 2), 0, (2, 1), Read(0, 0, (1, 3))))]
+    assert movement.regions == [(0, make_region((3, 2), 0, (2, 1), (0, 0, (1, 3))))]
     assert movement.runs[0].kernels == ("copy_8",)
 
 
@@ -135,7 +136,7 @@ def test_channel_shuffle_as_a_file():
         (("y [1, 6, 4, 4]",), "nothing to move"),
     ]
     assert section.nodes[0].label == "node 0, which makes 'shape' (Shape-13)"
-    assert movement.regions == [(0, Region((2, 3, 16), 0, (48, 16, 1), Read(0, 0, (16, 32, 1))))]
+    assert movement.regions == [(0, make_region((2, 3, 16), 0, (48, 16, 1), (0, 0, (16, 32, 1))))]
     assert (movement.moved_size, movement.runs[0].kernels) == (16, ("copy_16",))
 
 

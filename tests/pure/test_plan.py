@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from regions import make_region
 from strategies import input_bytes, plans
 
 from vkops.errors import InvalidDescError
-from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
+from vkops.plan import CopyPlan, Fill, Output, View, execute
 from vkops.plan.algebra import WIDTHS, coalesce, optimize, widen
 from vkops.plan.cut import cut
-from vkops.plan.view import copy, packed_strides
+from vkops.plan.movements import copy
+from vkops.plan.view import packed_strides
 
 
 def one_region(region, element_size=4, nbytes=1 << 16):
@@ -46,11 +48,11 @@ def test_coalesce_is_idempotent(plan):
 @given(plans())
 def test_coalesce_is_canonical(plan):
     for output in coalesce(plan).outputs:
-        offsets = [region.dst_offset for region in output.regions]
+        offsets = [region.target.offset for region in output.regions]
         assert offsets == sorted(offsets)
         for region in output.regions:
             assert all(n > 1 for n in region.sizes) or region.sizes == (1,)
-            assert all(a > b for a, b in pairwise(region.dst_strides))
+            assert all(a > b for a, b in pairwise(region.target.strides))
 
 
 @given(plans())
@@ -78,12 +80,12 @@ def test_widen_takes_the_widest_element_that_fits(plan):
 
 
 def divides(region, factor):
-    if isinstance(region.source, Fill) or region.dst_offset % factor:
+    if isinstance(region.source, Fill) or region.target.offset % factor:
         return False
-    dims = list(zip(region.sizes, region.dst_strides, region.source.strides, strict=True))
+    dims = list(zip(region.sizes, region.target.strides, region.source_view.strides, strict=True))
     run = next((n for n, d, s in dims if (d, s) == (1, 1)), 1)
     rest = [x for _, d, s in dims if (d, s) != (1, 1) for x in (d, s)]
-    return not any(x % factor for x in (region.source.offset, run, *rest))
+    return not any(x % factor for x in (region.source_view.offset, run, *rest))
 
 
 @given(plans())
@@ -94,8 +96,8 @@ def test_regions_are_disjoint_and_cover_what_they_covered(plan):
         for output in p.outputs:
             count = np.zeros(output.nbytes, int)
             for region in output.regions:
-                index = np.zeros(region.sizes, int) + region.dst_offset
-                for axis, stride in enumerate(region.dst_strides):
+                index = np.zeros(region.sizes, int) + region.target.offset
+                for axis, stride in enumerate(region.target.strides):
                     shape = [1] * len(region.sizes)
                     shape[axis] = -1
                     index = index + (np.arange(region.sizes[axis]) * stride).reshape(shape)
@@ -117,35 +119,35 @@ def test_split_then_join_is_one_copy():
     )
     plan = CopyPlan(4, (960,), (Output(960, regions),))
     assert optimize(plan) == CopyPlan(
-        16, (960,), (Output(960, (Region((60,), 0, (1,), Read(0, 0, (1,))),)),)
+        16, (960,), (Output(960, (make_region((60,), 0, (1,), (0, 0, (1,))),)),)
     )
 
 
 def test_contiguous_dimensions_merge_and_single_ones_go():
-    region = Region((2, 1, 3, 4), 5, (12, 99, 4, 1), Read(0, 7, (24, -5, 8, 2)))
-    assert only_region(coalesce(one_region(region))) == Region((24,), 5, (1,), Read(0, 7, (2,)))
+    region = make_region((2, 1, 3, 4), 5, (12, 99, 4, 1), (0, 7, (24, -5, 8, 2)))
+    assert only_region(coalesce(one_region(region))) == make_region((24,), 5, (1,), (0, 7, (2,)))
 
 
 def test_transpose_keeps_both_dimensions():
-    region = Region((3, 4), 0, (1, 3), Read(0, 0, (4, 1)))
-    assert only_region(coalesce(one_region(region))) == Region(
-        (4, 3), 0, (3, 1), Read(0, 0, (1, 4))
+    region = make_region((3, 4), 0, (1, 3), (0, 0, (4, 1)))
+    assert only_region(coalesce(one_region(region))) == make_region(
+        (4, 3), 0, (3, 1), (0, 0, (1, 4))
     )
 
 
 def test_broadcast_dimensions_merge():
-    region = Region((3, 4), 0, (4, 1), Read(0, 2, (0, 0)))
-    assert only_region(coalesce(one_region(region))) == Region((12,), 0, (1,), Read(0, 2, (0,)))
+    region = make_region((3, 4), 0, (4, 1), (0, 2, (0, 0)))
+    assert only_region(coalesce(one_region(region))) == make_region((12,), 0, (1,), (0, 2, (0,)))
 
 
 def test_constants_merge_by_destination_alone():
-    halves = tuple(Region((8,), start, (1,), Fill(b"\1\2")) for start in (0, 8))
+    halves = tuple(make_region((8,), start, (1,), Fill(b"\1\2")) for start in (0, 8))
     plan = CopyPlan(2, (), (Output(32, halves),))
-    assert only_region(coalesce(plan)) == Region((16,), 0, (1,), Fill(b"\1\2"))
+    assert only_region(coalesce(plan)) == make_region((16,), 0, (1,), Fill(b"\1\2"))
 
 
 def test_different_constants_stay_apart():
-    halves = tuple(Region((8,), start, (1,), Fill(bytes([start, 0]))) for start in (0, 8))
+    halves = tuple(make_region((8,), start, (1,), Fill(bytes([start, 0]))) for start in (0, 8))
     plan = CopyPlan(2, (), (Output(32, halves),))
     assert len(coalesce(plan).outputs[0].regions) == 2
 
@@ -170,12 +172,12 @@ def test_different_constants_stay_apart():
     ],
 )
 def test_widen(element_size, run, offset, stride, widened):
-    region = Region((3, run), 0, (run, 1), Read(0, offset, (stride, 1)))
+    region = make_region((3, run), 0, (run, 1), (0, offset, (stride, 1)))
     assert widen(coalesce(one_region(region, element_size))).element_size == widened
 
 
 def test_numpy_executor_refuses_to_leave_the_array():
-    region = Region((4,), 0, (1,), Read(0, 2, (1,)))
+    region = make_region((4,), 0, (1,), (0, 2, (1,)))
     plan = CopyPlan(4, (20,), (Output(16, (region,)),))
     with pytest.raises(InvalidDescError, match="reaches elements 2 to 5, there are 5"):
         execute(plan, [np.zeros(20, np.uint8)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -10,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instructions import instructions
+from regions import make_region
 from strategies import boxes, input_bytes
 
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import coalesce, narrow
 from vkops.plan.compose import compose
 from vkops.plan.graph import REGION, SUBMISSION, Graph
-from vkops.plan.view import copy
+from vkops.plan.movements import copy
 
 STRIDES = [-24, -9, -7, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 12, 24]
 
@@ -48,7 +48,7 @@ def tensors(draw, sources):
         )
         if draw(st.integers(0, 6)) == 0:
             fill = Fill(bytes([draw(st.integers(0, 255))]))
-            regions.append(Region(target.sizes, target.offset, target.strides, fill))
+            regions.append(Region(target, fill))
             continue
         number = draw(st.sampled_from(sorted(sources)))
         view = draw(_box_of(sizes, sources[number]))
@@ -75,9 +75,11 @@ def written(plan):
     for output in plan.outputs:
         count = np.zeros(output.nbytes, int)
         for region in output.regions:
-            at = region.dst_offset + sum(
+            at = region.target.offset + sum(
                 index * stride
-                for index, stride in zip(np.indices(region.sizes), region.dst_strides, strict=True)
+                for index, stride in zip(
+                    np.indices(region.sizes), region.target.strides, strict=True
+                )
             )
             np.add.at(count, np.ravel(at), 1)
         counts.append(count)
@@ -101,16 +103,16 @@ def test_compose_is_one_after_the_other(data):
 
 
 def test_compose_refuses_to_read_what_nothing_writes():
-    first = CopyPlan(1, (8,), (Output(8, (Region((4,), 0, (2,), Read(0, 0, (1,))),)),))
-    second = CopyPlan(1, (8,), (Output(8, (Region((8,), 0, (1,), Read(0, 0, (1,))),)),))
+    first = CopyPlan(1, (8,), (Output(8, (make_region((4,), 0, (2,), (0, 0, (1,))),)),))
+    second = CopyPlan(1, (8,), (Output(8, (make_region((8,), 0, (1,), (0, 0, (1,))),)),))
     with pytest.raises(ValueError, match="reads 4 elements that nothing writes"):
         compose(first, second)
 
 
 def test_compose_takes_writers_whose_dimensions_do_not_nest():
     # 0 2 4 and 3 5 7: no address has a row and a column.
-    first = CopyPlan(1, (6,), (Output(8, (Region((2, 3), 0, (3, 2), Read(0, 0, (3, 1))),)),))
-    second = CopyPlan(1, (8,), (Output(3, (Region((3,), 0, (1,), Read(0, 3, (2,))),)),))
+    first = CopyPlan(1, (6,), (Output(8, (make_region((2, 3), 0, (3, 2), (0, 0, (3, 1))),)),))
+    second = CopyPlan(1, (8,), (Output(3, (make_region((3,), 0, (1,), (0, 3, (2,))),)),))
     (made,) = execute(compose(first, second), [np.arange(6, dtype=np.uint8)])
     assert made.tolist() == [3, 4, 5]
 
@@ -178,7 +180,7 @@ def test_split_then_join_is_one_copy():
         ],
     )
     (stage,) = graph.fuse([joined])
-    assert stage.made == {joined: (Region((600,), 0, (1,), Read(x, 0, (1,))),)}
+    assert stage.made == {joined: (make_region((600,), 0, (1,), (x, 0, (1,))),)}
 
 
 def test_a_thousand_slices_are_one_copy():
@@ -188,7 +190,7 @@ def test_a_thousand_slices_are_one_copy():
         view = View.packed((4, left)).narrow(1, 1, left - 1)
         number = make(graph, [copy(view, View.packed(view.sizes), number)])
     (stage,) = graph.fuse([number])
-    assert stage.made == {number: (Region((4, 1000), 0, (1000, 1), Read(0, 1000, (2000, 1))),)}
+    assert stage.made == {number: (make_region((4, 1000), 0, (1000, 1), (0, 1000, (2000, 1))),)}
 
 
 def columns(count):
@@ -207,7 +209,7 @@ def test_columns_joined_and_cut_again_are_the_columns():
     graph, leaves, parts = columns(100)
     (stage,) = graph.fuse(parts)
     for part, leaf in zip(parts, leaves, strict=True):
-        assert stage.made[part] == (Region((3,), 0, (1,), Read(leaf, 0, (1,))),)
+        assert stage.made[part] == (make_region((3,), 0, (1,), (leaf, 0, (1,))),)
 
 
 def test_fusing_takes_work_in_proportion():
@@ -254,11 +256,14 @@ def test_a_tensor_of_many_regions_is_made_when_many_read_it():
     graph, n = Graph(), 4000
     x = leaf(graph, n)
     # Every pair of elements is turned: as many regions, and no two of them merge.
-    pairs = [(Region((2,), i, (1,), Read(x, n - 1 - i, (-1,)))) for i in range(0, 400, 2)]
-    rest = Region((n - 400,), 400, (1,), Read(x, 0, (1,)))
+    pairs = [(make_region((2,), i, (1,), (x, n - 1 - i, (-1,)))) for i in range(0, 400, 2)]
+    rest = make_region((n - 400,), 400, (1,), (x, 0, (1,)))
     mixed = make(
         graph,
-        [replace(r, source=replace(r.source, offset=(r.dst_offset * 7) % 3000 + 1)) for r in pairs]
+        [
+            r.with_views(r.target, r.source_view._replace(offset=(r.target.offset * 7) % 3000 + 1))
+            for r in pairs
+        ]
         + [rest],
     )
     whole = View.packed((n,))
@@ -294,9 +299,7 @@ def test_narrow_keeps_meaning(data):
     elements, regions = data.draw(tensors({0: 60}))
     size = data.draw(st.sampled_from([2, 4, 8]))
     wide = tuple(
-        Region(r.sizes, r.dst_offset, r.dst_strides, Fill(bytes(range(size))))
-        if isinstance(r.source, Fill)
-        else r
+        Region(r.target, Fill(bytes(range(size)))) if isinstance(r.source, Fill) else r
         for r in regions
     )
     wanted = data.draw(st.sampled_from([s for s in (1, 2, 4, 8) if s <= size]))

@@ -7,19 +7,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from regions import make_region
 from strategies import plans
 
 from vkops.errors import InvalidDescError, InvalidDescTypeError, VkopsError
-from vkops.plan import CopyPlan, Fill, Output, Read, Region, execute, validate
+from vkops.plan import CopyPlan, Fill, Output, Read, execute, validate
 from vkops.plan.algebra import optimize
 
-REGION = Region((2, 3), 0, (3, 1), Read(0, 5, (-3, -1)))
+REGION = make_region((2, 3), 0, (3, 1), (0, 5, (-3, -1)))
 PLAN = CopyPlan(2, (12,), (Output(12, (REGION,)),))
 BYTES = np.zeros(12, np.uint8)
 
 
 def with_region(**fields):
     return replace(PLAN, outputs=(Output(12, (replace(REGION, **fields),)),))
+
+
+def with_target(**fields):
+    return with_region(target=REGION.target._replace(**fields))
+
+
+def with_read(input=0, **fields):
+    return with_region(source=Read(input, REGION.source.view._replace(**fields)))
 
 
 R = "outputs[0].regions[0]"
@@ -35,21 +44,24 @@ BROKEN = [
     (replace(PLAN, outputs=(Output(-2, ()),)), "outputs[0].nbytes: got -2, must be at least 0 [PLAN-02]"),
     (replace(PLAN, outputs=(Output(2, None),)), "outputs[0].regions: got None, must be a tuple [PLAN-01]"),
     (replace(PLAN, outputs=(Output(2, (1,)),)), f"{R}: got 1, must be a Region [PLAN-01]"),
-    (with_region(sizes=(2, 0)), f"{R}.sizes[1]: got 0, must be at least 1 [PLAN-02]"),
-    (with_region(sizes=(2, -1)), f"{R}.sizes[1]: got -1, must be at least 1 [PLAN-02]"),
-    (with_region(sizes=(2, 1.5)), f"{R}.sizes[1]: got 1.5, must be an int [PLAN-01]"),
-    (with_region(dst_offset=None), f"{R}.dst_offset: got None, must be an int [PLAN-01]"),
-    (with_region(dst_offset=1), f"{R}.dst_offset: reaches elements 1 to 6, there are 6 [PLAN-03]"),
-    (with_region(dst_offset=10**60), f"{R}.dst_offset: reaches elements an integer of 200 bits to an integer of 200 bits, there are 6 [PLAN-03]"),
-    (with_region(dst_strides=(3,)), f"{R}.dst_strides: got 1 numbers, must be 2, one for each size [PLAN-02]"),
-    (with_region(dst_strides=(3, 0)), f"{R}.dst_strides[1]: got 0, must be another number [PLAN-05]"),
+    (with_target(sizes=(2, 0)), f"{R}.target.sizes[1]: got 0, must be at least 1 [PLAN-02]"),
+    (with_target(sizes=(2, -1)), f"{R}.target.sizes[1]: got -1, must be at least 1 [PLAN-02]"),
+    (with_target(sizes=(2, 1.5)), f"{R}.target.sizes[1]: got 1.5, must be an int [PLAN-01]"),
+    (with_target(offset=None), f"{R}.target.offset: got None, must be an int [PLAN-01]"),
+    (with_target(offset=1), f"{R}.target.offset: reaches elements 1 to 6, there are 6 [PLAN-03]"),
+    (with_target(offset=10**60), f"{R}.target.offset: reaches elements an integer of 200 bits to an integer of 200 bits, there are 6 [PLAN-03]"),
+    (with_target(strides=(3,)), f"{R}.target.strides: got 1 numbers, must be 2, one for each size [PLAN-02]"),
+    (with_target(strides=(3, 0)), f"{R}.target.strides[1]: got 0, must be another number [PLAN-05]"),
     (with_region(source=7), f"{R}.source: got 7, must be a Read or a Fill [PLAN-01]"),
     (with_region(source=Fill("ab")), f"{R}.source.pattern: got 'ab', must be bytes [PLAN-01]"),
     (with_region(source=Fill(b"a")), f"{R}.source.pattern: got 1 bytes, must be 2 [PLAN-04]"),
-    (with_region(source=Read(1, 0, (0, 0))), f"{R}.source.input: got 1, must be 0 to 0 [PLAN-03]"),
-    (with_region(source=Read(-1, 0, (0, 0))), f"{R}.source.input: got -1, must be 0 to 0 [PLAN-03]"),
-    (with_region(source=Read(0, 3, (-3, -1))), f"{R}.source.offset: reaches elements -2 to 3, there are 6 [PLAN-03]"),
-    (with_region(source=Read(0, 0, (0,))), f"{R}.source.strides: got 1 numbers, must be 2, one for each size [PLAN-02]"),
+    (with_read(1), f"{R}.source.input: got 1, must be 0 to 0 [PLAN-03]"),
+    (with_read(-1), f"{R}.source.input: got -1, must be 0 to 0 [PLAN-03]"),
+    (with_read(offset=3), f"{R}.source.view.offset: reaches elements -2 to 3, there are 6 [PLAN-03]"),
+    (with_region(target=((2,), (1,), 0)), f"{R}.target: got ((2,), (1,), 0), must be a View [PLAN-01]"),
+    (with_region(source=Read(0, None)), f"{R}.source.view: got None, must be a View [PLAN-01]"),
+    (with_read(strides=(0,)), f"{R}.source.view.strides: got 1 numbers, must be 2, one for each size [PLAN-02]"),
+    (with_read(sizes=(2, 2)), f"{R}.source.view.sizes: got (2, 2), must equal target.sizes = (2, 3) [PLAN-02]"),
     (replace(PLAN, inputs=()), f"{R}.source.input: got 0, there are no inputs [PLAN-03]"),
     (replace(PLAN, outputs=(Output(12, (REGION, REGION)),)), "outputs[0].regions: write 12 elements, the output has 6 [PLAN-05]"),
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from strategies import input_bytes, plans
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu.streaming import chunks
 from vkops.plan import CopyPlan, Output, View, execute
-from vkops.plan.view import copy
+from vkops.plan.movements import copy
 
 
 def run_in_chunks(plan, limit, inputs):

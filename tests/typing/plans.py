@@ -6,15 +6,15 @@ from typing_extensions import assert_type
 
 from vkops import plan
 
-region = plan.Region((6, 2), 0, (2, 1), plan.Read(0, 0, (1, 6)))
+region = plan.Region(plan.View((6, 2), (2, 1)), plan.Read(0, plan.View((6, 2), (1, 6))))
 assert_type(region.sizes, tuple[int, ...])
-assert_type(region.dst_offset, int)
-assert_type(region.dst_strides, tuple[int, ...])
+assert_type(region.target, plan.View)
+assert_type(region.source_view, plan.View)
+assert_type(region.input, int | None)
 assert_type(region.source, plan.Read | plan.Fill)
-read = plan.Read(0, 0, (1,))
+read = plan.Read(0, plan.View((1,), (1,)))
 assert_type(read.input, int)
-assert_type(read.offset, int)
-assert_type(read.strides, tuple[int, ...])
+assert_type(read.view, plan.View)
 assert_type(plan.Fill(b"\0\0").pattern, bytes)
 output = plan.Output(48, (region,))
 assert_type(output.nbytes, int)

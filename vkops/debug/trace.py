@@ -14,6 +14,7 @@ from vkops.gpu.trace import MOST, Owner, Store, owner, stores
 from vkops.plan.algebra import coalesce_region
 from vkops.plan.compose import Written
 from vkops.plan.region import Fill, Read, Region
+from vkops.plan.view import View
 
 
 class Stage(NamedTuple):
@@ -66,7 +67,7 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
     number, source = found
     if isinstance(source, Read):
         origin = inputs[source.input]
-        at = source.offset * size + offset % size
+        at = source.view.offset * size + offset % size
         wanted = origin.resource.read(origin.begin + at, nbytes)
         plan_source = _place_text(origin, at)
     else:
@@ -102,7 +103,8 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
 
 def _source(regions: Sequence[Region], at: int) -> tuple[int, Read | Fill] | None:
     """The region that writes an element of an output, and where it takes it from."""
-    one = Region((), 0, (), Read(0, at, ()))
+    element = View((), (), at)
+    one = Region(element._replace(offset=0), Read(0, element))
     for number, region in enumerate(regions):
         for through in Written([coalesce_region(region)], gaps=True).read_by(one):
             return number, through.source
@@ -113,13 +115,12 @@ def _region_text(region: Region) -> str:
     """What a region writes and reads, in elements of the plan."""
     source = region.source
     read = (
-        f"input {source.input} at {source.offset}, strides {source.strides}"
+        f"input {source.input} at {source.view.offset}, strides {source.view.strides}"
         if isinstance(source, Read)
         else f"constant {source.pattern.hex(' ')}"
     )
-    return (
-        f"sizes {region.sizes}, to {region.dst_offset}, strides {region.dst_strides}, from {read}"
-    )
+    target = region.target
+    return f"sizes {target.sizes}, to {target.offset}, strides {target.strides}, from {read}"
 
 
 def _read_from(dispatch: Dispatch, store: Store, inputs: Sequence[BoundTensor]) -> str:

@@ -13,11 +13,11 @@ from vkops.dml.rules import NamedTensor
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dml.values import Place, array, integer
 from vkops.errors import FeatureLevelError, InvalidDescError, show
-from vkops.plan import CopyPlan, Pipeline, Read, Region, View
+from vkops.plan import CopyPlan, Pipeline, Region, View
 from vkops.plan.algebra import narrow
 from vkops.plan.graph import Graph
 from vkops.plan.limits import LimitError
-from vkops.plan.view import copy
+from vkops.plan.movements import copy
 
 OPERATOR = "GRAPH"
 """How errors name a graph."""
@@ -346,12 +346,9 @@ class GraphDesc:
 
     def _reading(self, region: Region, node: int, numbers: dict[_Source, int]) -> Region:
         """A node's region, reading tensors of the graph instead of the node's inputs."""
-        read = region.source
-        if not isinstance(read, Read):
+        if region.input is None:
             return region
-        number = numbers[self._sources[node, read.input]]
-        source = Read(number, read.offset, read.strides)
-        return Region(region.sizes, region.dst_offset, region.dst_strides, source)
+        return region.reading(numbers[self._sources[node, region.input]])
 
 
 def _extent(tensor: BufferTensorDesc) -> int:

@@ -10,7 +10,7 @@ from vkops.dml import rules
 from vkops.dml.operator_desc import Field, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Region
-from vkops.plan.view import copy
+from vkops.plan.movements import copy
 
 
 @dataclass(frozen=True)

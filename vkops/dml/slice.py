@@ -11,7 +11,7 @@ from vkops.dml.operator_desc import Field, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
 from vkops.plan import Region
-from vkops.plan.view import copy
+from vkops.plan.movements import copy
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from vkops.dml.operator_desc import Field, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
 from vkops.plan import Region
-from vkops.plan.view import copy
+from vkops.plan.movements import copy
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Slice1OperatorDesc(OperatorDesc):
     >>> tensor = BufferTensorDesc(TensorDataType.INT32, [9])
     >>> reverse = Slice1OperatorDesc(tensor, tensor, [0], [9], [-1])
     >>> reverse.lower().outputs[0].regions[0].source
-    Read(input=0, offset=8, strides=(-1,))
+    Read(input=0, view=View(sizes=(9,), strides=(-1,), offset=8))
     """
 
     operator = "SLICE1"

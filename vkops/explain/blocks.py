@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vkops.explain.places import NONE, Box, Numbers, lookup
-from vkops.plan.region import Ints
+from vkops.plan.view import Ints
 
 ROWS, COLUMNS = 48, 96
 """Places of a block that are looked at."""

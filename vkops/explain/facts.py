@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from vkops.plan.region import CopyPlan, Ints, Read, Region
+from vkops.plan.region import CopyPlan, Read, Region
+from vkops.plan.view import Ints, View
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,9 @@ class Movement:
     def bytes_read(self) -> int:
         """Bytes that the regions read; what one of them repeats counts once."""
         return self.plan.element_size * sum(
-            prod(n for n, stride in zip(region.sizes, region.source.strides, strict=True) if stride)
+            prod(n for n, stride in zip(region.sizes, source.strides, strict=True) if stride)
             for _, region in self.regions
-            if isinstance(region.source, Read)
+            if region.input is not None and (source := region.source_view)
         )
 
 
@@ -102,23 +103,23 @@ class Explanation:
 def source_text(region: Region, inputs: tuple[Tensor, ...]) -> str:
     """Where a region reads.
 
-    >>> from vkops.plan import Fill
-    >>> source_text(Region((4,), 0, (1,), Fill(bytes([1, 2]))), ())
+    >>> from vkops.plan import Fill, View
+    >>> source_text(Region(View((4,), (1,)), Fill(bytes([1, 2]))), ())
     'constant 0x0201'
     """
     source = region.source
     if isinstance(source, Read):
-        return place_text(inputs[source.input].name, source.offset, source.strides)
+        return place_text(inputs[source.input].name, source.view)
     return f"constant 0x{source.pattern[::-1].hex()}"
 
 
-def place_text(name: str, offset: int, strides: Ints) -> str:
-    """Where a box of elements lies in a tensor.
+def place_text(name: str, view: View) -> str:
+    """Where a view of a tensor lies.
 
-    >>> place_text("InputTensor", 2, (6, 1))
+    >>> place_text("InputTensor", View((2, 2), (6, 1), 2))
     'InputTensor at 2, strides 6, 1'
     """
-    return f"{name} at {offset}, strides {numbers(strides)}"
+    return f"{name} at {view.offset}, strides {numbers(view.strides)}"
 
 
 def numbers(values: Ints) -> str:

@@ -10,8 +10,7 @@ from math import prod
 from vkops.explain.blocks import rectangles
 from vkops.explain.facts import Movement, Tensor, count, numbers, size_text
 from vkops.explain.places import NONE, Box, Cells, boxes, cells
-from vkops.plan.region import Fill, Ints
-from vkops.plan.view import View
+from vkops.plan.view import Ints, View
 
 MOST_CELLS = 1024
 """Elements up to which a tensor is drawn cell by cell."""
@@ -189,7 +188,7 @@ def _cells(movement: Movement, owned: Cells, role: str) -> Iterator[str]:
         style = _style(owner, len(regions), shades[i])
         if role == "input":
             yield f"<i {style}>{i}</i>"
-        elif isinstance(regions[owner][1].source, Fill):
+        elif regions[owner][1].input is None:
             yield f'<i {style} data-s="">=</i>'
         else:
             yield f'<i {style} data-s="{source}.{place}">{letter(source, inputs)}{place}</i>'

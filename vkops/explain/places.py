@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.explain.facts import Movement
-from vkops.plan.region import Fill, Ints, Read, Region
+from vkops.plan.region import Fill, Read, Region
+from vkops.plan.view import View
 
 Numbers = npt.NDArray[Any]
 
@@ -21,9 +22,7 @@ class Box(NamedTuple):
     """A region as one tensor sees it: where it lies there, and where it reads."""
 
     number: int
-    sizes: Ints
-    offset: int
-    strides: Ints
+    view: View
     source: Read | Fill
 
 
@@ -38,9 +37,9 @@ def _boxes(
     for number, (written, region) in enumerate(regions):
         source = region.source
         if output == written:
-            yield Box(number, region.sizes, region.dst_offset, region.dst_strides, source)
+            yield Box(number, region.target, source)
         elif input is not None and isinstance(source, Read) and source.input == input:
-            yield Box(number, region.sizes, source.offset, source.strides, source)
+            yield Box(number, source.view, source)
 
 
 class Cells(NamedTuple):
@@ -55,17 +54,17 @@ def cells(count: int, found: Sequence[Box]) -> Cells:
     """All of a tensor of ``count`` elements; the first region that reads an element has it."""
     made = Cells(*(np.full(count, NONE) for _ in range(3)))
     for box in reversed(found):
-        places = _addresses(box.offset, box.sizes, box.strides)
+        places = _addresses(box.view)
         made.owner[places] = box.number
         if isinstance(box.source, Read):
             made.input[places] = box.source.input
-            made.source[places] = _addresses(box.source.offset, box.sizes, box.source.strides)
+            made.source[places] = _addresses(box.source.view)
     return made
 
 
-def _addresses(offset: int, sizes: Ints, strides: Ints) -> Numbers:
-    places = np.array([offset])
-    for n, stride in zip(sizes, strides, strict=True):
+def _addresses(view: View) -> Numbers:
+    places = np.array([view.offset])
+    for n, stride in zip(view.sizes, view.strides, strict=True):
         places = (places[:, None] + np.arange(n) * stride).ravel()
     return places
 
@@ -89,8 +88,8 @@ def lookup(addresses: Numbers, found: Sequence[Box], slack: int) -> tuple[Number
 
 def _inside(addresses: Numbers, box: Box, slack: int) -> tuple[Numbers, list[Numbers]]:
     """Which elements are in a box, and their indices in it."""
-    dims = list(zip(box.sizes, box.strides, strict=True))
-    rest = addresses - box.offset - sum((n - 1) * stride for n, stride in dims if stride < 0)
+    dims = list(zip(box.view.sizes, box.view.strides, strict=True))
+    rest = addresses - box.view.bounds[0]
     inside = rest >= 0
     indices = [np.zeros_like(addresses) for _ in dims]
     for axis in sorted(range(len(dims)), key=lambda axis: -abs(dims[axis][1])):
@@ -105,9 +104,9 @@ def _inside(addresses: Numbers, box: Box, slack: int) -> tuple[Numbers, list[Num
 def _depth(box: Box, indices: Sequence[Numbers]) -> Numbers:
     """Where elements lie between the first and the last that a region reads."""
     assert isinstance(box.source, Read)
-    reach = [(n - 1) * stride for n, stride in zip(box.sizes, box.source.strides, strict=True)]
-    first, last = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+    read = box.source.view
+    first, last = (bound - read.offset for bound in read.bounds)
     offsets = np.zeros(indices[0].shape)
-    for index, stride in zip(indices, box.source.strides, strict=True):
+    for index, stride in zip(indices, read.strides, strict=True):
         offsets += index * float(stride)
     return (offsets - first) / max(1, last - first)

@@ -60,7 +60,7 @@ def region_rows(movement: Movement) -> Rows:
                 str(i),
                 " × ".join(map(str, region.sizes)),
                 source_text(region, movement.inputs),
-                place_text(name, region.dst_offset, region.dst_strides),
+                place_text(name, region.target),
             )
 
     return _rows(("Region", "Elements", "From", "To"), rows(), len(regions))

@@ -20,7 +20,9 @@ from vkops.gpu.memory import Place, Range, Spread
 from vkops.gpu.pending import InThread
 from vkops.gpu.table import Tuning
 from vkops.plan.execute import packed_bytes
-from vkops.plan.region import CopyPlan, Output, Read, Region
+from vkops.plan.movements import copy
+from vkops.plan.region import CopyPlan, Output
+from vkops.plan.view import View
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -278,7 +280,8 @@ class _View:
 
 @lru_cache(maxsize=256)
 def _transfer(tuning: Tuning, start: int, to: int, nbytes: int) -> Program:
-    region = Region((nbytes,), to, (1,), Read(0, start, (1,)))
+    bytes_ = View.packed((nbytes,))
+    region = copy(bytes_.shift(start), bytes_.shift(to))
     return Program(CopyPlan(1, (start + nbytes,), (Output(to + nbytes, (region,)),)), tuning)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
+from vkops.plan.region import CopyPlan, Output, Read, Region
 
 VECTOR = 16
 """Bytes of the widest access a shader has, and of a step of the kernels that copy bytes."""
@@ -62,9 +62,8 @@ class Dim(NamedTuple):
 
 def dims(region: Region) -> list[Dim]:
     """A region's dimensions, innermost first; a constant's source does not move."""
-    source = region.source
-    strides = source.strides if isinstance(source, Read) else (0,) * len(region.sizes)
-    return [Dim(*d) for d in zip(region.sizes, region.dst_strides, strides, strict=True)][::-1]
+    target, source = region.target, region.source_view
+    return [Dim(*d) for d in zip(target.sizes, target.strides, source.strides, strict=True)][::-1]
 
 
 def choose_kernel(plan: CopyPlan, sources: int = STREAM.sources) -> Kernel:
@@ -102,7 +101,7 @@ def _share_of_long_runs(regions: Sequence[Region], size: int) -> float:
 def _is_runs(region: Region) -> bool:
     """Whether what is contiguous in the destination is so in the source."""
     inner = dims(region)[0]
-    return isinstance(region.source, Read) and (inner.dst != 1 or inner.src == 1)
+    return region.input is not None and (inner.dst != 1 or inner.src == 1)
 
 
 def run(region: Region) -> int:
@@ -131,15 +130,16 @@ def reversed_vectors(region: Region, size: int) -> Vectors | None:
     """A region whose vectors are read whole, the elements in each forwards or backwards."""
     side = VECTOR // size
     inner, *outer = dims(region)
-    if not isinstance(region.source, Read) or inner.dst != 1 or abs(inner.src) != 1:
+    if region.input is None or inner.dst != 1 or abs(inner.src) != 1:
         return None
     backwards = inner.src == -1
     # Backwards, the first element is the last one of its vector.
-    offset = region.source.offset - (side - 1) * backwards
-    if not _divides(side, region.dst_offset, offset, inner.size, outer):
+    offset = region.source_view.offset - (side - 1) * backwards
+    if not _divides(side, region.target.offset, offset, inner.size, outer):
         return None
     scaled = [Dim(inner.size // side, 1, inner.src), *_scaled(outer, side)]
-    return Vectors(region.dst_offset // side, offset // side, scaled, size if backwards else VECTOR)
+    elements = size if backwards else VECTOR
+    return Vectors(region.target.offset // side, offset // side, scaled, elements)
 
 
 class Blocks(NamedTuple):
@@ -165,7 +165,7 @@ def blocks(region: Region, size: int) -> Blocks | None:
     """
     side = BLOCKS[size].unit // size
     rest = dims(region)
-    if not isinstance(region.source, Read):
+    if region.input is None:
         return None
     across = next((d for d in rest if d.dst == 1 and d.src != 1), None)
     along = next((d for d in rest if d.src == 1 and d.dst != 1), None)
@@ -174,11 +174,11 @@ def blocks(region: Region, size: int) -> Blocks | None:
     rest = [d for d in rest if d not in (across, along)]
     if any(value % side for value in (across.size, across.src, along.size, along.dst)):
         return None
-    if not _divides(side, region.dst_offset, region.source.offset, 0, rest):
+    if not _divides(side, region.target.offset, region.source_view.offset, 0, rest):
         return None
     return Blocks(
-        region.dst_offset // side,
-        region.source.offset // side,
+        region.target.offset // side,
+        region.source_view.offset // side,
         Dim(across.size // side, 1, across.src),
         Dim(along.size // side, along.dst, 1),
         _scaled(rest, side),
@@ -226,7 +226,7 @@ def stream(output: Output, size: int) -> Stream | None:
     shape: tuple[int, int] | None = None
     end = 0
     segments = []
-    for region in sorted(output.regions, key=lambda region: region.dst_offset):
+    for region in sorted(output.regions, key=lambda region: region.target.offset):
         inner, *rows = dims(region)
         if not inner.dst == inner.src == 1:
             if len(output.regions) == 1:
@@ -234,9 +234,9 @@ def stream(output: Output, size: int) -> Stream | None:
             inner, rows = Dim(1, 1, 1), [inner, *rows]  # rows of one element
         row = rows[0] if rows else Dim(1, 0, 0)
         shape = shape or (row.size, row.dst)
-        if len(rows) > 1 or shape != (row.size, row.dst) or region.dst_offset != end:
+        if len(rows) > 1 or shape != (row.size, row.dst) or region.target.offset != end:
             return None
-        if isinstance(region.source, Fill):
+        if not isinstance(region.source, Read):
             return None
         segments.append(Segment(region.source, inner.size * size, row.src * size))
         end += inner.size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -21,7 +21,7 @@ from vkops.gpu.pending import await_sequence
 from vkops.gpu.process import process
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
-from vkops.plan.region import CopyPlan, Output, Read, Region
+from vkops.plan.region import CopyPlan, Output, Region
 
 Bytes = npt.NDArray[np.uint8]
 Progress = Callable[[int, int], None]
@@ -158,7 +158,7 @@ def _chunk(whole: CopyPlan, parts: Sequence[Sequence[int]], number: int) -> Chun
 def _sources(regions: Iterable[Region], size: int) -> list[Piece]:
     """The bytes of all inputs that regions read, but for long gaps between them."""
     spans: list[tuple[int, int, int]] = []
-    for array, start, end in sorted(_span(r, size) for r in regions if isinstance(r.source, Read)):
+    for array, start, end in sorted(_span(r, size) for r in regions if r.input is not None):
         if spans and spans[-1][0] == array and start <= spans[-1][2] + GAP:
             spans[-1] = (array, spans[-1][1], max(end, spans[-1][2]))
         else:
@@ -168,13 +168,10 @@ def _sources(regions: Iterable[Region], size: int) -> list[Piece]:
 
 def _span(region: Region, size: int) -> tuple[int, int, int]:
     """Input, and the bytes of it from the first to the last that a region reads."""
-    read = region.source
-    assert isinstance(read, Read)
-    reach = [(n - 1) * stride for n, stride in zip(region.sizes, read.strides, strict=True)]
-    low = read.offset + sum(min(0, r) for r in reach)
-    high = read.offset + sum(max(0, r) for r in reach)
+    assert region.input is not None
+    low, high = region.source_view.bounds
     # Where vectors begin stays where they begin.
-    return read.input, low * size // VECTOR * VECTOR, (high + 1) * size
+    return region.input, low * size // VECTOR * VECTOR, (high + 1) * size
 
 
 def _stage(spans: Iterable[tuple[int, int, int]]) -> list[Piece]:
@@ -192,13 +189,12 @@ def _staged(pieces: Sequence[Piece]) -> int:
 
 def _moved(region: Region, sources: Sequence[Piece], size: int) -> Region:
     """The region, reading what is staged."""
-    read = region.source
-    if not isinstance(read, Read):
+    if region.input is None:
         return region
     array, start, _ = _span(region, size)
     piece = sources[bisect_right(sources, (array, start), key=lambda p: (p.array, p.start)) - 1]
-    offset = read.offset + (piece.staged - piece.start) // size
-    return replace(region, source=Read(0, offset, read.strides))
+    moved = region.source_view.shift((piece.staged - piece.start) // size)
+    return region.with_views(region.target, moved).reading(0)
 
 
 def _up(nbytes: int, multiple: int) -> int:

@@ -158,12 +158,7 @@ def _peel(region: Region) -> Iterator[Region]:
         yield region
         return
     for i in range(region.sizes[0]):
-        source = region.source
-        if isinstance(source, Read):
-            offset = source.offset + i * source.strides[0]
-            source = Read(source.input, offset, source.strides[1:])
-        dst_offset = region.dst_offset + i * region.dst_strides[0]
-        yield from _peel(Region(region.sizes[1:], dst_offset, region.dst_strides[1:], source))
+        yield from _peel(region.take(0, i))
 
 
 def _region(region: Region, size: int, kernel: Kernel, tuning: Tuning) -> _Record:
@@ -176,12 +171,11 @@ def _region(region: Region, size: int, kernel: Kernel, tuning: Tuning) -> _Recor
         return _walk(vectors.dst, vectors.src, vectors.dims, run, tuning)
     scale = size // kernel.unit
     dims = [Dim(n, dst * scale, src * scale) for n, dst, src in kernels.dims(region)]
-    dst = region.dst_offset * scale
-    src = region.source.offset * scale if isinstance(region.source, Read) else 0
+    dst, src = region.target.offset * scale, region.source_view.offset * scale
     length, run_src = 0, 0
     if kernel.granule:
         length, run_src, dims = _granules(dims, dst, scale, kernel.granule // kernel.unit)
-    run = (length, run_src, int(isinstance(region.source, Fill)), 0)
+    run = (length, run_src, int(region.input is None), 0)
     return _walk(dst, src, dims, run, tuning)
 
 
@@ -279,7 +273,7 @@ def _streams(plan: CopyPlan, tuning: Tuning) -> Iterator[_Encoded]:
                 source,
                 _Record(
                     0,
-                    source.offset * plan.element_size,
+                    source.view.offset * plan.element_size,
                     (steps, nbytes, len(stream.segments), 0),
                     (start, length, row_src, 0),
                     (row, _factor(row), 0, 0),

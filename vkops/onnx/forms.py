@@ -10,7 +10,7 @@ from onnx import TypeProto, ValueInfoProto
 
 from vkops.errors import ModelError
 from vkops.onnx.types import dtype_of, type_text
-from vkops.plan.region import Ints
+from vkops.plan.view import Ints
 
 Dimension: TypeAlias = "int | str | None"
 """A size, the name of one that is free, or None for one that has no name."""

@@ -15,7 +15,7 @@ from vkops.errors import ModelError
 from vkops.onnx.tensor_data import Decoder
 from vkops.onnx.trace import Sequence, Tensor, Trace, Value
 from vkops.plan.limits import MAX_DIMENSIONS
-from vkops.plan.region import Ints
+from vkops.plan.view import Ints
 
 T = TypeVar("T")
 _Schema = Any

@@ -18,7 +18,8 @@ from vkops.onnx.model import Lowering
 from vkops.onnx.trace import Sequence, Trace, Value, handles, tensors_of
 from vkops.onnx.types import STRING, moved_dtype
 from vkops.plan.graph import Step
-from vkops.plan.region import CopyPlan, Ints
+from vkops.plan.region import CopyPlan
+from vkops.plan.view import Ints
 from vkops.tensors.movement import Movement, Source
 from vkops.tensors.tensor import Tensor
 

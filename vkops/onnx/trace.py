@@ -14,8 +14,9 @@ from vkops.onnx.types import HANDLE, STRING, moved_dtype, type_text
 from vkops.plan.execute import execute_unchecked, packed_bytes
 from vkops.plan.graph import Graph
 from vkops.plan.limits import LimitError, check_shape
-from vkops.plan.region import Fill, Ints, Region
-from vkops.plan.view import View, copy
+from vkops.plan.movements import copy
+from vkops.plan.region import Fill, Region
+from vkops.plan.view import Ints, View
 
 MAX_KNOWN_BYTES = 1 << 28
 """Of all that is worked out before a model runs, and of shapes, indices and the like read there."""
@@ -131,7 +132,7 @@ class Trace:
         moved = handles(array, self.strings) if array.dtype == STRING else array
         if array.size == 1:
             fill = Fill(moved.tobytes())
-            return self._new(array.dtype, array.shape, [Region((1,), 0, (1,), fill)])
+            return self._new(array.dtype, array.shape, [Region(View((1,), (1,)), fill)])
         made = self._new(array.dtype, array.shape)
         self.constants[made.number] = moved
         return made

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import gcd
 
 from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
+from vkops.plan.view import View
 
 WIDTHS = (16, 8, 4)
 """Element sizes widen may choose, widest first: what a shader loads as whole words."""
@@ -16,7 +17,7 @@ def optimize(plan: CopyPlan) -> CopyPlan:
     """Coalesce, widen, and coalesce what widening made mergeable.
 
     >>> from vkops.plan import CopyPlan, Output, View
-    >>> from vkops.plan.view import copy
+    >>> from vkops.plan.movements import copy
     >>> half = copy(View.packed((8, 8)).narrow(1, 4, 4), View.packed((8, 4)))
     >>> plan = optimize(CopyPlan(4, (256,), (Output(128, (half,)),)))
     >>> plan.element_size, plan.outputs[0].regions[0].sizes
@@ -36,7 +37,7 @@ def coalesce(plan: CopyPlan) -> CopyPlan:
     Idempotent.
 
     >>> from vkops.plan import CopyPlan, Output, View
-    >>> from vkops.plan.view import copy
+    >>> from vkops.plan.movements import copy
     >>> whole = copy(View.packed((2, 3, 4)), View.packed((2, 3, 4)))
     >>> coalesce(CopyPlan(4, (96,), (Output(96, (whole,)),))).outputs[0].regions[0].sizes
     (24,)
@@ -52,45 +53,40 @@ _Dim = tuple[int, int, int]
 
 
 def _dims(region: Region) -> list[_Dim]:
-    source = region.source
-    # A constant has no source strides; 0 lets its dimensions merge by destination alone.
-    strides = source.strides if isinstance(source, Read) else (0,) * len(region.sizes)
-    return list(zip(region.dst_strides, region.sizes, strides, strict=True))
+    target, source = region.target, region.source_view
+    return list(zip(target.strides, target.sizes, source.strides, strict=True))
 
 
 def _from_dims(region: Region, dims: Iterable[_Dim]) -> Region:
     dst_strides, sizes, strides = zip(*dims, strict=True)
-    source = region.source
-    if isinstance(source, Read):
-        source = replace(source, strides=strides)
-    return Region(sizes, region.dst_offset, dst_strides, source)
+    target = View(sizes, dst_strides, region.target.offset)
+    return region.with_views(target, View(sizes, strides, region.source_view.offset))
 
 
 def coalesce_region(region: Region) -> Region:
     """Drop size-1 dimensions, merge contiguous ones, order the rest by destination stride."""
     dims = _dims(region)
-    constant = isinstance(region.source, Fill)
-    if _is_coalesced(dims, constant):
+    if _is_coalesced(dims):
         return region
     merged: list[_Dim] = []
     for dim in sorted((d for d in dims if d[1] != 1), reverse=True):
         stride, size, source_stride = dim
         if merged:
             outer_stride, outer_size, outer_source = merged[-1]
-            if outer_stride == stride * size and (constant or outer_source == source_stride * size):
+            if (outer_stride, outer_source) == (stride * size, source_stride * size):
                 merged[-1] = (stride, outer_size * size, source_stride)
                 continue
         merged.append(dim)
-    return _from_dims(region, merged or [(1, 1, 0 if constant else 1)])
+    return _from_dims(region, merged or [(1, 1, 1)])
 
 
-def _is_coalesced(dims: list[_Dim], constant: bool) -> bool:
+def _is_coalesced(dims: list[_Dim]) -> bool:
     """Whether nothing would change, as is nearly always so for what comes out of a composition."""
     before, source_before = 0, 0
     for stride, size, source_stride in reversed(dims):
         if size == 1 or stride < before:
             return False
-        if stride == before and (constant or source_stride == source_before):
+        if (stride, source_stride) == (before, source_before):
             return False
         before, source_before = stride * size, source_stride * size
     return bool(dims)
@@ -99,7 +95,7 @@ def _is_coalesced(dims: list[_Dim], constant: bool) -> bool:
 def merge_regions(regions: Iterable[Region]) -> tuple[Region, ...]:
     """Merge neighbours until no two of them form a box together."""
     merged: list[Region] = []
-    for region in sorted(map(coalesce_region, regions), key=lambda r: r.dst_offset):
+    for region in sorted(map(coalesce_region, regions), key=lambda r: r.target.offset):
         # What a union makes may form a box with the region before it in turn.
         while merged and (union := _union(merged[-1], region)) is not None:
             region = coalesce_region(union)
@@ -110,10 +106,10 @@ def merge_regions(regions: Iterable[Region]) -> tuple[Region, ...]:
 
 def _union(first: Region, second: Region) -> Region | None:
     """The box that two regions form when the second continues the first along one dimension."""
-    if not _same_source(first, second):
+    if _origin(first) != _origin(second):
         return None
-    step = second.dst_offset - first.dst_offset
-    source_step = _source_offset(second) - _source_offset(first)
+    step = second.target.offset - first.target.offset
+    source_step = second.source_view.offset - first.source_view.offset
     dims, others = _dims(first), _dims(second)
     # Most neighbours are nowhere near each other: that is seen without looking for the dimension.
     if not any(dst * size == step for dst, size, _ in dims) and not any(
@@ -134,15 +130,9 @@ def _union(first: Region, second: Region) -> Region | None:
     return None
 
 
-def _same_source(first: Region, second: Region) -> bool:
-    a, b = first.source, second.source
-    if isinstance(a, Read) and isinstance(b, Read):
-        return a.input == b.input
-    return a == b
-
-
-def _source_offset(region: Region) -> int:
-    return region.source.offset if isinstance(region.source, Read) else 0
+def _origin(region: Region) -> int | Fill:
+    """The input or the constant that a region copies."""
+    return region.source.input if isinstance(region.source, Read) else region.source
 
 
 # -- widen ---------------------------------------------------------------------------------------
@@ -155,7 +145,7 @@ def widen(plan: CopyPlan) -> CopyPlan:
     cannot be widened is returned unchanged. Expects coalesced regions.
 
     >>> from vkops.plan import CopyPlan, Output, View
-    >>> from vkops.plan.view import copy
+    >>> from vkops.plan.movements import copy
     >>> whole = copy(View.packed((24,)), View.packed((24,)))
     >>> plan = widen(CopyPlan(4, (96,), (Output(96, (whole,)),)))
     >>> plan.element_size, plan.outputs[0].regions[0].sizes
@@ -176,7 +166,7 @@ def widen(plan: CopyPlan) -> CopyPlan:
 
 def _common_factor(region: Region) -> int:
     """The greatest factor by which all of a region's figures can be divided."""
-    factor = gcd(region.dst_offset, _source_offset(region))
+    factor = gcd(region.target.offset, region.source_view.offset)
     run = 1
     along = _run(region)
     for dst, size, src in _dims(region):
@@ -198,19 +188,18 @@ def _widen_region(region: Region, factor: int) -> Region:
         (1, size // factor, src) if (dst, src) == along else (dst // factor, size, src // factor)
         for dst, size, src in _dims(region)
     ]
-    source = region.source
-    if isinstance(source, Read):
-        source = replace(source, offset=source.offset // factor)
-    else:
-        source = Fill(source.pattern * factor)
-    return _from_dims(replace(region, dst_offset=region.dst_offset // factor, source=source), dims)
+    dst_strides, sizes, strides = zip(*dims, strict=True)
+    target = View(sizes, dst_strides, region.target.offset // factor)
+    if isinstance(region.source, Fill):
+        return Region(target, Fill(region.source.pattern * factor))
+    return region.with_views(target, View(sizes, strides, region.source_view.offset // factor))
 
 
 def narrow(regions: Iterable[Region], element_size: int, wanted: int) -> tuple[Region, ...]:
     """Regions of elements of ``element_size`` bytes, as ones of ``wanted``, which divides it.
 
     >>> from vkops.plan import View
-    >>> from vkops.plan.view import copy
+    >>> from vkops.plan.movements import copy
     >>> [region.sizes for region in narrow([copy(View.packed((3,)), View.packed((3,)))], 8, 4)]
     [(3, 2)]
     """
@@ -221,14 +210,16 @@ def narrow(regions: Iterable[Region], element_size: int, wanted: int) -> tuple[R
 
 
 def _narrow_region(region: Region, factor: int, size: int) -> Iterator[Region]:
-    sizes, dst_offset = region.sizes, region.dst_offset * factor
-    dst_strides = tuple(stride * factor for stride in region.dst_strides)
-    source = region.source
-    if isinstance(source, Read):
-        strides = (*(stride * factor for stride in source.strides), 1)
-        read = Read(source.input, source.offset * factor, strides)
-        yield Region((*sizes, factor), dst_offset, (*dst_strides, 1), read)
+    narrowed = region.map(lambda view: _narrow_view(view, factor))
+    if isinstance(region.source, Read):
+        yield narrowed
         return
     for part in range(factor):
-        fill = Fill(source.pattern[part * size : (part + 1) * size])
-        yield Region(sizes, dst_offset + part, dst_strides, fill)
+        fill = Fill(region.source.pattern[part * size : (part + 1) * size])
+        yield Region(narrowed.target.take(len(region.sizes), part), fill)
+
+
+def _narrow_view(view: View, factor: int) -> View:
+    """A view of the same bytes as elements that are smaller by a factor."""
+    strides = (*(stride * factor for stride in view.strides), 1)
+    return View((*view.sizes, factor), strides, view.offset * factor)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate, chain
 from math import gcd, inf
 from typing import NamedTuple
 
 from vkops.plan.algebra import coalesce_region
 from vkops.plan.limits import Budget
-from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
+from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.view import View
 
 _CANDIDATES_PER_STEP = 16
 """Regions that are passed over at the cost of a step."""
@@ -24,11 +24,11 @@ def compose(first: CopyPlan, second: CopyPlan) -> CopyPlan:
 
     >>> from vkops.plan import CopyPlan, Output, View
     >>> from vkops.plan.algebra import coalesce
-    >>> from vkops.plan.view import copy
+    >>> from vkops.plan.movements import copy
     >>> turn = copy(View.packed((3,)).flip((0,)), View.packed((3,)))
     >>> plan = CopyPlan(4, (12,), (Output(12, (turn,)),))
     >>> coalesce(compose(plan, plan)).outputs[0].regions[0].source
-    Read(input=0, offset=0, strides=(1,))
+    Read(input=0, view=View(sizes=(3,), strides=(1,), offset=0))
     """
     written = [Written(map(coalesce_region, output.regions)) for output in first.outputs]
     outputs = (
@@ -39,8 +39,7 @@ def compose(first: CopyPlan, second: CopyPlan) -> CopyPlan:
 
 
 def _read(region: Region, written: Sequence[Written]) -> Iterable[Region]:
-    source = region.source
-    return written[source.input].read_by(region) if isinstance(source, Read) else (region,)
+    return (region,) if region.input is None else written[region.input].read_by(region)
 
 
 class _Level(NamedTuple):
@@ -57,7 +56,7 @@ class _Writer(NamedTuple):
     low: int
     high: int
     levels: tuple[_Level, ...]
-    source: Read | Fill
+    region: Region
 
 
 class Written:
@@ -104,7 +103,7 @@ class Written:
             moved = _Box(box.dims, box.dst, box.at - writer.low, box.src)
             for part in _through(moved, writer.levels, budget):
                 missing -= part.elements
-                yield _region(part, writer.source)
+                yield _region(part, writer.region)
             if not missing:
                 return
         if missing and not self._gaps:
@@ -154,33 +153,16 @@ def _reach(levels: Iterable[_Level]) -> int:
 
 def _writers(region: Region) -> Iterator[_Writer]:
     """A region as writers whose dimensions nest, so that an address has one index at most."""
-    source = region.source
-    steps = source.strides if isinstance(source, Read) else (0,) * len(region.sizes)
-    levels = [_Level(*level) for level in zip(region.dst_strides, region.sizes, steps, strict=True)]
+    target, steps = region.target, region.source_view.strides
+    levels = [_Level(*level) for level in zip(target.strides, target.sizes, steps, strict=True)]
     for axis, level in enumerate(levels[:-1]):
         if level.row <= _reach(levels[axis + 1 :]):
             for index in range(level.size):
-                yield from _writers(_at(region, axis, index))
+                yield from _writers(region.take(axis, index))
             return
     if levels[-1].row != 1:
         levels.append(_Level(1, 1, 0))  # nothing between the elements is written
-    low = region.dst_offset
-    yield _Writer(low, low + _reach(levels), tuple(levels), source)
-
-
-def _at(region: Region, axis: int, index: int) -> Region:
-    """The part of a region at one index of an axis."""
-    source = region.source
-    if isinstance(source, Read):
-        offset = source.offset + index * source.strides[axis]
-        strides = (*source.strides[:axis], *source.strides[axis + 1 :])
-        source = replace(source, offset=offset, strides=strides)
-    return Region(
-        (*region.sizes[:axis], *region.sizes[axis + 1 :]),
-        region.dst_offset + index * region.dst_strides[axis],
-        (*region.dst_strides[:axis], *region.dst_strides[axis + 1 :]),
-        source,
-    )
+    yield _Writer(target.offset, target.offset + _reach(levels), tuple(levels), region)
 
 
 # -- boxes -----------------------------------------------------------------------------------------
@@ -240,10 +222,9 @@ class _Box(NamedTuple):
 
 
 def _box(region: Region) -> _Box:
-    read = region.source
-    assert isinstance(read, Read)
-    dims, dst, at = [], region.dst_offset, read.offset
-    for size, to, stride in zip(region.sizes, region.dst_strides, read.strides, strict=True):
+    target, read = region.target, region.source_view
+    dims, dst, at = [], target.offset, read.offset
+    for size, to, stride in zip(target.sizes, target.strides, read.strides, strict=True):
         if size == 1:
             continue
         if stride < 0:  # backwards, from the other end
@@ -254,7 +235,7 @@ def _box(region: Region) -> _Box:
     return _Box(tuple(dims), dst, at, 0)
 
 
-def _region(box: _Box, source: Read | Fill) -> Region:
+def _region(box: _Box, writer: Region) -> Region:
     dst, src = box.dst, box.src
     dims = []
     for size, to, _, stride in box.dims:
@@ -264,9 +245,8 @@ def _region(box: _Box, source: Read | Fill) -> Region:
             to, stride = -to, -stride
         dims.append((size, to, stride))
     sizes, dst_strides, strides = zip(*dims, strict=True) if dims else ((1,), (1,), (1,))
-    if isinstance(source, Read):
-        source = Read(source.input, source.offset + src, strides)
-    return Region(sizes, dst, dst_strides, source)
+    source = View(sizes, strides, writer.source_view.offset + src)
+    return writer.with_views(View(sizes, dst_strides, dst), source)
 
 
 def _through(box: _Box, levels: Sequence[_Level], budget: Budget) -> Iterator[_Box]:

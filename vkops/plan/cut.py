@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
 
-from vkops.plan.region import CopyPlan, Ints, Output, Read, Region
+from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.view import Ints, View
 
 
 def cut(
@@ -24,7 +24,7 @@ def cut(
         A plan whose inputs and outputs are all pieces, one after the other.
 
     >>> from vkops.plan import CopyPlan, Output, View
-    >>> from vkops.plan.view import copy
+    >>> from vkops.plan.movements import copy
     >>> whole = copy(View.packed((4,)), View.packed((4,)))
     >>> plan = cut(CopyPlan(4, (16,), (Output(16, (whole,)),)), [[8, 8]], [[16]])
     >>> plan.inputs, [region.source.input for region in plan.outputs[0].regions]
@@ -52,49 +52,35 @@ def _edges(pieces: Sequence[int], element_size: int) -> list[int]:
 
 
 def _by_target(region: Region, edges: Sequence[int]) -> Iterator[tuple[int, Region]]:
-    for piece, starts, sizes in _boxes(region.sizes, region.dst_offset, region.dst_strides, edges):
-        part = _box(region, starts, sizes)
-        yield piece, replace(part, dst_offset=part.dst_offset - edges[piece])
+    for piece, starts, sizes in _boxes(region.target, edges):
+        part = _part(region, starts, sizes)
+        yield piece, part.with_views(part.target.shift(-edges[piece]), part.source_view)
 
 
 def _by_source(
     region: Region, edges: Sequence[Sequence[int]], first_pieces: Sequence[int]
 ) -> Iterator[Region]:
-    read = region.source
-    if not isinstance(read, Read):
+    input, read = region.input, region.source_view
+    if input is None:
         yield region
         return
-    own_edges = edges[read.input]
-    for piece, starts, sizes in _boxes(region.sizes, read.offset, read.strides, own_edges):
-        part = _box(region, starts, sizes)
-        assert isinstance(part.source, Read)
-        source = replace(
-            part.source,
-            input=first_pieces[read.input] + piece,
-            offset=part.source.offset - own_edges[piece],
-        )
-        yield replace(part, source=source)
+    own_edges = edges[input]
+    for piece, starts, sizes in _boxes(read, own_edges):
+        part = _part(region, starts, sizes)
+        moved = part.with_views(part.target, part.source_view.shift(-own_edges[piece]))
+        yield moved.reading(first_pieces[input] + piece)
 
 
-def _box(region: Region, starts: Ints, sizes: Ints) -> Region:
-    """A part of a region."""
-    source = region.source
-    if isinstance(source, Read):
-        source = replace(source, offset=_address(source.offset, source.strides, starts))
-    dst_offset = _address(region.dst_offset, region.dst_strides, starts)
-    return Region(sizes, dst_offset, region.dst_strides, source)
+def _part(region: Region, starts: Ints, sizes: Ints) -> Region:
+    """The part of a region from some indices on."""
+    return region.map(lambda view: view.window(starts, sizes, (1,) * len(sizes)))
 
 
-def _address(offset: int, strides: Ints, index: Ints) -> int:
-    return offset + sum(i * stride for i, stride in zip(index, strides, strict=True))
-
-
-def _boxes(
-    sizes: Ints, offset: int, strides: Ints, edges: Sequence[int]
-) -> Iterator[tuple[int, Ints, Ints]]:
-    """Cut a box where its addresses cross an edge: (piece, first index, sizes) of each part."""
+def _boxes(view: View, edges: Sequence[int]) -> Iterator[tuple[int, Ints, Ints]]:
+    """Cut a view where its addresses cross an edge: (piece, first index, sizes) of each part."""
+    sizes, strides, offset = view
     reach = [(n - 1) * stride for n, stride in zip(sizes, strides, strict=True)]
-    low, high = offset + sum(min(0, r) for r in reach), offset + sum(max(0, r) for r in reach)
+    low, high = view.bounds
     piece = bisect_right(edges, low) - 1
     if high < edges[piece + 1]:
         yield piece, (0,) * len(sizes), sizes
@@ -115,7 +101,9 @@ def _boxes(
         inner = (*sizes[:axis], count, *sizes[axis + 1 :])
         moved = offset + index * stride
         parts = (
-            [(piece, (0,) * len(sizes), inner)] if whole else _boxes(inner, moved, strides, edges)
+            [(piece, (0,) * len(sizes), inner)]
+            if whole
+            else _boxes(View(inner, strides, moved), edges)
         )
         for number, starts, part in parts:
             yield number, (*starts[:axis], index, *starts[axis + 1 :]), part

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
 from vkops.errors import show
-from vkops.plan.region import CopyPlan, Fill, Ints
+from vkops.plan.region import CopyPlan, Fill
 from vkops.plan.rules import refuse, validate
+from vkops.plan.view import View
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -41,8 +42,8 @@ def execute(
         InvalidDescError: the plan breaks a rule (``vkops.plan.validate``), or an array is missing,
             too short, or not one of bytes (PLAN-06).
 
-    >>> from vkops.plan import CopyPlan, Fill, Output, Region
-    >>> plan = CopyPlan(1, (), (Output(4, (Region((2,), 1, (2,), Fill(b"x")),)),))
+    >>> from vkops.plan import CopyPlan, Fill, Output, Region, View
+    >>> plan = CopyPlan(1, (), (Output(4, (Region(View((2,), (2,), 1), Fill(b"x")),)),))
     >>> execute(plan, [])[0].tolist()
     [0, 120, 0, 120]
     """
@@ -62,23 +63,21 @@ def execute_unchecked(
         outputs = [np.zeros(output.nbytes, np.uint8) for output in plan.outputs]
     for output, array in zip(plan.outputs, outputs, strict=True):
         for region in output.regions:
-            target = _box(array, size, region.dst_offset, region.sizes, region.dst_strides)
-            if isinstance(region.source, Fill):
-                target[...] = np.frombuffer(region.source.pattern, np.uint8)
+            source = region.source
+            target = _elements(array, size, region.target)
+            if isinstance(source, Fill):
+                target[...] = np.frombuffer(source.pattern, np.uint8)
             else:
-                read = region.source
-                target[...] = _box(
-                    inputs[read.input], size, read.offset, region.sizes, read.strides
-                )
+                target[...] = _elements(inputs[source.input], size, source.view)
     return list(outputs)
 
 
-def _box(array: Bytes, size: int, offset: int, sizes: Ints, strides: Ints) -> Bytes:
-    """View a box of elements as bytes."""
+def _elements(array: Bytes, size: int, view: View) -> Bytes:
+    """The elements of a view, each as its bytes."""
     return as_strided(
-        array[offset * size :],
-        shape=(*sizes, size),
-        strides=(*(stride * size for stride in strides), 1),
+        array[view.offset * size :],
+        shape=(*view.sizes, size),
+        strides=(*(stride * size for stride in view.strides), 1),
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from math import prod
 
 from vkops.plan.algebra import merge_regions, narrow
 from vkops.plan.compose import Written
 from vkops.plan.limits import MAX_GRAPH_REGIONS, Budget, BudgetError, LimitError
-from vkops.plan.region import CopyPlan, Output, Read, Region
+from vkops.plan.region import CopyPlan, Output, Region
 
 MAX_REGIONS = 4096
 """Regions of a tensor from which it is not looked through: what a dispatch's table holds."""
@@ -96,7 +96,7 @@ class Graph:
 
     >>> from vkops.plan import View
     >>> from vkops.plan.graph import Graph
-    >>> from vkops.plan.view import copy
+    >>> from vkops.plan.movements import copy
     >>> graph = Graph()
     >>> view = View.packed((3,))
     >>> x = graph.leaf(12, 4)
@@ -104,7 +104,7 @@ class Graph:
     >>> z = graph.make([copy(view.flip((0,)), view, y)], 12, 4)
     >>> (step,) = graph.lower([z])
     >>> step.reads, step.plan.outputs[0].regions[0].source
-    ((0,), Read(input=0, offset=0, strides=(1,)))
+    ((0,), Read(input=0, view=View(sizes=(3,), strides=(1,), offset=0)))
     """
 
     def __init__(self, *, gaps: bool = False) -> None:
@@ -177,7 +177,10 @@ class Graph:
         outputs = []
         for number in makes:
             nbytes, own_size = self._sizes[number]
-            regions = [_renumbered(region, places) for region in stage.made[number]]
+            regions = [
+                region if region.input is None else region.reading(places[region.input])
+                for region in stage.made[number]
+            ]
             outputs.append(Output(nbytes, narrow(regions, own_size, size)))
         inputs = tuple(map(self.nbytes, reads))
         return Step(CopyPlan(size, inputs, tuple(outputs)), tuple(reads), makes)
@@ -286,27 +289,19 @@ class _Fusion:
         return merge_regions(found) if len(found) <= most else None
 
     def _parts(self, region: Region, budget: Budget) -> Iterable[Region]:
-        read = region.source
-        if not isinstance(read, Read) or read.input not in self.fused or read.input in self.stages:
+        number = region.input
+        if number is None or number not in self.fused or number in self.stages:
             return (region,)
-        through = self._written.get(read.input)
+        through = self._written.get(number)
         if through is None:
-            through = Written(self.fused[read.input], gaps=self._gaps, budget=budget)
-            self._written[read.input] = through
+            through = Written(self.fused[number], gaps=self._gaps, budget=budget)
+            self._written[number] = through
         return through.read_by(region, budget)
 
 
 def _read(regions: Iterable[Region]) -> set[int]:
     """The tensors that regions read."""
-    return {region.source.input for region in regions if isinstance(region.source, Read)}
-
-
-def _renumbered(region: Region, places: Mapping[int, int]) -> Region:
-    """A region that reads an input by its place."""
-    read = region.source
-    if not isinstance(read, Read):
-        return region
-    return replace(region, source=replace(read, input=places[read.input]))
+    return {region.input for region in regions if region.input is not None}
 
 
 def _elements(regions: Iterable[Region]) -> int:

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from vkops.errors import show
-from vkops.plan.region import Ints
+from vkops.plan.view import Ints
 
 MAX_TENSOR_BYTES = 2**63 - 1
 """Size of a tensor, in bytes: the largest that NumPy can represent."""

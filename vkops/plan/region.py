@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-Ints = tuple[int, ...]
+from vkops.plan.view import Ints, View
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Elements of an input: its index, the offset of the first element, signed strides.
-
-    Offset and strides count elements; stride 0 repeats an element.
-    """
+    """Elements of an input: its number, and the view of it that is read."""
 
     input: int
-    offset: int
-    strides: Ints
+    view: View
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +25,55 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A box of elements written to one output: ``sizes`` elements, each from ``source``.
+    """A copy to a view of an output, element by element, from a view of an input or a constant.
 
-    Element ``c`` of the box goes to ``dst_offset + sum(c * dst_strides)``, counted in elements.
+    Both views have the same sizes.
     """
 
-    sizes: Ints
-    dst_offset: int
-    dst_strides: Ints
+    target: View
     source: Read | Fill
+
+    @property
+    def sizes(self) -> Ints:
+        """The sizes of both views."""
+        return self.target.sizes
+
+    @property
+    def input(self) -> int | None:
+        """The number of the input that is read; None for a constant."""
+        return self.source.input if isinstance(self.source, Read) else None
+
+    @property
+    def source_view(self) -> View:
+        """The view that is read; of a constant, one whose strides are 0."""
+        if isinstance(self.source, Read):
+            return self.source.view
+        return View(self.sizes, (0,) * len(self.sizes))
+
+    def with_views(self, target: View, source: View) -> Region:
+        """The same input or constant, between other views."""
+        if isinstance(self.source, Read):
+            return Region(target, Read(self.source.input, source))
+        return Region(target, self.source)
+
+    def map(self, change: Callable[[View], View]) -> Region:
+        """The region between both views after the same change.
+
+        >>> region = Region(View.packed((4, 2)), Read(0, View((4, 2), (1, 4))))
+        >>> region.map(lambda view: view.narrow(0, 1, 2)).source
+        Read(input=0, view=View(sizes=(2, 2), strides=(1, 4), offset=1))
+        """
+        return self.with_views(change(self.target), change(self.source_view))
+
+    def take(self, axis: int, at: int) -> Region:
+        """The part at one index of an axis, without that axis."""
+        return self.map(lambda view: view.take(axis, at))
+
+    def reading(self, input: int) -> Region:
+        """The same region of another input; constants stay as they are."""
+        if isinstance(self.source, Read):
+            return Region(self.target, Read(input, self.source.view))
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +88,13 @@ class Output:
 class CopyPlan:
     """Strided copies from inputs to outputs.
 
-    ``element_size`` is 1, 2, 4, 8 or 16 bytes; ``inputs`` holds the byte size of each input.
-    All regions are independent of each other: they may run in any order, or at once.
+    ``element_size`` is 1, 2, 4, 8 or 16 bytes; ``inputs`` holds the byte size of each input. Views
+    count elements. All regions are independent of each other: they may run in any order, or at
+    once.
 
     >>> import numpy as np
-    >>> from vkops.plan import CopyPlan, Output, Read, Region, execute
-    >>> backwards = Region((3,), 0, (1,), Read(0, 2, (-1,)))
+    >>> from vkops.plan import CopyPlan, Output, Read, Region, View, execute
+    >>> backwards = Region(View((3,), (1,)), Read(0, View((3,), (-1,), 2)))
     >>> plan = CopyPlan(2, (6,), (Output(6, (backwards,)),))
     >>> execute(plan, [np.int16([1, 2, 3]).view(np.uint8)])[0].view(np.int16)
     array([3, 2, 1], dtype=int16)

@@ -1,4 +1,4 @@
-"""The rules that plans keep, checked where plans come from outside: PLAN-01 to PLAN-05."""
+"""The rules that plans keep, checked where plans come from outside."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from vkops.errors import InvalidDescError, InvalidDescTypeError, show
 from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
+from vkops.plan.view import View
 
 ELEMENT_SIZES = (1, 2, 4, 8, 16)
 
@@ -54,40 +55,42 @@ def _output(plan: CopyPlan, output: Output, field: str) -> None:
 def _region(plan: CopyPlan, region: Region, count: int, field: str) -> int:
     """Check a region of an output of so many elements; return how many it writes."""
     _kind(region, Region, field)
-    _integers(region.sizes, f"{field}.sizes", least=1)
-    _integer(region.dst_offset, f"{field}.dst_offset")
-    _integers(region.dst_strides, f"{field}.dst_strides", length=len(region.sizes))
-    _inside(region.sizes, region.dst_offset, region.dst_strides, count, f"{field}.dst_offset")
-    for i, (size, stride) in enumerate(zip(region.sizes, region.dst_strides, strict=True)):
+    target = region.target
+    _view(target, f"{field}.target", count)
+    for i, (size, stride) in enumerate(zip(target.sizes, target.strides, strict=True)):
         if size > 1 and not stride:
-            refuse(f"{field}.dst_strides[{i}]", "got 0, must be another number", "PLAN-05")
+            refuse(f"{field}.target.strides[{i}]", "got 0, must be another number", "PLAN-05")
     source = region.source
     if isinstance(source, Fill):
         _kind(source.pattern, bytes, f"{field}.source.pattern")
         if len(source.pattern) != plan.element_size:
             message = f"got {len(source.pattern)} bytes, must be {plan.element_size}"
             refuse(f"{field}.source.pattern", message, "PLAN-04")
-        return prod(region.sizes)
+        return prod(target.sizes)
     if not isinstance(source, Read):
         _refuse_kind(source, "a Read or a Fill", f"{field}.source")
     _integer(source.input, f"{field}.source.input")
     if not 0 <= source.input < len(plan.inputs):
         allowed = f"must be 0 to {len(plan.inputs) - 1}" if plan.inputs else "there are no inputs"
         refuse(f"{field}.source.input", f"got {show(source.input)}, {allowed}", "PLAN-03")
-    _integer(source.offset, f"{field}.source.offset")
-    _integers(source.strides, f"{field}.source.strides", length=len(region.sizes))
     elements = plan.inputs[source.input] // plan.element_size
-    _inside(region.sizes, source.offset, source.strides, elements, f"{field}.source.offset")
-    return prod(region.sizes)
+    _view(source.view, f"{field}.source.view", elements)
+    if source.view.sizes != target.sizes:
+        message = f"got {show(source.view.sizes)}, must equal target.sizes = {show(target.sizes)}"
+        refuse(f"{field}.source.view.sizes", message, "PLAN-02")
+    return prod(target.sizes)
 
 
-def _inside(sizes: Any, offset: int, strides: Any, count: int, field: str) -> None:
-    reach = [(size - 1) * stride for size, stride in zip(sizes, strides, strict=True)]
-    first = offset + sum(r for r in reach if r < 0)
-    last = offset + sum(r for r in reach if r > 0)
+def _view(view: View, field: str, count: int) -> None:
+    """Check a view of so many elements."""
+    _kind(view, View, field)
+    _integers(view.sizes, f"{field}.sizes", least=1)
+    _integers(view.strides, f"{field}.strides", length=len(view.sizes))
+    _integer(view.offset, f"{field}.offset")
+    first, last = view.bounds
     if first < 0 or last >= count:
         message = f"reaches elements {show(first)} to {show(last)}, there are {count}"
-        refuse(field, message, "PLAN-03")
+        refuse(f"{field}.offset", message, "PLAN-03")
 
 
 # -- kinds -----------------------------------------------------------------------------------------

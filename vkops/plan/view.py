@@ -1,4 +1,4 @@
-"""Strided views of an array of elements, and copies between them."""
+"""Strided views of an array of elements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import prod
 from operator import mul
 from typing import NamedTuple
 
-from vkops.plan.region import Ints, Read, Region
+Ints = tuple[int, ...]
 
 
 def packed_strides(sizes: Ints) -> Ints:
@@ -37,12 +37,16 @@ class View(NamedTuple):
         return cls(sizes, packed_strides(sizes))
 
     @property
+    def bounds(self) -> tuple[int, int]:
+        """The first and the last element of the array that the view reaches; it has some."""
+        reach = [(n - 1) * stride for n, stride in zip(self.sizes, self.strides, strict=True)]
+        first = self.offset + sum([r for r in reach if r < 0])
+        return first, self.offset + sum([r for r in reach if r > 0])
+
+    @property
     def extent(self) -> int:
         """Elements of the array up to the last that the view reaches; 0 if it has none."""
-        if not prod(self.sizes):
-            return 0
-        reach = ((n - 1) * stride for n, stride in zip(self.sizes, self.strides, strict=True))
-        return 1 + self.offset + sum(r for r in reach if r > 0)
+        return 1 + self.bounds[1] if prod(self.sizes) else 0
 
     @property
     def is_contiguous(self) -> bool:
@@ -65,6 +69,10 @@ class View(NamedTuple):
             tuple(map(mul, self.strides, steps)),
             self.offset + sum(map(mul, self.strides, starts)),
         )
+
+    def shift(self, elements: int) -> View:
+        """The view that begins so many elements later."""
+        return View(self.sizes, self.strides, self.offset + elements)
 
     def permute(self, axes: Ints) -> View:
         """Axis ``i`` of the result is axis ``axes[i]`` of this view."""
@@ -140,21 +148,3 @@ class View(NamedTuple):
             yield self.narrow(0, first, last - first)
         if first <= last:
             yield from self.take(0, last).boxes(0, tail)
-
-
-def copy(source: View, target: View, input: int = 0) -> Region:
-    """The region that copies a view of an input to a view of an output, element by element.
-
-    Both have the same sizes.
-
-    >>> copy(View.packed((2, 3)).permute((1, 0)), View.packed((3, 2))).source
-    Read(input=0, offset=0, strides=(1, 3))
-    """
-    return Region(
-        target.sizes, target.offset, target.strides, Read(input, source.offset, source.strides)
-    )
-
-
-def lay(source: View, start: int = 0, input: int = 0) -> Region:
-    """The region that lays out a view row by row, from one element of the output on."""
-    return copy(source, View(source.sizes, packed_strides(source.sizes), start), input)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from vkops.dml.values import Place, integer, integers
 from vkops.errors import InvalidDescError, InvalidDescIndexError, show
 from vkops.plan import limits
-from vkops.plan.region import Ints
+from vkops.plan.view import Ints
 
 MOST_PIECES = 1 << 20
 

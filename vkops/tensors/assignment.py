@@ -13,8 +13,7 @@ import numpy.typing as npt
 from vkops.errors import OutOfDeviceMemoryError, VkopsError, invalid_desc_error
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.plan.execute import packed_bytes
-from vkops.plan.region import Ints
-from vkops.plan.view import View
+from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import refuse
 from vkops.tensors.movement import assignment, check_device
 from vkops.tensors.tensor import Tensor, host_view

@@ -19,8 +19,8 @@ from vkops.device import Device
 from vkops.dml.values import Place, array, integer
 from vkops.errors import show
 from vkops.gpu.streaming import Progress
-from vkops.plan.region import Ints
-from vkops.plan.view import View, copy, lay
+from vkops.plan.movements import copy, lay
+from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import MOST_PIECES, counts, in_rank, refuse
 from vkops.tensors.movement import Movement, memoized, movement, native, sources, window
 from vkops.tensors.tensor import Tensor

@@ -20,7 +20,7 @@ from vkops.errors import (
     invalid_desc_error,
     show,
 )
-from vkops.plan.region import Ints
+from vkops.plan.view import Ints
 from vkops.tensors.dlpack import Relabeled
 
 T = TypeVar("T")

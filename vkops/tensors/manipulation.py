@@ -16,8 +16,8 @@ from vkops.device import Device
 from vkops.dml.values import Place, integer
 from vkops.errors import show
 from vkops.gpu.streaming import Progress
-from vkops.plan.region import Ints
-from vkops.plan.view import View, lay
+from vkops.plan.movements import lay
+from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import MOST_PIECES, check_shape, counts, one_axis, refuse
 from vkops.tensors.eager import cut, entries, joined
 from vkops.tensors.exchange import imported

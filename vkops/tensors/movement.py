@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import wraps
 from math import prod
 from operator import attrgetter
@@ -21,8 +20,9 @@ from vkops.gpu.streaming import Progress, stream
 from vkops.gpu.table import Tuning
 from vkops.plan.algebra import coalesce
 from vkops.plan.execute import packed_bytes
-from vkops.plan.region import CopyPlan, Ints, Output, Read, Region
-from vkops.plan.view import View, copy, lay
+from vkops.plan.movements import copy, lay
+from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import refuse
 from vkops.tensors.exchange import as_array
 from vkops.tensors.memo import Memo
@@ -235,8 +235,9 @@ def assignment(source: View, target: View, nbytes: int, itemsize: int) -> Moveme
 def _is_whole(plan: CopyPlan) -> bool:
     """Whether the one output is the one input, as it is."""
     regions = [region for output in coalesce(plan).outputs for region in output.regions]
-    whole = Region((1,), 0, (1,), Read(0, 0, (1,)))
-    return [replace(region, sizes=(1,)) for region in regions] == [whole]
+    return len(regions) == 1 and all(
+        view == View.packed(view.sizes[:1]) for view in (regions[0].target, regions[0].source_view)
+    )
 
 
 # -- where things are ------------------------------------------------------------------------------

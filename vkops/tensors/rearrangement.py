@@ -11,8 +11,9 @@ from typing import Any
 from vkops.device import Device
 from vkops.dml.values import Place
 from vkops.gpu.streaming import Progress
-from vkops.plan.region import Ints, Region
-from vkops.plan.view import View, copy, lay
+from vkops.plan.movements import copy, lay
+from vkops.plan.region import Region
+from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import check_not_negative, check_shape, one_axis, one_or_more, refuse
 from vkops.tensors.movement import Movement, memoized, movement, sources
 from vkops.tensors.tensor import Tensor

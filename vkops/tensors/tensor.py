@@ -17,8 +17,7 @@ from vkops.errors import DeviceError
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.memory import Spread
 from vkops.plan.execute import packed_bytes
-from vkops.plan.region import Ints
-from vkops.plan.view import View
+from vkops.plan.view import Ints, View
 from vkops.tensors.exchange import Exchange, as_array
 from vkops.tensors.operators import NoOperators
 from vkops.tensors.views import Views, packed

@@ -12,8 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from vkops.dml.values import Place
 from vkops.errors import InvalidDescIndexError, InvalidDescTypeError, invalid_desc_error, show
-from vkops.plan.region import Ints
-from vkops.plan.view import View
+from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import (
     broadcast,
     check_shape,

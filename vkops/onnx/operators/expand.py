@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from vkops.onnx.node import Call
 from vkops.onnx.trace import Tensor
-from vkops.plan.region import Ints
-from vkops.plan.view import View
+from vkops.plan.view import Ints, View
 
 
 def expand(call: Call) -> list[Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from vkops.onnx.node import MAX_PIECES, Call
 from vkops.onnx.trace import Sequence, Tensor
-from vkops.plan.region import Ints
+from vkops.plan.view import Ints
 
 Rule = Callable[[Call, int], Ints]
 """From a call and the size of the axis to the sizes of the parts."""
