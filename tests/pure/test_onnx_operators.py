@@ -12,8 +12,8 @@ from onnx_models import evaluate, info, model, node_model, run, same
 
 from vkops.onnx import Model
 from vkops.onnx.forms import SequenceForm, TensorForm
-from vkops.onnx.operators.runs import runs_of
 from vkops.onnx.trace import NeedsValueError
+from vkops.plan.movements import runs_of
 
 I32, I64 = np.iinfo(np.int32), np.iinfo(np.int64)
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

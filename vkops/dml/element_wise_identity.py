@@ -54,5 +54,5 @@ class ElementWiseIdentityOperatorDesc(OperatorDesc):
             message = "not available, must be None: vkops moves data, it does not calculate"
             self._refuse("scale_bias", message, "IDENT-02")
 
-    def _regions(self) -> tuple[tuple[Region, ...], ...]:
-        return ((copy(self.input_tensor.view, self.output_tensor.view),),)
+    def _regions(self) -> list[list[Region]]:
+        return [[copy(self.input_tensor.view, self.output_tensor.view)]]

@@ -10,7 +10,8 @@ from vkops.dml import rules
 from vkops.dml.operator_desc import Field, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Region
-from vkops.plan.movements import copy
+from vkops.plan.movements import concat
+from vkops.plan.region import Read
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,6 @@ class JoinOperatorDesc(OperatorDesc):
             field = f"output_tensor.sizes[{axis}]"
             self._refuse(field, message, "JOIN-06")
 
-    def _regions(self) -> tuple[tuple[Region, ...], ...]:
-        whole = self.output_tensor.view
-        regions = []
-        start = 0
-        for i, piece in enumerate(self.input_tensors):
-            size = piece.sizes[self.axis]
-            regions.append(copy(piece.view, whole.narrow(self.axis, start, size), input=i))
-            start += size
-        return (tuple(regions),)
+    def _regions(self) -> list[list[Region]]:
+        sources = [Read(i, tensor.view) for i, tensor in enumerate(self.input_tensors)]
+        return [concat(sources, self.output_tensor.view, self.axis)]

@@ -152,7 +152,7 @@ class OperatorDesc(ABC):
         """Check the operator's own rules; every tensor has passed the T-* rules and its row."""
 
     @abstractmethod
-    def _regions(self) -> tuple[tuple[Region, ...], ...]:
+    def _regions(self) -> Sequence[Sequence[Region]]:
         """Return the regions of each output; the descriptor is valid."""
 
     @cached_property
@@ -163,7 +163,7 @@ class OperatorDesc(ABC):
             element_size=self.inputs[0][1].data_type.element_size,
             inputs=tuple(tensor.total_tensor_size_in_bytes for _, tensor in self.inputs),
             outputs=tuple(
-                Output(tensor.total_tensor_size_in_bytes, regions)
+                Output(tensor.total_tensor_size_in_bytes, tuple(regions))
                 for (_, tensor), regions in outputs
             ),
         )

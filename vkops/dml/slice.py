@@ -11,7 +11,8 @@ from vkops.dml.operator_desc import Field, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
 from vkops.plan import Region
-from vkops.plan.movements import copy
+from vkops.plan.movements import window
+from vkops.plan.region import Read
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,6 @@ class SliceOperatorDesc(OperatorDesc):
                     "SLICE-05",
                 )
 
-    def _regions(self) -> tuple[tuple[Region, ...], ...]:
-        target = self.output_tensor.view
-        source = self.input_tensor.view.window(
-            tuple(self.offsets), target.sizes, tuple(self.strides)
-        )
-        return ((copy(source, target),),)
+    def _regions(self) -> list[list[Region]]:
+        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
+        return [[window(source, target, tuple(self.offsets), tuple(self.strides))]]

@@ -11,7 +11,8 @@ from vkops.dml.operator_desc import Field, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
 from vkops.plan import Region
-from vkops.plan.movements import copy
+from vkops.plan.movements import window
+from vkops.plan.region import Read
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class Slice1OperatorDesc(OperatorDesc):
                     "SLICE1-04",
                 )
 
-    def _regions(self) -> tuple[tuple[Region, ...], ...]:
+    def _regions(self) -> list[list[Region]]:
         windows = zip(
             self.input_window_offsets,
             self.input_window_sizes,
@@ -131,8 +132,5 @@ class Slice1OperatorDesc(OperatorDesc):
         starts = tuple(
             offset if stride > 0 else offset + size - 1 for offset, size, stride in windows
         )
-        target = self.output_tensor.view
-        source = self.input_tensor.view.window(
-            starts, target.sizes, tuple(self.input_window_strides)
-        )
-        return ((copy(source, target),),)
+        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
+        return [[window(source, target, starts, tuple(self.input_window_strides))]]

@@ -10,7 +10,8 @@ from vkops.dml import rules
 from vkops.dml.operator_desc import Field, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Region
-from vkops.plan.movements import copy
+from vkops.plan.movements import split
+from vkops.plan.region import Read
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,6 @@ class SplitOperatorDesc(OperatorDesc):
             )
             self._refuse("output_tensors", message, "SPLIT-06")
 
-    def _regions(self) -> tuple[tuple[Region, ...], ...]:
-        whole = self.input_tensor.view
-        regions = []
-        start = 0
-        for piece in self.output_tensors:
-            size = piece.sizes[self.axis]
-            regions.append((copy(whole.narrow(self.axis, start, size), piece.view),))
-            start += size
-        return tuple(regions)
+    def _regions(self) -> list[list[Region]]:
+        targets = [tensor.view for tensor in self.output_tensors]
+        return [[r] for r in split(Read(0, self.input_tensor.view), targets, self.axis)]

@@ -14,8 +14,8 @@ from vkops.onnx.types import HANDLE, STRING, moved_dtype, type_text
 from vkops.plan.execute import execute_unchecked, packed_bytes
 from vkops.plan.graph import Graph
 from vkops.plan.limits import LimitError, check_shape
-from vkops.plan.movements import copy
-from vkops.plan.region import Fill, Region
+from vkops.plan.movements import lay
+from vkops.plan.region import Fill, Read, Region
 from vkops.plan.view import Ints, View
 
 MAX_KNOWN_BYTES = 1 << 28
@@ -59,6 +59,11 @@ class Tensor:
         """All elements, row by row."""
         return View.packed(self.shape)
 
+    @property
+    def read(self) -> Read:
+        """All elements, as regions of the trace's graph read them."""
+        return Read(self.number, self.packed)
+
     def reshape(self, shape: Ints) -> Tensor:
         """The same elements in another shape."""
         _check_shape(self.dtype, shape)
@@ -68,7 +73,7 @@ class Tensor:
         """A strided view of the elements, made packed."""
         if view == self.packed:
             return self
-        return self.trace.make(self.dtype, view.sizes, [(View.packed(view.sizes), self, view)])
+        return self.trace.make(self.dtype, view.sizes, [lay(view, 0, self.number)])
 
     def values(self) -> npt.NDArray[Any]:
         """The elements, which must be known before the graph runs.
@@ -95,9 +100,6 @@ class Sequence:
 
 Value: TypeAlias = "Tensor | Sequence | None"
 """What is on an edge of a graph; None: an optional that is absent."""
-
-Piece = tuple[View, Tensor, View]
-"""Part of a tensor to be made, and what is copied there."""
 
 
 class Trace:
@@ -147,14 +149,9 @@ class Trace:
         one = self.constant(value.reshape(1))
         return one.view(View(shape, (0,) * len(shape)))
 
-    def make(self, dtype: np.dtype[Any], shape: Ints, pieces: Iterable[Piece]) -> Tensor:
-        """A tensor made of pieces of others, which have its type."""
-        regions = (
-            copy(view, target, source.number)
-            for target, source, view in pieces
-            if prod(target.sizes)
-        )
-        return self._new(dtype, shape, regions)
+    def make(self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region]) -> Tensor:
+        """A tensor that regions write, which read other tensors of its type by their numbers."""
+        return self._new(dtype, shape, (region for region in regions if prod(region.sizes)))
 
     def values(self, tensor: Tensor) -> npt.NDArray[Any]:
         """The elements of a tensor that is made of constants only.

@@ -1,17 +1,26 @@
-"""The meaning of operators: pure functions from views to the regions that move their elements.
+"""The meaning of every operator, written once: from views of inputs to regions.
 
-DirectML descriptors, the functions for arrays and ONNX nodes check rules of their own, and call
-these.
+DirectML descriptors, the functions for arrays and ONNX nodes check rules of their own, and then
+call these. A source is a ``Read``, a view of a numbered input; a target is a view of an output.
+Regions without elements may be among the results.
 """
 
 from __future__ import annotations
 
-from vkops.plan.region import Read, Region
-from vkops.plan.view import View, packed_strides
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.plan.region import Fill, Read, Region
+from vkops.plan.view import Ints, View, packed_strides
 
 
 def copy(source: View, target: View, input: int = 0) -> Region:
-    """The region that copies a view of an input to a view of an output of the same sizes.
+    """Copy a view of an input to a view of an output of the same sizes.
 
     >>> copy(View.packed((2, 3)).permute((1, 0)), View.packed((3, 2))).source
     Read(input=0, view=View(sizes=(3, 2), strides=(1, 3), offset=0))
@@ -20,5 +29,269 @@ def copy(source: View, target: View, input: int = 0) -> Region:
 
 
 def lay(source: View, start: int = 0, input: int = 0) -> Region:
-    """The region that lays out a view row by row, from one element of the output on."""
+    """Lay out a view row by row, from one element of the output on."""
     return copy(source, View(source.sizes, packed_strides(source.sizes), start), input)
+
+
+def lay_all(sources: Sequence[View]) -> list[Region]:
+    """Lay out views of the first input row by row, one after the other.
+
+    >>> [region.target.offset for region in lay_all([View.packed((2, 3)), View.packed((4,))])]
+    [0, 6]
+    """
+    starts = accumulate((prod(view.sizes) for view in sources), initial=0)
+    return [lay(view, start) for view, start in zip(sources, starts, strict=False)]
+
+
+# -- parts of an axis ------------------------------------------------------------------------------
+
+
+def window(source: Read, target: View, starts: Ints, steps: Ints) -> Region:
+    """Copy the elements from ``starts`` on, ``steps`` apart; steps may be negative.
+
+    >>> window(Read(0, View.packed((9,))), View.packed((4,)), (8,), (-2,)).source.view
+    View(sizes=(4,), strides=(-2,), offset=8)
+    """
+    return copy(source.view.window(starts, target.sizes, steps), target, source.input)
+
+
+def split(source: Read, targets: Iterable[View], axis: int) -> list[Region]:
+    """Copy consecutive parts of an axis, one to each target.
+
+    >>> parts = split(Read(0, View.packed((2, 5))), [View.packed((2, 2)), View.packed((2, 3))], 1)
+    >>> [part.source.view.offset for part in parts]
+    [0, 2]
+    """
+    regions, start = [], 0
+    for target in targets:
+        part = source.view.narrow(axis, start, target.sizes[axis])
+        regions.append(copy(part, target, source.input))
+        start += target.sizes[axis]
+    return regions
+
+
+def concat(sources: Iterable[Read], target: View, axis: int) -> list[Region]:
+    """Copy sources to consecutive parts of an axis.
+
+    >>> parts = [Read(0, View.packed((2, 2))), Read(1, View.packed((2, 3)))]
+    >>> [part.target.offset for part in concat(parts, View.packed((2, 5)), 1)]
+    [0, 2]
+    """
+    regions, start = [], 0
+    for source in sources:
+        size = source.view.sizes[axis]
+        regions.append(Region(target.narrow(axis, start, size), source))
+        start += size
+    return regions
+
+
+def concat_sizes(sizes: Sequence[Ints], axis: int) -> Ints:
+    """The sizes of a concatenation of tensors of these sizes.
+
+    >>> concat_sizes([(2, 2), (2, 3)], 1)
+    (2, 5)
+    """
+    first = sizes[0]
+    return (*first[:axis], sum(part[axis] for part in sizes), *first[axis + 1 :])
+
+
+# -- repetition ------------------------------------------------------------------------------------
+
+
+def tile(source: Read, target: View, repeats: Ints) -> Region:
+    """Repeat a source as a whole, so many times along each axis.
+
+    >>> tile(Read(0, View.packed((2,))), View.packed((6,)), (3,)).source.view
+    View(sizes=(3, 2), strides=(0, 1), offset=0)
+    """
+    view = source.view
+    for axis in reversed(range(len(repeats))):
+        target = target.unflatten(axis, (repeats[axis], source.view.sizes[axis]))
+        view = view.insert(axis, repeats[axis])
+    return copy(view, target, source.input)
+
+
+def tile_sizes(sizes: Ints, repeats: Ints) -> Ints:
+    """The sizes of a tensor that is repeated so many times along each axis.
+
+    >>> tile_sizes((2, 3), (1, 4))
+    (2, 12)
+    """
+    return tuple(size * count for size, count in zip(sizes, repeats, strict=True))
+
+
+def repeat(source: Read, target: View, axis: int, count: int) -> Region:
+    """Repeat each place of an axis so many times.
+
+    >>> repeat(Read(0, View.packed((2,))), View.packed((6,)), 0, 3).source.view
+    View(sizes=(2, 3), strides=(1, 0), offset=0)
+    """
+    size = source.view.sizes[axis]
+    repeated = source.view.insert(axis + 1, count)
+    return copy(repeated, target.unflatten(axis, (size, count)), source.input)
+
+
+# -- blocks of space and depth ---------------------------------------------------------------------
+
+_DEPTH_AXES: Mapping[str, tuple[tuple[str, str, str], Ints]] = {
+    "DCR": (("row", "column", "depth"), (0, 3, 4, 1, 5, 2)),
+    "CRD": (("depth", "row", "column"), (0, 1, 4, 2, 5, 3)),
+}
+"""By order: what the parts of the depth axis are, outermost first, and where each axis goes."""
+
+
+def depth_to_space(source: Read, target: View, block: int, order: str) -> Region:
+    """Move depth into blocks of height and width; ``order`` is ``"DCR"`` or ``"CRD"``.
+
+    Both tensors have four dimensions: batch, depth, height and width.
+    """
+    return copy(_depth(source.view, block, order), _space(target, block), source.input)
+
+
+def space_to_depth(source: Read, target: View, block: int, order: str) -> Region:
+    """Move blocks of height and width into depth: the inverse of ``depth_to_space``."""
+    return copy(_space(source.view, block), _depth(target, block, order), source.input)
+
+
+def _space(view: View, block: int) -> View:
+    """Batch, depth, height, row in the block, width, column in the block."""
+    for axis in (3, 2):
+        view = view.unflatten(axis, (view.sizes[axis] // block, block))
+    return view
+
+
+def _depth(view: View, block: int, order: str) -> View:
+    """The same six axes, of the tensor whose depth holds the blocks."""
+    parts, axes = _DEPTH_AXES[order]
+    size = {"row": block, "column": block, "depth": view.sizes[1] // block**2}
+    return view.unflatten(1, tuple(size[part] for part in parts)).permute(axes)
+
+
+# -- indices chosen along each axis ----------------------------------------------------------------
+
+
+class Run(NamedTuple):
+    """``size`` consecutive indices of a target, from ``target`` on.
+
+    They are copies of the indices of a source from ``start`` on, ``step`` apart.
+    """
+
+    target: int
+    size: int
+    start: int
+    step: int
+
+
+def runs_of(indices: npt.NDArray[np.integer[Any]]) -> list[Run]:
+    """Chosen indices as few runs.
+
+    >>> runs_of(np.array([2, 1, 0, 0, 0]))
+    [Run(target=0, size=3, start=2, step=-1), Run(target=3, size=2, start=0, step=0)]
+    """
+    steps = np.diff(indices)
+    changes = np.flatnonzero(np.diff(steps)) + 1  # steps that differ from the one before
+    runs, first = [], 0
+    for change in (*changes.tolist(), len(indices)):
+        # A run ends where its step does, but its last index may begin the next.
+        if change < first + 1:
+            continue
+        end = min(change + 1, len(indices))
+        step = int(steps[first]) if end - first > 1 else 0
+        runs.append(Run(first, end - first, int(indices[first]), step))
+        first = end
+    return runs
+
+
+def choose(source: Read, target: View, axes: Sequence[Sequence[Run]]) -> Iterator[Region]:
+    """Copy the indices that runs choose along each axis: a region for each combination.
+
+    >>> axes = [[Run(0, 1, 1, 0), Run(1, 1, 0, 0)], [Run(0, 3, 2, -1)]]
+    >>> source = Read(0, View.packed((2, 3)))
+    >>> [region.source.view.offset for region in choose(source, View.packed((2, 3)), axes)]
+    [5, 2]
+    """
+    ones = (1,) * len(axes)
+    for runs in product(*axes):
+        targets, sizes, starts, steps = (tuple(run[i] for run in runs) for i in range(4))
+        yield window(source, target.window(targets, sizes, ones), starts, steps)
+
+
+def roll(source: Read, target: View, shifts: Ints) -> Iterator[Region]:
+    """Move elements ``shifts`` places on along each axis; those that fall off come first."""
+    axes = []
+    for size, shift in zip(target.sizes, shifts, strict=True):
+        k = shift % size if size else 0
+        axes.append([Run(k, size - k, 0, 1), Run(0, k, size - k, 1)] if k else [Run(0, size, 0, 1)])
+    return choose(source, target, axes)
+
+
+# -- padding ---------------------------------------------------------------------------------------
+
+
+def pad(
+    source: Read, target: View, starts: Ints, ends: Ints, value: Read | Fill
+) -> Iterator[Region]:
+    """Put a source into a target with ``starts`` and ``ends`` elements of a value around it.
+
+    Negative numbers cut elements off. The value is a view of one element, or a constant.
+    """
+    sizes = target.sizes
+    before = tuple(min(size, max(0, start)) for size, start in zip(sizes, starts, strict=True))
+    skipped = tuple(max(0, -start) for start in starts)
+    stops = [size - max(0, end) for size, end in zip(sizes, ends, strict=True)]
+    kept = tuple(max(0, stop - start) for start, stop in zip(before, stops, strict=True))
+    ones = (1,) * len(sizes)
+    yield window(source, target.window(before, kept, ones), skipped, ones)
+    rest = target
+    for axis, (start, size) in enumerate(zip(before, kept, strict=True)):
+        stop = start + size
+        for bar in (rest.narrow(axis, 0, start), rest.narrow(axis, stop, rest.sizes[axis] - stop)):
+            yield fill(value, bar)
+        rest = rest.narrow(axis, start, size)
+
+
+def fill(value: Read | Fill, target: View) -> Region:
+    """Write one element everywhere in a target."""
+    if isinstance(value, Fill):
+        return Region(target, value)
+    everywhere = View(target.sizes, (0,) * len(target.sizes), value.view.offset)
+    return copy(everywhere, target, value.input)
+
+
+def pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[Run]:
+    """The indices of an axis of ``size`` elements that is padded with elements of its own.
+
+    ``mode`` is ``"edge"`` (the first and the last element again and again), ``"wrap"`` (the axis
+    again and again), ``"reflect"`` (backwards and forwards, without its ends) or ``"symmetric"``
+    (backwards and forwards, with its ends).
+
+    >>> list(pad_runs("symmetric", 3, 2, 0))
+    [Run(target=0, size=2, start=1, step=-1), Run(target=2, size=3, start=0, step=1)]
+    """
+    if mode == "edge" or size == 1:
+        yield Run(0, before, 0, 0)
+        yield Run(before, size, 0, 1)
+        yield Run(before + size, after, size - 1, 0)
+        return
+    length = _run_length(mode, size)
+    position, end = -before, size + after
+    while position < end:
+        done = position % length
+        count = min(length - done, end - position)
+        forwards = mode == "wrap" or position // length % 2 == 0
+        start, step = (done, 1) if forwards else (size - 1 - done, -1)
+        yield Run(position + before, count, start, step)
+        position += count
+
+
+def pad_repeats(mode: str, size: int, added: int) -> int:
+    """How often ``pad_runs`` goes through an axis to add so many elements.
+
+    >>> pad_repeats("wrap", 3, 7), pad_repeats("edge", 3, 7)
+    (3, 0)
+    """
+    return 0 if mode == "edge" or size == 1 else -(-added // _run_length(mode, size))
+
+
+def _run_length(mode: str, size: int) -> int:
+    return size - (mode == "reflect")

@@ -99,6 +99,19 @@ class View(NamedTuple):
         sizes = (*self.sizes[:axis], size, *self.sizes[axis:])
         return View(sizes, (*self.strides[:axis], 0, *self.strides[axis:]), self.offset)
 
+    def unflatten(self, axis: int, sizes: Ints) -> View:
+        """An axis as several, whose sizes multiply to its own.
+
+        >>> View.packed((2, 6)).unflatten(1, (3, 2))
+        View(sizes=(2, 3, 2), strides=(6, 2, 1), offset=0)
+        """
+        strides = tuple(stride * self.strides[axis] for stride in packed_strides(sizes))
+        return View(
+            (*self.sizes[:axis], *sizes, *self.sizes[axis + 1 :]),
+            (*self.strides[:axis], *strides, *self.strides[axis + 1 :]),
+            self.offset,
+        )
+
     def take(self, axis: int, at: int) -> View:
         """One place of an axis, which goes."""
         sizes, strides = (of[:axis] + of[axis + 1 :] for of in (self.sizes, self.strides))

@@ -8,8 +8,8 @@ then is on the host, too. ``progress`` is told of the bytes done and to do in al
 from __future__ import annotations
 
 import builtins
+import itertools
 from collections.abc import Sequence
-from itertools import accumulate
 from operator import sub
 from typing import Any
 
@@ -19,7 +19,9 @@ from vkops.device import Device
 from vkops.dml.values import Place, array, integer
 from vkops.errors import show
 from vkops.gpu.streaming import Progress
-from vkops.plan.movements import copy, lay
+from vkops.plan import movements
+from vkops.plan.movements import concat, concat_sizes
+from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import MOST_PIECES, counts, in_rank, refuse
 from vkops.tensors.movement import Movement, memoized, movement, native, sources, window
@@ -128,15 +130,9 @@ def slice(
 def _split(source: View, itemsize: int, sizes_or_count: Ints | int, axis: int) -> Movement:
     axis = in_rank("SPLIT", axis, len(source.sizes), "SPLIT-02")
     sizes = _sizes(sizes_or_count, source.sizes[axis])
-    starts = accumulate(sizes, initial=0)
-    return cut(source, itemsize, axis, list(zip(starts, sizes, strict=False)))
-
-
-def cut(source: View, itemsize: int, axis: int, spans: Sequence[tuple[int, int]]) -> Movement:
-    """The movement that makes a tensor of each (start, size) along an axis."""
-    parts = [source.narrow(axis, start, size) for start, size in spans]
-    pieces = [(lay(part),) for part in parts]
-    return movement(itemsize, [source], [part.sizes for part in parts], pieces)
+    shapes = [(*source.sizes[:axis], size, *source.sizes[axis + 1 :]) for size in sizes]
+    regions = movements.split(Read(0, source), map(View.packed, shapes), axis)
+    return movement(itemsize, [source], shapes, [[region] for region in regions])
 
 
 @memoized
@@ -153,15 +149,9 @@ def joined(
             message = f"has dtype {dtype}, must be {dtypes[0]}"
             refuse(name, f"tensors[{i}]", message, "JOIN-03")
         _check_joinable(name, first, view.sizes, f"tensors[{i}]", axis)
-    total = sum(view.sizes[axis] for view in views)
-    whole = (*first[:axis], total, *first[axis + 1 :])
-    target = View.packed(whole)
+    whole = concat_sizes([view.sizes for view in views], axis)
     parts = [view for view in views if view.extent]
-    starts = accumulate((part.sizes[axis] for part in parts), initial=0)
-    regions = [
-        copy(part, target.narrow(axis, start, part.sizes[axis]), input)
-        for input, (part, start) in enumerate(zip(parts, starts, strict=False))
-    ]
+    regions = concat(itertools.starmap(Read, enumerate(parts)), View.packed(whole), axis)
     return movement(dtypes[0].itemsize, parts, [whole], [regions])
 
 

@@ -19,7 +19,7 @@ from vkops.gpu.streaming import Progress
 from vkops.plan.movements import lay
 from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import MOST_PIECES, check_shape, counts, one_axis, refuse
-from vkops.tensors.eager import cut, entries, joined
+from vkops.tensors.eager import entries, joined
 from vkops.tensors.exchange import imported
 from vkops.tensors.movement import Movement, as_tensor, memoized, movement, native, sources
 from vkops.tensors.tensor import Tensor
@@ -155,7 +155,8 @@ def _array_split(source: View, itemsize: int, at: Ints | int, axis: int) -> Move
         at = tuple(accumulate([size + 1] * more + [size] * (at - more)))[:-1]
     edges = pairwise([0, *at, whole])
     ranges = [range(whole)[start:stop] for start, stop in edges]
-    return cut(source, itemsize, axis, [(part.start, len(part)) for part in ranges])
+    parts = [source.narrow(axis, part.start, len(part)) for part in ranges]
+    return movement(itemsize, [source], [part.sizes for part in parts], [[lay(p)] for p in parts])
 
 
 def concat(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby, product
+from itertools import groupby
 from math import prod
-from operator import mul
 from typing import Any
 
 from vkops.device import Device
 from vkops.dml.values import Place
 from vkops.gpu.streaming import Progress
-from vkops.plan.movements import copy, lay
-from vkops.plan.region import Region
+from vkops.plan import movements
+from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import check_not_negative, check_shape, one_axis, one_or_more, refuse
 from vkops.tensors.movement import Movement, memoized, movement, sources
@@ -57,17 +56,7 @@ def roll(
 
 @memoized
 def _roll(source: View, itemsize: int, shifts: Ints) -> Movement:
-    target = View.packed(source.sizes)
-    # Along each axis, the last elements become the first: (from, to, size) of both parts.
-    cuts = []
-    for n, shift in zip(source.sizes, shifts, strict=True):
-        k = shift % n if n else 0
-        cuts.append([(0, k, n - k), (n - k, 0, k)] if k else [(0, 0, n)])
-    ones = (1,) * len(cuts)
-    regions: list[Region] = []
-    for parts in product(*cuts):
-        starts, ends, sizes = zip(*parts, strict=True) if parts else ((), (), ())
-        regions.append(copy(source.window(starts, sizes, ones), target.window(ends, sizes, ones)))
+    regions = list(movements.roll(Read(0, source), View.packed(source.sizes), shifts))
     return movement(itemsize, [source], [source.sizes], [regions])
 
 
@@ -76,7 +65,7 @@ def _roll_flat(source: View, itemsize: int, shift: int) -> Movement:
     size = prod(source.sizes)
     shift = shift % size if size else 0
     boxes = [*source.boxes(size - shift, size), *source.boxes(0, size - shift)]
-    return movement(itemsize, [source], [source.sizes], [_in_turn(boxes)])
+    return movement(itemsize, [source], [source.sizes], [movements.lay_all(boxes)])
 
 
 def tile(
@@ -106,13 +95,11 @@ def tile(
 def _tile(source: View, itemsize: int, times: Ints) -> Movement:
     rank = max(len(source.sizes), len(times))
     times = (1,) * (rank - len(times)) + times
-    own = (1,) * (rank - len(source.sizes)) + source.sizes
-    shape = tuple(map(mul, times, own))
+    source = source.broadcast((1,) * (rank - len(source.sizes)) + source.sizes)
+    shape = movements.tile_sizes(source.sizes, times)
     check_shape("TILE", shape, itemsize)
-    view = source.broadcast(own)
-    for axis in reversed(range(rank)):
-        view = view.insert(axis, times[axis])
-    return movement(itemsize, [source], [shape], [[lay(view, 0)]])
+    region = movements.tile(Read(0, source), View.packed(shape), times)
+    return movement(itemsize, [source], [shape], [[region]])
 
 
 def repeat(
@@ -167,13 +154,12 @@ def _repeat(source: View, itemsize: int, times: Ints, axis: int | None) -> Movem
             for count, first, size in spans
             for box in source.boxes(first, first + size)
         ]
-        return movement(itemsize, [source], [shape], [_in_turn(boxes)])
+        return movement(itemsize, [source], [shape], [movements.lay_all(boxes)])
     target, regions, start = View.packed(shape), [], 0
     for count, first, size in spans:
-        part = source.narrow(axis, first, size).insert(axis + 1, count)
+        part = Read(0, source.narrow(axis, first, size))
         into = target.narrow(axis, start, size * count)
-        strides = (*into.strides[:axis], into.strides[axis] * count, *into.strides[axis:])
-        regions.append(copy(part, View(part.sizes, strides, into.offset)))
+        regions.append(movements.repeat(part, into, axis, count))
         start += size * count
     return movement(itemsize, [source], [shape], [regions])
 
@@ -184,9 +170,3 @@ def _spans(times: Ints) -> Iterator[tuple[int, int, int]]:
         size = sum(1 for _ in equal)
         yield count, first, size
         first += size
-
-
-def _in_turn(views: Sequence[View]) -> list[Region]:
-    """The regions that lay out views one after the other."""
-    starts = accumulate((prod(view.sizes) for view in views), initial=0)
-    return [lay(view, start) for view, start in zip(views, starts, strict=False)]

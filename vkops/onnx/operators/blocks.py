@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from vkops.onnx.node import Call
 from vkops.onnx.trace import Tensor
+from vkops.plan import movements
+from vkops.plan.view import View
 
-_DEPTH_TO_SPACE = {"DCR": (0, 3, 4, 1, 5, 2), "CRD": (0, 1, 4, 2, 5, 3)}
-"""How the axes are permuted after depth is cut, by mode."""
-
-_SPACE_TO_DEPTH = {"DCR": (0, 3, 5, 1, 2, 4), "CRD": (0, 1, 3, 5, 2, 4)}
-"""How the axes are permuted after height and width are cut, by mode."""
+ORDERS = ("DCR", "CRD")
+"""What the attribute ``mode`` can be, the default first."""
 
 
 def depth_to_space(call: Call) -> list[Tensor]:
@@ -18,12 +17,10 @@ def depth_to_space(call: Call) -> list[Tensor]:
     if depth % side**2:
         message = f"has depth {depth}, must be divisible by {side**2} (blocksize {side}, squared)"
         call.refuse("input", message)
-    mode = call.choice("mode", *_DEPTH_TO_SPACE)
-    inner = depth // side**2
-    cut = (side, side, inner) if mode == "DCR" else (inner, side, side)
-    blocks = data.reshape((n, *cut, height, width))
-    moved = blocks.view(blocks.packed.permute(_DEPTH_TO_SPACE[mode]))
-    return [moved.reshape((n, inner, height * side, width * side))]
+    order = call.choice("mode", *ORDERS)
+    shape = (n, depth // side**2, height * side, width * side)
+    region = movements.depth_to_space(data.read, View.packed(shape), side, order)
+    return [call.trace.make(data.dtype, shape, [region])]
 
 
 def space_to_depth(call: Call) -> list[Tensor]:
@@ -32,10 +29,10 @@ def space_to_depth(call: Call) -> list[Tensor]:
     for what, size in (("height", height), ("width", width)):
         if size % side:
             call.refuse("input", f"has {what} {size}, must be divisible by {side}, the blocksize")
-    mode = call.choice("mode", *_SPACE_TO_DEPTH)
-    blocks = data.reshape((n, depth, height // side, side, width // side, side))
-    moved = blocks.view(blocks.packed.permute(_SPACE_TO_DEPTH[mode]))
-    return [moved.reshape((n, depth * side**2, height // side, width // side))]
+    order = call.choice("mode", *ORDERS)
+    shape = (n, depth * side**2, height // side, width // side)
+    region = movements.space_to_depth(data.read, View.packed(shape), side, order)
+    return [call.trace.make(data.dtype, shape, [region])]
 
 
 def _image(call: Call) -> tuple[Tensor, int, tuple[int, ...]]:

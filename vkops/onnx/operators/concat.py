@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vkops.onnx.node import Call
 from vkops.onnx.trace import Tensor
+from vkops.plan import movements
 from vkops.plan.view import View
 
 _DEFAULT_AXIS = {1: 1}
@@ -37,12 +38,6 @@ def _joined(call: Call, name: str, tensors: list[Tensor], axis: int) -> Tensor:
         for d, (got, wanted) in enumerate(zip(tensor.shape, first, strict=True)):
             if d != axis and got != wanted:
                 call.refuse(f"{name}[{i}]", f"has {got} for axis {d}, must be {wanted}")
-    whole = sum(tensor.shape[axis] for tensor in tensors)
-    shape = (*first[:axis], whole, *first[axis + 1 :])
-    target = View.packed(shape)
-    pieces, start = [], 0
-    for tensor in tensors:
-        size = tensor.shape[axis]
-        pieces.append((target.narrow(axis, start, size), tensor, tensor.packed))
-        start += size
-    return call.trace.make(tensors[0].dtype, shape, pieces)
+    shape = movements.concat_sizes([tensor.shape for tensor in tensors], axis)
+    regions = movements.concat([tensor.read for tensor in tensors], View.packed(shape), axis)
+    return call.trace.make(tensors[0].dtype, shape, regions)

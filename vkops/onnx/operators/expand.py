@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vkops.onnx.node import Call
 from vkops.onnx.trace import Tensor
+from vkops.plan import movements
 from vkops.plan.view import Ints, View
 
 
@@ -46,9 +47,6 @@ def _repeated(call: Call, name: str, data: Tensor, times: Ints) -> Tensor:
     for i, count in enumerate(times):
         if count < 0:
             call.refuse(f"{name}[{i}]", f"got {count}, must be at least 0")
-    pairs = list(zip(times, data.shape, data.packed.strides, strict=True))
-    sizes = tuple(n for count, size, _ in pairs for n in (count, size))
-    strides = tuple(n for _, _, stride in pairs for n in (0, stride))
-    shape = tuple(count * size for count, size, _ in pairs)
-    whole = View.packed(sizes), data, View(sizes, strides)
-    return call.trace.make(data.dtype, shape, [whole])
+    shape = movements.tile_sizes(data.shape, times)
+    region = movements.tile(data.read, View.packed(shape), times)
+    return call.trace.make(data.dtype, shape, [region])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from vkops.onnx.node import Call
-from vkops.onnx.operators.runs import Run, chosen, runs_of
+from vkops.onnx.operators.chosen import chosen
 from vkops.onnx.trace import Tensor
-from vkops.plan.view import View
+from vkops.plan.movements import Run, runs_of
 
 
 def gather(call: Call) -> list[Tensor]:
@@ -26,6 +26,5 @@ def gather(call: Call) -> list[Tensor]:
     flat[flat < 0] += whole
     runs = [[Run(0, n, 0, 1)] for n in data.shape]
     runs[axis] = runs_of(flat)
-    target = View.packed((*data.shape[:axis], flat.size, *data.shape[axis + 1 :]))
-    made = call.trace.make(data.dtype, target.sizes, chosen(call, "indices", data, runs, target))
+    made = chosen(call, "indices", data, runs)
     return [made.reshape((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))]

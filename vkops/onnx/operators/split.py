@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 
 from vkops.onnx.node import MAX_PIECES, Call
 from vkops.onnx.trace import Sequence, Tensor
-from vkops.plan.view import Ints
+from vkops.plan import movements
+from vkops.plan.view import Ints, View
 
 Rule = Callable[[Call, int], Ints]
 """From a call and the size of the axis to the sizes of the parts."""
@@ -54,10 +55,10 @@ def split_to_sequence(call: Call) -> list[Sequence]:
 
 def parts(data: Tensor, axis: int, sizes: Iterable[int]) -> Iterable[Tensor]:
     """Parts of a tensor, one after the other along an axis."""
-    start = 0
-    for size in sizes:
-        yield data.view(data.packed.narrow(axis, start, size))
-        start += size
+    shapes = [(*data.shape[:axis], size, *data.shape[axis + 1 :]) for size in sizes]
+    regions = movements.split(data.read, map(View.packed, shapes), axis)
+    for shape, region in zip(shapes, regions, strict=True):
+        yield data if shape == data.shape else data.trace.make(data.dtype, shape, [region])
 
 
 def _equal(call: Call, whole: int) -> Ints:
