@@ -97,23 +97,23 @@ class Slice1OperatorDesc(OperatorDesc):
             self.output_tensor.sizes,
             strict=True,
         )
-        for i, (offset, window, stride, available, size) in enumerate(dimensions):
-            if window < 1:
+        for i, (offset, length, stride, available, size) in enumerate(dimensions):
+            if length < 1:
                 self._refuse(
                     f"input_window_sizes[{i}]",
-                    f"got {show(window)}, must be 1 or more",
+                    f"got {show(length)}, must be 1 or more",
                     "SLICE1-02",
                 )
-            if offset + window > available:
+            if offset + length > available:
                 self._refuse(
                     f"input_window_sizes[{i}]",
-                    f"the window ends at {show(offset + window)} (offset + size), "
+                    f"the window ends at {show(offset + length)} (offset + size), "
                     f"must be at most input_tensor.sizes[{i}] = {available}",
                     "SLICE1-02",
                 )
             if stride == 0:
                 self._refuse(f"input_window_strides[{i}]", "got 0, must not be 0", "SLICE1-03")
-            most = 1 + (window - 1) // abs(stride)
+            most = 1 + (length - 1) // abs(stride)
             if size > most:
                 self._refuse(
                     f"output_tensor.sizes[{i}]",
