@@ -315,7 +315,7 @@ def test_gaps_are_left_alone():
         (lambda g, x: Graph(tensor_policy=3), "GRAPH tensor_policy: got 3, must be a function"),
         (lambda g, x: g.identity(Graph().input(HALF)),
          "must be an expression of this graph [G-03]"),
-        (lambda g, x: g.identity(1), "GRAPH input[0]: got 1, must be an expression of this graph"),
+        (lambda g, x: g.identity(1), "GRAPH inputs[0]: got 1, must be an expression of this graph"),
         (lambda g, x: g.input("x"), "GRAPH inputs[1]: got 'x', must be a BufferTensorDesc [T-01]"),
         (lambda g, x: (g.split(x, 0, [2, 2]), g.desc().validate()), "[G-02]"),
     ],

@@ -96,15 +96,8 @@ assert_type(FLOAT32.size_bits, int)
 assert_type(FLOAT32.element_size, int)
 assert_type(dml.FeatureLevel.of("5_0"), dml.FeatureLevel)
 numbers: list[int] = [
-    dml.BindingType.BUFFER,
-    dml.CreateDeviceFlags.DEBUG,
     dml.DepthSpaceOrder.COLUMN_ROW_DEPTH,
     dml.ExecutionFlags.NONE,
-    dml.Feature.FEATURE_LEVELS,
-    dml.GraphEdgeType.INTERMEDIATE,
-    dml.GraphNodeType.OPERATOR,
     dml.InterpolationMode.LINEAR,
-    dml.OperatorType.SPLIT,
     dml.PaddingMode.WRAP,
-    dml.TensorType.BUFFER,
 ]

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import vkops
-from vkops.cli import bench, debug, devices, models, shader
+from vkops.cli import bench, debug, devices, models, rule, shader
 from vkops.errors import VkopsError, one_line
 
 # DxDispatch spells its options with underscores; hyphens do as well.
@@ -93,7 +93,14 @@ def _vkops(
         typer.echo(context.get_help())
 
 
-for _command in (models.run, models.check, models.explain, devices.devices, bench.bench):
+for _command in (
+    models.run,
+    models.check,
+    models.explain,
+    devices.devices,
+    bench.bench,
+    rule.rule,
+):
     app.command()(_command)
 app.add_typer(shader.app, name="shader")
 app.add_typer(debug.app, name="debug")

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from vkops.dml.element_wise_identity import ElementWiseIdentityOperatorDesc
 from vkops.dml.enums import (
-    BindingType,
-    CreateDeviceFlags,
     DepthSpaceOrder,
     ExecutionFlags,
-    Feature,
     FeatureLevel,
-    GraphEdgeType,
-    GraphNodeType,
     InterpolationMode,
-    OperatorType,
     PaddingMode,
     TensorDataType,
     TensorFlags,
-    TensorType,
 )
 from vkops.dml.features import (
     FeatureDataFeatureLevels,
@@ -26,6 +18,7 @@ from vkops.dml.features import (
     FeatureQueryTensorDataTypeSupport,
     check_feature_support,
 )
+from vkops.dml.fields import Field
 from vkops.dml.graph import Expression, Graph
 from vkops.dml.graph_desc import (
     GraphDesc,
@@ -33,36 +26,22 @@ from vkops.dml.graph_desc import (
     IntermediateGraphEdgeDesc,
     OutputGraphEdgeDesc,
 )
-from vkops.dml.join import JoinOperatorDesc
-from vkops.dml.operator_desc import Field, OperatorDesc
+from vkops.dml.operator_desc import OperatorDesc
+from vkops.dml.operators import *  # noqa: F403
 from vkops.dml.scale_bias import ScaleBias
-from vkops.dml.slice import SliceOperatorDesc
-from vkops.dml.slice1 import Slice1OperatorDesc
-from vkops.dml.split import SplitOperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 
 OPERATORS: dict[str, type[OperatorDesc]] = {
-    desc.operator: desc
-    for desc in (
-        SplitOperatorDesc,
-        JoinOperatorDesc,
-        SliceOperatorDesc,
-        Slice1OperatorDesc,
-        ElementWiseIdentityOperatorDesc,
-    )
+    desc.operator: desc for desc in OperatorDesc.__subclasses__()
 }
 """The descriptors of the operators vkops offers, by DirectML's name without its prefix."""
 
 __all__ = [
     "OPERATORS",
-    "BindingType",
     "BufferTensorDesc",
-    "CreateDeviceFlags",
     "DepthSpaceOrder",
-    "ElementWiseIdentityOperatorDesc",
     "ExecutionFlags",
     "Expression",
-    "Feature",
     "FeatureDataFeatureLevels",
     "FeatureDataTensorDataTypeSupport",
     "FeatureLevel",
@@ -71,22 +50,14 @@ __all__ = [
     "Field",
     "Graph",
     "GraphDesc",
-    "GraphEdgeType",
-    "GraphNodeType",
     "InputGraphEdgeDesc",
     "IntermediateGraphEdgeDesc",
     "InterpolationMode",
-    "JoinOperatorDesc",
     "OperatorDesc",
-    "OperatorType",
     "OutputGraphEdgeDesc",
     "PaddingMode",
     "ScaleBias",
-    "Slice1OperatorDesc",
-    "SliceOperatorDesc",
-    "SplitOperatorDesc",
     "TensorDataType",
     "TensorFlags",
-    "TensorType",
     "check_feature_support",
 ]

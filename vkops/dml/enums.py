@@ -52,13 +52,6 @@ class TensorDataType(IntEnum):
         return self.size_bits // 8
 
 
-class TensorType(IntEnum):
-    """Kind of a tensor description; buffers are the only one. Source: DML_TENSOR_TYPE."""
-
-    INVALID = 0
-    BUFFER = 1
-
-
 class TensorFlags(IntFlag):
     """Properties of a tensor. Source: DML_TENSOR_FLAGS."""
 
@@ -139,28 +132,6 @@ class ExecutionFlags(IntFlag):
     DESCRIPTORS_VOLATILE = 4
 
 
-class CreateDeviceFlags(IntFlag):
-    """How a device may be created. Source: DML_CREATE_DEVICE_FLAGS."""
-
-    NONE = 0
-    DEBUG = 1
-
-
-class Feature(IntEnum):
-    """What a device can be asked about. Source: DML_FEATURE."""
-
-    TENSOR_DATA_TYPE_SUPPORT = 0
-    FEATURE_LEVELS = 1
-
-
-class BindingType(IntEnum):
-    """What is bound to a tensor of an operator. Source: DML_BINDING_TYPE."""
-
-    NONE = 0
-    BUFFER = 1
-    BUFFER_ARRAY = 2
-
-
 class PaddingMode(IntEnum):
     """What PADDING writes around its input. Source: DML_PADDING_MODE."""
 
@@ -183,56 +154,3 @@ class InterpolationMode(IntEnum):
 
     NEAREST_NEIGHBOR = 0
     LINEAR = 1
-
-
-class GraphNodeType(IntEnum):
-    """Kind of a graph's node. Source: DML_GRAPH_NODE_TYPE."""
-
-    INVALID = 0
-    OPERATOR = 1
-    CONSTANT = 2
-
-
-class GraphEdgeType(IntEnum):
-    """Kind of a graph's edge. Source: DML_GRAPH_EDGE_TYPE."""
-
-    INVALID = 0
-    INPUT = 1
-    OUTPUT = 2
-    INTERMEDIATE = 3
-
-
-class OperatorType(IntEnum):
-    """DirectML's data-movement operators; ``vkops.dml.OPERATORS`` holds those vkops offers.
-
-    Source: DML_OPERATOR_TYPE.
-    """
-
-    INVALID = 0
-    ELEMENT_WISE_IDENTITY = 1
-    SLICE = 60
-    CAST = 61
-    SPLIT = 62
-    JOIN = 63
-    PADDING = 64
-    UPSAMPLE_2D = 66
-    GATHER = 67
-    SPACE_TO_DEPTH = 68
-    DEPTH_TO_SPACE = 69
-    TILE = 70
-    DIAGONAL_MATRIX = 93
-    SCATTER = 94
-    SCATTER_ELEMENTS = 94
-    FILL_VALUE_CONSTANT = 103
-    FILL_VALUE_SEQUENCE = 104
-    REVERSE_SUBSEQUENCES = 106
-    GATHER_ELEMENTS = 107
-    GATHER_ND = 108
-    SCATTER_ND = 109
-    SLICE1 = 111
-    DEPTH_TO_SPACE1 = 113
-    SPACE_TO_DEPTH1 = 114
-    SLICE_GRAD = 135
-    GATHER_ND1 = 140
-    PADDING1 = 155
-    DIAGONAL_MATRIX1 = 163

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from vkops.dml.enums import FeatureLevel, TensorDataType
-from vkops.dml.support import INTRODUCED, ROWS
+from vkops.dml.levels import INTRODUCED, SUPPORT
 from vkops.dml.values import Place, array, member
 from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError, show
 
@@ -123,10 +123,6 @@ def check_feature_support(
 
 
 # Data types that some operator of vkops takes at some level.
-_MOVED = frozenset(
-    data_type
-    for rows in ROWS.values()
-    for row in rows.values()
-    for support in row.values()
-    for data_type in support.data_types
+_MOVED = frozenset().union(
+    *(support.at(FeatureLevel.LATEST, "").data_types for support in SUPPORT.values())
 )

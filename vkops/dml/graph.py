@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from vkops.dml.element_wise_identity import ElementWiseIdentityOperatorDesc
 from vkops.dml.enums import FeatureLevel, TensorDataType
 from vkops.dml.graph_desc import (
     OPERATOR,
@@ -15,11 +14,15 @@ from vkops.dml.graph_desc import (
     IntermediateGraphEdgeDesc,
     OutputGraphEdgeDesc,
 )
-from vkops.dml.join import JoinOperatorDesc
 from vkops.dml.operator_desc import OperatorDesc
-from vkops.dml.slice import SliceOperatorDesc
-from vkops.dml.slice1 import Slice1OperatorDesc
-from vkops.dml.split import SplitOperatorDesc
+from vkops.dml.operators import (
+    ElementWiseIdentityOperatorDesc,
+    JoinOperatorDesc,
+    Slice1OperatorDesc,
+    SliceOperatorDesc,
+    SplitOperatorDesc,
+)
+from vkops.dml.operators.slice1 import elements_in_window
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dml.values import Place, array, integer, integers
 from vkops.errors import InvalidDescError
@@ -161,6 +164,45 @@ class Graph:
         number = len(self._nodes) - 1
         return [Expression(self, number, i, tensor) for i, (_, tensor) in enumerate(desc.outputs)]
 
+    def add(
+        self,
+        kind: type[OperatorDesc],
+        inputs: Sequence[Expression],
+        *,
+        output_sizes: Sequence[Ints] | None = None,
+        **attributes: Any,
+    ) -> list[Expression]:
+        """A node of any operator, whose output tensors follow from its inputs and attributes.
+
+        Args:
+            kind: the class of the operator's descriptor.
+            inputs: expressions of this graph, one for each input tensor.
+            output_sizes: the sizes of each output, for operators that leave them to the caller.
+            attributes: the other fields of the descriptor.
+
+        Raises:
+            InvalidDescError: a rule of the operator is broken; an input is of another graph (G-03).
+
+        >>> from vkops import dml
+        >>> graph = Graph()
+        >>> x = graph.input(dml.BufferTensorDesc(dml.TensorDataType.INT32, [2, 3]))
+        >>> (joined,) = graph.add(dml.JoinOperatorDesc, [x, x], axis=0)
+        >>> joined.desc.sizes
+        (4, 3)
+        """
+        sources = self._own(inputs, "inputs")
+        descs = [x.desc for x in sources]
+        if not descs:
+            message = "got none, must be at least 1"
+            raise InvalidDescError(kind.operator, "inputs", message, kind.FIELDS[0].rule)
+        if output_sizes is None:
+            draft = kind.of_tensors(descs, descs[:1], attributes)  # the output is inferred
+            inferred = draft.infer(self._level)
+        else:
+            inferred = tuple((descs[0].data_type, sizes) for sizes in output_sizes)
+        outputs = [self._policy(*output) for output in inferred]
+        return self.operator(kind.of_tensors(descs, outputs, attributes), sources)
+
     def split(self, x: Expression, axis: int, output_axis_sizes: Sequence[int]) -> list[Expression]:
         """Cut along an axis into parts of these sizes. Source: dml::Split.
 
@@ -170,8 +212,8 @@ class Graph:
         (x,) = self._own([x], "input")
         axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
         sizes = integers(output_axis_sizes, Place("SPLIT", "output_axis_sizes", "SPLIT-01"))
-        parts = [self._like(x, _replaced(x.desc.sizes, axis, size)) for size in sizes]
-        return self.operator(SplitOperatorDesc(x.desc, parts, axis), [x])
+        parts = [_replaced(x.desc.sizes, axis, size) for size in sizes]
+        return self.add(SplitOperatorDesc, [x], output_sizes=parts, axis=axis)
 
     def join(self, inputs: Sequence[Expression], axis: int) -> Expression:
         """Put together along an axis. Source: dml::Join.
@@ -179,16 +221,7 @@ class Graph:
         Raises:
             InvalidDescError: a rule of JOIN is broken; an input is of another graph (G-03).
         """
-        parts = self._own(inputs, "inputs")
-        axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
-        if not parts:
-            raise InvalidDescError("JOIN", "inputs", "got none, must be at least 1", "JOIN-01")
-        first = parts[0].desc.sizes
-        whole = first
-        if 0 <= axis < min(len(part.desc.sizes) for part in parts):
-            whole = _replaced(first, axis, sum(part.desc.sizes[axis] for part in parts))
-        desc = JoinOperatorDesc([part.desc for part in parts], self._like(parts[0], whole), axis)
-        return self.operator(desc, parts)[0]
+        return self.add(JoinOperatorDesc, inputs, axis=axis)[0]
 
     def slice(
         self, x: Expression, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
@@ -200,10 +233,9 @@ class Graph:
         Raises:
             InvalidDescError: a rule of SLICE is broken; ``x`` is of another graph (G-03).
         """
-        (x,) = self._own([x], "input")
         taken = integers(sizes, Place("SLICE", "sizes", "SLICE-03"))
-        desc = SliceOperatorDesc(x.desc, self._like(x, taken), offsets, taken, strides)
-        return self.operator(desc, [x])[0]
+        fields = {"offsets": offsets, "sizes": taken, "strides": strides}
+        return self.add(SliceOperatorDesc, [x], output_sizes=[taken], **fields)[0]
 
     def slice1(
         self,
@@ -217,19 +249,20 @@ class Graph:
         Raises:
             InvalidDescError: a rule of SLICE1 is broken; ``x`` is of another graph (G-03).
         """
-        (x,) = self._own([x], "input")
-        windows = integers(input_window_sizes, Place("SLICE1", "input_window_sizes", "SLICE1-02"))
+        lengths = integers(input_window_sizes, Place("SLICE1", "input_window_sizes", "SLICE1-02"))
         strides = integers(
             input_window_strides, Place("SLICE1", "input_window_strides", "SLICE1-03")
         )
-        sizes = tuple(
-            1 + (window - 1) // max(1, abs(stride))
-            for window, stride in zip(windows, strides, strict=False)
-        )
-        desc = Slice1OperatorDesc(
-            x.desc, self._like(x, sizes), input_window_offsets, windows, strides
-        )
-        return self.operator(desc, [x])[0]
+        # A stride of 0 is refused with the descriptor.
+        sizes = tuple(elements_in_window(n, s or 1) for n, s in zip(lengths, strides, strict=False))
+        return self.add(
+            Slice1OperatorDesc,
+            [x],
+            output_sizes=[sizes],
+            input_window_offsets=input_window_offsets,
+            input_window_sizes=lengths,
+            input_window_strides=strides,
+        )[0]
 
     def identity(self, x: Expression, output_strides: Sequence[int] | None = None) -> Expression:
         """A copy, in a layout of its own if strides (in elements) are given. Source: dml::Identity.
@@ -238,10 +271,10 @@ class Graph:
             InvalidDescError: a rule of ELEMENT_WISE_IDENTITY is broken; ``x`` is of another graph
                 (G-03).
         """
+        if output_strides is None:
+            return self.add(ElementWiseIdentityOperatorDesc, [x])[0]
         (x,) = self._own([x], "input")
-        made = self._like(x, x.desc.sizes)
-        if output_strides is not None:
-            made = BufferTensorDesc(x.desc.data_type, x.desc.sizes, output_strides)
+        made = BufferTensorDesc(x.desc.data_type, x.desc.sizes, output_strides)
         return self.operator(ElementWiseIdentityOperatorDesc(x.desc, made), [x])[0]
 
     def reinterpret(
@@ -273,10 +306,6 @@ class Graph:
         return replace(x, desc=made)
 
     # -- arguments --------------------------------------------------------------------------------
-
-    def _like(self, x: Expression, sizes: Ints) -> BufferTensorDesc:
-        """What an operator makes: of the type of its input, laid out by the policy."""
-        return self._policy(x.desc.data_type, sizes)
 
     def _own(self, values: Any, name: str) -> list[Expression]:
         """Expressions of this graph."""

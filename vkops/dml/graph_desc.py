@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
 from vkops.dml.enums import FeatureLevel, TensorFlags
-from vkops.dml.operator_desc import OperatorDesc
-from vkops.dml.rules import NamedTensor
+from vkops.dml.operator_desc import NamedTensor, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dml.values import Place, array, integer
 from vkops.errors import FeatureLevelError, InvalidDescError, show

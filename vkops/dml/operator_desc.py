@@ -1,56 +1,46 @@
-"""What all operator descriptors share: their field table, validation and lowering."""
+"""What all operator descriptors share: their fields, inference, validation and lowering."""
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
-from vkops.dml.enums import FeatureLevel
-from vkops.dml.rules import NamedTensor
-from vkops.dml.scale_bias import ScaleBias
-from vkops.dml.support import ALTERNATIVE_ROWS, ROWS, Row
-from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc, check_tensor, dimensions
-from vkops.dml.values import Place, array, integer, integers
+from vkops.dml.enums import FeatureLevel, TensorDataType
+from vkops.dml.fields import BOUNDS, Field, Role, field_of
+from vkops.dml.levels import ALTERNATIVE_SUPPORT, SUPPORT, Support
+from vkops.dml.tensor_desc import BufferTensorDesc, check_tensor, dimensions
+from vkops.dml.values import Place, array
 from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Output, Pipeline, Read, Region
 from vkops.plan.algebra import coalesce
+from vkops.plan.view import Ints
 
-Kind = Literal["tensor", "tensor_array", "uint", "int", "uint_array", "int_array", "scale_bias"]
-Role = Literal["input", "output", "attribute"]
+NamedTensor = tuple[str, BufferTensorDesc]
+"""A tensor and the path of the field it stands in: ``("output_tensors[1]", desc)``."""
+
+Desc = TypeVar("Desc", bound="OperatorDesc")
 
 
-@dataclass(frozen=True)
-class Field:
-    """One field of an operator descriptor.
+class Size(NamedTuple):
+    """A size that an output has to have, where it comes from, and the rule that says so."""
 
-    Attributes:
-        name: name in Python; dml_name is DirectML's.
-        kind: what it holds.
-        role: tensors are bound in the order of the table, attributes are fixed at creation.
-        rule: the rule that a value of the wrong kind, or out of 32 bits, breaks.
-        optional: whether None is allowed.
-        count: DirectML's field for the length of this array; Python needs none.
-    """
-
-    name: str
-    dml_name: str
-    kind: Kind
-    role: Role
+    value: int
+    origin: str
     rule: str
-    optional: bool = False
-    count: str | None = None
 
 
 @dataclass(frozen=True)
 class OperatorDesc(ABC):
     """Base of the operator descriptors.
 
-    A subclass is a frozen dataclass of the fields in its table, in this order; it adds the rules
-    of its own and the regions it copies. Sequences become tuples.
+    A subclass is a frozen dataclass whose fields are declared with ``vkops.dml.fields``. It adds
+    the rules of its own, which infer the sizes of its outputs, and the regions that it copies.
+    Sequences become tuples.
 
     Raises:
         InvalidDescTypeError: a field is of the wrong kind.
@@ -58,15 +48,51 @@ class OperatorDesc(ABC):
 
     operator: ClassVar[str]
     FIELDS: ClassVar[tuple[Field, ...]]
+    rule_group: ClassVar[str]
+    """The word that the operator's own rules begin with."""
+    same_data_type: ClassVar[str]
+    """The rule by which all tensors have one data type."""
+    same_dimension_count: ClassVar[str]
+    """The rule by which all tensors have one rank."""
     supports_in_place: ClassVar[bool] = False
     """Whether DirectML lets input and output be one range (B-09)."""
 
+    def __init_subclass__(cls) -> None:
+        declared = ((name, cls.__dict__.get(name)) for name in cls.__annotations__)
+        cls.FIELDS = tuple(
+            field_of(name, field.metadata)
+            for name, field in declared
+            if isinstance(field, dataclasses.Field)
+        )
+        cls.rule_group = cls.same_data_type.rpartition("-")[0]
+
+    @classmethod
+    def of_tensors(
+        cls: type[Desc],
+        inputs: Sequence[BufferTensorDesc],
+        outputs: Sequence[BufferTensorDesc],
+        attributes: Mapping[str, Any],
+    ) -> Desc:
+        """Return a descriptor of tensors in binding order, and of attributes by name.
+
+        Raises:
+            InvalidDescError: there are not as many tensors as the operator has (G-04).
+        """
+        values = dict(attributes)
+        for role, tensors in (("input", inputs), ("output", outputs)):
+            fields = [field for field in cls.FIELDS if field.role == role]
+            if any(field.kind == "tensor_array" for field in fields):
+                values[fields[0].name] = tensors
+                continue
+            if len(tensors) != len(fields):
+                message = f"got {len(tensors)} tensors, must be {len(fields)}"
+                raise InvalidDescError(cls.operator, f"{role}s", message, "G-04")
+            values |= {field.name: t for field, t in zip(fields, tensors, strict=True)}
+        return cls(**values)
+
     def __post_init__(self) -> None:
         for field in self.FIELDS:
-            value = getattr(self, field.name)
-            if not (value is None and field.optional):
-                place = Place(self.operator, field.name, field.rule)
-                vars(self)[field.name] = _CONVERSIONS[field.kind](value, place)
+            vars(self)[field.name] = field.convert(self.operator, getattr(self, field.name))
 
     @property
     def inputs(self) -> tuple[NamedTensor, ...]:
@@ -77,6 +103,8 @@ class OperatorDesc(ABC):
     def outputs(self) -> tuple[NamedTensor, ...]:
         """The output tensors with their field paths, in binding order."""
         return self._tensors("output")
+
+    # -- rules ------------------------------------------------------------------------------------
 
     def validate(
         self,
@@ -95,17 +123,33 @@ class OperatorDesc(ABC):
             FeatureLevelError: the same, where a higher level would accept it.
         """
         level = FeatureLevel.of(feature_level, self.operator)
-        rows = self._rows(alternative_levels)
-        for field in self.FIELDS:
-            if field.kind == "tensor_array" and not getattr(self, field.name):
-                self._refuse(field.name, "got no tensors, must be at least 1", field.rule)
-        for path, tensor in self.inputs:
-            check_tensor(self.operator, path, tensor, is_output=False)
-        for path, tensor in self.outputs:
-            check_tensor(self.operator, path, tensor, is_output=True)
-        self._check_level(level, rows)
-        self._check_32_bits()
-        self._check()
+        support = self._support(alternative_levels)
+        found_valid = level, support is SUPPORT[self.operator]
+        if found_valid in self._validated:
+            return
+        inferred = self._checked(level, support, ("input", "output"))
+        for (path, tensor), sizes in zip(self.outputs, inferred, strict=True):
+            for i, (got, wanted) in enumerate(zip(tensor.sizes, sizes, strict=True)):
+                if got != wanted.value:
+                    message = f"got {got}, must equal {wanted.origin} = {wanted.value}"
+                    self._refuse(f"{path}.sizes[{i}]", message, wanted.rule)
+        self._validated.add(found_valid)
+
+    def infer(
+        self, feature_level: FeatureLevel | int | str = FeatureLevel.LATEST
+    ) -> tuple[tuple[TensorDataType, Ints], ...]:
+        """Return data type and sizes of each output, from inputs and attributes.
+
+        The output tensors count only where the operator leaves sizes to them: SPLIT and SLICE.
+
+        Raises:
+            InvalidDescError: the inputs or attributes break a rule.
+            FeatureLevelError: the same, where a higher level would accept them.
+        """
+        level = FeatureLevel.of(feature_level, self.operator)
+        inferred = self._checked(level, self._support(()), ("input",))
+        data_type = self.inputs[0][1].data_type
+        return tuple((data_type, tuple(size.value for size in sizes)) for sizes in inferred)
 
     def minimum_feature_level(self, alternative_levels: Sequence[str] = ()) -> FeatureLevel:
         """Return the lowest feature level that accepts this operator.
@@ -113,17 +157,128 @@ class OperatorDesc(ABC):
         Raises:
             InvalidDescError: none does; it is that of the latest level.
         """
-        rows = self._rows(alternative_levels)
         self.validate(FeatureLevel.LATEST, alternative_levels)
 
         def accepts(level: FeatureLevel) -> bool:
             try:
-                self._check_level(level, rows)
+                self.validate(level, alternative_levels)
             except FeatureLevelError:
                 return False
             return True
 
         return next(filter(accepts, FeatureLevel))
+
+    @abstractmethod
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        """Check the operator's own rules, and return the sizes that each output must have.
+
+        Every tensor has passed the T rules and is one that the operator takes at the level; all
+        have one data type and one rank.
+        """
+
+    def _checked(
+        self, level: FeatureLevel, support: Support, roles: Sequence[Role]
+    ) -> Sequence[Sequence[Size]]:
+        """Check tensors of some roles and all attributes; return the sizes of the outputs."""
+        for field in self.FIELDS:
+            if field.kind == "tensor_array" and not getattr(self, field.name):
+                self._refuse(field.name, "got no tensors, must be at least 1", field.rule)
+        fields = [field for field in self.FIELDS if field.role in roles]
+        for field in fields:
+            for path, tensor in self._named_tensors(field):
+                check_tensor(self.operator, path, tensor, is_output=field.role == "output")
+        if level not in support:
+            message = f"not available at feature level {level}; allowed from {support.introduced}"
+            raise FeatureLevelError(self.operator, "", message, "DEV-12")
+        for field in fields:
+            for path, tensor in self._named_tensors(field):
+                self._check_support(level, support, field.dml_name, path, tensor)
+        self._check_32_bits()
+        tensors = [named for field in fields for named in self._named_tensors(field)]
+        self._check_alike(*tensors)
+        return self._infer(level)
+
+    def _check_support(
+        self, level: FeatureLevel, support: Support, name: str, path: str, tensor: BufferTensorDesc
+    ) -> None:
+        """Check that the operator takes a tensor at a feature level (DEV-13)."""
+        taken = support.at(level, name)
+        rank, data_type = tensor.dimension_count, tensor.data_type
+        if not taken.takes_rank(rank):
+            path, got, allowed = f"{path}.sizes", dimensions(rank), taken.ranks
+        elif data_type not in taken.data_types:
+            path, got, allowed = f"{path}.data_type", data_type.name, taken.types
+        else:
+            return
+        message = f"got {got}, must be {allowed} at feature level {level}"
+        later = support.from_level(level, name).items()
+        levels = [
+            other
+            for other, row in later
+            if (row.takes_rank(rank) if path.endswith("sizes") else data_type in row.data_types)
+        ]
+        if not levels:
+            self._refuse(path, f"{message}; no level allows it", "DEV-13")
+        message += f"; allowed from {levels[0]}"
+        raise FeatureLevelError(self.operator, path, message, "DEV-13")
+
+    def _check_32_bits(self) -> None:
+        """Check the entries of arrays; an operator's own rules bound all other attributes."""
+        for field in self.FIELDS:
+            if field.kind in BOUNDS:
+                low, high = BOUNDS[field.kind]
+                for i, value in enumerate(getattr(self, field.name)):
+                    if not low <= value <= high:
+                        message = f"got {show(value)}, must be {low} to {high}"
+                        self._refuse(f"{field.name}[{i}]", message, field.rule)
+
+    def _check_alike(self, first: NamedTensor, *others: NamedTensor) -> None:
+        """Check that all tensors have the data type and the rank of the first."""
+        path, tensor = first
+        for other_path, other in others:
+            if other.data_type is not tensor.data_type:
+                message = (
+                    f"got {other.data_type.name}, "
+                    f"must equal {path}.data_type = {tensor.data_type.name}"
+                )
+                self._refuse(f"{other_path}.data_type", message, self.same_data_type)
+        rank = tensor.dimension_count
+        for other_path, other in others:
+            if other.dimension_count != rank:
+                message = f"got {dimensions(other.dimension_count)}, must have {rank} like {path}"
+                self._refuse(f"{other_path}.sizes", message, self.same_dimension_count)
+
+    # -- what the rules of several operators are made of -------------------------------------------
+
+    def _refuse(self, field: str, message: str, rule: str) -> NoReturn:
+        raise InvalidDescError(self.operator, field, message, rule)
+
+    def _check_axis(self, axis: int, rule: str) -> None:
+        """Check that the axis is a dimension of the first input."""
+        path, tensor = self.inputs[0]
+        rank = tensor.dimension_count
+        if not 0 <= axis < rank:
+            message = f"got {show(axis)}, must be 0 to {rank - 1} ({path} has {dimensions(rank)})"
+            self._refuse("axis", message, rule)
+
+    def _check_lengths(self, rule: str) -> None:
+        """Check that each array of attributes has one entry for each dimension of the input."""
+        path, tensor = self.inputs[0]
+        rank = tensor.dimension_count
+        for field in self.FIELDS:
+            if field.kind not in BOUNDS:
+                continue
+            length = len(getattr(self, field.name))
+            if length != rank:
+                message = f"got length {length}, must be {rank}, one entry for each dimension of "
+                self._refuse(field.name, message + path, rule)
+
+    def _sizes_of_input(self, rule: str) -> list[Size]:
+        """The sizes of the first input, as a rule demands them of an output."""
+        path, tensor = self.inputs[0]
+        return [Size(size, f"{path}.sizes[{i}]", rule) for i, size in enumerate(tensor.sizes)]
+
+    # -- lowering ---------------------------------------------------------------------------------
 
     def lower(self) -> CopyPlan:
         """Return what to copy where, after validating at the latest level. The plan is cached.
@@ -148,16 +303,13 @@ class OperatorDesc(ABC):
         )
 
     @abstractmethod
-    def _check(self) -> None:
-        """Check the operator's own rules; every tensor has passed the T-* rules and its row."""
-
-    @abstractmethod
     def _regions(self) -> Sequence[Sequence[Region]]:
         """Return the regions of each output; the descriptor is valid."""
 
     @cached_property
     def _plan(self) -> CopyPlan:
-        self.validate()
+        if not self._validated:
+            self.validate()
         outputs = zip(self.outputs, self._regions(), strict=True)
         return CopyPlan(
             element_size=self.inputs[0][1].data_type.element_size,
@@ -168,8 +320,12 @@ class OperatorDesc(ABC):
             ),
         )
 
-    def _refuse(self, field: str, message: str, rule: str) -> NoReturn:
-        raise InvalidDescError(self.operator, field, message, rule)
+    # -- fields -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _validated(self) -> set[tuple[FeatureLevel, bool]]:
+        """The levels at which this is known to be valid, by the operator's own page or not."""
+        return set()
 
     def _tensors(self, role: Role) -> tuple[NamedTensor, ...]:
         named = [self._named_tensors(field) for field in self.FIELDS if field.role == role]
@@ -181,70 +337,10 @@ class OperatorDesc(ABC):
             return [(field.name, value)]
         return [(f"{field.name}[{i}]", tensor) for i, tensor in enumerate(value)]
 
-    def _rows(self, alternative_levels: object) -> Mapping[FeatureLevel, Row]:
+    def _support(self, alternative_levels: object) -> Support:
         if self.operator in alternative_operators(alternative_levels, self.operator):
-            return ALTERNATIVE_ROWS[self.operator]
-        return ROWS[self.operator]
-
-    def _check_level(self, level: FeatureLevel, rows: Mapping[FeatureLevel, Row]) -> None:
-        """Check what depends on the feature level: DEV-12 and DEV-13."""
-        if level not in rows:
-            message = f"not available at feature level {level}; allowed from {min(rows)}"
-            raise FeatureLevelError(self.operator, "", message, "DEV-12")
-        for field in self.FIELDS:
-            if field.role == "attribute":
-                continue
-            support = rows[level][field.dml_name]
-            later = [(other, row[field.dml_name]) for other, row in rows.items() if other > level]
-            for path, tensor in self._named_tensors(field):
-                rank, data_type = tensor.dimension_count, tensor.data_type
-                if not support.takes_rank(rank):
-                    path, got, allowed = f"{path}.sizes", dimensions(rank), support.ranks
-                    levels = [other for other, row in later if row.takes_rank(rank)]
-                elif data_type not in support.data_types:
-                    path, got, allowed = f"{path}.data_type", data_type.name, support.types
-                    levels = [other for other, row in later if data_type in row.data_types]
-                else:
-                    continue
-                message = f"got {got}, must be {allowed} at feature level {level}"
-                if not levels:
-                    self._refuse(path, f"{message}; no level allows it", "DEV-13")
-                message += f"; allowed from {levels[0]}"
-                raise FeatureLevelError(self.operator, path, message, "DEV-13")
-
-    def _check_32_bits(self) -> None:
-        """Check the entries of arrays; an operator's own rules bound all other attributes."""
-        for field in self.FIELDS:
-            if field.kind in _BOUNDS:
-                low, high = _BOUNDS[field.kind]
-                for i, value in enumerate(getattr(self, field.name)):
-                    if not low <= value <= high:
-                        message = f"got {show(value)}, must be {low} to {high}"
-                        self._refuse(f"{field.name}[{i}]", message, field.rule)
-
-
-_BOUNDS: Mapping[Kind, tuple[int, int]] = {
-    "uint_array": (0, UINT32_MAX),
-    "int_array": (-(2**31), 2**31 - 1),
-}
-
-
-def _tensor(value: object, place: Place) -> BufferTensorDesc:
-    if isinstance(value, BufferTensorDesc):
-        return value
-    # None stands for a null pointer; anything else is a tensor of another type than BUFFER.
-    rule = place.rule if value is None else "T-01"
-    raise place._replace(rule=rule).wrong_kind(value, "a BufferTensorDesc")
-
-
-def _tensors(value: object, place: Place) -> tuple[BufferTensorDesc, ...]:
-    return array(value, place, _tensor, "BufferTensorDesc")
-
-
-def _scale_bias(value: object, place: Place) -> ScaleBias:
-    if isinstance(value, ScaleBias):
-        return value
-    raise place.wrong_kind(value, "a ScaleBias or None")
+            return ALTERNATIVE_SUPPORT[self.operator]
+        return SUPPORT[self.operator]
 
 
 def alternative_operators(value: object, operator: str = "") -> tuple[str, ...]:
@@ -254,17 +350,6 @@ def alternative_operators(value: object, operator: str = "") -> tuple[str, ...]:
 
 
 def _alternative(value: object, place: Place) -> str:
-    if isinstance(value, str) and value in ALTERNATIVE_ROWS:
+    if isinstance(value, str) and value in ALTERNATIVE_SUPPORT:
         return value
-    raise place.wrong_kind(value, "one of " + ", ".join(map(repr, ALTERNATIVE_ROWS)))
-
-
-_CONVERSIONS: Mapping[Kind, Callable[[object, Place], Any]] = {
-    "tensor": _tensor,
-    "tensor_array": _tensors,
-    "uint": integer,
-    "int": integer,
-    "uint_array": integers,
-    "int_array": integers,
-    "scale_bias": _scale_bias,
-}
+    raise place.wrong_kind(value, "one of " + ", ".join(map(repr, ALTERNATIVE_SUPPORT)))

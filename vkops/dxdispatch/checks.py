@@ -16,7 +16,7 @@ from vkops.dml import (
     TensorFlags,
 )
 from vkops.dml.binding import BoundTensor, bind, check_hazards
-from vkops.dml.rules import NamedTensor
+from vkops.dml.operator_desc import NamedTensor
 from vkops.dxdispatch import onnx_dispatch, shader_dispatch
 from vkops.dxdispatch.descriptors import misfit, with_dml_names
 from vkops.dxdispatch.json_reader import Node, quote

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-import sys
 from collections.abc import Iterator
-from types import ModuleType
 
 from vkops.dml import (
     BufferTensorDesc,
     FeatureLevel,
     OperatorDesc,
     TensorFlags,
-    operator_desc,
-    tensor_desc,
 )
 from vkops.dxdispatch.descriptors import with_dml_names
 from vkops.dxdispatch.model import DmlDispatchable
 from vkops.explain.facts import Section, Tensor, numbers
 from vkops.explain.movements import movements
+from vkops.rules import GROUPS
 
-_RULE = re.compile(r'"([A-Z][A-Z0-9]*)-(\d\d)"')
+LEVEL_RULES = ("DEV-12", "DEV-13")
+"""The rules of devices that descriptors are checked by."""
 
 
 def operator_section(dispatchable: DmlDispatchable, level: FeatureLevel) -> Section:
@@ -40,30 +36,23 @@ def operator_section(dispatchable: DmlDispatchable, level: FeatureLevel) -> Sect
         facts=(
             *_attributes(desc),
             ("Lowest feature level", f"{lowest}; {verdict} at {level}"),
-            ("Rules checked", ", ".join(rules(type(desc)))),
+            ("Rules checked", ", ".join(rules_of(type(desc)))),
         ),
         tensors=tuple(found.values()),
         movements=tuple(movements(pipeline.steps, found)),
     )
 
 
-def rules(operator: type[OperatorDesc]) -> list[str]:
-    """The rules that the code names that checks an operator: its tensors', levels' and its own.
+def rules_of(operator: type[OperatorDesc]) -> list[str]:
+    """The rules by which an operator is checked: of its tensors, its levels, and its own.
 
     >>> from vkops.dml import SplitOperatorDesc
-    >>> [rule for rule in rules(SplitOperatorDesc) if rule.startswith("SPLIT")]
+    >>> [rule for rule in rules_of(SplitOperatorDesc) if rule.startswith("SPLIT")]
     ['SPLIT-01', 'SPLIT-02', 'SPLIT-03', 'SPLIT-04', 'SPLIT-05', 'SPLIT-06']
     """
-    own = _named(sys.modules[operator.__module__])
-    shared = _named(tensor_desc) | _named(operator_desc)
-    groups = {"T", "DEV", *(group for group, _ in own)}
-    found = sorted(own | {rule for rule in shared if rule[0] in groups})
-    return [f"{group}-{number}" for group, number in found]
-
-
-def _named(module: ModuleType) -> set[tuple[str, str]]:
-    """The rules that a module's source names."""
-    return set(_RULE.findall(inspect.getsource(module)))
+    groups = (operator.rule_group, "T")
+    found = [rule.id for group in groups for rule in GROUPS[group].rules if rule.enforced]
+    return sorted([*LEVEL_RULES, *found])
 
 
 def _attributes(desc: OperatorDesc) -> Iterator[tuple[str, str]]:

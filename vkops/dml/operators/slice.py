@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
-from vkops.dml import rules
-from vkops.dml.operator_desc import Field, OperatorDesc
+from vkops.dml import fields
+from vkops.dml.enums import FeatureLevel
+from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
 from vkops.plan import Region
@@ -38,32 +38,17 @@ class SliceOperatorDesc(OperatorDesc):
     """
 
     operator = "SLICE"
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("input_tensor", "InputTensor", "tensor", "input", "T-18"),
-        Field("output_tensor", "OutputTensor", "tensor", "output", "T-18"),
-        Field("offsets", "Offsets", "uint_array", "attribute", "SLICE-05", count="DimensionCount"),
-        Field("sizes", "Sizes", "uint_array", "attribute", "SLICE-03", count="DimensionCount"),
-        Field("strides", "Strides", "uint_array", "attribute", "SLICE-04", count="DimensionCount"),
-    )
+    same_data_type = "SLICE-02"
+    same_dimension_count = "SLICE-01"
 
-    input_tensor: BufferTensorDesc
-    output_tensor: BufferTensorDesc
-    offsets: Sequence[int]
-    sizes: Sequence[int]
-    strides: Sequence[int]
+    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    offsets: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "SLICE-05"))
+    sizes: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "SLICE-03"))
+    strides: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "SLICE-04"))
 
-    def _check(self) -> None:
-        (source,) = self.inputs
-        rules.same_data_type(self._refuse, "SLICE-02", source, self.outputs)
-        rules.same_dimension_count(self._refuse, "SLICE-01", source, self.outputs)
-        rules.one_entry_per_dimension(
-            self._refuse,
-            "SLICE-01",
-            source,
-            offsets=self.offsets,
-            sizes=self.sizes,
-            strides=self.strides,
-        )
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        self._check_lengths("SLICE-01")
         dimensions = zip(
             self.offsets,
             self.sizes,
@@ -74,21 +59,18 @@ class SliceOperatorDesc(OperatorDesc):
         )
         for i, (offset, size, stride, available, expected) in enumerate(dimensions):
             if size != expected:
-                self._refuse(
-                    f"sizes[{i}]",
-                    f"got {show(size)}, must equal output_tensor.sizes[{i}] = {expected}",
-                    "SLICE-03",
-                )
+                message = f"got {show(size)}, must equal output_tensor.sizes[{i}] = {expected}"
+                self._refuse(f"sizes[{i}]", message, "SLICE-03")
             if stride < 1:
                 self._refuse(f"strides[{i}]", f"got {show(stride)}, must be 1 or more", "SLICE-04")
             last = offset + (size - 1) * stride
             if last >= available:
-                self._refuse(
-                    f"offsets[{i}]",
+                message = (
                     f"the last element copied is {show(last)} (offset + (size - 1) * stride), "
-                    f"must be below input_tensor.sizes[{i}] = {available}",
-                    "SLICE-05",
+                    f"must be below input_tensor.sizes[{i}] = {available}"
                 )
+                self._refuse(f"offsets[{i}]", message, "SLICE-05")
+        return [[Size(size, f"sizes[{i}]", "SLICE-03") for i, size in enumerate(self.sizes)]]
 
     def _regions(self) -> list[list[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
-from vkops.dml import rules
-from vkops.dml.operator_desc import Field, OperatorDesc
+from vkops.dml import fields
+from vkops.dml.enums import FeatureLevel
+from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Region
 from vkops.plan.movements import split
@@ -36,37 +36,29 @@ class SplitOperatorDesc(OperatorDesc):
     """
 
     operator = "SPLIT"
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("input_tensor", "InputTensor", "tensor", "input", "T-18"),
-        Field(
-            "output_tensors",
-            "OutputTensors",
-            "tensor_array",
-            "output",
-            "SPLIT-01",
-            count="OutputCount",
-        ),
-        Field("axis", "Axis", "uint", "attribute", "SPLIT-02"),
+    same_data_type = "SPLIT-03"
+    same_dimension_count = "SPLIT-04"
+
+    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_tensors: Sequence[BufferTensorDesc] = field(
+        metadata=fields.tensors("output", "SPLIT-01", "OutputCount")
     )
+    axis: int = field(metadata=fields.attribute("uint", "SPLIT-02"))
 
-    input_tensor: BufferTensorDesc
-    output_tensors: Sequence[BufferTensorDesc]
-    axis: int
-
-    def _check(self) -> None:
-        (whole,), pieces, axis = self.inputs, self.outputs, self.axis
-        rules.same_data_type(self._refuse, "SPLIT-03", whole, pieces)
-        rules.same_dimension_count(self._refuse, "SPLIT-04", whole, pieces)
-        rules.axis_in_range(self._refuse, "SPLIT-02", axis, whole)
-        rules.same_sizes(self._refuse, "SPLIT-05", whole, pieces, except_axis=axis)
-        total = sum(tensor.sizes[axis] for tensor in self.output_tensors)
-        expected = self.input_tensor.sizes[axis]
-        if total != expected:
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        self._check_axis(self.axis, "SPLIT-02")
+        axis, whole = self.axis, self._sizes_of_input("SPLIT-05")
+        pieces = [tensor.sizes[axis] for tensor in self.output_tensors]
+        if sum(pieces) != whole[axis].value:
             message = (
-                f"got sizes[{axis}] that add up to {total}, "
-                f"must add up to input_tensor.sizes[{axis}] = {expected}"
+                f"got sizes[{axis}] that add up to {sum(pieces)}, "
+                f"must add up to {whole[axis].origin} = {whole[axis].value}"
             )
             self._refuse("output_tensors", message, "SPLIT-06")
+        return [
+            [*whole[:axis], whole[axis]._replace(value=piece), *whole[axis + 1 :]]
+            for piece in pieces
+        ]
 
     def _regions(self) -> list[list[Region]]:
         targets = [tensor.view for tensor in self.output_tensors]

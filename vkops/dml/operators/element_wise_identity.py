@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from vkops.dml import rules
-from vkops.dml.operator_desc import Field, OperatorDesc
+from vkops.dml import fields
+from vkops.dml.enums import FeatureLevel
+from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.scale_bias import ScaleBias
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Region
@@ -34,25 +35,21 @@ class ElementWiseIdentityOperatorDesc(OperatorDesc):
     """
 
     operator = "ELEMENT_WISE_IDENTITY"
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("input_tensor", "InputTensor", "tensor", "input", "T-18"),
-        Field("output_tensor", "OutputTensor", "tensor", "output", "T-18"),
-        Field("scale_bias", "ScaleBias", "scale_bias", "attribute", "IDENT-02", optional=True),
-    )
+    same_data_type = "IDENT-01"
+    same_dimension_count = "IDENT-01"
     supports_in_place = True  # IDENT-04
 
-    input_tensor: BufferTensorDesc
-    output_tensor: BufferTensorDesc
-    scale_bias: ScaleBias | None = None
+    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    scale_bias: ScaleBias | None = field(
+        default=None, metadata=fields.attribute("scale_bias", "IDENT-02", optional=True)
+    )
 
-    def _check(self) -> None:
-        (source,) = self.inputs
-        rules.same_data_type(self._refuse, "IDENT-01", source, self.outputs)
-        rules.same_dimension_count(self._refuse, "IDENT-01", source, self.outputs)
-        rules.same_sizes(self._refuse, "IDENT-01", source, self.outputs)
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         if self.scale_bias is not None:
             message = "not available, must be None: vkops moves data, it does not calculate"
             self._refuse("scale_bias", message, "IDENT-02")
+        return [self._sizes_of_input("IDENT-01")]
 
     def _regions(self) -> list[list[Region]]:
         return [[copy(self.input_tensor.view, self.output_tensor.view)]]

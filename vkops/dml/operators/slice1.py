@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
-from vkops.dml import rules
-from vkops.dml.operator_desc import Field, OperatorDesc
+from vkops.dml import fields
+from vkops.dml.enums import FeatureLevel
+from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
 from vkops.plan import Region
@@ -42,53 +42,23 @@ class Slice1OperatorDesc(OperatorDesc):
     """
 
     operator = "SLICE1"
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("input_tensor", "InputTensor", "tensor", "input", "T-18"),
-        Field("output_tensor", "OutputTensor", "tensor", "output", "T-18"),
-        Field(
-            "input_window_offsets",
-            "InputWindowOffsets",
-            "uint_array",
-            "attribute",
-            "SLICE1-02",
-            count="DimensionCount",
-        ),
-        Field(
-            "input_window_sizes",
-            "InputWindowSizes",
-            "uint_array",
-            "attribute",
-            "SLICE1-02",
-            count="DimensionCount",
-        ),
-        Field(
-            "input_window_strides",
-            "InputWindowStrides",
-            "int_array",
-            "attribute",
-            "SLICE1-03",
-            count="DimensionCount",
-        ),
+    same_data_type = "SLICE1-01"
+    same_dimension_count = "SLICE1-01"
+
+    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    input_window_offsets: Sequence[int] = field(
+        metadata=fields.per_dimension("uint_array", "SLICE1-02")
+    )
+    input_window_sizes: Sequence[int] = field(
+        metadata=fields.per_dimension("uint_array", "SLICE1-02")
+    )
+    input_window_strides: Sequence[int] = field(
+        metadata=fields.per_dimension("int_array", "SLICE1-03")
     )
 
-    input_tensor: BufferTensorDesc
-    output_tensor: BufferTensorDesc
-    input_window_offsets: Sequence[int]
-    input_window_sizes: Sequence[int]
-    input_window_strides: Sequence[int]
-
-    def _check(self) -> None:
-        (source,) = self.inputs
-        rules.same_data_type(self._refuse, "SLICE1-01", source, self.outputs)
-        rules.same_dimension_count(self._refuse, "SLICE1-01", source, self.outputs)
-        rules.one_entry_per_dimension(
-            self._refuse,
-            "SLICE1-01",
-            source,
-            input_window_offsets=self.input_window_offsets,
-            input_window_sizes=self.input_window_sizes,
-            input_window_strides=self.input_window_strides,
-        )
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        self._check_lengths("SLICE1-01")
         dimensions = zip(
             self.input_window_offsets,
             self.input_window_sizes,
@@ -98,29 +68,26 @@ class Slice1OperatorDesc(OperatorDesc):
             strict=True,
         )
         for i, (offset, length, stride, available, size) in enumerate(dimensions):
+            field = f"input_window_sizes[{i}]"
             if length < 1:
-                self._refuse(
-                    f"input_window_sizes[{i}]",
-                    f"got {show(length)}, must be 1 or more",
-                    "SLICE1-02",
-                )
+                self._refuse(field, f"got {show(length)}, must be 1 or more", "SLICE1-02")
             if offset + length > available:
-                self._refuse(
-                    f"input_window_sizes[{i}]",
+                message = (
                     f"the window ends at {show(offset + length)} (offset + size), "
-                    f"must be at most input_tensor.sizes[{i}] = {available}",
-                    "SLICE1-02",
+                    f"must be at most input_tensor.sizes[{i}] = {available}"
                 )
+                self._refuse(field, message, "SLICE1-02")
             if stride == 0:
                 self._refuse(f"input_window_strides[{i}]", "got 0, must not be 0", "SLICE1-03")
-            most = 1 + (length - 1) // abs(stride)
+            most = elements_in_window(length, stride)
             if size > most:
-                self._refuse(
-                    f"output_tensor.sizes[{i}]",
+                message = (
                     f"got {size}, must be at most {most} "
-                    "(1 + (window size - 1) div the stride's magnitude)",
-                    "SLICE1-04",
+                    "(1 + (window size - 1) div the stride's magnitude)"
                 )
+                self._refuse(f"output_tensor.sizes[{i}]", message, "SLICE1-04")
+        sizes = self.output_tensor.sizes
+        return [[Size(n, f"output_tensor.sizes[{i}]", "SLICE1-04") for i, n in enumerate(sizes)]]
 
     def _regions(self) -> list[list[Region]]:
         windows = zip(
@@ -134,3 +101,12 @@ class Slice1OperatorDesc(OperatorDesc):
         )
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view
         return [[window(source, target, starts, tuple(self.input_window_strides))]]
+
+
+def elements_in_window(length: int, stride: int) -> int:
+    """How many elements of a window of some length are ``stride`` apart.
+
+    >>> elements_in_window(9, -2)
+    5
+    """
+    return 1 + (length - 1) // abs(stride)

@@ -1,0 +1,117 @@
+"""How the fields of operator descriptors are declared, and converted to plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from vkops.dml.scale_bias import ScaleBias
+from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
+from vkops.dml.values import Place, array, integer, integers
+
+Kind = Literal["tensor", "tensor_array", "uint", "int", "uint_array", "int_array", "scale_bias"]
+Role = Literal["input", "output", "attribute"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of an operator descriptor.
+
+    Attributes:
+        name: name in Python; dml_name is DirectML's.
+        kind: what it holds.
+        role: tensors are bound in the order of the table, attributes are fixed at creation.
+        rule: the rule that a value of the wrong kind, or out of 32 bits, breaks.
+        optional: whether None is allowed.
+        count: DirectML's field for the length of this array; Python needs none.
+    """
+
+    name: str
+    dml_name: str
+    kind: Kind
+    role: Role
+    rule: str
+    optional: bool = False
+    count: str | None = None
+
+    def convert(self, operator: str, value: object) -> Any:
+        """Return a value of the field's kind, given it in any of its forms.
+
+        Raises:
+            InvalidDescTypeError: it is of another kind.
+        """
+        if value is None and self.optional:
+            return None
+        return _CONVERSIONS[self.kind](value, Place(operator, self.name, self.rule))
+
+
+Metadata = Mapping[str, Any]
+"""What a dataclass's field carries; ``fields_of`` makes a Field of it."""
+
+
+def tensor(role: Role, rule: str = "T-18") -> Metadata:
+    """Declare a tensor."""
+    return {"kind": "tensor", "role": role, "rule": rule}
+
+
+def tensors(role: Role, rule: str, count: str) -> Metadata:
+    """Declare an array of tensors whose length is DirectML's field ``count``."""
+    return {"kind": "tensor_array", "role": role, "rule": rule, "count": count}
+
+
+def attribute(
+    kind: Kind, rule: str, count: str | None = None, *, optional: bool = False
+) -> Metadata:
+    """Declare an attribute."""
+    return {"kind": kind, "role": "attribute", "rule": rule, "count": count, "optional": optional}
+
+
+def per_dimension(kind: Kind, rule: str) -> Metadata:
+    """Declare an array of attributes with one entry for each dimension."""
+    return attribute(kind, rule, "DimensionCount")
+
+
+def field_of(name: str, metadata: Metadata) -> Field:
+    """The field that a declaration means.
+
+    >>> field_of("input_tensors", tensors("input", "JOIN-01", "InputCount")).dml_name
+    'InputTensors'
+    """
+    return Field(name=name, dml_name=name.title().replace("_", ""), **metadata)
+
+
+BOUNDS: Mapping[str, tuple[int, int]] = {
+    "uint_array": (0, UINT32_MAX),
+    "int_array": (-(2**31), 2**31 - 1),
+}
+"""The least and the greatest entry, by the kind of an array."""
+
+
+def _tensor(value: object, place: Place) -> BufferTensorDesc:
+    if isinstance(value, BufferTensorDesc):
+        return value
+    # None stands for a null pointer; anything else is a tensor of another type than BUFFER.
+    rule = place.rule if value is None else "T-01"
+    raise place._replace(rule=rule).wrong_kind(value, "a BufferTensorDesc")
+
+
+def _tensors(value: object, place: Place) -> tuple[BufferTensorDesc, ...]:
+    return array(value, place, _tensor, "BufferTensorDesc")
+
+
+def _scale_bias(value: object, place: Place) -> ScaleBias:
+    if isinstance(value, ScaleBias):
+        return value
+    raise place.wrong_kind(value, "a ScaleBias or None")
+
+
+_CONVERSIONS: Mapping[Kind, Callable[[object, Place], Any]] = {
+    "tensor": _tensor,
+    "tensor_array": _tensors,
+    "uint": integer,
+    "int": integer,
+    "uint_array": integers,
+    "int_array": integers,
+    "scale_bias": _scale_bias,
+}

@@ -1,0 +1,9 @@
+"""The operators of DirectML that vkops offers, one module for each."""
+
+from vkops.dml.operators.element_wise_identity import (
+    ElementWiseIdentityOperatorDesc as ElementWiseIdentityOperatorDesc,
+)
+from vkops.dml.operators.join import JoinOperatorDesc as JoinOperatorDesc
+from vkops.dml.operators.slice import SliceOperatorDesc as SliceOperatorDesc
+from vkops.dml.operators.slice1 import Slice1OperatorDesc as Slice1OperatorDesc
+from vkops.dml.operators.split import SplitOperatorDesc as SplitOperatorDesc

@@ -1,0 +1,58 @@
+"""The rules that vkops checks, and those of DirectML that need no check, as data.
+
+Errors name the rule that was broken by its identifier.
+
+>>> print(RULES["SPLIT-06"].text)
+Along the axis, the outputs' sizes add up to the input's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule.
+
+    Attributes:
+        id: identifier, such as ``"SPLIT-06"``.
+        text: what it says.
+        source: where DirectML says so, or that it is a choice of vkops.
+        enforced: whether an error can name it; else it is a permission, a definition, an example,
+            or follows from other rules.
+    """
+
+    id: str
+    text: str
+    source: str
+    enforced: bool = True
+
+
+_DATA: Mapping[str, Any] = json.loads(files(__package__).joinpath("rules.json").read_text("utf-8"))
+
+
+class Group(NamedTuple):
+    """Rules of one subject, whose identifiers begin with the same word."""
+
+    title: str
+    about: str
+    rules: tuple[Rule, ...]
+
+
+GROUPS: Mapping[str, Group] = {
+    name: Group(
+        entry["title"],
+        entry.get("about", ""),
+        tuple(Rule(id, **rule) for id, rule in entry["rules"].items()),
+    )
+    for name, entry in _DATA.items()
+}
+"""All groups by the word that identifiers begin with, such as ``"SPLIT"``."""
+
+RULES: Mapping[str, Rule] = {rule.id: rule for group in GROUPS.values() for rule in group.rules}
+"""All rules by identifier."""
