@@ -11,11 +11,12 @@ import psutil
 import pytest
 
 from vkops.dml import FeatureLevel, TensorDataType
-from vkops.dxdispatch import array_files, output, prepare, run
+from vkops.dxdispatch import prepare
+from vkops.dxdispatch.initial_values import read_array
 from vkops.dxdispatch.json_reader import Node, Source
-from vkops.dxdispatch.values import read_array
 from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu import host_memory
+from vkops.runner import array_files, console, output_files, run
 
 SIZE = 64 << 20
 COUNT = SIZE // 4
@@ -86,8 +87,8 @@ def test_files_are_written_in_pieces(load, tmp_path, target):
 @pytest.mark.parametrize("verbose", [False, True])
 def test_values_are_printed_in_pieces(load, monkeypatch, verbose):
     """A text takes up to a hundred times the memory of the value that it is of."""
-    monkeypatch.setattr(output.sys, "stdout", SimpleNamespace(write=len))
-    monkeypatch.setattr(output, "_PRINTED_AT_ONCE", 1 << 9)
+    monkeypatch.setattr(console.sys, "stdout", SimpleNamespace(write=len))
+    monkeypatch.setattr(console, "_PRINTED_AT_ONCE", 1 << 9)
     command = {"type": "print", "resource": "A", "verbose": verbose}
     values = {"value": 1, "valueCount": 1 << 14}
     assert run_with(load, values, command, data_type="UINT8") < 1 << 19
@@ -107,10 +108,12 @@ def test_arrays_are_written_without_a_copy(tmp_path, target, capsys):
 def test_strings_that_would_become_huge(monkeypatch):
     """All characters of fixed width are as many as the longest string has."""
     array = np.array(["x" * 1000, "", "y"] * 100, object)
-    assert output.plain(array).dtype == np.dtype("U1000")
-    monkeypatch.setattr(output.psutil, "virtual_memory", lambda: SimpleNamespace(available=999_999))
+    assert output_files.plain(array).dtype == np.dtype("U1000")
+    monkeypatch.setattr(
+        output_files.psutil, "virtual_memory", lambda: SimpleNamespace(available=999_999)
+    )
     with pytest.raises(ModelError) as caught:
-        output.plain(array)
+        output_files.plain(array)
     assert str(caught.value) == (
         "strings as characters of fixed width take 1200000 bytes, and 999999 of memory are left"
     )

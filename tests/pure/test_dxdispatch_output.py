@@ -9,10 +9,11 @@ import pytest
 from models import SPLIT
 
 from vkops.cli import main
-from vkops.dxdispatch import load_model, output
-from vkops.dxdispatch.listings import memory_size
-from vkops.dxdispatch.timing import report
-from vkops.dxdispatch.types import dtype_of
+from vkops.cli.device_listings import memory_size
+from vkops.dxdispatch import load_model
+from vkops.dxdispatch.data_types import dtype_of
+from vkops.runner import console, output_files
+from vkops.runner.dispatch_timing import report
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def printed(tmp_path, capsys):
             dtype = dtype_of(found.data_type)
             count = found.values.nbytes // dtype.itemsize
             read = lambda offset, n, all=padded: all[offset:][:n]  # noqa: E731
-            output.print_values(found.name, dtype, count, read, verbose=verbose)
+            console.print_values(found.name, dtype, count, read, verbose=verbose)
         return capsys.readouterr().out
 
     return printed
@@ -77,7 +78,7 @@ def test_verbose_print(printed):
 def test_print_in_pieces_has_no_seam(printed, monkeypatch):
     sequence = resource("INT32", {"valueStart": 0, "valueDelta": 7, "valueCount": 100})
     whole = printed(A=sequence), printed(A=sequence, verbose=True)
-    monkeypatch.setattr(output, "CHUNK_BYTES", 12)
+    monkeypatch.setattr(output_files, "CHUNK_BYTES", 12)
     assert (printed(A=sequence), printed(A=sequence, verbose=True)) == whole
     assert whole[0].count(", ") == 99
 
@@ -119,16 +120,16 @@ SHOWN = r"a\x1b]0;b\x07\x9b2J\u202ec\nd"
 
 
 def test_names_do_not_control_the_terminal(capsys):
-    output.info(f"Dispatch '{NAME}'")
-    output.info(output.command_started(1, NAME))
-    output.info(output.command_completed(1))
+    console.info(f"Dispatch '{NAME}'")
+    console.info(console.command_started(1, NAME))
+    console.info(console.command_completed(1))
     for verbose in (False, True):
-        output.print_values(NAME, np.dtype(np.uint8), 1, lambda *_: b"\7", verbose=verbose)
+        console.print_values(NAME, np.dtype(np.uint8), 1, lambda *_: b"\7", verbose=verbose)
     assert capsys.readouterr().out == (
         f"Dispatch '{SHOWN}'\n[StartCmd][   1]\t: {SHOWN}\n[EndCmd][   1]\t: hr=0x0        \n\n"
         f"Resource '{SHOWN}': 7\nResource '{SHOWN}':\n[0] 7 (0x 7)\n\n"
     )
-    output.complain(NAME)
+    console.complain(NAME)
     assert capsys.readouterr().err == SHOWN.replace(r"\nd", " d") + "\n"
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from vkops.dml import FeatureLevel
-from vkops.dxdispatch import RunOptions, load_model, prepare, run
+from vkops.dxdispatch import load_model, prepare
 from vkops.errors import DeviceError, ModelError, OutOfDeviceMemoryError
 from vkops.plan import execute
+from vkops.runner import RunOptions, run
 
 
 class FakeBuffer:

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkops.dml import TensorDataType
-from vkops.dxdispatch import files, types, values
+from vkops.dxdispatch import data_types, initial_values, value_files
+from vkops.dxdispatch.data_types import dtype_of
 from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node, Source
-from vkops.dxdispatch.types import dtype_of
 from vkops.errors import ModelError
+from vkops.runner import output_files
 
 TYPES = [t for t in TensorDataType if t.size_bits >= 8]
 
@@ -24,7 +25,7 @@ def read(initial, data_type=None, folder="."):
     if data_type is not None:
         members["initialValuesDataType"] = data_type
     node = Node(members, "resources.A", Source("m.json"))
-    found_type, found = values.read_values(node, Folders(Path(folder)))
+    found_type, found = initial_values.read_values(node, Folders(Path(folder)))
     data = b"".join(found.chunks())
     assert len(data) == found.nbytes
     return found_type, data
@@ -132,12 +133,12 @@ def test_pieces_join_without_a_seam(monkeypatch, tmp_path):
     whole = read(sequence, "FLOAT16")
     (tmp_path / "raw.bin").write_bytes(whole[1])
     np.save(tmp_path / "big_endian.npy", np.frombuffer(whole[1], "<f2").astype(">f2"))
-    monkeypatch.setattr(values, "CHUNK_BYTES", 96)
-    monkeypatch.setattr(files, "CHUNK_BYTES", 96)
+    monkeypatch.setattr(initial_values, "CHUNK_BYTES", 96)
+    monkeypatch.setattr(value_files, "CHUNK_BYTES", 96)
     assert read(sequence, "FLOAT16") == whole
     assert read({"sourcePath": "raw.bin"}, "FLOAT16", folder=tmp_path) == whole
     assert read({"sourcePath": "big_endian.npy"}, folder=tmp_path) == whole
-    assert types.CHUNK_BYTES % 8 == 0
+    assert data_types.CHUNK_BYTES % 8 == 0
 
 
 def test_npy_brings_its_type_and_order(tmp_path):
@@ -194,7 +195,7 @@ def test_the_current_folder_is_looked_into_where_paths_are_allowed(tmp_path, mon
 
 def test_a_file_that_shrinks_is_noticed(tmp_path):
     (tmp_path / "raw.bin").write_bytes(bytes(100))
-    found = files.raw_values(Node("raw.bin", "p", Source("m.json")), tmp_path / "raw.bin")
+    found = value_files.raw_values(Node("raw.bin", "p", Source("m.json")), tmp_path / "raw.bin")
     (tmp_path / "raw.bin").write_bytes(bytes(10))
     with pytest.raises(ModelError) as caught:
         list(found.chunks())
@@ -207,12 +208,12 @@ def test_huge_counts_cost_nothing():
         "initialValues": {"value": 0, "valueCount": 2**62},
     }
     node = Node(members, "", Source("m.json"))
-    assert values.read_values(node, Folders(Path()))[1].nbytes == 2**65
+    assert initial_values.read_values(node, Folders(Path()))[1].nbytes == 2**65
 
 
 def test_output_is_written_whole_or_not_at_all(tmp_path):
     target = tmp_path / "deep" / "er" / "out.bin"
-    files.write_output(target, [b"ab", b"cd"])
+    output_files.write_output(target, [b"ab", b"cd"])
     assert target.read_bytes() == b"abcd"
 
     def failing():
@@ -220,7 +221,7 @@ def test_output_is_written_whole_or_not_at_all(tmp_path):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"):
-        files.write_output(target, failing())
+        output_files.write_output(target, failing())
     assert target.read_bytes() == b"abcd"
     assert list(target.parent.iterdir()) == [target]
 
@@ -228,8 +229,8 @@ def test_output_is_written_whole_or_not_at_all(tmp_path):
 def test_output_replaces_what_a_link_points_to_and_no_folder(tmp_path):
     (tmp_path / "real.bin").write_bytes(b"old")
     (tmp_path / "link.bin").symlink_to("real.bin")
-    files.write_output(tmp_path / "link.bin", [b"new"])
+    output_files.write_output(tmp_path / "link.bin", [b"new"])
     assert (tmp_path / "real.bin").read_bytes() == b"new"
     assert (tmp_path / "link.bin").is_symlink()
     with pytest.raises(OSError, match="not a regular file"):
-        files.write_output(tmp_path, [b"new"])
+        output_files.write_output(tmp_path, [b"new"])

@@ -98,7 +98,7 @@ def test_a_tool_that_is_missing(tmp_path, monkeypatch, tool):
 WRITE = """
 import sys, time
 from pathlib import Path
-from vkops.dxdispatch.files import write_output
+from vkops.runner.output_files import write_output
 def chunks():
     yield b"new" * 1000
     print("half", flush=True)
@@ -117,7 +117,7 @@ cache.store("key", cache._MAGIC + bytes(16))
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from vkops.dxdispatch.files import write_output
+from vkops.runner.output_files import write_output
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 try:
     write_output(Path(sys.argv[1]), [bytes(1 << 15)] * 3)
@@ -137,7 +137,7 @@ def killed(code, *arguments):
 
 @pytest.mark.parametrize("before", [None, b"old"])
 def test_killed_while_an_output_is_written(tmp_path, before):
-    from vkops.dxdispatch.files import write_output
+    from vkops.runner.output_files import write_output
 
     path = tmp_path / "out.npy"
     if before:

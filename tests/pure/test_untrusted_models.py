@@ -16,13 +16,13 @@ from models import SPLIT
 from onnx import TensorProto, helper, numpy_helper
 
 from vkops.cli import main
-from vkops.dxdispatch import array_files
 from vkops.dxdispatch import load_model as load_file
 from vkops.errors import ModelError
 from vkops.onnx import Model, backend
 from vkops.onnx.forms import TensorForm
 from vkops.onnx.tensor_data import MAX_MODEL_BYTES
 from vkops.plan.limits import MAX_DIMENSIONS
+from vkops.runner import array_files
 
 LEAVES = "which a model may leave only with --allow_paths"
 

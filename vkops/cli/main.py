@@ -11,7 +11,14 @@ from typing import Annotated
 import typer
 
 import vkops
-from vkops.cli import bench, debug, devices, models, rule, shader
+from vkops.cli import (
+    bench_command,
+    debug_commands,
+    device_command,
+    model_commands,
+    rule_command,
+    shader_commands,
+)
 from vkops.errors import VkopsError, one_line
 
 # DxDispatch spells its options with underscores; hyphens do as well.
@@ -94,13 +101,13 @@ def _vkops(
 
 
 for _command in (
-    models.run,
-    models.check,
-    models.explain,
-    devices.devices,
-    bench.bench,
-    rule.rule,
+    model_commands.run,
+    model_commands.check,
+    model_commands.explain,
+    device_command.devices,
+    bench_command.bench,
+    rule_command.rule,
 ):
     app.command()(_command)
-app.add_typer(shader.app, name="shader")
-app.add_typer(debug.app, name="debug")
+app.add_typer(shader_commands.app, name="shader")
+app.add_typer(debug_commands.app, name="debug")

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vkops.errors import ModelError
+
 if TYPE_CHECKING:
     from vkops.dml import FeatureLevel
-    from vkops.dxdispatch.onnx_inputs import Overrides
+    from vkops.dxdispatch.onnx_overrides import Overrides
 
 MODEL_HELP = "A DxDispatch model, .json, or an ONNX model, .onnx."
 Model = Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL_HELP)]
@@ -72,6 +74,7 @@ Iterations = Annotated[
     int, typer.Option("-i", "--dispatch_iterations", min=0, help="Times to dispatch and wait.")
 ]
 MAX_INT = 2**31 - 1
+_MAX_DIGITS = 19  # of sizes; Python refuses to convert integers of more than 4,300 digits
 Flag = Annotated[bool, typer.Option(hidden=True)]  # for Direct3D 12; accepted, without effect
 
 
@@ -79,9 +82,33 @@ def overrides(
     names: list[str] | None, denotations: list[str] | None, shapes: list[str] | None
 ) -> Overrides:
     """The sizes and shapes that the options of the same kind give an ONNX model."""
-    from vkops.dxdispatch.onnx_inputs import parse_overrides
+    from vkops.dxdispatch.onnx_overrides import Overrides
 
-    return parse_overrides(names or (), denotations or (), shapes or ())
+    return Overrides(
+        dict(_pair(text, "NAME:SIZE") for text in names or ()),
+        dict(_pair(text, "DENOTATION:SIZE") for text in denotations or ()),
+        dict(_named_shape(text) for text in shapes or ()),
+    )
+
+
+def _pair(text: str, form: str) -> tuple[str, int]:
+    name, _, size = text.rpartition(":")
+    if not name or not _is_size(size):
+        raise ModelError(f"got {text!r}, must be {form}, such as N:5")
+    return name, int(size)
+
+
+def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, _, sizes = text.rpartition(":")
+    numbers = sizes.split(",") if sizes else []
+    if not name or not all(map(_is_size, numbers)):
+        raise ModelError(f"got {text!r}, must be TENSOR:SHAPE, such as x:5,2")
+    return name, tuple(map(int, numbers))
+
+
+def _is_size(text: str) -> bool:
+    """Whether a text is a size of as many digits as any tensor can have."""
+    return text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 def feature_level(text: str) -> FeatureLevel:

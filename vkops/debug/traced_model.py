@@ -9,12 +9,12 @@ from vkops.compiled_operator import BoundOperator
 from vkops.debug.trace import Element, Stage, trace
 from vkops.device import Device
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.dxdispatch.checks import BoundDispatch, Prepared
 from vkops.dxdispatch.descriptors import with_dml_names
-from vkops.dxdispatch.executor import Execution
-from vkops.dxdispatch.model import DmlDispatchable
-from vkops.dxdispatch.timing import RunOptions
+from vkops.dxdispatch.json_model import DmlDispatchable
+from vkops.dxdispatch.model_checks import BoundDispatch, Prepared
 from vkops.errors import ModelError
+from vkops.runner.dispatch_timing import RunOptions
+from vkops.runner.model_execution import Execution
 
 
 def trace_model(

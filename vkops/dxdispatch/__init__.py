@@ -1,12 +1,20 @@
-"""DxDispatch models: read, checked and run, with DxDispatch's words on the way out.
+"""DxDispatch's JSON format: ``load_model`` reads a model, ``prepare`` checks it.
 
-``load_model`` reads, ``prepare`` checks at a feature level, ``run`` runs on a device.
+``run`` and ``RunOptions``, which run a prepared model on a device, are those of ``vkops.runner``.
 """
 
-from vkops.dxdispatch.checks import Prepared, prepare
-from vkops.dxdispatch.executor import run
-from vkops.dxdispatch.model import Model
-from vkops.dxdispatch.parse import load_model
-from vkops.dxdispatch.timing import RunOptions
+from typing import Any
 
-__all__ = ["Model", "Prepared", "RunOptions", "load_model", "prepare", "run"]
+from vkops.dxdispatch.json_model import Model
+from vkops.dxdispatch.model_checks import Prepared, prepare
+from vkops.dxdispatch.model_reader import load_model
+
+__all__ = ["Model", "Prepared", "load_model", "prepare"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("RunOptions", "run"):
+        import importlib
+
+        return getattr(importlib.import_module("vkops.runner"), name)
+    raise AttributeError(f"module 'vkops.dxdispatch' has no attribute {name!r}")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from vkops.dml import BufferTensorDesc, OperatorDesc, ScaleBias, TensorDataType, TensorFlags
+from vkops.dxdispatch.initial_values import read_scalar
 from vkops.dxdispatch.json_reader import EnumT, Node
-from vkops.dxdispatch.values import read_scalar
 from vkops.errors import InvalidDescError, ModelError
 
 

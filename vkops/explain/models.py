@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vkops.dml import FeatureLevel
-from vkops.dxdispatch import load_model, onnx_dispatch
-from vkops.dxdispatch.checks import Prepared, prepare
-from vkops.dxdispatch.model import DmlDispatchable, ShaderDispatchable
-from vkops.dxdispatch.onnx_dispatch import BoundOnnx
-from vkops.dxdispatch.onnx_inputs import Overrides
-from vkops.dxdispatch.output import complain
+from vkops.dxdispatch import load_model
+from vkops.dxdispatch.json_model import DmlDispatchable, ShaderDispatchable
+from vkops.dxdispatch.model_checks import Prepared, prepare
+from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, read_onnx
+from vkops.dxdispatch.onnx_overrides import Overrides
 from vkops.errors import ModelError, VkopsError
 from vkops.explain.facts import Explanation, Section
 from vkops.explain.graphs import dispatch_sections, model_section
 from vkops.explain.operators import operator_section
+from vkops.runner.console import complain
 from vkops.shaders.description import describe
 
 
@@ -41,7 +41,7 @@ def explain(
     overrides = overrides or Overrides()
     suffix = Path(path).suffix
     if suffix == ".onnx":
-        graph = onnx_dispatch.read_onnx(Path(path), allow_paths=allow_paths)
+        graph = read_onnx(Path(path), allow_paths=allow_paths)
         overrides.check(graph)
         return Explanation(path, (model_section(Path(path).stem, graph, overrides),))
     if suffix != ".json":

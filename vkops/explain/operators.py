@@ -11,7 +11,7 @@ from vkops.dml import (
     TensorFlags,
 )
 from vkops.dxdispatch.descriptors import with_dml_names
-from vkops.dxdispatch.model import DmlDispatchable
+from vkops.dxdispatch.json_model import DmlDispatchable
 from vkops.explain.facts import Section, Tensor, numbers
 from vkops.explain.movements import movements
 from vkops.rules import GROUPS

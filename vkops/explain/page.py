@@ -7,11 +7,11 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from vkops.dxdispatch.files import write_output
 from vkops.errors import ModelError
 from vkops.explain.facts import Explanation, Movement, Section, count, movement_text, run_text
 from vkops.explain.pictures import COLOURED, Budget, hue, picture, short
 from vkops.explain.rows import Rows, node_rows, region_rows, tensor_rows
+from vkops.runner.output_files import write_output
 
 MOST_SECTIONS = 40
 """Dispatchables that a page tells of."""

@@ -13,10 +13,15 @@ from fuzz.choices import Choices
 from fuzz.device import opened
 from fuzz.targets.json_text import prepared, sound
 from fuzz.targets.json_tree import changed, parsed
-from vkops.dxdispatch import run
-from vkops.dxdispatch.checks import BoundDispatch
-from vkops.dxdispatch.model import BufferResource, DmlDispatchable, PrintCommand, WriteFileCommand
+from vkops.dxdispatch.json_model import (
+    BufferResource,
+    DmlDispatchable,
+    PrintCommand,
+    WriteFileCommand,
+)
+from vkops.dxdispatch.model_checks import BoundDispatch
 from vkops.plan import execute
+from vkops.runner import run
 
 MOST_BYTES = 4 << 20
 

@@ -12,8 +12,9 @@ import numpy as np
 from fuzz import target
 from fuzz.mutate import mutated
 from vkops.dml import FeatureLevel
-from vkops.dxdispatch import array_files, load_model, prepare
-from vkops.dxdispatch.model import BufferResource
+from vkops.dxdispatch import load_model, prepare
+from vkops.dxdispatch.json_model import BufferResource
+from vkops.runner import array_files
 
 HEADS = [
     b"{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }",

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vkops.dml import ExecutionFlags, OperatorDesc, TensorDataType
+from vkops.dxdispatch.initial_values import InitialValues
 from vkops.dxdispatch.json_reader import Node
-from vkops.dxdispatch.values import InitialValues
 
 if TYPE_CHECKING:
-    from vkops.dxdispatch.onnx_inputs import Overrides
+    from vkops.dxdispatch.onnx_overrides import Overrides
     from vkops.onnx import Model as OnnxModel
     from vkops.shaders import Shader
 

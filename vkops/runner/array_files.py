@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from vkops.dxdispatch import output
-from vkops.dxdispatch.files import output_file, read_npy_header
+from vkops.dxdispatch.value_files import read_npy_header
 from vkops.errors import ModelError, one_line
 from vkops.paths import open_regular
+from vkops.runner import console
+from vkops.runner.output_files import output_file, plain
 
 Array = npt.NDArray[Any]
 
@@ -95,7 +96,7 @@ def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path
     """The files to write, and the output that goes into each; a .npz file takes all.
 
     Raises:
-        ModelError: one has another ending, or is for no output.
+        ModelError: one has another ending, or is for no console.
     """
     found: dict[Path, str] = {}
     for text in texts:
@@ -126,22 +127,22 @@ def write(targets: Mapping[Path, str], arrays: Mapping[str, Array]) -> None:
         if name and name not in arrays:
             raise ModelError(f"output {name!r} is a sequence, which needs a .npz file")
         written = [name] if name else list(arrays)
-        plain = {key: output.plain(arrays[key]) for key in written}
+        written_arrays = {key: plain(arrays[key]) for key in written}
         try:
             with output_file(path) as stream:
                 if name:
-                    np.save(stream, plain[name], allow_pickle=False)
+                    np.save(stream, written_arrays[name], allow_pickle=False)
                 else:
-                    np.savez(stream, **plain)  # type: ignore[arg-type]  # taken for its options
+                    np.savez(stream, **written_arrays)  # type: ignore[arg-type]  # taken for its options
         except OSError as error:
             raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from error
-        output.info(f"{one_line(name) or 'Outputs'} written to '{path}'")
+        console.info(f"{one_line(name) or 'Outputs'} written to '{path}'")
 
 
 def show(name: str, array: Array) -> None:
     """Print an output in a line."""
     shown = array.reshape(-1)[:MOST_PRINTED]
     rest = prod(array.shape) - len(shown)
-    text = ", ".join(output.format_values(shown))
+    text = ", ".join(console.format_values(shown))
     more = f", and {rest} more (--output FILE.npz takes all)" if rest else ""
-    output.info(f"Output '{one_line(name)}' {list(array.shape)}: {text}{more}")
+    console.info(f"Output '{one_line(name)}' {list(array.shape)}: {text}{more}")

@@ -5,18 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.markup import escape
+from rich.table import Table
+
 import vkops
 from vkops.dml import FeatureLevel
-from vkops.dxdispatch.checks import prepare
-from vkops.dxdispatch.executor import run
-from vkops.dxdispatch.listings import level_table, show
-from vkops.dxdispatch.model import Model
-from vkops.dxdispatch.onnx_file import FileOptions, check_file, run_file
-from vkops.dxdispatch.onnx_inputs import Overrides
-from vkops.dxdispatch.output import complain, info
-from vkops.dxdispatch.parse import load_model
-from vkops.dxdispatch.timing import RunOptions
-from vkops.errors import ModelError, VkopsError
+from vkops.dxdispatch.json_model import DmlDispatchable, Model, ShaderDispatchable
+from vkops.dxdispatch.model_checks import prepare
+from vkops.dxdispatch.model_reader import load_model
+from vkops.dxdispatch.onnx_overrides import Overrides
+from vkops.errors import ModelError, VkopsError, one_line
+from vkops.runner.console import complain, info, show
+from vkops.runner.dispatch_timing import RunOptions
+from vkops.runner.model_execution import run
+from vkops.runner.onnx_files import FileOptions, check_file, run_file
 
 if TYPE_CHECKING:
     from vkops.device import Device
@@ -87,10 +89,29 @@ def check_model(
     try:
         prepare(model, FeatureLevel.LATEST)
         _warn(model)
-        show(level_table(model, feature_level))
+        show(_level_table(model, feature_level))
         prepare(model, feature_level)
     except VkopsError as error:
         raise ModelError(f"Failed to execute the model: {error}") from error
+
+
+def _level_table(model: Model, feature_level: FeatureLevel) -> Table:
+    """Return a table of the lowest level each operator needs; all are valid at the latest."""
+    table = Table()
+    for heading in ("Dispatchable", "Operator", "Lowest level", f"At {feature_level}"):
+        table.add_column(heading, overflow="fold")
+    for dispatchable in model.dispatchables.values():
+        if not isinstance(dispatchable, DmlDispatchable):
+            shader = isinstance(dispatchable, ShaderDispatchable)
+            kind = "a shader" if shader else "an ONNX model"
+            table.add_row(escape(one_line(dispatchable.name)), kind, "none", "accepted")
+            continue
+        lowest = dispatchable.desc.minimum_feature_level()
+        verdict = "accepted" if lowest <= feature_level else "refused"
+        table.add_row(
+            escape(one_line(dispatchable.name)), dispatchable.desc.operator, str(lowest), verdict
+        )
+    return table
 
 
 def _is_onnx(path: str) -> bool:

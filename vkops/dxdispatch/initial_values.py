@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.dml import TensorDataType
-from vkops.dxdispatch.files import npy_values, raw_values
+from vkops.dxdispatch.data_types import CHUNK_BYTES, dtype_of, is_floating
 from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node
-from vkops.dxdispatch.types import CHUNK_BYTES, dtype_of, is_floating
+from vkops.dxdispatch.value_files import npy_values, raw_values
 
 _TYPE_PREFIX = "DML_TENSOR_DATA_TYPE_"
 _WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}

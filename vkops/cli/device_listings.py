@@ -1,4 +1,4 @@
-"""Listings: adapters and versions as DxDispatch prints them, and the tables of the commands."""
+"""Listings of devices: adapters and versions as DxDispatch prints them, and tables."""
 
 from __future__ import annotations
 
@@ -6,33 +6,14 @@ from collections.abc import Iterable, Iterator
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
-
-from vkops.dml import FeatureLevel
-from vkops.dxdispatch.model import DmlDispatchable, Model, ShaderDispatchable
-from vkops.errors import one_line
 
 if TYPE_CHECKING:
     from vkops.device import DeviceInfo
     from vkops.gpu import Driver
 
 _DEPENDENCIES = ("vkops", "kp", "numpy", "vulkan", "python-rapidjson")
-
-
-class _Console(Console):
-    """Leaves it to the command line what to say when nobody reads on."""
-
-    def on_broken_pipe(self) -> None:
-        raise
-
-
-def show(*parts: RenderableType) -> None:
-    """Print tables and texts as wide as the terminal."""
-    console = _Console()
-    for part in parts:
-        console.print(part)
 
 
 def adapter_block(found: DeviceInfo) -> str:
@@ -97,23 +78,4 @@ def driver_table(drivers: Iterable[Driver]) -> Table:
     for driver in drivers:
         found = ", ".join(driver.adapters) if driver.usable else driver.reason
         table.add_row(escape(driver.name), "yes" if driver.usable else "no", escape(found))
-    return table
-
-
-def level_table(model: Model, feature_level: FeatureLevel) -> Table:
-    """Return a table of the lowest level each operator needs; all are valid at the latest."""
-    table = Table()
-    for heading in ("Dispatchable", "Operator", "Lowest level", f"At {feature_level}"):
-        table.add_column(heading, overflow="fold")
-    for dispatchable in model.dispatchables.values():
-        if not isinstance(dispatchable, DmlDispatchable):
-            shader = isinstance(dispatchable, ShaderDispatchable)
-            kind = "a shader" if shader else "an ONNX model"
-            table.add_row(escape(one_line(dispatchable.name)), kind, "none", "accepted")
-            continue
-        lowest = dispatchable.desc.minimum_feature_level()
-        verdict = "accepted" if lowest <= feature_level else "refused"
-        table.add_row(
-            escape(one_line(dispatchable.name)), dispatchable.desc.operator, str(lowest), verdict
-        )
     return table

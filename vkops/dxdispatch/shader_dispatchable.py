@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 from vkops import shaders
 from vkops.dml import TensorDataType
+from vkops.dxdispatch.data_types import dtype_of
 from vkops.dxdispatch.folders import Folders
-from vkops.dxdispatch.json_reader import Node, quote
-from vkops.dxdispatch.model import (
+from vkops.dxdispatch.initial_values import read_float, read_scalar, read_value_type
+from vkops.dxdispatch.json_model import (
     BindingSource,
     BufferResource,
     DispatchCommand,
     ShaderDispatchable,
 )
-from vkops.dxdispatch.types import dtype_of
-from vkops.dxdispatch.values import read_float, read_scalar, read_value_type
+from vkops.dxdispatch.json_reader import Node, quote
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError, printable
 from vkops.shaders.shader import Number, Shader, Span
 

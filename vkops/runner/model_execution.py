@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkops.dml import TensorDataType
-from vkops.dxdispatch import output, timing
-from vkops.dxdispatch.checks import Bound, BoundDispatch, Prepared
-from vkops.dxdispatch.json_reader import quote
-from vkops.dxdispatch.model import (
+from vkops.dxdispatch.data_types import CHUNK_BYTES, dtype_of
+from vkops.dxdispatch.json_model import (
     BindingSource,
     BufferResource,
     Command,
@@ -27,11 +25,13 @@ from vkops.dxdispatch.model import (
     ShaderDispatchable,
     WriteFileCommand,
 )
-from vkops.dxdispatch.onnx_dispatch import OnnxRun
-from vkops.dxdispatch.shader_dispatch import BoundShader
-from vkops.dxdispatch.timing import RunOptions
-from vkops.dxdispatch.types import CHUNK_BYTES, dtype_of
+from vkops.dxdispatch.json_reader import quote
+from vkops.dxdispatch.model_checks import Bound, BoundDispatch, Prepared
+from vkops.dxdispatch.shader_dispatchable import BoundShader
 from vkops.errors import ModelError, OutOfDeviceMemoryError, VkopsError, one_line, printable, show
+from vkops.runner import console, dispatch_timing, output_files
+from vkops.runner.dispatch_timing import RunOptions
+from vkops.runner.onnx_execution import OnnxRun
 
 if TYPE_CHECKING:
     from vkops.device import (
@@ -94,16 +94,16 @@ class Execution:
         for index, command in enumerate(self.prepared.commands):
             parsed = command if isinstance(command, Command) else command.command
             if self.options.print_commands:
-                output.info(output.command_started(index, parsed.text))
+                console.info(console.command_started(index, parsed.text))
             try:
                 self.run_command(command)
             except Exception as error:
                 if self.options.print_commands:
                     message = one_line(str(error))
-                    output.info(output.command_completed(index, output.FAILED, message))
+                    console.info(console.command_completed(index, console.FAILED, message))
                 raise
             if self.options.print_commands:
-                output.info(output.command_completed(index))
+                console.info(console.command_completed(index))
 
     def _compile(
         self, dispatchable: DmlDispatchable, operator: Operator, device: Device
@@ -111,7 +111,7 @@ class Execution:
         """Compile and initialise an operator."""
         name = dispatchable.name
         graph = dispatchable.compile_graph
-        output.info("Compiling op using IDMLDevice1::CompileGraph" if graph else "Compile Op")
+        console.info("Compiling op using IDMLDevice1::CompileGraph" if graph else "Compile Op")
         start = time.perf_counter()
         try:
             compiled = device.compile_operator(operator, dispatchable.execution_flags)
@@ -121,7 +121,7 @@ class Execution:
             raise ModelError(f"ERROR while initializing '{name}': {error}") from error
         if self.options.timing_verbosity >= 1:
             elapsed = (time.perf_counter() - start) * 1000
-            output.info(f"Initialize '{one_line(printable(name))}': {elapsed:.4f} ms")
+            console.info(f"Initialize '{one_line(printable(name))}': {elapsed:.4f} ms")
         return compiled
 
     def run_command(self, command: Command | Bound) -> None:
@@ -134,7 +134,7 @@ class Execution:
             except ModelError as error:
                 raise ModelError(f"Failed to print resource: {error}") from error
             assert held.dtype is not None
-            output.print_values(
+            console.print_values(
                 command.resource.name, held.dtype, held.count, held.read, verbose=command.verbose
             )
         elif isinstance(command, WriteFileCommand):
@@ -144,12 +144,14 @@ class Execution:
         name = bound.command.dispatchable.name
         options = self.options
         try:
-            with self._ready(bound) as dispatch, output.progress(name) as report:
-                samples = timing.measure(name, options, partial(dispatch, report))
+            with self._ready(bound) as dispatch, console.progress(name) as report:
+                samples = dispatch_timing.measure(name, options, partial(dispatch, report))
         except VkopsError as error:
             raise ModelError(f"Failed to execute dispatchable: {error}") from error
-        for line in timing.report(name, samples, options.warmup_samples, options.timing_verbosity):
-            output.info(line)
+        for line in dispatch_timing.report(
+            name, samples, options.warmup_samples, options.timing_verbosity
+        ):
+            console.info(line)
 
     @contextmanager
     def _ready(self, bound: Bound) -> Iterator[Callable[[Progress], None]]:
@@ -169,7 +171,7 @@ class Execution:
             model = OnnxRun(bound, self.sessions[name], self.buffers, self.deferred)
             if self.options.print_onnx_bindings:
                 for line in model.binding_lines():
-                    output.info(line)
+                    console.info(line)
             yield model.dispatch
 
     def bind(self, bound: BoundDispatch) -> BoundOperator | StreamedOperator:
@@ -183,20 +185,20 @@ class Execution:
         shape = held.shape if command.dimensions is None else command.dimensions
         try:
             if command.target.suffix.lower() != ".npy":
-                output.write_raw(command.target, held.size, held.read)
+                output_files.write_raw(command.target, held.size, held.read)
             else:
                 assert held.dtype is not None
                 if prod(shape) * held.dtype.itemsize > held.size:
                     raise OSError(
                         None, f"dimensions {shape} exceed the {held.size} bytes there are"
                     )
-                output.write_npy(command.target, held.dtype, shape, held.read)
+                output_files.write_npy(command.target, held.dtype, shape, held.read)
         except OSError as error:
             reason = error.strerror or str(error)
-            output.complain(f"Failed to write resource to file '{command.target}': {reason}")
+            console.complain(f"Failed to write resource to file '{command.target}': {reason}")
         else:
             name = one_line(printable(command.resource.name))
-            output.info(f"Resource '{name}' written to '{command.target}'")
+            console.info(f"Resource '{name}' written to '{command.target}'")
 
     def _content(self, command: PrintCommand | WriteFileCommand) -> _Content:
         """What is in a resource now."""
@@ -211,7 +213,7 @@ class Execution:
             return _Content(dtype, count, (whole,), resource.size, buffer.read)
         if resource.name not in self.deferred:
             raise command.node.error(f"{quote(resource.name)} has no value yet")
-        array = np.ascontiguousarray(output.plain(np.asarray(self.deferred[resource.name])))
+        array = np.ascontiguousarray(output_files.plain(np.asarray(self.deferred[resource.name])))
         data = array.reshape(-1).view(np.uint8)
         return _Content(
             array.dtype,
@@ -239,7 +241,7 @@ class _Content:
     count: int
     shape: tuple[int, ...]
     size: int
-    read: output.Read
+    read: output_files.Read
 
 
 def _session(dispatchable: OnnxDispatchable, device: Device) -> Session:

@@ -43,14 +43,14 @@ def printf(
     """Run a model or shader, and show what its shaders print with debugPrintfEXT."""
     from vkops.debug import tables
     from vkops.debug.printf import printf as run
-    from vkops.dxdispatch import listings
+    from vkops.runner.console import show
 
     wanted = _invocation(invocation)
     source = target if Path(target).suffix == ".comp" else ""
     found = run(_vkops(target, context.args), kernels=kernels, source=source)
     shown = [m for m in found.messages if wanted is None or m.invocation == wanted]
     if shown:
-        listings.show(tables.printed(shown[:rows]))
+        show(tables.printed(shown[:rows]))
     if len(shown) > rows:
         typer.echo(f"{len(shown) - rows} more (--rows shows them)")
     if not (shown or found.returncode):
@@ -79,7 +79,7 @@ def validate(
     """
     from vkops.debug import tables
     from vkops.debug.validation import validate as run
-    from vkops.dxdispatch import listings
+    from vkops.runner.console import show
 
     command = _vkops(target, context.args) if Path(target).suffix in _RUN else None
     verdict = run(command or [target, *context.args])
@@ -87,7 +87,7 @@ def validate(
         times = f"{count} times" if count > 1 else "once"
         typer.echo(f"Known, {times}: {known.id}: {known.part.strip()}: {known.reason}")
     if verdict.unexpected:
-        listings.show(*tables.faults(verdict.unexpected))
+        show(*tables.faults(verdict.unexpected))
         count = len(verdict.unexpected)
         raise ModelError(f"The validation layer has {count} message{'s' if count > 1 else ''}")
     if not verdict.returncode:
@@ -118,7 +118,8 @@ def trace(
     import vkops
     from vkops.debug import tables
     from vkops.debug.traced_model import trace_model
-    from vkops.dxdispatch import listings, load_model, prepare
+    from vkops.dxdispatch import load_model, prepare
+    from vkops.runner.console import show
 
     index = tuple(options.whole("element", text) for text in element.split(","))
     level = options.feature_level(dml_feature_level)
@@ -130,7 +131,7 @@ def trace(
             stages.append(stage)
             if stage.differs:
                 break
-    listings.show(tables.stages(stages))
+    show(tables.stages(stages))
     if stages[-1].differs:
         raise ModelError(f"The device differs from the plan: {stages[-1].name}")
     typer.echo("The device did as the plan says")

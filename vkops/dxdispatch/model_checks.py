@@ -17,10 +17,9 @@ from vkops.dml import (
 )
 from vkops.dml.binding import BoundTensor, bind, check_hazards
 from vkops.dml.operator_desc import NamedTensor
-from vkops.dxdispatch import onnx_dispatch, shader_dispatch
+from vkops.dxdispatch import onnx_dispatchable, shader_dispatchable
 from vkops.dxdispatch.descriptors import misfit, with_dml_names
-from vkops.dxdispatch.json_reader import Node, quote
-from vkops.dxdispatch.model import (
+from vkops.dxdispatch.json_model import (
     Bindings,
     BindingSource,
     BufferResource,
@@ -31,8 +30,9 @@ from vkops.dxdispatch.model import (
     PrintCommand,
     ShaderDispatchable,
 )
-from vkops.dxdispatch.onnx_dispatch import BoundOnnx
-from vkops.dxdispatch.shader_dispatch import BoundShader
+from vkops.dxdispatch.json_reader import Node, quote
+from vkops.dxdispatch.onnx_dispatchable import BoundOnnx
+from vkops.dxdispatch.shader_dispatchable import BoundShader
 from vkops.errors import BindingError, InvalidDescError, ModelError, show
 
 Slots = tuple[BindingSource | None, ...]  # one per tensor, in the order of the struct
@@ -94,8 +94,8 @@ def _prepare_command(command: Command) -> Command | Bound:
             if isinstance(dispatchable, DmlDispatchable):
                 return _bind(command, dispatchable)
             if isinstance(dispatchable, ShaderDispatchable):
-                return shader_dispatch.bind(command, dispatchable)
-            return onnx_dispatch.bind(command, dispatchable)
+                return shader_dispatchable.bind(command, dispatchable)
+            return onnx_dispatchable.bind(command, dispatchable)
         except ModelError as error:
             raise ModelError(f"ERROR while binding resources: {error}") from error
     if isinstance(command, PrintCommand):

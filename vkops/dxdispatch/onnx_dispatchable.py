@@ -1,8 +1,7 @@
-"""ONNX dispatchables: read from a model's JSON, bound to resources, and run."""
+"""ONNX dispatchables: read from a model's JSON, and bound to resources."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -11,22 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkops.dml import TensorDataType
+from vkops.dxdispatch.data_types import data_type_of
 from vkops.dxdispatch.folders import Folders
-from vkops.dxdispatch.json_reader import Node, quote
-from vkops.dxdispatch.model import (
+from vkops.dxdispatch.json_model import (
     BindingSource,
-    BufferResource,
     DeferredResource,
     DispatchCommand,
     OnnxDispatchable,
 )
-from vkops.dxdispatch.onnx_inputs import Overrides, Shape, binding_lines, form_of, nothing
-from vkops.dxdispatch.types import data_type_of
+from vkops.dxdispatch.json_reader import Node, quote
+from vkops.dxdispatch.onnx_overrides import Overrides, Shape, form_of
 from vkops.errors import MissingPackageError, ModelError
 
 if TYPE_CHECKING:
-    from vkops.device import Buffer, HostBuffer
-    from vkops.onnx import Model, Session
+    from vkops.onnx import Model
     from vkops.onnx.forms import Declared, TensorForm
 
 
@@ -191,90 +188,3 @@ def _results(bound: BoundOnnx) -> list[TensorForm]:
     except NeedsValueError:
         return []
     return [TensorForm(o.dtype, o.shape) for o in outputs if isinstance(o, Tensor)]
-
-
-# -- running ---------------------------------------------------------------------------------------
-
-
-class OnnxRun:
-    """A bound dispatch on a device."""
-
-    def __init__(
-        self,
-        bound: BoundOnnx,
-        session: Session,
-        buffers: Mapping[str, Buffer | HostBuffer],
-        deferred: dict[str, Any],
-    ) -> None:
-        from vkops.tensors.tensor import Tensor
-
-        self._bound = bound
-        self._session = session
-        self._deferred = deferred
-        self._given: dict[str, Any] = {}
-        for tensor in bound.inputs:
-            source, entry = tensor.source, tensor.entry
-            if source is None:
-                self._given[entry.name] = nothing(entry, tensor.shape)
-            elif isinstance(source.resource, BufferResource):
-                assert entry.dtype is not None
-                buffer = buffers[source.resource.name]
-                self._given[entry.name] = Tensor.over(
-                    session.device, buffer, tensor.shape, entry.dtype
-                )
-            elif source.resource.name in deferred:
-                self._given[entry.name] = deferred[source.resource.name]
-            else:
-                raise source.node.error(f"{quote(source.resource.name)} has no value yet")
-        # What is read must not be written meanwhile.
-        read = {id(value.buffer) for value in self._given.values() if isinstance(value, Tensor)}
-        self._targets: dict[int, Tensor] = {}
-        self._copies: dict[int, Buffer | HostBuffer] = {}
-        for place, (tensor, result) in enumerate(self._results()):
-            source = tensor.source
-            if source is None or not isinstance(source.resource, BufferResource):
-                continue
-            check_result(tensor, result.shape, result.dtype)
-            buffer = buffers[source.resource.name]
-            if id(buffer) in read or not result.size:
-                self._copies[place] = buffer
-            else:
-                self._targets[place] = Tensor.over(
-                    session.device, buffer, result.shape, result.dtype
-                )
-                read.add(id(buffer))
-
-    def dispatch(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Run the model, and put its outputs where they are bound."""
-        results = self._session.run(self._given, progress, targets=self._targets)
-        for place, buffer in self._copies.items():
-            buffer.write(np.ascontiguousarray(results[place]))
-        for tensor, result in zip(self._bound.outputs, results, strict=True):
-            if tensor.source is not None and isinstance(tensor.source.resource, DeferredResource):
-                self._deferred[tensor.source.resource.name] = result
-
-    def binding_lines(self) -> Iterator[str]:
-        """Yield what is bound where."""
-        for tensor in self._bound.inputs:
-            value = self._given[tensor.entry.name]
-            if tensor.entry.kind == "tensor":
-                yield from binding_lines(
-                    "Input", tensor.entry.name, _where(tensor), value.dtype, value.shape
-                )
-        for tensor, result in self._results():
-            if tensor.entry.kind == "tensor":
-                yield from binding_lines(
-                    "Output", tensor.entry.name, _where(tensor), result.dtype, result.shape
-                )
-
-    def _results(self) -> list[tuple[Bound, Any]]:
-        """The outputs and what the model makes of them."""
-        results = self._session.specialize(self._given).results
-        return list(zip(self._bound.outputs, results, strict=True))
-
-
-def _where(tensor: Bound) -> str:
-    if tensor.source is None:
-        return "implicit (Vulkan)"
-    is_deferred = isinstance(tensor.source.resource, DeferredResource)
-    return "deferred (Vulkan)" if is_deferred else "explicit (Vulkan)"

@@ -14,12 +14,13 @@ import numpy.typing as npt
 from rich.markup import escape
 from rich.table import Table
 
-from vkops.dxdispatch import array_files, output, timing
-from vkops.dxdispatch.listings import show
-from vkops.dxdispatch.onnx_dispatch import read_onnx
-from vkops.dxdispatch.onnx_inputs import Overrides, binding_lines, form_of, nothing
-from vkops.dxdispatch.timing import RunOptions
+from vkops.dxdispatch.onnx_dispatchable import read_onnx
+from vkops.dxdispatch.onnx_overrides import Overrides, form_of
 from vkops.errors import ModelError, one_line
+from vkops.runner import array_files, console, dispatch_timing
+from vkops.runner.console import show
+from vkops.runner.dispatch_timing import RunOptions
+from vkops.runner.onnx_execution import binding_lines, nothing
 
 if TYPE_CHECKING:
     from vkops.device import Device
@@ -69,17 +70,19 @@ def run_file(
             if hasattr(value, "shape"):
                 where = "implicit (Vulkan)"
                 for line in binding_lines(role, name, where, value.dtype, value.shape):
-                    output.info(one_line(line))
+                    console.info(one_line(line))
     made: list[Any] = []
 
     def dispatch(report: Any) -> None:
         made[:] = session.run(given, report)
 
     name = path.stem
-    with output.progress(name) as report:
-        samples = timing.measure(name, options, partial(dispatch, report))
-    for line in timing.report(name, samples, options.warmup_samples, options.timing_verbosity):
-        output.info(line)
+    with console.progress(name) as report:
+        samples = dispatch_timing.measure(name, options, partial(dispatch, report))
+    for line in dispatch_timing.report(
+        name, samples, options.warmup_samples, options.timing_verbosity
+    ):
+        console.info(line)
     arrays = {
         key: array
         for name, value in zip(names, made, strict=False)
@@ -108,7 +111,7 @@ def check_file(path: Path, overrides: Overrides, *, allow_paths: bool = False) -
     for (operator, version), count in sorted(operators.items()):
         table.add_row(operator, str(version), str(count))
     show(table)
-    output.info(one_line(_plan_line(model, overrides)))
+    console.info(one_line(_plan_line(model, overrides)))
 
 
 def _list_unsupported(path: Path, allow_paths: bool) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.dxdispatch import array_files, output, timing
-from vkops.dxdispatch.timing import RunOptions
 from vkops.errors import ModelError, OutOfDeviceMemoryError
+from vkops.runner import array_files, console, dispatch_timing
+from vkops.runner.dispatch_timing import RunOptions
 from vkops.shaders.shader import Number, Shader
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ def run_shader(shader: Shader, device: Device, options: RunOptions, given: Shade
         buffers[name].write(bytes(-array.nbytes % 4), array.nbytes)
     spans = {name: (buffers[name], 0, buffers[name].nbytes) for name, array in arrays.items()}
     with compiled.bound(spans, given.groups, given.push) as run:
-        samples = timing.measure(shader.name, options, run.dispatch)
-    for line in timing.report(shader.name, samples, options.warmup_samples, 0):
-        output.info(line)
+        samples = dispatch_timing.measure(shader.name, options, run.dispatch)
+    for line in dispatch_timing.report(shader.name, samples, options.warmup_samples, 0):
+        console.info(line)
     results = {
         name: np.frombuffer(buffers[name].read(0, a.nbytes), a.dtype).reshape(a.shape)
         for name, a in arrays.items()

@@ -123,9 +123,10 @@ def run(
     enable_onnx_profiling: options.Flag = False,
 ) -> None:
     """Run a DxDispatch model, or an ONNX model of operators that only move data."""
+    from vkops.cli import device_listings
     from vkops.debug import around
-    from vkops.dxdispatch import RunOptions, listings, session
-    from vkops.dxdispatch.onnx_file import FileOptions
+    from vkops.runner import RunOptions, model_files
+    from vkops.runner.onnx_files import FileOptions
 
     options.one_of("--queue_type", queue_type, "direct", "compute")
     options.one_of(
@@ -133,11 +134,11 @@ def run(
     )
     level = options.feature_level(dml_feature_level)
     if show_dependencies:
-        for line in listings.dependency_lines():
+        for line in device_listings.dependency_lines():
             typer.echo(line)
     if show_adapters:
         for found in vkops.devices():
-            typer.echo(listings.adapter_block(found))
+            typer.echo(device_listings.adapter_block(found))
     path = model if model_option is None else model_option
     if path is None:
         if not (show_dependencies or show_adapters):
@@ -158,7 +159,7 @@ def run(
             print_onnx_bindings=print_onnx_bindings,
             around_dispatch=around_dispatch,
         )
-        session.run_model(
+        model_files.run_model(
             path,
             run_options,
             adapter=adapter,
@@ -187,13 +188,15 @@ def check(
 
     Of an ONNX model, every node that cannot run, or the plan that it becomes.
     """
-    from vkops.dxdispatch import session
+    from vkops.runner import model_files
 
     overrides = options.overrides(
         onnx_free_dim_name_override, onnx_free_dim_denotation_override, binding_shape
     )
     level = options.feature_level(dml_feature_level)
-    session.check_model(model, level, input_path, overrides, allow_paths=allow_paths, strict=strict)
+    model_files.check_model(
+        model, level, input_path, overrides, allow_paths=allow_paths, strict=strict
+    )
 
 
 def explain(
@@ -214,14 +217,14 @@ def explain(
     Of an ONNX model, how each node is done, too.
     """
     from vkops import explain as explanations
-    from vkops.dxdispatch import listings
+    from vkops.runner.console import show
 
     overrides = options.overrides(
         onnx_free_dim_name_override, onnx_free_dim_denotation_override, binding_shape
     )
     level = options.feature_level(dml_feature_level)
     explanation = explanations.explain(model, level, input_path, overrides, allow_paths=allow_paths)
-    listings.show(*explanations.tell(explanation))
+    show(*explanations.tell(explanation))
     if explanation.refusal:
         raise ModelError(explanation.refusal)
     if html is not None:

@@ -40,7 +40,7 @@ def list_() -> None:
     from rich.table import Table
 
     from vkops import shaders
-    from vkops.dxdispatch import listings
+    from vkops.runner.console import show
     from vkops.shaders.module import Module
 
     table = Table(title=f"Kernels, from {shaders.source_dir()}", title_justify="left")
@@ -61,7 +61,7 @@ def list_() -> None:
             str(module.shared_nbytes),
         )
     table.caption = "Code: instructions; Group: invocations of a workgroup; Shared: bytes"
-    listings.show(table)
+    show(table)
 
 
 @app.command()
@@ -76,14 +76,14 @@ def build(
 ) -> None:
     """Compile a shader to SPIR-V, check it, and tell what it declares and uses."""
     from vkops import shaders
-    from vkops.dxdispatch import files
+    from vkops.runner.output_files import write_output
     from vkops.shaders.description import describe
     from vkops.shaders.module import Module
 
     name, spirv = _spirv(shader, define, include, debug=debug)
     shaders.validate(spirv)
     target = Path(f"{Path(name).stem}.spv") if output is None else output
-    files.write_output(target, [spirv])
+    write_output(target, [spirv])
     typer.echo(printable(f"{shader} built to '{target}'"))
     _facts(describe(Module.read(spirv, shader)))
 
@@ -177,11 +177,11 @@ def run(
     """Run a compute shader on buffers, which go to its blocks by name, or else by binding."""
     from vkops import shaders
     from vkops.debug import around
-    from vkops.dxdispatch import RunOptions, shader_file
+    from vkops.runner import RunOptions, shader_files
 
     name, spirv = _spirv(shader, define, include, debug=True)
     loaded = shaders.load(spirv, constants=_constants(spec), name=name)
-    given = shader_file.ShaderOptions(
+    given = shader_files.ShaderOptions(
         bind=bind or (),
         out=out or (),
         output=output or (),
@@ -194,7 +194,7 @@ def run(
     ):
         typer.echo(printable(f"Running on '{device.name}'"))
         run_options = RunOptions(dispatch_iterations, around_dispatch=around_dispatch)
-        shader_file.run_shader(loaded, device, run_options, given)
+        shader_files.run_shader(loaded, device, run_options, given)
 
 
 def _spirv(

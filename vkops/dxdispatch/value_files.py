@@ -1,14 +1,12 @@
-"""Files beside a model: where they are, what is in them, and writing resources out."""
+"""Initial values in files beside a model: .npy files, and raw bytes."""
 
 from __future__ import annotations
 
 import io
 import math
 import os
-import time
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -17,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.dml import TensorDataType
+from vkops.dxdispatch.data_types import CHUNK_BYTES, data_type_of
 from vkops.dxdispatch.json_reader import Node, quote
-from vkops.dxdispatch.types import CHUNK_BYTES, data_type_of
 from vkops.errors import ModelError
 from vkops.paths import open_regular
 
@@ -141,40 +139,3 @@ def read_npy_header(stream: IO[bytes]) -> tuple[tuple[tuple[int, ...], bool, np.
     if any(n < 0 for n in shape):
         raise ValueError(f"shape {shape}")
     return found, start.tell()
-
-
-def write_output(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file whole or not at all, making its folder if need be.
-
-    Raises:
-        OSError: it cannot be written; an existing file is then as before.
-    """
-    with output_file(path) as stream:
-        for chunk in chunks:
-            stream.write(chunk)
-
-
-@contextmanager
-def output_file(path: Path) -> Iterator[IO[bytes]]:
-    """Give a stream whose content replaces the file if all goes well: as ``write_output``."""
-    path = Path(os.path.realpath(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file():
-        raise OSError(None, "not a regular file", str(path))
-    part = path.with_name(f".vkops-{os.getpid()}-{time.time_ns()}.part")
-    try:
-        with open(part, "xb") as stream:
-            yield stream
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-
-
-def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Return the header of a .npy file, format 1.0."""
-    stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        stream, {"descr": dtype.str, "fortran_order": False, "shape": shape}
-    )
-    return stream.getvalue()

@@ -19,12 +19,13 @@ def devices(
     from dataclasses import asdict
 
     from vkops import gpu
-    from vkops.dxdispatch import listings
+    from vkops.cli import device_listings
+    from vkops.runner.console import show
 
     drivers, problem = gpu.drivers(), None
     if not as_json and drivers:
         # At once: a driver that crashes ends this process next.
-        listings.show(listings.driver_table(drivers))
+        show(device_listings.driver_table(drivers))
         sys.stdout.flush()
     try:
         found = vkops.devices()
@@ -37,6 +38,6 @@ def devices(
         }
         typer.echo(json.dumps(lists, indent=2))
     elif found:
-        listings.show(listings.device_table(found))
+        show(device_listings.device_table(found))
     if problem is not None:
         raise problem

@@ -12,11 +12,12 @@ from typing import TypeVar
 import rapidjson
 
 from vkops.dml import OPERATORS, ExecutionFlags, OperatorDesc, TensorDataType
-from vkops.dxdispatch import onnx_dispatch, shader_dispatch
+from vkops.dxdispatch import onnx_dispatchable, shader_dispatchable
+from vkops.dxdispatch.data_types import dtype_of
 from vkops.dxdispatch.descriptors import read_descriptor, read_flags
 from vkops.dxdispatch.folders import Folders
-from vkops.dxdispatch.json_reader import Node, parse, quote, read_text
-from vkops.dxdispatch.model import (
+from vkops.dxdispatch.initial_values import read_values
+from vkops.dxdispatch.json_model import (
     Bindings,
     BindingSource,
     BufferResource,
@@ -31,9 +32,8 @@ from vkops.dxdispatch.model import (
     ShaderDispatchable,
     WriteFileCommand,
 )
-from vkops.dxdispatch.onnx_inputs import Overrides
-from vkops.dxdispatch.types import dtype_of
-from vkops.dxdispatch.values import read_values
+from vkops.dxdispatch.json_reader import Node, parse, quote, read_text
+from vkops.dxdispatch.onnx_overrides import Overrides
 from vkops.errors import ModelError, show
 
 # Two of the largest tensors DirectML can address (2**32 elements of 8 bytes, T-13).
@@ -157,9 +157,9 @@ def _read_dispatchable(
 ) -> Dispatchable:
     kind = node.required("type", "Type")
     if kind.string().lower() == "onnx":
-        return onnx_dispatch.read_dispatchable(name, node, folders, overrides)
-    if kind.string().lower() in shader_dispatch.TYPES:
-        return shader_dispatch.read_dispatchable(name, node, folders)
+        return onnx_dispatchable.read_dispatchable(name, node, folders, overrides)
+    if kind.string().lower() in shader_dispatchable.TYPES:
+        return shader_dispatchable.read_dispatchable(name, node, folders)
     operator = kind.string().removeprefix("DML_OPERATOR_")
     if kind.string().lower() in _OTHER_KINDS:
         raise kind.error(_OTHER_KINDS[kind.string().lower()])
@@ -236,14 +236,14 @@ def _read_onnx_source(node: Node, resources: dict[str, Resource]) -> BindingSour
         return BindingSource(_lookup(node, resources, "resource"), 0, node)
     node.known(*_SOURCE_FIELDS)
     resource = _lookup(node.required("name"), resources, "resource")
-    return BindingSource(resource, 0, node, onnx_dispatch.read_shape(node))
+    return BindingSource(resource, 0, node, onnx_dispatchable.read_shape(node))
 
 
 def _read_shader_source(node: Node, resources: dict[str, Resource]) -> BindingSource:
     source = _read_source(node, resources)
     if not isinstance(node.value, dict):
         return source
-    count = shader_dispatch.read_count(node)
+    count = shader_dispatchable.read_count(node)
     if count is None:
         return source
     assert isinstance(source.resource, BufferResource)
@@ -319,7 +319,7 @@ def _dispatch_bindings(
             point: tuple(_read_shader_source(item, resources) for item in sources.one_or_more())
             for point, sources in node.members()
         }
-    points = onnx_dispatch.bind_points(dispatchable)
+    points = onnx_dispatchable.bind_points(dispatchable)
     bindings = _named_sources(node, resources, dispatchable.name, list(points), _read_onnx_source)
     for point, sources in bindings.items():
         data_type = points.get(point)

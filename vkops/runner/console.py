@@ -1,4 +1,4 @@
-"""What DxDispatch prints, to the letter; and resources as text and files.
+"""What DxDispatch prints, to the letter; and resources as text.
 
 One deliberate difference: INT8 and UINT8 are printed as numbers, not as characters.
 """
@@ -8,13 +8,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import psutil
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -24,15 +22,26 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from vkops.dxdispatch.files import npy_header, write_output
-from vkops.dxdispatch.types import CHUNK_BYTES
-from vkops.errors import ModelError, one_line, printable
+from vkops.errors import one_line, printable
+from vkops.runner.output_files import Read, chunks
 
 FAILED = 0x80004005  # E_FAIL
 
 _PRINTED_AT_ONCE = 1 << 16  # values, whose texts take up to a hundred bytes each
 
-Read = Callable[[int, int], bytes]  # offset, size -> bytes of a resource
+
+class _Console(Console):
+    """Leaves it to the command line what to say when nobody reads on."""
+
+    def on_broken_pipe(self) -> None:
+        raise
+
+
+def show(*parts: RenderableType) -> None:
+    """Print tables and texts as wide as the terminal."""
+    console = _Console()
+    for part in parts:
+        console.print(part)
 
 
 def info(line: str) -> None:
@@ -118,53 +127,6 @@ def format_values(values: npt.NDArray[Any]) -> Sequence[str]:
     return [f"{value:g}" for value in values.astype(np.float64).tolist()]
 
 
-def plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array that can be written as bytes: strings as characters of fixed width.
-
-    Raises:
-        ModelError: the longest of the strings makes it too large for the memory that is left.
-    """
-    if not array.dtype.hasobject:
-        return array
-    nbytes = 4 * max((len(str(text)) for text in array.flat), default=0) * array.size
-    available = psutil.virtual_memory().available
-    if nbytes > available:
-        raise ModelError(
-            f"strings as characters of fixed width take {nbytes} bytes, and {available} of memory "
-            "are left"
-        )
-    return array.astype(str)
-
-
-def write_raw(path: Path, size: int, read: Read) -> None:
-    """Write the bytes of a resource to a file.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    write_output(path, _chunks(read, size))
-
-
-def write_npy(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], read: Read) -> None:
-    """Write as many values of a resource as have a place in a shape to a .npy file.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    write_output(path, _npy_chunks(npy_header(dtype, shape), read, size))
-
-
-def _npy_chunks(header: bytes, read: Read, size: int) -> Iterator[bytes]:
-    yield header
-    yield from _chunks(read, size)
-
-
 def _values(read: Read, dtype: np.dtype[Any], count: int) -> Iterator[npt.NDArray[Any]]:
-    for chunk in _chunks(read, count * dtype.itemsize, _PRINTED_AT_ONCE * dtype.itemsize):
+    for chunk in chunks(read, count * dtype.itemsize, _PRINTED_AT_ONCE * dtype.itemsize):
         yield np.frombuffer(chunk, dtype)
-
-
-def _chunks(read: Read, size: int, step: int = CHUNK_BYTES) -> Iterator[bytes]:
-    for offset in range(0, size, step):
-        yield read(offset, min(step, size - offset))

@@ -1,0 +1,9 @@
+"""Run models and shaders on a device, as the command line does.
+
+``run`` runs a prepared DxDispatch model; ``model_files`` runs and checks model files.
+"""
+
+from vkops.runner.dispatch_timing import RunOptions
+from vkops.runner.model_execution import run
+
+__all__ = ["RunOptions", "run"]

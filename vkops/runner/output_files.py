@@ -1,0 +1,106 @@
+"""Files that a run writes: whole or not at all, and in pieces of bounded size."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import psutil
+
+from vkops.dxdispatch.data_types import CHUNK_BYTES
+from vkops.errors import ModelError
+
+Read = Callable[[int, int], bytes]
+"""Offset and size in bytes -> these bytes of a resource."""
+
+
+def write_output(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write a file whole or not at all, making its folder if need be.
+
+    Raises:
+        OSError: it cannot be written; an existing file is then as before.
+    """
+    with output_file(path) as stream:
+        for chunk in chunks:
+            stream.write(chunk)
+
+
+@contextmanager
+def output_file(path: Path) -> Iterator[IO[bytes]]:
+    """Give a stream whose content replaces the file if all goes well: as ``write_output``."""
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        raise OSError(None, "not a regular file", str(path))
+    part = path.with_name(f".vkops-{os.getpid()}-{time.time_ns()}.part")
+    try:
+        with open(part, "xb") as stream:
+            yield stream
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return the header of a .npy file, format 1.0."""
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    )
+    return stream.getvalue()
+
+
+def plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array that can be written as bytes: strings as characters of fixed width.
+
+    Raises:
+        ModelError: the longest of the strings makes it too large for the memory that is left.
+    """
+    if not array.dtype.hasobject:
+        return array
+    nbytes = 4 * max((len(str(text)) for text in array.flat), default=0) * array.size
+    available = psutil.virtual_memory().available
+    if nbytes > available:
+        raise ModelError(
+            f"strings as characters of fixed width take {nbytes} bytes, and {available} of memory "
+            "are left"
+        )
+    return array.astype(str)
+
+
+def write_raw(path: Path, size: int, read: Read) -> None:
+    """Write the bytes of a resource to a file.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    write_output(path, chunks(read, size))
+
+
+def write_npy(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], read: Read) -> None:
+    """Write as many values of a resource as have a place in a shape to a .npy file.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    write_output(path, _npy_chunks(npy_header(dtype, shape), read, size))
+
+
+def _npy_chunks(header: bytes, read: Read, size: int) -> Iterator[bytes]:
+    yield header
+    yield from chunks(read, size)
+
+
+def chunks(read: Read, size: int, step: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """Yield the bytes of a resource in pieces."""
+    for offset in range(0, size, step):
+        yield read(offset, min(step, size - offset))
