@@ -99,7 +99,7 @@ def test_arrays_are_written_without_a_copy(tmp_path, target, capsys):
     name, _, path = target.rpartition(":")
     array = np.zeros(COUNT, np.float32)
     with peak() as found:
-        array_files.write({tmp_path / path: name}, {"y": array})
+        array_files.write_or_print({tmp_path / path: name}, {"y": array})
     assert found.nbytes < 0.75 * SIZE
     loaded = np.load(tmp_path / path)
     np.testing.assert_array_equal(loaded if name else loaded["y"], array)
@@ -108,14 +108,15 @@ def test_arrays_are_written_without_a_copy(tmp_path, target, capsys):
 def test_strings_that_would_become_huge(monkeypatch):
     """All characters of fixed width are as many as the longest string has."""
     array = np.array(["x" * 1000, "", "y"] * 100, object)
-    assert output_files.plain(array).dtype == np.dtype("U1000")
+    assert output_files.without_objects(array).dtype == np.dtype("U1000")
     monkeypatch.setattr(
         output_files.psutil, "virtual_memory", lambda: SimpleNamespace(available=999_999)
     )
     with pytest.raises(ModelError) as caught:
-        output_files.plain(array)
+        output_files.without_objects(array)
     assert str(caught.value) == (
-        "strings as characters of fixed width take 1200000 bytes, and 999999 of memory are left"
+        "strings as characters of fixed width take 1200000 bytes, and 999999 of memory are "
+        "available"
     )
 
 

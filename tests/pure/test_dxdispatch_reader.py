@@ -154,7 +154,7 @@ def test_what_is_no_file_is_refused(tmp_path):
 
 def test_paths_name_the_place():
     root = read('{"resources": {"a b": [{"x-1": 5}], "": {"\\n": 1}}}')
-    assert root["resources"]["a b"].items()[0]["x-1"].path == 'resources["a b"][0].x-1'
+    assert root["resources"]["a b"].item(0)["x-1"].path == 'resources["a b"][0].x-1'
     assert root["resources"][""]["\n"].path == 'resources[""]["\\n"]'
 
 

@@ -169,7 +169,7 @@ def test_a_pipe_is_no_file(folders):
 @pytest.mark.parametrize("name", ["a\0b", "a" * 5000, "/".join("a" * 3000), ""])
 def test_names_that_no_file_can_have(folders, name):
     said = fault(load, folders, reading(name))
-    assert "no file" in said
+    assert "no file" in said or "not a file name" in said
     assert len(said) < 500
 
 
@@ -459,7 +459,7 @@ def test_archives_that_hold_more_than_memory(tmp_path):
         "is no .npy or .npz file of numbers or text"
     )
     sizes = [10**18, 10**18]
-    assert "holds 2000000000000000000 bytes" in fault(array_files._check_room, "x.npz", sizes)
+    assert "holds 2000000000000000000 bytes" in fault(array_files._check_memory, "x.npz", sizes)
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.npz"])

@@ -1,4 +1,4 @@
-"""The NumPy side of DirectML's data types."""
+"""NumPy's counterparts of DirectML's data types."""
 
 from __future__ import annotations
 
@@ -8,20 +8,13 @@ import numpy as np
 
 from vkops.dml import TensorDataType
 
-CHUNK_BYTES = 1 << 23  # what is made, read or printed at a time
+CHUNK_BYTES = 1 << 23
+"""Values are made, read and written in pieces of at most this size."""
 
 _DTYPES: dict[TensorDataType, np.dtype[Any]] = {
-    TensorDataType.FLOAT64: np.dtype("<f8"),
-    TensorDataType.FLOAT32: np.dtype("<f4"),
-    TensorDataType.FLOAT16: np.dtype("<f2"),
-    TensorDataType.INT64: np.dtype("<i8"),
-    TensorDataType.INT32: np.dtype("<i4"),
-    TensorDataType.INT16: np.dtype("<i2"),
-    TensorDataType.INT8: np.dtype("i1"),
-    TensorDataType.UINT64: np.dtype("<u8"),
-    TensorDataType.UINT32: np.dtype("<u4"),
-    TensorDataType.UINT16: np.dtype("<u2"),
-    TensorDataType.UINT8: np.dtype("u1"),
+    data_type: np.dtype(data_type.name.lower()).newbyteorder("<")
+    for data_type in TensorDataType
+    if data_type.size_bits >= 8
 }
 _DATA_TYPES = {dtype: data_type for data_type, dtype in _DTYPES.items()}
 
@@ -34,8 +27,3 @@ def dtype_of(data_type: TensorDataType) -> np.dtype[Any]:
 def data_type_of(dtype: np.dtype[Any]) -> TensorDataType | None:
     """Return the data type of a NumPy type of either byte order, or None if there is none."""
     return _DATA_TYPES.get(dtype.newbyteorder("<"))
-
-
-def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Say whether values of this type are floating-point numbers."""
-    return dtype.kind == "f"

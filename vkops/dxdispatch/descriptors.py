@@ -1,4 +1,4 @@
-"""Operator descriptors from JSON, driven by the field table each descriptor class carries."""
+"""Operator descriptors from JSON, read by the field table of each descriptor class."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from vkops.dxdispatch.initial_values import read_scalar
 from vkops.dxdispatch.json_reader import EnumT, Node
 from vkops.errors import InvalidDescError, ModelError
 
+# A path such as output_tensor.sizes[2], but not a plain word.
+_FIELD_PATH = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+(?:\[\d+\])?(?:\.[a-z_]+(?:\[\d+\])?)*")
+
 
 def read_descriptor(node: Node, cls: type[OperatorDesc]) -> OperatorDesc:
     """Build a descriptor from an object whose members carry DirectML's own field names.
 
     Raises:
-        ModelError: a field is missing, of the wrong kind, or not what its count says.
+        ModelError: a field is missing, of the wrong kind, or disagrees with its count.
     """
     values: dict[str, Any] = {}
     for field in cls.FIELDS:
@@ -32,24 +35,22 @@ def read_descriptor(node: Node, cls: type[OperatorDesc]) -> OperatorDesc:
             raise node.error(f"'{field.dml_name}' is missing, {cls.operator} needs it")
         values[field.name] = _READERS[field.kind](child)
         if field.count is not None:
-            check_count(node, field.count, field.dml_name)
+            _check_count(node, field.count, field.dml_name)
     try:
         return cls(**values)
     except InvalidDescError as error:
-        raise misfit(node, error) from error
+        raise descriptor_error(node, error) from error
 
 
-def check_count(node: Node, count: str, array: str) -> None:
-    """Refuse a count that is given and is not the length of its array."""
+def _check_count(node: Node, count: str, array: str) -> None:
+    """Refuse a count that differs from the length of its array."""
     given = node.optional(count)
-    if given is None:
-        return
     length = len(node.required(array).array())
-    if given.uint() != length:
+    if given is not None and given.uint() != length:
         raise given.error(f"got {given.value}, but {array} has {length}")
 
 
-def misfit(node: Node, error: InvalidDescError) -> ModelError:
+def descriptor_error(node: Node, error: InvalidDescError) -> ModelError:
     """Return the error of a descriptor, placed where the JSON has the offending field."""
     place = node
     for name, index in re.findall(r"(\w+)|\[(\d+)\]", _dml_names(error.field)):
@@ -68,12 +69,8 @@ def misfit(node: Node, error: InvalidDescError) -> ModelError:
 
 
 def with_dml_names(message: str) -> str:
-    """Return an error's message with fields by DirectML's names, as models have them."""
+    """Return a message with DirectML's names of fields, which models have, for Python's."""
     return _FIELD_PATH.sub(lambda path: _dml_names(path[0]), message)
-
-
-# output_tensor.sizes[2], but no plain word
-_FIELD_PATH = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+(?:\[\d+\])?(?:\.[a-z_]+(?:\[\d+\])?)*")
 
 
 def _dml_names(path: str) -> str:
@@ -85,68 +82,51 @@ def _dml_names(path: str) -> str:
     return re.sub(r"(?:^|_|(?<=\.))([a-z0-9])", lambda match: match[1].upper(), path)
 
 
-def read_flags(node: Node, kind: type[EnumT], prefix: str) -> EnumT:
-    """Read flags: one name, or an array of names that are or-ed."""
-    items = node.items() if isinstance(node.value, list) else [node]
+def read_flags(node: Node | None, kind: type[EnumT], prefix: str) -> EnumT:
+    """Read flags: one name, or an array of names that are combined; no flags if it is missing."""
     flags: Any = kind(0)
-    for item in items:
+    for item in node.one_or_more() if node else ():
         flags |= item.enum(kind, prefix)
     return kind(flags)
 
 
 def _read_tensor(node: Node) -> BufferTensorDesc:
-    """Read a tensor desc, flat or as ``{"Type": "BUFFER", "Desc": {...}}``."""
+    """Read a tensor desc, either flat or as ``{"Type": "BUFFER", "Desc": {...}}``."""
     kind = node.optional("Type")
     if kind is not None:
         kind.choice("BUFFER", "DML_TENSOR_TYPE_BUFFER")
     body = node.optional("Desc") or node
+    body.known("DimensionCount")
     strides, flags = body.optional("Strides"), body.optional("Flags")
-    total, alignment = (
-        body.optional("TotalTensorSizeInBytes"),
-        body.optional("GuaranteedBaseOffsetAlignment"),
-    )
     data_type = body.required("DataType").enum(TensorDataType, "DML_TENSOR_DATA_TYPE_")
-    sizes = _read_uints(body.required("Sizes"))
-    check_count(body, "DimensionCount", "Sizes")
+    sizes = body.required("Sizes").uints()
+    _check_count(body, "DimensionCount", "Sizes")
     return BufferTensorDesc(
         data_type=data_type,
         sizes=sizes,
-        strides=None if strides is None else _read_uints(strides),
-        flags=read_flags(flags, TensorFlags, "DML_TENSOR_FLAG_") if flags else TensorFlags.NONE,
-        total_tensor_size_in_bytes=total.uint(64) if total else 0,
-        guaranteed_base_offset_alignment=alignment.uint() if alignment else 0,
+        strides=None if strides is None else strides.uints(),
+        flags=read_flags(flags, TensorFlags, "DML_TENSOR_FLAG_"),
+        total_tensor_size_in_bytes=body.optional_uint("TotalTensorSizeInBytes", 64),
+        guaranteed_base_offset_alignment=body.optional_uint("GuaranteedBaseOffsetAlignment"),
     )
-
-
-def _read_tensors(node: Node) -> tuple[BufferTensorDesc, ...]:
-    return tuple(_read_tensor(item) for item in node.items())
-
-
-def _read_uints(node: Node) -> tuple[int, ...]:
-    return tuple(item.uint() for item in node.items())
 
 
 def _read_int(node: Node) -> int:
     return node.integer(-(2**31), 2**31 - 1)
 
 
-def _read_ints(node: Node) -> tuple[int, ...]:
-    return tuple(_read_int(item) for item in node.items())
-
-
 def _read_scale_bias(node: Node) -> ScaleBias:
-    scale, bias = (
-        float(read_scalar(node.required(name), np.dtype(np.float32))) for name in ("Scale", "Bias")
-    )
+    float32 = np.dtype(np.float32)
+    scale, bias = (float(read_scalar(node.required(n), float32)) for n in ("Scale", "Bias"))
     return ScaleBias(scale, bias)
 
 
 _READERS: dict[str, Callable[[Node], Any]] = {
     "tensor": _read_tensor,
-    "tensor_array": _read_tensors,
+    "tensor_array": lambda node: tuple(map(_read_tensor, node.items())),
     "uint": Node.uint,
     "int": _read_int,
-    "uint_array": _read_uints,
-    "int_array": _read_ints,
+    "uint_array": Node.uints,
+    "int_array": lambda node: tuple(map(_read_int, node.items())),
     "scale_bias": _read_scale_bias,
 }

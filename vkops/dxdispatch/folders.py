@@ -1,4 +1,4 @@
-"""Where the paths in a model lead to, and which of them are refused."""
+"""The folders that a model may read from and write to."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.paths import below
 
-_LONGEST_SHOWN = 4096
+_MAX_SHOWN_CHARACTERS = 4096
 
 
 @dataclass(frozen=True)
 class Folders:
-    """What paths in a model are relative to: those of files to read, and of files to write.
+    """The folder of files to read and the folder of files to write.
 
-    Symbolic links resolved, each must lie inside its folder, unless ``allow_paths`` is true; then
-    what is read may also be in the current folder, as in DxDispatch.
+    With symbolic links resolved, each file must lie inside its folder, unless ``allow_paths`` is
+    true. Then files to read may also be in the current folder, as in DxDispatch.
     """
 
     inputs: Path
@@ -26,50 +26,42 @@ class Folders:
     allow_paths: bool = False
 
     def find(self, node: Node) -> Path:
-        """The regular file that a ``sourcePath`` names, which is no symbolic link.
+        """Return the regular file, not a symbolic link, that a ``sourcePath`` names.
 
         Raises:
-            ModelError: there is none, or it is outside.
+            ModelError: there is no such file, or it is outside of the folder.
         """
-        places = dict.fromkeys((self.inputs, *([Path()] if self.allow_paths else [])))
-        for folder in places:
+        folders = dict.fromkeys((self.inputs, *([Path()] if self.allow_paths else [])))
+        for folder in folders:
             path = self._inside(node, node.string(), folder)
             try:
                 if stat.S_ISREG(path.stat().st_mode):
                     return path
             except OSError:
                 continue
-        where = " or ".join(quote(str(folder), _LONGEST_SHOWN) for folder in places)
+        where = " or ".join(quote(str(folder), _MAX_SHOWN_CHARACTERS) for folder in folders)
         raise node.error(f"no file {quote(node.string())} in {where}")
 
-    def folder(self, node: Node, name: str) -> Path:
-        """The folder that an option of a compiler names.
-
-        Raises:
-            ModelError: it is outside.
-        """
+    def include_folder(self, node: Node, name: str) -> Path:
+        """Return the folder that a compiler option names; ModelError if it is outside."""
         return self._inside(node, name, self.inputs)
 
     def target(self, node: Node) -> Path:
-        """The file to write that a ``targetPath`` names.
-
-        Raises:
-            ModelError: it is outside.
-        """
+        """Return the file to write that a ``targetPath`` names; ModelError if it is outside."""
         return self._inside(node, node.string(), self.outputs)
 
     def _inside(self, node: Node, name: str, folder: Path) -> Path:
         try:
             path = below(folder, name)
-        except ValueError as error:  # it has a NUL, or half a surrogate pair
-            raise node.error(f"{quote(name)} is no file name") from error
+        except ValueError as error:  # the name has a NUL, or half a surrogate pair
+            raise node.error(f"{quote(name)} is not a file name") from error
         if self.allow_paths:
             path = folder / name
             return Path(os.path.realpath(path)) if path.is_symlink() else path
         if path is None:
             raise node.error(
-                f"{quote(name, _LONGEST_SHOWN)} is outside of the folder "
-                f"{quote(str(folder), _LONGEST_SHOWN)}, which a model may leave only with "
+                f"{quote(name, _MAX_SHOWN_CHARACTERS)} is outside of the folder "
+                f"{quote(str(folder), _MAX_SHOWN_CHARACTERS)}, which a model may leave only with "
                 "--allow_paths"
             )
         return path

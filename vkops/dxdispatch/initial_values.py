@@ -1,4 +1,4 @@
-"""Initial values of resources, in every form DxDispatch knows, made piece by piece."""
+"""Initial values of resources, in every form DxDispatch has, made piece by piece."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.dml import TensorDataType
-from vkops.dxdispatch.data_types import CHUNK_BYTES, dtype_of, is_floating
+from vkops.dxdispatch.data_types import CHUNK_BYTES, dtype_of
 from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node
 from vkops.dxdispatch.value_files import npy_values, raw_values
 
 _TYPE_PREFIX = "DML_TENSOR_DATA_TYPE_"
-_WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 class InitialValues(Protocol):
-    """What a resource holds at first: its bytes, made on demand."""
+    """The bytes that a resource begins with, made on demand."""
 
     @property
     def nbytes(self) -> int:
@@ -35,7 +35,7 @@ class InitialValues(Protocol):
 
 @dataclass(frozen=True)
 class Literal:
-    """Values written out in the model."""
+    """Values written out in the model, whose text has a bounded size."""
 
     data: bytes
 
@@ -45,26 +45,8 @@ class Literal:
         return len(self.data)
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield all of them at once: they came from a text of bounded size."""
+        """Yield all bytes at once."""
         yield self.data
-
-
-@dataclass(frozen=True)
-class Constant:
-    """One value, ``count`` times."""
-
-    value: Any  # NumPy scalar
-    count: int
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return self.count * int(self.value.nbytes)
-
-    def chunks(self) -> Iterator[bytes]:
-        """Yield the value again and again."""
-        for n in _pieces(self.count, int(self.value.nbytes)):
-            yield np.full(n, self.value).tobytes()
 
 
 @dataclass(frozen=True)
@@ -83,21 +65,37 @@ class Sequence:
     def chunks(self) -> Iterator[bytes]:
         """Yield running sums; integers wrap and rounding errors add up, as in the native loop."""
         first = np.array([self.start])
-        for n in _pieces(self.count, first.itemsize):
-            steps = np.full(n, self.delta)
-            steps[:1] = first
+        step = CHUNK_BYTES // first.itemsize
+        for done in range(0, self.count, step):
+            terms = np.full(min(step, self.count - done), self.delta)
+            terms[:1] = first
             with np.errstate(all="ignore"):
-                values = np.add.accumulate(steps, dtype=steps.dtype)
+                values = np.add.accumulate(terms, dtype=terms.dtype)
                 first = values[-1:] + self.delta
             yield values.tobytes()
 
 
+@dataclass(frozen=True)
+class Constant:
+    """One value, ``count`` times."""
+
+    value: Any  # NumPy scalar
+    count: int
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.count * int(self.value.nbytes)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the value again and again."""
+        step = CHUNK_BYTES // int(self.value.nbytes)
+        for done in range(0, self.count, step):
+            yield np.full(min(step, self.count - done), self.value).tobytes()
+
+
 def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, InitialValues]:
     """Read ``initialValues`` and ``initialValuesDataType`` of a resource.
-
-    Args:
-        resource: the resource object.
-        folders: where ``sourcePath`` is looked for.
 
     Raises:
         ModelError: for values that do not fit their type, and files that cannot be used.
@@ -109,10 +107,10 @@ def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, Initi
         if node.value and isinstance(node.value[0], dict):
             if data_type is not TensorDataType.UNKNOWN:
                 raise node.error(
-                    "a list of typed values goes without 'initialValuesDataType', "
+                    "a list of typed values must not have 'initialValuesDataType', "
                     f"got {data_type.name}"
                 )
-            return data_type, _read_list(node)
+            return data_type, _read_typed_list(node)
         return data_type, Literal(read_array(node, _known(data_type, node)).tobytes())
     if not isinstance(node.value, dict):
         raise node.wrong('an array, an object or "deferred"')
@@ -127,10 +125,10 @@ def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, Initi
         return _read_file(node.required("sourcePath"), data_type, folders)
     dtype = dtype_of(_known(data_type, node))
     count = node.required("valueCount").integer(1, 2**64 - 1)
+    first = read_scalar(node.required(forms[0]), dtype)
     if forms == ["value"]:
-        return data_type, Constant(read_scalar(node.required("value"), dtype), count)
-    start = read_scalar(node.required("valueStart"), dtype)
-    return data_type, Sequence(start, read_scalar(node.required("valueDelta"), dtype), count)
+        return data_type, Constant(first, count)
+    return data_type, Sequence(first, read_scalar(node.required("valueDelta"), dtype), count)
 
 
 def read_value_type(node: Node) -> TensorDataType:
@@ -147,30 +145,29 @@ def read_array(node: Node, data_type: TensorDataType) -> npt.NDArray[Any]:
     values = node.array()
     if not values:
         raise node.error("got an empty array, allowed one value or more")
-    if not is_floating(dtype):
+    kinds = set(map(type, values))
+    if dtype.kind != "f":
         info = np.iinfo(dtype)
-        low, high = int(info.min), int(info.max)
-        if set(map(type, values)) != {int} or min(values) < low or max(values) > high:
-            for item in _each(node):
-                item.integer(low, high)
+        if kinds != {int} or min(values) < info.min or max(values) > info.max:
+            for item in node.items():
+                read_scalar(item, dtype)
         return np.array(values, dtype)
-    plain = set(map(type, values)) <= {int, float}
-    if not plain or not all(abs(value) < math.inf for value in values):
-        values = [read_float(item) for item in _each(node)]
+    if not kinds <= {int, float} or not all(abs(value) < math.inf for value in values):
+        values = [read_float(item) for item in node.items()]
     try:
         with np.errstate(over="ignore"):
             array = np.array(values, np.float64).astype(dtype)
     except OverflowError:
         array = np.array([math.inf], dtype)
     if np.isinf(array).any():
-        for item in _each(node):
+        for item in node.items():
             read_scalar(item, dtype)
     return array
 
 
 def read_scalar(node: Node, dtype: np.dtype[Any]) -> Any:
     """Read one number of a NumPy type, checked against its range."""
-    if not is_floating(dtype):
+    if dtype.kind != "f":
         info = np.iinfo(dtype)
         return dtype.type(node.integer(int(info.min), int(info.max)))
     wide = read_float(node)
@@ -185,8 +182,8 @@ def read_scalar(node: Node, dtype: np.dtype[Any]) -> Any:
 def read_float(node: Node) -> float:
     """Read a number, or one of the strings "nan", "inf" and "-inf" in any case."""
     value = node.value
-    if isinstance(value, str) and value.lower() in _WORDS:
-        return _WORDS[value.lower()]
+    if isinstance(value, str) and value.lower() in _NOT_FINITE:
+        return _NOT_FINITE[value.lower()]
     if type(value) is float and math.isfinite(value):
         return value
     if type(value) is int:
@@ -196,26 +193,21 @@ def read_float(node: Node) -> float:
     raise node.wrong('a number, "nan", "inf" or "-inf"')
 
 
-def _each(node: Node) -> Iterator[Node]:
-    """Yield the elements of an array one by one: there may be millions."""
-    return map(node.item, range(len(node.array())))
-
-
 def _known(data_type: TensorDataType, node: Node) -> TensorDataType:
     if data_type is TensorDataType.UNKNOWN:
         raise node.error("needs 'initialValuesDataType'")
     return data_type
 
 
-def _read_list(node: Node) -> Literal:
-    """Values of various types, packed back to back."""
+def _read_typed_list(node: Node) -> Literal:
+    """Read values of various types, packed without padding."""
     packed = bytearray()
     for item in node.items():
         item.known("name")
         type_node = item.required("type")
         data_type = read_value_type(type_node)
         if data_type in (TensorDataType.UNKNOWN, TensorDataType.FLOAT16):
-            raise type_node.error(f"{data_type.name} is not offered in a list of typed values")
+            raise type_node.error(f"{data_type.name} is not available in a list of typed values")
         packed += read_scalar(item.required("value"), dtype_of(data_type)).tobytes()
     return Literal(bytes(packed))
 
@@ -229,11 +221,4 @@ def _read_file(
     path = folders.find(node)
     if suffix == ".npy":
         return npy_values(node, path, data_type)
-    _known(data_type, node)
-    return data_type, raw_values(node, path)
-
-
-def _pieces(count: int, itemsize: int) -> Iterator[int]:
-    step = CHUNK_BYTES // itemsize
-    for done in range(0, count, step):
-        yield min(step, count - done)
+    return _known(data_type, node), raw_values(node, path)

@@ -1,4 +1,4 @@
-"""A DxDispatch model in memory: resources, dispatchables and commands, names resolved."""
+"""A DxDispatch model in memory: resources, dispatchables and commands, with names resolved."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from vkops.dml import ExecutionFlags, OperatorDesc, TensorDataType
 from vkops.dxdispatch.initial_values import InitialValues
 from vkops.dxdispatch.json_reader import Node
+from vkops.dxdispatch.onnx_overrides import Overrides
 
 if TYPE_CHECKING:
-    from vkops.dxdispatch.onnx_overrides import Overrides
     from vkops.onnx import Model as OnnxModel
     from vkops.shaders import Shader
 
@@ -29,7 +29,7 @@ class BufferResource:
 
 @dataclass(frozen=True)
 class DeferredResource:
-    """What becomes of an output of an ONNX model: nothing is known of it before."""
+    """An output of an ONNX model, whose type and shape are known when it has run."""
 
     name: str
 
@@ -39,10 +39,10 @@ Resource = BufferResource | DeferredResource
 
 @dataclass(frozen=True)
 class BindingSource:
-    """Where a tensor's buffer begins: a resource and an offset in bytes.
+    """The resource that a tensor or block is bound to, from an offset in bytes on.
 
-    ``shape`` is what the tensor of an ONNX model is to have, ``count`` the bytes that a shader is
-    to see (None: all the rest).
+    ``shape`` is the shape that the tensor of an ONNX model must have, ``count`` the number of bytes
+    that a shader sees (None: all the rest).
     """
 
     resource: Resource
@@ -52,18 +52,24 @@ class BindingSource:
     count: int | None = None
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of the resource, which is no deferred one, that are bound."""
+    def buffer(self) -> BufferResource:
+        """The resource, which is not a deferred one."""
         assert isinstance(self.resource, BufferResource)
-        return max(0, self.resource.size - self.offset) if self.count is None else self.count
+        return self.resource
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffer that are bound."""
+        return max(0, self.buffer.size - self.offset) if self.count is None else self.count
 
 
-Bindings = Mapping[str, tuple[BindingSource, ...]]  # bind point name -> one source per tensor
+Bindings = Mapping[str, tuple[BindingSource, ...]]
+"""Bind points, with one source for each tensor."""
 
 
 @dataclass(frozen=True)
 class DmlDispatchable:
-    """A DirectML operator, how to compile it, and what its OWNED_BY_DML inputs start from."""
+    """A DirectML operator, how to compile it, and the sources of its OWNED_BY_DML inputs."""
 
     name: str
     desc: OperatorDesc
@@ -75,7 +81,7 @@ class DmlDispatchable:
 
 @dataclass(frozen=True)
 class OnnxDispatchable:
-    """An ONNX model, and the sizes of what is free in its inputs."""
+    """An ONNX model, and the sizes of its free dimensions."""
 
     name: str
     model: OnnxModel
@@ -85,7 +91,7 @@ class OnnxDispatchable:
 
 @dataclass(frozen=True)
 class ShaderDispatchable:
-    """A compute shader, and the numbers it is pushed."""
+    """A compute shader, and its push constants."""
 
     name: str
     shader: Shader
@@ -106,7 +112,7 @@ class Command:
 
 @dataclass(frozen=True)
 class DispatchCommand(Command):
-    """Run an operator, a model or a shader; ``groups`` counts the workgroups of a shader."""
+    """Run an operator, a model or a shader; ``groups`` are the workgroups of a shader."""
 
     dispatchable: Dispatchable
     bindings: Bindings
@@ -123,7 +129,7 @@ class PrintCommand(Command):
 
 @dataclass(frozen=True)
 class WriteFileCommand(Command):
-    """Write a resource to a file; ``dimensions`` is the shape a .npy file gets."""
+    """Write a resource to a file; ``dimensions`` is the shape in a .npy file."""
 
     resource: Resource
     target: Path
@@ -132,7 +138,7 @@ class WriteFileCommand(Command):
 
 @dataclass(frozen=True)
 class Model:
-    """A model whose names, types and sizes have been checked; see ``checks`` for the rest."""
+    """A model whose names, types and sizes have been checked; ``prepare`` checks the rest."""
 
     resources: Mapping[str, Resource]
     dispatchables: Mapping[str, Dispatchable]

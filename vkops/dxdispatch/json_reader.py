@@ -1,4 +1,4 @@
-"""JSON as DxDispatch reads it, and a cursor whose every complaint names the place."""
+"""JSON text as DxDispatch reads it, and ``Node``, whose errors name the place in the file."""
 
 from __future__ import annotations
 
@@ -16,40 +16,38 @@ import rapidjson
 from vkops.errors import ModelError
 from vkops.paths import open_regular
 
-# Text this long makes at most a few GiB of Python objects; tensors belong in .npy or raw files.
+# The Python objects of such a text take a few GiB; tensors belong in .npy or raw files.
 MAX_TEXT_BYTES = 64 << 20
-
-# Models nest about ten deep; the parser, which recurses, would use up the stack.
+# Models nest about ten levels deep. RapidJSON is recursive and could exhaust the stack.
 MAX_DEPTH = 256
+MAX_WARNINGS = 100
 
 _PARSE_MODE = rapidjson.PM_COMMENTS | rapidjson.PM_TRAILING_COMMAS
 _PARSE_ERROR = re.compile(r"Parse error at offset (\d+): (.*)", re.DOTALL)
-_REASONS = {  # where RapidJSON's words do not help
+_REASONS = {  # clearer texts for errors of RapidJSON
     "Unspecific syntax error": "a comment that does not end",
     "Invalid encoding in string": "a control character, or a bad escape, in a string",
     "Invalid integer value": "an integer of too many digits",
     "Number too big to be stored in double": "a number beyond the range of a double",
 }
 _LONG_INTEGER = re.compile(rb"(?<!\d)-?\d{4301,}")  # more digits than Python converts
-# Strings and comments, up to the end where they lack one, and brackets. A string always matches,
-# even one that ends in a backslash: else the search would start again at each quote in it.
+_BLANK = re.compile(rb"[ \t\r\n]+|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+# Strings and comments, up to the end of the text if they are not closed, and brackets. A string
+# always matches, even one that ends in a backslash, so that the search never restarts inside it.
 _TOKENS = re.compile(
     rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)|([\[{])|([\]}])', re.DOTALL
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$-]*", re.ASCII)
-
-MAX_WARNINGS = 100
-"""Warnings of one file; those that follow are left out."""
-
-_COMMENTS = ("$", "_", "#", "/")  # what names of members start with that only comment on a model
+_COMMENT_PREFIXES = ("$", "_", "#", "/")  # of the names of members that are comments
 _MAX_SUGGESTION_CHARACTERS = 60
 
 EnumT = TypeVar("EnumT", bound=Enum)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Source:
-    """The file a node comes from, and the warnings that reading it gave (each once, in order).
+    """The file a node comes from, and the warnings about it (each once, in order).
 
     ``fields`` are the names of members that readers have asked an object for, by the object's id.
     """
@@ -61,7 +59,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Node:
-    """One JSON value and its place; getters raise ModelError naming that place."""
+    """One JSON value and its place. Getters return the value or raise ModelError with the place."""
 
     value: Any
     path: str
@@ -71,48 +69,23 @@ class Node:
         """Return the error ``FILE: PATH: message``."""
         return ModelError(": ".join(filter(None, (self.source.file, self.path, message))))
 
+    def wrong(self, allowed: str) -> ModelError:
+        """Return the error for a value of the wrong kind or out of range."""
+        return self.error(f"got {describe(self.value)}, allowed {allowed}")
+
     def warn(self, message: str) -> None:
-        """Note something that is allowed, and most likely a mistake."""
+        """Add a warning about something that is allowed but is probably a mistake."""
         warnings = self.source.warnings
         if len(warnings) < MAX_WARNINGS:
             warnings[str(self.error(message))] = None
         else:
             warnings[f"{self.source.file}: more than {MAX_WARNINGS} warnings"] = None
 
-    def known(self, *names: str) -> None:
-        """Note fields that the object may have; ``optional`` and ``required`` do it themselves."""
-        fields = self.source.fields
-        fields[id(self.value)] = _united(fields.get(id(self.value), frozenset()), names)
-
-    def warn_of_unknown_fields(self) -> None:
-        """Warn of each field in here that no reader has asked for: DxDispatch ignores it."""
-        if isinstance(self.value, list):
-            for index, value in enumerate(self.value):
-                if isinstance(value, dict | list):
-                    self.item(index).warn_of_unknown_fields()
-        elif id(self.value) in self.source.fields:
-            known = self.source.fields[id(self.value)]
-            for name, value in self.object().items():
-                if name not in known and not name.startswith(_COMMENTS):
-                    self[name].warn(f"unknown field; {_suggestion(name, known)}")
-                elif isinstance(value, dict | list):
-                    self[name].warn_of_unknown_fields()
-
-    def wrong(self, allowed: str) -> ModelError:
-        """Return the error for a value of the wrong kind or out of range."""
-        return self.error(f"got {describe(self.value)}, allowed {allowed}")
-
-    def members(self) -> Iterator[tuple[str, Node]]:
-        """Yield the members of an object whose names the model chooses, in order."""
-        self.known(*self.object())
-        for name in self.object():
-            yield name, self[name]
+    # -- objects -----------------------------------------------------------------------------------
 
     def object(self) -> dict[str, Any]:
-        """Return the value, an object."""
-        if not isinstance(self.value, dict):
-            raise self.wrong("an object")
-        return self.value
+        """Return an object."""
+        return self._checked(dict, "an object")
 
     def __getitem__(self, name: str) -> Node:
         step = name if _PLAIN_NAME.fullmatch(name) else f"[{quote(name)}]"
@@ -120,50 +93,82 @@ class Node:
         return Node(self.object()[name], f"{self.path}{dot}{step}", self.source)
 
     def optional(self, *names: str) -> Node | None:
-        """Return the first member present, or None."""
+        """Return the first of these members that is present, or None."""
         members = self.object()
         self.known(*names)
         return next((self[name] for name in names if name in members), None)
 
     def required(self, *names: str) -> Node:
-        """Return the first member present."""
+        """Return the first of these members that is present."""
         child = self.optional(*names)
         if child is None:
             raise self.error(f"'{names[0]}' is missing")
         return child
 
+    def members(self) -> Iterator[tuple[str, Node]]:
+        """Yield the members of an object whose names the model chooses, in order."""
+        self.known(*self.object())
+        for name in self.object():
+            yield name, self[name]
+
+    def known(self, *names: str) -> None:
+        """Record names that members may have; ``optional`` and ``required`` do so themselves."""
+        fields = self.source.fields
+        fields[id(self.value)] = _union(fields.get(id(self.value), frozenset()), names)
+
+    def warn_of_unknown_fields(self) -> None:
+        """Warn of each member, at any depth, that no reader asked for: DxDispatch ignores it."""
+        if isinstance(self.value, list):
+            for index, value in enumerate(self.value):
+                if isinstance(value, dict | list):
+                    self.item(index).warn_of_unknown_fields()
+        elif id(self.value) in self.source.fields:
+            known = self.source.fields[id(self.value)]
+            for name, value in self.object().items():
+                if name not in known and not name.startswith(_COMMENT_PREFIXES):
+                    self[name].warn(f"unknown field; {_suggestion(name, known)}")
+                elif isinstance(value, dict | list):
+                    self[name].warn_of_unknown_fields()
+
+    # -- arrays ------------------------------------------------------------------------------------
+
     def array(self) -> list[Any]:
-        """Return the value, an array."""
-        if not isinstance(self.value, list):
-            raise self.wrong("an array")
-        return self.value
-
-    def items(self) -> list[Node]:
-        """Return the elements of an array."""
-        return [self.item(i) for i in range(len(self.array()))]
-
-    def one_or_more(self) -> list[Node]:
-        """Return the items of an array, or the value itself as the only one."""
-        return self.items() if isinstance(self.value, list) else [self]
+        """Return an array."""
+        return self._checked(list, "an array")
 
     def item(self, index: int) -> Node:
-        """Return one element of an array."""
+        """Return an element of an array."""
         return Node(self.array()[index], f"{self.path}[{index}]", self.source)
 
-    def string(self) -> str:
-        """Return the value, a string."""
-        if not isinstance(self.value, str):
-            raise self.wrong("a string")
+    def items(self) -> Iterator[Node]:
+        """Yield the elements of an array one by one: there may be millions."""
+        return map(self.item, range(len(self.array())))
+
+    def one_or_more(self) -> Iterator[Node]:
+        """Yield the elements of an array, or the value itself as the only one."""
+        return self.items() if isinstance(self.value, list) else iter([self])
+
+    def uints(self) -> tuple[int, ...]:
+        """Return an array of unsigned integers of 32 bits."""
+        return tuple(item.uint() for item in self.items())
+
+    # -- single values -----------------------------------------------------------------------------
+
+    def _checked(self, kind: type[_T], allowed: str) -> _T:
+        if not isinstance(self.value, kind):
+            raise self.wrong(allowed)
         return self.value
+
+    def string(self) -> str:
+        """Return a string."""
+        return self._checked(str, "a string")
 
     def boolean(self) -> bool:
-        """Return the value, true or false."""
-        if not isinstance(self.value, bool):
-            raise self.wrong("true or false")
-        return self.value
+        """Return true or false."""
+        return self._checked(bool, "true or false")
 
     def integer(self, low: int, high: int) -> int:
-        """Return the value, an integer between ``low`` and ``high``, both included."""
+        """Return an integer between ``low`` and ``high``, both included."""
         if type(self.value) is not int:
             raise self.wrong(f"an integer from {low} to {high}")
         if not low <= self.value <= high:
@@ -171,30 +176,35 @@ class Node:
         return self.value
 
     def uint(self, bits: int = 32) -> int:
-        """Return the value, an unsigned integer of so many bits."""
+        """Return an unsigned integer of so many bits."""
         return self.integer(0, 2**bits - 1)
 
+    def optional_uint(self, name: str, bits: int = 32) -> int:
+        """Return a member, an unsigned integer of so many bits; 0 if it is missing."""
+        child = self.optional(name)
+        return child.uint(bits) if child else 0
+
     def enum(self, kind: type[EnumT], prefix: str) -> EnumT:
-        """Return the member named with or without ``prefix`` (``DML_TENSOR_DATA_TYPE_``)."""
+        """Return the enum member of that name, which may begin with ``prefix``."""
         member = kind.__members__.get(self.string().removeprefix(prefix))
         if member is None:
             raise self.wrong(", ".join(kind.__members__))
         return member
 
     def choice(self, *allowed: str) -> str:
-        """Return the value, one of the strings allowed."""
+        """Return one of the strings allowed."""
         if self.string() not in allowed:
             raise self.wrong(" or ".join(map(quote, allowed)))
         return self.string()
 
 
-@lru_cache(maxsize=256)  # the same few for all objects of a kind, of which there can be millions
-def _united(fields: frozenset[str], more: tuple[str, ...]) -> frozenset[str]:
+@lru_cache(maxsize=256)  # the same few sets for millions of objects
+def _union(fields: frozenset[str], more: tuple[str, ...]) -> frozenset[str]:
     return fields.union(more)
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
-    """Say which field is meant, or else which ones there are."""
+    """Return which field was probably meant, or else which fields there are."""
     if len(name) <= _MAX_SUGGESTION_CHARACTERS:
         names = {field.casefold(): field for field in sorted(known)}
         for close in get_close_matches(name.casefold(), names, n=1):
@@ -202,19 +212,19 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
     return f"the fields here are {', '.join(sorted(known))}"
 
 
-def quote(text: str, longest: int = 60) -> str:
-    """Return text as a JSON string, cut when too long, so that it stays on one line."""
-    text = text if len(text) <= longest else text[: longest - 3] + "..."
-    # File names may hold bytes that are no UTF-8 (lone surrogates in Python).
+def quote(text: str, max_characters: int = 60) -> str:
+    """Return a text as a JSON string on one line, cut when it is too long."""
+    text = text if len(text) <= max_characters else text[: max_characters - 3] + "..."
+    # File names may hold bytes that are not UTF-8 (lone surrogates in Python).
     return str(rapidjson.dumps(text.encode(errors="backslashreplace").decode()))
 
 
 def describe(value: Any) -> str:
-    """Say in few words what a JSON value is."""
+    """Return a JSON value as error messages show it."""
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, list):
-        return "an empty array" if not value else "an array"
+        return "an array" if value else "an empty array"
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, int) and abs(value) >= 10**40:
@@ -223,7 +233,7 @@ def describe(value: Any) -> str:
 
 
 def read_text(file: Path) -> bytes:
-    """Read a file of JSON text; ModelError if that cannot be, or if it is too long to be one."""
+    """Read a file of JSON text; ModelError if it cannot be read or is too long."""
     try:
         with open_regular(file) as stream:
             raw = stream.read(MAX_TEXT_BYTES + 1)
@@ -239,63 +249,44 @@ def read_text(file: Path) -> bytes:
 
 
 def parse(raw: bytes, file: str) -> Node:
-    """Parse JSON with comments and trailing commas; what follows the root object is ignored.
+    """Parse JSON with comments and trailing commas; text after the root object is ignored.
 
-    Of members with the same name the first counts, as in RapidJSON; a warning says so.
+    Of members with the same name the first counts, as in RapidJSON, with a warning.
 
     Raises:
-        ModelError: with line and column, when the text is no JSON object.
+        ModelError: with line and column, when the text is not a JSON object.
     """
     source = Source(file)
-    start = _skip_blanks(raw)
+    start = 0
+    while blank := _BLANK.match(raw, start):
+        start = blank.end()
     if raw[start : start + 1] != b"{":
         raise ModelError(f"{_place(raw, start, file)}: {_not_an_object(raw, start)}")
-    _check_depth(raw, start, file)
-    # Without NM_NAN python-rapidjson 1.25 forgets the trailing commas; so NaN and Infinity come
-    # through here, and the getters refuse them.
+    text = raw[: _end_of_root(raw, start, file)]
+    # Without NM_NAN python-rapidjson 1.25 refuses trailing commas. Therefore it accepts NaN and
+    # Infinity here, and the getters refuse them.
     decoder = _Decoder(parse_mode=_PARSE_MODE, number_mode=rapidjson.NM_NAN)
-    decoder.start(source)
-    text, bad_text = raw, None
+    decoder.source = source
     try:
-        raw.decode()
+        text.decode()
+        return Node(decoder(text), "", source)
     except UnicodeDecodeError as error:
-        text, bad_text = raw[: error.start], error
-    try:
-        decoder(text)
-    except _RootClosedError as closed:
-        return Node(closed.root, "", source)
+        offset, reason = error.start, f"not UTF-8 (byte 0x{raw[error.start]:02X})"
     except ValueError as error:
-        if bad_text is not None:
-            place = _place(raw, bad_text.start, file)
-            byte = raw[bad_text.start]
-            raise ModelError(f"{place}: not UTF-8 (byte 0x{byte:02X})") from error
-        match = _PARSE_ERROR.match(str(error))
-        if match:
-            offset, reason = int(match[1]), match[2]
-        else:  # Python's own error, which some of its versions leave without the offset
+        if match := _PARSE_ERROR.match(str(error)):
+            offset, reason = int(match[1]), match[2].rstrip(".!")
+        else:  # Python's own error, which in some versions has no offset
             long_integer = _LONG_INTEGER.search(raw, start)
             offset, reason = (long_integer.start() if long_integer else start), str(error)
-        reason = reason.rstrip(".!")
-        raise ModelError(f"{_place(raw, offset, file)}: {_REASONS.get(reason, reason)}") from error
-    raise ModelError(f"{_place(raw, len(raw), file)}: the root object is not closed")
-
-
-class _RootClosedError(Exception):
-    """Ends parsing at the closing brace of the root object."""
-
-    def __init__(self, root: dict[str, Any]) -> None:
-        self.root = root
+    raise ModelError(f"{_place(raw, offset, file)}: {_REASONS.get(reason, reason)}")
 
 
 class _Decoder(rapidjson.Decoder):
-    """Builds dicts, keeping the first of equal names."""
+    """Build dictionaries with the first of equal names, and warn of the others."""
 
-    def start(self, source: Source) -> None:
-        self.source = source
-        self.depth = 0
+    source: Source
 
     def start_object(self) -> list[Any]:
-        self.depth += 1
         return []
 
     def end_object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -309,25 +300,7 @@ class _Decoder(rapidjson.Decoder):
                         "the first one counts"
                     )
                 members.setdefault(name, value)
-        self.depth -= 1
-        if self.depth == 0:
-            raise _RootClosedError(members)
         return members
-
-
-def _skip_blanks(raw: bytes) -> int:
-    """Return the offset of the first byte that is neither white space nor comment."""
-    offset = 0
-    while True:
-        while raw[offset : offset + 1] in (b" ", b"\t", b"\r", b"\n"):
-            offset += 1
-        if raw.startswith(b"//", offset):
-            end = raw.find(b"\n", offset)
-        elif raw.startswith(b"/*", offset):
-            end = raw.find(b"*/", offset + 2) + 1
-        else:
-            return offset
-        offset = end + 1 if end > 0 else len(raw)
 
 
 def _not_an_object(raw: bytes, start: int) -> str:
@@ -338,18 +311,17 @@ def _not_an_object(raw: bytes, start: int) -> str:
     return "the document must be an object"
 
 
-def _check_depth(raw: bytes, start: int, file: str) -> None:
+def _end_of_root(raw: bytes, start: int, file: str) -> int:
+    """Return the offset where the root object ends; ModelError if it is nested too deeply."""
     depth = 0
     for token in _TOKENS.finditer(raw, start):
-        if token[1]:
-            depth += 1
-            if depth > MAX_DEPTH:
-                place = _place(raw, token.start(), file)
-                raise ModelError(f"{place}: nested too deeply, allowed {MAX_DEPTH} levels")
-        elif token[2]:
-            depth -= 1
-            if depth == 0:  # what follows the root object is ignored
-                return
+        depth += (token[1] is not None) - (token[2] is not None)
+        if depth > MAX_DEPTH:
+            place = _place(raw, token.start(), file)
+            raise ModelError(f"{place}: nested too deeply, allowed {MAX_DEPTH} levels")
+        if depth == 0 and token[2]:
+            return token.end()
+    return len(raw)
 
 
 def _place(raw: bytes, offset: int, file: str) -> str:

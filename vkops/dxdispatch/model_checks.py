@@ -1,24 +1,20 @@
-"""The checks that come after reading: descriptors at a feature level, bindings, printing.
+"""The checks that follow reading: descriptors at a feature level, bindings, printing.
 
-They run in the order in which DxDispatch would meet the faults, and in its words, but before
-anything has been created, dispatched or written.
+They find faults in the order and report them in the words of DxDispatch, but before anything has
+been created, dispatched or written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from vkops.dml import (
-    BufferTensorDesc,
-    FeatureLevel,
-    TensorDataType,
-    TensorFlags,
-)
+from vkops.dml import BufferTensorDesc, FeatureLevel, TensorDataType, TensorFlags
 from vkops.dml.binding import BoundTensor, bind, check_hazards
 from vkops.dml.operator_desc import NamedTensor
 from vkops.dxdispatch import onnx_dispatchable, shader_dispatchable
-from vkops.dxdispatch.descriptors import misfit, with_dml_names
+from vkops.dxdispatch.descriptors import descriptor_error, with_dml_names
 from vkops.dxdispatch.json_model import (
     Bindings,
     BindingSource,
@@ -33,14 +29,15 @@ from vkops.dxdispatch.json_model import (
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx
 from vkops.dxdispatch.shader_dispatchable import BoundShader
-from vkops.errors import BindingError, InvalidDescError, ModelError, show
+from vkops.errors import BindingError, InvalidDescError, ModelError, VkopsError, show
 
-Slots = tuple[BindingSource | None, ...]  # one per tensor, in the order of the struct
+Slots = tuple[BindingSource | None, ...]
+"""One source for each tensor, in the order of the struct; None if nothing is bound to it."""
 
 
 @dataclass(frozen=True)
 class BoundDispatch:
-    """A dispatch command with one source per tensor; None where nothing is to be bound."""
+    """A dispatch of an operator, with the sources of its tensors."""
 
     command: DispatchCommand
     inputs: Slots
@@ -52,7 +49,7 @@ Bound = BoundDispatch | BoundOnnx | BoundShader
 
 @dataclass(frozen=True)
 class Prepared:
-    """A model that can run: what to initialise, and the commands with their bindings."""
+    """A model that can run: the inputs to initialise with, and the commands with their bindings."""
 
     model: Model
     initial_inputs: dict[str, Slots]  # of dispatchables with OWNED_BY_DML inputs
@@ -72,35 +69,39 @@ def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
         try:
             dispatchable.desc.validate(feature_level)
         except InvalidDescError as error:
-            reason = misfit(dispatchable.node, error)
+            reason = descriptor_error(dispatchable.node, error)
             raise ModelError(
                 f"ERROR creating dispatchable '{dispatchable.name}': {reason}"
             ) from error
     initial_inputs = {}
     for dispatchable in operators:
-        try:
+        with errors_after(f"ERROR while initializing '{dispatchable.name}'"):
             slots = _initial_inputs(dispatchable)
-        except ModelError as error:
-            raise ModelError(f"ERROR while initializing '{dispatchable.name}': {error}") from error
         if any(slots):
             initial_inputs[dispatchable.name] = slots
     return Prepared(model, initial_inputs, tuple(map(_prepare_command, model.commands)))
 
 
+@contextmanager
+def errors_after(prefix: str) -> Iterator[None]:
+    """Turn errors of vkops into ModelErrors whose text begins with ``prefix``."""
+    try:
+        yield
+    except VkopsError as error:
+        raise ModelError(f"{prefix}: {error}") from error
+
+
 def _prepare_command(command: Command) -> Command | Bound:
     if isinstance(command, DispatchCommand):
         dispatchable = command.dispatchable
-        try:
+        with errors_after("ERROR while binding resources"):
             if isinstance(dispatchable, DmlDispatchable):
                 return _bind(command, dispatchable)
             if isinstance(dispatchable, ShaderDispatchable):
                 return shader_dispatchable.bind(command, dispatchable)
             return onnx_dispatchable.bind(command, dispatchable)
-        except ModelError as error:
-            raise ModelError(f"ERROR while binding resources: {error}") from error
     if isinstance(command, PrintCommand):
-        resource = command.resource
-        unknown = TensorDataType.UNKNOWN
+        resource, unknown = command.resource, TensorDataType.UNKNOWN
         if isinstance(resource, BufferResource) and resource.data_type is unknown:
             wrong = command.node.error(f"{quote(resource.name)} has no data type")
             raise ModelError(f"Failed to print resource: {wrong}")
@@ -108,50 +109,47 @@ def _prepare_command(command: Command) -> Command | Bound:
 
 
 def _initial_inputs(dispatchable: DmlDispatchable) -> Slots:
-    """Return the sources of OWNED_BY_DML inputs (T-17), checked; the others stay unbound."""
+    """Return the sources of OWNED_BY_DML inputs (T-17), checked; None for the other inputs."""
     bindings, place = dispatchable.init_bindings, dispatchable.node
-    slots = _slots(dispatchable, "input", bindings, place, _owned, "initialization")
+    slots = _slots(dispatchable, "input", bindings, place, owned=True)
     _bound(slots, dispatchable.desc.inputs)
     return slots
 
 
 def _bind(command: DispatchCommand, dispatchable: DmlDispatchable) -> BoundDispatch:
-    bindings, place = command.bindings, command.node["bindings"]
-    inputs = _slots(dispatchable, "input", bindings, place, _not_owned, "execution")
-    outputs = _slots(dispatchable, "output", bindings, place, _not_owned, "execution")
-    _check_hazards(dispatchable, inputs, outputs)
+    desc, place = dispatchable.desc, command.node["bindings"]
+    inputs, outputs = (
+        _slots(dispatchable, role, command.bindings, place, owned=False)
+        for role in ("input", "output")
+    )
+    read, written = _bound(inputs, desc.inputs), _bound(outputs, desc.outputs)
+    try:
+        check_hazards("", read, written, in_place=desc.runs_in_place)
+    except BindingError as error:
+        source = outputs[[path for path, _ in desc.outputs].index(error.field)]
+        assert source is not None
+        raise _binding_error(source, error) from error
     return BoundDispatch(command, inputs, outputs)
 
 
-def _owned(tensor: BufferTensorDesc) -> bool:
-    return TensorFlags.OWNED_BY_DML in tensor.flags
-
-
-def _not_owned(tensor: BufferTensorDesc) -> bool:
-    return not _owned(tensor)
-
-
 def _slots(
-    dispatchable: DmlDispatchable,
-    role: str,
-    bindings: Bindings,
-    place: Node,
-    wanted: Callable[[BufferTensorDesc], bool],
-    phase: str,
+    dispatchable: DmlDispatchable, role: str, bindings: Bindings, place: Node, *, owned: bool
 ) -> Slots:
-    """Return the source of every tensor of a role that is wanted in this phase.
+    """Return the sources of the tensors of a role that are bound in one phase.
 
-    A bind point none of whose tensors is wanted must be left out; one with both kinds (a JOIN
-    of which one input is OWNED_BY_DML) names a source for each, and each phase takes its own.
+    OWNED_BY_DML tensors are bound at initialization, the others at execution. A bind point that
+    has tensors of the other phase only must be left out; one with both kinds (a JOIN of which one
+    input is OWNED_BY_DML) names a source for each tensor, and each phase takes its own.
     """
+    phase = "initialization" if owned else "execution"
     slots: list[BindingSource | None] = []
     for spec in type(dispatchable.desc).FIELDS:
         value = getattr(dispatchable.desc, spec.name)
         if spec.role != role or value is None:
             continue
-        tensors: Sequence[BufferTensorDesc] = value if isinstance(value, tuple) else (value,)
+        tensors: tuple[BufferTensorDesc, ...] = value if isinstance(value, tuple) else (value,)
         sources = bindings.get(spec.dml_name)
-        takes = [wanted(tensor) for tensor in tensors]
+        takes = [(TensorFlags.OWNED_BY_DML in tensor.flags) == owned for tensor in tensors]
         if sources is None:
             if any(takes):
                 raise place.error(
@@ -166,46 +164,29 @@ def _slots(
             )
         if not any(takes):
             raise sources[0].node.error(
-                f"{spec.dml_name} is {'' if wanted is _not_owned else 'not '}OWNED_BY_DML and "
-                f"must not be bound at {phase} [{'T-17' if wanted is _not_owned else 'B-03'}]"
+                f"{spec.dml_name} is {'not ' if owned else ''}OWNED_BY_DML and "
+                f"must not be bound at {phase} [{'B-03' if owned else 'T-17'}]"
             )
         slots += [source if take else None for source, take in zip(sources, takes, strict=True)]
     return tuple(slots)
 
 
-def _check_range(source: BindingSource, path: str, tensor: BufferTensorDesc) -> BoundTensor:
-    """Check offset and size of one binding; it reaches to the end of the resource."""
-    resource = source.resource
-    assert isinstance(resource, BufferResource)
-    rest = max(0, resource.size - source.offset)
-    try:
-        return bind("", path, tensor, resource.name, resource.size, source.offset, rest)
-    except BindingError as error:
-        raise _at(source, error) from error
-
-
-def _check_hazards(dispatchable: DmlDispatchable, inputs: Slots, outputs: Slots) -> None:
-    """Refuse outputs that overlap each other (B-07) or an input (B-09)."""
-    desc = dispatchable.desc
-    read, written = _bound(inputs, desc.inputs), _bound(outputs, desc.outputs)
-    try:
-        check_hazards("", read, written, in_place=desc.runs_in_place)
-    except BindingError as error:
-        paths = [path for path, _ in desc.outputs]
-        source = outputs[paths.index(error.field)]
-        assert source is not None
-        raise _at(source, error) from error
-
-
 def _bound(slots: Slots, tensors: tuple[NamedTensor, ...]) -> list[BoundTensor]:
-    return [
-        _check_range(source, path, tensor)
-        for source, (path, tensor) in zip(slots, tensors, strict=True)
-        if source is not None
-    ]
+    """Return the bound tensors, with offsets and sizes checked."""
+    bound = []
+    for source, (path, tensor) in zip(slots, tensors, strict=True):
+        if source is None:
+            continue
+        buffer = source.buffer
+        rest = max(0, buffer.size - source.offset)
+        try:
+            bound.append(bind("", path, tensor, buffer.name, buffer.size, source.offset, rest))
+        except BindingError as error:
+            raise _binding_error(source, error) from error
+    return bound
 
 
-def _at(source: BindingSource, error: BindingError) -> ModelError:
-    """Return the error with its place in the model, and fields by DirectML's names."""
+def _binding_error(source: BindingSource, error: BindingError) -> ModelError:
+    """Return the error with its place in the model, and DirectML's names of fields."""
     message = with_dml_names(error.message)
     return source.node.error(f"{quote(source.resource.name)}: {message} [{error.rule}]")

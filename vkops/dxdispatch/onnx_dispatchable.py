@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 
 def read_onnx(path: Path, *, allow_paths: bool = False) -> Model:
-    """Read an ONNX model, if there is something to read it with.
-
-    ``allow_paths`` is ``Model``'s.
+    """Read an ONNX model; ``allow_paths`` is ``Model``'s.
 
     Raises:
         ModelError: it cannot be read or run.
@@ -43,24 +41,19 @@ def read_onnx(path: Path, *, allow_paths: bool = False) -> Model:
     return Model(path, allow_paths=allow_paths)
 
 
-# -- from JSON -------------------------------------------------------------------------------------
-
-
 def read_dispatchable(
     name: str, node: Node, folders: Folders, overrides: Overrides
 ) -> OnnxDispatchable:
-    """Read a dispatchable of type ``onnx``; the command line's overrides go before its own."""
+    """Read a dispatchable of type ``onnx``; ``overrides`` count before its own."""
     source = node.required("sourcePath")
     path = folders.find(source)
     own = Overrides(
-        _sizes(node.optional("freeDimensionNameOverrides")),
-        _sizes(node.optional("freeDimensionDenotationOverrides")),
+        _read_sizes(node.optional("freeDimensionNameOverrides")),
+        _read_sizes(node.optional("freeDimensionDenotationOverrides")),
     )
     node.known("type", "Type", "sessionOptionsConfigEntries")
-    for member in ("graphOptimizationLevel", "loggingLevel"):  # ONNX Runtime's own
-        ignored = node.optional(member)
-        if ignored is not None:
-            ignored.uint()
+    for ignored in ("graphOptimizationLevel", "loggingLevel"):  # ONNX Runtime's own
+        node.optional_uint(ignored)
     try:
         model = read_onnx(path, allow_paths=folders.allow_paths)
         own.check(model)
@@ -69,75 +62,85 @@ def read_dispatchable(
     return OnnxDispatchable(name, model, overrides.over(own), node)
 
 
-def _sizes(node: Node | None) -> dict[str, int]:
+def _read_sizes(node: Node | None) -> dict[str, int]:
     return {} if node is None else {name: size.uint() for name, size in node.members()}
 
 
-def bind_points(dispatchable: OnnxDispatchable) -> dict[str, TensorDataType | None]:
-    """The names of a model's inputs and outputs, with their data types where DirectML has them."""
-    model = dispatchable.model
-    return {
-        entry.name: None if entry.dtype is None else data_type_of(entry.dtype)
-        for entry in (*model.inputs, *model.outputs)
-    }
-
-
-def read_shape(node: Node) -> Shape | None:
-    """The ``shape`` of a binding; what only shaders have is refused."""
-    for member in ("elementOffset", "counter", "format"):
-        found = node.optional(member)
-        if found is not None and found.value != 0:
-            raise found.error(f"'{member}' is not for tensors of ONNX models")
-    shape = node.optional("shape")
-    return None if shape is None else tuple(item.uint() for item in shape.items())
-
-
-# -- bindings --------------------------------------------------------------------------------------
+def bind_points(dispatchable: OnnxDispatchable) -> dict[str, tuple[TensorDataType | None, ...]]:
+    """Return the names of a model's inputs and outputs, with their data types if DirectML's."""
+    entries = (*dispatchable.model.inputs, *dispatchable.model.outputs)
+    return {e.name: (None if e.dtype is None else data_type_of(e.dtype),) for e in entries}
 
 
 @dataclass(frozen=True)
-class Bound:
-    """A tensor of a model and the resource it is bound to, if any."""
+class OnnxBinding:
+    """A tensor of a model, its shape, and the resource it is bound to, if any."""
 
     entry: Declared
     source: BindingSource | None
     shape: Shape
 
+    @property
+    def is_deferred(self) -> bool:
+        """Whether it is bound to a deferred resource."""
+        return self.source is not None and isinstance(self.source.resource, DeferredResource)
+
+    def check_result(self, shape: Shape, dtype: np.dtype[Any]) -> None:
+        """Check the shape and type of an output against what it is bound to."""
+        if self.source is None:
+            return
+        if self.source.shape is not None and self.source.shape != shape:
+            raise self.source.node.error(f"has shape {self.source.shape}, the model makes {shape}")
+        self.check_size(shape, dtype)
+
+    def check_size(self, shape: Shape, dtype: np.dtype[Any] | None) -> None:
+        """Check that a tensor has a data type of DirectML, and fits into its resource."""
+        if self.source is None or self.is_deferred:
+            return
+        node, resource = self.source.node, self.source.buffer
+        if dtype is None or data_type_of(dtype) is None:
+            raise node.error(f"'{self.entry.name}' holds {dtype}, which is not a tensor data type")
+        needed = prod(shape) * dtype.itemsize
+        if needed > resource.size:
+            raise node.error(
+                f"'{self.entry.name}' of shape {shape} needs {needed} bytes, "
+                f"{quote(resource.name)} has {resource.size}"
+            )
+
 
 @dataclass(frozen=True)
 class BoundOnnx:
-    """A dispatch of a model with all that is known of its tensors."""
+    """A dispatch of a model, with the bindings of its tensors."""
 
     command: DispatchCommand
     dispatchable: OnnxDispatchable
-    inputs: tuple[Bound, ...]
-    outputs: tuple[Bound, ...]
+    inputs: tuple[OnnxBinding, ...]
+    outputs: tuple[OnnxBinding, ...]
 
 
 def bind(command: DispatchCommand, dispatchable: OnnxDispatchable) -> BoundOnnx:
-    """Check the bindings of a dispatch, and the nodes of the model at the shapes they give.
+    """Check the bindings of a dispatch, and the model's nodes at the shapes of its inputs.
 
     Raises:
-        ModelError: what would fail.
+        ModelError: a binding or a node is wrong.
     """
     model = dispatchable.model
-    given = [entry for entry in model.inputs if _is_given(entry, command, dispatchable)]
-    inputs = tuple(_bound(entry, command, dispatchable) for entry in given)
-    outputs = tuple(_bound(entry, command, dispatchable) for entry in model.outputs)
-    for bound in inputs:
-        _check_room(bound, bound.shape, bound.entry.dtype)
-    bound_dispatch = BoundOnnx(command, dispatchable, inputs, outputs)
-    for bound, form in zip(outputs, _results(bound_dispatch), strict=False):
-        check_result(bound, form.shape, form.dtype)
-    return bound_dispatch
+    inputs = tuple(
+        _binding(entry, command, dispatchable)
+        for entry in model.inputs
+        if entry.name in command.bindings or entry.name not in model.constants
+    )
+    outputs = tuple(_binding(entry, command, dispatchable) for entry in model.outputs)
+    for binding in inputs:
+        binding.check_size(binding.shape, binding.entry.dtype)
+    for binding, form in zip(outputs, _result_forms(model, inputs), strict=False):
+        binding.check_result(form.shape, form.dtype)
+    return BoundOnnx(command, dispatchable, inputs, outputs)
 
 
-def _is_given(entry: Declared, command: DispatchCommand, dispatchable: OnnxDispatchable) -> bool:
-    """Whether an input is bound, or has nothing else to start from."""
-    return entry.name in command.bindings or entry.name not in dispatchable.model.constants
-
-
-def _bound(entry: Declared, command: DispatchCommand, dispatchable: OnnxDispatchable) -> Bound:
+def _binding(
+    entry: Declared, command: DispatchCommand, dispatchable: OnnxDispatchable
+) -> OnnxBinding:
     sources = command.bindings.get(entry.name, ())
     if len(sources) > 1:
         raise sources[1].node.error(
@@ -147,44 +150,18 @@ def _bound(entry: Declared, command: DispatchCommand, dispatchable: OnnxDispatch
     if source is not None and entry.kind != "tensor":
         raise source.node.error(f"'{entry.name}' is a {entry.kind}, which cannot be bound")
     shape = dispatchable.overrides.shape(entry, None if source is None else source.shape)
-    return Bound(entry, source, shape)
+    return OnnxBinding(entry, source, shape)
 
 
-def check_result(bound: Bound, shape: Shape, dtype: np.dtype[Any]) -> None:
-    """Check an output against what it is bound to."""
-    source = bound.source
-    if source is None:
-        return
-    if source.shape is not None and source.shape != shape:
-        raise source.node.error(f"has shape {source.shape}, the model makes {shape}")
-    _check_room(bound, shape, dtype)
-
-
-def _check_room(bound: Bound, shape: Shape, dtype: np.dtype[Any] | None) -> None:
-    source, name = bound.source, bound.entry.name
-    if source is None or isinstance(source.resource, DeferredResource):
-        return
-    if dtype is None or data_type_of(dtype) is None:
-        raise source.node.error(f"'{name}' holds {dtype}, which is no tensor data type")
-    needed = prod(shape) * dtype.itemsize
-    if needed > source.resource.size:
-        raise source.node.error(
-            f"'{name}' of shape {shape} needs {needed} bytes, "
-            f"{quote(source.resource.name)} has {source.resource.size}"
-        )
-
-
-def _results(bound: BoundOnnx) -> list[TensorForm]:
-    """What the outputs will be; nothing where that depends on what the inputs hold."""
+def _result_forms(model: Model, inputs: tuple[OnnxBinding, ...]) -> list[TensorForm]:
+    """Return the forms of the outputs; none if they depend on the elements of inputs."""
     from vkops.onnx.forms import TensorForm
     from vkops.onnx.trace import NeedsValueError, Tensor
 
-    for tensor in bound.inputs:
-        if tensor.source is not None and isinstance(tensor.source.resource, DeferredResource):
-            return []
-    forms = {tensor.entry.name: form_of(tensor.entry, tensor.shape) for tensor in bound.inputs}
+    if any(binding.is_deferred for binding in inputs):
+        return []
     try:
-        outputs = bound.dispatchable.model.lower(forms, {}).outputs
+        outputs = model.lower({b.entry.name: form_of(b.entry, b.shape) for b in inputs}, {}).outputs
     except NeedsValueError:
         return []
     return [TensorForm(o.dtype, o.shape) for o in outputs if isinstance(o, Tensor)]

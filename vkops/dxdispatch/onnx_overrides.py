@@ -1,4 +1,4 @@
-"""Sizes of free dimensions and shapes of the tensors of ONNX models."""
+"""Sizes and shapes that take the place of those that an ONNX model leaves free."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Overrides:
     shapes: Mapping[str, Shape] = field(default_factory=dict)
 
     def over(self, other: Overrides) -> Overrides:
-        """These, and what another has beside them."""
+        """Return both together; where both name the same, these count."""
         return Overrides(
             {**other.names, **self.names},
             {**other.denotations, **self.denotations},
@@ -34,10 +34,10 @@ class Overrides:
         )
 
     def check(self, model: Model) -> None:
-        """Refuse names that a model does not have, which are slips.
+        """Refuse names of dimensions, denotations and tensors that a model does not have.
 
         Raises:
-            ModelError: there is no such dimension, denotation or tensor.
+            ModelError: naming those that it has.
         """
         inputs = model.inputs
         known: dict[str, tuple[Mapping[str, Any], set[Any]]] = {
@@ -46,30 +46,26 @@ class Overrides:
             "tensor": (self.shapes, {e.name for e in (*inputs, *model.outputs)}),
         }
         for kind, (given, names) in known.items():
-            for name in given:
-                if name not in names:
-                    listed = ", ".join(sorted(repr(n) for n in names if isinstance(n, str) and n))
-                    raise ModelError(
-                        f"no {kind} {name!r} in the ONNX model; it has {listed or 'none'}"
-                    )
+            for name in (name for name in given if name not in names):
+                listed = ", ".join(sorted(repr(n) for n in names if isinstance(n, str) and n))
+                raise ModelError(f"no {kind} {name!r} in the ONNX model; it has {listed or 'none'}")
 
     def shape(self, entry: Declared, bound: Shape | None = None) -> Shape:
-        """The shape of an input: what is overridden, bound or declared; what is free then is 1."""
+        """Return the shape of an input: overridden, bound or declared, with 1 for free sizes."""
         given = self.shapes.get(entry.name, bound)
         if given is not None:
             return given
         denotations = (*entry.denotations, *("",) * len(entry.shape or ()))
         return tuple(
-            size if isinstance(size, int) else self._free(size, denotation)
+            size
+            if isinstance(size, int)
+            else self.names.get(size or "", self.denotations.get(denotation, 1))
             for size, denotation in zip(entry.shape or (), denotations, strict=False)
         )
 
-    def _free(self, name: str | None, denotation: str) -> int:
-        return self.names.get(name or "", self.denotations.get(denotation, 1))
-
 
 def form_of(entry: Declared, shape: Shape) -> Form:
-    """What a model is specialised to for an input of a shape; sequences are empty."""
+    """Return the form of an input that a model is specialized to; sequences are empty."""
     from vkops.onnx.forms import SequenceForm, TensorForm
 
     dtype = entry.dtype or np.dtype(np.float32)

@@ -1,4 +1,4 @@
-"""Dispatchables of type ``glsl`` and ``spirv``: the counterpart of DxDispatch's ``hlsl``."""
+"""Dispatchables of type ``glsl`` and ``spirv``, the counterpart of DxDispatch's ``hlsl``."""
 
 from __future__ import annotations
 
@@ -10,25 +10,21 @@ from vkops.dml import TensorDataType
 from vkops.dxdispatch.data_types import dtype_of
 from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.initial_values import read_float, read_scalar, read_value_type
-from vkops.dxdispatch.json_model import (
-    BindingSource,
-    BufferResource,
-    DispatchCommand,
-    ShaderDispatchable,
-)
+from vkops.dxdispatch.json_model import BindingSource, DispatchCommand, ShaderDispatchable
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError, printable
 from vkops.shaders.shader import Number, Shader, Span
 
-TYPES = {"glsl": ".comp", "spirv": ".spv"}
-"""The types, and what the name of a source ends with."""
+SUFFIXES = {"glsl": ".comp", "spirv": ".spv"}
+"""The suffix of the source file for each type."""
 
 MAX_GROUPS = 65535
 """Workgroups in each direction that every Vulkan device, and Direct3D 12, can dispatch."""
 
-_ID_DIGITS = 10
+MAX_ID_DIGITS = 10
+"""Digits of the id of a specialization constant, which has 32 bits."""
 
-_PUSHED = {
+_PUSH_CONSTANT_TYPES = {
     "uint": TensorDataType.UINT32,
     "int": TensorDataType.INT32,
     "float": TensorDataType.FLOAT32,
@@ -43,7 +39,7 @@ def read_dispatchable(name: str, node: Node, folders: Folders) -> ShaderDispatch
     """
     source = node.required("sourcePath")
     path = folders.find(source)
-    suffix = TYPES[node.required("type", "Type").string().lower()]
+    suffix = SUFFIXES[node.required("type", "Type").string().lower()]
     if (path.suffix == ".spv") != (suffix == ".spv"):
         raise source.error(f"got {quote(path.name)}, must be a {suffix} file")
     compiler, arguments = node.optional("compiler"), node.optional("compilerArgs")
@@ -52,18 +48,17 @@ def read_dispatchable(name: str, node: Node, folders: Folders) -> ShaderDispatch
             raise member.error("SPIR-V is compiled already")
     if compiler is not None:
         compiler.choice("glslangValidator")
-    options = _options(arguments)
+    options = _read_options(arguments)
     values = node.optional("specializationConstants")
     constants: dict[str | int, Number] = {
-        int(key) if key.isdecimal() and len(key) <= _ID_DIGITS else key: read_float(value)
-        for key, value in (values.members() if values else ())
+        constant_key(key): read_float(value) for key, value in (values.members() if values else ())
     }
     try:
         shader = shaders.load(
             path,
             constants=constants,
             defines=options.defines,
-            include_dirs=[folders.folder(*folder) for folder in options.include_dirs],
+            include_dirs=[folders.include_folder(*folder) for folder in options.include_dirs],
             target_env=options.target_env,
             debug=options.debug,
             allow_paths=folders.allow_paths,
@@ -73,8 +68,13 @@ def read_dispatchable(name: str, node: Node, folders: Folders) -> ShaderDispatch
         raise source.error(printable(str(error))) from error
     except InvalidDescError as error:
         raise (values or node).error(str(error)) from error
-    pushed = _read_pushed(node.optional("pushConstants"), node, shader)
+    pushed = _read_push_constants(node.optional("pushConstants"), node, shader)
     return ShaderDispatchable(name, shader, pushed, node)
+
+
+def constant_key(text: str) -> str | int:
+    """Return the name of a specialization constant, or its id."""
+    return int(text) if text.isdecimal() and len(text) <= MAX_ID_DIGITS else text
 
 
 @dataclass
@@ -87,15 +87,12 @@ class _Options:
     debug: bool = False
 
 
-def _options(node: Node | None) -> _Options:
-    """Read the arguments; what one takes is the rest of it, or the next."""
+def _read_options(node: Node | None) -> _Options:
+    """Read the arguments. The value of an argument is the rest of it, or the next one."""
     options = _Options()
     rest = iter(node.items() if node else ())
     for item in rest:
         argument = item.string()
-        if argument == "-g":
-            options.debug = True
-            continue
         option = next((o for o in ("-D", "-I", "-e", "--target-env") if argument.startswith(o)), "")
         value = argument.removeprefix(option)
         if option and not value:
@@ -103,61 +100,44 @@ def _options(node: Node | None) -> _Options:
             value = "" if following is None else following.string()
         elif option == "--target-env":
             value = value.removeprefix("=")
-        if option == "-I" and value and "\0" not in value:
-            options.include_dirs.append((item, value))
-        elif not _take(options, option, value):
-            raise item.wrong(
-                "-D NAME[=VALUE], -I FOLDER, -g, -e main, --target-env vulkan1.0 or vulkan1.1"
-            )
+        match option, value:
+            case "", "-g":
+                options.debug = True
+            case "-D", _ if value:
+                name, _, text = value.partition("=")
+                options.defines[name] = text
+            case "-I", _ if value and "\0" not in value:
+                options.include_dirs.append((item, value))
+            case "--target-env", "vulkan1.0" | "vulkan1.1":
+                options.target_env = value
+            case "-e", "main":
+                pass
+            case _:
+                raise item.wrong(
+                    "-D NAME[=VALUE], -I FOLDER, -g, -e main, --target-env vulkan1.0 or vulkan1.1"
+                )
     return options
 
 
-def _take(options: _Options, option: str, value: str) -> bool:
-    """Take one argument, if it is one."""
-    match option, value:
-        case "-D", _ if value:
-            name, _, text = value.partition("=")
-            options.defines[name] = text
-        case "--target-env", "vulkan1.0" | "vulkan1.1":
-            options.target_env = value
-        case "-e", "main":
-            pass
-        case _:
-            return False
-    return True
-
-
-def _read_pushed(node: Node | None, dispatchable: Node, shader: Shader) -> tuple[Number, ...]:
-    """The push constants: typed values, in the order in which the shader declares them."""
+def _read_push_constants(
+    node: Node | None, dispatchable: Node, shader: Shader
+) -> tuple[Number, ...]:
+    """Read typed values, in the order in which the shader declares its push constants."""
+    items = list(node.items()) if node else []
     numbers = []
-    for item, scalar in zip(
-        node.items() if node else (), shader.module.push_constants, strict=False
-    ):
+    for item, scalar in zip(items, shader.module.push_constants, strict=False):
         item.known("name")
         kind = item.required("type")
-        if read_value_type(kind) is not _PUSHED[scalar.type]:
-            raise kind.wrong(f"{_PUSHED[scalar.type].name}, as {scalar.name} is {scalar.type}")
-        value = read_scalar(item.required("value"), dtype_of(_PUSHED[scalar.type]))
-        numbers.append(value.item())
-    numbers += [0] * (len(node.items()) - len(numbers) if node else 0)  # too many
+        data_type = _PUSH_CONSTANT_TYPES[scalar.type]
+        if read_value_type(kind) is not data_type:
+            raise kind.wrong(f"{data_type.name}, as {scalar.name} is {scalar.type}")
+        numbers.append(read_scalar(item.required("value"), dtype_of(data_type)).item())
+    numbers += [0] * (len(items) - len(numbers))  # too many, which is refused next
     try:
         shader.pack(numbers)
     except InvalidDescError as error:
         raise (node or dispatchable).error(str(error)) from error
     return tuple(numbers)
-
-
-# -- bindings --------------------------------------------------------------------------------------
-
-
-def read_count(node: Node) -> int | None:
-    """How many elements a binding has, as it says; what GLSL has no use for is refused."""
-    for member in ("counter", "format"):
-        found = node.optional(member)
-        if found is not None and found.value not in ("UNKNOWN", "DXGI_FORMAT_UNKNOWN"):
-            raise found.error(f"'{member}' is not for blocks of GLSL")
-    count = node.optional("elementCount")
-    return None if count is None else count.uint(64)
 
 
 @dataclass(frozen=True)
@@ -170,30 +150,29 @@ class BoundShader:
 
 
 def bind(command: DispatchCommand, dispatchable: ShaderDispatchable) -> BoundShader:
-    """Check the bindings of a dispatch, as far as they need no device.
+    """Check the bindings of a dispatch as far as possible without a device.
 
     Raises:
-        ModelError: what would fail.
+        ModelError: a rule is broken.
     """
+    bindings = command.node["bindings"]
     for point, found in command.bindings.items():
         if len(found) != 1:
-            raise command.node["bindings"].error(
+            raise bindings.error(
                 f"Bind point '{point}' requires 1 resources, but {len(found)} were bound. [B-01]"
             )
     sources = {point: found[0] for point, found in command.bindings.items()}
+    spans = {
+        point: Span(source.buffer.name, source.buffer.size, source.offset, source.nbytes)
+        for point, source in sources.items()
+    }
     try:
-        dispatchable.shader.bind({point: _span(source) for point, source in sources.items()})
+        dispatchable.shader.bind(spans)
     except BindingError as error:
-        source = sources.get(error.field)
-        raise (source.node if source else command.node["bindings"]).error(str(error)) from error
+        place = sources[error.field].node if error.field in sources else bindings
+        raise place.error(str(error)) from error
     for axis, count in enumerate(command.groups):
         if not 1 <= count <= MAX_GROUPS:
             item = command.node["threadGroupCount"].item(axis)
             raise item.error(f"got {count}, must be 1 to {MAX_GROUPS} [SH-07]")
     return BoundShader(command, dispatchable, sources)
-
-
-def _span(source: BindingSource) -> Span:
-    resource = source.resource
-    assert isinstance(resource, BufferResource)
-    return Span(resource.name, resource.size, source.offset, source.nbytes)

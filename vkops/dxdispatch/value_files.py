@@ -21,15 +21,15 @@ from vkops.errors import ModelError
 from vkops.paths import open_regular
 
 MAX_HEADER_BYTES = 1 << 16
-"""Of a .npy file; NumPy itself takes 10,000."""
+"""Bytes of the header of a .npy file; NumPy itself reads 10,000."""
 
 MAX_FORTRAN_BYTES = 1 << 30
-"""Of values that are stored column by column, which are in memory all at once."""
+"""Bytes of values stored column by column, which are in memory all at once."""
 
 
 @dataclass(frozen=True)
 class FileValues:
-    """``nbytes`` bytes of a file from ``offset`` on, values of ``dtype`` where that is known."""
+    """``nbytes`` bytes of a file from ``offset`` on, values of ``dtype`` if it is known."""
 
     path: Path
     offset: int
@@ -41,7 +41,7 @@ class FileValues:
         """Yield the values in row-major order and little-endian bytes.
 
         Raises:
-            ModelError: the file is no longer what it was when the model was read.
+            ModelError: the file has changed since the model was read.
         """
         dtype = self.dtype or np.dtype(np.uint8)
         try:
@@ -72,7 +72,7 @@ def _little_endian(values: npt.NDArray[Any]) -> bytes:
 
 
 def raw_values(node: Node, path: Path) -> FileValues:
-    """Use all bytes of a file."""
+    """Return all bytes of a file as initial values."""
     try:
         with open_regular(path, follow=False) as stream:
             nbytes = os.fstat(stream.fileno()).st_size
@@ -84,58 +84,55 @@ def raw_values(node: Node, path: Path) -> FileValues:
 
 
 def npy_values(node: Node, path: Path, wanted: TensorDataType) -> tuple[TensorDataType, FileValues]:
-    """Use the array of a .npy file, of the type ``wanted`` unless that is UNKNOWN."""
+    """Return the array of a .npy file, which must have the type ``wanted`` unless it is UNKNOWN."""
+    name = quote(path.name)
     try:
         with open_regular(path, follow=False) as stream:
             (shape, fortran, dtype), offset = read_npy_header(stream)
-            end = os.fstat(stream.fileno()).st_size
+            available = os.fstat(stream.fileno()).st_size - offset
     except OSError as error:
         raise node.error(f"cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise node.error(f"{quote(path.name)} is not a .npy file of format 1.0 or 2.0") from error
+        raise node.error(f"{name} is not a .npy file of format 1.0 or 2.0") from error
     data_type = data_type_of(dtype)
     if data_type is None:
-        raise node.error(f"{quote(path.name)} holds {dtype.str}, which is no tensor data type")
+        raise node.error(f"{name} holds {dtype.str}, which is not a tensor data type")
     if wanted not in (data_type, TensorDataType.UNKNOWN):
         raise node.error(
-            f"{quote(path.name)} holds {data_type.name}, 'initialValuesDataType' says {wanted.name}"
+            f"{name} holds {data_type.name}, 'initialValuesDataType' says {wanted.name}"
         )
     nbytes = math.prod(shape) * dtype.itemsize
-    if not 0 < nbytes <= end - offset:
+    if nbytes == 0:
+        raise node.error(f"{name} holds no values")
+    if nbytes > available:
         raise node.error(
-            f"{quote(path.name)} holds {end - offset} bytes of values, "
-            f"its shape {shape} needs {nbytes}"
-            if nbytes
-            else f"{quote(path.name)} holds no values"
+            f"{name} holds {available} bytes of values, its shape {shape} needs {nbytes}"
         )
     if fortran and nbytes > MAX_FORTRAN_BYTES:
         raise node.error(
-            f"{quote(path.name)} has {nbytes} bytes column by column, allowed {MAX_FORTRAN_BYTES}; "
+            f"{name} has {nbytes} bytes column by column, allowed {MAX_FORTRAN_BYTES}; "
             "keep its values row by row"
         )
     return data_type, FileValues(path, offset, nbytes, dtype, shape if fortran else None)
 
 
 def read_npy_header(stream: IO[bytes]) -> tuple[tuple[tuple[int, ...], bool, np.dtype[Any]], int]:
-    """Read what a .npy file says of its array, and how many bytes say so.
+    """Return the shape, Fortran order and type of a .npy file's array, and the header's size.
 
     Raises:
-        ValueError: it is no header of format 1.0 or 2.0, or too long for one.
+        ValueError: the header is not of format 1.0 or 2.0, or too long.
     """
-    start = io.BytesIO(stream.read(MAX_HEADER_BYTES))
+    header = io.BytesIO(stream.read(MAX_HEADER_BYTES))
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            version = np.lib.format.read_magic(start)
-            if version == (1, 0):
-                found = np.lib.format.read_array_header_1_0(start)
-            elif version == (2, 0):
-                found = np.lib.format.read_array_header_2_0(start)
-            else:
-                raise ValueError(f"format {version}")
+            found = readers[np.lib.format.read_magic(header)](header)
     except Exception as error:  # NumPy's header reader fails in many ways on bad bytes
         raise ValueError(str(error)) from error
-    shape = found[0]
-    if any(n < 0 for n in shape):
-        raise ValueError(f"shape {shape}")
-    return found, start.tell()
+    if any(n < 0 for n in found[0]):
+        raise ValueError(f"shape {found[0]}")
+    return found, header.tell()

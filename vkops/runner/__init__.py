@@ -1,6 +1,7 @@
 """Run models and shaders on a device, as the command line does.
 
-``run`` runs a prepared DxDispatch model; ``model_files`` runs and checks model files.
+``run`` runs a prepared DxDispatch model. ``model_files``, ``onnx_files`` and ``shader_files`` run
+or check files.
 """
 
 from vkops.runner.dispatch_timing import RunOptions

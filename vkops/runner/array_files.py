@@ -17,18 +17,18 @@ from vkops.dxdispatch.value_files import read_npy_header
 from vkops.errors import ModelError, one_line
 from vkops.paths import open_regular
 from vkops.runner import console
-from vkops.runner.output_files import output_file, plain
+from vkops.runner.output_files import output_file, without_objects
 
 Array = npt.NDArray[Any]
 
-MOST_PRINTED = 10_000
+MAX_PRINTED_VALUES = 10_000
 """Values of an output that are printed; a file takes them all."""
 
 
 def read(text: str, unnamed: Sequence[str], owner: str) -> list[tuple[str, Array]]:
-    """The arrays of ``NAME:FILE.npy``, of ``FILE.npy`` for the sole input, or of ``FILE.npz``.
+    """Return the names and arrays of ``NAME:FILE.npy``, ``FILE.npy`` or ``FILE.npz``.
 
-    ``unnamed`` are the inputs that one without a name may be for, ``owner`` is who has them.
+    ``unnamed`` are the inputs that an array without a name may be for, ``owner`` is who has them.
 
     Raises:
         ModelError: it cannot be read, or it does not say for which input it is.
@@ -40,9 +40,9 @@ def read(text: str, unnamed: Sequence[str], owner: str) -> list[tuple[str, Array
         arrays = _load(file, text)
     except OSError as error:
         raise ModelError(f"{text}: cannot be read: {error.strerror or error}") from error
+    except ModelError:
+        raise
     except Exception as error:  # NumPy, zipfile and zlib fail in many ways on bad bytes
-        if isinstance(error, ModelError):
-            raise
         raise ModelError(f"{text}: is no .npy or .npz file of numbers or text") from error
     if isinstance(arrays, list):
         if name:
@@ -56,28 +56,27 @@ def read(text: str, unnamed: Sequence[str], owner: str) -> list[tuple[str, Array
 
 
 def _load(file: str, text: str) -> Array | list[tuple[str, Array]]:
-    """The array of a .npy file, or those of a .npz file by name; never anything pickled."""
+    """Return the array of a .npy file, or names and arrays of a .npz file; nothing is unpickled."""
     with open_regular(file) as stream:
         if not zipfile.is_zipfile(stream):
             stream.seek(0)
-            _check_room(text, [_claimed(stream, os.fstat(stream.fileno()).st_size)])
+            _check_memory(text, [_claimed_bytes(stream, os.fstat(stream.fileno()).st_size)])
             stream.seek(0)
             array: Array = np.load(stream, allow_pickle=False)
             return array
         with zipfile.ZipFile(stream) as members:
-            _check_room(text, [_member(members, info) for info in members.infolist()])
+            sizes = []
+            for info in members.infolist():
+                with members.open(info) as member:
+                    sizes.append(_claimed_bytes(member, info.file_size))
+        _check_memory(text, sizes)
         stream.seek(0)
         with np.load(stream, allow_pickle=False) as loaded:
             return list(loaded.items())
 
 
-def _member(members: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
-    with members.open(info) as stream:
-        return _claimed(stream, info.file_size)
-
-
-def _claimed(stream: IO[bytes], size: int) -> int:
-    """Bytes of an array, as the header says; ValueError where there cannot be as many."""
+def _claimed_bytes(stream: IO[bytes], size: int) -> int:
+    """Return the bytes of an array by its header; ValueError if the file holds fewer."""
     (shape, _, dtype), offset = read_npy_header(stream)
     nbytes = prod(shape) * dtype.itemsize
     if dtype.hasobject or nbytes > size - offset:
@@ -85,18 +84,20 @@ def _claimed(stream: IO[bytes], size: int) -> int:
     return nbytes
 
 
-def _check_room(text: str, sizes: Sequence[int]) -> None:
-    """Refuse what does not fit into memory: a small .npz file can hold a lot of zeros."""
-    left = psutil.virtual_memory().available
-    if sum(sizes) > left:
-        raise ModelError(f"{text}: holds {sum(sizes)} bytes, and {left} of memory are left")
+def _check_memory(text: str, sizes: Sequence[int]) -> None:
+    """Refuse arrays that do not fit into memory: a small .npz file can hold a lot of zeros."""
+    available = psutil.virtual_memory().available
+    if sum(sizes) > available:
+        raise ModelError(
+            f"{text}: holds {sum(sizes)} bytes, and {available} of memory are available"
+        )
 
 
 def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path, str]:
-    """The files to write, and the output that goes into each; a .npz file takes all.
+    """Return the files to write, with the output that each takes; "" for all, in a .npz file.
 
     Raises:
-        ModelError: one has another ending, or is for no console.
+        ModelError: a file has another ending, or names no output.
     """
     found: dict[Path, str] = {}
     for text in texts:
@@ -117,31 +118,33 @@ def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path
     return found
 
 
-def write(targets: Mapping[Path, str], arrays: Mapping[str, Array]) -> None:
-    """Write files, each whole or not at all.
+def write_or_print(targets: Mapping[Path, str], arrays: Mapping[str, Array]) -> None:
+    """Write arrays to files, each whole or not at all; print them if there are no files.
 
     Raises:
-        ModelError: one cannot be written.
+        ModelError: a file cannot be written.
     """
+    if not targets:
+        for name, array in arrays.items():
+            _print(name, array)
     for path, name in targets.items():
         if name and name not in arrays:
             raise ModelError(f"output {name!r} is a sequence, which needs a .npz file")
-        written = [name] if name else list(arrays)
-        written_arrays = {key: plain(arrays[key]) for key in written}
+        chosen = {key: without_objects(arrays[key]) for key in ([name] if name else arrays)}
         try:
             with output_file(path) as stream:
                 if name:
-                    np.save(stream, written_arrays[name], allow_pickle=False)
+                    np.save(stream, chosen[name], allow_pickle=False)
                 else:
-                    np.savez(stream, **written_arrays)  # type: ignore[arg-type]  # taken for its options
+                    np.savez(stream, **chosen)  # type: ignore[arg-type]  # taken for its options
         except OSError as error:
             raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from error
         console.info(f"{one_line(name) or 'Outputs'} written to '{path}'")
 
 
-def show(name: str, array: Array) -> None:
-    """Print an output in a line."""
-    shown = array.reshape(-1)[:MOST_PRINTED]
+def _print(name: str, array: Array) -> None:
+    """Print an output on one line."""
+    shown = array.reshape(-1)[:MAX_PRINTED_VALUES]
     rest = prod(array.shape) - len(shown)
     text = ", ".join(console.format_values(shown))
     more = f", and {rest} more (--output FILE.npz takes all)" if rest else ""

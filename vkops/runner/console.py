@@ -1,6 +1,6 @@
-"""What DxDispatch prints, to the letter; and resources as text.
+"""What a run prints: DxDispatch's lines exactly, tables, and the values of resources.
 
-One deliberate difference: INT8 and UINT8 are printed as numbers, not as characters.
+One deliberate difference from DxDispatch: INT8 and UINT8 are printed as numbers, not characters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PRINTED_AT_ONCE = 1 << 16  # values, whose texts take up to a hundred bytes eac
 
 
 class _Console(Console):
-    """Leaves it to the command line what to say when nobody reads on."""
+    """Raises BrokenPipeError, which the command line reports."""
 
     def on_broken_pipe(self) -> None:
         raise
@@ -44,11 +44,13 @@ def show(*parts: RenderableType) -> None:
         console.print(part)
 
 
-def info(line: str) -> None:
-    """Print a message on standard output.
+def bounded(text: str) -> str:
+    """Return a text of a model, such as a name, as one printable line of bounded length."""
+    return one_line(printable(text))
 
-    A model chooses names: none of its characters may control the terminal or begin another line.
-    """
+
+def info(line: str) -> None:
+    """Print a message on standard output, without characters that control the terminal."""
     end = "\n" if line.endswith("\n") else ""
     print("\t".join(map(printable, line.removesuffix(end).split("\t"))) + end)
 
@@ -61,15 +63,16 @@ def complain(line: str) -> None:
 
 @contextmanager
 def progress(name: str) -> Iterator[Callable[[int, int], None]]:
-    """Give what shows a bar on standard error when it is told of bytes done and to do in all."""
+    """Yield a function of the bytes done and of all bytes, which shows a bar on standard error."""
     console = Console(stderr=True)
-    columns = (TextColumn(name), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    text = TextColumn("{task.description}", markup=False)
+    columns = (text, BarColumn(), DownloadColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     tasks: list[TaskID] = []
 
     def report(done: int, total: int) -> None:
         if not tasks:
-            tasks.append(bar.add_task(name, total=total))
+            tasks.append(bar.add_task(bounded(name), total=total))
             bar.start()
         bar.update(tasks[0], completed=done)
 
@@ -81,7 +84,7 @@ def progress(name: str) -> Iterator[Callable[[int, int], None]]:
 
 def command_started(index: int, text: str) -> str:
     """Return the line of ``--print_commands`` before a command."""
-    return f"[StartCmd][{index:>4}]\t: {text}"
+    return f"[StartCmd][{index:>4}]\t: {bounded(text)}"
 
 
 def command_completed(index: int, code: int = 0, message: str = "") -> str:
@@ -97,22 +100,17 @@ def print_values(
     Plain: one line. Verbose: one line per value, with its bytes in hexadecimal, and a blank line.
     """
     write = sys.stdout.write
-    write(f"Resource '{one_line(printable(name))}':")
-    if verbose:
-        write("\n")
-    width, digits = len(str(count)), 2 * dtype.itemsize
-    index = 0
-    for values in _values(read, dtype, count):
-        texts = format_values(values)
+    write(f"Resource '{bounded(name)}':" + ("\n" if verbose else ""))
+    size, width, index = dtype.itemsize, len(str(count)), 0
+    for chunk in chunks(read, count * size, _PRINTED_AT_ONCE * size):
+        texts = format_values(np.frombuffer(chunk, dtype))
         if verbose:
-            whole = values.tobytes()
-            for text, start in zip(texts, range(0, len(whole), dtype.itemsize), strict=True):
-                word = int.from_bytes(whole[start : start + dtype.itemsize], "little")
-                write(f"[{index:>{width}}] {text} (0x{word:>{digits}X})\n")
-                index += 1
+            for number, text in enumerate(texts):
+                word = int.from_bytes(chunk[number * size : (number + 1) * size], "little")
+                write(f"[{index + number:>{width}}] {text} (0x{word:>{2 * size}X})\n")
         else:
             write((", " if index else " ") + ", ".join(texts))
-            index += len(texts)
+        index += len(texts)
     write("\n")
 
 
@@ -125,8 +123,3 @@ def format_values(values: npt.NDArray[Any]) -> Sequence[str]:
     if values.dtype.kind == "c":
         return [f"({value.real:g},{value.imag:g})" for value in values.tolist()]
     return [f"{value:g}" for value in values.astype(np.float64).tolist()]
-
-
-def _values(read: Read, dtype: np.dtype[Any], count: int) -> Iterator[npt.NDArray[Any]]:
-    for chunk in chunks(read, count * dtype.itemsize, _PRINTED_AT_ONCE * dtype.itemsize):
-        yield np.frombuffer(chunk, dtype)

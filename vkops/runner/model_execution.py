@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from itertools import chain
 from math import prod
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -26,12 +26,13 @@ from vkops.dxdispatch.json_model import (
     WriteFileCommand,
 )
 from vkops.dxdispatch.json_reader import quote
-from vkops.dxdispatch.model_checks import Bound, BoundDispatch, Prepared
+from vkops.dxdispatch.model_checks import Bound, BoundDispatch, Prepared, errors_after
 from vkops.dxdispatch.shader_dispatchable import BoundShader
-from vkops.errors import ModelError, OutOfDeviceMemoryError, VkopsError, one_line, printable, show
-from vkops.runner import console, dispatch_timing, output_files
-from vkops.runner.dispatch_timing import RunOptions
+from vkops.errors import ModelError, OutOfDeviceMemoryError, one_line, show
+from vkops.runner import console
+from vkops.runner.dispatch_timing import Progress, RunOptions, run_timed
 from vkops.runner.onnx_execution import OnnxRun
+from vkops.runner.output_files import Read, chunks, npy_header, without_objects, write_output
 
 if TYPE_CHECKING:
     from vkops.device import (
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
     )
     from vkops.onnx import Session
 
-    Binding = tuple[Buffer | HostBuffer, int, int] | None
-    Progress = Callable[[int, int], None]
+    Binding = tuple[Buffer | HostBuffer, int, int]
 
 
 def run(prepared: Prepared, device: Device, options: RunOptions | None = None) -> None:
@@ -69,6 +69,10 @@ class Execution:
     def __init__(self, prepared: Prepared, device: Device, options: RunOptions) -> None:
         self.prepared: Prepared = prepared
         self.options: RunOptions = options
+        self.operators: dict[str, CompiledOperator] = {}
+        self.sessions: dict[str, Session] = {}
+        self.shaders: dict[str, CompiledShader] = {}
+        self.deferred: dict[str, Any] = {}  # the values of deferred resources
         every = prepared.model.resources.values()
         resources = [resource for resource in every if isinstance(resource, BufferResource)]
         # All buffers first: what does not fit fails before any value has been made.
@@ -77,33 +81,20 @@ class Execution:
             _upload(resource, self.buffers[resource.name])
         dispatchables = prepared.model.dispatchables.values()
         operators = [d for d in dispatchables if isinstance(d, DmlDispatchable)]
-        created = {d.name: _create(d, device) for d in operators}
-        self.operators: Mapping[str, CompiledOperator] = {
-            d.name: self._compile(d, created[d.name], device) for d in operators
-        }
-        self.sessions: Mapping[str, Session] = {
-            d.name: _session(d, device) for d in dispatchables if isinstance(d, OnnxDispatchable)
-        }
-        self.shaders: Mapping[str, CompiledShader] = {
-            d.name: _compiled(d, device) for d in dispatchables if isinstance(d, ShaderDispatchable)
-        }
-        self.deferred: dict[str, Any] = {}  # what became of outputs, by resource
+        created = []
+        for dispatchable in operators:
+            with errors_after(f"ERROR creating dispatchable '{dispatchable.name}'"):
+                created.append(device.create_operator(dispatchable.desc))
+        for dispatchable, operator in zip(operators, created, strict=True):
+            self.operators[dispatchable.name] = self._compile(dispatchable, operator, device)
+        for other in dispatchables:
+            if isinstance(other, OnnxDispatchable):
+                from vkops.onnx import Session
 
-    def run(self) -> None:
-        """Run all commands in order."""
-        for index, command in enumerate(self.prepared.commands):
-            parsed = command if isinstance(command, Command) else command.command
-            if self.options.print_commands:
-                console.info(console.command_started(index, parsed.text))
-            try:
-                self.run_command(command)
-            except Exception as error:
-                if self.options.print_commands:
-                    message = one_line(str(error))
-                    console.info(console.command_completed(index, console.FAILED, message))
-                raise
-            if self.options.print_commands:
-                console.info(console.command_completed(index))
+                self.sessions[other.name] = Session(other.model, device)
+            elif isinstance(other, ShaderDispatchable):
+                with errors_after(f"ERROR creating dispatchable '{other.name}'"):
+                    self.shaders[other.name] = device.compile_shader(other.shader)
 
     def _compile(
         self, dispatchable: DmlDispatchable, operator: Operator, device: Device
@@ -113,26 +104,38 @@ class Execution:
         graph = dispatchable.compile_graph
         console.info("Compiling op using IDMLDevice1::CompileGraph" if graph else "Compile Op")
         start = time.perf_counter()
-        try:
+        with errors_after(f"ERROR while initializing '{name}'"):
             compiled = device.compile_operator(operator, dispatchable.execution_flags)
             if name in self.prepared.initial_inputs:
                 compiled.initialize(self._bindings(self.prepared.initial_inputs[name]))
-        except VkopsError as error:
-            raise ModelError(f"ERROR while initializing '{name}': {error}") from error
         if self.options.timing_verbosity >= 1:
             elapsed = (time.perf_counter() - start) * 1000
-            console.info(f"Initialize '{one_line(printable(name))}': {elapsed:.4f} ms")
+            console.info(f"Initialize '{console.bounded(name)}': {elapsed:.4f} ms")
         return compiled
+
+    def run(self) -> None:
+        """Run all commands in order."""
+        for index, command in enumerate(self.prepared.commands):
+            if not self.options.print_commands:
+                self.run_command(command)
+                continue
+            parsed = command if isinstance(command, Command) else command.command
+            console.info(console.command_started(index, parsed.text))
+            try:
+                self.run_command(command)
+            except Exception as error:
+                console.info(console.command_completed(index, console.FAILED, one_line(str(error))))
+                raise
+            console.info(console.command_completed(index))
 
     def run_command(self, command: Command | Bound) -> None:
         """Run one command."""
         if isinstance(command, Bound):
-            self._dispatch(command)
+            with errors_after("Failed to execute dispatchable"), self._ready(command) as dispatch:
+                run_timed(command.command.dispatchable.name, self.options, dispatch)
         elif isinstance(command, PrintCommand):
-            try:
+            with errors_after("Failed to print resource"):
                 held = self._content(command)
-            except ModelError as error:
-                raise ModelError(f"Failed to print resource: {error}") from error
             assert held.dtype is not None
             console.print_values(
                 command.resource.name, held.dtype, held.count, held.read, verbose=command.verbose
@@ -140,80 +143,71 @@ class Execution:
         elif isinstance(command, WriteFileCommand):
             self._write_file(command)
 
-    def _dispatch(self, bound: Bound) -> None:
-        name = bound.command.dispatchable.name
-        options = self.options
-        try:
-            with self._ready(bound) as dispatch, console.progress(name) as report:
-                samples = dispatch_timing.measure(name, options, partial(dispatch, report))
-        except VkopsError as error:
-            raise ModelError(f"Failed to execute dispatchable: {error}") from error
-        for line in dispatch_timing.report(
-            name, samples, options.warmup_samples, options.timing_verbosity
-        ):
-            console.info(line)
-
     @contextmanager
     def _ready(self, bound: Bound) -> Iterator[Callable[[Progress], None]]:
-        """What runs a dispatch, with everything bound."""
+        """Bind everything, and yield a function that runs the dispatch."""
         name = bound.command.dispatchable.name
         if isinstance(bound, BoundDispatch):
             yield self.bind(bound).dispatch
         elif isinstance(bound, BoundShader):
-            sources = bound.sources.items()
-            buffers = {
-                point: (self.buffers[s.resource.name], s.offset, s.nbytes) for point, s in sources
-            }
+            buffers = {point: self._binding(source) for point, source in bound.sources.items()}
             pushed = bound.dispatchable.push_constants
             with self.shaders[name].bound(buffers, bound.command.groups, pushed) as run:
                 yield lambda _: run.dispatch()
         else:
             model = OnnxRun(bound, self.sessions[name], self.buffers, self.deferred)
             if self.options.print_onnx_bindings:
-                for line in model.binding_lines():
-                    console.info(line)
+                model.print_bindings()
             yield model.dispatch
 
     def bind(self, bound: BoundDispatch) -> BoundOperator | StreamedOperator:
-        """An operator with the bindings of a dispatch."""
+        """Return the operator of a dispatch with its bindings."""
         operator = self.operators[bound.command.dispatchable.name]
         return operator.bind(self._bindings(bound.inputs), self._bindings(bound.outputs))
 
+    def _binding(self, source: BindingSource) -> Binding:
+        return self.buffers[source.resource.name], source.offset, source.nbytes
+
+    def _bindings(self, slots: Sequence[BindingSource | None]) -> list[Binding | None]:
+        return [None if slot is None else self._binding(slot) for slot in slots]
+
     def _write_file(self, command: WriteFileCommand) -> None:
-        """Write a file; that it cannot be written is said, and the run goes on."""
+        """Write a file; if it cannot be written, print why and continue."""
         held = self._content(command)
-        shape = held.shape if command.dimensions is None else command.dimensions
+        target, size, header = command.target, held.size, b""
         try:
-            if command.target.suffix.lower() != ".npy":
-                output_files.write_raw(command.target, held.size, held.read)
-            else:
+            if target.suffix.lower() == ".npy":
                 assert held.dtype is not None
-                if prod(shape) * held.dtype.itemsize > held.size:
+                shape = held.shape if command.dimensions is None else command.dimensions
+                size = prod(shape) * held.dtype.itemsize
+                if size > held.size:
                     raise OSError(
                         None, f"dimensions {shape} exceed the {held.size} bytes there are"
                     )
-                output_files.write_npy(command.target, held.dtype, shape, held.read)
+                header = npy_header(held.dtype, shape)
+            write_output(target, chain([header], chunks(held.read, size)))
         except OSError as error:
             reason = error.strerror or str(error)
-            console.complain(f"Failed to write resource to file '{command.target}': {reason}")
+            console.complain(f"Failed to write resource to file '{target}': {reason}")
         else:
-            name = one_line(printable(command.resource.name))
-            console.info(f"Resource '{name}' written to '{command.target}'")
+            console.info(
+                f"Resource '{console.bounded(command.resource.name)}' written to '{target}'"
+            )
 
     def _content(self, command: PrintCommand | WriteFileCommand) -> _Content:
-        """What is in a resource now."""
+        """Return what a resource holds now."""
         resource = command.resource
         if isinstance(resource, BufferResource):
-            buffer, dtype = self.buffers[resource.name], None
-            count = whole = 0
-            if resource.data_type is not TensorDataType.UNKNOWN:
-                dtype = dtype_of(resource.data_type)
-                count = resource.values.nbytes // dtype.itemsize
-                whole = resource.size // dtype.itemsize
-            return _Content(dtype, count, (whole,), resource.size, buffer.read)
+            read = self.buffers[resource.name].read
+            if resource.data_type is TensorDataType.UNKNOWN:
+                return _Content(None, 0, (), resource.size, read)
+            dtype = dtype_of(resource.data_type)
+            count = resource.values.nbytes // dtype.itemsize
+            return _Content(dtype, count, (resource.size // dtype.itemsize,), resource.size, read)
         if resource.name not in self.deferred:
             raise command.node.error(f"{quote(resource.name)} has no value yet")
-        array = np.ascontiguousarray(output_files.plain(np.asarray(self.deferred[resource.name])))
+        value = np.asarray(self.deferred[resource.name])
+        array = np.ascontiguousarray(without_objects(value))
         data = array.reshape(-1).view(np.uint8)
         return _Content(
             array.dtype,
@@ -223,45 +217,16 @@ class Execution:
             lambda offset, nbytes: data[offset : offset + nbytes].tobytes(),
         )
 
-    def _bindings(self, slots: Sequence[BindingSource | None]) -> list[Binding]:
-        """Bind each source from its offset to the end of its resource."""
-        return [
-            None
-            if slot is None or not isinstance(slot.resource, BufferResource)
-            else (self.buffers[slot.resource.name], slot.offset, slot.nbytes)
-            for slot in slots
-        ]
-
 
 @dataclass(frozen=True)
 class _Content:
-    """What a resource holds: ``count`` values to print, and what a file of it has."""
+    """The content of a resource: ``count`` values to print, and the shape in a .npy file."""
 
     dtype: np.dtype[Any] | None
     count: int
     shape: tuple[int, ...]
     size: int
-    read: output_files.Read
-
-
-def _session(dispatchable: OnnxDispatchable, device: Device) -> Session:
-    from vkops.onnx import Session
-
-    return Session(dispatchable.model, device)
-
-
-def _compiled(dispatchable: ShaderDispatchable, device: Device) -> CompiledShader:
-    try:
-        return device.compile_shader(dispatchable.shader)
-    except VkopsError as error:
-        raise ModelError(f"ERROR creating dispatchable '{dispatchable.name}': {error}") from error
-
-
-def _create(dispatchable: DmlDispatchable, device: Device) -> Operator:
-    try:
-        return device.create_operator(dispatchable.desc)
-    except VkopsError as error:
-        raise ModelError(f"ERROR creating dispatchable '{dispatchable.name}': {error}") from error
+    read: Read
 
 
 def _on_device_or_host(
@@ -270,31 +235,28 @@ def _on_device_or_host(
     try:
         return _allocate(resources, device.buffer)
     except OutOfDeviceMemoryError:
-        pass  # the error holds the buffers that were made: they must go first
+        pass  # the error refers to the buffers that were made, which must be freed first
     return _allocate(resources, device.host_buffer)
 
 
 def _allocate(
     resources: Iterable[BufferResource], allocate: Callable[[int], Buffer | HostBuffer]
 ) -> dict[str, Buffer | HostBuffer]:
-    """Memory for all resources, on the device or on the host."""
-    made = {}
+    """Allocate whole words for all resources, on the device or on the host."""
+    buffers = {}
     for resource in resources:
         try:
-            made[resource.name] = allocate(max(4, -(-resource.size // 4) * 4))
+            buffers[resource.name] = allocate(max(4, -(-resource.size // 4) * 4))
         except OutOfDeviceMemoryError as error:
             raise OutOfDeviceMemoryError(f"{quote(resource.name)}: {error}") from error
-    return made
+    return buffers
 
 
 def _upload(resource: BufferResource, buffer: Buffer | HostBuffer) -> None:
-    """Fill a buffer: the initial values, then zeros."""
+    """Fill a buffer with the initial values, then zeros."""
     offset = 0
     for chunk in resource.values.chunks():
         buffer.write(chunk, offset)
         offset += len(chunk)
-    zeros = bytes(min(CHUNK_BYTES, buffer.nbytes - offset))
-    while offset < buffer.nbytes:
-        piece = zeros[: buffer.nbytes - offset]
-        buffer.write(piece, offset)
-        offset += len(piece)
+    for start in range(offset, buffer.nbytes, CHUNK_BYTES):
+        buffer.write(bytes(min(CHUNK_BYTES, buffer.nbytes - start)), start)

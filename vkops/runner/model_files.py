@@ -1,4 +1,4 @@
-"""``vkops run`` and ``vkops check`` without their command line: DxDispatch's order and words."""
+"""Run or check a model file, with DxDispatch's order of steps and messages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rich.table import Table
 import vkops
 from vkops.dml import FeatureLevel
 from vkops.dxdispatch.json_model import DmlDispatchable, Model, ShaderDispatchable
-from vkops.dxdispatch.model_checks import prepare
+from vkops.dxdispatch.model_checks import errors_after, prepare
 from vkops.dxdispatch.model_reader import load_model
 from vkops.dxdispatch.onnx_overrides import Overrides
-from vkops.errors import ModelError, VkopsError, one_line
+from vkops.errors import ModelError, one_line
 from vkops.runner.console import complain, info, show
 from vkops.runner.dispatch_timing import RunOptions
 from vkops.runner.model_execution import run
@@ -43,7 +43,7 @@ def run_model(
     ``expect`` is passed on to ``Device``, ``allow_paths`` and ``strict`` to ``load_model``.
 
     Raises:
-        VkopsError: in DxDispatch's words, what failed; the model's own faults before anything
+        VkopsError: in DxDispatch's words, what failed; faults of the model itself before anything
             has been created or written.
     """
     files = files or FileOptions()
@@ -53,16 +53,21 @@ def run_model(
     with _open_device(adapter, expect, feature_level, debug) as device:
         info(f"Running on '{device.name}'")
         if is_onnx:
-            return run_file(Path(path), device, options, files, allow_paths=allow_paths)
-        model = _load(
-            path, input_path, output_path, files.overrides, allow_paths=allow_paths, strict=strict
-        )
-        try:
+            run_file(Path(path), device, options, files, allow_paths=allow_paths)
+            return
+        with errors_after("Failed to parse the model"):
+            model = load_model(
+                path,
+                input_path,
+                output_path,
+                files.overrides,
+                allow_paths=allow_paths,
+                strict=strict,
+            )
+        with errors_after("Failed to execute the model"):
             prepared = prepare(model, feature_level)
-            _warn(model)
+            print_warnings(model)
             run(prepared, device, options)
-        except VkopsError as error:
-            raise ModelError(f"Failed to execute the model: {error}") from error
 
 
 def check_model(
@@ -74,73 +79,54 @@ def check_model(
     allow_paths: bool = False,
     strict: bool = False,
 ) -> None:
-    """Check a model file without a device; print the feature level each operator needs.
+    """Check a model file without a device; print the feature level that each operator needs.
 
-    Of an ONNX model, its operators, and the plan that it becomes.
+    For an ONNX model, print its operators and a summary of its plan.
 
     Raises:
-        ModelError: what ``run_model`` would refuse. What is wrong at every level comes without
-            the table.
+        ModelError: what ``run_model`` would refuse; without the table if no level accepts it.
     """
-    overrides = overrides or Overrides()
     if _is_onnx(path):
-        return check_file(Path(path), overrides, allow_paths=allow_paths)
-    model = _load(path, input_path, None, overrides, allow_paths=allow_paths, strict=strict)
-    try:
+        check_file(Path(path), overrides or Overrides(), allow_paths=allow_paths)
+        return
+    with errors_after("Failed to parse the model"):
+        model = load_model(
+            path, input_path, None, overrides, allow_paths=allow_paths, strict=strict
+        )
+    with errors_after("Failed to execute the model"):
         prepare(model, FeatureLevel.LATEST)
-        _warn(model)
+        print_warnings(model)
         show(_level_table(model, feature_level))
         prepare(model, feature_level)
-    except VkopsError as error:
-        raise ModelError(f"Failed to execute the model: {error}") from error
 
 
 def _level_table(model: Model, feature_level: FeatureLevel) -> Table:
-    """Return a table of the lowest level each operator needs; all are valid at the latest."""
+    """Return a table of the lowest level that each operator needs."""
     table = Table()
     for heading in ("Dispatchable", "Operator", "Lowest level", f"At {feature_level}"):
         table.add_column(heading, overflow="fold")
     for dispatchable in model.dispatchables.values():
-        if not isinstance(dispatchable, DmlDispatchable):
-            shader = isinstance(dispatchable, ShaderDispatchable)
-            kind = "a shader" if shader else "an ONNX model"
-            table.add_row(escape(one_line(dispatchable.name)), kind, "none", "accepted")
-            continue
-        lowest = dispatchable.desc.minimum_feature_level()
-        verdict = "accepted" if lowest <= feature_level else "refused"
-        table.add_row(
-            escape(one_line(dispatchable.name)), dispatchable.desc.operator, str(lowest), verdict
-        )
+        if isinstance(dispatchable, DmlDispatchable):
+            lowest = dispatchable.desc.minimum_feature_level()
+            verdict = "accepted" if lowest <= feature_level else "refused"
+            cells = dispatchable.desc.operator, str(lowest), verdict
+        else:
+            is_shader = isinstance(dispatchable, ShaderDispatchable)
+            cells = "a shader" if is_shader else "an ONNX model", "none", "accepted"
+        table.add_row(escape(one_line(dispatchable.name)), *cells)
     return table
 
 
 def _is_onnx(path: str) -> bool:
-    """Which kind of model a file is, by its name."""
+    """Return whether a file is an ONNX model, by its name."""
     suffix = Path(path).suffix
     if suffix not in (".json", ".onnx"):
         raise ModelError("Expected a .json or .onnx file")
     return suffix == ".onnx"
 
 
-def _load(
-    path: str,
-    input_path: Path | None,
-    output_path: Path | None,
-    overrides: Overrides,
-    *,
-    allow_paths: bool,
-    strict: bool,
-) -> Model:
-    try:
-        return load_model(
-            path, input_path, output_path, overrides, allow_paths=allow_paths, strict=strict
-        )
-    except VkopsError as error:
-        raise ModelError(f"Failed to parse the model: {error}") from error
-
-
-def _warn(model: Model) -> None:
-    """Pass on what is odd about a model that is otherwise sound."""
+def print_warnings(model: Model) -> None:
+    """Print the warnings of a model on standard error."""
     for warning in model.warnings:
         complain(f"Warning: {warning}")
 
@@ -148,18 +134,14 @@ def _warn(model: Model) -> None:
 def _open_device(
     adapter: str, expect: str | None, feature_level: FeatureLevel, debug: bool
 ) -> Device:
-    try:
+    with errors_after("Failed to create adapter"):
         infos = vkops.devices()
-    except VkopsError as error:
-        raise ModelError(f"Failed to create adapter: {error}") from error
-    matches = [index for index, found in enumerate(infos) if adapter.lower() in found.name.lower()]
+    matches = [found.index for found in infos if adapter.lower() in found.name.lower()]
     if not matches:
         raise ModelError(
             f"Failed to create adapter: No adapter found that contains the substring '{adapter}'."
         )
-    try:
+    with errors_after("Failed to create a device"):
         # Without a substring the device class has its own preference among the adapters.
-        choice = infos[matches[0]].index if adapter else None
+        choice = matches[0] if adapter else None
         return vkops.Device(choice, feature_level, debug=debug, expect=expect)
-    except VkopsError as error:
-        raise ModelError(f"Failed to create a device: {error}") from error

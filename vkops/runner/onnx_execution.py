@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkops.dxdispatch.json_model import BufferResource, DeferredResource
+from vkops.dxdispatch.json_model import BufferResource
 from vkops.dxdispatch.json_reader import quote
-from vkops.dxdispatch.onnx_dispatchable import Bound, BoundOnnx, check_result
+from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, OnnxBinding
 from vkops.dxdispatch.onnx_overrides import Shape
 from vkops.errors import ModelError
+from vkops.runner import console
 
 if TYPE_CHECKING:
     from vkops.device import Buffer, HostBuffer
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class OnnxRun:
-    """A bound dispatch on a device."""
+    """A bound dispatch on a device. ``deferred`` are the values of deferred resources by name."""
 
     def __init__(
         self,
@@ -34,77 +35,66 @@ class OnnxRun:
         self._bound = bound
         self._session = session
         self._deferred = deferred
-        self._given: dict[str, Any] = {}
-        for tensor in bound.inputs:
-            source, entry = tensor.source, tensor.entry
+        self._inputs: dict[str, Any] = {}
+        for binding in bound.inputs:
+            source, entry = binding.source, binding.entry
             if source is None:
-                self._given[entry.name] = nothing(entry, tensor.shape)
+                self._inputs[entry.name] = default_input(entry, binding.shape)
             elif isinstance(source.resource, BufferResource):
                 assert entry.dtype is not None
                 buffer = buffers[source.resource.name]
-                self._given[entry.name] = Tensor.over(
-                    session.device, buffer, tensor.shape, entry.dtype
+                self._inputs[entry.name] = Tensor.over(
+                    session.device, buffer, binding.shape, entry.dtype
                 )
             elif source.resource.name in deferred:
-                self._given[entry.name] = deferred[source.resource.name]
+                self._inputs[entry.name] = deferred[source.resource.name]
             else:
                 raise source.node.error(f"{quote(source.resource.name)} has no value yet")
-        # What is read must not be written meanwhile.
-        read = {id(value.buffer) for value in self._given.values() if isinstance(value, Tensor)}
+        # An output must not be written directly to a buffer that the same run reads or writes.
+        used = {id(value.buffer) for value in self._inputs.values() if isinstance(value, Tensor)}
         self._targets: dict[int, Tensor] = {}
         self._copies: dict[int, Buffer | HostBuffer] = {}
-        for place, (tensor, result) in enumerate(self._results()):
-            source = tensor.source
+        for index, (binding, result) in enumerate(self._results()):
+            source = binding.source
             if source is None or not isinstance(source.resource, BufferResource):
                 continue
-            check_result(tensor, result.shape, result.dtype)
+            binding.check_result(result.shape, result.dtype)
             buffer = buffers[source.resource.name]
-            if id(buffer) in read or not result.size:
-                self._copies[place] = buffer
+            if id(buffer) in used or not result.size:
+                self._copies[index] = buffer
             else:
-                self._targets[place] = Tensor.over(
+                self._targets[index] = Tensor.over(
                     session.device, buffer, result.shape, result.dtype
                 )
-                read.add(id(buffer))
+                used.add(id(buffer))
 
     def dispatch(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Run the model, and put its outputs where they are bound."""
-        results = self._session.run(self._given, progress, targets=self._targets)
-        for place, buffer in self._copies.items():
-            buffer.write(np.ascontiguousarray(results[place]))
-        for tensor, result in zip(self._bound.outputs, results, strict=True):
-            if tensor.source is not None and isinstance(tensor.source.resource, DeferredResource):
-                self._deferred[tensor.source.resource.name] = result
+        """Run the model, and store its outputs where they are bound."""
+        results = self._session.run(self._inputs, progress, targets=self._targets)
+        for index, buffer in self._copies.items():
+            buffer.write(np.ascontiguousarray(results[index]))
+        for binding, result in zip(self._bound.outputs, results, strict=True):
+            if binding.source is not None and binding.is_deferred:
+                self._deferred[binding.source.resource.name] = result
 
-    def binding_lines(self) -> Iterator[str]:
-        """Yield what is bound where."""
-        for tensor in self._bound.inputs:
-            value = self._given[tensor.entry.name]
-            if tensor.entry.kind == "tensor":
-                yield from binding_lines(
-                    "Input", tensor.entry.name, _where(tensor), value.dtype, value.shape
-                )
-        for tensor, result in self._results():
-            if tensor.entry.kind == "tensor":
-                yield from binding_lines(
-                    "Output", tensor.entry.name, _where(tensor), result.dtype, result.shape
+    def print_bindings(self) -> None:
+        """Print what each input and output is bound to."""
+        inputs = [(b, self._inputs[b.entry.name]) for b in self._bound.inputs]
+        for role, bindings in (("Input", inputs), ("Output", self._results())):
+            for binding, value in bindings:
+                kind = "explicit" if binding.source else "implicit"
+                print_binding(
+                    role, binding.entry.name, value, "deferred" if binding.is_deferred else kind
                 )
 
-    def _results(self) -> list[tuple[Bound, Any]]:
-        """The outputs and what the model makes of them."""
-        results = self._session.specialize(self._given).results
+    def _results(self) -> list[tuple[OnnxBinding, Any]]:
+        """Return the outputs with the tensors that the model makes of them."""
+        results = self._session.specialize(self._inputs).results
         return list(zip(self._bound.outputs, results, strict=True))
 
 
-def _where(tensor: Bound) -> str:
-    if tensor.source is None:
-        return "implicit (Vulkan)"
-    is_deferred = isinstance(tensor.source.resource, DeferredResource)
-    return "deferred (Vulkan)" if is_deferred else "explicit (Vulkan)"
-
-
-def nothing(entry: Declared, shape: Shape) -> Any:
-    """What an input that nobody gives holds: zeros, empty strings, or no tensors at all."""
+def default_input(entry: Declared, shape: Shape) -> Any:
+    """Return the value of an input that is not given: zeros, empty strings, or no tensors."""
     from vkops.onnx.types import STRING
 
     if entry.kind != "tensor":
@@ -114,15 +104,17 @@ def nothing(entry: Declared, shape: Shape) -> Any:
     return np.full(shape, "", STRING) if entry.dtype == STRING else np.zeros(shape, entry.dtype)
 
 
-def binding_lines(role: str, name: str, resource: str, dtype: Any, shape: Any) -> Iterator[str]:
-    """Yield the lines of ``--print_onnx_bindings`` about a tensor, and an empty one."""
+def print_binding(role: str, name: str, value: Any, kind: str = "implicit") -> None:
+    """Print the lines of ``--print_onnx_bindings`` about a value, if it is a tensor."""
     from onnx import TensorProto
 
     from vkops.onnx.types import elem_type_of
 
-    sizes = ",".join(map(str, shape))
-    yield f"{role} Tensor '{name}':"
-    yield f"  Resource  = {resource}"
-    yield f"  Data Type = {TensorProto.DataType.Name(elem_type_of(dtype))}"
-    yield f"  Shape     = [{sizes}]"
-    yield ""
+    if not hasattr(value, "shape"):
+        return
+    data_type = TensorProto.DataType.Name(elem_type_of(value.dtype))
+    console.info(f"{role} Tensor '{console.bounded(name)}':")
+    console.info(f"  Resource  = {kind} (Vulkan)")
+    console.info(f"  Data Type = {data_type}")
+    console.info(f"  Shape     = [{','.join(map(str, value.shape))}]")
+    console.info("")

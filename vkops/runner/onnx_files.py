@@ -1,11 +1,10 @@
-"""``vkops run MODEL.onnx``: inputs from files or at random, outputs printed or written."""
+"""Run or check an ONNX file: inputs from files or random, outputs printed or written."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +16,9 @@ from rich.table import Table
 from vkops.dxdispatch.onnx_dispatchable import read_onnx
 from vkops.dxdispatch.onnx_overrides import Overrides, form_of
 from vkops.errors import ModelError, one_line
-from vkops.runner import array_files, console, dispatch_timing
-from vkops.runner.console import show
-from vkops.runner.dispatch_timing import RunOptions
-from vkops.runner.onnx_execution import binding_lines, nothing
+from vkops.runner import array_files, console
+from vkops.runner.dispatch_timing import Progress, RunOptions, run_timed
+from vkops.runner.onnx_execution import default_input, print_binding
 
 if TYPE_CHECKING:
     from vkops.device import Device
@@ -49,72 +47,57 @@ def run_file(
     *,
     allow_paths: bool = False,
 ) -> None:
-    """Run an ONNX model once or again and again, and print or write its outputs.
+    """Run an ONNX model in a loop, and print or write its outputs.
 
     Raises:
-        ModelError: the model, a file or an option is at fault; nothing was run.
+        ModelError: the model, a file or an option is wrong; nothing has run.
     """
     model = read_onnx(path, allow_paths=allow_paths)
     from vkops.onnx import Session
 
     files.overrides.check(model)
-    given = _inputs(model, files)
+    inputs = _inputs(model, files)
     names = [entry.name for entry in model.outputs]
     targets = array_files.targets(names, files.output, "the model")
     session = Session(model, device)
-    results: list[Any] = session.specialize(given).results
+    results: list[Any] = session.specialize(inputs).results
     if options.print_onnx_bindings:
-        named = [("Input", *pair) for pair in given.items()]
-        named += [("Output", *pair) for pair in zip(names, results, strict=True)]
-        for role, name, value in named:
-            if hasattr(value, "shape"):
-                where = "implicit (Vulkan)"
-                for line in binding_lines(role, name, where, value.dtype, value.shape):
-                    console.info(one_line(line))
-    made: list[Any] = []
+        for name, value in inputs.items():
+            print_binding("Input", name, value)
+        for name, value in zip(names, results, strict=True):
+            print_binding("Output", name, value)
+    outputs: list[Any] = []
 
-    def dispatch(report: Any) -> None:
-        made[:] = session.run(given, report)
+    def dispatch(progress: Progress) -> None:
+        outputs[:] = session.run(inputs, progress)
 
-    name = path.stem
-    with console.progress(name) as report:
-        samples = dispatch_timing.measure(name, options, partial(dispatch, report))
-    for line in dispatch_timing.report(
-        name, samples, options.warmup_samples, options.timing_verbosity
-    ):
-        console.info(line)
-    arrays = {
-        key: array
-        for name, value in zip(names, made, strict=False)
-        for key, array in _arrays(name, value)
-    }
-    if targets:
-        array_files.write(targets, arrays)
-    else:
-        for key, array in arrays.items():
-            array_files.show(key, array)
+    run_timed(path.stem, options, dispatch)
+    arrays: dict[str, Array] = {}
+    for name, value in zip(names, outputs, strict=False):  # none without an iteration
+        arrays.update(_output_arrays(name, value))
+    array_files.write_or_print(targets, arrays)
 
 
 def check_file(path: Path, overrides: Overrides, *, allow_paths: bool = False) -> None:
-    """Check an ONNX model without a device; print its operators and the plan that it becomes.
+    """Check an ONNX model without a device; print its operators and a summary of its plan.
 
     Raises:
-        ModelError: what ``run_file`` would refuse; every node that cannot run has been listed.
+        ModelError: what ``run_file`` would refuse, after printing every node that cannot run.
     """
-    _list_unsupported(path, allow_paths)
+    _print_unsupported(path, allow_paths)
     model = read_onnx(path, allow_paths=allow_paths)
     overrides.check(model)
     operators = Counter((node.operator, node.version) for node in model.nodes)
-    table = Table(title=f"Opset {model.opset}", title_justify="left")
-    for heading in ("Operator", "Version", "Nodes"):
-        table.add_column(heading)
+    table = Table(
+        "Operator", "Version", "Nodes", title=f"Opset {model.opset}", title_justify="left"
+    )
     for (operator, version), count in sorted(operators.items()):
         table.add_row(operator, str(version), str(count))
-    show(table)
-    console.info(one_line(_plan_line(model, overrides)))
+    console.show(table)
+    console.info(one_line(_plan_summary(model, overrides)))
 
 
-def _list_unsupported(path: Path, allow_paths: bool) -> None:
+def _print_unsupported(path: Path, allow_paths: bool) -> None:
     """Print every node of a model that vkops cannot run, if there are any."""
     try:
         from vkops.onnx.model import unsupported_nodes
@@ -122,18 +105,18 @@ def _list_unsupported(path: Path, allow_paths: bool) -> None:
 
         found = unsupported_nodes(read(path, allow_paths=allow_paths))
     except (ImportError, ModelError):
-        return  # reading it again says why
+        return  # reading it again reports why
     table = Table(title="Nodes that vkops cannot run", title_justify="left")
     for heading in ("Node", "Why"):
         table.add_column(heading, overflow="fold")
     for node in found:
         table.add_row(escape(one_line(node.label)), escape(one_line(node.reason)))
     if found:
-        show(table)
+        console.show(table)
 
 
-def _plan_line(model: Model, overrides: Overrides) -> str:
-    """What the graph becomes, where its shapes do not depend on what the inputs hold."""
+def _plan_summary(model: Model, overrides: Overrides) -> str:
+    """Return the size of the plan, if the shapes do not depend on the elements of inputs."""
     from vkops.onnx.forms import TensorForm
     from vkops.onnx.specialized import Specialized
     from vkops.onnx.trace import NeedsValueError
@@ -154,61 +137,59 @@ def _plan_line(model: Model, overrides: Overrides) -> str:
     )
 
 
-# -- inputs ----------------------------------------------------------------------------------------
-
-
 def _inputs(model: Model, files: FileOptions) -> dict[str, Any]:
-    """Every input that has no default, or that a file gives."""
+    """Return the values of all inputs that a file gives or that have no default."""
     names = [entry.name for entry in model.inputs]
+    required = [entry.name for entry in model.required_inputs]
     arrays: dict[str, Array] = {}
     for text in files.input:
-        required = [entry.name for entry in model.required_inputs]
         for name, array in array_files.read(text, required, "the model"):
             if name not in names:
                 listed = ", ".join(map(repr, names)) or "none"
                 raise ModelError(f"{text}: the model has no input {name!r}; it has {listed}")
             arrays[name] = array
-    random = np.random.default_rng(files.seed)
-    given: dict[str, Any] = {}
+    generator = np.random.default_rng(files.seed)
+    inputs: dict[str, Any] = {}
     for entry in model.inputs:
         if entry.name in arrays:
-            given[entry.name] = _typed(arrays[entry.name], entry)
+            inputs[entry.name] = _typed(arrays[entry.name], entry)
         elif entry.name not in model.constants:
-            empty = nothing(entry, files.overrides.shape(entry))
-            is_random = files.random and isinstance(empty, np.ndarray)
-            given[entry.name] = _random(random, empty) if is_random else empty
-    return given
+            value = default_input(entry, files.overrides.shape(entry))
+            if files.random and isinstance(value, np.ndarray):
+                value = _random(generator, value)
+            inputs[entry.name] = value
+    return inputs
 
 
 def _typed(array: Array, entry: Declared) -> Array:
-    """An array of a type that .npy files know by its size only."""
+    """Return an array with its type, if .npy files know only the size of that type."""
     dtype = entry.dtype
     if array.dtype.kind != "V" or dtype is None or dtype.itemsize != array.itemsize:
         return array
     return array.view(dtype)
 
 
-def _random(random: np.random.Generator, like: Array) -> Any:
-    """Elements of a type at random."""
+def _random(generator: np.random.Generator, like: Array) -> Any:
+    """Return random elements in the shape and type of an array."""
     if like.dtype.hasobject:
-        words = [bytes(random.integers(97, 123, 5, np.uint8)).decode() for _ in range(like.size)]
+        words = [bytes(generator.integers(97, 123, 5, np.uint8)).decode() for _ in range(like.size)]
         return np.array(words, object).reshape(like.shape)
     if like.dtype.kind == "b":
-        return random.integers(0, 2, like.shape).astype(bool)
+        return generator.integers(0, 2, like.shape).astype(bool)
     if like.dtype.kind in "iu":
         info = np.iinfo(like.dtype)
-        return random.integers(info.min, info.max, like.shape, like.dtype, endpoint=True)
-    values = random.standard_normal((2, *like.shape))
+        return generator.integers(info.min, info.max, like.shape, like.dtype, endpoint=True)
+    values = generator.standard_normal((2, *like.shape))
     if like.dtype.kind == "c":
         return (values[0] + 1j * values[1]).astype(like.dtype)
     return values[0].astype(like.dtype)
 
 
-# -- outputs ---------------------------------------------------------------------------------------
-
-
-def _arrays(name: str, value: Any) -> list[tuple[str, Array]]:
-    """An output as arrays: a sequence is many."""
+def _output_arrays(name: str, value: Any) -> dict[str, Array]:
+    """Return the arrays of an output: one, or one for each tensor of a sequence."""
     if isinstance(value, list):
-        return [pair for i, item in enumerate(value) for pair in _arrays(f"{name}[{i}]", item)]
-    return [] if value is None else [(name, np.asarray(value))]
+        arrays: dict[str, Array] = {}
+        for i, item in enumerate(value):
+            arrays.update(_output_arrays(f"{name}[{i}]", item))
+        return arrays
+    return {} if value is None else {name: np.asarray(value)}

@@ -18,14 +18,20 @@ from vkops.dxdispatch.data_types import CHUNK_BYTES
 from vkops.errors import ModelError
 
 Read = Callable[[int, int], bytes]
-"""Offset and size in bytes -> these bytes of a resource."""
+"""A function that returns bytes of a resource, given their offset and number."""
+
+
+def chunks(read: Read, size: int, step: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """Yield the bytes of a resource in pieces."""
+    for offset in range(0, size, step):
+        yield read(offset, min(step, size - offset))
 
 
 def write_output(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file whole or not at all, making its folder if need be.
+    """Write a file whole or not at all, and make its folder if it is missing.
 
     Raises:
-        OSError: it cannot be written; an existing file is then as before.
+        OSError: it cannot be written; an existing file is then unchanged.
     """
     with output_file(path) as stream:
         for chunk in chunks:
@@ -34,7 +40,7 @@ def write_output(path: Path, chunks: Iterable[bytes]) -> None:
 
 @contextmanager
 def output_file(path: Path) -> Iterator[IO[bytes]]:
-    """Give a stream whose content replaces the file if all goes well: as ``write_output``."""
+    """Yield a stream whose content replaces the file at the end, as for ``write_output``."""
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():
@@ -58,11 +64,11 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     return stream.getvalue()
 
 
-def plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def without_objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return an array that can be written as bytes: strings as characters of fixed width.
 
     Raises:
-        ModelError: the longest of the strings makes it too large for the memory that is left.
+        ModelError: the longest string makes it too large for the available memory.
     """
     if not array.dtype.hasobject:
         return array
@@ -71,36 +77,6 @@ def plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if nbytes > available:
         raise ModelError(
             f"strings as characters of fixed width take {nbytes} bytes, and {available} of memory "
-            "are left"
+            "are available"
         )
     return array.astype(str)
-
-
-def write_raw(path: Path, size: int, read: Read) -> None:
-    """Write the bytes of a resource to a file.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    write_output(path, chunks(read, size))
-
-
-def write_npy(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], read: Read) -> None:
-    """Write as many values of a resource as have a place in a shape to a .npy file.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    write_output(path, _npy_chunks(npy_header(dtype, shape), read, size))
-
-
-def _npy_chunks(header: bytes, read: Read, size: int) -> Iterator[bytes]:
-    yield header
-    yield from chunks(read, size)
-
-
-def chunks(read: Read, size: int, step: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """Yield the bytes of a resource in pieces."""
-    for offset in range(0, size, step):
-        yield read(offset, min(step, size - offset))

@@ -1,4 +1,4 @@
-"""``vkops shader run``: a shader on buffers from files, its results printed or written."""
+"""Run a shader on buffers from files, and print or write its results: ``vkops shader run``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import ModelError, OutOfDeviceMemoryError
-from vkops.runner import array_files, console, dispatch_timing
-from vkops.runner.dispatch_timing import RunOptions
+from vkops.runner import array_files
+from vkops.runner.dispatch_timing import RunOptions, run_timed
 from vkops.shaders.shader import Number, Shader
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-_KINDS = "iuf"
-_MOST = 1 << 40
+_NUMBER_KINDS = "iuf"
+_MAX_ELEMENTS = 1 << 40
 
 
 @dataclass(frozen=True)
 class ShaderOptions:
-    """What a shader is given; the names are those of the command line."""
+    """The buffers, groups and push constants; the names are those of the command line."""
 
     bind: Sequence[str] = ()
     out: Sequence[str] = ()
@@ -36,10 +36,10 @@ class ShaderOptions:
 
 
 def run_shader(shader: Shader, device: Device, options: RunOptions, given: ShaderOptions) -> None:
-    """Run a shader once or again and again, and print or write what ``given.out`` names.
+    """Run a shader in a loop, and print or write the buffers that ``given.out`` names.
 
     Raises:
-        VkopsError: a file or an option is at fault; nothing was run.
+        VkopsError: a file or an option is wrong; nothing has run.
     """
     compiled = device.compile_shader(shader)
     arrays, names = _arrays(shader, given)
@@ -49,25 +49,22 @@ def run_shader(shader: Shader, device: Device, options: RunOptions, given: Shade
     for name, array in arrays.items():
         buffers[name].fill(array)
         buffers[name].write(bytes(-array.nbytes % 4), array.nbytes)
-    spans = {name: (buffers[name], 0, buffers[name].nbytes) for name, array in arrays.items()}
+    spans = {name: (buffer, 0, buffer.nbytes) for name, buffer in buffers.items()}
     with compiled.bound(spans, given.groups, given.push) as run:
-        samples = dispatch_timing.measure(shader.name, options, run.dispatch)
-    for line in dispatch_timing.report(shader.name, samples, options.warmup_samples, 0):
-        console.info(line)
+        run_timed(shader.name, options, lambda _: run.dispatch())
     results = {
         name: np.frombuffer(buffers[name].read(0, a.nbytes), a.dtype).reshape(a.shape)
         for name, a in arrays.items()
         if name in names
     }
-    if targets:
-        array_files.write(targets, results)
-    else:
-        for name, array in results.items():
-            array_files.show(name, array)
+    array_files.write_or_print(targets, results)
 
 
 def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], list[str]]:
-    """What each block begins with, and which of them are results; those not named, by binding."""
+    """Return the initial values of each block, and the blocks that are results.
+
+    Buffers without a name go to the remaining blocks, in the order of their bindings.
+    """
     entries = [entry for text in given.bind for entry in array_files.read(text, [""], shader.name)]
     results: list[str] = []
     for text in given.out:
@@ -75,8 +72,8 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
             results.append(block.point)  # bound to a file
         else:
             entries.append(_zeros(text))
-    taken = [shader.block(name) for name, _ in entries if name]
-    bindings = {block.binding for block in taken if block is not None}
+    named = [shader.block(name) for name, _ in entries if name]
+    bindings = {block.binding for block in named if block is not None}
     firsts = {block.binding: block for block in reversed(shader.blocks)}
     free = (firsts[number] for number in sorted(firsts) if number not in bindings)
     arrays: dict[str, Array] = {}
@@ -86,7 +83,7 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
             blocks = ", ".join(b.point for b in shader.blocks) or "none"
             what = f"{name!r} is none of" if name else f"got {len(entries)} buffers for"
             raise ModelError(f"{shader.name}: {what} the blocks that are left: {blocks}")
-        if array.dtype.kind not in _KINDS:
+        if array.dtype.kind not in _NUMBER_KINDS:
             raise ModelError(f"{shader.name}: {block.point}: got {array.dtype}, must be numbers")
         if not array.size:
             raise ModelError(f"{shader.name}: {block.point}: got no values, must be some")
@@ -97,11 +94,12 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
 
 
 def _zeros(text: str) -> tuple[str, Array]:
-    """What ``[NAME:]TYPE:COUNT`` means; the count can be a shape, such as 4x6."""
+    """Return the name and the zeros of ``[NAME:]TYPE:COUNT``; COUNT can be a shape, such as 4x6."""
     *name, kind, form = ["", *text.split(":")][-3:]
     try:
         dtype, shape = np.dtype(kind), tuple(int(n) for n in form.split("x"))
-        if not kind or dtype.kind not in _KINDS or min(shape) < 1 or prod(shape) > _MOST:
+        is_number = kind and dtype.kind in _NUMBER_KINDS
+        if not is_number or min(shape) < 1 or prod(shape) > _MAX_ELEMENTS:
             raise ValueError
     except (TypeError, ValueError):
         raise ModelError(
