@@ -11,7 +11,7 @@ import pytest
 
 import vkops.dml
 from vkops import FeatureLevelError, InvalidDescError, InvalidDescTypeError
-from vkops.cli.rule_command import markdown_lines
+from vkops.cli.rule_commands import markdown_lines
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,

@@ -9,7 +9,7 @@ import pytest
 from models import SPLIT
 
 from vkops.cli import main
-from vkops.cli.device_listings import memory_size
+from vkops.cli.device_commands import memory_size
 from vkops.dxdispatch import load_model
 from vkops.dxdispatch.data_types import dtype_of
 from vkops.runner import console, output_files

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkops.dml import TensorDataType
-from vkops.dxdispatch import data_types, initial_values, value_files
+from vkops.dxdispatch import data_types, initial_values
 from vkops.dxdispatch.data_types import dtype_of
 from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node, Source
@@ -134,7 +134,6 @@ def test_pieces_join_without_a_seam(monkeypatch, tmp_path):
     (tmp_path / "raw.bin").write_bytes(whole[1])
     np.save(tmp_path / "big_endian.npy", np.frombuffer(whole[1], "<f2").astype(">f2"))
     monkeypatch.setattr(initial_values, "CHUNK_BYTES", 96)
-    monkeypatch.setattr(value_files, "CHUNK_BYTES", 96)
     assert read(sequence, "FLOAT16") == whole
     assert read({"sourcePath": "raw.bin"}, "FLOAT16", folder=tmp_path) == whole
     assert read({"sourcePath": "big_endian.npy"}, folder=tmp_path) == whole
@@ -195,7 +194,7 @@ def test_the_current_folder_is_looked_into_where_paths_are_allowed(tmp_path, mon
 
 def test_a_file_that_shrinks_is_noticed(tmp_path):
     (tmp_path / "raw.bin").write_bytes(bytes(100))
-    found = value_files.raw_values(Node("raw.bin", "p", Source("m.json")), tmp_path / "raw.bin")
+    found = initial_values.raw_values(Node("raw.bin", "p", Source("m.json")), tmp_path / "raw.bin")
     (tmp_path / "raw.bin").write_bytes(bytes(10))
     with pytest.raises(ModelError) as caught:
         list(found.chunks())

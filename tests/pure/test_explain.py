@@ -20,7 +20,7 @@ from regions import make_region
 
 from vkops.cli import main
 from vkops.dml import FeatureLevel
-from vkops.dxdispatch.onnx_overrides import Overrides
+from vkops.dxdispatch.json_model import Overrides
 from vkops.explain import Tensor, explain
 from vkops.explain.blocks import rectangles
 from vkops.explain.page import page

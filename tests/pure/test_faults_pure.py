@@ -173,7 +173,7 @@ def test_an_interrupted_driver_that_hangs():
     """The child does not answer: the parent ends it, and says so."""
     code = (
         "import signal, sys, time, vkops.cli.supervision as s\n"
-        "s.PATIENCE_S = 1\n"
+        "s.HANG_SECONDS = 1\n"
         "def hang():\n"  # as Kompute does: no interrupt gets in
         "    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
         "    print('ready', flush=True)\n"

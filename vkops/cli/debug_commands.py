@@ -1,4 +1,4 @@
-"""``vkops debug``: what shaders print, where a byte comes from, and what Vulkan says of it."""
+"""``vkops debug``: find faults of shaders, kernels and drivers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from vkops.cli import options
 from vkops.errors import ModelError, VkopsError, one_line, printable
 from vkops.shaders import process
 
-app = typer.Typer(help="Find out what goes wrong on a device: in shaders, kernels and drivers.")
+app = typer.Typer(help="Find faults of shaders, kernels and drivers on a device.")
 
-# What is left over is for the command that is run.
+# All other arguments are for the command that is run.
 _FORWARDS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 Target = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="TARGET [OPTIONS]...",
         help="A model (.json, .onnx) with options of `vkops run`, or a shader (.comp, .spv) with "
         "those of `vkops shader run`.",
@@ -33,11 +34,11 @@ def printf(
     context: typer.Context,
     target: Target,
     invocation: Annotated[
-        str, typer.Option(metavar="X[,Y[,Z]]", help="Only what this global invocation prints.")
+        str, Option(metavar="X[,Y[,Z]]", help="Show messages of this global invocation only.")
     ] = "",
-    rows: Annotated[int, typer.Option(min=1, help="How many messages to show at most.")] = 200,
+    rows: Annotated[int, Option(min=1, help="Maximum number of messages to show.")] = 200,
     kernels: Annotated[
-        bool, typer.Option("--kernels", help="Have vkops' kernels say what each invocation does.")
+        bool, Option("--kernels", help="Print what each invocation of a kernel does.")
     ] = False,
 ) -> None:
     """Run a model or shader, and show what its shaders print with debugPrintfEXT."""
@@ -67,13 +68,13 @@ def validate(
     context: typer.Context,
     target: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="TARGET [OPTIONS]...",
             help="A model or shader, as for `printf`; or any other program with its arguments.",
         ),
     ],
 ) -> None:
-    """Run something under Vulkan's validation layer; any message is a failure.
+    """Run a program under Vulkan's validation layer; any message is a failure.
 
     The layer checks the API, races between commands, and shaders' accesses to buffers.
     """
@@ -97,23 +98,21 @@ def validate(
 
 @app.command()
 def trace(
-    model: Annotated[str, typer.Argument(metavar="MODEL.json", help="A DxDispatch model.")],
-    element: Annotated[
-        str, typer.Argument(metavar="I[,J...]", help="Which element, one number a dimension.")
-    ],
+    model: Annotated[str, Argument(metavar="MODEL.json", help="A DxDispatch model.")],
+    element: Annotated[str, Argument(metavar="I[,J...]", help="Index of the element.")],
     output: Annotated[
-        str, typer.Option(metavar="TENSOR", help="Such as OutputTensors[1]; default: the only one.")
+        str, Option(metavar="TENSOR", help="Such as OutputTensors[1]; needed if there are several.")
     ] = "",
-    dispatch: Annotated[int, typer.Option(min=1, help="Which of the dispatches of operators.")] = 1,
+    dispatch: Annotated[int, Option(min=1, help="Number of the operator's dispatch.")] = 1,
     adapter: options.Adapter = "",
     expect: options.Expect = None,
     dml_feature_level: options.Level = "5.0",
     input_path: options.InputPath = None,
     allow_paths: options.AllowPaths = False,
 ) -> None:
-    """Follow an element of an operator's output: as planned, and as the device did it.
+    """Follow an element of an operator's output through the plan and through the device.
 
-    It stops at the first difference, with status 1.
+    Stop at the first difference, with exit status 1.
     """
     import vkops
     from vkops.debug import tables
@@ -121,7 +120,7 @@ def trace(
     from vkops.dxdispatch import load_model, prepare
     from vkops.runner.console import show
 
-    index = tuple(options.whole("element", text) for text in element.split(","))
+    index = tuple(options.integer("element", text) for text in element.split(","))
     level = options.feature_level(dml_feature_level)
     prepared = prepare(load_model(model, input_path, allow_paths=allow_paths), level)
     with vkops.Device(adapter or None, level, expect=expect) as device:
@@ -141,9 +140,9 @@ def trace(
 def capture(
     context: typer.Context,
     target: Target,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.rdc")],
+    output: Annotated[Path, Option("-o", "--output", metavar="FILE.rdc")],
 ) -> None:
-    """Run a model or shader, and keep its dispatches in a file that RenderDoc opens."""
+    """Run a model or shader, and capture its dispatches in a file for RenderDoc."""
     import os
     import subprocess
 
@@ -164,14 +163,14 @@ def capture(
 
 @app.command()
 def report() -> None:
-    """Print all that a bug report should say of this machine, for one paste."""
+    """Print what a bug report should contain about this machine."""
     from vkops.debug.report import report as text
 
     typer.echo(text())
 
 
 def _vkops(target: str, arguments: list[str]) -> list[str]:
-    """The command that runs a model or a shader."""
+    """Return the command that runs a model or a shader."""
     suffix = Path(target).suffix
     if suffix not in _RUN:
         raise ModelError(f"{target}: expected a {', '.join(_RUN)} file")
@@ -181,16 +180,17 @@ def _vkops(target: str, arguments: list[str]) -> list[str]:
 def _invocation(text: str) -> tuple[int, int, int] | None:
     if not text:
         return None
-    numbers = [options.whole("--invocation", part) for part in text.split(",")]
+    numbers = [options.integer("--invocation", part) for part in text.split(",")]
     if len(numbers) > 3 or min(numbers) < 0:
-        message = f"got '{text}', must be one to three numbers that are not negative"
-        raise typer.BadParameter(message, param_hint="'--invocation'")
+        options.refuse(
+            "--invocation", f"got '{text}', must be one to three numbers that are not negative"
+        )
     x, y, z = [*numbers, 0, 0][:3]
     return x, y, z
 
 
 def _end(target: str, status: int) -> None:
-    """End as the program that was run; it has said why, unless a signal ended it."""
+    """Exit with the status of the program that ran; report the signal if one ended it."""
     if status < 0:
         typer.echo(one_line(f"{target}: {process.status(status)}"), err=True)
     if status:

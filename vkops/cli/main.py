@@ -1,4 +1,4 @@
-"""The ``vkops`` program: its commands put together, and what it says when one fails."""
+"""The ``vkops`` program: its commands, and its exit status and message when one fails."""
 
 from __future__ import annotations
 
@@ -11,22 +11,20 @@ from typing import Annotated
 import typer
 
 import vkops
-from vkops.cli import (
-    bench_command,
-    debug_commands,
-    device_command,
-    model_commands,
-    rule_command,
-    shader_commands,
-)
+from vkops.cli import bench_commands as bench
+from vkops.cli import debug_commands as debug
+from vkops.cli import device_commands as devices
+from vkops.cli import model_commands as models
+from vkops.cli import rule_commands as rules
+from vkops.cli import shader_commands as shaders
 from vkops.errors import VkopsError, one_line
 
-# DxDispatch spells its options with underscores; hyphens do as well.
+# DxDispatch spells its options with underscores; hyphens are accepted too.
 _SETTINGS = {
     "help_option_names": ["-h", "--help"],
     "token_normalize_func": lambda token: token.replace("-", "_"),
 }
-# ClickException: typer's own or click's, as its version has it.
+# ClickException is defined by typer itself or by click, depending on typer's version.
 _UsageError: type[Exception] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
@@ -42,9 +40,9 @@ app = typer.Typer(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status; errors are one line on standard error.
 
-    Status 0: done. 1: a model, device or file is at fault. 2: the arguments are. 130: interrupted.
+    Status 0: done. 1: a model, device or file is wrong. 2: the arguments are. 130: interrupted.
     """
-    # A process can be started without them; then nobody reads what it says.
+    # A process can be started without these streams; its output is then discarded.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -83,7 +81,7 @@ def _fail(message: str, status: int) -> int:
     try:
         sys.stdout.flush()
     except OSError:
-        # Nobody takes it; what is still buffered must not fail again when Python shuts down.
+        # The reader has gone; buffered output must not fail again when Python shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     print(one_line(message), file=sys.stderr)
     return status
@@ -100,14 +98,8 @@ def _vkops(
         typer.echo(context.get_help())
 
 
-for _command in (
-    model_commands.run,
-    model_commands.check,
-    model_commands.explain,
-    device_command.devices,
-    bench_command.bench,
-    rule_command.rule,
-):
+_COMMANDS = (models.run, models.check, models.explain, devices.devices, bench.bench, rules.rule)
+for _command in _COMMANDS:
     app.command()(_command)
-app.add_typer(shader_commands.app, name="shader")
-app.add_typer(debug_commands.app, name="debug")
+app.add_typer(shaders.app, name="shader")
+app.add_typer(debug.app, name="debug")

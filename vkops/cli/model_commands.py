@@ -1,60 +1,62 @@
-"""``vkops run``, ``check`` and ``explain``: models of DxDispatch and ONNX."""
+"""``vkops run``, ``check`` and ``explain``: DxDispatch and ONNX models."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 import vkops
 from vkops.cli import options
+from vkops.cli.options import MAX_INT
 from vkops.errors import ModelError, printable
+
+
+def _ignored(*names: str) -> Any:
+    """Return an option of DxDispatch that only Direct3D 12 or ONNX Runtime needs."""
+    return Option(*names, hidden=True)
+
+
+_Flag = Annotated[bool, Option(hidden=True)]  # as _ignored
 
 
 def run(
     context: typer.Context,
-    model: options.Model = None,
+    model: Annotated[str | None, Argument(metavar="MODEL", help="A .json or .onnx file.")] = None,
     model_option: Annotated[
-        str | None, typer.Option("-m", "--model", metavar="MODEL", help="The same.")
+        str | None, Option("-m", "--model", metavar="MODEL", help="The same as MODEL.")
     ] = None,
     adapter: options.Adapter = "",
     expect: options.Expect = None,
     show_adapters: Annotated[
-        bool, typer.Option("-s", "--show_adapters", help="List the adapters.")
+        bool, Option("-s", "--show_adapters", help="List the adapters.")
     ] = False,
     show_dependencies: Annotated[
-        bool, typer.Option("-S", "--show_dependencies", help="List versions.")
+        bool, Option("-S", "--show_dependencies", help="List the versions of packages.")
     ] = False,
     debug: options.Debug = False,
     dispatch_iterations: options.Iterations = 1,
     dispatch_repeat: Annotated[
-        int, typer.Option("-r", "--dispatch_repeat", min=1, help="Dispatches per iteration.")
+        int, Option("-r", "--dispatch_repeat", min=1, help="Dispatches in each iteration.")
     ] = 1,
     milliseconds_to_run: Annotated[
         int | None,
-        typer.Option(
-            "-t",
-            "--milliseconds_to_run",
-            min=0,
-            max=options.MAX_INT,
-            help="Time limit; overrides -i.",
-        ),
+        Option("-t", "--milliseconds_to_run", min=0, max=MAX_INT, help="Use this time, not -i."),
     ] = None,
     dispatch_interval: Annotated[
         int,
-        typer.Option(
-            "-I", "--dispatch_interval", min=0, max=options.MAX_INT, help="Least ms per iteration."
-        ),
+        Option("-I", "--dispatch_interval", min=0, max=MAX_INT, help="Minimum time in ms."),
     ] = 0,
     warmup_samples: Annotated[
-        int, typer.Option("-w", "--warmup_samples", min=0, help="Cold samples at most.")
+        int, Option("-w", "--warmup_samples", min=0, help="Maximum number of cold samples.")
     ] = 1,
     timing_verbosity: Annotated[
-        int, typer.Option("-v", "--timing_verbosity", min=0, max=2, help="How much about times.")
+        int, Option("-v", "--timing_verbosity", min=0, max=2, help="Details about times, 0 to 2.")
     ] = 0,
     print_commands: Annotated[
-        bool, typer.Option("--print_commands", help="Tell when each command starts and ends.")
+        bool, Option("--print_commands", help="Print when each command starts and ends.")
     ] = False,
     input_path: options.InputPath = None,
     output_path: options.OutputPath = None,
@@ -65,65 +67,57 @@ def run(
     onnx_free_dim_denotation_override: options.FreeDenotations = None,
     binding_shape: options.Shapes = None,
     print_onnx_bindings: Annotated[
-        bool, typer.Option("-p", "--print_onnx_bindings", help="Tell what is bound where.")
+        bool, Option("-p", "--print_onnx_bindings", help="Print what ONNX tensors are bound to.")
     ] = False,
     input_: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--input",
             metavar="[NAME:]FILE",
-            help="Inputs of a .onnx model: a .npy file each, or a .npz file; zeros if left out.",
+            help="Read inputs of a .onnx model from .npy or .npz files; the others are zeros.",
         ),
     ] = None,
-    random: Annotated[
-        bool, typer.Option("--random", help="Random values for all other inputs.")
-    ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="What --random starts from.")] = 0,
+    random: Annotated[bool, Option("--random", help="Use random values for other inputs.")] = False,
+    seed: Annotated[int, Option("--seed", min=0, help="Seed of --random.")] = 0,
     output: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--output",
             metavar="[NAME:]FILE",
-            help="Write outputs of a .onnx model: one to a .npy file, or all to a .npz file.",
+            help="Write an output of a .onnx model to a .npy file, or all to a .npz file.",
         ),
     ] = None,
     post_dispatch_barriers: Annotated[
-        str, typer.Option("--post_dispatch_barriers", help="No effect: dispatches are awaited.")
+        str, Option("--post_dispatch_barriers", help="No effect: each dispatch is awaited.")
     ] = "uav",
     max_gpu_time_measurements: Annotated[
-        int, typer.Option("--max_gpu_time_measurements", min=0, help="No effect: CPU times only.")
+        int, Option("--max_gpu_time_measurements", min=0, help="No effect: only CPU times.")
     ] = 8192,
-    queue_type: Annotated[str, typer.Option("-q", "--queue_type", hidden=True)] = "direct",
-    pix_capture_type: Annotated[
-        str, typer.Option("-c", "--pix_capture_type", hidden=True)
-    ] = "manual",
-    pix_capture_name: Annotated[
-        str, typer.Option("-o", "--pix_capture_name", hidden=True)
-    ] = "dxdispatch",
-    disable_custom_heaps: options.Flag = False,
-    clear_shader_caches: options.Flag = False,
-    disable_gpu_timeout: options.Flag = False,
-    enable_dred: options.Flag = False,
-    disable_background_processing: options.Flag = False,
-    set_stable_power_state: options.Flag = False,
-    disable_agility_sdk: options.Flag = False,
-    xbox_allow_precompile: options.Flag = False,
-    present_separator: options.Flag = False,
-    print_hlsl_disassembly: options.Flag = False,
+    queue_type: Annotated[str, _ignored("-q", "--queue_type")] = "direct",
+    pix_capture_type: Annotated[str, _ignored("-c", "--pix_capture_type")] = "manual",
+    pix_capture_name: Annotated[str, _ignored("-o", "--pix_capture_name")] = "dxdispatch",
+    disable_custom_heaps: _Flag = False,
+    clear_shader_caches: _Flag = False,
+    disable_gpu_timeout: _Flag = False,
+    enable_dred: _Flag = False,
+    disable_background_processing: _Flag = False,
+    set_stable_power_state: _Flag = False,
+    disable_agility_sdk: _Flag = False,
+    xbox_allow_precompile: _Flag = False,
+    present_separator: _Flag = False,
+    print_hlsl_disassembly: _Flag = False,
     onnx_session_config_entry: Annotated[
-        list[str] | None, typer.Option("-e", "--onnx_session_config_entry", hidden=True)
+        list[str] | None, _ignored("-e", "--onnx_session_config_entry")
     ] = None,
     onnx_graph_optimization_level: Annotated[
-        int, typer.Option("-l", "--onnx_graph_optimization_level", hidden=True)
+        int, _ignored("-l", "--onnx_graph_optimization_level")
     ] = 99,
-    onnx_logging_level: Annotated[int, typer.Option("-L", "--onnx_logging_level", hidden=True)] = 2,
-    enable_ort_extensions: Annotated[
-        bool, typer.Option("-x", "--enable_ort_extensions", hidden=True)
-    ] = False,
-    enable_onnx_profiling: options.Flag = False,
+    onnx_logging_level: Annotated[int, _ignored("-L", "--onnx_logging_level")] = 2,
+    enable_ort_extensions: Annotated[bool, _ignored("-x", "--enable_ort_extensions")] = False,
+    enable_onnx_profiling: _Flag = False,
 ) -> None:
     """Run a DxDispatch model, or an ONNX model of operators that only move data."""
-    from vkops.cli import device_listings
+    from vkops.cli import device_commands
     from vkops.debug import around
     from vkops.runner import RunOptions, model_files
     from vkops.runner.onnx_files import FileOptions
@@ -134,11 +128,11 @@ def run(
     )
     level = options.feature_level(dml_feature_level)
     if show_dependencies:
-        for line in device_listings.dependency_lines():
+        for line in device_commands.dependency_lines():
             typer.echo(line)
     if show_adapters:
         for found in vkops.devices():
-            typer.echo(device_listings.adapter_block(found))
+            typer.echo(device_commands.adapter_block(found))
     path = model if model_option is None else model_option
     if path is None:
         if not (show_dependencies or show_adapters):
@@ -148,20 +142,19 @@ def run(
         onnx_free_dim_name_override, onnx_free_dim_denotation_override, binding_shape
     )
     with around.from_environment() as around_dispatch:
-        run_options = RunOptions(
-            dispatch_iterations=dispatch_iterations,
-            dispatch_repeat=dispatch_repeat,
-            milliseconds_to_run=milliseconds_to_run,
-            dispatch_interval=dispatch_interval,
-            warmup_samples=warmup_samples,
-            timing_verbosity=timing_verbosity,
-            print_commands=print_commands,
-            print_onnx_bindings=print_onnx_bindings,
-            around_dispatch=around_dispatch,
-        )
         model_files.run_model(
             path,
-            run_options,
+            RunOptions(
+                dispatch_iterations=dispatch_iterations,
+                dispatch_repeat=dispatch_repeat,
+                milliseconds_to_run=milliseconds_to_run,
+                dispatch_interval=dispatch_interval,
+                warmup_samples=warmup_samples,
+                timing_verbosity=timing_verbosity,
+                print_commands=print_commands,
+                print_onnx_bindings=print_onnx_bindings,
+                around_dispatch=around_dispatch,
+            ),
             adapter=adapter,
             expect=expect,
             feature_level=level,
@@ -175,7 +168,7 @@ def run(
 
 
 def check(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help=options.MODEL_HELP)],
+    model: options.Model,
     dml_feature_level: options.Level = "5.0",
     input_path: options.InputPath = None,
     allow_paths: options.AllowPaths = False,
@@ -184,9 +177,9 @@ def check(
     onnx_free_dim_denotation_override: options.FreeDenotations = None,
     binding_shape: options.Shapes = None,
 ) -> None:
-    """Check a model without any device, and tell which feature level its operators need.
+    """Check a model without a device, and print the feature level that its operators need.
 
-    Of an ONNX model, every node that cannot run, or the plan that it becomes.
+    For an ONNX model, print every node that cannot run, or a summary of its plan.
     """
     from vkops.runner import model_files
 
@@ -200,10 +193,10 @@ def check(
 
 
 def explain(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help=options.MODEL_HELP)],
+    model: options.Model,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Write a page that draws what goes where."),
+        Option("--html", metavar="FILE", help="Write a page that draws where data moves."),
     ] = None,
     dml_feature_level: options.Level = "5.0",
     input_path: options.InputPath = None,
@@ -212,9 +205,9 @@ def explain(
     onnx_free_dim_denotation_override: options.FreeDenotations = None,
     binding_shape: options.Shapes = None,
 ) -> None:
-    """Tell what a model does, without any device: tensors, rules, plans, kernels.
+    """Explain what a model does, without a device: tensors, rules, plans and kernels.
 
-    Of an ONNX model, how each node is done, too.
+    For an ONNX model, also explain each node.
     """
     from vkops import explain as explanations
     from vkops.runner.console import show

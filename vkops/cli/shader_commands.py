@@ -1,4 +1,4 @@
-"""``vkops shader``: kernels and shaders of one's own, built, looked at and run."""
+"""``vkops shader``: build, inspect and run kernels and other shaders."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 import vkops
 from vkops.cli import options
@@ -15,35 +16,29 @@ from vkops.errors import ShaderCompileError, printable
 if TYPE_CHECKING:
     from vkops.shaders import Number
 
-_ID_DIGITS = 10  # of the id of a specialization constant, which has 32 bits
-
-app = typer.Typer(help="Build, look at and run shaders: vkops' kernels, and your own.")
+app = typer.Typer(help="Build, inspect and run shaders: the kernels of vkops, and your own.")
 
 Source = Annotated[
-    str, typer.Argument(metavar="SHADER", help="A .comp or .spv file, or a kernel's name.")
+    str, Argument(metavar="SHADER", help="A .comp or .spv file, or a kernel's name.")
 ]
-Defines = Annotated[
-    list[str] | None, typer.Option("-D", metavar="NAME[=VALUE]", help="Define a macro.")
-]
+Defines = Annotated[list[str] | None, Option("-D", metavar="NAME[=VALUE]", help="Define a macro.")]
 Includes = Annotated[
-    list[Path] | None, typer.Option("-I", metavar="FOLDER", help="Look for included files here.")
+    list[Path] | None, Option("-I", metavar="FOLDER", help="Folder of included files.")
 ]
 Constants = Annotated[
     list[str] | None,
-    typer.Option("--spec", metavar="NAME=VALUE", help="Set a specialization constant."),
+    Option("--spec", metavar="NAME=VALUE", help="Set a specialization constant."),
 ]
 
 
 @app.command("list")
 def list_() -> None:
-    """List the kernels: how large they are, and what they use of the device."""
-    from rich.table import Table
-
+    """List the kernels, their sizes, and what they use of the device."""
     from vkops import shaders
-    from vkops.runner.console import show
+    from vkops.runner import console
     from vkops.shaders.module import Module
 
-    table = Table(title=f"Kernels, from {shaders.source_dir()}", title_justify="left")
+    table = console.table(f"Kernels, from {shaders.source_dir()}")
     table.add_column("Kernel", no_wrap=True)
     table.add_column("Source", overflow="fold")
     for heading in ("Bytes", "Code", "Loops", "Buffers", "Group", "Shared"):
@@ -61,20 +56,20 @@ def list_() -> None:
             str(module.shared_nbytes),
         )
     table.caption = "Code: instructions; Group: invocations of a workgroup; Shared: bytes"
-    show(table)
+    console.show(table)
 
 
 @app.command()
 def build(
     shader: Source,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Default: its name with .spv, here.")
+        Path | None, Option("-o", "--output", help="File to write; NAME.spv by default.")
     ] = None,
     define: Defines = None,
     include: Includes = None,
-    debug: Annotated[bool, typer.Option("-g", help="Keep source lines in it.")] = False,
+    debug: Annotated[bool, Option("-g", help="Include source lines.")] = False,
 ) -> None:
-    """Compile a shader to SPIR-V, check it, and tell what it declares and uses."""
+    """Compile a shader to SPIR-V, check it, and print what it declares and uses."""
     from vkops import shaders
     from vkops.runner.output_files import write_output
     from vkops.shaders.description import describe
@@ -85,12 +80,15 @@ def build(
     target = Path(f"{Path(name).stem}.spv") if output is None else output
     write_output(target, [spirv])
     typer.echo(printable(f"{shader} built to '{target}'"))
-    _facts(describe(Module.read(spirv, shader)))
+    facts = describe(Module.read(spirv, shader))
+    width = max(len(heading) for heading, _ in facts)
+    for heading, text in facts:
+        typer.echo(printable(f"{heading:<{width}}  {text}"))
 
 
 @app.command()
 def disasm(shader: Source, define: Defines = None, include: Includes = None) -> None:
-    """Print a shader's SPIR-V as text, below the source lines that it was made of."""
+    """Print a shader's SPIR-V as text, with the source lines above their instructions."""
     from vkops import shaders
     from vkops.shaders import sources
     from vkops.shaders.listing import listing
@@ -118,16 +116,17 @@ def validate(shader: Source, define: Defines = None, include: Includes = None) -
 def diff(
     shader: Source,
     other: Annotated[
-        str | None, typer.Argument(metavar="OTHER", help="Default: the same, with other macros.")
+        str | None,
+        Argument(metavar="OTHER", help="The shader to compare with; the same by default."),
     ] = None,
     define: Defines = None,
     to: Annotated[
         list[str] | None,
-        typer.Option("--to", metavar="NAME[=VALUE]", help="Define a macro for the other."),
+        Option("--to", metavar="NAME[=VALUE]", help="Define a macro for OTHER only."),
     ] = None,
     include: Includes = None,
 ) -> None:
-    """Compare two builds, instruction by instruction; status 1 if they differ."""
+    """Compare two builds by their instructions; the exit status is 1 if they differ."""
     from vkops.shaders.listing import difference
 
     _, before = _spirv(shader, define, include)
@@ -146,46 +145,48 @@ def run(
     shader: Source,
     bind: Annotated[
         list[str] | None,
-        typer.Option(metavar="[BLOCK:]FILE.npy", help="Fill a block's buffer from a file."),
+        Option(metavar="[BLOCK:]FILE.npy", help="Fill a block's buffer from a file."),
     ] = None,
     out: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="[BLOCK:]TYPE:COUNT",
-            help="Give a block a buffer of zeros, and print it when the shader has run; the name "
-            "of a block that has a file: print that.",
+            help="Print a block of zeros after the run; give only BLOCK if it has a file.",
         ),
     ] = None,
     groups: Annotated[
-        str, typer.Option(metavar="X[,Y[,Z]]", help="How many workgroups to dispatch.")
+        str, Option(metavar="X[,Y[,Z]]", help="Number of workgroups to dispatch.")
     ] = "1",
     push: Annotated[
-        str, typer.Option(metavar="N,...", help="Push constants, as the shader declares them.")
+        str, Option(metavar="N,...", help="Push constants, in the order of their declaration.")
     ] = "",
     spec: Constants = None,
     define: Defines = None,
     include: Includes = None,
     output: Annotated[
         list[str] | None,
-        typer.Option(metavar="[BLOCK:]FILE", help="Write to .npy files, or all to a .npz file."),
+        Option(metavar="[BLOCK:]FILE", help="Write blocks to .npy files, or all to a .npz file."),
     ] = None,
     dispatch_iterations: options.Iterations = 1,
     adapter: options.Adapter = "",
     expect: options.Expect = None,
     debug: options.Debug = False,
 ) -> None:
-    """Run a compute shader on buffers, which go to its blocks by name, or else by binding."""
+    """Run a compute shader on buffers, assigned to its blocks by name or in binding order."""
     from vkops import shaders
     from vkops.debug import around
+    from vkops.dxdispatch.shader_dispatchable import constant_key
     from vkops.runner import RunOptions, shader_files
 
     name, spirv = _spirv(shader, define, include, debug=True)
-    loaded = shaders.load(spirv, constants=_constants(spec), name=name)
+    pairs = (text.partition("=") for text in spec or ())
+    constants = {constant_key(key): _number(f"--spec {key}", value) for key, _, value in pairs}
+    loaded = shaders.load(spirv, constants=constants, name=name)
     given = shader_files.ShaderOptions(
         bind=bind or (),
         out=out or (),
         output=output or (),
-        groups=[options.whole("--groups", text) for text in groups.split(",")],
+        groups=[options.integer("--groups", text) for text in groups.split(",")],
         push=[_number("--push", text) for text in push.split(",") if text],
     )
     with (
@@ -204,7 +205,7 @@ def _spirv(
     *,
     debug: bool = False,
 ) -> tuple[str, bytes]:
-    """A shader's name and SPIR-V, of a file or of a kernel."""
+    """Return the name and SPIR-V of a shader in a file, or of a kernel."""
     from vkops import shaders
     from vkops.shaders.cache import is_spirv
 
@@ -223,24 +224,8 @@ def _spirv(
     return path.name, spirv
 
 
-def _constants(texts: list[str] | None) -> dict[str | int, Number]:
-    pairs = (text.partition("=") for text in texts or ())
-    return {_constant(name): _number(f"--spec {name}", value) for name, _, value in pairs}
-
-
-def _constant(name: str) -> str | int:
-    """A specialization constant's name, or its id."""
-    return int(name) if name.isdecimal() and len(name) <= _ID_DIGITS else name
-
-
 def _number(option: str, text: str) -> Number:
     try:
         return {"true": 1, "false": 0}[text] if text in ("true", "false") else float(text)
     except ValueError:
-        return options.whole(option, text)  # perhaps in hexadecimal
-
-
-def _facts(facts: tuple[tuple[str, str], ...]) -> None:
-    width = max(len(heading) for heading, _ in facts)
-    for heading, text in facts:
-        typer.echo(printable(f"{heading:<{width}}  {text}"))
+        return options.integer(option, text)  # perhaps in hexadecimal

@@ -1,97 +1,87 @@
-"""Initial values of resources, in every form DxDispatch has, made piece by piece."""
+"""Initial values of resources in every form of DxDispatch: literal, generated or in files."""
 
 from __future__ import annotations
 
+import io
 import math
+import os
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.dml import TensorDataType
-from vkops.dxdispatch.data_types import CHUNK_BYTES, dtype_of
+from vkops.dxdispatch.data_types import CHUNK_BYTES, data_type_of, dtype_of
 from vkops.dxdispatch.folders import Folders
-from vkops.dxdispatch.json_reader import Node
-from vkops.dxdispatch.value_files import npy_values, raw_values
+from vkops.dxdispatch.json_reader import Node, quote
+from vkops.errors import ModelError
+from vkops.paths import open_regular
+
+MAX_HEADER_BYTES = 1 << 16
+"""Bytes of the header of a .npy file; NumPy itself reads 10,000."""
+
+MAX_FORTRAN_BYTES = 1 << 30
+"""Bytes of values stored column by column, which are in memory all at once."""
 
 _TYPE_PREFIX = "DML_TENSOR_DATA_TYPE_"
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-class InitialValues(Protocol):
-    """The bytes that a resource begins with, made on demand."""
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-
-    def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes in order, in pieces of bounded size."""
-
-
 @dataclass(frozen=True)
-class Literal:
-    """Values written out in the model, whose text has a bounded size."""
+class InitialValues:
+    """The bytes that a resource begins with; ``chunks`` makes them in pieces of bounded size.
 
-    data: bytes
+    The pieces hold the values in row-major order and in little-endian bytes.
+    """
 
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return len(self.data)
-
-    def chunks(self) -> Iterator[bytes]:
-        """Yield all bytes at once."""
-        yield self.data
+    nbytes: int
+    chunks: Callable[[], Iterator[bytes]]
 
 
-@dataclass(frozen=True)
-class Sequence:
-    """``start``, ``start + delta``, ... by repeated addition in the values' own type."""
+def _literal(data: bytes) -> InitialValues:
+    """Return values written out in the model, whose text has a bounded size."""
+    return InitialValues(len(data), lambda: iter([data]))
 
-    start: Any  # NumPy scalars of one type
-    delta: Any
-    count: int
 
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return self.count * int(self.start.nbytes)
+def _constant(value: Any, count: int) -> InitialValues:
+    """Return a NumPy scalar ``count`` times."""
 
-    def chunks(self) -> Iterator[bytes]:
-        """Yield running sums; integers wrap and rounding errors add up, as in the native loop."""
-        first = np.array([self.start])
-        step = CHUNK_BYTES // first.itemsize
-        for done in range(0, self.count, step):
-            terms = np.full(min(step, self.count - done), self.delta)
+    def chunks() -> Iterator[bytes]:
+        for n in _pieces(count, value.nbytes):
+            yield np.full(n, value).tobytes()
+
+    return InitialValues(count * int(value.nbytes), chunks)
+
+
+def _sequence(start: Any, delta: Any, count: int) -> InitialValues:
+    """Return ``start``, ``start + delta``, ... by repeated addition of NumPy scalars of one type.
+
+    Integers wrap and rounding errors add up, as in DxDispatch's loop.
+    """
+
+    def chunks() -> Iterator[bytes]:
+        first = np.array([start])
+        for n in _pieces(count, start.nbytes):
+            terms = np.full(n, delta)
             terms[:1] = first
             with np.errstate(all="ignore"):
                 values = np.add.accumulate(terms, dtype=terms.dtype)
-                first = values[-1:] + self.delta
+                first = values[-1:] + delta
             yield values.tobytes()
 
+    return InitialValues(count * int(start.nbytes), chunks)
 
-@dataclass(frozen=True)
-class Constant:
-    """One value, ``count`` times."""
 
-    value: Any  # NumPy scalar
-    count: int
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return self.count * int(self.value.nbytes)
-
-    def chunks(self) -> Iterator[bytes]:
-        """Yield the value again and again."""
-        step = CHUNK_BYTES // int(self.value.nbytes)
-        for done in range(0, self.count, step):
-            yield np.full(min(step, self.count - done), self.value).tobytes()
+def _pieces(count: int, itemsize: int) -> Iterator[int]:
+    """Yield numbers of values that add up to ``count``."""
+    step = CHUNK_BYTES // itemsize
+    for done in range(0, count, step):
+        yield min(step, count - done)
 
 
 def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, InitialValues]:
@@ -111,7 +101,7 @@ def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, Initi
                     f"got {data_type.name}"
                 )
             return data_type, _read_typed_list(node)
-        return data_type, Literal(read_array(node, _known(data_type, node)).tobytes())
+        return data_type, _literal(read_array(node, _known(data_type, node)).tobytes())
     if not isinstance(node.value, dict):
         raise node.wrong('an array, an object or "deferred"')
     node.known("valueCount", "valueDelta")
@@ -127,8 +117,8 @@ def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, Initi
     count = node.required("valueCount").integer(1, 2**64 - 1)
     first = read_scalar(node.required(forms[0]), dtype)
     if forms == ["value"]:
-        return data_type, Constant(first, count)
-    return data_type, Sequence(first, read_scalar(node.required("valueDelta"), dtype), count)
+        return data_type, _constant(first, count)
+    return data_type, _sequence(first, read_scalar(node.required("valueDelta"), dtype), count)
 
 
 def read_value_type(node: Node) -> TensorDataType:
@@ -199,7 +189,7 @@ def _known(data_type: TensorDataType, node: Node) -> TensorDataType:
     return data_type
 
 
-def _read_typed_list(node: Node) -> Literal:
+def _read_typed_list(node: Node) -> InitialValues:
     """Read values of various types, packed without padding."""
     packed = bytearray()
     for item in node.items():
@@ -209,7 +199,10 @@ def _read_typed_list(node: Node) -> Literal:
         if data_type in (TensorDataType.UNKNOWN, TensorDataType.FLOAT16):
             raise type_node.error(f"{data_type.name} is not available in a list of typed values")
         packed += read_scalar(item.required("value"), dtype_of(data_type)).tobytes()
-    return Literal(bytes(packed))
+    return _literal(bytes(packed))
+
+
+# -- files -----------------------------------------------------------------------------------------
 
 
 def _read_file(
@@ -220,5 +213,112 @@ def _read_file(
         raise node.error("images are not available; store the values in a .npy file")
     path = folders.find(node)
     if suffix == ".npy":
-        return npy_values(node, path, data_type)
+        return _npy_values(node, path, data_type)
     return _known(data_type, node), raw_values(node, path)
+
+
+def raw_values(node: Node, path: Path) -> InitialValues:
+    """Return all bytes of a file as initial values."""
+    try:
+        with open_regular(path, follow=False) as stream:
+            nbytes = os.fstat(stream.fileno()).st_size
+    except OSError as error:
+        raise node.error(f"cannot be read: {error.strerror}") from error
+    if nbytes == 0:
+        raise node.error(f"{quote(path.name)} is empty")
+    return _file_values(path, 0, nbytes)
+
+
+def _npy_values(
+    node: Node, path: Path, wanted: TensorDataType
+) -> tuple[TensorDataType, InitialValues]:
+    """Return the array of a .npy file, which must have the type ``wanted`` unless it is UNKNOWN."""
+    name = quote(path.name)
+    try:
+        with open_regular(path, follow=False) as stream:
+            (shape, fortran, dtype), offset = read_npy_header(stream)
+            available = os.fstat(stream.fileno()).st_size - offset
+    except OSError as error:
+        raise node.error(f"cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise node.error(f"{name} is not a .npy file of format 1.0 or 2.0") from error
+    data_type = data_type_of(dtype)
+    if data_type is None:
+        raise node.error(f"{name} holds {dtype.str}, which is not a tensor data type")
+    if wanted not in (data_type, TensorDataType.UNKNOWN):
+        raise node.error(
+            f"{name} holds {data_type.name}, 'initialValuesDataType' says {wanted.name}"
+        )
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes == 0:
+        raise node.error(f"{name} holds no values")
+    if nbytes > available:
+        raise node.error(
+            f"{name} holds {available} bytes of values, its shape {shape} needs {nbytes}"
+        )
+    if fortran and nbytes > MAX_FORTRAN_BYTES:
+        raise node.error(
+            f"{name} has {nbytes} bytes column by column, allowed {MAX_FORTRAN_BYTES}; "
+            "keep its values row by row"
+        )
+    return data_type, _file_values(path, offset, nbytes, dtype, shape if fortran else None)
+
+
+def _file_values(
+    path: Path,
+    offset: int,
+    nbytes: int,
+    dtype: np.dtype[Any] | None = None,
+    fortran_shape: tuple[int, ...] | None = None,
+) -> InitialValues:
+    """Return values from an offset of a file on; ``fortran_shape`` if they are column by column."""
+    dtype = dtype or np.dtype(np.uint8)
+
+    def read(stream: IO[bytes], size: int) -> npt.NDArray[Any]:
+        data = stream.read(size)
+        if len(data) != size:
+            raise ModelError(f"{path}: became shorter while it was read")
+        return np.frombuffer(data, dtype)
+
+    def chunks() -> Iterator[bytes]:
+        try:
+            with open_regular(path, follow=False) as stream:
+                stream.seek(offset)
+                if fortran_shape is not None:
+                    values = read(stream, nbytes).reshape(fortran_shape, order="F").flat
+                    step = CHUNK_BYTES // dtype.itemsize
+                    for start in range(0, nbytes // dtype.itemsize, step):
+                        yield _little_endian(values[start : start + step])
+                    return
+                for start in range(0, nbytes, CHUNK_BYTES):
+                    yield _little_endian(read(stream, min(CHUNK_BYTES, nbytes - start)))
+        except OSError as error:
+            raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
+
+    return InitialValues(nbytes, chunks)
+
+
+def _little_endian(values: npt.NDArray[Any]) -> bytes:
+    return values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def read_npy_header(stream: IO[bytes]) -> tuple[tuple[tuple[int, ...], bool, np.dtype[Any]], int]:
+    """Return the shape, Fortran order and type of a .npy file's array, and the header's size.
+
+    Raises:
+        ValueError: the header is not of format 1.0 or 2.0, or too long.
+    """
+    header = io.BytesIO(stream.read(MAX_HEADER_BYTES))
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = readers[np.lib.format.read_magic(header)](header)
+    except Exception as error:  # NumPy's header reader fails in many ways on bad bytes
+        raise ValueError(str(error)) from error
+    if any(n < 0 for n in found[0]):
+        raise ValueError(f"shape {found[0]}")
+    return found, header.tell()

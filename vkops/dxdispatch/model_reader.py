@@ -27,13 +27,13 @@ from vkops.dxdispatch.json_model import (
     DispatchCommand,
     DmlDispatchable,
     Model,
+    Overrides,
     PrintCommand,
     Resource,
     ShaderDispatchable,
     WriteFileCommand,
 )
 from vkops.dxdispatch.json_reader import Node, parse, quote, read_text
-from vkops.dxdispatch.onnx_overrides import Overrides
 from vkops.errors import ModelError, show
 
 # Two of the largest tensors DirectML can address (2**32 elements of 8 bytes, T-13).

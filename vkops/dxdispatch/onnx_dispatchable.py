@@ -17,14 +17,15 @@ from vkops.dxdispatch.json_model import (
     DeferredResource,
     DispatchCommand,
     OnnxDispatchable,
+    Overrides,
+    Shape,
 )
 from vkops.dxdispatch.json_reader import Node, quote
-from vkops.dxdispatch.onnx_overrides import Overrides, Shape, form_of
 from vkops.errors import MissingPackageError, ModelError
 
 if TYPE_CHECKING:
     from vkops.onnx import Model
-    from vkops.onnx.forms import Declared, TensorForm
+    from vkops.onnx.forms import Declared, Form, TensorForm
 
 
 def read_onnx(path: Path, *, allow_paths: bool = False) -> Model:
@@ -151,6 +152,14 @@ def _binding(
         raise source.node.error(f"'{entry.name}' is a {entry.kind}, which cannot be bound")
     shape = dispatchable.overrides.shape(entry, None if source is None else source.shape)
     return OnnxBinding(entry, source, shape)
+
+
+def form_of(entry: Declared, shape: Shape) -> Form:
+    """Return the form of an input that a model is specialized to; sequences are empty."""
+    from vkops.onnx.forms import SequenceForm, TensorForm
+
+    dtype = entry.dtype or np.dtype(np.float32)
+    return TensorForm(dtype, shape) if entry.kind == "tensor" else SequenceForm(dtype, ())
 
 
 def _result_forms(model: Model, inputs: tuple[OnnxBinding, ...]) -> list[TensorForm]:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import TYPE_CHECKING
 
-from vkops.dxdispatch.json_model import DeferredResource, OnnxDispatchable
-from vkops.dxdispatch.onnx_dispatchable import BoundOnnx
-from vkops.dxdispatch.onnx_overrides import Overrides, form_of
+from vkops.dxdispatch.json_model import DeferredResource, OnnxDispatchable, Overrides
+from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, form_of
 from vkops.explain.facts import Node, Section, Tensor, count, numbers
 from vkops.explain.movements import movements
 from vkops.plan.view import packed_strides

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from vkops.dml import FeatureLevel
 from vkops.dxdispatch import load_model
-from vkops.dxdispatch.json_model import DmlDispatchable, ShaderDispatchable
+from vkops.dxdispatch.json_model import DmlDispatchable, Overrides, ShaderDispatchable
 from vkops.dxdispatch.model_checks import Prepared, prepare
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, read_onnx
-from vkops.dxdispatch.onnx_overrides import Overrides
 from vkops.errors import ModelError, VkopsError
 from vkops.explain.facts import Explanation, Section
 from vkops.explain.graphs import dispatch_sections, model_section

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from vkops.dxdispatch.value_files import read_npy_header
+from vkops.dxdispatch.initial_values import read_npy_header
 from vkops.errors import ModelError, one_line
 from vkops.paths import open_regular
 from vkops.runner import console

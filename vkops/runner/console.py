@@ -21,6 +21,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 
 from vkops.errors import one_line, printable
 from vkops.runner.output_files import Read, chunks
@@ -42,6 +43,14 @@ def show(*parts: RenderableType) -> None:
     console = _Console()
     for part in parts:
         console.print(part)
+
+
+def table(title: str | None, *headings: str) -> Table:
+    """Return an empty table whose cells wrap."""
+    made = Table(title=title, title_justify="left")
+    for heading in headings:
+        made.add_column(heading, overflow="fold")
+    return made
 
 
 def bounded(text: str) -> str:

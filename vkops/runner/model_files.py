@@ -10,12 +10,11 @@ from rich.table import Table
 
 import vkops
 from vkops.dml import FeatureLevel
-from vkops.dxdispatch.json_model import DmlDispatchable, Model, ShaderDispatchable
+from vkops.dxdispatch.json_model import DmlDispatchable, Model, Overrides, ShaderDispatchable
 from vkops.dxdispatch.model_checks import errors_after, prepare
 from vkops.dxdispatch.model_reader import load_model
-from vkops.dxdispatch.onnx_overrides import Overrides
 from vkops.errors import ModelError, one_line
-from vkops.runner.console import complain, info, show
+from vkops.runner.console import complain, info, show, table
 from vkops.runner.dispatch_timing import RunOptions
 from vkops.runner.model_execution import run
 from vkops.runner.onnx_files import FileOptions, check_file, run_file
@@ -102,9 +101,7 @@ def check_model(
 
 def _level_table(model: Model, feature_level: FeatureLevel) -> Table:
     """Return a table of the lowest level that each operator needs."""
-    table = Table()
-    for heading in ("Dispatchable", "Operator", "Lowest level", f"At {feature_level}"):
-        table.add_column(heading, overflow="fold")
+    levels = table(None, "Dispatchable", "Operator", "Lowest level", f"At {feature_level}")
     for dispatchable in model.dispatchables.values():
         if isinstance(dispatchable, DmlDispatchable):
             lowest = dispatchable.desc.minimum_feature_level()
@@ -113,8 +110,8 @@ def _level_table(model: Model, feature_level: FeatureLevel) -> Table:
         else:
             is_shader = isinstance(dispatchable, ShaderDispatchable)
             cells = "a shader" if is_shader else "an ONNX model", "none", "accepted"
-        table.add_row(escape(one_line(dispatchable.name)), *cells)
-    return table
+        levels.add_row(escape(one_line(dispatchable.name)), *cells)
+    return levels
 
 
 def _is_onnx(path: str) -> bool:

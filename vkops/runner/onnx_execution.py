@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkops.dxdispatch.json_model import BufferResource
+from vkops.dxdispatch.json_model import BufferResource, Shape
 from vkops.dxdispatch.json_reader import quote
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, OnnxBinding
-from vkops.dxdispatch.onnx_overrides import Shape
 from vkops.errors import ModelError
 from vkops.runner import console
 

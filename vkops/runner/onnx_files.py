@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from rich.markup import escape
-from rich.table import Table
 
-from vkops.dxdispatch.onnx_dispatchable import read_onnx
-from vkops.dxdispatch.onnx_overrides import Overrides, form_of
+from vkops.dxdispatch.json_model import Overrides
+from vkops.dxdispatch.onnx_dispatchable import form_of, read_onnx
 from vkops.errors import ModelError, one_line
 from vkops.runner import array_files, console
 from vkops.runner.dispatch_timing import Progress, RunOptions, run_timed
@@ -88,9 +87,7 @@ def check_file(path: Path, overrides: Overrides, *, allow_paths: bool = False) -
     model = read_onnx(path, allow_paths=allow_paths)
     overrides.check(model)
     operators = Counter((node.operator, node.version) for node in model.nodes)
-    table = Table(
-        "Operator", "Version", "Nodes", title=f"Opset {model.opset}", title_justify="left"
-    )
+    table = console.table(f"Opset {model.opset}", "Operator", "Version", "Nodes")
     for (operator, version), count in sorted(operators.items()):
         table.add_row(operator, str(version), str(count))
     console.show(table)
@@ -106,9 +103,7 @@ def _print_unsupported(path: Path, allow_paths: bool) -> None:
         found = unsupported_nodes(read(path, allow_paths=allow_paths))
     except (ImportError, ModelError):
         return  # reading it again reports why
-    table = Table(title="Nodes that vkops cannot run", title_justify="left")
-    for heading in ("Node", "Why"):
-        table.add_column(heading, overflow="fold")
+    table = console.table("Nodes that vkops cannot run", "Node", "Why")
     for node in found:
         table.add_row(escape(one_line(node.label)), escape(one_line(node.reason)))
     if found:

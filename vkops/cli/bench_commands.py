@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 import vkops
 from vkops.cli import options
@@ -14,29 +15,25 @@ from vkops.cli import options
 
 def bench(
     works: Annotated[
-        list[str] | None, typer.Argument(metavar="[WORK]...", help="W1 to W18; default: all.")
+        list[str] | None,
+        Argument(metavar="[WORKLOAD]...", help="Workloads, W1 to W18; all by default."),
     ] = None,
     adapter: options.Adapter = "",
     expect: options.Expect = None,
-    scale: Annotated[
-        int, typer.Option("--scale", min=1, help="Multiply the first dimension of all inputs.")
-    ] = 1,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Times each is measured.")] = 9,
-    peers: Annotated[
-        bool, typer.Option("--peers", help="Against all other libraries installed, too.")
-    ] = False,
+    scale: Annotated[int, Option(min=1, help="Factor of the first dimension of all inputs.")] = 1,
+    rounds: Annotated[int, Option(min=1, help="How often each workload is measured.")] = 9,
+    peers: Annotated[bool, Option("--peers", help="Also measure all installed peers.")] = False,
     peer: Annotated[
-        list[str] | None,
-        typer.Option("--peer", help="Against this one: torch, onnxruntime, wgpu or ncnn."),
+        list[str] | None, Option(help="Also measure torch, onnxruntime, wgpu or ncnn.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Plot GB/s: a .png or .svg.")
+        Path | None, Option(metavar="FILE", help="Plot GB/s to a .png or .svg file.")
     ] = None,
     from_: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="Show what --json saved; measure nothing."),
+        Option("--from", metavar="FILE", help="Show a file of --json instead of measuring."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Time data movement against NumPy, memcpy, Kompute's buffer copy, and other libraries."""
     from rich.console import Console
@@ -48,7 +45,7 @@ def bench(
 
     by_name = {work.name: work for work in benchmark.WORKS}
     for name in works or ():
-        options.one_of("WORK", name, *by_name)
+        options.one_of("WORKLOAD", name, *by_name)
     for name in peer or ():
         options.one_of("--peer", name, *libraries.PEERS)
         libraries.require(name)

@@ -1,0 +1,99 @@
+"""``vkops devices``, and DxDispatch's listings of adapters and versions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import vkops
+from vkops.errors import DeviceError
+
+if TYPE_CHECKING:
+    from vkops.device import DeviceInfo
+
+_DEPENDENCIES = ("vkops", "kp", "numpy", "vulkan", "python-rapidjson")
+
+
+def devices(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Show the Vulkan devices, and for each driver found whether it works, or why not."""
+    from dataclasses import asdict
+
+    from rich.markup import escape
+
+    from vkops import gpu
+    from vkops.runner.console import show, table
+
+    drivers, problem = gpu.drivers(), None
+    if not as_json and drivers:
+        shown = table("Vulkan drivers", "Driver", "Usable", "Adapters, or what is wrong")
+        for driver in drivers:
+            found = ", ".join(driver.adapters) if driver.usable else driver.reason
+            shown.add_row(escape(driver.name), "yes" if driver.usable else "no", escape(found))
+        # Immediately: a driver that crashes may end this process next.
+        show(shown)
+        sys.stdout.flush()
+    try:
+        infos = vkops.devices()
+    except DeviceError as error:
+        infos, problem = [], error
+    if as_json:
+        lists = {
+            "devices": [asdict(info) for info in infos],
+            "drivers": [{**asdict(driver), "usable": driver.usable} for driver in drivers],
+        }
+        typer.echo(json.dumps(lists, indent=2))
+    elif infos:
+        shown = table("Vulkan devices", "#", "Name", "Type", "Vulkan", "Driver", "Memory")
+        for info in infos:
+            shown.add_row(
+                str(info.index),
+                escape(info.name),
+                info.type,
+                info.api_version,
+                f"{info.driver} ({info.driver_version})",
+                memory_size(info.dedicated_memory + info.shared_memory),
+            )
+        show(shown)
+    if problem is not None:
+        raise problem
+
+
+def adapter_block(info: DeviceInfo) -> str:
+    """Return DxDispatch's lines about one adapter, and an empty one."""
+    return (
+        f"{info.name}\n"
+        f"-Version: {info.driver_version}\n"
+        f"-Hardware: {str(info.type != 'CPU').lower()}\n"
+        f"-Integrated: {str(info.type == 'INTEGRATED_GPU').lower()}\n"
+        f"-Dedicated Adapter Memory: {memory_size(info.dedicated_memory)}\n"
+        f"-Dedicated System Memory: {memory_size(0)}\n"
+        f"-Shared System Memory: {memory_size(info.shared_memory)}\n"
+    )
+
+
+def memory_size(nbytes: int) -> str:
+    """Return a size as DxDispatch prints it; a unit is used for sizes above one of it.
+
+    >>> memory_size(1024), memory_size(1536), memory_size(2**30)
+    ('1024 bytes', '1.50 KB', '1024.00 MB')
+    """
+    for shift, unit in ((30, "GB"), (20, "MB"), (10, "KB")):
+        if nbytes > 1 << shift:
+            return f"{nbytes / (1 << shift):.2f} {unit}"
+    return f"{nbytes} bytes"
+
+
+def dependency_lines() -> Iterator[str]:
+    """Yield one line for each package that a run uses, with its version."""
+    for name in _DEPENDENCIES:
+        try:
+            yield f"{name}: {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            yield f"{name}: not installed"
