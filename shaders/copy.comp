@@ -4,13 +4,13 @@
 
 #if UNIT == 16
 #define Element uvec4
-#define LANES xyzw
+#define COMPONENTS xyzw
 #elif UNIT == 8
 #define Element uvec2
-#define LANES xy
+#define COMPONENTS xy
 #else
 #define Element uint
-#define LANES x
+#define COMPONENTS x
 #endif
 
 #include "region.glsl"
@@ -23,17 +23,17 @@ void main() {
     if (!find_item(item)) return;
 
     uvec4 steps = table[item.record + STEPS];
-    uint step_position = table[item.record + POSITION].x;
-    bool constant = table[item.record + RUN].z != 0u;
-    Element pattern = table[item.record + PATTERN].LANES;
+    uint step_position = table[item.record + POSITION].POSITION_STEP;
+    bool constant = table[item.record + RUN].RUN_CONSTANT != 0u;
+    Element pattern = table[item.record + PATTERN].COMPONENTS;
 
-    for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
-        Element element = source[item.src];  // a constant's address is 0, which is there to be read
+    for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
+        Element element = source[item.src];  // a constant's address is 0, which exists
         target[item.dst] = constant ? pattern : element;
         TRACE_STORE(item.dst * UNIT, UNIT, item.src * UNIT, UNIT, UNIT, constant ? CONSTANT : 0u,
                     constant ? pattern : element);
-        item.dst += steps.y;
-        item.src += steps.z;
+        item.dst += steps.STEPS_DST;
+        item.src += steps.STEPS_SRC;
         item.position += step_position;
     }
 }

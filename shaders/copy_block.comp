@@ -3,8 +3,8 @@
 // Transposes square blocks of elements of UNIT = 1, 2, 4 or 8 bytes whose sides are one vector
 // long: the source is read along one dimension and the destination written along another.
 //
-// A step is one block. Addresses count vectors: of 16 bytes for whole words, else of 8, as a
-// driver is slow to compile many accesses.
+// A step is one block. Addresses count vectors: of 16 bytes for whole words, else of 8, because
+// drivers are slow to compile many accesses.
 
 #include "region.glsl"
 
@@ -47,20 +47,20 @@ void main() {
     if (!find_item(item)) return;
 
     uvec4 steps = table[item.record + STEPS];
-    uint step_position = table[item.record + POSITION].x;
-    uvec4 block = table[item.record + RUN];  // src stride of a row, dst stride of a column
+    uint step_position = table[item.record + POSITION].POSITION_STEP;
+    uvec4 block = table[item.record + BLOCK];
 
-    for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
+    for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         Vector rows[SIDE];
-        for (uint k = 0u; k < SIDE; ++k) rows[k] = source[item.src + k * block.x];
+        for (uint k = 0u; k < SIDE; ++k) rows[k] = source[item.src + k * block.BLOCK_ROW_SRC];
         for (uint k = 0u; k < SIDE; ++k) {
-            target[item.dst + k * block.y] = column(rows, k);
-            TRACE_STORE((item.dst + k * block.y) * SIDE * UNIT, SIDE * UNIT,
-                        item.src * SIDE * UNIT + k * UNIT, UNIT, block.x * SIDE * UNIT, 0u,
-                        column(rows, k));
+            target[item.dst + k * block.BLOCK_COLUMN_DST] = column(rows, k);
+            TRACE_STORE((item.dst + k * block.BLOCK_COLUMN_DST) * SIDE * UNIT, SIDE * UNIT,
+                        item.src * SIDE * UNIT + k * UNIT, UNIT,
+                        block.BLOCK_ROW_SRC * SIDE * UNIT, 0u, column(rows, k));
         }
-        item.dst += steps.y;
-        item.src += steps.z;
+        item.dst += steps.STEPS_DST;
+        item.src += steps.STEPS_SRC;
         item.position += step_position;
     }
 }

@@ -1,13 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Copies of 16-byte vectors whose elements may stand in reversed order in the destination.
+// Copies of 16-byte vectors, with the elements of each in the same or in reversed order.
 
 #include "region.glsl"
 
 layout(std430, binding = 1) readonly buffer Source { uvec4 source[]; };
 layout(std430, binding = 2) writeonly buffer Target { uvec4 target[]; };
 
-// A vector's elements of `size` bytes, the last one first; 16 changes nothing.
+// The vector with its elements of `size` bytes in reversed order; 16 changes nothing.
 uvec4 reversed(uvec4 v, uint size) {
     if (size <= 8u) v = v.zwxy;
     if (size <= 4u) v = v.yxwz;
@@ -21,15 +21,15 @@ void main() {
     if (!find_item(item)) return;
 
     uvec4 steps = table[item.record + STEPS];
-    uint step_position = table[item.record + POSITION].x;
-    uint size = table[item.record + RUN].w;  // bytes of the elements that are reversed
+    uint step_position = table[item.record + POSITION].POSITION_STEP;
+    uint size = table[item.record + RUN].RUN_REVERSED;  // bytes of the elements that are reversed
 
-    for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
+    for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         uvec4 vector = reversed(source[item.src], size);
         target[item.dst] = vector;
         TRACE_STORE(item.dst * 16u, 16u, item.src * 16u + 16u - size, size, 0u - size, 0u, vector);
-        item.dst += steps.y;
-        item.src += steps.z;
+        item.dst += steps.STEPS_DST;
+        item.src += steps.STEPS_SRC;
         item.position += step_position;
     }
 }

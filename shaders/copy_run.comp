@@ -48,12 +48,13 @@ void main() {
 
     uvec4 steps = table[item.record + STEPS];
     uvec4 position = table[item.record + POSITION];
-    int run = int(table[item.record + RUN].x);
-    bool along = position.y != 0u;          // steps go along the run, or across runs
-    bool onward = along && position.x == 1u;  // each step begins where the last one ended
+    int run = int(table[item.record + RUN].RUN_LENGTH);
+    bool along = position.POSITION_DIGIT_0 != 0u;  // steps go along the run, or across runs
+    // Each step begins where the last one ended.
+    bool onward = along && position.POSITION_STEP == 1u;
 
     uvec4 low = uvec4(0u);
-    for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
+    for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         uint vector = item.dst / 16u + (along ? item.position : item.first);
         int base = int(vector * 16u - item.dst);  // the run's byte at the vector's start
         if (base < run) {
@@ -76,8 +77,8 @@ void main() {
                         item.src + uint(max(base, 0)), 1u, 1u, 0u,
                         shifted(value, uvec4(0u), uint(max(-base, 0))));
         }
-        item.dst += steps.y;
-        item.src += steps.z;
-        item.position += position.x;
+        item.dst += steps.STEPS_DST;
+        item.src += steps.STEPS_SRC;
+        item.position += position.POSITION_STEP;
     }
 }

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Outputs that are one stream of bytes, made of segments from anywhere at any alignment.
+// Fills outputs as one stream of bytes, made of segments from anywhere at any alignment.
 //
-// The stream is rows of the same segments. An item fills `steps` consecutive vectors of it: it
-// takes pieces, each as far as the source vector or the segment reaches, and stores a vector when
-// it is full. So every vector has one owner, every byte is loaded and stored once, and nothing is
-// atomic. Addresses count bytes; a stream begins at a multiple of 16.
+// The stream consists of rows with the same segments. An item fills some consecutive vectors of
+// it: it takes pieces, each as far as the source vector or the segment reaches, and stores a
+// vector when it is full. So one invocation stores each vector, every byte is loaded and stored
+// once, and nothing is atomic. Addresses count bytes; a stream begins at a multiple of 16.
 //
 // A stream has one record per segment, one after the other; its items belong to the first.
 // With SEGMENTS, a row has at most so many, all of one source buffer.
@@ -16,11 +16,6 @@ layout(std430, binding = 1) readonly buffer Source { uvec4 source[]; };
 layout(std430, binding = 2) writeonly buffer Target { uvec4 target[]; };
 layout(std430, binding = 3) buffer TargetWords { uint target_words[]; };  // the same memory
 
-// A record's vectors, where they differ:
-const uint STREAM = 1u;   // vectors of an item, bytes of the stream, segments
-const uint SEGMENT = 2u;  // first byte in the row, bytes, what a row adds to src, source buffer
-const uint ROW = 3u;      // bytes of a row, division factor
-
 #if SEGMENTS == 0
 layout(std430, binding = 4) readonly buffer Source1 { uvec4 source1[]; };
 layout(std430, binding = 5) readonly buffer Source2 { uvec4 source2[]; };
@@ -28,9 +23,9 @@ layout(std430, binding = 6) readonly buffer Source3 { uvec4 source3[]; };
 #endif
 
 struct Place {
-    uint src;     // of the next byte
-    uint left;    // bytes left in the segment
-    uint from;
+    uint src;   // address of the next byte
+    uint left;  // bytes left in the segment
+    uint from;  // number of the source buffer
 };
 
 #if SEGMENTS
@@ -40,9 +35,9 @@ uvec4 sources = uvec4(0u), lengths = uvec4(0u), strides = uvec4(0u);
 void load_segments(uint record, uint count) {
     for (uint k = 0u; k < count; ++k) {
         uvec4 segment = table[record + SEGMENT];
-        sources[k] = table[record + HEAD].z;
-        lengths[k] = segment.y;
-        strides[k] = segment.z;
+        sources[k] = table[record + HEAD].HEAD_SRC;
+        lengths[k] = segment.SEGMENT_NBYTES;
+        strides[k] = segment.SEGMENT_ROW_SRC;
         record += RECORD_VECTORS;
     }
 }
@@ -58,7 +53,8 @@ void load_segments(uint record, uint count) {}
 Place segment_start(uint first, uint segment, uint row) {
     uint record = first + segment * RECORD_VECTORS;
     uvec4 it = table[record + SEGMENT];
-    return Place(table[record + HEAD].z + row * it.z, it.y, it.w);
+    return Place(table[record + HEAD].HEAD_SRC + row * it.SEGMENT_ROW_SRC, it.SEGMENT_NBYTES,
+                 it.SEGMENT_SOURCE);
 }
 
 uvec4 load(Place place) {
@@ -70,7 +66,7 @@ uvec4 load(Place place) {
 }
 #endif
 
-// Bytes moved up by `count`, 0 to 15; those that leave at the top come in at the bottom.
+// The vector's bytes rotated upwards by `count`, 0 to 15.
 uvec4 rotated(uvec4 v, uint count) {
     if ((count & 8u) != 0u) v = v.zwxy;
     if ((count & 4u) != 0u) v = v.wxyz;
@@ -92,22 +88,25 @@ void main() {
 
     uvec4 stream = table[item.record + STREAM];
     uvec4 row_bytes = table[item.record + ROW];
-    uint position = item.first * stream.x * 16u;
-    uint end = min(position + stream.x * 16u, stream.y);
+    uint position = item.first * stream.STREAM_VECTORS * 16u;
+    uint end = min(position + stream.STREAM_VECTORS * 16u, stream.STREAM_NBYTES);
     uint vector = (item.dst + position) / 16u;
-    uint row = divide(position, row_bytes.x, row_bytes.y);
-    uint column = position - row * row_bytes.x;
+    uint row = divide(position, row_bytes.ROW_NBYTES, row_bytes.ROW_FACTOR);
+    uint column = position - row * row_bytes.ROW_NBYTES;
 
     uint segment = 0u;
-    uint beyond = stream.z;
+    uint beyond = stream.STREAM_SEGMENTS;
     while (beyond - segment > 1u) {
         uint middle = (segment + beyond) >> 1;
-        if (table[item.record + middle * RECORD_VECTORS + SEGMENT].x <= column) segment = middle;
-        else beyond = middle;
+        if (table[item.record + middle * RECORD_VECTORS + SEGMENT].SEGMENT_START <= column)
+            segment = middle;
+        else
+            beyond = middle;
     }
-    load_segments(item.record, stream.z);
+    load_segments(item.record, stream.STREAM_SEGMENTS);
     Place place = segment_start(item.record, segment, row);
-    uint skipped = column - table[item.record + segment * RECORD_VECTORS + SEGMENT].x;
+    uint skipped =
+        column - table[item.record + segment * RECORD_VECTORS + SEGMENT].SEGMENT_START;
     place.src += skipped;
     place.left -= skipped;
 
@@ -124,7 +123,7 @@ void main() {
         filled += count;
         if (filled >= 16u) {
             target[vector] = gathered;
-            gathered = piece;  // what did not fit has come round to the bottom
+            gathered = piece;  // the bytes that did not fit were rotated to the bottom
             filled -= 16u;
             ++vector;
         }
@@ -133,7 +132,7 @@ void main() {
         place.left -= count;
         if (place.left == 0u) {
             ++segment;
-            if (segment == stream.z) {
+            if (segment == stream.STREAM_SEGMENTS) {
                 segment = 0u;
                 ++row;
             }
@@ -141,7 +140,7 @@ void main() {
         }
     }
     // The end of the stream, which may be within a word.
-    if (end == stream.y) {
+    if (end == stream.STREAM_NBYTES) {
         for (uint k = 0u; k * 4u < filled; ++k) {
             uint word = vector * 4u + k;
             uint left = filled - k * 4u;

@@ -45,18 +45,18 @@ void main() {
     uvec4 steps = table[item.record + STEPS];
     uvec4 position = table[item.record + POSITION];
     uvec4 run = table[item.record + RUN];
-    bool constant = run.z != 0u;
-    uint pattern = table[item.record + PATTERN].x;
-    bool along = position.y != 0u;  // steps go along the run, or across runs
+    bool constant = run.RUN_CONSTANT != 0u;
+    uint pattern = table[item.record + PATTERN].PATTERN_X;
+    bool along = position.POSITION_DIGIT_0 != 0u;  // steps go along the run, or across runs
 
-    for (uint i = 0u; i < steps.x && item.position < steps.w; ++i) {
+    for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         uint word = item.dst / PER_WORD + (along ? item.position : item.first);
         uint base = word * PER_WORD - item.dst;
-        bool inside = base < run.x && run.x - base >= PER_WORD;
+        bool inside = base < run.RUN_LENGTH && run.RUN_LENGTH - base >= PER_WORD;
 
         uvec2 value_mask;
-        if (inside && run.y == 1u) value_mask = uvec2(load_word(item.src + base), WHOLE);
-        else value_mask = gather(item.src, base, run.x, run.y);
+        if (inside && run.RUN_SRC == 1u) value_mask = uvec2(load_word(item.src + base), WHOLE);
+        else value_mask = gather(item.src, base, run.RUN_LENGTH, run.RUN_SRC);
         if (constant) value_mask.x = pattern & value_mask.y;
 
         if (value_mask.y == WHOLE) {
@@ -66,11 +66,11 @@ void main() {
             atomicOr(target[word], value_mask.x);
         }
         TRACE_STORE(word * 4u + uint(findLSB(value_mask.y)) / 8u, uint(bitCount(value_mask.y)) / 8u,
-                    (item.src + (base + uint(findLSB(value_mask.y)) / BITS) * run.y) * UNIT, UNIT,
-                    run.y * UNIT, constant ? CONSTANT : 0u,
+                    (item.src + (base + uint(findLSB(value_mask.y)) / BITS) * run.RUN_SRC) * UNIT,
+                    UNIT, run.RUN_SRC * UNIT, constant ? CONSTANT : 0u,
                     value_mask.x >> uint(max(findLSB(value_mask.y), 0)));
-        item.dst += steps.y;
-        item.src += steps.z;
-        item.position += position.x;
+        item.dst += steps.STEPS_DST;
+        item.src += steps.STEPS_SRC;
+        item.position += position.POSITION_STEP;
     }
 }

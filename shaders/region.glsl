@@ -1,19 +1,22 @@
-// The region table and the walk from an invocation to its first element.
+// Finds an invocation's first element in the region table.
 //
-// One dispatch runs all regions of a plan. Work is counted in items: an item is one invocation
-// that copies up to `steps` elements, a fixed step apart. Items of a region are numbered in mixed
-// radix over its digits, fastest first, and those of all regions one after the other.
+// One dispatch runs all regions of a plan, each of which is a record of the table. An item is the
+// part of a region that one invocation copies: some elements, a fixed step apart. The items of a
+// region are numbered in mixed radix over its digits, the fastest first, and those of all regions
+// one after the other.
 //
-// vkops/gpu/table.py writes the table: vectors of four words, as a driver may spend as long on a
-// word as on a vector, when it compiles a load and when it runs one. For the same reason no loop
-// below has a constant bound, which would have it unrolled; all are bounded by the table (20
-// halvings, 10 digits, the steps of an item).
+// vkops/gpu/layout.py declares the table and vkops/gpu/table.py writes it. It has vectors of four
+// words because some drivers spend as long on a word as on a vector, when they compile a load and
+// when they run one. For the same reason no loop below has a constant bound, which drivers would
+// unroll; the table bounds all of them (20 halvings, 10 digits, the steps of an item).
 
 #ifdef DEBUG_PRINTF
 #extension GL_EXT_debug_printf : require
 #endif
 
-layout(local_size_x = 64) in;
+#include "layout.glsl"
+
+layout(local_size_x = WORKGROUP_SIZE) in;
 
 #ifdef TRACE
 #define TABLE_ACCESS
@@ -22,41 +25,28 @@ layout(local_size_x = 64) in;
 #endif
 layout(std430, binding = 0) TABLE_ACCESS buffer Table { uvec4 table[]; };
 
-const uint RECORDS = 1u;        // table[0] is (records, items of all, spread, 0)
-const uint RECORD_VECTORS = 15u;
-
-// A record's vectors:
-const uint HEAD = 0u;       // number of the first item, dst and src address of the origin, digits
-const uint STEPS = 1u;      // steps, what one adds to dst and src; limit of the position
-const uint POSITION = 2u;   // what a step and digits 0, 1 and 3 add to the position
-const uint RUN = 3u;        // elements (or bytes) of a run, their src stride; 1 for a constant; or
-                            // what the kernel says
-const uint PATTERN = 4u;    // the constant
-const uint DIGITS = 5u;     // each: size, division factor, dst stride, src stride
-
 struct Item {
     uint record;
-    uint dst;       // element addresses of the first element
+    uint dst;       // addresses of the first element
     uint src;
-    uint position;  // of the first element along the stepping direction
+    uint position;  // of the first element along the steps
     uint first;     // digit 0
 };
 
-// `vkops debug trace`: beyond the table, all stores of a byte of the target, whose number is there.
-// A kernel tells of each store the first byte and how many, the byte of its source that the first
-// one is from, the bytes of an element and what the next one adds there, and which source it is.
+// `vkops debug trace`: behind the table, the kernel records each store of one byte of the target.
+// The byte's address is there. A kernel reports for each store: the first byte's address and the
+// number of bytes; the address in the source of the first byte, the bytes of an element, and what
+// the next element adds to that address; the number of the source; the bytes.
 #ifdef TRACE
-const uint TRACE_AT = 65536u;  // vectors of a table
-const uint MOST_TRACED = 16u;
-
 void trace(
     Item item, uint first, uint nbytes, uint src, uint size, uint stride, uint from, uvec4 value
 ) {
-    uint within = table[TRACE_AT].y - first;
+    uint within = table[TRACED].TRACED_ADDRESS - first;
     if (within >= nbytes) return;
-    uint number = atomicAdd(table[TRACE_AT].x, 1u);
-    if (number >= MOST_TRACED) return;
-    uint at = TRACE_AT + 1u + number * 3u;
+    uint number = atomicAdd(table[TRACED].TRACED_STORES, 1u);
+    if (number >= MAX_TRACED_STORES) return;
+    uint at = TRACED + 1u + number * TRACED_STORE_VECTORS;
+    // layout.py's Writer, Stored and Pattern.
     table[at] = uvec4(gl_WorkGroupID.xy, gl_LocalInvocationIndex, item.record);
     table[at + 1u] = uvec4(first, src + within / size * stride + within % size, from, nbytes);
     table[at + 2u] = value;
@@ -70,7 +60,6 @@ uvec4 words(uvec4 v) { return v; }
 #else
 #define TRACE_STORE(first, nbytes, src, size, stride, from, value)
 #endif
-const uint CONSTANT = ~0u;  // from no source
 
 // n / size by multiplication, exact for n < 2^31; factor is floor(2^32 (2^shift - size) / size) + 1.
 uint divide(uint n, uint size, uint factor) {
@@ -79,9 +68,10 @@ uint divide(uint n, uint size, uint factor) {
     return (high + n) >> (findMSB(size - 1u) + 1);
 }
 
-// The number of a workgroup that has items; false if this one has none. The dispatch may have more
-// workgroups than there is work for; those without are spread evenly, as some drivers give each of
-// their threads an equal number of neighbours. spread is 2^32 workgroups with work / all; 0: 2^32.
+// Returns whether this workgroup has items, and its number among those that have. A dispatch may
+// have more workgroups than it needs. Those without items are spread evenly, because some drivers
+// give each of their threads an equal number of neighbouring workgroups. `spread` is 2^32 times
+// the share of the workgroups that have items; 0 if all have.
 bool find_group(uint spread, out uint group) {
     group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     if (spread == 0u) return true;
@@ -91,38 +81,39 @@ bool find_group(uint spread, out uint group) {
     return group != next;
 }
 
-// Finds this invocation's item; false if it has none.
+// Finds this invocation's item; returns false if it has none.
 bool find_item(out Item item) {
     uvec4 head = table[0];
     uint group;
-    if (!find_group(head.z, group)) return false;
+    if (!find_group(head.HEADER_SPREAD, group)) return false;
     uint rest = group * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
-    if (rest >= head.y) return false;
+    if (rest >= head.HEADER_ITEMS) return false;
 
     uint low = 0u;
-    uint high = head.x;
+    uint high = head.HEADER_RECORDS;
     while (high - low > 1u) {
         uint middle = (low + high) >> 1;
-        if (table[RECORDS + middle * RECORD_VECTORS].x <= rest) low = middle;
+        if (table[RECORDS + middle * RECORD_VECTORS].HEAD_FIRST_ITEM <= rest) low = middle;
         else high = middle;
     }
     item.record = RECORDS + low * RECORD_VECTORS;
 
     head = table[item.record + HEAD];
     uvec4 position = table[item.record + POSITION];
-    rest -= head.x;
-    item.dst = head.y;
-    item.src = head.z;
+    rest -= head.HEAD_FIRST_ITEM;
+    item.dst = head.HEAD_DST;
+    item.src = head.HEAD_SRC;
     item.position = 0u;
     item.first = 0u;
-    for (uint d = 0u; d < head.w; ++d) {
-        uvec4 digit = table[item.record + DIGITS + d];
-        uint quotient = divide(rest, digit.x, digit.y);
-        uint value = rest - quotient * digit.x;
-        item.dst += value * digit.z;
-        item.src += value * digit.w;
+    for (uint d = 0u; d < head.HEAD_DIGITS; ++d) {
+        uvec4 digit = table[item.record + DIGIT + d];
+        uint quotient = divide(rest, digit.DIGIT_SIZE, digit.DIGIT_FACTOR);
+        uint value = rest - quotient * digit.DIGIT_SIZE;
+        item.dst += value * digit.DIGIT_DST;
+        item.src += value * digit.DIGIT_SRC;
         item.position +=
-            value * (d == 0u ? position.y : d == 1u ? position.z : d == 3u ? position.w : 0u);
+            value * (d == 0u ? position.POSITION_DIGIT_0 : d == 1u ? position.POSITION_DIGIT_1
+                   : d == 3u ? position.POSITION_DIGIT_3 : 0u);
         if (d == 0u) item.first = value;
         rest = quotient;
     }

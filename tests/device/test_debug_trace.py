@@ -29,7 +29,8 @@ from vkops.dml import (
 from vkops.errors import BindingError, OutOfDeviceMemoryError
 from vkops.gpu import table
 from vkops.gpu.buffer import Buffer
-from vkops.gpu.dispatch import MAX_REGIONS, prepare
+from vkops.gpu.dispatch import prepare
+from vkops.gpu.layout import MAX_RECORDS
 from vkops.gpu.table import Tuning
 from vkops.gpu.trace import owner, stores
 from vkops.plan import CopyPlan, Fill, Output, View
@@ -239,12 +240,12 @@ def test_workgroups_that_are_spread(device):
 
 
 def test_more_than_one_dispatch(device):
-    count = MAX_REGIONS + 10
+    count = MAX_RECORDS + 10
     regions = tuple(
         make_region((3,), 4 * i, (1,), (0, 3 * (count - 1 - i), (1,))) for i in range(count)
     )
     plan = CopyPlan(4, (12 * count,), (Output(16 * count, regions),))
-    check(device, plan, [(0, 0, (2,), 0), (0, MAX_REGIONS - 1, (1,), 3), (0, count - 1, (0,), 1)])
+    check(device, plan, [(0, 0, (2,), 0), (0, MAX_RECORDS - 1, (1,), 3), (0, count - 1, (0,), 1)])
 
 
 def test_many_elements(device):
@@ -436,19 +437,19 @@ BUGS = {
         "Bytes stored",
     ),
     "a wrong source": (
-        "region.glsl", "item.src = head.z;", "item.src = head.z + 1u;", (REVERSE, "INT64", 70), "30",
+        "region.glsl", "item.src = head.HEAD_SRC;", "item.src = head.HEAD_SRC + 1u;", (REVERSE, "INT64", 70), "30",
         "Source",
     ),
     "a wrong stride of the source": (
-        "region.glsl", "value * digit.w;", "value * (digit.w + 1u);", (REVERSE, "INT64", 70), "30",
+        "region.glsl", "value * digit.DIGIT_SRC;", "value * (digit.DIGIT_SRC + 1u);", (REVERSE, "INT64", 70), "30",
         "Source",
     ),
     "a wrong stride of the destination": (
-        "region.glsl", "value * digit.z;", "value * (digit.z + 1u);", (REVERSE, "INT64", 70), "31",
+        "region.glsl", "value * digit.DIGIT_DST;", "value * (digit.DIGIT_DST + 1u);", (REVERSE, "INT64", 70), "31",
         "Stores of it",
     ),
     "an item left out": (
-        "region.glsl", "if (rest >= head.y)", "if (rest + 1u >= head.y)",
+        "region.glsl", "if (rest >= head.HEADER_ITEMS)", "if (rest + 1u >= head.HEADER_ITEMS)",
         (REVERSE, "INT64", 70), "32", "Stores of it",
     ),
     "an item done twice": (
@@ -464,7 +465,7 @@ BUGS = {
         (slice1("INT64", [1024], [512], [2]), "INT64", 1024), "9", "Workgroup",
     ),
     "blocks": (
-        "copy_block.comp", "source[item.src + k * block.x]", "source[item.src + (k ^ 1u) * block.x]",
+        "copy_block.comp", "source[item.src + k * block.BLOCK_ROW_SRC]", "source[item.src + (k ^ 1u) * block.BLOCK_ROW_SRC]",
         (TRANSPOSE, "UINT32", 64), "3,6", "Bytes stored",
     ),
     "reversed vectors": (

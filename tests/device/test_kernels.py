@@ -14,10 +14,11 @@ from strategies import input_bytes, plans
 import vkops
 from vkops.gpu import table
 from vkops.gpu.buffer import Buffer
-from vkops.gpu.dispatch import MAX_REGIONS, prepare
+from vkops.gpu.dispatch import prepare
 from vkops.gpu.executor import GROUPS_X
 from vkops.gpu.kernels import BLOCKS, choose_kernel
-from vkops.gpu.table import LANES, Tuning
+from vkops.gpu.layout import MAX_RECORDS, WORKGROUP_SIZE
+from vkops.gpu.table import Tuning
 from vkops.plan import CopyPlan, Fill, Output, View, execute
 from vkops.plan.algebra import narrow, optimize
 from vkops.plan.movements import copy
@@ -267,7 +268,7 @@ def test_interleaved_regions_share_words(device, element_size):
 
 
 def test_more_regions_than_one_table_holds(device):
-    count = MAX_REGIONS + 10
+    count = MAX_RECORDS + 10
     regions = tuple(
         make_region((3,), 4 * i, (1,), (0, 3 * (count - 1 - i), (1,))) for i in range(count)
     )
@@ -277,7 +278,7 @@ def test_more_regions_than_one_table_holds(device):
 
 def test_more_workgroups_than_one_dimension_holds(device):
     """One element per item and 64 items per workgroup: the groups spill into y."""
-    n = GROUPS_X * LANES + 100
+    n = GROUPS_X * WORKGROUP_SIZE + 100
     check(
         device,
         window(4, [n], [-1]),

@@ -11,26 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.gpu.kernels import STREAM, VECTOR, Kernel, choose_kernel
-from vkops.gpu.memory import Heap, Place
-from vkops.gpu.table import (
-    DST,
-    FIRST,
+from vkops.gpu.layout import (
     HEADER_WORDS,
-    LANES,
+    MAX_RECORDS,
     RECORD_WORDS,
-    SOURCE,
-    SRC,
-    RegionTable,
-    Tuning,
-    Words,
-    encode,
+    WORKGROUP_SIZE,
+    Head,
+    Header,
+    Segment,
+    word,
 )
+from vkops.gpu.memory import Heap, Place
+from vkops.gpu.table import RegionTable, Tuning, Words, encode
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan
-
-TABLE_BYTES = 1 << 20
-MAX_REGIONS = (TABLE_BYTES // 4 - HEADER_WORDS) // RECORD_WORDS
 
 WORTH_APART = 1 << 20
 """Bytes of outputs from which it can pay to make some of them apart, by a kernel of their own."""
@@ -162,20 +157,20 @@ class _Layout:
         records, items = work.records[chosen], work.items[chosen]
         ends = np.cumsum(items)
         total = int(ends[-1])
-        records[:, FIRST] = ends - items
+        records[:, word(Head, "first_item")] = ends - items
         if kernel == STREAM:
-            records[:, SOURCE] = source
-        busy = -(-total // LANES)
+            records[:, word(Segment, "source")] = source
+        busy = -(-total // WORKGROUP_SIZE)
         groups = 1 << (busy - 1).bit_length()
         spread = (busy << 32) // groups if busy < groups else 0
-        header = np.array([len(records), total, spread, 0], np.uint32)
+        header = np.array([*Header(len(records), total, spread), 0], np.uint32)
         self._kernel = kernel
         self._groups = groups
         self._words = np.concatenate([header, records.ravel()])
         # The words that are addresses, and the base of each among those of all outputs, all inputs
         # in reverse, and 0, which is for constants: their input is -1.
         starts = HEADER_WORDS + RECORD_WORDS * np.arange(len(records))
-        self._places = np.concatenate([starts + DST, starts + SRC])
+        self._places = np.concatenate([starts + word(Head, field) for field in ("dst", "src")])
         self._bases = np.concatenate([work.outputs[chosen], -2 - work.inputs[chosen]])
 
     def bind(self, sources: tuple[Heap, ...], target: Heap, bases: Words) -> Dispatch:
@@ -190,7 +185,7 @@ def _layouts(
     """Records in as many dispatches as it takes."""
     start = 0
     while start < len(chosen):
-        end = start + MAX_REGIONS
+        end = start + MAX_RECORDS
         # A record without items stays with those before it.
         while end < len(chosen) and not work.items[chosen[end]]:
             end -= 1

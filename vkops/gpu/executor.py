@@ -15,8 +15,9 @@ import numpy.typing as npt
 from vkops import shaders
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu import adapter, host_memory, table
-from vkops.gpu.dispatch import TABLE_BYTES, Dispatch, Program, Programs, prepare
+from vkops.gpu.dispatch import Dispatch, Program, Programs, prepare
 from vkops.gpu.kernels import STREAM
+from vkops.gpu.layout import TABLE_BYTES
 from vkops.gpu.memory import Heap, Memory, Range, held_bytes
 from vkops.gpu.pending import InThread, Slot, Submission
 from vkops.gpu.process import FORKED, process

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from vkops.gpu.dispatch import TABLE_BYTES, Dispatch
+from vkops.gpu.dispatch import Dispatch
+from vkops.gpu.layout import TABLE_BYTES
 from vkops.gpu.memory import Heap
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.gpu.dispatch import TABLE_BYTES
 from vkops.gpu.executor import Executor, with_reclaim
 from vkops.gpu.kernels import VECTOR, Kernel
+from vkops.gpu.layout import TABLE_BYTES
 from vkops.gpu.memory import ALIGNMENT, Heap, Range
 from vkops.gpu.pending import await_sequence
 from vkops.gpu.process import process

@@ -1,31 +1,42 @@
-"""Plans as the region table that shaders/region.glsl reads. Pure NumPy: no Vulkan here."""
+"""Encode plans as the region tables that the shaders read. Pure NumPy: no Vulkan here."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import gcd, prod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.gpu import kernels
 from vkops.gpu.kernels import VECTOR, Dim, Kernel, choose_kernel
+from vkops.gpu.layout import (
+    RECORD_WORDS,
+    WORKGROUP_SIZE,
+    Block,
+    Digit,
+    Head,
+    Pattern,
+    Position,
+    Row,
+    Run,
+    Segment,
+    Steps,
+    Stream,
+    Vector,
+    word,
+)
 from vkops.plan.region import CopyPlan, Fill, Read, Region
 
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
 
-LANES = 64
-"""Invocations of a workgroup; region.glsl's local size."""
-
 MAX_DIMS = 8
-"""Dimensions of a region that fit in a record: they become ten digits at most."""
-
-HEADER_WORDS = 4
-RECORD_WORDS = 60
-FIRST, DST, SRC, SOURCE = 0, 1, 2, 11
+"""Dimensions of a region that fit in a record: they become two digits more at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,7 @@ class Tuning:
 
     def for_work(self, nbytes: int, step_bytes: int) -> Tuning:
         """The same with fewer steps, where there are so many bytes in all, and in a step."""
-        share = nbytes // step_bytes // (self.workgroups * LANES)
+        share = nbytes // step_bytes // (self.workgroups * WORKGROUP_SIZE)
         steps = min(self.steps, self.item_bytes // step_bytes, share)
         return replace(self, steps=max(1, steps))
 
@@ -60,8 +71,8 @@ GPU = Tuning(
     item_bytes=8 * VECTOR,
     across=8,
     workgroups=1024,
-    interleave=LANES,
-    long_run=4 * LANES,
+    interleave=WORKGROUP_SIZE,
+    long_run=4 * WORKGROUP_SIZE,
 )
 """Coalesced: a workgroup's accesses fall into the same memory transactions."""
 
@@ -93,15 +104,12 @@ class RegionTable:
     outputs: Counts
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """One record, in the order of region.glsl's vectors but for the constant's pattern."""
+class _Record(NamedTuple):
+    """One record, without the number of its first item and the pattern of a constant."""
 
     dst: int
     src: int
-    steps: Sequence[int]
-    position: Sequence[int]
-    run: Sequence[int]
+    vectors: Sequence[Vector]
     digits: Sequence[Dim]
 
     @property
@@ -119,12 +127,11 @@ def encode(plan: CopyPlan, tuning: Tuning, *, streams: bool = True) -> RegionTab
     encoded = list(
         _streams(plan, tuning) if kernel in kernels.STREAMS else _regions(plan, kernel, tuning)
     )
-    records = np.zeros((len(encoded), RECORD_WORDS), np.uint32)
-    for words, (_, source, record) in zip(records, encoded, strict=True):
-        _write(words, record, source)
+    words = [_words(record, source) for _, source, record in encoded]
     return RegionTable(
         kernel=kernel,
-        records=records,
+        # Negative strides wrap: the shaders' addresses are modulo 2^32.
+        records=np.array(words, np.int64).reshape(-1, RECORD_WORDS).astype(np.uint32),
         items=np.array([record.items for _, _, record in encoded], np.int64),
         inputs=np.array([_input(source) for _, source, _ in encoded], np.int64),
         outputs=np.array([output for output, _, _ in encoded], np.int64),
@@ -167,7 +174,7 @@ def _region(region: Region, size: int, kernel: Kernel, tuning: Tuning) -> _Recor
     if kernel == kernels.REVERSE:
         vectors = kernels.reversed_vectors(region, size)
         assert vectors is not None
-        run = (0, 0, 0, vectors.elements)
+        run = Run(0, 0, 0, vectors.elements)
         return _walk(vectors.dst, vectors.src, vectors.dims, run, tuning)
     scale = size // kernel.unit
     dims = [Dim(n, dst * scale, src * scale) for n, dst, src in kernels.dims(region)]
@@ -175,11 +182,11 @@ def _region(region: Region, size: int, kernel: Kernel, tuning: Tuning) -> _Recor
     length, run_src = 0, 0
     if kernel.granule:
         length, run_src, dims = _granules(dims, dst, scale, kernel.granule // kernel.unit)
-    run = (length, run_src, int(region.input is None), 0)
+    run = Run(length, run_src, int(region.input is None), 0)
     return _walk(dst, src, dims, run, tuning)
 
 
-def _walk(dst: int, src: int, dims: Sequence[Dim], run: Sequence[int], tuning: Tuning) -> _Record:
+def _walk(dst: int, src: int, dims: Sequence[Dim], run: Run, tuning: Tuning) -> _Record:
     """Cut the innermost dimension, or the next, into the steps of items."""
     inner, *outer = dims
     if inner.size >= tuning.long_run or not outer:
@@ -192,16 +199,14 @@ def _walk(dst: int, src: int, dims: Sequence[Dim], run: Sequence[int], tuning: T
             *outer,
         ]
         step = Dim(lanes, inner.dst * lanes, inner.src * lanes)
-        limit, position = inner.size, (1, chunk)
+        limit, position = inner.size, Position(lanes, 1, chunk, 0)
     else:
         row, *outer = outer
         steps = _even(row.size, min(tuning.steps, tuning.across))
         digits = [inner, Dim(-(-row.size // steps), row.dst * steps, row.src * steps), *outer]
         step = Dim(1, row.dst, row.src)
-        limit, position = row.size, (0, steps)
-    return _Record(
-        dst, src, (steps, step.dst, step.src, limit), (step.size, *position, 0), run, digits
-    )
+        limit, position = row.size, Position(1, 0, steps, 0)
+    return _Record(dst, src, (Steps(steps, step.dst, step.src, limit), position, run), digits)
 
 
 def _even(size: int, most: int) -> int:
@@ -240,15 +245,9 @@ def _blocks(region: Region, size: int, tuning: Tuning) -> _Record:
     rows, far_rows = _cut(across, gcd(across.size, 4))
     near, far = _cut(chunk, min(2, chunk.size) if cpu else gcd(chunk.size, 8))
     digits = [rows, near, far_rows, far] if cpu else [near, rows, far, far_rows]
-    position = (1, 0, steps, near.size * steps) if cpu else (1, 0, 0, 0)
-    return _Record(
-        b.dst,
-        b.src,
-        (steps, along.dst, along.src, along.size),
-        position,
-        (b.row, b.column, 0, 0),
-        [*digits, *b.outer],
-    )
+    position = Position(1, 0, steps, near.size * steps) if cpu else Position(1, 0, 0, 0)
+    vectors = Steps(steps, along.dst, along.src, along.size), position, Block(b.row, b.column)
+    return _Record(b.dst, b.src, vectors, [*digits, *b.outer])
 
 
 def _cut(dim: Dim, size: int) -> tuple[Dim, Dim]:
@@ -268,42 +267,37 @@ def _streams(plan: CopyPlan, tuning: Tuning) -> Iterator[_Encoded]:
         items = [Dim(-(-nbytes // (steps * VECTOR)), 0, 0)]
         start = 0
         for source, length, row_src in stream.segments:
-            yield (
-                output,
-                source,
-                _Record(
-                    0,
-                    source.view.offset * plan.element_size,
-                    (steps, nbytes, len(stream.segments), 0),
-                    (start, length, row_src, 0),
-                    (row, _factor(row), 0, 0),
-                    [] if start else items,
-                ),
+            vectors = (
+                Stream(steps, nbytes, len(stream.segments)),
+                Segment(start, length, row_src, 0),
+                Row(row, _factor(row)),
             )
+            src = source.view.offset * plan.element_size
+            yield output, source, _Record(0, src, vectors, [] if start else items)
             start += length
 
 
-def _write(words: Words, record: _Record, source: Read | Fill) -> None:
-    """Write a record, but for the number of its first item."""
-    values = [0, record.dst, record.src, len(record.digits)]
-    values += [*record.steps, *record.position, *record.run, *_pattern(source)]
-    values += [word for digit in record.digits for word in _digit_words(digit)]
-    # Negative strides wrap: the shader's addresses are modulo 2^32, and so come out right.
-    words[: len(values)] = np.array(values, np.int64).astype(np.uint32)
-
-
-def _digit_words(digit: Dim) -> Iterable[int]:
-    return digit.size, _factor(digit.size), digit.dst, digit.src
+def _words(record: _Record, source: Read | Fill) -> list[int]:
+    """The words of a record, with 0 for the number of its first item."""
+    words = [0] * RECORD_WORDS
+    head = Head(0, record.dst, record.src, len(record.digits))
+    for vector in (head, *record.vectors, _pattern(source)):
+        start = word(type(vector))
+        words[start : start + len(vector)] = vector
+    digits = (Digit(size, _factor(size), dst, src) for size, dst, src in record.digits)
+    start = word(Digit)
+    words[start : start + 4 * len(record.digits)] = chain.from_iterable(digits)
+    return words
 
 
 def _factor(size: int) -> int:
-    """Factor for division by multiplication (round-up method)."""
+    """The factor for the shaders' division by multiplication (round-up method)."""
     power = 1 << (size - 1).bit_length()
     return ((power - size) << 32) // size + 1
 
 
-def _pattern(source: Read | Fill) -> list[int]:
+def _pattern(source: Read | Fill) -> Pattern:
     if isinstance(source, Read):
-        return [0, 0, 0, 0]
+        return Pattern()
     pattern = source.pattern * max(1, 4 // len(source.pattern))
-    return [int(w) for w in np.frombuffer(pattern.ljust(16, b"\0"), np.uint32)]
+    return Pattern(*np.frombuffer(pattern.ljust(16, b"\0"), np.uint32).tolist())

@@ -11,7 +11,8 @@ from vkops import shaders
 from vkops.gpu import kernels
 from vkops.gpu.dispatch import Dispatch
 from vkops.gpu.executor import Executor, with_reclaim
-from vkops.gpu.table import HEADER_WORDS, LANES, RECORD_WORDS
+from vkops.gpu.layout import HEADER_WORDS, RECORD_WORDS
+from vkops.gpu.layout import WORKGROUP_SIZE as LANES
 
 MOST = 16
 """Stores that the shader has room for: of more, it tells the first ones."""

@@ -1,0 +1,24 @@
+"""The layout of the region table, in Python and in GLSL."""
+
+from __future__ import annotations
+
+from vkops import shaders
+from vkops.gpu import layout
+
+
+def test_the_shaders_include_the_declared_layout():
+    committed = (shaders.source_dir() / "layout.glsl").read_text()
+    assert committed == layout.glsl(), "write it again: python -m vkops.gpu.layout"
+
+
+def test_words_of_a_record():
+    assert layout.word(layout.Head, "src") == 2
+    assert layout.word(layout.Segment, "source") == 11
+    assert layout.word(layout.Digit) + 4 * layout.MAX_DIGITS == layout.RECORD_WORDS
+    table_words = layout.HEADER_WORDS + layout.MAX_RECORDS * layout.RECORD_WORDS
+    assert 0 <= layout.TABLE_BYTES // 4 - table_words < layout.RECORD_WORDS
+
+
+def test_every_vector_has_four_words_at_most():
+    vectors = [layout.Header, layout.Traced, *layout.TRACED_STORE, *sum(layout.RECORD, ())]
+    assert max(len(vector._fields) for vector in vectors) == 4
