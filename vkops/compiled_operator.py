@@ -332,7 +332,7 @@ class StreamedOperator:
 
     def start(self) -> Pending:
         """Begin to run the operator, in a thread; see ``CompiledOperator.dispatch``."""
-        return self._executor.stream(self.dispatch, self._follow)
+        return self._executor.queue.stream(self.dispatch, self._follow)
 
     def _follow(self, pending: InThread) -> None:
         """Let whoever uses memory on the host wait for what is streamed from it, or to it."""

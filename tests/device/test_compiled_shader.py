@@ -544,7 +544,7 @@ def test_out_of_memory_before_anything_is_touched(any_device, monkeypatch):
     monkeypatch.setattr(executor, "transfer_tensor", forbidden)
     monkeypatch.setattr(type(x), "array", forbidden)
     with monkeypatch.context() as patch:
-        patch.setattr(type(executor), "_left", lambda self, *, mapped: 255)
+        patch.setattr(type(executor), "_available", lambda self, *, mapped: 255)
         text = fault(lambda: shader.dispatch({"Data": x}), OutOfDeviceMemoryError)
         heaps = [adapter.tensor_heap(any_device.info.index, host=host).index for host in (0, 1)]
         copies = 1 if executor.mapped or heaps[0] != heaps[1] else 2  # on both sides, or one

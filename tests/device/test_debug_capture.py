@@ -19,7 +19,7 @@ import pytest
 
 from vkops.debug.submissions import submissions
 from vkops.errors import DeviceError
-from vkops.gpu.executor import GROUPS_X
+from vkops.gpu.pipelines import MAX_GROUPS_X
 
 needs_renderdoc = pytest.mark.skipif(
     not (find_library("renderdoc") and shutil.which("renderdoccmd")),
@@ -35,7 +35,7 @@ from vkops.debug import capture
 index, output, data = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 
 def groups(device):
-    return next(reversed(device.executor._kernels))[3]
+    return next(reversed(device.executor.pipelines._algorithms))[3]
 """
 
 SPLIT_AND_JOIN = """
@@ -92,7 +92,7 @@ def test_a_split_and_a_join(python, tmp_path, monkeypatch, adapter, staged):
     output = tmp_path / "made" / "here" / "two.rdc"
     said, error = python(SPLIT_AND_JOIN.replace("STAGED", str(staged)), output)
     assert said, error
-    ran = [(min(n, GROUPS_X), max(1, n // GROUPS_X), 1) for n in json.loads(said)]
+    ran = [(min(n, MAX_GROUPS_X), max(1, n // MAX_GROUPS_X), 1) for n in json.loads(said)]
     assert list(output.parent.iterdir()) == [output]
 
     # What ran, in RenderDoc's own words.

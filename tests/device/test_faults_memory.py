@@ -35,7 +35,7 @@ def full(adapter, monkeypatch):
     def full(left, **options):
         device = vkops.Device(adapter.index, **options)
         held = vkops.gpu.memory.held_bytes((adapter.index, 0))
-        monkeypatch.setattr(adapters, "memory_left", lambda _i, _h, now: left + held - now)
+        monkeypatch.setattr(adapters, "available_memory", lambda _i, _h, now: left + held - now)
         return device
 
     gc.collect()
@@ -63,7 +63,7 @@ def test_no_room_for_staging_memory(full):
         with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^16777216 bytes: the device has "):
             held.write(bytes(100))
         del held
-        adapters.memory_left = lambda _i, _h, now: 1 << 30  # monkeypatch puts it back
+        adapters.available_memory = lambda _i, _h, now: 1 << 30  # monkeypatch puts it back
         assert works(device)
 
 
@@ -73,7 +73,7 @@ def test_no_room_for_a_table(full):
             device.buffer(16)
         with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^1048576 bytes: "):
             vkops.Device(device.info.index)
-        adapters.memory_left = lambda _i, _h, now: 1 << 30
+        adapters.available_memory = lambda _i, _h, now: 1 << 30
         assert works(device)
 
 
@@ -106,7 +106,7 @@ def test_no_room_for_a_chunk(full):
         bound = reverse(device, n).bind([x], [y])
         with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^\d+ bytes: "):
             bound.dispatch()
-        adapters.memory_left = lambda _i, _h, now: 1 << 30
+        adapters.available_memory = lambda _i, _h, now: 1 << 30
         bound.dispatch()
         assert y.read(0, 4) == b"x\0\0\0"
 
@@ -139,7 +139,7 @@ def test_a_limit_of_the_process_for_real(adapter):
 
 def test_the_host_s_memory_is_the_limit_of_cpu_drivers(adapter, monkeypatch):
     with vkops.Device(adapter.index) as device:
-        monkeypatch.setattr(host_memory, "left", lambda: MIB)
+        monkeypatch.setattr(host_memory, "available", lambda: MIB)
         if adapter.type == "CPU":
             with pytest.raises(vkops.OutOfDeviceMemoryError, match="the device has 1048576 bytes"):
                 device.buffer(2 * MIB)

@@ -15,9 +15,9 @@ import vkops
 from vkops.gpu import table
 from vkops.gpu.buffer import Buffer
 from vkops.gpu.dispatch import prepare
-from vkops.gpu.executor import GROUPS_X
 from vkops.gpu.kernels import BLOCKS, choose_kernel
 from vkops.gpu.layout import MAX_RECORDS, WORKGROUP_SIZE
+from vkops.gpu.pipelines import MAX_GROUPS_X
 from vkops.gpu.table import Tuning
 from vkops.plan import CopyPlan, Fill, Output, View, execute
 from vkops.plan.algebra import narrow, optimize
@@ -278,7 +278,7 @@ def test_more_regions_than_one_table_holds(device):
 
 def test_more_workgroups_than_one_dimension_holds(device):
     """One element per item and 64 items per workgroup: the groups spill into y."""
-    n = GROUPS_X * WORKGROUP_SIZE + 100
+    n = MAX_GROUPS_X * WORKGROUP_SIZE + 100
     check(
         device,
         window(4, [n], [-1]),
@@ -371,16 +371,16 @@ def test_new_shapes_need_few_kernels(adapter):
     with vkops.Device(adapter.index) as device:
         for n in range(1, 3000, 10):
             check(device, window(4, [n], [-1]))
-        assert len(device.executor._kernels) <= 5
+        assert len(device.executor.pipelines) <= 5
 
 
 def test_kernels_are_bounded(adapter, monkeypatch):
     """The least recently used goes; what is run again is made again."""
-    monkeypatch.setattr("vkops.gpu.executor.MAX_KERNELS", 2)
+    monkeypatch.setattr("vkops.gpu.executor.MAX_PIPELINES", 2)
     with vkops.Device(adapter.index) as device:
         for size in (1, 2, 4, 8, 16, 1):
             check(device, window(size, [9], [-1]))
-            assert len(device.executor._kernels) <= 2
+            assert len(device.executor.pipelines) <= 2
 
 
 def mixed(side):

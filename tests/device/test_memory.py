@@ -144,7 +144,9 @@ def test_close_gives_memory_back(adapter):
 
 def test_memory_is_refused_when_the_process_holds_it_all(adapter, monkeypatch):
     with vkops.Device(adapter.index) as device:
-        monkeypatch.setattr(adapters, "memory_left", lambda index, heap, held: (40 << 20) - held)
+        monkeypatch.setattr(
+            adapters, "available_memory", lambda index, heap, held: (40 << 20) - held
+        )
         with pytest.raises(vkops.OutOfDeviceMemoryError, match="bytes available"):
             device.buffer(41 << 20)
 

@@ -16,6 +16,7 @@ from processes import python
 
 import vkops
 from vkops import dml
+from vkops.gpu.pipelines import Pipelines
 
 REFUSED = (
     "by this thread: a signal handler, finalizer or callback that runs in the middle of an "
@@ -123,18 +124,17 @@ def test_a_storm_of_signal_handlers_that_use_the_device(adapter, staged):
 
 def test_a_handler_between_the_table_and_its_evaluation(device, monkeypatch):
     """The moment at which a second dispatch would overwrite the region table of the first."""
-    executor, evaluate = device.executor, type(device.executor)._sequence
-    found = []
+    load, found = Pipelines._load, []
 
     def interrupted(self, dispatch):
+        load(self, dispatch)
         if not found:
             with pytest.raises(vkops.DeviceError) as error:
                 vkops.roll(other, 1)
             found.append(str(error.value))
-        return evaluate(self, dispatch)
 
     tensor, other = device.tensor(X), device.tensor(X)
-    monkeypatch.setattr(type(executor), "_sequence", interrupted)
+    monkeypatch.setattr(Pipelines, "_load", interrupted)
     np.testing.assert_array_equal(vkops.flip(tensor).copy().numpy(), X[::-1])
     assert found == [f"the device {device.name!r} is in use {REFUSED}"]
 

@@ -185,7 +185,9 @@ def full(adapter, monkeypatch):
 
     def full(available):
         held = held_bytes((adapter.index, 0))
-        monkeypatch.setattr(adapters, "memory_left", lambda _i, _h, now: available + held - now)
+        monkeypatch.setattr(
+            adapters, "available_memory", lambda _i, _h, now: available + held - now
+        )
 
     gc.collect()
     gc.disable()

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 import vkops
-from vkops.gpu.executor import MAX_KERNELS
+from vkops.gpu.executor import MAX_PIPELINES
 from vkops.tensors.movement import MAX_KILOBYTES
 
 pytestmark = pytest.mark.measured
@@ -46,7 +46,7 @@ def soak(kind, adapter, count):
 def test_memory_stays_as_it_is_over_many_operators(adapter, count):
     found = soak("operators", adapter, count)
     assert found["right"] >= count
-    assert found["kernels"] <= MAX_KERNELS, found
+    assert found["kernels"] <= MAX_PIPELINES, found
     assert found["used"] == 0, found
     assert found["reserved"][0] == found["reserved"][-1], found
     assert max(found["resident"]) - found["resident"][0] < GROWTH, found
@@ -93,7 +93,7 @@ def operators(index, count):
             if right >= count // 20 and seed % (count // 100) == 0:
                 found["resident"].append(resident())
                 found["reserved"].append(device.memory_report().reserved)
-        kernels = len(device.executor._kernels)
+        kernels = len(device.executor.pipelines)
         place.shared.clear()
         del place
         gc.collect()

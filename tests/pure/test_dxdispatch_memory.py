@@ -162,7 +162,7 @@ def test_memory_of_the_host_is_taken_at_once(monkeypatch):
     before = process.memory_info().rss
     taken = host_memory.take(SIZE)
     assert process.memory_info().rss - before > 0.9 * SIZE
-    monkeypatch.setattr(host_memory, "left", lambda: taken.size)
+    monkeypatch.setattr(host_memory, "available", lambda: taken.size)
     with pytest.raises(OutOfDeviceMemoryError) as caught:
         host_memory.take(SIZE + 1)
     assert str(caught.value) == (
@@ -173,7 +173,7 @@ def test_memory_of_the_host_is_taken_at_once(monkeypatch):
 def test_memory_that_others_take_meanwhile(monkeypatch):
     monkeypatch.setattr(host_memory, "_TAKEN_AT_ONCE", 1 << 20)
     available = iter([100 << 20, 100 << 20, 100 << 20, 0])
-    monkeypatch.setattr(host_memory, "left", lambda: next(available))
+    monkeypatch.setattr(host_memory, "available", lambda: next(available))
     with pytest.raises(OutOfDeviceMemoryError, match=r"^8388608 bytes: neither the device nor "):
         host_memory.take(8 << 20)
 

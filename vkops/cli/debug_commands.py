@@ -116,7 +116,7 @@ def trace(
     """
     import vkops
     from vkops.debug import tables
-    from vkops.debug.traced_model import trace_model
+    from vkops.debug.traced_element import trace_model
     from vkops.dxdispatch import load_model, prepare
     from vkops.runner.console import show
 

@@ -23,7 +23,7 @@ from typing import Any
 from vkops.debug.submissions import submissions
 from vkops.errors import DeviceError
 from vkops.gpu import adapter
-from vkops.gpu.process import process
+from vkops.gpu.queue import process
 
 AroundDispatch = Callable[[str], AbstractContextManager[None]]
 """Given an operator's name, what it is run within."""

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from vkops.debug.messages import Message
-from vkops.debug.trace import Stage
+from vkops.debug.traced_element import Stage
 from vkops.errors import printable
 
 
@@ -48,12 +48,14 @@ def faults(messages: Sequence[Message]) -> Iterator[RenderableType]:
 
 
 def stages(found: Sequence[Stage]) -> Table:
-    """A table of the stages of an element; the last one may be where the device differs."""
+    """A table of the stages of an element; in the last one, the device may differ."""
     table = _table(
         {
             "": [stage.name for stage in found],
             "Plan": [stage.plan for stage in found],
-            "Device": [stage.device if stage.differs else "the same" for stage in found],
+            "Device": [
+                "the same" if stage.plan == stage.device else stage.device for stage in found
+            ],
         }
     )
     if found[-1].differs:

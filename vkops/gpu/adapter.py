@@ -175,10 +175,10 @@ def tensor_heap(index: int, *, host: bool) -> MemoryHeap:
     raise DeviceError(f"adapter {index} has no memory that Kompute can use")
 
 
-def memory_left(index: int, heap: MemoryHeap, held: int) -> int:
-    """Bytes of the heap that this process can still get, as far as the driver tells.
+def available_memory(index: int, heap: MemoryHeap, held: int) -> int:
+    """Return the bytes of the heap that this process can still get, as far as the driver reports.
 
-    ``held`` is what it holds already by vkops' own count.
+    ``held`` is the number that it holds already by vkops' own count.
     """
     vk = _vk()
     handle = _handles()[index]

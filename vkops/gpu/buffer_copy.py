@@ -1,4 +1,4 @@
-"""Kompute's own copy of a whole buffer: a yardstick of the benchmark.
+"""Kompute's own copy of a whole buffer, for comparison in the benchmark.
 
 Kompute follows vkCmdCopyBuffer with a copy on the host; only its storage tensors are spared that,
 and those lack the usage flags for a copy.
@@ -26,7 +26,8 @@ class BufferCopy:
                 f"{executor.memory.max_range} bytes"
             )
         self._tensors = [executor.transfer_tensor(np.zeros(nbytes // 4, np.uint32)) for _ in "ab"]
-        self._sequence = executor.record_copy(self._tensors)
+        self._sequence = executor.sequence()
+        self._sequence.record(executor.queue.kp.OpTensorCopy(self._tensors))
 
     def run(self) -> None:
         """Copy once and wait."""

@@ -1,9 +1,8 @@
-"""Runs region tables: one dispatch per pair of heaps, one evaluation each."""
+"""Executors: what a Device allocates memory and runs dispatches with."""
 
 from __future__ import annotations
 
 import gc
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -12,69 +11,60 @@ from weakref import ref
 import numpy as np
 import numpy.typing as npt
 
-from vkops import shaders
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu import adapter, host_memory, table
 from vkops.gpu.dispatch import Dispatch, Program, Programs, prepare
 from vkops.gpu.kernels import STREAM
 from vkops.gpu.layout import TABLE_BYTES
 from vkops.gpu.memory import Heap, Memory, Range, held_bytes
-from vkops.gpu.pending import InThread, Slot, Submission
-from vkops.gpu.process import FORKED, process
-from vkops.gpu.queue import Queue
+from vkops.gpu.pipelines import Pipelines
+from vkops.gpu.queue import FORKED, Queue, Submission, process
 from vkops.plan.region import CopyPlan
 
-MAX_KERNELS = 64
-"""Recorded sequences kept. Each holds a pipeline, and old lavapipes leak some of each one made."""
+MAX_PIPELINES = 64
+"""Pipelines kept to be run. Old lavapipes leak some memory of each one made."""
+
+MAX_STARTED_PIPELINES = 16
+"""Pipelines kept to be started for each of the submissions that can be pending."""
 
 MAX_SUBMISSIONS = 2
-"""Dispatches that the device may work on while the host goes on."""
-
-GROUPS_X = 32768
+"""Dispatches that the device may execute while the host goes on."""
 
 STAGING_BYTES = 16 << 20
 
 T = TypeVar("T")
 
-_Key = tuple[str, tuple[Heap, ...], Heap, int]
-"""Kernel, sources, target, workgroups."""
-
 
 class Executor:
-    """What one Device runs with: memory, a region table and recorded kernels of its own.
+    """The memory, the region tables and the pipelines of one Device.
 
-    The queue is shared with the other Devices of the adapter. ``run``, ``submit`` and ``stream``
-    may be called from many threads. Methods that say so are for work that is done by
-    ``exclusive``, which waits for all submissions, or by ``locked``, which does not.
+    The queue is shared with the other Devices of the adapter. ``run`` and ``submit`` may be called
+    from many threads. Methods whose docstrings say so are called by ``exclusive``, which waits for
+    all submissions, or by ``locked``, which does not.
 
-    An interrupt (KeyboardInterrupt) can come between any two steps. So what the device works on is
-    known here before it begins, and what is about to change is not taken for what it was.
+    An interrupt (KeyboardInterrupt) can come between any two steps. So whatever the device works
+    on is recorded here before it begins, and what is about to change counts as unknown.
     """
 
     def __init__(self, queue: Queue, *, staged: bool = False) -> None:
         self.queue = queue
         self.info: adapter.DeviceInfo = queue.info
         self.mapped: bool = self.info.unified_memory and not staged
-        # Beside its sources, a kernel sees the table, and its target twice.
+        # Besides its sources, a kernel has the table, and its target twice.
         sources = STREAM.sources if self.info.max_bindings >= STREAM.sources + 3 else 1
         self.tuning: table.Tuning = replace(
             table.CPU if self.info.type == "CPU" else table.GPU, sources=sources
         )
-        self._manager = self.queue.manager
-        self._kp = self.queue.kp
+        self._manager, self._kp = queue.manager, queue.kp
         self.memory: Memory = Memory(
             lambda size: self._new_heap(size, mapped=self.mapped),
             self.info.max_buffer,
-            lambda: self._left(mapped=self.mapped),
+            lambda: self._available(mapped=self.mapped),
             self.queue.forget,
         )
-        self._table = with_reclaim(lambda: self._new_heap(TABLE_BYTES, mapped=True))
-        assert self._table.view is not None
-        self._words = self._table.view.view(np.uint32)
+        self.pipelines: Pipelines = with_reclaim(lambda: self.new_pipelines(MAX_PIPELINES))
+        self._started: list[Pipelines] = []
         self._staging: Heap | None = None
-        self._loaded: Dispatch | None = None
-        self._kernels: OrderedDict[_Key, tuple[Any, Any]] = OrderedDict()
-        self._slots: list[Slot] = []
         self._closed = False
         self.queue.add(self)
 
@@ -91,11 +81,7 @@ class Executor:
     def evaluate(self, dispatches: Sequence[Dispatch]) -> None:
         """Execute bound dispatches and wait for them; called by ``exclusive``."""
         for dispatch in dispatches:
-            if self._loaded is not dispatch:
-                self._loaded = None
-                self._words[: dispatch.words.size] = dispatch.words
-                self._loaded = dispatch
-            self._sequence(dispatch).eval()
+            self.pipelines.run(dispatch)
 
     def submit(
         self,
@@ -106,8 +92,8 @@ class Executor:
     ) -> Submission:
         """Begin to execute bound dispatches; MAX_SUBMISSIONS can be pending at a time.
 
-        A submission that conflicts with a pending one waits for it. Errors of the device are
-        raised when the submission is waited for.
+        A submission that conflicts with a pending one waits for it. Its ``wait`` raises the
+        device's errors.
         """
         submission = Submission(self.queue, keep, reads, writes)
         self._check_usable()
@@ -127,86 +113,36 @@ class Executor:
             self.evaluate(first)
         while len(queue.submissions) >= MAX_SUBMISSIONS:
             queue.complete(queue.submissions[0])
-        submission.slot = self._free_slot()
+        submission.pipelines = self._free_pipelines()
         submission.sequence = self.sequence()
         queue.submissions.append(submission)
-        submission.slot.start(submission.sequence, last)
+        submission.pipelines.start(submission.sequence, last)
 
-    def stream(self, work: Callable[[], None], announce: Callable[[InThread], None]) -> InThread:
-        """Begin work in a thread; see ``Queue.stream``."""
-        return self.queue.stream(work, announce)
+    def _free_pipelines(self) -> Pipelines:
+        """Pipelines whose region table no submission uses."""
+        used = {submission.pipelines for submission in self.queue.submissions}
+        for pipelines in self._started:
+            if pipelines not in used:
+                return pipelines
+        self._started.append(self.new_pipelines(MAX_STARTED_PIPELINES))
+        return self._started[-1]
 
-    def _free_slot(self) -> Slot:
-        taken = {submission.slot for submission in self.queue.submissions}
-        for slot in self._slots:
-            if slot not in taken:
-                return slot
-        self._slots.append(Slot(self))
-        return self._slots[-1]
+    def new_pipelines(self, limit: int) -> Pipelines:
+        """Make a region table, and room for pipelines that read it."""
+        return Pipelines(self._manager, self._kp, self.host_heap(TABLE_BYTES), limit)
 
-    def _sequence(self, dispatch: Dispatch) -> Any:
-        """The recorded sequence for a dispatch's kernel, heaps and number of workgroups."""
-        key = (dispatch.kernel.name, dispatch.sources, dispatch.target, dispatch.groups)
-        if key in self._kernels:
-            self._kernels.move_to_end(key)
-            return self._kernels[key][1]
-        while len(self._kernels) >= MAX_KERNELS:
-            _destroy(self._kernels.popitem(last=False)[1])
-        algorithm = self.algorithm(dispatch, self._table)
-        sequence = self._manager.sequence()
-        sequence.record(self._kp.OpAlgoDispatch(algorithm))
-        self._kernels[key] = (algorithm, sequence)
-        return sequence
-
-    def run_traced(self, dispatch: Dispatch, spirv: bytes, beyond: table.Words) -> table.Words:
-        """Run a dispatch with another build of its kernel; returns the words after its table."""
-        return self.exclusive(lambda: self._run_traced(dispatch, spirv, beyond))
-
-    def _run_traced(self, dispatch: Dispatch, spirv: bytes, beyond: table.Words) -> table.Words:
-        heap = self._new_heap(TABLE_BYTES + beyond.nbytes, mapped=True)
-        assert heap.view is not None
-        words = heap.view.view(np.uint32)
-        words[: dispatch.words.size] = dispatch.words
-        words[TABLE_BYTES // 4 :] = beyond
-        algorithm = self.algorithm(dispatch, heap, spirv)
-        self._manager.sequence().eval(self._kp.OpAlgoDispatch(algorithm))
-        algorithm.destroy()
-        return np.array(words[TABLE_BYTES // 4 :])
-
-    def group_count(self, dispatch: Dispatch) -> list[int]:
-        """A dispatch's workgroups in each dimension."""
-        return [min(dispatch.groups, GROUPS_X), max(1, dispatch.groups // GROUPS_X), 1]
-
-    def algorithm(self, dispatch: Dispatch, region_table: Heap, spirv: bytes | None = None) -> Any:
-        """A pipeline for a dispatch's kernel, heaps and number of workgroups."""
-        first, *others = dispatch.sources
-        others += [first] * (dispatch.kernel.sources - len(dispatch.sources))
-        # Some kernels see the target twice, as vectors and as words; the others ignore the fourth.
-        heaps = (region_table, first, dispatch.target, dispatch.target, *others)
-        none = np.zeros(0, np.uint32)
-        return self._manager.algorithm(
-            [heap.tensor for heap in heaps],
-            shaders.spirv(dispatch.kernel.name) if spirv is None else spirv,
-            self.group_count(dispatch),
-            none,
-            none,
-        )
+    # -- memory and Kompute's objects -------------------------------------------------------------
 
     def host_heap(self, size: int) -> Heap:
-        """Memory that host and device both see."""
+        """Take memory that host and device both see."""
         return self._new_heap(size, mapped=True)
 
     def sequence(self) -> Any:
-        """What ``start`` takes: kept by the caller, for to drop it at work would crash."""
+        """Make a sequence for ``Pipelines.start``; freeing it before it has ended would crash."""
         return self._manager.sequence()
 
-    def start(self, sequence: Any, algorithm: Any) -> None:
-        """Begin to run an algorithm with a new sequence, to be ended by ``await_sequence``."""
-        # A recorded sequence cannot be started without waiting: Kompute does both.
-        sequence.eval_async(self._kp.OpAlgoDispatch(algorithm))
-
     def reserve_staging(self) -> None:
-        """Make sure that there is staging memory, where the host does not see device memory."""
+        """Take staging memory, if the host does not see device memory and none is there yet."""
         if not self.mapped:
             with_reclaim(lambda: self.locked(self._take_staging))
 
@@ -215,18 +151,18 @@ class Executor:
             self._staging = self._new_heap(STAGING_BYTES, mapped=True)
 
     def staging(self) -> tuple[Range, npt.NDArray[np.uint8]]:
-        """Host-visible memory for transfers, and the host's view of it; called by ``exclusive``."""
+        """Return staging memory, and the host's view of it; called by ``exclusive``."""
         assert self._staging is not None
         assert self._staging.view is not None
         return Range(self._staging, 0, STAGING_BYTES), self._staging.view
 
     def transfer_tensor(self, data: table.Words) -> Any:
-        """A Kompute tensor that Kompute's own copies accept."""
+        """Make a Kompute tensor that Kompute's own copies accept."""
         kind = self._kp.TensorTypes.host if self.mapped else self._kp.TensorTypes.device
         return self._manager.tensor_t(data, kind)
 
     def check_room(self, sizes: Sequence[int]) -> None:
-        """Make sure that so many ``transfer_tensor``s fit.
+        """Check that ``transfer_tensor``s of these sizes fit.
 
         Raises:
             OutOfDeviceMemoryError: they do not.
@@ -235,48 +171,15 @@ class Executor:
         if largest > self.info.max_buffer:
             message = f"{largest} bytes: a buffer has {self.info.max_buffer} at most"
             raise OutOfDeviceMemoryError(message)
-        # They are on both sides, unless the host sees memory; both can be in one Vulkan heap.
+        # Host and device have a copy each, unless they share memory; one Vulkan heap may have both.
         sides = {True, self.mapped}
         heaps = [adapter.tensor_heap(self.info.index, host=mapped).index for mapped in sides]
         needed = sum(sizes) * (len(heaps) if len(set(heaps)) == 1 else 1)
-        left = min(self._left(mapped=mapped) for mapped in sides)
-        if needed > left:
-            message = f"{needed} bytes: the device has {max(left, 0)} bytes available"
-            raise OutOfDeviceMemoryError(message)
+        _require(needed, min(self._available(mapped=mapped) for mapped in sides))
         host_memory.require(len(sides) * sum(sizes))
 
-    def record_shader(
-        self,
-        tensors: list[Any],
-        spirv: bytes,
-        groups: tuple[int, int, int],
-        push_constants: bytes,
-    ) -> Any:
-        """A sequence that runs a shader on ``transfer_tensor``s, which are filled by then.
-
-        One can be bound more than once.
-        """
-        # Twice in one copy command, it would be written by both at once.
-        each = list({id(tensor): tensor for tensor in tensors}.values())
-        self._manager.sequence().eval(self._kp.OpTensorSyncDevice(each))
-        none, push = np.zeros(0, np.uint32), np.frombuffer(push_constants, np.uint32)
-        algorithm = self._manager.algorithm(tensors, spirv, list(groups), none, push)
-        sequence = self._manager.sequence()
-        sequence.record(self._kp.OpAlgoDispatch(algorithm))
-        return sequence
-
-    def fetch(self, tensor: Any) -> None:
-        """Bring what is in a ``transfer_tensor`` to where the host sees it."""
-        self._manager.sequence().eval(self._kp.OpTensorSyncLocal([tensor]))
-
-    def record_copy(self, tensors: list[Any]) -> Any:
-        """A sequence that copies the first tensor to the others."""
-        sequence = self._manager.sequence()
-        sequence.record(self._kp.OpTensorCopy(tensors))
-        return sequence
-
     def fits(self, nbytes: int) -> bool:
-        """Whether the device can hold so much more, in memory that is not in use."""
+        """Whether the device can hold so many bytes more, in memory that is not in use."""
         try:
             with_reclaim(lambda: self.locked(lambda: self.memory.require(nbytes)))
         except OutOfDeviceMemoryError:
@@ -285,11 +188,12 @@ class Executor:
 
     # -- life -------------------------------------------------------------------------------------
 
-    # These call the work, for a context manager written in Python can be interrupted between
-    # taking the lock and entering the block: the lock would be held as long as the traceback is.
+    # The next two methods call the work, because a context manager written in Python can be
+    # interrupted between taking the lock and entering the block. The lock would then be held as
+    # long as the traceback exists.
 
     def locked(self, work: Callable[[], T]) -> T:
-        """Do work with other threads kept away from the queue, while its submissions go on.
+        """Call ``work`` while no other thread uses the queue; its submissions go on.
 
         Raises:
             DeviceError: as ``exclusive``.
@@ -300,7 +204,7 @@ class Executor:
             return work()
 
     def exclusive(self, work: Callable[[], T]) -> T:
-        """Do work with other threads kept away from the queue and its memory, nothing submitted.
+        """Call ``work`` while neither another thread nor the device uses the queue or its memory.
 
         Raises:
             DeviceError: the device is closed, was opened before this process was forked off, or
@@ -325,29 +229,22 @@ class Executor:
             raise DeviceError(f"the device {self.info.name!r} is closed")
 
     def _new_heap(self, size: int, *, mapped: bool) -> Heap:
-        """Take memory from the driver, having made sure that it is there."""
-        left = self._left(mapped=mapped)
-        if size > left:
-            raise OutOfDeviceMemoryError(
-                f"{size} bytes: the device has {max(left, 0)} bytes available"
-            )
+        """Take memory from the driver after a check that it is available."""
+        _require(size, self._available(mapped=mapped))
         number = adapter.tensor_heap(self.info.index, host=mapped).index
         return Heap(self._manager, self._kp, size, (self.info.index, number), mapped=mapped)
 
-    def _left(self, *, mapped: bool) -> int:
-        """Bytes that this process can still get from the driver."""
+    def _available(self, *, mapped: bool) -> int:
+        """Return the bytes that this process can still get from the driver."""
         heap = adapter.tensor_heap(self.info.index, host=mapped)
         held = held_bytes((self.info.index, heap.index))
-        left = adapter.memory_left(self.info.index, heap, held)
-        return min(left, host_memory.left()) if self.info.type == "CPU" else left
+        available = adapter.available_memory(self.info.index, heap, held)
+        return min(available, host_memory.available()) if self.info.type == "CPU" else available
 
     def forget(self, heap: Heap) -> None:
         """Drop what is bound to a heap that is given back."""
-        self._loaded = None
-        for slot in self._slots:
-            slot.forget(heap)
-        for key in [key for key in self._kernels if heap in (*key[1], key[2])]:
-            _destroy(self._kernels.pop(key))
+        for pipelines in (self.pipelines, *self._started):
+            pipelines.forget(heap)
 
     def close(self) -> None:
         """Give everything back; memory that arrays still view stays until they go."""
@@ -358,11 +255,10 @@ class Executor:
         with self.queue.lock:
             self.queue.settle()
             self._closed = True
-            while self._slots:
-                self._slots.pop().close()
-            self._loaded = self._staging = None
-            while self._kernels:
-                _destroy(self._kernels.popitem()[1])
+            self.pipelines.close()
+            while self._started:
+                self._started.pop().close()
+            self._staging = None
             self.memory.close()
 
     def __del__(self) -> None:
@@ -370,8 +266,14 @@ class Executor:
             self.queue.orphans.extend(map(ref, self.memory.heaps))
 
 
+def _require(nbytes: int, available: int) -> None:
+    if nbytes > available:
+        message = f"{nbytes} bytes: the device has {max(available, 0)} bytes available"
+        raise OutOfDeviceMemoryError(message)
+
+
 def with_reclaim(allocate: Callable[[], T]) -> T:
-    """Allocate; where memory is short, free what is garbage or empty and try once more.
+    """Allocate; if memory is short, free garbage and empty heaps, and try once more.
 
     Call it with no lock held: finalizers run, and the queues of all devices are locked in turn.
     """
@@ -381,9 +283,3 @@ def with_reclaim(allocate: Callable[[], T]) -> T:
         gc.collect()
         process.release_empty_heaps()
     return allocate()
-
-
-def _destroy(kernel: tuple[Any, Any]) -> None:
-    algorithm, sequence = kernel
-    sequence.destroy()
-    algorithm.destroy()

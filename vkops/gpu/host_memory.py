@@ -1,4 +1,4 @@
-"""The host's memory: CPU drivers make their devices' of it, and everyone their staging memory."""
+"""The host's memory: the device memory of CPU drivers, and the staging memory of all."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ import psutil
 from vkops.errors import OutOfDeviceMemoryError
 
 SPARE = 64 << 20
-"""Bytes that the driver is left for its threads, and for the code that it compiles."""
+"""Bytes that stay available to the driver, for its threads and for the code that it compiles."""
 
 _TAKEN_AT_ONCE = 1 << 30
-_LEAST_PAGE = 4096
+_MIN_PAGE = 4096
+
+_MIN_CHECKED = 1 << 16
+"""Bytes from which it is checked that the host has them: Python's objects are not checked either,
+and reading what the system reports takes a millisecond."""
 
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN_GROUPS = Path("/proc/self/cgroup")
 
 
-def left() -> int:
-    """Bytes that this process can still get of the host, and of its control groups, but SPARE."""
+def available() -> int:
+    """Return the bytes that the host and the control groups still have for this process."""
     memory = psutil.virtual_memory()
-    return int(min([memory.available, *_left_in_groups(memory.total)])) - SPARE
+    return int(min([memory.available, *_available_in_groups(memory.total)])) - SPARE
 
 
 def require(nbytes: int) -> None:
-    """Make sure that the process may have so much more, for drivers crash where it may not.
+    """Check that the process may have so many bytes more, for drivers crash if it may not.
 
     Raises:
         OutOfDeviceMemoryError: its limits (``ulimit -v``, say) do not allow it.
@@ -40,48 +44,50 @@ def require(nbytes: int) -> None:
 
 
 def take(nbytes: int) -> npt.NDArray[np.uint8]:
-    """Memory of the host, of undefined content, that is there from the start.
+    """Take memory of the host; its content is undefined.
 
-    An operating system promises more memory than it has, and ends processes that use it: so each
-    page is written to now, as long as there is memory left.
+    Operating systems promise more memory than they have, and kill processes that use it. So each
+    page is written to at once, after a check that the system still has memory.
 
     Raises:
-        OutOfDeviceMemoryError: the host has less left.
+        OutOfDeviceMemoryError: the host has less memory.
     """
-    _check(nbytes, nbytes)
+    if nbytes >= _MIN_CHECKED:
+        _check(nbytes, nbytes)
     require(nbytes)
     memory = np.empty(nbytes, np.uint8)
     for start in range(0, nbytes, _TAKEN_AT_ONCE):
         piece = memory[start : start + _TAKEN_AT_ONCE]
-        _check(piece.size, nbytes)  # other processes take some meanwhile
-        piece[::_LEAST_PAGE] = 0
+        if start:  # other processes may have taken some meanwhile
+            _check(piece.size, nbytes)
+        piece[::_MIN_PAGE] = 0
     return memory
 
 
 def _check(more: int, nbytes: int) -> None:
-    if more > left():
+    if more > available():
         raise OutOfDeviceMemoryError(
             f"{nbytes} bytes: neither the device nor the host has so much memory left"
         )
 
 
-def _left_in_groups(total: int) -> Iterator[int]:
-    """What each control group above this process leaves it; of versions 1 and 2."""
+def _available_in_groups(total: int) -> Iterator[int]:
+    """The bytes that each control group above this process still has (versions 1 and 2)."""
     for limit, usage, statistics, cache in _group_files():
         try:
-            most = int(limit.read_text())
-            if most >= total:  # none: and the statistics take milliseconds
+            allowed = int(limit.read_text())
+            if allowed >= total:  # no limit: the statistics, which take milliseconds, are not read
                 continue
             reclaimable = dict(line.split() for line in statistics.read_text().splitlines())[cache]
-            yield most - int(usage.read_text()) + int(reclaimable)
-        except (OSError, ValueError, KeyError):  # there is none, or no limit: "max"
+            yield allowed - int(usage.read_text()) + int(reclaimable)
+        except (OSError, ValueError, KeyError):  # no such group, or no limit ("max")
             continue
 
 
 def _group_files() -> Iterator[tuple[Path, Path, Path, str]]:
-    """For each group the files of its limit and usage, its statistics, and what to look up there.
+    """For each group: the files of its limit, usage and statistics, and the entry in the last one.
 
-    In a container the root is the group's own, whatever its path is called.
+    In a container the root is the group's own, whatever the path of the group is.
     """
     try:
         lines = _OWN_GROUPS.read_text().splitlines()

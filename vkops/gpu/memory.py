@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary, ref
 
 import numpy as np
@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu import host_memory
+
+_T = TypeVar("_T")
 
 ALIGNMENT = 256
 """Bytes; a multiple of every element size, and of every driver's storage offset alignment."""
@@ -94,16 +96,22 @@ class Heap:
             self.tensor.data().view(np.uint8) if mapped else None
         )
         self.ranges: FreeList = FreeList(size)
-        _living[id(self)] = self
+        _heaps[id(self)] = self
 
 
-_living: WeakValueDictionary[int, Heap] = WeakValueDictionary()
+_heaps: WeakValueDictionary[int, Heap] = WeakValueDictionary()
+
+
+def living(objects: WeakValueDictionary[Any, _T]) -> list[_T]:
+    """Return the values that still exist."""
+    # One C call copies the references: no other thread or finalizer changes them meanwhile.
+    found = (reference() for reference in objects.valuerefs())
+    return [value for value in found if value is not None]
 
 
 def held_bytes(source: tuple[int, int]) -> int:
-    """Bytes that all devices of this process hold from one Vulkan heap: (adapter, heap)."""
-    heaps = (reference() for reference in _living.valuerefs())
-    return sum(heap.ranges.size for heap in heaps if heap is not None and heap.source == source)
+    """Return the bytes that this process holds from one Vulkan heap: (adapter, heap)."""
+    return sum(heap.ranges.size for heap in living(_heaps) if heap.source == source)
 
 
 class Range(NamedTuple):

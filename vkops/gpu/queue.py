@@ -2,24 +2,78 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from ctypes import py_object, pythonapi
 from functools import lru_cache
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary, ref
 
 from vkops.errors import DeviceError, is_held, refuse_reentry
 from vkops.gpu import adapter
-from vkops.gpu.memory import Heap
-from vkops.gpu.pending import InThread, Submission
-from vkops.gpu.process import FORKED, process
-
-if TYPE_CHECKING:
-    from vkops.gpu.executor import Executor
+from vkops.gpu.memory import Heap, Memory, living
+from vkops.gpu.pending import InThread, await_sequence
+from vkops.gpu.pipelines import Pipelines
 
 _Key = tuple[int, str, str | None]
+
+
+class Submission:
+    """A dispatch that the device executes while the host goes on; made by ``Executor.submit``.
+
+    ``keep`` must not be freed meanwhile; ``reads`` and ``writes`` are the resources it uses.
+    """
+
+    def __init__(
+        self,
+        queue: Queue,
+        keep: object,
+        reads: frozenset[Hashable],
+        writes: frozenset[Hashable],
+    ) -> None:
+        self._queue = queue
+        self._keep = keep
+        self.reads = reads
+        self.writes = writes
+        self.pipelines: Pipelines | None = None
+        self.sequence: Any = None
+        self.error: Exception | None = None
+
+    def conflicts_with(self, other: Submission) -> bool:
+        """Whether one of the two writes a resource that the other one uses."""
+        mine, others = self.writes, other.writes
+        return bool(mine & other.reads or mine & others or self.reads & others)
+
+    def wait(self) -> None:
+        """Wait until the results are complete; a second call returns at once.
+
+        Raises:
+            DeviceError: the device is closed, or was lost.
+        """
+        self._queue.wait_for(self)
+        if self.error is not None:
+            raise self.error
+
+    def finish(self) -> None:
+        """Wait for the device; called by the queue, once."""
+        try:
+            if self.sequence is not None:
+                await_sequence(self.sequence)
+        except Exception as error:  # Kompute raises what Vulkan reports
+            self.error = error
+        self.sequence = self._keep = None
+
+
+class QueueUser(Protocol):
+    """What a queue needs of the executors that use it."""
+
+    memory: Memory
+
+    def forget(self, heap: Heap) -> None:
+        """Drop what is bound to a heap that is given back."""
 
 
 class Queue:
@@ -37,7 +91,7 @@ class Queue:
         self.orphans: deque[ref[Heap]] = deque()  # filled as executors go, on any thread
         self._stream: InThread | None = None
         self._stream_lock = RLock()
-        self._executors: WeakValueDictionary[int, Executor] = WeakValueDictionary()
+        self._users: WeakValueDictionary[int, QueueUser] = WeakValueDictionary()
         self.kp: Any = load_kompute()
         try:
             self.manager: Any = self.kp.Manager(
@@ -48,23 +102,23 @@ class Queue:
             raise DeviceError(f"Kompute cannot open {info.name!r}: {error}") from error
         if name != info.name:
             raise DeviceError(f"Kompute opened {name!r} where {info.name!r} was asked for")
-        process.add(self)
+        process.opened = True
 
     # -- exclusion --------------------------------------------------------------------------------
 
     def refuse_reentry(self) -> None:
-        """Raise a DeviceError where this thread is in the middle of using the queue."""
+        """Raise a DeviceError if this thread is in the middle of using the queue."""
         refuse_reentry(self.lock, "the device {!r} is in use", self.info.name)
 
     def finish_stream(self) -> None:
-        """Wait for the work that runs in a thread; that thread itself does not wait."""
+        """Wait for the stream that runs in a thread; that thread itself does not wait."""
         if self._stream is not None:
             self._stream.finish()
 
     def stream(self, work: Callable[[], None], announce: Callable[[InThread], None]) -> InThread:
-        """Begin work in a thread when the work before has ended; all others wait for it.
+        """Begin work in a thread when the stream before has ended; all other work waits for it.
 
-        ``announce`` is called with it before another stream can begin.
+        ``announce`` is called with the new stream before another one can begin.
         """
         self.refuse_reentry()
         refuse_reentry(self._stream_lock, "the device {!r} is starting a stream", self.info.name)
@@ -84,7 +138,7 @@ class Queue:
     # -- submissions ------------------------------------------------------------------------------
 
     def wait_for(self, submission: Submission) -> None:
-        """Wait for one submission, and release what it kept."""
+        """Wait for one submission and release what it keeps alive."""
         if submission in self.submissions:
             self.refuse_reentry()
             with self.lock:
@@ -105,48 +159,91 @@ class Queue:
                 self.forget(heap)
 
     def settle_at_exit(self) -> None:
-        """Wait for all that is going on before Python ends."""
+        """Wait for all submissions and streams before Python ends."""
         self.finish_stream()
         with self.lock:
             self.settle()
 
     def __del__(self) -> None:
-        # Python collects the queue with all that refers to it, in any order, at work or not.
+        # Python frees the queue and all that refers to it in any order, submissions pending or not.
         if not process.forked:
             for submission in getattr(self, "submissions", ()):  # interrupted as it began
                 submission.finish()
 
     # -- the executors of this queue --------------------------------------------------------------
 
-    def add(self, executor: Executor) -> None:
-        """Let an executor know of heaps that are given back, and give back its own."""
-        self._executors[id(executor)] = executor
-
-    def _living(self) -> list[Executor]:
-        found = (reference() for reference in self._executors.valuerefs())
-        return [executor for executor in found if executor is not None]
+    def add(self, user: QueueUser) -> None:
+        """Tell an executor of all heaps that are given back from now on, and manage its own."""
+        self._users[id(user)] = user
 
     def forget(self, heap: Heap) -> None:
         """Drop what any executor has bound to a heap that is given back, with the lock held."""
-        for executor in self._living():
-            executor.forget(heap)
+        for user in living(self._users):
+            user.forget(heap)
 
     def release_empty_heaps(self) -> None:
-        """Give the heaps that hold nothing back to the driver."""
+        """Give the heaps that nothing uses back to the driver."""
         with self.lock:
             self.settle()
-            for executor in self._living():
-                executor.memory.release_empty_heaps()
+            for user in living(self._users):
+                user.memory.release_empty_heaps()
 
 
-_queues: WeakValueDictionary[_Key, Queue] = WeakValueDictionary()
+# -- the queues of this process --------------------------------------------------------------------
+
+FORKED = (
+    "this process was forked off one that had opened a Vulkan device, and drivers do not survive "
+    "that; open devices after forks only, or start processes by spawning"
+)
+
+
+class _Process:
+    """The queues of this process, for drivers have threads that forks and Python's end ignore."""
+
+    def __init__(self) -> None:
+        self.by_adapter: WeakValueDictionary[_Key, Queue] = WeakValueDictionary()
+        self.opened: bool = False  # whether there was ever one
+        self.forked: bool = False  # whether the process was forked off one that had opened some
+
+    @property
+    def queues(self) -> list[Queue]:
+        """The queues that are open."""
+        return living(self.by_adapter)
+
+    def release_empty_heaps(self) -> None:
+        """Give back to the drivers what no device needs at the moment.
+
+        A thread that is in the middle of using one queue leaves the others alone, too: another
+        thread could be waiting for the one it holds.
+        """
+        queues = self.queues
+        if not any(queue.is_held for queue in queues):
+            for queue in queues:
+                queue.release_empty_heaps()
+
+    def after_fork(self) -> None:
+        self.forked = self.opened
+        for queue in self.queues:
+            # Destroying it would wait for threads for ever.
+            pythonapi.Py_IncRef(py_object(queue.manager))
+
+    def at_exit(self) -> None:
+        if not self.forked:
+            for queue in self.queues:
+                queue.settle_at_exit()
+
+
+process: _Process = _Process()
+atexit.register(process.at_exit)
+os.register_at_fork(after_in_child=process.after_fork)
+
 _opening = RLock()
 
 
 def open_queue(info: adapter.DeviceInfo) -> Queue:
-    """The queue of an adapter: opened once, and again when nothing refers to it any more.
+    """Return the queue of an adapter: opened once, and again when nothing refers to it any more.
 
-    Another one is opened where Vulkan's layers have changed since.
+    Another one is opened if Vulkan's layers have changed since.
 
     Raises:
         DeviceError: Kompute cannot open the adapter, or this process was forked.
@@ -156,15 +253,15 @@ def open_queue(info: adapter.DeviceInfo) -> Queue:
     refuse_reentry(_opening, "a device is being opened")
     with _opening:
         key = info.index, info.name, os.environ.get(adapter.LAYERS)
-        queue = _queues.get(key)
+        queue = process.by_adapter.get(key)
         if queue is None:
-            queue = _queues[key] = Queue(info)
+            queue = process.by_adapter[key] = Queue(info)
         return queue
 
 
 @lru_cache(maxsize=1)
 def load_kompute() -> Any:
-    """Kompute's Python package.
+    """Return Kompute's Python package.
 
     Raises:
         DeviceError: it cannot be imported; the message says what it needs.

@@ -1,8 +1,9 @@
-"""Runs a shader of the user's own, on buffers of its own: Kompute binds buffers whole."""
+"""Runs of the users' own shaders on buffers of their own: Kompute binds whole buffers only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,8 @@ Bytes = npt.NDArray[np.uint8]
 class ShaderRun:
     """A shader with its buffers filled, ready to be dispatched again and again.
 
-    ``contents`` are of whole words; ``bindings`` says which of them each binding has. Numbers
-    between that are missing get some buffer.
+    The sizes of ``contents`` are multiples of 4 bytes; ``bindings`` maps the number of a binding to
+    the content that it has. Numbers in between that are missing get some buffer.
 
     Raises:
         OutOfDeviceMemoryError: a buffer does not fit; nothing was made.
@@ -35,11 +36,19 @@ class ShaderRun:
             executor.check_room([content.nbytes for content in contents])
             words = [content.view(np.uint32) for content in contents] or [np.zeros(1, np.uint32)]
             self._tensors = [executor.transfer_tensor(data) for data in words]
+            # A tensor that was in this command twice would be written by two copies at once.
+            self._manager.sequence().eval(self._kp.OpTensorSyncDevice(self._tensors))
             numbers = range(max(bindings, default=0) + 1)
             bound = [self._tensors[bindings.get(number, 0)] for number in numbers]
-            self._sequence = executor.record_shader(bound, spirv, groups, push_constants)
+            none, push = np.zeros(0, np.uint32), np.frombuffer(push_constants, np.uint32)
+            algorithm = self._manager.algorithm(bound, spirv, list(groups), none, push)
+            sequence = self._manager.sequence()
+            sequence.record(self._kp.OpAlgoDispatch(algorithm))
+            self._sequence = sequence
 
         self._executor = executor
+        self._manager: Any = executor.queue.manager
+        self._kp: Any = executor.queue.kp
         executor.exclusive(record)
 
     def dispatch(self) -> None:
@@ -47,8 +56,9 @@ class ShaderRun:
         self._executor.exclusive(lambda: self._sequence.eval())
 
     def content(self, number: int) -> Bytes:
-        """What has become of one of the contents."""
+        """Return one of the contents as it is now."""
         tensor = self._tensors[number]
-        self._executor.exclusive(lambda: self._executor.fetch(tensor))
+        fetch = self._kp.OpTensorSyncLocal([tensor])
+        self._executor.exclusive(lambda: self._manager.sequence().eval(fetch))
         content: Bytes = tensor.data().view(np.uint8)
         return content

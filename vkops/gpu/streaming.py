@@ -1,4 +1,4 @@
-"""Plans on host memory that exceed the device's: chunk by chunk, two of them in flight."""
+"""Plans on host memory that the device cannot hold: chunk by chunk, two of them at a time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.gpu.executor import Executor, with_reclaim
-from vkops.gpu.kernels import VECTOR, Kernel
-from vkops.gpu.layout import TABLE_BYTES
+from vkops.gpu.executor import MAX_STARTED_PIPELINES, Executor, with_reclaim
+from vkops.gpu.kernels import VECTOR
 from vkops.gpu.memory import ALIGNMENT, Heap, Range
 from vkops.gpu.pending import await_sequence
-from vkops.gpu.process import process
+from vkops.gpu.queue import process
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan, Output, Region
@@ -31,7 +30,7 @@ CHUNK = 16 << 20
 """Bytes of a chunk's inputs, and of its outputs: large against a dispatch, small against caches
 and memory."""
 
-MOST_CHUNKS = 1 << 16
+MAX_CHUNKS = 1 << 16
 GAP = 4096
 """Bytes between two pieces of an input from which they are sent apart."""
 
@@ -115,7 +114,7 @@ def chunks(plan: CopyPlan, limit: int) -> list[Chunk]:
     """
     nbytes = max([sum(output.nbytes for output in plan.outputs), *plan.inputs])
     count = -(-nbytes // limit)
-    while count <= MOST_CHUNKS:
+    while count <= MAX_CHUNKS:
         parts = [_parts(output.nbytes, count) for output in plan.outputs]
         whole = cut(plan, [[n] for n in plan.inputs], parts)
         made = [_chunk(whole, parts, number) for number in range(count)]
@@ -211,17 +210,17 @@ class _Slot:
 
     def __init__(self, executor: Executor, size: int) -> None:
         self._executor = executor
-        self._table, self._source, self._target = map(executor.host_heap, (TABLE_BYTES, size, size))
-        self._algorithms: dict[tuple[Kernel, int], Any] = {}
+        self._pipelines = executor.new_pipelines(MAX_STARTED_PIPELINES)
+        self._source, self._target = executor.host_heap(size), executor.host_heap(size)
         self._targets: Sequence[Piece] = ()
 
     def preload(self, chunk: Chunk, outputs: Sequence[Bytes]) -> None:
-        """Send what a chunk's targets hold, for all of it will be fetched."""
+        """Send the present content of a chunk's targets, for all of it will be fetched."""
         for piece in chunk.targets:
             _bytes(self._target, piece)[...] = outputs[piece.array][piece.start :][: piece.nbytes]
 
     def start(self, chunk: Chunk, inputs: Sequence[Bytes]) -> None:
-        """Send a chunk's sources and run it; the device goes on by itself."""
+        """Send a chunk's sources and start its dispatch."""
         for piece in chunk.sources:
             _bytes(self._source, piece)[...] = inputs[piece.array][piece.start :][: piece.nbytes]
         source = Range(self._source, 0, self._source.ranges.size)
@@ -231,14 +230,9 @@ class _Slot:
         if not dispatches:
             return
         *first, last = dispatches
-        self._executor.evaluate(first)  # more regions than a table holds are rare, and waited for
-        assert self._table.view is not None
-        self._table.view.view(np.uint32)[: last.words.size] = last.words
-        key = last.kernel, last.groups
-        if key not in self._algorithms:
-            self._algorithms[key] = self._executor.algorithm(last, self._table)
+        self._executor.evaluate(first)  # rare: more regions than a table holds
         self._running = self._executor.sequence()
-        self._executor.start(self._running, self._algorithms[key])
+        self._pipelines.start(self._running, last)
 
     def wait(self) -> None:
         """Wait for the chunk, if there is one: its memory must not go before."""

@@ -1,0 +1,214 @@
+"""``vkops debug trace``: an element of an output, as the plan defines it and as the device made it.
+
+Its kernels run in builds that report who stores the element, from where, and which bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from vkops.compiled_operator import BoundOperator, CompiledOperator
+from vkops.device import Device
+from vkops.dml.binding import BoundTensor
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.dxdispatch.descriptors import with_dml_names
+from vkops.dxdispatch.json_model import DmlDispatchable
+from vkops.dxdispatch.model_checks import BoundDispatch, Prepared
+from vkops.errors import BindingError, ModelError
+from vkops.gpu.layout import MAX_TRACED_STORES
+from vkops.gpu.memory import Place
+from vkops.gpu.stores import Store, stores
+from vkops.plan.algebra import coalesce_region
+from vkops.plan.compose import Written
+from vkops.plan.region import Read, Region
+from vkops.plan.view import View
+from vkops.runner.dispatch_timing import RunOptions
+from vkops.runner.model_execution import Execution
+
+
+class Stage(NamedTuple):
+    """A fact about an element: as the plan has it ("" if it has none), and as the device reports.
+
+    ``device`` is "" for what only the plan has.
+    """
+
+    name: str
+    plan: str
+    device: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether the device did something else."""
+        return bool(self.plan and self.device) and self.plan != self.device
+
+
+class Element(NamedTuple):
+    """An element of an output: ``nbytes`` bytes from byte ``offset`` of the output's tensor."""
+
+    output: int
+    offset: int
+    nbytes: int
+
+
+def trace(operator: CompiledOperator, bound: BoundOperator, element: Element) -> Iterator[Stage]:
+    """Run an operator that has one step, and compare an element of an output with the plan.
+
+    The first stage that differs is the last one.
+
+    Raises:
+        BindingError: the operator writes no such element.
+    """
+    for stage in _stages(operator, bound, element):
+        yield stage
+        if stage.differs:
+            return
+
+
+def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) -> Iterator[Stage]:
+    step = operator.pipeline.steps[-1]
+    output, offset, nbytes = element
+    size = step.plan.element_size
+    target = bound.bound[step.makes[output]]
+    inputs = [bound.bound[number] for number in step.reads]
+    regions = step.plan.outputs[output].regions
+    found = _writer(regions, offset // size)
+    if found is None:
+        message = f"byte {offset} is none of an element: the operator writes nothing there"
+        raise BindingError(operator.name, target.path, message, "T-14")
+    number, copied = found
+    if isinstance(copied.source, Read):
+        origin = inputs[copied.source.input]
+        at = copied.source.view.offset * size + offset % size
+        wanted = origin.resource.read(origin.begin + at, nbytes)
+        # Inputs can share memory; then the one that the plan reads is named.
+        inputs.insert(0, origin)
+        source = _byte(origin, at)
+    else:
+        wanted, source = copied.source.pattern, "a constant"
+    yield Stage("Region", f"{number + 1} of {len(regions)}: {_text(regions[number])}", "")
+
+    # Ranges begin at multiples of any element's size: an element is never in two.
+    (place,) = _place(target).part(offset, nbytes).ranges
+    reported: list[tuple[str, Store]] = []
+    for dispatch in bound.dispatches:
+        if dispatch.target is place.heap:
+            made = stores(bound.executor, dispatch, place.offset)
+            reported += [(dispatch.kernel.name, store) for store in made]
+        else:
+            bound.executor.run([dispatch])
+    most = " or more" if len(reported) == MAX_TRACED_STORES else ""
+    yield Stage("Stores of it", "1", f"{len(reported)}{most}")
+    ((kernel, store),) = reported
+    yield Stage("Kernel", "", kernel)
+    yield Stage("Record", "", str(store.record))
+    yield Stage("Workgroup", "", str(store.workgroup))
+    yield Stage("Invocation in it", "", str(store.invocation))
+    yield Stage("Source", source, _source(store, inputs))
+    yield Stage("Bytes stored", wanted.hex(" "), store.value[:nbytes].hex(" "))
+    after = target.resource.read(target.begin + offset, nbytes)
+    yield Stage("Bytes in the output", wanted.hex(" "), after.hex(" "))
+
+
+def _writer(regions: Sequence[Region], at: int) -> tuple[int, Region] | None:
+    """The region that writes element ``at`` of an output: its number, and its part that does."""
+    element = View((), (), at)
+    one = Region(element._replace(offset=0), Read(0, element))
+    for number, region in enumerate(regions):
+        for part in Written([coalesce_region(region)], gaps=True).read_by(one):
+            return number, part
+    return None
+
+
+def _text(region: Region) -> str:
+    """A region's views, in elements of the plan."""
+    target, source = region.target, region.source
+    read = (
+        f"input {source.input} at {source.view.offset}, strides {source.view.strides}"
+        if isinstance(source, Read)
+        else f"constant {source.pattern.hex(' ')}"
+    )
+    return f"sizes {target.sizes}, to {target.offset}, strides {target.strides}, from {read}"
+
+
+def _source(store: Store, inputs: Sequence[BoundTensor]) -> str:
+    """Name the byte that a store reports as its source."""
+    if store.source is None:
+        return "a constant"
+    heap, address = store.source
+    for tensor in inputs:
+        start = 0
+        for piece in _place(tensor).ranges:
+            if piece.heap is heap and 0 <= address - piece.offset < piece.nbytes:
+                return _byte(tensor, start + address - piece.offset)
+            start += piece.nbytes
+    return f"byte {address} of the heap, outside the inputs"
+
+
+def _byte(tensor: BoundTensor, byte: int) -> str:
+    return f"{tensor.path}, byte {byte}"
+
+
+def _place(tensor: BoundTensor) -> Place:
+    place: Place = tensor.resource.place
+    return place.part(tensor.begin, tensor.end - tensor.begin)
+
+
+# -- DxDispatch models -----------------------------------------------------------------------------
+
+
+def trace_model(
+    prepared: Prepared, device: Device, dispatch: int, output: str, index: tuple[int, ...]
+) -> Iterator[Stage]:
+    """Run a model up to a dispatch, and trace an element of one of its outputs.
+
+    Args:
+        prepared: the model.
+        device: where to run it.
+        dispatch: the number of the dispatch, counted from 1 among those of operators.
+        output: the tensor's name, such as ``OutputTensors[1]``; ``""`` is the only one.
+        index: of the element, one number for each dimension.
+
+    Raises:
+        VkopsError: there is no such dispatch, tensor or element, or what running it raises.
+    """
+    found = [command for command in prepared.commands if isinstance(command, BoundDispatch)]
+    if not 1 <= dispatch <= len(found):
+        raise ModelError(f"--dispatch: got {dispatch}, the model has {len(found)} of operators")
+    bound = found[dispatch - 1]
+    element = _element(bound, output, index)
+    execution = Execution(prepared, device, RunOptions())
+    for command in takewhile(lambda command: command is not bound, prepared.commands):
+        execution.run_command(command)
+    operator = execution.bind(bound)
+    if not isinstance(operator, BoundOperator):
+        raise ModelError("the model does not fit on the device: what is streamed has no trace")
+    compiled = execution.operators[bound.command.dispatchable.name]
+    for stage in trace(compiled, operator, element):
+        in_source = stage.name == "Source"  # no other has names of tensors
+        yield Stage(stage.name, *map(with_dml_names, stage[1:])) if in_source else stage
+
+
+def _element(bound: BoundDispatch, output: str, index: tuple[int, ...]) -> Element:
+    dispatchable = bound.command.dispatchable
+    assert isinstance(dispatchable, DmlDispatchable)
+    tensors: dict[str, tuple[int, BufferTensorDesc]] = {
+        with_dml_names(path): (number, tensor)
+        for number, (path, tensor) in enumerate(dispatchable.desc.outputs)
+        if tensor is not None
+    }
+    name = output or next(iter(tensors))
+    if name not in tensors or (not output and len(tensors) > 1):
+        raise ModelError(
+            f"--output: got {output or 'nothing'}, {dispatchable.name} has {', '.join(tensors)}"
+        )
+    number, tensor = tensors[name]
+    inside = len(index) == len(tensor.sizes) and all(
+        0 <= i < size for i, size in zip(index, tensor.sizes, strict=True)
+    )
+    if not inside:
+        raise ModelError(f"element {index} is none of {name}, whose sizes are {tensor.sizes}")
+    elements = sum(i * stride for i, stride in zip(index, tensor.effective_strides, strict=True))
+    size = tensor.data_type.element_size
+    return Element(number, elements * size, size)

@@ -1,0 +1,112 @@
+"""Pipelines: kernels that are bound to heaps and to a region table, kept to run again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops import shaders
+from vkops.gpu.dispatch import Dispatch
+from vkops.gpu.memory import Heap
+
+MAX_GROUPS_X = 32768
+
+_NO_WORDS = np.zeros(0, np.uint32)
+
+
+_Key = tuple[str, tuple[Heap, ...], Heap, int]
+"""Kernel, sources, target, workgroups."""
+
+
+def group_count(dispatch: Dispatch) -> tuple[int, int, int]:
+    """Return a dispatch's workgroups in each dimension."""
+    return min(dispatch.groups, MAX_GROUPS_X), max(1, dispatch.groups // MAX_GROUPS_X), 1
+
+
+def make_algorithm(manager: Any, dispatch: Dispatch, table: Heap, spirv: bytes) -> Any:
+    """Return Kompute's algorithm (a pipeline) for a dispatch that reads a region table."""
+    first, *others = dispatch.sources
+    others += [first] * (dispatch.kernel.sources - len(dispatch.sources))
+    # Some kernels have the target twice, as vectors and as words; the others ignore the fourth.
+    heaps = (table, first, dispatch.target, dispatch.target, *others)
+    tensors = [heap.tensor for heap in heaps]
+    return manager.algorithm(tensors, spirv, list(group_count(dispatch)), _NO_WORDS, _NO_WORDS)
+
+
+class Pipelines:
+    """A region table and up to ``limit`` pipelines that read it, the least recently used first.
+
+    Called with the queue's lock held. An interrupt (KeyboardInterrupt) can come between any two
+    steps, so the table counts as unknown while it is written.
+    """
+
+    def __init__(self, manager: Any, kp: Any, table: Heap, limit: int) -> None:
+        assert table.view is not None
+        self._manager, self._kp = manager, kp
+        self._table = table
+        self._words: npt.NDArray[np.uint32] = table.view.view(np.uint32)
+        self._limit = limit
+        self._loaded: Dispatch | None = None
+        self._algorithms: OrderedDict[_Key, Any] = OrderedDict()
+        self._recorded: dict[_Key, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._algorithms)
+
+    def run(self, dispatch: Dispatch) -> None:
+        """Run a dispatch and wait for it."""
+        if self._loaded is not dispatch:
+            self._load(dispatch)
+        key = (dispatch.kernel.name, dispatch.sources, dispatch.target, dispatch.groups)
+        sequence = self._recorded.get(key)
+        if sequence is None:
+            algorithm = self._algorithm(key, dispatch)
+            sequence = self._manager.sequence()
+            sequence.record(self._kp.OpAlgoDispatch(algorithm))
+            self._recorded[key] = sequence
+        self._algorithms.move_to_end(key)
+        sequence.eval()
+
+    def start(self, sequence: Any, dispatch: Dispatch) -> None:
+        """Begin to run a dispatch with a new sequence, to be ended by ``await_sequence``."""
+        if self._loaded is not dispatch:
+            self._load(dispatch)
+        key = (dispatch.kernel.name, dispatch.sources, dispatch.target, dispatch.groups)
+        # A recorded sequence cannot be started without waiting: Kompute does both.
+        sequence.eval_async(self._kp.OpAlgoDispatch(self._algorithm(key, dispatch)))
+
+    def _load(self, dispatch: Dispatch) -> None:
+        self._loaded = None
+        self._words[: dispatch.words.size] = dispatch.words
+        self._loaded = dispatch
+
+    def _algorithm(self, key: _Key, dispatch: Dispatch) -> Any:
+        algorithm = self._algorithms.get(key)
+        if algorithm is None:
+            while len(self._algorithms) >= self._limit:
+                self._drop(next(iter(self._algorithms)))
+            spirv = shaders.spirv(dispatch.kernel.name)
+            algorithm = make_algorithm(self._manager, dispatch, self._table, spirv)
+            self._algorithms[key] = algorithm
+        self._algorithms.move_to_end(key)
+        return algorithm
+
+    def _drop(self, key: _Key) -> None:
+        if (sequence := self._recorded.pop(key, None)) is not None:
+            sequence.destroy()
+        self._algorithms.pop(key).destroy()
+
+    def forget(self, heap: Heap) -> None:
+        """Drop the pipelines that are bound to a heap."""
+        self._loaded = None
+        for key in [key for key in self._algorithms if heap in (*key[1], key[2])]:
+            self._drop(key)
+
+    def close(self) -> None:
+        """Drop everything."""
+        self._loaded = None
+        for key in list(self._algorithms):
+            self._drop(key)
