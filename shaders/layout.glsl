@@ -1,73 +1,72 @@
-// Written by `python -m vkops.gpu.layout`: what each name means is said there.
-
+// Written by `python -m vkops.gpu.layout`: vkops/gpu/layout.py explains each name.
+#define WORKGROUP_SIZE 64
+const uint CONSTANT = ~0u;
 const uint RECORDS = 1u;
 const uint RECORD_VECTORS = 15u;
-const uint HEAD = 0u;
-const uint STEPS = 1u;
-const uint STREAM = 1u;
-const uint POSITION = 2u;
-const uint SEGMENT = 2u;
-const uint RUN = 3u;
-const uint BLOCK = 3u;
-const uint ROW = 3u;
-const uint PATTERN = 4u;
-const uint DIGIT = 5u;
-const uint CONSTANT = ~0u;
 #ifdef TRACE
 const uint TRACED = 65536u;
 const uint TRACED_STORE_VECTORS = 3u;
 const uint MAX_TRACED_STORES = 16u;
 #endif
-#define WORKGROUP_SIZE 64
 
-#define HEADER_RECORDS x
-#define HEADER_ITEMS y
-#define HEADER_SPREAD z
-
+const uint HEAD = 0u;
 #define HEAD_FIRST_ITEM x
 #define HEAD_DST y
 #define HEAD_SRC z
 #define HEAD_DIGITS w
 
+const uint STEPS = 1u;
 #define STEPS_NUMBER x
 #define STEPS_DST y
 #define STEPS_SRC z
 #define STEPS_LIMIT w
 
+const uint STREAM = 1u;
 #define STREAM_VECTORS x
 #define STREAM_NBYTES y
 #define STREAM_SEGMENTS z
 
+const uint POSITION = 2u;
 #define POSITION_STEP x
 #define POSITION_DIGIT_0 y
 #define POSITION_DIGIT_1 z
 #define POSITION_DIGIT_3 w
 
+const uint SEGMENT = 2u;
 #define SEGMENT_START x
 #define SEGMENT_NBYTES y
 #define SEGMENT_ROW_SRC z
 #define SEGMENT_SOURCE w
 
+const uint RUN = 3u;
 #define RUN_LENGTH x
 #define RUN_SRC y
 #define RUN_CONSTANT z
 #define RUN_REVERSED w
 
+const uint BLOCK = 3u;
 #define BLOCK_ROW_SRC x
 #define BLOCK_COLUMN_DST y
 
+const uint ROW = 3u;
 #define ROW_NBYTES x
 #define ROW_FACTOR y
 
+const uint PATTERN = 4u;
 #define PATTERN_X x
 #define PATTERN_Y y
 #define PATTERN_Z z
 #define PATTERN_W w
 
+const uint DIGIT = 5u;
 #define DIGIT_SIZE x
 #define DIGIT_FACTOR y
 #define DIGIT_DST z
 #define DIGIT_SRC w
+
+#define HEADER_RECORDS x
+#define HEADER_ITEMS y
+#define HEADER_SPREAD z
 
 #define TRACED_STORES x
 #define TRACED_ADDRESS y

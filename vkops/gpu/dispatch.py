@@ -163,7 +163,7 @@ class _Layout:
         busy = -(-total // WORKGROUP_SIZE)
         groups = 1 << (busy - 1).bit_length()
         spread = (busy << 32) // groups if busy < groups else 0
-        header = np.array([*Header(len(records), total, spread), 0], np.uint32)
+        header = np.array(Header(len(records), total, spread), np.uint32)
         self._kernel = kernel
         self._groups = groups
         self._words = np.concatenate([header, records.ravel()])

@@ -1,4 +1,4 @@
-"""Which kernel a plan gets: one for all its regions, so that one dispatch does."""
+"""Kernels: which one a plan gets, the same for all its regions, so that one dispatch runs them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ VECTOR = 16
 class Kernel:
     """A shader variant: its addresses count ``unit`` bytes.
 
-    Where ``granule`` is not 0, a step is that many bytes of a contiguous destination run.
-    ``sources`` is how many heaps it can read from at once.
+    If ``granule`` is not 0, a step is that many bytes of a contiguous run of the destination.
+    ``sources`` is the number of heaps it can read from at once.
     """
 
     name: str
@@ -32,7 +32,7 @@ SUBWORDS = {size: Kernel(f"copy_{size}", size, 4) for size in (1, 2)}
 RUNS = Kernel("copy_run", 1, VECTOR)
 STREAM = Kernel("copy_stream", 1, VECTOR, sources=4)
 STREAM_4 = Kernel("copy_stream_4", 1, VECTOR)
-"""For at most four segments a row, which it keeps in registers."""
+"""For rows of four segments at most, which it keeps in registers."""
 
 STREAMS = (STREAM, STREAM_4)
 REVERSE = Kernel("copy_reverse", VECTOR, 0)
@@ -41,15 +41,15 @@ BLOCKS = {
     for size, unit in ((1, 8), (2, 8), (4, VECTOR), (8, VECTOR))
 }
 
-SHORTEST_RUN = 16
-"""Bytes from which a run is worth 16-byte accesses that have to be shifted into place, where
-elements are words; smaller ones would need atomics, and are worth it at any length."""
+MIN_LONG_RUN = 16
+"""Bytes from which runs of words are copied by 16-byte accesses that are shifted into place.
+Runs of smaller elements are copied so at any length, because other kernels would need atomics."""
 
-MOSTLY = 0.9
-"""Share of a plan's elements in such runs from which all of it is copied that way."""
+LONG_RUN_THRESHOLD = 0.9
+"""Share of a plan's elements in long runs from which the whole plan is copied that way."""
 
 MAX_SEGMENTS = 1024
-"""Segments of a stream's row: they are searched, and stay in one dispatch."""
+"""Segments in a row of a stream: one dispatch has all of them, and searches them."""
 
 
 class Dim(NamedTuple):
@@ -60,16 +60,34 @@ class Dim(NamedTuple):
     src: int
 
 
-def dims(region: Region) -> list[Dim]:
-    """A region's dimensions, innermost first; a constant's source does not move."""
-    target, source = region.target, region.source_view
-    return [Dim(*d) for d in zip(target.sizes, target.strides, source.strides, strict=True)][::-1]
+class Box(NamedTuple):
+    """A region's two first addresses and its dimensions, innermost first."""
+
+    dst: int
+    src: int
+    dims: Sequence[Dim]
+
+    @classmethod
+    def of(cls, region: Region, scale: int = 1) -> Box:
+        """Return a region's box, in units of which an element has ``scale``."""
+        target, source = region.target, region.source_view
+        strides = zip(target.sizes, target.strides, source.strides, strict=True)
+        dims = [Dim(size, dst * scale, src * scale) for size, dst, src in strides]
+        return cls(target.offset * scale, source.offset * scale, dims[::-1])
+
+    def divided(self, side: int) -> Box | None:
+        """Return the box in units that are ``side`` times as large; None if an address is none."""
+        strides = (stride for dim in self.dims for stride in dim[1:])
+        if any(value % side for value in (self.dst, self.src, *strides)):
+            return None
+        dims = [Dim(size, dst // side, src // side) for size, dst, src in self.dims]
+        return Box(self.dst // side, self.src // side, dims)
 
 
 def choose_kernel(plan: CopyPlan, sources: int = STREAM.sources) -> Kernel:
-    """The kernel for an optimized plan.
+    """Return the kernel for an optimized plan.
 
-    ``sources`` is how many heaps a dispatch can be given to read from; 0: streams are out.
+    ``sources`` is the number of heaps that a dispatch can read from; 0 rules out streams.
     """
     size = plan.element_size
     if size == VECTOR:
@@ -86,121 +104,66 @@ def choose_kernel(plan: CopyPlan, sources: int = STREAM.sources) -> Kernel:
         kernel = STREAM_4 if few else STREAM
         if kernel.sources <= sources:
             return kernel
-    # Short ends of long runs, where a plan is cut, do not matter.
-    if long_runs >= MOSTLY and all(map(_is_runs, regions)):
+    # Where a plan was cut, long runs can have short ends.
+    if long_runs >= LONG_RUN_THRESHOLD and all(map(_is_runs, regions)):
         return RUNS
     return WORDS.get(size) or SUBWORDS[size]
 
 
 def _share_of_long_runs(regions: Sequence[Region], size: int) -> float:
-    """Which part of the elements lies in runs that are worth 16-byte accesses."""
-    elements = [(prod(region.sizes), run(region) * size >= SHORTEST_RUN) for region in regions]
+    elements = [(prod(region.sizes), run(region) * size >= MIN_LONG_RUN) for region in regions]
     return sum(n for n, is_long in elements if is_long) / sum(n for n, _ in elements)
 
 
 def _is_runs(region: Region) -> bool:
-    """Whether what is contiguous in the destination is so in the source."""
-    inner = dims(region)[0]
-    return region.input is not None and (inner.dst != 1 or inner.src == 1)
+    """Whether what is contiguous in the destination is contiguous in the source, too."""
+    target, source = region.target, region.source_view
+    return region.input is not None and (target.strides[-1] != 1 or source.strides[-1] == 1)
 
 
 def run(region: Region) -> int:
-    """Elements that are contiguous on both sides."""
-    inner = dims(region)[0]
-    return inner.size if inner.dst == inner.src == 1 else 1
+    """Return the number of elements that are contiguous on both sides."""
+    target, source = region.target, region.source_view
+    return target.sizes[-1] if target.strides[-1] == source.strides[-1] == 1 else 1
 
 
-# -- vectors -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Vectors:
-    """A region in 16-byte vectors: offsets and dimensions count them.
-
-    ``elements``: bytes of the elements whose order is reversed in each vector (16: none is).
-    """
-
-    dst: int
-    src: int
-    dims: Sequence[Dim]
-    elements: int
-
-
-def reversed_vectors(region: Region, size: int) -> Vectors | None:
-    """A region whose vectors are read whole, the elements in each forwards or backwards."""
+def reversed_vectors(region: Region, size: int) -> Box | None:
+    """Return a region in 16-byte vectors, if each is read whole, forwards or backwards."""
     side = VECTOR // size
-    inner, *outer = dims(region)
-    if region.input is None or inner.dst != 1 or abs(inner.src) != 1:
+    dst, src, (inner, *outer) = Box.of(region)
+    if region.input is None or inner.dst != 1 or abs(inner.src) != 1 or inner.size % side:
         return None
-    backwards = inner.src == -1
-    # Backwards, the first element is the last one of its vector.
-    offset = region.source_view.offset - (side - 1) * backwards
-    if not _divides(side, region.target.offset, offset, inner.size, outer):
-        return None
-    scaled = [Dim(inner.size // side, 1, inner.src), *_scaled(outer, side)]
-    elements = size if backwards else VECTOR
-    return Vectors(region.target.offset // side, offset // side, scaled, elements)
+    if inner.src == -1:  # the first element is the last one of its vector
+        src -= side - 1
+    vectors = Dim(inner.size // side, side, side * inner.src)
+    return Box(dst, src, [vectors, *outer]).divided(side)
 
 
-class Blocks(NamedTuple):
-    """A region in square blocks; all figures but sizes count vectors.
+def blocks(region: Region, size: int) -> Box | None:
+    """Return a region in square blocks, in units of their sides.
 
-    ``across`` numbers the blocks along the destination's rows, ``along`` those along the source's;
-    within a block, ``row`` is the source's stride and ``column`` the destination's.
-    """
-
-    dst: int
-    src: int
-    across: Dim
-    along: Dim
-    outer: Sequence[Dim]
-    row: int
-    column: int
-
-
-def blocks(region: Region, size: int) -> Blocks | None:
-    """A region that is contiguous along one dimension in the source and another in the destination.
-
-    All its figures have to divide by the side of a block.
+    The region is contiguous along one dimension in the destination and along another in the
+    source. The first dimension of the box numbers the blocks along the former, the second those
+    along the latter.
     """
     side = BLOCKS[size].unit // size
-    rest = dims(region)
-    if region.input is None:
+    dst, src, dims = Box.of(region)
+    across = next((d for d in dims if d.dst == 1 and d.src != 1), None)
+    along = next((d for d in dims if d.src == 1 and d.dst != 1), None)
+    if region.input is None or across is None or along is None:
         return None
-    across = next((d for d in rest if d.dst == 1 and d.src != 1), None)
-    along = next((d for d in rest if d.src == 1 and d.dst != 1), None)
-    if across is None or along is None:
-        return None
-    rest = [d for d in rest if d not in (across, along)]
     if any(value % side for value in (across.size, across.src, along.size, along.dst)):
         return None
-    if not _divides(side, region.target.offset, region.source_view.offset, 0, rest):
-        return None
-    return Blocks(
-        region.target.offset // side,
-        region.source_view.offset // side,
-        Dim(across.size // side, 1, across.src),
-        Dim(along.size // side, along.dst, 1),
-        _scaled(rest, side),
-        across.src // side,
-        along.dst // side,
+    numbers = (
+        Dim(across.size // side, side, side * across.src),
+        Dim(along.size // side, side * along.dst, side),
     )
-
-
-def _divides(side: int, dst: int, src: int, size: int, outer: Sequence[Dim]) -> bool:
-    values = [dst, src, size, *(stride for dim in outer for stride in dim[1:])]
-    return not any(value % side for value in values)
-
-
-def _scaled(outer: Sequence[Dim], side: int) -> list[Dim]:
-    return [Dim(size, dst // side, src // side) for size, dst, src in outer]
-
-
-# -- streams -------------------------------------------------------------------------------------
+    rest = [dim for dim in dims if dim not in (across, along)]
+    return Box(dst, src, [*numbers, *rest]).divided(side)
 
 
 class Segment(NamedTuple):
-    """A part of each row of a stream: bytes from a source, and what a row adds to it."""
+    """A part of each row of a stream: its source, its bytes, what a row adds to the address."""
 
     source: Read
     nbytes: int
@@ -208,7 +171,7 @@ class Segment(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """An output as rows of the same segments, which cover it."""
+    """An output as rows with the same segments, which cover it."""
 
     rows: int
     segments: Sequence[Segment]
@@ -220,17 +183,17 @@ class Stream(NamedTuple):
 
 
 def stream(output: Output, size: int) -> Stream | None:
-    """An output that its regions cover without a gap, as rows of contiguous runs."""
+    """Return an output as rows of contiguous runs, if these cover it without a gap."""
     if len(output.regions) > MAX_SEGMENTS:
         return None
     shape: tuple[int, int] | None = None
     end = 0
     segments = []
     for region in sorted(output.regions, key=lambda region: region.target.offset):
-        inner, *rows = dims(region)
+        inner, *rows = Box.of(region).dims
         if not inner.dst == inner.src == 1:
             if len(output.regions) == 1:
-                return None  # every word has one owner as it is
+                return None  # one invocation stores each word in other kernels, too
             inner, rows = Dim(1, 1, 1), [inner, *rows]  # rows of one element
         row = rows[0] if rows else Dim(1, 0, 0)
         shape = shape or (row.size, row.dst)

@@ -1,8 +1,8 @@
-"""The region table: the layout of what the host writes and the shaders read, declared once.
+"""The layout of the region table, which the host writes and the shaders read: its only declaration.
 
-A table is an array of vectors of four words: a ``Header``, then the records, one for each region.
-Each class below is one vector, its fields the words of it. ``glsl`` writes the same declaration
-for the shaders. After a change here, ``python -m vkops.gpu.layout`` writes shaders/layout.glsl.
+A table is an array of vectors of four words: a ``Header``, then one record for each region. The
+fields of the classes below are the words of the vectors. After a change,
+``python -m vkops.gpu.layout`` writes the same declaration for the shaders: shaders/layout.glsl.
 """
 
 from __future__ import annotations
@@ -26,32 +26,42 @@ CONSTANT = 0xFFFFFFFF
 
 
 class Header(NamedTuple):
-    """The first vector of a table."""
+    """The first vector of a table: counts, and the share of the workgroups that have items.
+
+    ``spread`` is 2^32 times that share; 0 if all have.
+    """
 
     records: int
     items: int
-    """Of all records."""
     spread: int
-    """2^32 times the share of the workgroups that have items; 0 if all have."""
+    unused_w: int = 0
 
 
 class Head(NamedTuple):
-    """Where a record begins."""
+    """The number of a record's first item, the first addresses, and the number of digits."""
 
     first_item: int
     dst: int
     src: int
     digits: int
-    """How many there are."""
 
 
 class Steps(NamedTuple):
-    """The steps of an item: how many, what each adds to the addresses, the limit of positions."""
+    """The number of an item's steps, what each adds to the addresses, the limit of positions."""
 
     number: int
     dst: int
     src: int
     limit: int
+
+
+class Stream(NamedTuple):
+    """Of copy_stream: vectors of an item, bytes of the stream, segments of a row."""
+
+    vectors: int
+    nbytes: int
+    segments: int
+    unused_w: int = 0
 
 
 class Position(NamedTuple):
@@ -63,49 +73,44 @@ class Position(NamedTuple):
     digit_3: int
 
 
-class Run(NamedTuple):
-    """Contiguous elements of the destination, or bytes, and where their values come from."""
-
-    length: int
-    src: int
-    """What the next element adds to the source's address."""
-    constant: int
-    """1 if ``Pattern`` is what is stored."""
-    reversed: int
-    """Bytes of the elements whose order copy_reverse reverses in each vector."""
-
-
-class Block(NamedTuple):
-    """What the rows and columns of copy_block's blocks add to the addresses."""
-
-    row_src: int
-    column_dst: int
-
-
-class Stream(NamedTuple):
-    """A stream of copy_stream: vectors of an item, bytes and segments of a row."""
-
-    vectors: int
-    nbytes: int
-    segments: int
-
-
 class Segment(NamedTuple):
-    """A segment of each row of a stream: its first byte there, its bytes, where they are from."""
+    """A part of a stream's rows: first byte and bytes, what a row adds to src, source's number."""
 
     start: int
     nbytes: int
     row_src: int
-    """What a row adds to the source's address."""
     source: int
-    """The number of the source buffer."""
+
+
+class Run(NamedTuple):
+    """Contiguous elements (or bytes) of the destination: their number and their source's stride.
+
+    ``constant`` is 1 if they come from ``Pattern``; ``reversed`` is the size in bytes of the
+    elements whose order copy_reverse reverses in each vector.
+    """
+
+    length: int
+    src: int
+    constant: int
+    reversed: int
+
+
+class Block(NamedTuple):
+    """Of copy_block: what a row adds to the source's address, a column to the destination's."""
+
+    row_src: int
+    column_dst: int
+    unused_z: int = 0
+    unused_w: int = 0
 
 
 class Row(NamedTuple):
-    """The rows of a stream: bytes of each, and the factor to divide by them."""
+    """A row of a stream: its bytes, and the factor to divide by them."""
 
     nbytes: int
     factor: int
+    unused_z: int = 0
+    unused_w: int = 0
 
 
 class Pattern(NamedTuple):
@@ -126,21 +131,33 @@ class Digit(NamedTuple):
     src: int
 
 
+RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
+    (Head,),
+    (Steps, Stream),
+    (Position, Segment),
+    (Run, Block, Row),
+    (Pattern,),
+    (Digit,),
+)
+"""The vectors of a record in their order; kernels differ in some. The last one is repeated."""
+
+
 class Traced(NamedTuple):
-    """The vector behind a table in TRACE builds: stores so far, and the byte they are of."""
+    """In TRACE builds, the vector behind the table: stores so far, and the byte they are of."""
 
     stores: int
     address: int
+    unused_z: int = 0
+    unused_w: int = 0
 
 
 class Writer(NamedTuple):
-    """Who made a traced store."""
+    """Who made a traced store; the record by the number of its first vector."""
 
     group_x: int
     group_y: int
     invocation: int
     record: int
-    """The number of its first vector."""
 
 
 class Stored(NamedTuple):
@@ -152,66 +169,51 @@ class Stored(NamedTuple):
     nbytes: int
 
 
-Vector = (
-    Head | Steps | Position | Run | Block | Stream | Segment | Row | Pattern | Digit
-    | Header | Traced | Writer | Stored
-)  # fmt: skip
+TRACED_STORE = (Writer, Stored, Pattern)
 
-RECORD: tuple[tuple[type[Vector], ...], ...] = (
-    (Head,),
-    (Steps, Stream),
-    (Position, Segment),
-    (Run, Block, Row),
-    (Pattern,),
-    (Digit,),
-)
-"""The vectors of a record in their order; kernels differ in some. The last one is repeated."""
-
-TRACED_STORE: tuple[type[Vector], ...] = (Writer, Stored, Pattern)
-
+HEADER_WORDS = 4
 RECORD_VECTORS = len(RECORD) - 1 + MAX_DIGITS
 RECORD_WORDS = 4 * RECORD_VECTORS
-HEADER_WORDS = 4
 
 MAX_RECORDS = (TABLE_BYTES // 4 - HEADER_WORDS) // RECORD_WORDS
 """Records that fit in a table."""
 
-_INDEX = {vector: index for index, vectors in enumerate(RECORD) for vector in vectors}
 
-
-def word(vector: type[Vector], field: str = "") -> int:
-    """Return the number of a field's word in a record, or of the vector's first word."""
-    return 4 * _INDEX[vector] + (vector._fields.index(field) if field else 0)
+def word(vector: type[NamedTuple], field: str) -> int:
+    """Return the number of a field's word in a record."""
+    (index,) = (index for index, vectors in enumerate(RECORD) if vector in vectors)
+    return 4 * index + vector._fields.index(field)
 
 
 def glsl() -> str:
-    """Return the declarations that the shaders include."""
-    return "\n".join(_declarations()) + "\n"
+    """Return the declaration that the shaders include."""
+    return "\n".join(_declaration()) + "\n"
 
 
-def _declarations() -> Iterator[str]:
-    yield "// Written by `python -m vkops.gpu.layout`: what each name means is said there."
-    yield ""
-    constants = {
-        "RECORDS": HEADER_WORDS // 4,
-        "RECORD_VECTORS": RECORD_VECTORS,
-        **{vector.__name__.upper(): index for vector, index in _INDEX.items()},
-        "CONSTANT": "~0",
-    }
-    traced = {
-        "TRACED": TABLE_BYTES // 16,
-        "TRACED_STORE_VECTORS": len(TRACED_STORE),
-        "MAX_TRACED_STORES": MAX_TRACED_STORES,
-    }
-    yield from (f"const uint {name} = {value}u;" for name, value in constants.items())
-    yield "#ifdef TRACE"
-    yield from (f"const uint {name} = {value}u;" for name, value in traced.items())
-    yield "#endif"
+def _declaration() -> Iterator[str]:
+    yield "// Written by `python -m vkops.gpu.layout`: vkops/gpu/layout.py explains each name."
     yield f"#define WORKGROUP_SIZE {WORKGROUP_SIZE}"
-    vectors: tuple[type[Vector], ...] = (Header, *_INDEX, Traced)
-    for vector in vectors:
+    yield "const uint CONSTANT = ~0u;"
+    yield f"const uint RECORDS = {HEADER_WORDS // 4}u;"
+    yield f"const uint RECORD_VECTORS = {RECORD_VECTORS}u;"
+    yield "#ifdef TRACE"
+    yield f"const uint TRACED = {TABLE_BYTES // 16}u;"
+    yield f"const uint TRACED_STORE_VECTORS = {len(TRACED_STORE)}u;"
+    yield f"const uint MAX_TRACED_STORES = {MAX_TRACED_STORES}u;"
+    yield "#endif"
+    for index, vectors in enumerate(RECORD):
+        for vector in vectors:
+            yield f"\nconst uint {vector.__name__.upper()} = {index}u;"
+            yield from _components(vector)
+    extra: tuple[type[NamedTuple], ...] = (Header, Traced)
+    for vector in extra:
         yield ""
-        for field, component in zip(vector._fields, "xyzw", strict=False):
+        yield from _components(vector)
+
+
+def _components(vector: type[NamedTuple]) -> Iterator[str]:
+    for field, component in zip(vector._fields, "xyzw", strict=True):
+        if not field.startswith("unused"):
             yield f"#define {vector.__name__.upper()}_{field.upper()} {component}"
 
 

@@ -61,7 +61,7 @@ def _run(executor: Executor, dispatch: Dispatch, spirv: bytes, address: int) -> 
     words = heap.view.view(np.uint32)
     words[: dispatch.words.size] = dispatch.words
     traced: Words = words[TABLE_BYTES // 4 :].reshape(-1, 4)
-    traced[0, : len(Traced._fields)] = Traced(stores=0, address=address)
+    traced[0] = Traced(stores=0, address=address)
     algorithm = make_algorithm(executor.queue.manager, dispatch, heap, spirv)
     executor.sequence().eval(executor.queue.kp.OpAlgoDispatch(algorithm))
     algorithm.destroy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import gcd, prod
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.gpu import kernels
-from vkops.gpu.kernels import VECTOR, Dim, Kernel, choose_kernel
+from vkops.gpu.kernels import VECTOR, Box, Dim, Kernel, choose_kernel
 from vkops.gpu.layout import (
     RECORD_WORDS,
     WORKGROUP_SIZE,
@@ -27,8 +27,6 @@ from vkops.gpu.layout import (
     Segment,
     Steps,
     Stream,
-    Vector,
-    word,
 )
 from vkops.plan.region import CopyPlan, Fill, Read, Region
 
@@ -41,14 +39,15 @@ MAX_DIMS = 8
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """How work is laid out over invocations.
+    """How a driver's invocations share the elements.
 
-    ``steps``: most elements (granules, where a kernel has them) that an invocation copies along a
-    run, ``item_bytes``: most bytes; ``across``: most elements across runs, or blocks.
-    ``workgroups``: fewer steps are taken where there would be fewer workgroups than this.
-    ``interleave``: neighbouring invocations copy neighbouring elements, each stepping over the
-    others; else each copies consecutive ones. ``long_run``: runs from this length on are stepped
-    along, shorter ones across. ``sources``: heaps that a dispatch can be given to read from.
+    ``steps``: the most elements (or granules, if the kernel has them) that an invocation copies
+    along a run, ``item_bytes`` the most bytes, ``across`` the most elements across runs, or blocks.
+    ``workgroups``: fewer steps are taken if there would be fewer workgroups than this.
+    ``interleave``: this many neighbouring invocations copy neighbouring elements, each stepping
+    over those of the others; with 1, each copies consecutive ones. ``long_run``: the length from
+    which steps go along a run; else they go across. ``sources``: the heaps that a dispatch can
+    read from.
     """
 
     steps: int
@@ -59,8 +58,8 @@ class Tuning:
     long_run: int
     sources: int = kernels.STREAM.sources
 
-    def for_work(self, nbytes: int, step_bytes: int) -> Tuning:
-        """The same with fewer steps, where there are so many bytes in all, and in a step."""
+    def for_bytes(self, nbytes: int, step_bytes: int) -> Tuning:
+        """Return it with fewer steps, if so many bytes, in steps of so many, need fewer."""
         share = nbytes // step_bytes // (self.workgroups * WORKGROUP_SIZE)
         steps = min(self.steps, self.item_bytes // step_bytes, share)
         return replace(self, steps=max(1, steps))
@@ -74,7 +73,7 @@ GPU = Tuning(
     interleave=WORKGROUP_SIZE,
     long_run=4 * WORKGROUP_SIZE,
 )
-"""Coalesced: a workgroup's accesses fall into the same memory transactions."""
+"""Coalesced: the accesses of a workgroup are in the same memory transactions."""
 
 CPU = Tuning(
     steps=1728,
@@ -84,17 +83,17 @@ CPU = Tuning(
     interleave=1,
     long_run=4,
 )
-"""A lane is a scalar loop: consecutive elements are three times as fast as interleaved ones on
-lavapipe, and long loops make up for what it costs to find the first."""
+"""An invocation is a scalar loop: consecutive elements are three times as fast as interleaved ones
+on lavapipe, and long loops make up for the cost of finding the first element."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionTable:
-    """The records of a plan, addresses counted from the start of each binding.
+    """The records of a plan, with addresses counted from the start of each binding.
 
-    ``records`` is (records, RECORD_WORDS); ``items``, ``inputs`` and ``outputs`` give each
-    record's number of items and its binding numbers (input -1: a constant). A record without
-    items belongs to the last one before it that has some.
+    ``records`` has the shape (records, RECORD_WORDS). ``items``, ``inputs`` and ``outputs`` hold
+    the number of items of each record and the numbers of its bindings (input -1: a constant). A
+    record without items belongs to the last one before it that has some.
     """
 
     kernel: Kernel
@@ -109,7 +108,7 @@ class _Record(NamedTuple):
 
     dst: int
     src: int
-    vectors: Sequence[Vector]
+    vectors: tuple[Steps | Stream, Position | Segment, Run | Block | Row]
     digits: Sequence[Dim]
 
     @property
@@ -118,16 +117,18 @@ class _Record(NamedTuple):
 
 
 def encode(plan: CopyPlan, tuning: Tuning, *, streams: bool = True) -> RegionTable:
-    """Encode an optimized plan; without ``streams``, its sources may be in any number of heaps."""
+    """Encode an optimized plan; without ``streams``, for sources in any number of heaps."""
     kernel = choose_kernel(plan, tuning.sources if streams else 0)
     nbytes = plan.element_size * sum(
         prod(region.sizes) for output in plan.outputs for region in output.regions
     )
-    tuning = tuning.for_work(nbytes, _step_bytes(kernel, plan))
+    tuning = tuning.for_bytes(nbytes, _step_bytes(kernel, plan))
     encoded = list(
         _streams(plan, tuning) if kernel in kernels.STREAMS else _regions(plan, kernel, tuning)
     )
-    words = [_words(record, source) for _, source, record in encoded]
+    words: list[int] = []
+    for _, source, record in encoded:
+        words += _words(record, source)
     return RegionTable(
         kernel=kernel,
         # Negative strides wrap: the shaders' addresses are modulo 2^32.
@@ -153,14 +154,15 @@ def _input(source: Read | Fill) -> int:
 
 def _regions(plan: CopyPlan, kernel: Kernel, tuning: Tuning) -> Iterator[_Encoded]:
     """One record for each region that has few enough dimensions."""
+    encoder = _encoder(kernel, plan.element_size, tuning)
     for output, target in enumerate(plan.outputs):
         for whole in target.regions:
             for region in _peel(whole):
-                yield output, region.source, _region(region, plan.element_size, kernel, tuning)
+                yield output, region.source, encoder(region)
 
 
 def _peel(region: Region) -> Iterator[Region]:
-    """Split off outer dimensions that a record has no digits for."""
+    """Split a region along its outer dimensions until a record has digits for the rest."""
     if len(region.sizes) <= MAX_DIMS:
         yield region
         return
@@ -168,96 +170,102 @@ def _peel(region: Region) -> Iterator[Region]:
         yield from _peel(region.take(0, i))
 
 
-def _region(region: Region, size: int, kernel: Kernel, tuning: Tuning) -> _Record:
-    if kernel in kernels.BLOCKS.values():
-        return _blocks(region, size, tuning)
-    if kernel == kernels.REVERSE:
-        vectors = kernels.reversed_vectors(region, size)
-        assert vectors is not None
-        run = Run(0, 0, 0, vectors.elements)
-        return _walk(vectors.dst, vectors.src, vectors.dims, run, tuning)
+def _encoder(kernel: Kernel, size: int, tuning: Tuning) -> Callable[[Region], _Record]:
+    """Return what encodes regions of elements of that size for a kernel."""
     scale = size // kernel.unit
-    dims = [Dim(n, dst * scale, src * scale) for n, dst, src in kernels.dims(region)]
-    dst, src = region.target.offset * scale, region.source_view.offset * scale
-    length, run_src = 0, 0
-    if kernel.granule:
-        length, run_src, dims = _granules(dims, dst, scale, kernel.granule // kernel.unit)
-    run = Run(length, run_src, int(region.input is None), 0)
-    return _walk(dst, src, dims, run, tuning)
+    granule = kernel.granule // kernel.unit
+
+    def in_blocks(region: Region) -> _Record:
+        box = kernels.blocks(region, size)
+        assert box is not None
+        return _blocks(box, kernel.unit // size, tuning)
+
+    def in_vectors(region: Region) -> _Record:
+        box = kernels.reversed_vectors(region, size)
+        assert box is not None
+        return _walk(box, Run(0, 0, 0, size if box.dims[0].src < 0 else VECTOR), tuning)
+
+    def in_units(region: Region) -> _Record:
+        box = Box.of(region, scale)
+        length, run_src = 0, 0
+        if granule:
+            length, run_src, box = _granules(box, scale, granule)
+        return _walk(box, Run(length, run_src, int(region.input is None), 0), tuning)
+
+    if kernel in kernels.BLOCKS.values():
+        return in_blocks
+    return in_vectors if kernel == kernels.REVERSE else in_units
 
 
-def _walk(dst: int, src: int, dims: Sequence[Dim], run: Run, tuning: Tuning) -> _Record:
+def _walk(box: Box, run: Run, tuning: Tuning) -> _Record:
     """Cut the innermost dimension, or the next, into the steps of items."""
-    inner, *outer = dims
+    inner, *outer = box.dims
     if inner.size >= tuning.long_run or not outer:
         lanes = min(tuning.interleave, inner.size)
-        steps = _even(-(-inner.size // lanes), tuning.steps)
-        chunk = lanes * steps
-        digits = [
-            Dim(lanes, inner.dst, inner.src),
-            Dim(-(-inner.size // chunk), inner.dst * chunk, inner.src * chunk),
-            *outer,
-        ]
-        step = Dim(lanes, inner.dst * lanes, inner.src * lanes)
-        limit, position = inner.size, Position(lanes, 1, chunk, 0)
+        number = _even(-(-inner.size // lanes), tuning.steps)
+        chunk = lanes * number
+        first = inner._replace(size=lanes)
+        digits = [first, _strided(inner, chunk), *outer]
+        step, limit, position = _strided(inner, lanes), inner.size, Position(lanes, 1, chunk, 0)
     else:
         row, *outer = outer
-        steps = _even(row.size, min(tuning.steps, tuning.across))
-        digits = [inner, Dim(-(-row.size // steps), row.dst * steps, row.src * steps), *outer]
-        step = Dim(1, row.dst, row.src)
-        limit, position = row.size, Position(1, 0, steps, 0)
-    return _Record(dst, src, (Steps(steps, step.dst, step.src, limit), position, run), digits)
+        number = _even(row.size, min(tuning.steps, tuning.across))
+        digits = [inner, _strided(row, number), *outer]
+        step, limit, position = row, row.size, Position(1, 0, number, 0)
+    return _Record(
+        box.dst, box.src, (Steps(number, step.dst, step.src, limit), position, run), digits
+    )
+
+
+def _strided(dim: Dim, step: int) -> Dim:
+    """Every ``step``-th place of a dimension; the last step may go beyond the end."""
+    return Dim(-(-dim.size // step), dim.dst * step, dim.src * step)
 
 
 def _even(size: int, most: int) -> int:
-    """The length of equal chunks, at most so long."""
+    """The length of equal chunks of ``most`` at most."""
     return -(-size // -(-size // most))
 
 
-def _granules(
-    dims: list[Dim], dst_offset: int, scale: int, granule: int
-) -> tuple[int, int, list[Dim]]:
-    """Turn elements into runs of granules: (run, its source stride, dimensions), all in units.
+def _granules(box: Box, scale: int, granule: int) -> tuple[int, int, Box]:
+    """Turn elements into runs of granules: (length of a run, its source stride, box), in units.
 
-    The new innermost dimension numbers the granules that a run touches; it moves no addresses.
+    The new innermost dimension numbers the granules that a run reaches; it moves no addresses.
     """
-    run, run_src = scale, 1
+    run, run_src, dims = scale, 1, box.dims
     if dims[0].dst == scale:
         run, run_src = dims[0].size * scale, dims[0].src // scale
         dims = dims[1:]
-    aligned = all(offset % granule == 0 for offset in (dst_offset, *(d.dst for d in dims)))
+    aligned = all(offset % granule == 0 for offset in (box.dst, *(d.dst for d in dims)))
     slack = 0 if aligned else granule - 1
-    return run, run_src, [Dim(-(-(run + slack) // granule), 0, 0), *dims]
+    granules = Dim(-(-(run + slack) // granule), 0, 0)
+    return run, run_src, box._replace(dims=[granules, *dims])
 
 
-def _blocks(region: Region, size: int, tuning: Tuning) -> _Record:
+def _blocks(box: Box, side: int, tuning: Tuning) -> _Record:
     """Cut a row of blocks into steps; a few rows and chunks of steps are neighbouring items.
 
-    On CPU drivers, so that items run together write whole cache lines, and those run soon after
-    write to the same pages; on GPUs, so that they read and write whole memory transactions.
+    On CPU drivers, items that run together then write whole cache lines, and those that run soon
+    after write to the same pages. On GPUs they read and write whole memory transactions.
     """
-    b = kernels.blocks(region, size)
-    assert b is not None
-    across, along = b.across, b.along
+    across, along, *outer = box.dims
     cpu = tuning.interleave == 1
-    steps = _even(along.size, min(tuning.steps, tuning.across)) if cpu else 1
-    chunk = Dim(-(-along.size // steps), along.dst * steps, along.src * steps)
-    rows, far_rows = _cut(across, gcd(across.size, 4))
-    near, far = _cut(chunk, min(2, chunk.size) if cpu else gcd(chunk.size, 8))
+    number = _even(along.size, min(tuning.steps, tuning.across)) if cpu else 1
+    chunk = _strided(along, number)
+    near_rows = gcd(across.size, 4)
+    near_chunks = min(2, chunk.size) if cpu else gcd(chunk.size, 8)
+    rows, far_rows = across._replace(size=near_rows), _strided(across, near_rows)
+    near, far = chunk._replace(size=near_chunks), _strided(chunk, near_chunks)
     digits = [rows, near, far_rows, far] if cpu else [near, rows, far, far_rows]
-    position = Position(1, 0, steps, near.size * steps) if cpu else Position(1, 0, 0, 0)
-    vectors = Steps(steps, along.dst, along.src, along.size), position, Block(b.row, b.column)
-    return _Record(b.dst, b.src, vectors, [*digits, *b.outer])
-
-
-def _cut(dim: Dim, size: int) -> tuple[Dim, Dim]:
-    """A dimension as two, the inner one of that size; the outer one may go beyond the end."""
-    return dim._replace(size=size), Dim(-(-dim.size // size), dim.dst * size, dim.src * size)
+    position = Position(1, 0, number, near_chunks * number) if cpu else Position(1, 0, 0, 0)
+    steps = Steps(number, along.dst, along.src, along.size)
+    block = Block(across.src // side, along.dst // side)
+    return _Record(box.dst, box.src, (steps, position, block), [*digits, *outer])
 
 
 def _streams(plan: CopyPlan, tuning: Tuning) -> Iterator[_Encoded]:
-    """Rows of segments, one record each; all items belong to the first."""
-    # Neighbouring invocations of a GPU fill neighbouring vectors.
+    """One record for each segment of a row; all items belong to the first."""
+    # On a GPU, neighbouring invocations fill neighbouring vectors.
     steps = tuning.steps if tuning.interleave == 1 else 1
     for output, target in enumerate(plan.outputs):
         stream = kernels.stream(target, plan.element_size)
@@ -279,15 +287,11 @@ def _streams(plan: CopyPlan, tuning: Tuning) -> Iterator[_Encoded]:
 
 def _words(record: _Record, source: Read | Fill) -> list[int]:
     """The words of a record, with 0 for the number of its first item."""
-    words = [0] * RECORD_WORDS
-    head = Head(0, record.dst, record.src, len(record.digits))
-    for vector in (head, *record.vectors, _pattern(source)):
-        start = word(type(vector))
-        words[start : start + len(vector)] = vector
-    digits = (Digit(size, _factor(size), dst, src) for size, dst, src in record.digits)
-    start = word(Digit)
-    words[start : start + 4 * len(record.digits)] = chain.from_iterable(digits)
-    return words
+    dst, src, vectors, digits = record
+    words = [*Head(0, dst, src, len(digits)), *chain(*vectors), *_pattern(source)]
+    for digit in digits:
+        words += Digit(digit.size, _factor(digit.size), digit.dst, digit.src)
+    return words + [0] * (RECORD_WORDS - len(words))
 
 
 def _factor(size: int) -> int:
