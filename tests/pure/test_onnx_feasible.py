@@ -8,7 +8,7 @@ import pytest
 
 from vkops.errors import ModelError
 from vkops.onnx import Model, Session, backend
-from vkops.onnx.feasible import check_feasible
+from vkops.onnx.static_checks import check_statically
 
 COMPUTES = (
     "depends on graph input {!r}; vkops moves data, and computes only with constants, shapes, and "
@@ -69,7 +69,7 @@ REFUSED = [
 def test_what_cannot_run_is_refused_without_inputs(inputs, nodes, opset, message):
     proto = model(inputs, nodes, opset=opset)
     with pytest.raises(ModelError) as caught:
-        check_feasible(Model(proto, check=False))
+        check_statically(Model(proto, check=False))
     assert str(caught.value) == message
     with pytest.raises(ModelError) as caught:
         Session(Model(proto, check=False))  # before any device is opened
@@ -95,25 +95,25 @@ def test_what_cannot_run_is_refused_without_inputs(inputs, nodes, opset, message
     ],
 )
 def test_what_sizes_or_elements_decide_is_left_to_the_run(inputs, nodes):
-    check_feasible(Model(model(inputs, nodes, opset=13), check=False))
+    check_statically(Model(model(inputs, nodes, opset=13), check=False))
 
 
 def test_long_parts_of_a_split_are_left_to_the_run():
     nodes = f"z, a = Split <axis = 1, split = [{2**40}, {2**40}]> (x)"
-    check_feasible(Model(model("float[N, M] x", nodes, opset=11), check=False))
+    check_statically(Model(model("float[N, M] x", nodes, opset=11), check=False))
 
 
 def test_an_input_with_a_default_may_be_a_constant():
     proto = model("float[N] x", "z = Add (x, x)")
     proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(2, np.float32), "x"))
-    check_feasible(Model(proto, check=False))
+    check_statically(Model(proto, check=False))
 
 
 def test_declared_types_of_outputs():
     proto = model("float[N] x", "z = Shape (x)")
     proto.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("z", 1, None))
     with pytest.raises(ModelError) as caught:
-        check_feasible(Model(proto, check=False))
+        check_statically(Model(proto, check=False))
     assert str(caught.value) == (
         "output 'z': is declared tensor(float), its node makes tensor(int64)"
     )
@@ -122,7 +122,7 @@ def test_declared_types_of_outputs():
 def test_inputs_of_other_kinds():
     proto = model("map(int64, float[N]) x, float[N] y", "z = Identity (y)")
     with pytest.raises(ModelError) as caught:
-        check_feasible(Model(proto, check=False))
+        check_statically(Model(proto, check=False))
     assert str(caught.value) == "input 'x': is a map, must be a tensor, sequence or optional"
 
 

@@ -14,7 +14,7 @@ from onnx_models import model
 from vkops.errors import ModelError
 from vkops.onnx import Model
 from vkops.onnx.forms import TensorForm
-from vkops.onnx.specialized import Specialized
+from vkops.onnx.specialized import Specialization
 from vkops.plan.limits import MAX_DIMENSIONS
 
 MAX = 2**63 - 1
@@ -30,7 +30,7 @@ def lowered(nodes, initializers=(), *, shape=(2, 3), opset=18):
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
     proto = model(nodes, inputs, ["y"], opset, initializer=list(initializers))
     lowering = Model(proto, check=False).lower({"x": TensorForm(FLOAT, shape)}, {})
-    return Specialized(lowering)
+    return Specialization(lowering)
 
 
 def node(operator, inputs, **attributes):

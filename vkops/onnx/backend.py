@@ -14,9 +14,9 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 import vkops
 from vkops.device import Device
 from vkops.errors import DeviceError, ModelError, VkopsError, show
-from vkops.onnx.feasible import check_feasible
 from vkops.onnx.model import Model
 from vkops.onnx.session import Session
+from vkops.onnx.static_checks import check_statically
 from vkops.onnx.types import elem_type_of
 from vkops.tensors.tensor import Tensor
 
@@ -74,7 +74,7 @@ class VkopsBackend(Backend):  # type: ignore[misc]
         inputs, is not known before the model runs.
         """
         try:
-            check_feasible(Model(model))
+            check_statically(Model(model))
         except VkopsError:
             return False
         return cls.supports_device(device)

@@ -1,4 +1,4 @@
-"""What models declare of their inputs and outputs, and what is known of them when a model runs."""
+"""The inputs and outputs that a graph declares, and the types and shapes that are given."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import TypeProto, ValueInfoProto
+from onnx import ValueInfoProto
 
 from vkops.errors import ModelError
 from vkops.onnx.types import dtype_of, type_text
 from vkops.plan.view import Ints
 
 Dimension: TypeAlias = "int | str | None"
-"""A size, the name of one that is free, or None for one that has no name."""
-
-
-_SHORT = {"sequence": "seq", "optional": "optional"}
+"""A size, the name of a free size, or None for a free size without a name."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """A graph input or output: its name and what its type says.
+    """A graph input or output: its name, type and shape.
 
     ``kind`` is tensor, sequence, optional or another that vkops does not have; ``shape`` is None
     where the rank is free.
@@ -35,16 +32,13 @@ class Declared:
 
     @property
     def type(self) -> str | None:
-        """The type as ONNX spells it, such as ``tensor(float)``; None where it is not declared."""
-        if self.dtype is None:
-            return None
-        text = type_text(self.dtype)
-        return text if self.kind == "tensor" else f"{_SHORT[self.kind]}({text})"
+        """The type as ONNX writes it, such as ``tensor(float)``; None where it is not declared."""
+        return None if self.dtype is None else type_text(self.dtype, self.kind)
 
 
 @dataclass(frozen=True)
 class TensorForm:
-    """What specialisation depends on in an input: its type and its shape."""
+    """The type and shape of a tensor that is given for an input."""
 
     dtype: np.dtype[Any]
     shape: Ints
@@ -52,67 +46,55 @@ class TensorForm:
 
 @dataclass(frozen=True)
 class SequenceForm:
-    """The same of a sequence: the type of its tensors, and the shape of each."""
+    """The type and shapes of the tensors of a sequence that is given for an input."""
 
     dtype: np.dtype[Any]
     shapes: tuple[Ints, ...]
 
 
 Form: TypeAlias = "TensorForm | SequenceForm | None"
-"""The form of an input; None: an optional that is absent."""
+"""The type and shape of an input; None: an optional that is absent."""
 
 
 def declared(info: ValueInfoProto) -> Declared:
-    """What a model says of an input or output.
+    """Read what a model declares of a graph input or output.
 
     Raises:
-        ModelError: ONNX does not have its type.
+        ModelError: ONNX does not have its element type.
     """
-    proto = info.type
-    kind = proto.WhichOneof("value") or ""
-    inner = _innermost(proto)
-    if inner is None or not inner.elem_type:
-        return Declared(info.name, kind.removesuffix("_type"), None, None)
-    dims = inner.shape.dim if inner.HasField("shape") else None
-    shape = None if dims is None else tuple(map(_dimension, dims))
-    denotations = tuple(dim.denotation for dim in dims or ())
+    proto, kind = info.type, (info.type.WhichOneof("value") or "").removesuffix("_type")
+    while (field := proto.WhichOneof("value")) in ("sequence_type", "optional_type"):
+        proto = getattr(proto, field).elem_type
+    tensor = proto.tensor_type  # without any field in maps and the like
+    if not tensor.elem_type:
+        return Declared(info.name, kind, None, None)
     try:
-        dtype = dtype_of(inner.elem_type)
+        dtype = dtype_of(tensor.elem_type)
     except ModelError as error:
         raise ModelError(f"{info.name!r}: {error}") from error
-    return Declared(info.name, kind.removesuffix("_type"), dtype, shape, denotations)
-
-
-def _innermost(proto: TypeProto) -> Any:
-    """The tensor type that a type is made of; None for maps and the like."""
-    match proto.WhichOneof("value"):
-        case "tensor_type":
-            return proto.tensor_type
-        case "sequence_type":
-            return _innermost(proto.sequence_type.elem_type)
-        case "optional_type":
-            return _innermost(proto.optional_type.elem_type)
-    return None
+    dims = tensor.shape.dim
+    shape = tuple(map(_dimension, dims)) if tensor.HasField("shape") else None
+    return Declared(info.name, kind, dtype, shape, tuple(dim.denotation for dim in dims))
 
 
 def _dimension(dim: Any) -> Dimension:
-    match dim.WhichOneof("value"):
-        case "dim_value":
-            return int(dim.dim_value) if dim.dim_value >= 0 else None
-        case "dim_param":
-            return str(dim.dim_param) or None
-    return None
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return int(dim.dim_value)
+    return str(dim.dim_param) or None
 
 
 def check_form(entry: Declared, form: Form, free: dict[str, int]) -> None:
-    """Refuse what is not as declared; ``free`` has the sizes of the names that came up before."""
+    """Check the type and shape of an input that is given against the declared ones.
+
+    ``free`` holds the sizes of named dimensions that were given before.
+    """
     name, wanted = entry.name, entry.kind
     if form is None:
         if wanted != "optional":
             raise ModelError(f"input {name!r}: got None, must be a {wanted}")
         return
     got = "tensor" if isinstance(form, TensorForm) else "sequence"
-    if got != wanted and wanted != "optional":
+    if wanted not in (got, "optional"):
         raise ModelError(f"input {name!r}: is a {got}, must be a {wanted}")
     if entry.dtype is not None and type_text(form.dtype) != type_text(entry.dtype):
         raise ModelError(
@@ -141,9 +123,10 @@ def _check_shape(
         raise ModelError(f"input {name!r}: has shape {shape}, must be ({wanted}){where}")
 
 
-def refuse_output(entry: Declared, made: np.dtype[Any]) -> None:
+def check_output_type(entry: Declared, made: np.dtype[Any] | None) -> None:
     """Refuse an output whose declared type is not the one that its node makes."""
-    raise ModelError(
-        f"output {entry.name!r}: is declared {entry.dtype and type_text(entry.dtype)}, "
-        f"its node makes {type_text(made)}"
-    )
+    if entry.dtype is not None and made is not None and made != entry.dtype:
+        raise ModelError(
+            f"output {entry.name!r}: is declared {type_text(entry.dtype)}, "
+            f"its node makes {type_text(made)}"
+        )

@@ -1,28 +1,21 @@
-"""Models: read, checked, and specialised to the shapes of their inputs."""
+"""Models: read, checked, and lowered for the shapes of their inputs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
 from vkops.errors import ModelError, show
-from vkops.onnx.forms import (
-    Declared,
-    Form,
-    TensorForm,
-    check_form,
-    declared,
-    refuse_output,
-)
+from vkops.onnx.forms import Declared, Form, TensorForm, check_form, check_output_type, declared
 from vkops.onnx.node import Call, Node, label, schema_of
 from vkops.onnx.operators import OPERATORS, lowering_of
 from vkops.onnx.reading import DOMAINS, Content, opset_of, read
-from vkops.onnx.tensor_data import Decoder
+from vkops.onnx.tensor_data import TensorReader
 from vkops.onnx.trace import Sequence, Trace, Value
 from vkops.plan.limits import LimitError
 
@@ -35,6 +28,15 @@ class Unsupported:
 
     label: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """A model lowered for inputs of certain types and shapes: a trace, and the model's outputs."""
+
+    forms: Mapping[str, Form]
+    trace: Trace
+    outputs: list[Value]
 
 
 class Model:
@@ -50,8 +52,8 @@ class Model:
             operator that vkops does not have; ``unsupported_nodes`` lists them all.
 
     Attributes:
-        inputs: what the graph declares of its inputs, in order.
-        outputs: what it declares of its outputs.
+        inputs: the inputs that the graph declares, in order.
+        outputs: the outputs that it declares.
         opset: the version of ONNX's operators that the model asks for.
 
     >>> import onnx
@@ -82,30 +84,33 @@ class Model:
 
     def _take(self, content: Content) -> None:
         found = unsupported_nodes(content)
-        proto, decoder = content.proto, Decoder(content.detached)
         if found:
             more = f", nor {len(found) - 1} more nodes" if len(found) > 1 else ""
-            raise ModelError(f"{found[0].label}: {found[0].reason}{more}; {available()}")
-        graph = proto.graph
+            operators = ", ".join(OPERATORS)
+            raise ModelError(f"{found[0].label}: {found[0].reason}{more}; it has {operators}")
+        graph, reader = content.proto.graph, TensorReader(content.detached)
         used = {name for node in graph.node for name in node.input}
         used.update(entry.name for entry in (*graph.input, *graph.output))
-        self.constants: dict[str, Array] = {}
         stored: list[tuple[str, Any]] = [(tensor.name, tensor) for tensor in graph.initializer]
         stored += [(sparse.values.name, sparse) for sparse in graph.sparse_initializer]
+        self.constants: dict[str, Array] = {}
         for name, tensor in stored:
             if name in used:
                 try:
-                    self.constants[name] = decoder.decode(tensor)
+                    self.constants[name] = reader.read(tensor)
                 except ModelError as error:
                     raise ModelError(f"initializer {name!r}: {error}") from error
         self.inputs: tuple[Declared, ...] = tuple(map(declared, graph.input))
         self.outputs: tuple[Declared, ...] = tuple(map(declared, graph.output))
-        self.opset: int = opset_of(proto)
-        self.nodes: tuple[Node, ...] = tuple(_nodes(proto, decoder))
+        self.opset: int = opset_of(content.proto)
+        self.nodes: tuple[Node, ...] = tuple(
+            Node(node, index, schema_of(node.op_type, self.opset), reader)
+            for index, node in enumerate(graph.node)
+        )
         self._check_names()
 
     def _check_names(self) -> None:
-        """Refuse what reads a tensor that nothing before it makes."""
+        """Refuse nodes and outputs that read a tensor that no node before them makes."""
         made = {"", *self.constants, *(entry.name for entry in self.inputs)}
         for node in self.nodes:
             for i, name in enumerate(node.inputs):
@@ -122,10 +127,10 @@ class Model:
         return tuple(entry for entry in self.inputs if entry.name not in self.constants)
 
     def lower(self, forms: Mapping[str, Form], known: Mapping[str, Any]) -> Lowering:
-        """What the graph's outputs are made of.
+        """Lower the graph: write each output as regions that read inputs and constants.
 
         Args:
-            forms: the form of each input; those with a default may be left out.
+            forms: the type and shape of each input; those with a default may be left out.
             known: the inputs whose elements may be used.
 
         Raises:
@@ -145,7 +150,7 @@ class Model:
                 values[name] = trace.constant(array)
         for name, form in forms.items():
             try:
-                values[name] = _entered(trace, name, form, known)
+                values[name] = _input(trace, name, form, known.get(name))
             except LimitError as error:
                 raise ModelError(f"input {name!r}: {error}") from error
         for node in self.nodes:
@@ -158,59 +163,33 @@ class Model:
             values[""] = None
         outputs = [values[output.name] for output in self.outputs]
         for entry, value in zip(self.outputs, outputs, strict=True):
-            if entry.dtype is not None and value is not None and value.dtype != entry.dtype:
-                refuse_output(entry, value.dtype)
-        return Lowering(trace, outputs)
-
-
-@dataclass(frozen=True)
-class Lowering:
-    """What a model's outputs are, in a trace."""
-
-    trace: Trace
-    outputs: list[Value]
-
-
-def available() -> str:
-    """The operators that vkops has, for errors."""
-    return f"it has {', '.join(OPERATORS)}"
+            check_output_type(entry, None if value is None else value.dtype)
+        return Lowering(forms, trace, outputs)
 
 
 def unsupported_nodes(content: Content) -> list[Unsupported]:
-    """All nodes of a model that vkops cannot run."""
-    proto = content.proto
-    opset = opset_of(proto)
+    """Return all nodes of a model that vkops cannot run."""
+    opset = opset_of(content.proto)
     found = []
-    for index, node in enumerate(proto.graph.node):
-        reason = _unsupported(node, opset)
-        if reason is not None:
-            domain = "" if node.domain in DOMAINS else f"{node.domain}."
-            name = f"{domain}{node.op_type}"
-            name = name if name.isprintable() else repr(name)
-            found.append(Unsupported(label(node, index, name), reason))
+    for index, node in enumerate(content.proto.graph.node):
+        is_own = node.domain in DOMAINS
+        if not is_own or node.op_type not in OPERATORS:
+            reason = "vkops does not have this operator"
+        elif schema_of(node.op_type, opset) is None:
+            reason = f"opset {opset} does not have this operator"
+        else:
+            continue
+        name = node.op_type if is_own else f"{node.domain}.{node.op_type}"
+        found.append(
+            Unsupported(label(node, index, name if name.isprintable() else repr(name)), reason)
+        )
     return found
 
 
-def _unsupported(node: NodeProto, opset: int) -> str | None:
-    if node.domain not in DOMAINS or node.op_type not in OPERATORS:
-        return "vkops does not have this operator"
-    if schema_of(node.op_type, opset) is None:
-        return f"opset {opset} does not have this operator"
-    return None
-
-
-def _nodes(proto: ModelProto, decoder: Decoder) -> Iterator[Node]:
-    opset = opset_of(proto)
-    for index, node in enumerate(proto.graph.node):
-        schema = schema_of(node.op_type, opset)
-        yield Node(node, index, schema, decoder)
-
-
-def _entered(trace: Trace, name: str, form: Form, known: Mapping[str, Any]) -> Value:
-    """A graph input as a value of the trace."""
+def _input(trace: Trace, name: str, form: Form, elements: Any) -> Value:
+    """Return a graph input as a value of the trace; a constant where its elements are known."""
     if form is None:
         return None
-    elements = known.get(name)
     if isinstance(form, TensorForm):
         if elements is not None:
             return trace.constant(elements)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, defs, helper
 
 from vkops.errors import ModelError
-from vkops.onnx.tensor_data import Decoder
+from vkops.onnx.tensor_data import TensorReader
 from vkops.onnx.trace import Sequence, Tensor, Trace, Value
 from vkops.plan.limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints
@@ -27,33 +27,41 @@ MAX_PIECES = 1 << 16
 
 @lru_cache(maxsize=1024)
 def schema_of(operator: str, opset: int) -> _Schema | None:
-    """The version of an operator that an opset has; None if it has none."""
+    """Return the schema of an operator in the version that an opset has; None if it has none."""
     try:
         return defs.get_schema(operator, opset, "")
     except defs.SchemaError:
         return None
 
 
+def label(proto: NodeProto, index: int, operator: str) -> str:
+    """Name a node in errors: by its name, or by its index and first output."""
+    if proto.name:
+        return f"node {proto.name!r} ({operator})"
+    made = f", which makes {proto.output[0]!r}" if proto.output else ""
+    return f"node {index}{made} ({operator})"
+
+
 class Node:
-    """A node whose operator, arguments and attributes are as its schema says.
+    """A node whose operator, number of arguments and attributes are as its schema says.
 
     Raises:
         ModelError: they are not.
     """
 
     def __init__(
-        self, proto: NodeProto, index: int, schema: _Schema, decoder: Decoder | None = None
+        self, proto: NodeProto, index: int, schema: _Schema, reader: TensorReader | None = None
     ) -> None:
         self.operator: str = proto.op_type
         self.schema = schema
         self.version: int = schema.since_version
         self.label: str = label(proto, index, f"{self.operator}-{self.version}")
-        self._decoder = decoder or Decoder()
         self.inputs: tuple[str, ...] = tuple(proto.input)
         self.outputs: tuple[str, ...] = tuple(proto.output)
         self._check_count("inputs", self.inputs, schema.min_input, schema.max_input)
         self._check_count("outputs", self.outputs, schema.min_output, schema.max_output)
-        self.attributes: dict[str, Any] = {a.name: self._attribute(a) for a in proto.attribute}
+        reader = reader or TensorReader()
+        self.attributes: dict[str, Any] = {a.name: self._read(a, reader) for a in proto.attribute}
         for name, attribute in schema.attributes.items():
             if attribute.required and name not in self.attributes:
                 self.refuse(name, "is missing")
@@ -66,7 +74,7 @@ class Node:
         raise ModelError(f"{self.label}: {what}: {message}")
 
     def choice(self, name: str, *allowed: str) -> str:
-        """An attribute that is one of some words, as text; the first where it is left out."""
+        """Return an attribute that is one of these words; the first where it is left out."""
         given = self.attributes.get(name)
         text = allowed[0] if given is None else given.decode("utf-8", "replace")
         if text not in allowed:
@@ -74,46 +82,44 @@ class Node:
         return text
 
     def parameters(self, inputs: Many[T]) -> Iterator[tuple[Any, T]]:
-        """Each input with the parameter of the schema that it belongs to."""
+        """Yield each input with the parameter of the schema that it belongs to."""
         formal = self.schema.inputs
         for index, given in enumerate(inputs):
-            # All that exceeds the schema's inputs belongs to the last, which is variadic.
+            # Inputs beyond the schema's parameters belong to the last one, which is variadic.
             yield formal[min(index, len(formal) - 1)], given
 
-    def bound_types(self, inputs: Many[str | None]) -> dict[str, str]:
-        """The types that inputs of these types give to the schema's type parameters.
-
-        None stands for an input that is left out, or whose type is not known.
+    def check_types(self, inputs: Many[str | None]) -> None:
+        """Check the types of inputs; None: the input is left out, or its type is not known.
 
         Raises:
-            ModelError: this version does not list a type, or wants two types to be the same.
+            ModelError: this version does not list a type, or requires two types to be the same.
         """
-        bound: dict[str, str] = {}
-        names = {constraint.type_param_str for constraint in self.schema.type_constraints}
+        first: dict[str, str] = {}
+        type_parameters = {constraint.type_param_str for constraint in self.schema.type_constraints}
         for parameter, got in self.parameters(inputs):
             if got is None:
                 continue
             if got not in parameter.types:
                 allowed = ", ".join(sorted(parameter.types))
                 self.refuse(parameter.name, f"has type {got}, must be {allowed}")
-            if parameter.is_homogeneous and parameter.type_str in names:
-                first = bound.setdefault(parameter.type_str, got)
-                if got != first:
-                    self.refuse(parameter.name, f"has type {got}, must be {first} as the first one")
-        return bound
+            if parameter.is_homogeneous and parameter.type_str in type_parameters:
+                wanted = first.setdefault(parameter.type_str, got)
+                if got != wanted:
+                    message = f"has type {got}, must be {wanted} as the first one"
+                    self.refuse(parameter.name, message)
 
-    def _check_count(self, what: str, names: Many[str], least: int, most: int) -> None:
-        if not least <= len(names) <= most:
-            allowed = str(least) if least == most else f"{least} to {most}"
-            if most > 2**30:
-                allowed = f"at least {least}"
+    def _check_count(self, what: str, names: Many[str], minimum: int, maximum: int) -> None:
+        if not minimum <= len(names) <= maximum:
+            allowed = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
+            if maximum > 2**30:
+                allowed = f"at least {minimum}"
             self.refuse(what, f"got {len(names)}, must be {allowed}")
 
-    def _attribute(self, attribute: AttributeProto) -> Any:
+    def _read(self, attribute: AttributeProto, reader: TensorReader) -> Any:
         known = self.schema.attributes.get(attribute.name)
         if known is None:
             allowed = ", ".join(sorted(self.schema.attributes)) or "none"
-            name = str(attribute.name)  # bytes, if it is no UTF-8
+            name = str(attribute.name)  # bytes where it is not valid UTF-8
             name = name if name.isprintable() else repr(name)
             self.refuse(name, f"is no attribute of this version; it has {allowed}")
         wanted = known.type.value
@@ -124,21 +130,13 @@ class Node:
         if not isinstance(value, (TensorProto, SparseTensorProto)):
             return value
         try:
-            return self._decoder.decode(value)
+            return reader.read(value)
         except ModelError as error:
             self.refuse(attribute.name, str(error))
 
 
-def label(proto: NodeProto, index: int, operator: str) -> str:
-    """How errors name a node: by its name, or by its place and what it makes."""
-    if proto.name:
-        return f"node {proto.name!r} ({operator})"
-    made = f", which makes {proto.output[0]!r}" if proto.output else ""
-    return f"node {index}{made} ({operator})"
-
-
 class Call:
-    """A node and what its inputs are in a trace.
+    """A node, and its inputs in a trace.
 
     Raises:
         ModelError: their types are not those that this version of the operator lists.
@@ -154,7 +152,7 @@ class Call:
             self._inputs[parameter.name].append(value)
             if value is None and parameter.option == _REQUIRED:
                 self.refuse(parameter.name, "is missing")
-        node.bound_types([None if value is None else value.type for value in values])
+        node.check_types([None if value is None else value.type for value in values])
 
     def refuse(self, what: str, message: str) -> NoReturn:
         """Raise the error of an argument or attribute."""
@@ -163,19 +161,19 @@ class Call:
     # -- inputs -----------------------------------------------------------------------------------
 
     def tensor(self, name: str) -> Tensor:
-        """An input that is a tensor."""
+        """Return an input that must be a tensor."""
         value = self.optional(name)
         if not isinstance(value, Tensor):
             self.refuse(name, "is missing" if value is None else f"got {value.type}")
         return value
 
     def optional(self, name: str) -> Value:
-        """An input of any kind; None where it is left out."""
+        """Return an input of any kind; None where it is left out."""
         values = self._inputs.get(name)
         return values[0] if values else None
 
     def tensors(self, name: str) -> list[Tensor]:
-        """A variadic input, or one that is a sequence."""
+        """Return the tensors of a variadic input, or of one that is a sequence."""
         values = self._inputs[name]
         if values and isinstance(values[0], Sequence):
             return list(values[0].items)
@@ -187,11 +185,11 @@ class Call:
     # -- attributes, and inputs whose elements are needed ------------------------------------------
 
     def attribute(self, name: str) -> Any:
-        """An attribute, or its default; None where there is neither."""
+        """Return an attribute, or its default; None where there is neither."""
         return self.node.attributes.get(name)
 
     def array(self, name: str) -> npt.NDArray[Any] | None:
-        """The elements of an input, or an attribute's value: whatever this version has.
+        """Return the elements of an input or an attribute, whichever this version has.
 
         Raises:
             NeedsValueError: they depend on a graph input.
@@ -207,7 +205,7 @@ class Call:
         return value.values()
 
     def ints(self, name: str, *, scalar: bool = False, most: int = MAX_DIMENSIONS) -> Ints | None:
-        """Integers in one dimension, as ``array`` finds them; None where they are left out."""
+        """Return a list of integers, as ``array`` finds it; None where it is left out."""
         array = self.array(name)
         if array is None:
             return None
@@ -222,7 +220,7 @@ class Call:
         return tuple(map(int, numbers))
 
     def integer(self, name: str) -> int | None:
-        """One integer; None where it is left out."""
+        """Return one integer; None where it is left out."""
         numbers = self.ints(name, scalar=True)
         if numbers is None:
             return None
@@ -231,18 +229,18 @@ class Call:
         return numbers[0]
 
     def choice(self, name: str, *allowed: str) -> str:
-        """An attribute that is one of some words, as text; the first where it is left out."""
+        """Return an attribute that is one of some words, as ``Node.choice`` does."""
         return self.node.choice(name, *allowed)
 
     # -- axes -------------------------------------------------------------------------------------
 
     def axis(self, name: str, rank: int, *, default: int = 0, lowest: int | None = None) -> int:
-        """An axis of something of that rank; negative ones count from the end."""
+        """Return an axis of a tensor of that rank; negative ones count from the end."""
         given = self.integer(name)
         return self.in_rank(name, default if given is None else given, rank, lowest)
 
     def axes(self, name: str, rank: int, *, lowest: int | None = None) -> Ints | None:
-        """Different axes of something of that rank; None where they are left out."""
+        """Return different axes of a tensor of that rank; None where they are left out."""
         given = self.ints(name, scalar=True)
         if given is None:
             return None
@@ -254,7 +252,7 @@ class Call:
         return axes
 
     def in_rank(self, what: str, axis: int, rank: int, lowest: int | None = None) -> int:
-        """An axis, counted from the start."""
+        """Check an axis, and count it from the start."""
         lowest = -rank if lowest is None else lowest
         if not lowest <= axis < rank:
             allowed = f"must be {lowest} to {rank - 1}" if rank else "the input has no axes"

@@ -1,9 +1,9 @@
-"""Models on a device: specialised to what they are given, and run as one plan."""
+"""Models on a device: specialised for the shapes of their inputs, and run as one plan."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from threading import RLock
 from typing import Any, overload
@@ -15,18 +15,18 @@ from onnx import ModelProto
 from vkops.device import Device
 from vkops.errors import ModelError, show
 from vkops.gpu.streaming import Progress
-from vkops.onnx.feasible import check_feasible, fixed_forms
 from vkops.onnx.forms import Declared, Form, SequenceForm, TensorForm
 from vkops.onnx.model import Model
-from vkops.onnx.specialized import Given, Residents, Specialized
+from vkops.onnx.specialized import DeviceConstants, Given, Specialization
+from vkops.onnx.static_checks import check_statically
 from vkops.onnx.trace import NeedsValueError
 from vkops.onnx.types import STRING
 from vkops.tensors.memo import Memo
 from vkops.tensors.tensor import Tensor, default_device
 
 Array = npt.NDArray[Any]
-MAX_SPECIALIZED = 64
-"""Specialisations that a session keeps: one for each combination of input shapes."""
+MAX_SPECIALIZATIONS = 64
+"""Specialisations that a session keeps: one for each combination of input types and shapes."""
 
 
 class Session:
@@ -65,15 +65,15 @@ class Session:
         if not (device is None or isinstance(device, Device)):
             raise ModelError(f"device: got {show(device)}, must be a vkops.Device or None")
         self.model: Model = model if isinstance(model, Model) else Model(model)
-        self._specializations: Memo[Specialized] = Memo(MAX_SPECIALIZED)
+        self._specializations: Memo[Specialization] = Memo(MAX_SPECIALIZATIONS)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
         self._lock = RLock()
-        lowering = check_feasible(self.model)
+        lowering = check_statically(self.model)
         if lowering is not None:
-            key = _key(fixed_forms(self.model) or {}, {})
-            self._specializations.get(key, lambda: Specialized(lowering))
+            key = _key(lowering.forms, {})
+            self._specializations.get(key, lambda: Specialization(lowering))
         self.device: Device = default_device() if device is None else device
-        self._residents = Residents(self.device)
+        self._constants = DeviceConstants(self.device)
 
     def get_inputs(self) -> list[Declared]:
         """The inputs that must be given, with ``name``, ``shape`` and ``type``."""
@@ -138,70 +138,66 @@ class Session:
             raise ModelError(f"input_feed: got {got}, must be a dict of arrays by input name")
         if not (progress is None or callable(progress)):
             raise ModelError(f"progress: got {show(progress)}, must be a function or None")
-        places = self._places(output_names)
+        outputs = self._outputs(output_names)
         _check_targets(targets)
-        given = dict(self._entered(input_feed))
-        made = self._specialized(given).run(self._residents, given, progress, targets or {})
-        return [made[place] for place in places]
+        given = self._given(input_feed)
+        specialization = self._specialize(given)
+        made = specialization.run(self._constants, given, progress, targets or {})
+        return [made[output] for output in outputs]
 
-    def _places(self, names: Any) -> Sequence[int]:
-        """The places of the outputs of these names; of all, if there are none."""
-        places = {entry.name: place for place, entry in enumerate(self.model.outputs)}
+    def specialize(self, inputs: Mapping[str, Given]) -> Specialization:
+        """Return the model for inputs of these types and shapes."""
+        if not isinstance(inputs, Mapping):
+            raise ModelError(f"inputs: got {show(inputs)}, must be a dict of arrays by input name")
+        return self._specialize(self._given(inputs))
+
+    def _specialize(self, given: Mapping[str, Given]) -> Specialization:
+        declared = {entry.name: entry for entry in self.model.inputs}
+        forms = {name: _form(declared[name], value) for name, value in given.items()}
+        with self._lock:
+            # Lowering tells one input at a time that it needs the elements of, and starts again.
+            while True:
+                known = {name: _elements(given[name]) for name in self._needed & given.keys()}
+                specialize = partial(self._lower, forms, known)
+                try:
+                    return self._specializations.get(_key(forms, known), specialize)
+                except NeedsValueError as needed:
+                    self._needed.add(needed.name)
+
+    def _lower(self, forms: Mapping[str, Form], known: Mapping[str, Any]) -> Specialization:
+        return Specialization(self.model.lower(forms, known))
+
+    def _outputs(self, names: Any) -> Sequence[int]:
+        """Return the indices of the outputs of these names; of all, if there are no names."""
+        indices = {entry.name: index for index, entry in enumerate(self.model.outputs)}
         if names is None or (isinstance(names, (list, tuple)) and not names):
             return range(len(self.model.outputs))  # two can have one name in an unchecked model
         if not isinstance(names, (list, tuple)):
             raise ModelError(f"output_names: got {show(names)}, must be a list of names, or None")
         for i, name in enumerate(names):
-            if not isinstance(name, str) or name not in places:
-                listed = ", ".join(map(repr, places))
+            if not isinstance(name, str) or name not in indices:
+                listed = ", ".join(map(repr, indices))
                 raise ModelError(f"output_names[{i}]: got {show(name)}, the model has {listed}")
-        return [places[name] for name in names]
+        return [indices[name] for name in names]
 
-    def specialize(self, inputs: Mapping[str, Given]) -> Specialized:
-        """The model for inputs of these shapes."""
-        if not isinstance(inputs, Mapping):
-            raise ModelError(f"inputs: got {show(inputs)}, must be a dict of arrays by input name")
-        return self._specialized(dict(self._entered(inputs)))
-
-    def _specialized(self, given: Mapping[str, Given]) -> Specialized:
-        forms = {name: _form(self._declared(name), value) for name, value in given.items()}
-        with self._lock:
-            return self._found(given, forms)
-
-    def _found(self, given: Mapping[str, Given], forms: Mapping[str, Form]) -> Specialized:
-        """What was made for such inputs before, or is made now."""
-        while True:
-            known = {name: _elements(given[name]) for name in {*self._needed} if name in given}
-            specialize = partial(self._make, forms, known)
-            try:
-                return self._specializations.get(_key(forms, known), specialize)
-            except NeedsValueError as needed:
-                self._needed.add(needed.name)
-
-    def _make(self, forms: Mapping[str, Form], known: Mapping[str, Any]) -> Specialized:
-        return Specialized(self.model.lower(forms, known))
-
-    # -- inputs -----------------------------------------------------------------------------------
-
-    def _declared(self, name: str) -> Declared:
-        return next(entry for entry in self.model.inputs if entry.name == name)
-
-    def _entered(self, inputs: Mapping[str, Given]) -> Iterator[tuple[str, Given]]:
-        """The inputs in the model's order, as arrays, tensors and lists of them."""
-        names = [entry.name for entry in self.model.inputs]
+    def _given(self, inputs: Mapping[str, Given]) -> dict[str, Given]:
+        """Return the inputs in the model's order, as arrays, tensors and lists of them."""
+        declared = {entry.name: entry for entry in self.model.inputs}
         for name in inputs:
-            if name not in names:
-                listed = ", ".join(map(repr, names)) or "none"
+            if name not in declared:
+                listed = ", ".join(map(repr, declared)) or "none"
                 raise ModelError(f"input {name!r}: the model has no such input; it has {listed}")
-        for name in names:
+        given: dict[str, Given] = {}
+        for name, entry in declared.items():
             if name in inputs:
                 value = inputs[name]
-                if isinstance(value, (list, tuple)) and self._declared(name).kind != "tensor":
-                    yield name, [self._source(f"{name}[{i}]", v) for i, v in enumerate(value)]
+                if isinstance(value, (list, tuple)) and entry.kind != "tensor":
+                    given[name] = [self._source(f"{name}[{i}]", v) for i, v in enumerate(value)]
                 else:
-                    yield name, None if value is None else self._source(name, value)
+                    given[name] = None if value is None else self._source(name, value)
             elif name not in self.model.constants:
                 raise ModelError(f"input {name!r}: is missing")
+        return given
 
     def _source(self, name: str, value: Any) -> Array | Tensor:
         if not isinstance(value, Tensor):
@@ -253,14 +249,12 @@ def _elements(value: Given) -> Any:
 
 
 def _key(forms: Mapping[str, Form], known: Mapping[str, Any]) -> Any:
-    """What a specialisation is found by: the forms of inputs, and the elements of some."""
-    return tuple(forms.items()), tuple(map(_elements_key, sorted(known.items())))
-
-
-def _elements_key(named: tuple[str, Any]) -> Any:
-    """What tells the elements of an input from others."""
-    name, value = named
-    arrays = value if isinstance(value, list) else [value]
-    return name, tuple(
-        tuple(a.ravel().tolist()) if a.dtype == STRING else a.tobytes() for a in arrays
+    """Return the key of a specialisation: types and shapes of inputs, and elements of some."""
+    return tuple(forms.items()), tuple(
+        (name, tuple(map(_contents, value if isinstance(value, list) else [value])))
+        for name, value in sorted(known.items())
     )
+
+
+def _contents(array: Array) -> Any:
+    return tuple(array.ravel().tolist()) if array.dtype == STRING else array.tobytes()

@@ -1,4 +1,4 @@
-"""A model for inputs of certain shapes: the plans that it is, and the constants on a device."""
+"""A model for inputs of certain types and shapes: its plans, and its constants on a device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vkops.device import Device
 from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu.streaming import Progress
 from vkops.onnx.model import Lowering
-from vkops.onnx.trace import Sequence, Trace, Value, handles, tensors_of
+from vkops.onnx.trace import Sequence, Trace, Value, string_handles, tensors_of
 from vkops.onnx.types import STRING, moved_dtype
 from vkops.plan.graph import Step
 from vkops.plan.region import CopyPlan
@@ -30,7 +30,7 @@ Given: TypeAlias = "Array | Tensor | list[Any] | None"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an output is: a tensor by its number, its type and its shape."""
+    """The number, type and shape of an output's tensor, without the trace that it comes from."""
 
     number: int
     dtype: np.dtype[Any]
@@ -43,95 +43,88 @@ class Result:
 
 
 Results: TypeAlias = "Result | list[Result] | None"
-"""The same of a sequence, or of an absent optional."""
+"""An output: a tensor, a sequence, or an optional that is absent."""
 
 
 class _Stage:
-    """A plan, and the tensors that it reads and makes, by number.
+    """A plan, and the numbers of the tensors that it reads and makes.
 
-    ``drops`` are those that nothing needs after it.
+    ``released`` are those that no later stage and no output needs.
     """
 
-    def __init__(self, step: Step, trace: Trace, drops: Collection[int]) -> None:
-        self.reads, self.makes, self.drops = step.reads, step.makes, drops
+    def __init__(self, step: Step, trace: Trace, released: Collection[int]) -> None:
+        self.reads, self.makes, self.released = step.reads, step.makes, released
         self.movement = Movement(step.plan, [trace[number].shape for number in step.makes])
         self.dtypes = [moved_dtype(trace[number].dtype) for number in step.makes]
 
 
-class Specialized:
-    """A model for inputs of certain shapes."""
+class Specialization:
+    """A model for inputs of certain types and shapes, which runs as one or more plans."""
 
     def __init__(self, lowering: Lowering) -> None:
         trace = lowering.trace
         self.results: list[Results] = [_result(value) for value in lowering.outputs]
-        """What the outputs are."""
         self._inputs = trace.inputs
         self._strings = trace.strings
-        wanted = [t.number for value in lowering.outputs for t in tensors_of(value)]
-        steps = trace.graph.lower(wanted)
-        last = {number: place for place, step in enumerate(steps) for number in step.reads}
-        drops: list[list[int]] = [[] for _ in steps]
-        for number in last.keys() - set(wanted):
-            drops[last[number]].append(number)
-        self._stages = [_Stage(step, trace, d) for step, d in zip(steps, drops, strict=True)]
-        read = {*wanted, *(number for stage in self._stages for number in stage.reads)}
-        self._constants = {
-            number: array for number, array in trace.constants.items() if number in read
-        }
+        outputs = {t.number: None for value in lowering.outputs for t in tensors_of(value)}
+        steps = trace.graph.lower(list(outputs))
+        last_reader = {number: i for i, step in enumerate(steps) for number in step.reads}
+        released: list[list[int]] = [[] for _ in steps]
+        for number in last_reader.keys() - outputs:
+            released[last_reader[number]].append(number)
+        self._stages = [_Stage(step, trace, r) for step, r in zip(steps, released, strict=True)]
+        used = {*outputs, *last_reader}
+        self._constants = {n: array for n, array in trace.constants.items() if n in used}
 
     @property
     def plans(self) -> list[CopyPlan]:
-        """What runs, one submission each: one plan, but where it would have too many regions."""
+        """The plans, one submission each: one plan, unless it would have too many regions."""
         return [stage.movement.plan for stage in self._stages]
 
     def run(
         self,
-        residents: Residents,
+        constants: DeviceConstants,
         inputs: Mapping[str, Given],
         progress: Progress | None,
         targets: Mapping[int, Tensor],
     ) -> list[Any]:
-        """Run on a device with inputs of those shapes; see ``Session.run``."""
-        device = residents.device
+        """Run on a device with inputs of those types and shapes; see ``Session.run``."""
+        device = constants.device
+        self._check_targets(targets, device)
         strings = list(self._strings)
-        held = self._held(residents, inputs, strings)
-        there = set(held)
-        self._check(device, targets)
-        # What is read, or is somebody else's target, is written when all else is done.
-        taken = {id(s.placed()[0].buffer) for s in held.values() if isinstance(s, Tensor)}
-        wanted: dict[int, Tensor] = {}
-        for place, target in targets.items():
-            if not target.owns_buffer:  # a view is written to by assignment
-                continue
-            if id(target.buffer) not in taken and self._number(place) not in wanted:
-                taken.add(id(target.buffer))
-                wanted[self._number(place)] = target
-        there.update(wanted)
+        tensors: dict[int, Source] = {n: constants.get(a) for n, a in self._constants.items()}
+        for number, (name, item) in self._inputs.items():
+            given: Any = inputs[name]
+            source = given if item is None else given[item]
+            tensors[number] = string_handles(source, strings) if source.dtype == STRING else source
+        direct = self._direct_targets(targets, tensors)
+        owned = {*tensors, *direct}  # by the caller or this model: outputs are copies of these
         for stage in self._stages:
-            sources = [held[number] for number in stage.reads]
-            into = [wanted.get(number) for number in stage.makes]
+            sources = [tensors[number] for number in stage.reads]
+            into = [direct.get(number) for number in stage.makes]
             made = stage.movement.make(device, sources, stage.dtypes, progress, into)
-            held.update(zip(stage.makes, made, strict=True))
+            tensors.update(zip(stage.makes, made, strict=True))
             del sources
-            for number in stage.drops:
-                del held[number]
+            for number in stage.released:
+                del tensors[number]
         for place, target in targets.items():
-            source = held[self._number(place)]
+            source = tensors[self._number(place)] if target.size else target
             if source is not target:  # it is an input, or was made for another output
                 array = np.ascontiguousarray(source).view(target.dtype)
                 target[...] = array.reshape(target.shape)
-        outputs = []
+        outputs: list[Any] = []
         for place, result in enumerate(self.results):
             if place in targets:
                 outputs.append(targets[place])
+            elif isinstance(result, list):
+                outputs.append([_output(device, r, tensors, strings, owned) for r in result])
             else:
-                outputs.append(_output(device, result, held, strings, there))
-            # An output is nobody else's memory: not an input's, a constant's or another output's.
-            there.update(tensor.number for tensor in _each(result))
+                outputs.append(result and _output(device, result, tensors, strings, owned))
+            owned.update(r.number for r in (result if isinstance(result, list) else [result]) if r)
         return outputs
 
-    def _check(self, device: Device, targets: Mapping[int, Tensor]) -> None:
-        """Refuse targets that are not what the outputs are."""
+    def _check_targets(self, targets: Mapping[int, Tensor], device: Device) -> None:
+        """Refuse targets of another type, shape or device than the outputs."""
         last = len(self.results) - 1
         for place, target in targets.items():
             if not 0 <= place <= last:
@@ -145,32 +138,38 @@ class Specialized:
             if not target.device.shares_memory_with(device):
                 raise ModelError(f"targets[{place}]: is on {target.device!r}, not {device!r}")
 
+    def _direct_targets(
+        self, targets: Mapping[int, Tensor], tensors: Mapping[int, Source]
+    ) -> dict[int, Tensor]:
+        """Return the targets that stages can write, by number of the tensor.
+
+        All others are written at the end: views, inputs, and second targets of one tensor.
+        """
+        used = {id(t.placed()[0].buffer) for t in tensors.values() if isinstance(t, Tensor)}
+        direct: dict[int, Tensor] = {}
+        for place, target in targets.items():
+            if target.owns_buffer and id(target.buffer) not in used:
+                number = self._number(place)
+                if number not in direct:
+                    used.add(id(target.buffer))
+                    direct[number] = target
+        return direct
+
     def _number(self, place: int) -> int:
         result = self.results[place]
         assert isinstance(result, Result)
         return result.number
 
-    def _held(
-        self, residents: Residents, inputs: Mapping[str, Given], strings: list[str]
-    ) -> dict[int, Source]:
-        """What there is from the start: inputs, and the constants, which stay on the device."""
-        held = {number: residents.source(array) for number, array in self._constants.items()}
-        for number, (name, item) in self._inputs.items():
-            given: Any = inputs[name]
-            source = given if item is None else given[item]
-            held[number] = handles(source, strings) if source.dtype == STRING else source
-        return held
 
-
-class Residents:
-    """Constants on the device: one of each, for all specialisations, as long as one has it."""
+class DeviceConstants:
+    """Constants on a device: one copy for all specialisations, kept as long as one needs it."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self._tensors: dict[int, Tensor] = {}
 
-    def source(self, array: Array) -> Source:
-        """The array on the device; the array itself where it does not fit and is streamed."""
+    def get(self, array: Array) -> Source:
+        """Return the array on the device; the array itself if it must be streamed."""
         found = self._tensors.get(id(array))
         if found is not None:
             return found
@@ -185,38 +184,27 @@ class Residents:
 def _result(value: Value) -> Results:
     if value is None:
         return None
-    if isinstance(value, Sequence):
-        return [Result(item.number, item.dtype, item.shape) for item in value.items]
-    return Result(value.number, value.dtype, value.shape)
-
-
-def _each(result: Results) -> list[Result]:
-    if result is None:
-        return []
-    return result if isinstance(result, list) else [result]
+    results = [Result(tensor.number, tensor.dtype, tensor.shape) for tensor in tensors_of(value)]
+    return results if isinstance(value, Sequence) else results[0]
 
 
 def _output(
     device: Device,
-    result: Results,
-    held: Mapping[int, Source],
+    result: Result,
+    tensors: Mapping[int, Source],
     strings: list[str],
-    there: Collection[int],
+    owned: Collection[int],
 ) -> Any:
-    """An output from what there is when all stages have run; a copy of what was there before."""
-    if result is None:
-        return None
-    if isinstance(result, list):
-        return [_output(device, item, held, strings, there) for item in result]
+    """Return an output as a tensor, or as an array of strings."""
     shape, dtype = result.shape, result.dtype
     if not result.size:
         return np.empty(shape, STRING) if dtype == STRING else Tensor(device, shape, dtype)
-    source = held[result.number]
+    source = tensors[result.number]
     if dtype == STRING:
         handles = np.asarray(source).ravel().tolist()
         return np.array([strings[handle] for handle in handles], STRING).reshape(shape)
     if not isinstance(source, Tensor):
         source = Tensor.from_array(device, source)
-    elif result.number in there:
+    elif result.number in owned:
         source = source.copy()
     return Tensor.over(device, source.buffer, shape, dtype)

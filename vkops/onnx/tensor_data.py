@@ -1,8 +1,9 @@
-"""The data of a model's tensors: checked against type and dims, and read once, when needed."""
+"""The data of a model's tensors: checked against types and dims, and read once, when needed."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -12,10 +13,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from onnx import ModelProto, SparseTensorProto, TensorProto, helper
+from onnx import ModelProto, SparseTensorProto, TensorProto, helper, numpy_helper
 
 from vkops.errors import ModelError
-from vkops.onnx.types import STRING, array_of, dtype_of
+from vkops.onnx.types import STRING, dtype_of
 from vkops.paths import below, open_regular
 from vkops.plan.limits import LimitError, check_shape
 
@@ -25,27 +26,21 @@ MAX_MODEL_BYTES = (2 << 30) - 1
 MAX_DENSE_BYTES = 2 << 30
 """Size of all sparse tensors of a model as dense ones."""
 
-_DETACHED_BYTES = 1 << 12
+_MIN_DETACHED_BYTES = 1 << 12
 """Size from which data are kept apart from the model."""
 
-_DIGITS = 19
-
-_PACKED_NAMES = {
-    **dict.fromkeys(("UINT4", "INT4", "FLOAT4E2M1"), 4),
-    **dict.fromkeys(("UINT2", "INT2"), 2),
-    **dict.fromkeys(("FLOAT6E2M3", "FLOAT6E3M2"), 6),
-}
+_MAX_DIGITS = 19
 
 _PACKED_BITS = {
-    number: _PACKED_NAMES[name]
+    number: int(size[1])
     for name, number in TensorProto.DataType.items()
-    if name in _PACKED_NAMES
+    if (size := re.match(r"U?(?:INT|FLOAT)([246])(?!\d)", name))
 }
-"""Bits of an element of the types that are stored without gaps."""
+"""Bits of an element of the types that are stored without gaps, such as INT4 and FLOAT6E2M3."""
 
 
 class Detached(NamedTuple):
-    """What was taken out of a tensor: its shape, and what reads its data."""
+    """Data that were taken out of a tensor: its shape, and a function that reads the data."""
 
     shape: tuple[int, ...]
     read: Callable[[], bytes]
@@ -56,13 +51,13 @@ def detach_data(
 ) -> tuple[ModelProto, list[Detached]]:
     """Take the data out of large tensors, and out of those whose data are in other files.
 
-    Nothing is read from other files but parts of sparse tensors, which ONNX's checker looks at. A
-    tensor whose data are taken out becomes a scalar that has an entry in ``external_data``: their
-    place in the list.
+    Nothing is read from other files but parts of sparse tensors, which ONNX's checker needs. A
+    tensor whose data are taken out becomes a scalar with one entry in ``external_data``: the index
+    of the data in the list that is returned.
 
     Args:
         proto: the model, which is changed.
-        folder: where its file is; None if it comes from none.
+        folder: the folder of its file; None if it was not read from a file.
         allow_paths: whether locations may lead out of the folder.
 
     Raises:
@@ -77,24 +72,20 @@ def detach_data(
         try:
             shape, nbytes = _checked_dims(tensor)
             if is_external:
-                read = _external(tensor, nbytes, folder, allow_paths)
+                read = _external_reader(tensor, nbytes, folder, allow_paths)
                 available -= nbytes
                 if available < 0:
                     raise ModelError(f"the model has more than {MAX_MODEL_BYTES} bytes with it")
                 tensor.ClearField("data_location")
-                if not nbytes:
-                    read = None
-                elif is_sparse:
-                    tensor.raw_data, read = read(), None
-            elif tensor.HasField("raw_data"):
-                raw = tensor.raw_data
-                if len(raw) != nbytes:
-                    raise ModelError(f"raw_data: got {len(raw)} bytes, must be {nbytes}")
-                if nbytes >= _DETACHED_BYTES and not is_sparse:
-                    read = raw.__bytes__
-                    taken += nbytes
-            else:
+                if is_sparse or not nbytes:
+                    tensor.raw_data, read = read() if nbytes else b"", None
+            elif not tensor.HasField("raw_data"):
                 _check_count(tensor, prod(shape))
+            elif len(tensor.raw_data) != nbytes:
+                raise ModelError(f"raw_data: got {len(tensor.raw_data)} bytes, must be {nbytes}")
+            elif nbytes >= _MIN_DETACHED_BYTES and not is_sparse:
+                read = tensor.raw_data.__bytes__
+                taken += nbytes
         except ModelError as error:
             role = "external data of tensor" if is_external else "tensor"
             raise ModelError(f"{role} {tensor.name!r}: {error}") from error
@@ -104,42 +95,38 @@ def detach_data(
             tensor.raw_data = bytes(_checked_dims(tensor)[1])
             tensor.external_data.add(key="data", value=str(len(detached)))
             detached.append(Detached(shape, read))
-    if taken >= _DETACHED_BYTES:  # a message keeps the memory of what is taken out of it
+    if taken >= _MIN_DETACHED_BYTES:  # a message keeps the memory of data that are taken out of it
         proto = ModelProto.FromString(proto.SerializeToString())
     return proto, detached
 
 
-class Decoder:
-    """Makes arrays of a model's tensors, whose data ``detach_data`` took out."""
+class TensorReader:
+    """Reads the elements of a model's tensors, whose data ``detach_data`` has checked."""
 
     def __init__(self, detached: Sequence[Detached] = ()) -> None:
         self._detached = detached
         self._available = MAX_DENSE_BYTES
 
-    def decode(self, tensor: TensorProto | SparseTensorProto) -> npt.NDArray[Any]:
-        """The elements of a tensor, dense or sparse, which may be called once for each.
+    def read(self, tensor: TensorProto | SparseTensorProto) -> npt.NDArray[Any]:
+        """Return the elements of a tensor, dense or sparse. To be called once for each tensor.
 
         Raises:
             ModelError: it does not hold what it says, is too large, or a file cannot be read.
         """
         if isinstance(tensor, SparseTensorProto):
-            return self._dense(tensor)
-        return self._array(tensor)
-
-    def _array(self, tensor: TensorProto) -> npt.NDArray[Any]:
+            return self._read_sparse(tensor)
         if not tensor.external_data:
-            return array_of(tensor)
+            return _array(tensor)
         shape, read = self._detached[int(tensor.external_data[0].value)]
         if tensor.data_type in _PACKED_BITS:
-            packed = TensorProto(data_type=tensor.data_type, dims=shape, raw_data=read())
-            return array_of(packed)
+            return _array(TensorProto(data_type=tensor.data_type, dims=shape, raw_data=read()))
         dtype = dtype_of(tensor.data_type)
         array: npt.NDArray[Any] = np.frombuffer(read(), dtype.newbyteorder("<"))
         return array.astype(dtype, copy=False).reshape(shape)
 
-    def _dense(self, sparse: SparseTensorProto) -> npt.NDArray[Any]:
-        """A sparse tensor, whose indices count elements or name them axis by axis."""
-        values, indices = self._array(sparse.values), self._array(sparse.indices)
+    def _read_sparse(self, sparse: SparseTensorProto) -> npt.NDArray[Any]:
+        """Read a sparse tensor, whose indices count elements or name them axis by axis."""
+        values, indices = self.read(sparse.values), self.read(sparse.indices)
         shape = tuple(sparse.dims)
         nbytes = prod(filter(None, shape)) * values.itemsize
         if min(shape, default=0) < 0 or nbytes > self._available:
@@ -164,8 +151,18 @@ class Decoder:
         return dense
 
 
+def _array(tensor: TensorProto) -> npt.NDArray[Any]:
+    try:
+        array: npt.NDArray[Any] = numpy_helper.to_array(tensor)
+    except UnicodeDecodeError as error:
+        raise ModelError(f"is not UTF-8: {error.reason}") from error
+    except Exception as error:  # of many kinds, where the model was not checked
+        raise ModelError(" ".join(str(error).split()) or type(error).__name__) from error
+    return array
+
+
 def _tensors(message: Any, *, is_sparse: bool = False) -> Iterator[tuple[TensorProto, bool]]:
-    """Every tensor of a message, wherever it is, and whether it is part of a sparse one."""
+    """Yield every tensor of a message at any depth, and whether it is part of a sparse one."""
     if isinstance(message, TensorProto):
         yield message, is_sparse
         return
@@ -176,11 +173,8 @@ def _tensors(message: Any, *, is_sparse: bool = False) -> Iterator[tuple[TensorP
                 yield from _tensors(item, is_sparse=is_sparse)
 
 
-# -- sizes -----------------------------------------------------------------------------------------
-
-
 def _checked_dims(tensor: TensorProto) -> tuple[tuple[int, ...], int]:
-    """Dims of a tensor, and the bytes that it has as raw data."""
+    """Return the dims of a tensor, and its size in bytes as raw data."""
     shape = tuple(tensor.dims)
     dtype = dtype_of(tensor.data_type)
     if min(shape, default=0) < 0:
@@ -194,11 +188,11 @@ def _checked_dims(tensor: TensorProto) -> tuple[tuple[int, ...], int]:
 
 
 def _check_count(tensor: TensorProto, size: int) -> None:
-    """Refuse more or fewer values than a tensor has elements."""
+    """Refuse a tensor of more or fewer values than it has elements."""
     field = helper.tensor_dtype_to_field(tensor.data_type)
-    bits = _PACKED_BITS.get(tensor.data_type, 8)
-    dtype = dtype_of(tensor.data_type)
-    wanted = -(-size // (8 // bits)) * (1 + (dtype.kind == "c"))
+    values_per_item = 8 // _PACKED_BITS.get(tensor.data_type, 8)
+    is_complex = dtype_of(tensor.data_type).kind == "c"
+    wanted = -(-size // values_per_item) * (1 + is_complex)
     got = len(getattr(tensor, field))
     if got != wanted:
         raise ModelError(f"{field}: got {got} values, must be {wanted}")
@@ -207,12 +201,12 @@ def _check_count(tensor: TensorProto, size: int) -> None:
 # -- external data ---------------------------------------------------------------------------------
 
 
-def _external(
+def _external_reader(
     tensor: TensorProto, nbytes: int, folder: Path | None, allow_paths: bool
 ) -> Callable[[], bytes]:
-    """Check that a file has the data of a tensor; returns what reads them."""
-    found = {entry.key: entry.value for entry in tensor.external_data}
-    location = found.get("location", "")
+    """Check that a file has the data of a tensor; return a function that reads them."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
     if folder is None:
         raise ModelError(f"{location!r} is a file, and the model comes from none")
     if dtype_of(tensor.data_type) == STRING:
@@ -226,11 +220,11 @@ def _external(
             f"{location!r} is outside of the folder {str(folder)!r}, which a model may leave only "
             "with --allow_paths"
         )
-    offset = _count(found, "offset", 0)
-    opened = partial(_opened, location, folder / location if path is None else path, path is None)
+    offset = _number(entries, "offset", 0)
+    opened = partial(_opened, location, path or folder / location, path is None)
     with opened() as file:
         end = os.fstat(file.fileno()).st_size
-    length = _count(found, "length", max(0, end - offset))
+    length = _number(entries, "length", max(0, end - offset))
     if offset + length > end:
         raise ModelError(f"bytes {offset} to {offset + length} of {location!r}, which has {end}")
     if length != nbytes:
@@ -251,7 +245,7 @@ def _external(
 
 @contextmanager
 def _opened(location: str, path: Path, follow: bool) -> Iterator[BinaryIO]:
-    """A file of external data, open for reading."""
+    """Open a file of external data for reading."""
     try:
         with open_regular(path, follow=follow) as file:
             yield file
@@ -259,8 +253,10 @@ def _opened(location: str, path: Path, follow: bool) -> Iterator[BinaryIO]:
         raise ModelError(f"{location!r} cannot be read: {error.strerror}") from error
 
 
-def _count(found: Mapping[str, str], key: str, default: int) -> int:
-    text = found.get(key, str(default))
-    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
-        raise ModelError(f"{key}: got {text[: 2 * _DIGITS]!r}, must be an integer of at least 0")
+def _number(entries: Mapping[str, str], key: str, default: int) -> int:
+    text = entries.get(key, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS):
+        raise ModelError(
+            f"{key}: got {text[: 2 * _MAX_DIGITS]!r}, must be an integer of at least 0"
+        )
     return int(text)

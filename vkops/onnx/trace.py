@@ -1,4 +1,4 @@
-"""What nodes work on while a graph is specialised: tensors by shape and origin, without data."""
+"""Traces: the tensors of a graph that is lowered, each as regions that read other tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vkops.plan.region import Fill, Read, Region
 from vkops.plan.view import Ints, View
 
 MAX_KNOWN_BYTES = 1 << 28
-"""Of all that is worked out before a model runs, and of shapes, indices and the like read there."""
+"""Size of all tensors whose elements are computed, or read as shapes, before a model runs."""
 
 
 class NeedsValueError(Exception):
@@ -32,7 +32,7 @@ class NeedsValueError(Exception):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tensor:
-    """A tensor of a trace: its elements are those of tensor ``number`` of the trace's graph."""
+    """A tensor of a trace, without data: tensor ``number`` of the trace's graph, in some shape."""
 
     trace: Trace = field(repr=False)
     number: int
@@ -51,12 +51,12 @@ class Tensor:
 
     @property
     def type(self) -> str:
-        """The type as schemas spell it."""
+        """The type as ONNX's schemas write it."""
         return type_text(self.dtype)
 
     @property
     def packed(self) -> View:
-        """All elements, row by row."""
+        """The view of all elements, row by row."""
         return View.packed(self.shape)
 
     @property
@@ -65,21 +65,21 @@ class Tensor:
         return Read(self.number, self.packed)
 
     def reshape(self, shape: Ints) -> Tensor:
-        """The same elements in another shape."""
+        """Return the same elements in another shape."""
         _check_shape(self.dtype, shape)
         return Tensor(self.trace, self.number, self.dtype, shape)
 
     def view(self, view: View) -> Tensor:
-        """A strided view of the elements, made packed."""
+        """Return a packed copy of a strided view of the elements."""
         if view == self.packed:
             return self
         return self.trace.make(self.dtype, view.sizes, [lay(view, 0, self.number)])
 
     def values(self) -> npt.NDArray[Any]:
-        """The elements, which must be known before the graph runs.
+        """Return the elements, which must be known before the graph runs.
 
         Raises:
-            LimitError: they are too many.
+            LimitError: there are too many of them.
             NeedsValueError: they depend on a graph input.
         """
         return self.trace.values(self)
@@ -87,23 +87,23 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sequence:
-    """Tensors of one type."""
+    """A sequence: tensors of one type."""
 
     dtype: np.dtype[Any]
     items: tuple[Tensor, ...]
 
     @property
     def type(self) -> str:
-        """The type as schemas spell it."""
-        return f"seq({type_text(self.dtype)})"
+        """The type as ONNX's schemas write it."""
+        return type_text(self.dtype, "sequence")
 
 
 Value: TypeAlias = "Tensor | Sequence | None"
-"""What is on an edge of a graph; None: an optional that is absent."""
+"""An input or output of a node; None: it is left out, or an optional that is absent."""
 
 
 class Trace:
-    """The tensors that come up while a graph is specialised, and what each is made of.
+    """The tensors of a graph that is lowered, and how each is made.
 
     Its methods, and those of its tensors, raise LimitError where a tensor or the graph is too
     large.
@@ -115,7 +115,7 @@ class Trace:
         self.constants: dict[int, npt.NDArray[Any]] = {}
         self.strings: list[str] = []
         self._tensors: list[Tensor] = []
-        self._known: dict[int, npt.NDArray[np.uint8]] = {}  # the bytes of what is worked out
+        self._known: dict[int, npt.NDArray[np.uint8]] = {}  # bytes of tensors read on the host
         self._known_bytes = 0
 
     def __getitem__(self, number: int) -> Tensor:
@@ -124,14 +124,14 @@ class Trace:
     def input(
         self, name: str, dtype: np.dtype[Any], shape: Ints, item: int | None = None
     ) -> Tensor:
-        """A graph input, or an item of one, whose elements are there when the graph runs."""
+        """Add a graph input, or an item of one; its elements are known when the graph runs."""
         made = self._new(dtype, shape)
         self.inputs[made.number] = name, item
         return made
 
     def constant(self, array: npt.NDArray[Any]) -> Tensor:
-        """A tensor of known elements."""
-        moved = handles(array, self.strings) if array.dtype == STRING else array
+        """Add a tensor of known elements."""
+        moved = string_handles(array, self.strings) if array.dtype == STRING else array
         if array.size == 1:
             fill = Fill(moved.tobytes())
             return self._new(array.dtype, array.shape, [Region(View((1,), (1,)), fill)])
@@ -140,23 +140,23 @@ class Trace:
         return made
 
     def computed(self, array: npt.NDArray[Any]) -> Tensor:
-        """A tensor whose elements have been computed from known ones."""
+        """Add a tensor whose elements were computed from known ones."""
         self._count_known(array.nbytes, array.shape)
         return self.constant(array)
 
     def full(self, value: npt.NDArray[Any], shape: Ints) -> Tensor:
-        """A tensor of one element, again and again."""
+        """Add a tensor that repeats one element."""
         one = self.constant(value.reshape(1))
         return one.view(View(shape, (0,) * len(shape)))
 
     def make(self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region]) -> Tensor:
-        """A tensor that regions write, which read other tensors of its type by their numbers."""
+        """Add a tensor that is made by regions, which read tensors of its type by their numbers."""
         return self._new(dtype, shape, (region for region in regions if prod(region.sizes)))
 
     def values(self, tensor: Tensor) -> npt.NDArray[Any]:
-        """The elements of a tensor that is made of constants only.
+        """Return the elements of a tensor that is made of constants only.
 
-        All that it is made of is kept: each tensor is worked out once.
+        The elements of all tensors that it is made of are kept, so that each is made once.
         """
         graph, known = self.graph, self._known
         missing = graph.reachable([tensor.number], known)
@@ -180,7 +180,7 @@ class Trace:
         return elements.reshape(tensor.shape)
 
     def _count_known(self, nbytes: int, shape: Ints) -> None:
-        """Count bytes that are worked out before the model runs, or read there."""
+        """Count bytes that are computed or read before the model runs."""
         self._known_bytes += nbytes
         if self._known_bytes > MAX_KNOWN_BYTES:
             raise LimitError(
@@ -192,7 +192,7 @@ class Trace:
     def _new(
         self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region] | None = None
     ) -> Tensor:
-        """A tensor made by regions, or a leaf."""
+        """Add a tensor that is made by regions; a leaf of the graph where there are none."""
         size = moved_dtype(dtype).itemsize
         _check_shape(dtype, shape)
         nbytes = prod(shape) * size
@@ -211,15 +211,15 @@ def _check_shape(dtype: np.dtype[Any], shape: Ints) -> None:
         raise LimitError(f"shape: {error}") from error
 
 
-def handles(array: npt.NDArray[Any], strings: list[str]) -> npt.NDArray[np.uint64]:
-    """Numbers that stand for strings, which are put where the numbers say."""
+def string_handles(array: npt.NDArray[Any], strings: list[str]) -> npt.NDArray[np.uint64]:
+    """Append strings to a list; return their indices, which stand for them on the device."""
     first = len(strings)
     strings += map(str, array.ravel().tolist())
     return np.arange(first, len(strings), dtype=HANDLE).reshape(array.shape)
 
 
 def tensors_of(value: Value) -> tuple[Tensor, ...]:
-    """The tensors of a value: the items of a sequence; none, where it is left out."""
+    """Return the tensors of a value: the items of a sequence; none where it is left out."""
     if value is None:
         return ()
     return tuple(value.items) if isinstance(value, Sequence) else (value,)

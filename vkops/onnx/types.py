@@ -1,4 +1,4 @@
-"""ONNX's element types as NumPy knows them, and as ONNX's schemas spell them."""
+"""ONNX's element types, and the NumPy types that stand for them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from vkops.errors import ModelError
 
 STRING = np.dtype(object)
-"""Strings; the device moves their 64-bit handles."""
+"""The type of arrays of strings. The device moves 64-bit handles that stand for the strings."""
 
 HANDLE = np.dtype(np.uint64)
 
+_KIND_TEXTS = {"tensor": "{}", "sequence": "seq({})", "optional": "optional({})"}
+
 
 def dtype_of(elem_type: int) -> np.dtype[Any]:
-    """The NumPy type of a ``TensorProto.DataType``.
+    """Return the NumPy type of a ``TensorProto.DataType``.
 
     Raises:
         ModelError: ONNX has no such type.
@@ -32,7 +33,7 @@ def dtype_of(elem_type: int) -> np.dtype[Any]:
 
 @lru_cache(maxsize=256)
 def elem_type_of(dtype: np.dtype[Any]) -> int:
-    """The ``TensorProto.DataType`` of a NumPy type; UNDEFINED where there is none."""
+    """Return the ``TensorProto.DataType`` of a NumPy type; UNDEFINED where there is none."""
     if dtype == STRING or dtype.kind in "US":
         return int(TensorProto.STRING)
     try:
@@ -42,33 +43,18 @@ def elem_type_of(dtype: np.dtype[Any]) -> int:
 
 
 @lru_cache(maxsize=256)
-def type_text(dtype: np.dtype[Any]) -> str:
-    """A tensor type as schemas spell it.
+def type_text(dtype: np.dtype[Any], kind: str = "tensor") -> str:
+    """Return a type as ONNX's schemas write it.
 
-    >>> type_text(np.dtype(np.float32))
-    'tensor(float)'
+    >>> type_text(np.dtype(np.float32)), type_text(np.dtype(np.int8), "sequence")
+    ('tensor(float)', 'seq(tensor(int8))')
     """
     elem_type = elem_type_of(dtype)
-    if elem_type == TensorProto.UNDEFINED:
-        return f"tensor({dtype})"
-    return f"tensor({TensorProto.DataType.Name(elem_type).lower()})"
+    is_known = elem_type != TensorProto.UNDEFINED
+    name = TensorProto.DataType.Name(elem_type).lower() if is_known else dtype
+    return _KIND_TEXTS[kind].format(f"tensor({name})")
 
 
 def moved_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What the device moves for elements of a type."""
+    """Return the type of the elements that the device moves: handles for strings."""
     return HANDLE if dtype == STRING else dtype
-
-
-def array_of(tensor: TensorProto) -> npt.NDArray[Any]:
-    """The elements of a tensor.
-
-    Raises:
-        ModelError: it does not hold what it says.
-    """
-    try:
-        array: npt.NDArray[Any] = numpy_helper.to_array(tensor)
-    except UnicodeDecodeError as error:
-        raise ModelError(f"is not UTF-8: {error.reason}") from error
-    except Exception as error:  # of many kinds, where nobody has checked the model
-        raise ModelError(" ".join(str(error).split()) or type(error).__name__) from error
-    return array

@@ -113,12 +113,12 @@ def _print_unsupported(path: Path, allow_paths: bool) -> None:
 def _plan_summary(model: Model, overrides: Overrides) -> str:
     """Return the size of the plan, if the shapes do not depend on the elements of inputs."""
     from vkops.onnx.forms import TensorForm
-    from vkops.onnx.specialized import Specialized
+    from vkops.onnx.specialized import Specialization
     from vkops.onnx.trace import NeedsValueError
 
     forms = {e.name: form_of(e, overrides.shape(e)) for e in model.required_inputs}
     try:
-        plans = Specialized(model.lower(forms, {})).plans
+        plans = Specialization(model.lower(forms, {})).plans
     except NeedsValueError as needed:
         return f"Shapes depend on what input '{needed.name}' holds"
     regions = sum(len(out.regions) for plan in plans for out in plan.outputs)

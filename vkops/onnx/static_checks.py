@@ -1,0 +1,193 @@
+"""Find faults of a model that no shapes and no elements of its inputs can remove.
+
+These are wrong types, wrong attributes, and nodes that would compute with the elements of graph
+inputs. All other faults depend on shapes or elements, and ``Model.lower`` finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from vkops.errors import ModelError
+from vkops.onnx.forms import Declared, Form, TensorForm, check_output_type
+from vkops.onnx.model import Lowering, Model
+from vkops.onnx.node import Call, Node
+from vkops.onnx.operators import lowering_of
+from vkops.onnx.operators.arithmetic import MAX_ELEMENTS, depends_on
+from vkops.onnx.operators.pad import modes
+from vkops.onnx.trace import NeedsValueError, Tensor, Trace
+from vkops.onnx.types import type_text
+from vkops.plan.limits import MAX_DIMENSIONS, LimitError
+from vkops.plan.region import Ints
+
+_INPUT_KINDS = ("", "tensor", "sequence", "optional")
+_COMPUTING = ("Add", "Div", "Equal", "Mod", "Mul", "Sub", "Where")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a tensor, or of a sequence of tensors, without its shape."""
+
+    dtype: np.dtype[Any] | None = None
+    kind: str = "tensor"
+    origins: int = 0
+    """The graph inputs whose elements it may hold, a bit for each."""
+    may_be_list: bool = True
+    """Whether it may be a list of at most ``MAX_ELEMENTS`` elements, which shapes can depend on."""
+
+    @property
+    def type(self) -> str | None:
+        """The type as schemas write it; None where it is not known."""
+        return None if self.dtype is None else type_text(self.dtype, self.kind)
+
+
+def check_statically(model: Model) -> Lowering | None:
+    """Refuse a model that cannot run with inputs of the types and sizes that it declares.
+
+    Returns:
+        The model lowered for these sizes; None where some sizes are free, or where more depends on
+        the elements of inputs.
+
+    Raises:
+        ModelError: for the first fault.
+    """
+    _check_nodes(model)
+    forms = _declared_forms(model)
+    try:
+        return None if forms is None else model.lower(forms, {})
+    except NeedsValueError:
+        return None
+
+
+def _declared_forms(model: Model) -> dict[str, Form] | None:
+    """Return the types and shapes of all required inputs, where the model declares them all."""
+    forms: dict[str, Form] = {}
+    for entry in model.required_inputs:
+        sizes = tuple(size for size in entry.shape or () if isinstance(size, int))
+        if entry.kind != "tensor" or entry.dtype is None or entry.shape != sizes:
+            return None
+        forms[entry.name] = TensorForm(entry.dtype, sizes)
+    return forms
+
+
+def _check_nodes(model: Model) -> None:
+    """Check all nodes in order, without shapes."""
+    known = {"": _Known(), **{name: _Known(a.dtype) for name, a in model.constants.items()}}
+    for number, entry in enumerate(model.inputs):
+        if entry.kind not in _INPUT_KINDS:
+            message = f"is a {entry.kind}, must be a tensor, sequence or optional"
+            raise ModelError(f"input {entry.name!r}: {message}")
+        # An input with a default need not be given, and an empty one has no elements.
+        has_elements = entry.name not in model.constants and 0 not in (entry.shape or ())
+        known[entry.name] = _input(entry, has_elements << number)
+    needed = 0  # the graph inputs whose elements are known when a node is lowered, a bit for each
+    for node in model.nodes:
+        inputs = [known[name] for name in node.inputs]
+        node.check_types([value.type for value in inputs])
+        if node.operator == "Pad":
+            node.choice("mode", *modes(node.version))
+        made = _output(node, inputs)
+        computes = node.operator in _COMPUTING or (
+            node.operator == "Cast" and made.dtype != inputs[0].dtype
+        )
+        # Shape and Size depend on the shape of their input only.
+        arguments = [] if node.operator in ("Shape", "Size") else [*node.parameters(inputs)]
+        moved = 0
+        for parameter, value in arguments:
+            unknown = value.origins & ~needed
+            if computes and unknown and not _may_be_computed_with(value):
+                first = (unknown & -unknown).bit_length() - 1
+                node.refuse(parameter.name, depends_on(model.inputs[first].name))
+            if computes or not _is_moved(node, parameter.name):
+                needed |= unknown
+            else:
+                moved |= unknown
+        made = replace(made, origins=moved & ~needed)
+        known.update(dict.fromkeys(filter(None, node.outputs), made))
+    for entry in model.outputs:
+        check_output_type(entry, known[entry.name].dtype)
+
+
+def _input(entry: Declared, origins: int) -> _Known:
+    if entry.kind == "optional":  # of any kind, or absent
+        return _Known(None, origins=origins)
+    shape = entry.shape or ()
+    size = prod(n for n in shape if isinstance(n, int))
+    may_be_list = len(shape) <= 1 and size <= MAX_ELEMENTS
+    return _Known(entry.dtype, entry.kind or "tensor", origins, may_be_list)
+
+
+def _may_be_computed_with(value: _Known) -> bool:
+    return value.dtype is None or (value.dtype.kind in "iu" and value.may_be_list)
+
+
+def _is_moved(node: Node, parameter: str) -> bool:
+    """Whether a node moves the elements of an input; if not, it reads a shape, axis or the like."""
+    if node.operator == "ConstantOfShape":
+        return False
+    return parameter in (node.schema.inputs[0].name, "constant_value")
+
+
+def _output(node: Node, inputs: Sequence[_Known]) -> _Known:
+    """Return what is known of each output of a node.
+
+    Raises:
+        ModelError: an attribute is wrong, whatever the input.
+    """
+    match node.operator:
+        case "Identity":
+            return inputs[0]
+        case "Shape" | "Size":
+            return _Known(np.dtype(np.int64))
+        case "Equal":
+            return _Known(np.dtype(bool))
+        case "Where":
+            return _Known(inputs[1].dtype)
+        case "SplitToSequence":
+            return _Known(inputs[0].dtype, "sequence")
+    arguments = _stub_arguments(node, inputs)
+    if arguments is None:
+        return _Known(inputs[0].dtype)
+    trace, tensors = arguments
+    (made, *_) = lowering_of(node.operator, node.version)(Call(node, trace, tensors))
+    return _Known(made.dtype if made else None)
+
+
+def _stub_arguments(node: Node, inputs: Sequence[_Known]) -> tuple[Trace, list[Tensor]] | None:
+    """Return inputs with which a node can be lowered unless one of its attributes is wrong.
+
+    None where the node has more inputs than one, or the type of that one is not known.
+    """
+    trace = Trace()
+    if node.operator == "Constant":
+        return trace, []
+    shape = _stub_shape(node)
+    if shape is None or any(node.inputs[1:]) or inputs[0].dtype is None:
+        return None
+    try:
+        return trace, [trace.full(np.zeros(1, inputs[0].dtype), shape)]
+    except LimitError:  # such attributes fit empty tensors only
+        return None
+
+
+def _stub_shape(node: Node) -> Ints | None:
+    attributes = node.attributes
+    match node.operator:
+        case "Cast" | "ConstantOfShape":
+            return (1,)
+        case "DepthToSpace" | "SpaceToDepth":
+            side = max(1, attributes["blocksize"])
+            return (1, side * side, side, side)
+        case "Split":
+            axis, lengths = attributes.get("axis", 0), attributes.get("split")
+            rank = axis + 1 if axis >= 0 else -axis
+            whole = len(node.outputs) if lengths is None else max(0, sum(lengths))
+            return (whole,) * rank if rank <= MAX_DIMENSIONS else None
+        case "Transpose" if attributes.get("perm"):
+            return (1,) * len(attributes["perm"])
+    return None
