@@ -33,10 +33,10 @@ class VkopsRep(BackendRep):  # type: ignore[misc]  # onnx has no types for it
         Args:
             inputs: arrays in the order of the model's inputs, or by name; one array alone where
                 the model has one input. A list stands for a sequence.
-            kwargs: none is known.
+            kwargs: ignored.
 
         Returns:
-            The outputs, NumPy arrays, by place and by name.
+            The outputs as NumPy arrays, by index and by name.
 
         Raises:
             ModelError: the inputs do not fit the model.
@@ -49,18 +49,16 @@ class VkopsRep(BackendRep):  # type: ignore[misc]  # onnx has no types for it
     def _by_name(self, inputs: Any) -> Mapping[str, Any]:
         if isinstance(inputs, Mapping):
             return inputs
-        model = self.session.model
-        values = _listed(inputs)
-        # Inputs with a default come last, or are not given at all.
-        entries = model.inputs if len(values) > len(model.required_inputs) else None
-        entries = entries or model.required_inputs
+        values, entries = _listed(inputs), self.session.model.required_inputs
+        if len(values) > len(entries):  # those with a default are given, too
+            entries = self.session.model.inputs
         if len(values) != len(entries):
             raise ModelError(f"got {len(values)} inputs, must be {len(entries)}")
         return {entry.name: value for entry, value in zip(entries, values, strict=True)}
 
 
 class VkopsBackend(Backend):  # type: ignore[misc]
-    """vkops as a backend. Source: onnx.backend.base.Backend.
+    """Run ONNX models with vkops. Source: onnx.backend.base.Backend.
 
     Devices are ``VULKAN`` (the best adapter), ``VULKAN:1`` (by its index) and ``CPU`` (lavapipe, or
     another driver that runs on the processor).
@@ -68,10 +66,10 @@ class VkopsBackend(Backend):  # type: ignore[misc]
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "VULKAN", **kwargs: Any) -> bool:
-        """Whether ``prepare`` would succeed, as far as the model decides it.
+        """Whether ``prepare`` would succeed.
 
-        False means that the model cannot run. What depends on free sizes, or on the elements of
-        inputs, is not known before the model runs.
+        False means that the model cannot run. Faults that depend on free sizes, or on the elements
+        of inputs, are found when the model runs.
         """
         try:
             check_statically(Model(model))
@@ -90,8 +88,8 @@ class VkopsBackend(Backend):  # type: ignore[misc]
                 the folder of the model's file.
 
         Raises:
-            ModelError: the model breaks ONNX's rules, or cannot run at the types and sizes that
-                it declares. What depends on free sizes, or on elements of inputs, ``run`` raises.
+            ModelError: the model breaks ONNX's rules, or cannot run with the types and sizes that
+                it declares. ``run`` raises what depends on free sizes or on elements of inputs.
             DeviceError: there is no such device.
 
         >>> import numpy as np, onnx
@@ -126,7 +124,7 @@ class VkopsBackend(Backend):  # type: ignore[misc]
             node: the node.
             inputs: an array for each of its inputs that is not left out.
             device: ``VULKAN``, ``VULKAN:n`` or ``CPU``.
-            outputs_info: not needed.
+            outputs_info: ignored.
             kwargs: ``opset_version``, the newest if left out.
 
         Raises:
@@ -139,11 +137,12 @@ class VkopsBackend(Backend):  # type: ignore[misc]
         if type(opset) is not int or not 1 <= opset <= newest:
             raise ModelError(f"opset_version: got {show(opset)}, must be 1 to {newest}")
         names = list(dict.fromkeys(filter(None, node.input)))
-        given = inputs if isinstance(inputs, Mapping) else dict(enumerate(_listed(inputs)))
-        if len(given) != len(names) or (given is inputs and set(given) != set(names)):
-            got = show(sorted(map(str, given))) if given is inputs else f"{len(given)} inputs"
+        listed = inputs if isinstance(inputs, Mapping) else _listed(inputs)
+        given = inputs if listed is inputs else dict(zip(names, listed, strict=False))
+        if len(listed) != len(names) or set(given) != set(names):
+            got = show(sorted(map(str, given))) if given is inputs else f"{len(listed)} inputs"
             raise ModelError(f"inputs: got {got}, must be {len(names)}: {show(names)}")
-        values = {name: given[name if given is inputs else i] for i, name in enumerate(names)}
+        values = {name: given[name] for name in names}
         model = helper.make_model(
             helper.make_graph(
                 [node],
@@ -168,21 +167,19 @@ class VkopsBackend(Backend):  # type: ignore[misc]
 
 
 def _info(name: str, value: Any) -> onnx.ValueInfoProto:
-    """An input as a model declares it, of any shape."""
-    is_sequence = isinstance(value, (list, tuple))
-    # An empty sequence is one of floats, as it is for a session.
-    first = next(iter(value), np.float32()) if is_sequence else value
+    """Declare an input of the type of a value, and of any shape."""
+    make, first = helper.make_tensor_value_info, value
+    if isinstance(value, (list, tuple)):
+        # An empty sequence is one of floats, as it is for a session.
+        make, first = helper.make_tensor_sequence_value_info, next(iter(value), np.float32())
     if not hasattr(first, "dtype"):
         raise ModelError(f"input {name!r}: got {type(value).__name__}, must be an array")
-    make = helper.make_tensor_value_info
-    if is_sequence:
-        make = helper.make_tensor_sequence_value_info
     info: onnx.ValueInfoProto = make(name, elem_type_of(first.dtype), None)
     return info
 
 
 def _listed(inputs: Any) -> list[Any]:
-    """Inputs in order; what is neither a list nor a tuple is a single one."""
+    """Return inputs as a list; a value that is neither a list nor a tuple is the only input."""
     return list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
 
 
@@ -193,7 +190,7 @@ def _array(result: Any) -> Any:
 
 
 def _adapter(device: object) -> int | None:
-    """The index of the adapter that a device name stands for; None: whichever is best."""
+    """Return the index of the adapter that a device name stands for; None: the best adapter."""
     infos = vkops.devices()
     if device == "VULKAN":
         return None

@@ -1,9 +1,11 @@
-"""Models from files, bytes and messages, checked by ONNX's own rules."""
+"""Read models from files, bytes and messages, and check them by ONNX's own rules."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,15 +20,16 @@ from vkops.onnx.tensor_data import MAX_MODEL_BYTES, Detached, detach_data
 from vkops.paths import read_regular
 
 DOMAINS = ("", "ai.onnx")
-"""The names of ONNX's own operators."""
-
+"""The domain of ONNX's own operators has two names."""
 
 MAX_NODES = 1_000_000
-"""Of a model whose functions stand in place of their calls, which can call others."""
+"""Number of nodes of a model after its functions have been inlined."""
+
+_Function = tuple[str, str, str]  # domain, name and overload
 
 
 class Content(NamedTuple):
-    """A model that has been read: the message, and the data that ``detach_data`` took out of it."""
+    """A model's message, and the data that ``detach_data`` took out of it."""
 
     proto: ModelProto
     detached: Sequence[Detached]
@@ -38,7 +41,7 @@ def read(
     check: bool = True,
     allow_paths: bool = False,
 ) -> Content:
-    """Read a model, check it by ONNX's rules, and put functions in place of their calls.
+    """Read a model, check it by ONNX's rules, and inline its functions.
 
     External data must lie in the folder of the model's file, unless ``allow_paths`` is true. They
     are not read yet.
@@ -75,40 +78,31 @@ def read(
 
 
 def _check_calls(proto: ModelProto) -> None:
-    """Refuse functions that call themselves, and those that would become too many nodes."""
-    functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
-    counts: dict[tuple[str, str, str], int] = {}
-    # Depth first, without recursion: callers stay on the stack until what they call is counted.
-    waiting = list(functions)
-    callers: set[tuple[str, str, str]] = set()
-    while waiting:
-        key = waiting[-1]
-        called = [c for c in map(_key, _nodes(functions[key].node)) if c in functions]
-        missing = [c for c in called if c not in counts]
-        if key in counts or not missing:
-            counts.setdefault(key, _total(functions[key].node, counts))
-            callers.discard(key)
-            waiting.pop()
-        elif key in callers:
-            raise ModelError(f"function {key[1]!r} calls itself")
-        else:
-            callers.add(key)
-            waiting += dict.fromkeys(missing)
-    total = _total(proto.graph.node, counts)
+    """Refuse functions that call themselves, or that would become too many nodes."""
+    called = {(f.domain, f.name, f.overload): _calls(f.node) for f in proto.functions}
+    order = TopologicalSorter({key: calls.keys() & called for key, calls in called.items()})
+    counts: dict[_Function, int] = {}  # nodes of each function after inlining
+    try:
+        for key in order.static_order():
+            counts[key] = _total(called[key], counts)
+    except CycleError as error:
+        raise ModelError(f"function {error.args[1][0][1]!r} calls itself") from None
+    total = _total(_calls(proto.graph.node), counts)
     if total > MAX_NODES:
         raise ModelError(f"got {total} nodes with those of functions, must be {MAX_NODES} at most")
 
 
-def _total(nodes: Iterable[NodeProto], counts: Mapping[tuple[str, str, str], int]) -> int:
-    return sum(counts.get(_key(node), 1) for node in _nodes(nodes))
+def _calls(nodes: Iterable[NodeProto]) -> Counter[_Function]:
+    """Count how often nodes call each function or operator."""
+    return Counter((node.domain, node.op_type, node.overload) for node in _nodes(nodes))
 
 
-def _key(node: NodeProto) -> tuple[str, str, str]:
-    return node.domain, node.op_type, node.overload
+def _total(calls: Mapping[_Function, int], counts: Mapping[_Function, int]) -> int:
+    return sum(count * counts.get(key, 1) for key, count in calls.items())
 
 
 def _nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """Nodes, and those of the graphs that they have."""
+    """Yield nodes, and the nodes of the graphs in their attributes."""
     for node in nodes:
         yield node
         for attribute in node.attribute:
@@ -117,9 +111,9 @@ def _nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 
 def _completed(proto: ModelProto) -> ModelProto:
-    """What ONNX Runtime does without but the checker asks for: types, shapes, one name of a domain.
+    """Add what the checker requires and ONNX Runtime does not: types, shapes, one domain name.
 
-    The model itself stays as it is.
+    Returns a copy where anything is missing.
     """
     ends = (*proto.graph.input, *proto.graph.output)
     is_incomplete = any(map(_lacks_shape, ends))
@@ -160,6 +154,6 @@ def _load(source: bytes | str | os.PathLike[str]) -> ModelProto:
 
 
 def opset_of(proto: ModelProto) -> int:
-    """The version of ONNX's own operators that a model asks for; models of IR 2 ask for none."""
+    """Return the version of ONNX's own operators that a model asks for; 1 if it names none."""
     versions = [entry.version for entry in proto.opset_import if entry.domain in DOMAINS]
     return max(versions, default=1)

@@ -23,7 +23,7 @@ from vkops.onnx.operators.pad import modes
 from vkops.onnx.trace import NeedsValueError, Tensor, Trace
 from vkops.onnx.types import type_text
 from vkops.plan.limits import MAX_DIMENSIONS, LimitError
-from vkops.plan.region import Ints
+from vkops.plan.view import Ints
 
 _INPUT_KINDS = ("", "tensor", "sequence", "optional")
 _COMPUTING = ("Add", "Div", "Equal", "Mod", "Mul", "Sub", "Where")

@@ -1,4 +1,4 @@
-"""Every operator of ONNX that vkops has, and what lowers each."""
+"""The ONNX operators that vkops has, and the function that lowers each."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from vkops.onnx.node import Call
-from vkops.onnx.operators.arithmetic import cast, divide, elementwise, modulo, where
+from vkops.onnx.operators.arithmetic import cast, elementwise, modulo, quotient, where
 from vkops.onnx.operators.blocks import depth_to_space, space_to_depth
 from vkops.onnx.operators.concat import concat, concat_from_sequence
 from vkops.onnx.operators.constant import constant, constant_of_shape, shape, size
 from vkops.onnx.operators.expand import expand, tile, tile_along_axis
 from vkops.onnx.operators.gather import gather
-from vkops.onnx.operators.identity import identity
 from vkops.onnx.operators.pad import pad
-from vkops.onnx.operators.reshape import flatten, reshape, squeeze, unsqueeze
+from vkops.onnx.operators.reshape import flatten, identity, reshape, squeeze, unsqueeze
 from vkops.onnx.operators.sequence import sequence_at
 from vkops.onnx.operators.slice import slice
 from vkops.onnx.operators.split import split, split_to_sequence
@@ -23,9 +22,8 @@ from vkops.onnx.operators.transpose import transpose
 from vkops.onnx.trace import Value
 
 Lowering = Callable[[Call], Iterable[Value]]
-"""From a node and its inputs to its outputs."""
+"""A function that makes the outputs of a node from its inputs."""
 
-# The first version that each lowering is for.
 OPERATORS: Mapping[str, Mapping[int, Lowering]] = {
     "Add": {1: elementwise(np.add)},
     "Cast": {1: cast},
@@ -34,8 +32,8 @@ OPERATORS: Mapping[str, Mapping[int, Lowering]] = {
     "Constant": {1: constant},
     "ConstantOfShape": {9: constant_of_shape},
     "DepthToSpace": {1: depth_to_space},
-    "Div": {1: elementwise(divide)},
-    "Equal": {1: elementwise(np.equal, bool)},
+    "Div": {1: elementwise(quotient, divides=True)},
+    "Equal": {1: elementwise(np.equal, dtype=bool)},
     "Expand": {8: expand},
     "Flatten": {1: flatten},
     "Gather": {1: gather},
@@ -58,9 +56,10 @@ OPERATORS: Mapping[str, Mapping[int, Lowering]] = {
     "Unsqueeze": {1: unsqueeze},
     "Where": {9: where},
 }
+"""For each operator, its lowerings by the first version of the operator that each is for."""
 
 
 def lowering_of(operator: str, version: int) -> Lowering:
-    """What lowers a version of an operator."""
+    """Return the lowering of a version of an operator."""
     versions = OPERATORS[operator]
     return versions[max(first for first in versions if first <= version)]

@@ -1,4 +1,4 @@
-"""Operators that compute shapes, on the host, of what is known before anything runs."""
+"""Operators that compute, on the host, with elements that are known before the model runs."""
 
 from __future__ import annotations
 
@@ -28,27 +28,30 @@ _SATURATING = (
 """Types to which numbers out of range are cast as the largest that there is."""
 
 MAX_ELEMENTS = 1024
-"""Elements of a graph input up to which it may be what a shape is computed from."""
+"""Elements of the largest graph input that shapes may be computed from."""
 
 
 def elementwise(
-    compute: Callable[[Array, Array], Array], dtype: type | None = None
+    compute: Callable[[Array, Array], Array], *, divides: bool = False, dtype: type | None = None
 ) -> Callable[[Call], list[Tensor]]:
-    """The operator that computes this of two arrays, in all its versions.
+    """Return the lowering of an operator of two arrays, in all its versions.
 
-    ``dtype`` is that of the result, if it is not that of the operands.
+    Args:
+        compute: the NumPy function.
+        divides: whether integers are divided by the second array, which must not hold 0 then.
+        dtype: the type of the result, if it is not that of the operands.
     """
 
     def lowered(call: Call) -> list[Tensor]:
-        a, b = _known(call, "A"), _known(call, "B")
+        a, b = _elements(call, "A"), _elements(call, "B")
         if call.version < 7:
             b = _aligned(call, a, b)
-        _check_room(call, a, b)
+        _check_size(call, a, b)
+        if divides and b.dtype.kind in "iu" and not b.all():
+            call.refuse("B", "an integer is divided by 0")
         try:
             with np.errstate(all="ignore"):
                 result = compute(a, b)
-        except ZeroDivisionError:
-            call.refuse("B", "an integer is divided by 0")
         except ValueError:
             call.refuse("B", f"has shape {b.shape}, which does not broadcast with {a.shape}")
         return [call.trace.computed(np.asarray(result, dtype or a.dtype))]
@@ -58,8 +61,8 @@ def elementwise(
 
 def where(call: Call) -> list[Tensor]:
     """Where 9 and 16."""
-    condition, x, y = (_known(call, name) for name in ("condition", "X", "Y"))
-    _check_room(call, condition, x, y)
+    condition, x, y = (_elements(call, name) for name in ("condition", "X", "Y"))
+    _check_size(call, condition, x, y)
     try:
         return [call.trace.computed(np.where(condition, x, y).astype(x.dtype))]
     except ValueError:
@@ -67,12 +70,12 @@ def where(call: Call) -> list[Tensor]:
         call.refuse("condition, X and Y", f"have shapes {shapes}, which do not broadcast")
 
 
-def _check_room(call: Call, *arrays: Array) -> None:
-    """Refuse what would be too large."""
+def _check_size(call: Call, *arrays: Array) -> None:
+    """Refuse a result that would be too large."""
     try:
         shape = np.broadcast_shapes(*(array.shape for array in arrays))
     except ValueError:
-        return  # computing it says why
+        return  # the computation raises this error, too
     if prod(shape) * max(array.itemsize for array in arrays) > MAX_KNOWN_BYTES:
         call.refuse("result", f"has shape {shape}, must have {MAX_KNOWN_BYTES} bytes at most")
 
@@ -80,52 +83,41 @@ def _check_room(call: Call, *arrays: Array) -> None:
 def modulo(call: Call) -> list[Tensor]:
     """Mod 10 and 13: the sign is that of the divisor, with ``fmod`` that of the dividend."""
     compute = np.fmod if call.attribute("fmod") else np.mod
-    return elementwise(_of_integers(compute))(call)
+    return elementwise(compute, divides=True)(call)
 
 
-def _of_integers(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """The same, but integers are not divided by 0."""
-
-    def computed(a: Array, b: Array) -> Array:
-        if a.dtype.kind in "iu" and not b.all():
-            raise ZeroDivisionError
-        return np.asarray(compute(a, b))
-
-    return computed
-
-
-def _quotient(a: Array, b: Array) -> Array:
-    """Division; of integers towards zero."""
+def quotient(a: Array, b: Array) -> Array:
+    """Return ``a / b``; of integers, rounded towards zero."""
     if a.dtype.kind not in "iu":
         return np.asarray(a / b)
     floor = a // b
     return np.asarray(floor + ((a % b != 0) & ((a < 0) != (b < 0))).astype(a.dtype))
 
 
-divide: Callable[[Array, Array], Array] = _of_integers(_quotient)
-
-
 def cast(call: Call) -> list[Tensor]:
     """Cast 1 to 28, between numbers."""
     to = call.attribute("to")
-    if isinstance(to, bytes):
-        to = _elem_type(call, to.decode("utf-8", "replace"))
     try:
-        dtype = dtype_of(to)
-    except ModelError:
-        call.refuse("to", f"got {to}, which is no data type")
+        if isinstance(to, bytes):  # the name of a type
+            to = to.decode("utf-8", "replace")
+            elem_type = TensorProto.DataType.Value(to.upper())
+        else:
+            elem_type = to
+        dtype = dtype_of(elem_type)
+    except (ModelError, ValueError):
+        call.refuse("to", f"got {to!r}, which is no data type")
     given = call.tensor("input")
     if given.dtype == dtype:
         return [given]
-    array = _known(call, "input")
+    array = _elements(call, "input")
     if STRING in (array.dtype, dtype):
         call.refuse("to", "strings are not computed with")
     with np.errstate(all="ignore"):
-        return [call.trace.computed(_converted(call, array, dtype, to))]
+        return [call.trace.computed(_converted(call, array, dtype, elem_type))]
 
 
 def _converted(call: Call, array: Array, dtype: np.dtype[Any], to: int) -> Array:
-    """Numbers in another type, as ONNX rounds and saturates them."""
+    """Return numbers in another type, as ONNX rounds and saturates them."""
     flat = array.reshape(-1)
     if type_text(array.dtype).startswith(_SMALL_FLOATS):
         flat = flat.astype(np.float32)  # which has all of them; not every pair converts directly
@@ -140,27 +132,19 @@ def _converted(call: Call, array: Array, dtype: np.dtype[Any], to: int) -> Array
     return np.asarray(flat.astype(dtype)).reshape(array.shape)
 
 
-def _elem_type(call: Call, name: str) -> int:
-    try:
-        return int(TensorProto.DataType.Value(name.upper()))
-    except ValueError:
-        call.refuse("to", f"got {name!r}, which is no data type")
-
-
-def _known(call: Call, name: str) -> Array:
-    """An operand: made of constants and shapes, or of integers that a graph input gives."""
+def _elements(call: Call, name: str) -> Array:
+    """Return an operand: made of constants and shapes, or of integers that a graph input holds."""
     tensor = call.tensor(name)
     try:
         return tensor.values()
     except NeedsValueError as error:
-        is_shape = tensor.dtype.kind in "iu" and tensor.rank <= 1 and tensor.size <= MAX_ELEMENTS
-        if is_shape:
-            raise
+        if tensor.dtype.kind in "iu" and tensor.rank <= 1 and tensor.size <= MAX_ELEMENTS:
+            raise  # it may be a shape
         call.refuse(name, depends_on(error.name))
 
 
 def depends_on(graph_input: str) -> str:
-    """The message about an operand that is not known before the model runs."""
+    """Return the message about an operand that is not known before the model runs."""
     return (
         f"depends on graph input {graph_input!r}; vkops moves data, and computes only with "
         "constants, shapes, and short lists of integers"
@@ -168,7 +152,7 @@ def depends_on(graph_input: str) -> str:
 
 
 def _aligned(call: Call, a: Array, b: Array) -> Array:
-    """The second operand of the versions that broadcast by ``axis``."""
+    """Return the second operand in the shape that versions with ``axis`` broadcast."""
     if not call.attribute("broadcast"):
         if a.shape != b.shape:
             call.refuse("B", f"has shape {b.shape}, must be {a.shape} without 'broadcast'")

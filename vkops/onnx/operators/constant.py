@@ -1,4 +1,4 @@
-"""Operators whose result is known before anything runs: Constant, ConstantOfShape, Shape, Size."""
+"""Operators whose results are known before the model runs."""
 
 from __future__ import annotations
 

@@ -1,11 +1,16 @@
-"""Operators that change shapes and move nothing: Reshape, Flatten, Squeeze, Unsqueeze."""
+"""Operators that move no data: Identity, Reshape, Flatten, Squeeze, Unsqueeze."""
 
 from __future__ import annotations
 
 from math import prod
 
 from vkops.onnx.node import Call
-from vkops.onnx.trace import Tensor
+from vkops.onnx.trace import Tensor, Value
+
+
+def identity(call: Call) -> list[Value]:
+    """Identity 1 to 25, of tensors, sequences and optionals."""
+    return [call.optional("input")]
 
 
 def reshape(call: Call) -> list[Tensor]:
