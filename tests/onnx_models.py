@@ -44,7 +44,7 @@ def node_model(operator, *inputs, outputs=1, opset=OPSET, **attributes):
 def evaluate(proto, values):
     """What a model makes of inputs by name, without a device."""
     lowering = Model(proto).lower({name: _form(v) for name, v in values.items()}, values)
-    return [_values(output) for output in lowering.outputs]
+    return [values_of(lowering.trace, output) for output in lowering.outputs]
 
 
 def run(operator, *inputs, outputs=1, opset=OPSET, **attributes):
@@ -73,7 +73,8 @@ def _form(value):
     return TensorForm(value.dtype, value.shape)
 
 
-def _values(output):
+def values_of(trace, output):
+    """The elements of an output: an array, a list of arrays, or None."""
     if isinstance(output, Sequence):
-        return [item.values() for item in output.items]
-    return output.values()
+        return [trace.values(item) for item in output.items]
+    return None if output is None else trace.values(output)

@@ -150,7 +150,7 @@ def _fates(model: Model, trace: Trace, values: Mapping[str, Value]) -> Iterator[
         made = [tensor for name in names for tensor in _tensors(values[name])]
         read = {number for name in node.inputs for number in held.get(name, ())}
         if not any(outside.intersection(trace.graph.reachable([t.number])) for t in made):
-            fate = "known on the host" + "".join(map(_elements, made[:1]))
+            fate = "known on the host" + "".join(_elements(trace, t) for t in made[:1])
         elif all(tensor.number in read for tensor in made):
             fate = "nothing to move"
         else:
@@ -165,7 +165,7 @@ def _shape(value: Value) -> str:
     return ", ".join(shapes[:MOST_SHOWN]) + more
 
 
-def _elements(tensor: Traced) -> str:
+def _elements(trace: Trace, tensor: Traced) -> str:
     if not 0 < tensor.size <= MOST_SHOWN:
         return ""
-    return ": " + ", ".join(map(str, tensor.values().ravel().tolist()))
+    return ": " + ", ".join(map(str, trace.values(tensor).ravel().tolist()))

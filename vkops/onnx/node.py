@@ -202,17 +202,19 @@ class Call:
             self.refuse(name, "is given as an attribute and as an input, must be one of them")
         if not isinstance(value, Tensor):
             self.refuse(name, f"got {value.type}, must be a tensor")
-        return value.values()
+        return self.trace.values(value)
 
-    def ints(self, name: str, *, scalar: bool = False, most: int = MAX_DIMENSIONS) -> Ints | None:
+    def ints(
+        self, name: str, *, scalar: bool = False, max_size: int = MAX_DIMENSIONS
+    ) -> Ints | None:
         """Return a list of integers, as ``array`` finds it; None where it is left out."""
         array = self.array(name)
         if array is None:
             return None
         if array.ndim != 1 and not (scalar and array.ndim == 0):
             self.refuse(name, f"has {array.ndim} dimensions, must have 1")
-        if array.size > most:
-            self.refuse(name, f"has {array.size} elements, must be {most} at most")
+        if array.size > max_size:
+            self.refuse(name, f"has {array.size} elements, must be {max_size} at most")
         numbers = array.reshape(-1).tolist()
         for i, number in enumerate(numbers):
             if number != number or number in (np.inf, -np.inf) or int(number) != number:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from math import prod
 from typing import Any, TypeAlias
 from weakref import finalize
 
@@ -16,34 +14,16 @@ from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu.streaming import Progress
 from vkops.onnx.model import Lowering
 from vkops.onnx.trace import Sequence, Trace, Value, string_handles, tensors_of
+from vkops.onnx.trace import Tensor as Traced
 from vkops.onnx.types import STRING, moved_dtype
 from vkops.plan.graph import Step
 from vkops.plan.region import CopyPlan
-from vkops.plan.view import Ints
 from vkops.tensors.movement import Movement, Source
 from vkops.tensors.tensor import Tensor
 
 Array = npt.NDArray[Any]
 Given: TypeAlias = "Array | Tensor | list[Any] | None"
 """An input: an array, a tensor of the device, a list of them for a sequence, or None."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The number, type and shape of an output's tensor, without the trace that it comes from."""
-
-    number: int
-    dtype: np.dtype[Any]
-    shape: Ints
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return prod(self.shape)
-
-
-Results: TypeAlias = "Result | list[Result] | None"
-"""An output: a tensor, a sequence, or an optional that is absent."""
 
 
 class _Stage:
@@ -63,10 +43,10 @@ class Specialization:
 
     def __init__(self, lowering: Lowering) -> None:
         trace = lowering.trace
-        self.results: list[Results] = [_result(value) for value in lowering.outputs]
+        self.results: list[Value] = lowering.outputs
         self._inputs = trace.inputs
         self._strings = trace.strings
-        outputs = {t.number: None for value in lowering.outputs for t in tensors_of(value)}
+        outputs = {t.number: None for value in self.results for t in tensors_of(value)}
         steps = trace.graph.lower(list(outputs))
         last_reader = {number: i for i, step in enumerate(steps) for number in step.reads}
         released: list[list[int]] = [[] for _ in steps]
@@ -116,11 +96,10 @@ class Specialization:
         for place, result in enumerate(self.results):
             if place in targets:
                 outputs.append(targets[place])
-            elif isinstance(result, list):
-                outputs.append([_output(device, r, tensors, strings, owned) for r in result])
             else:
-                outputs.append(result and _output(device, result, tensors, strings, owned))
-            owned.update(r.number for r in (result if isinstance(result, list) else [result]) if r)
+                made = [_output(device, t, tensors, strings, owned) for t in tensors_of(result)]
+                outputs.append(made if isinstance(result, Sequence) else next(iter(made), None))
+            owned.update(tensor.number for tensor in tensors_of(result))
         return outputs
 
     def _check_targets(self, targets: Mapping[int, Tensor], device: Device) -> None:
@@ -130,7 +109,7 @@ class Specialization:
             if not 0 <= place <= last:
                 raise ModelError(f"targets: got output {place}, must be 0 to {last}")
             result = self.results[place]
-            if not isinstance(result, Result) or result.dtype == STRING:
+            if not isinstance(result, Traced) or result.dtype == STRING:
                 raise ModelError(f"targets[{place}]: the output is no tensor of numbers")
             got, wanted = (f"{t.dtype} {t.shape}" for t in (target, result))
             if got != wanted:
@@ -157,7 +136,7 @@ class Specialization:
 
     def _number(self, place: int) -> int:
         result = self.results[place]
-        assert isinstance(result, Result)
+        assert isinstance(result, Traced)
         return result.number
 
 
@@ -181,16 +160,9 @@ class DeviceConstants:
         return self._tensors.setdefault(id(array), made)
 
 
-def _result(value: Value) -> Results:
-    if value is None:
-        return None
-    results = [Result(tensor.number, tensor.dtype, tensor.shape) for tensor in tensors_of(value)]
-    return results if isinstance(value, Sequence) else results[0]
-
-
 def _output(
     device: Device,
-    result: Result,
+    result: Traced,
     tensors: Mapping[int, Source],
     strings: list[str],
     owned: Collection[int],

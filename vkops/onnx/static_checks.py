@@ -19,7 +19,7 @@ from vkops.onnx.model import Lowering, Model
 from vkops.onnx.node import Call, Node
 from vkops.onnx.operators import lowering_of
 from vkops.onnx.operators.arithmetic import MAX_ELEMENTS, depends_on
-from vkops.onnx.operators.pad import modes
+from vkops.onnx.operators.selection import pad_modes
 from vkops.onnx.trace import NeedsValueError, Tensor, Trace
 from vkops.onnx.types import type_text
 from vkops.plan.limits import MAX_DIMENSIONS, LimitError
@@ -90,7 +90,7 @@ def _check_nodes(model: Model) -> None:
         inputs = [known[name] for name in node.inputs]
         node.check_types([value.type for value in inputs])
         if node.operator == "Pad":
-            node.choice("mode", *modes(node.version))
+            node.choice("mode", *pad_modes(node.version))
         made = _output(node, inputs)
         computes = node.operator in _COMPUTING or (
             node.operator == "Cast" and made.dtype != inputs[0].dtype

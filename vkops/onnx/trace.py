@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
@@ -34,7 +34,6 @@ class NeedsValueError(Exception):
 class Tensor:
     """A tensor of a trace, without data: tensor ``number`` of the trace's graph, in some shape."""
 
-    trace: Trace = field(repr=False)
     number: int
     dtype: np.dtype[Any]
     shape: Ints
@@ -67,22 +66,7 @@ class Tensor:
     def reshape(self, shape: Ints) -> Tensor:
         """Return the same elements in another shape."""
         _check_shape(self.dtype, shape)
-        return Tensor(self.trace, self.number, self.dtype, shape)
-
-    def view(self, view: View) -> Tensor:
-        """Return a packed copy of a strided view of the elements."""
-        if view == self.packed:
-            return self
-        return self.trace.make(self.dtype, view.sizes, [lay(view, 0, self.number)])
-
-    def values(self) -> npt.NDArray[Any]:
-        """Return the elements, which must be known before the graph runs.
-
-        Raises:
-            LimitError: there are too many of them.
-            NeedsValueError: they depend on a graph input.
-        """
-        return self.trace.values(self)
+        return Tensor(self.number, self.dtype, shape)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -146,17 +130,26 @@ class Trace:
 
     def full(self, value: npt.NDArray[Any], shape: Ints) -> Tensor:
         """Add a tensor that repeats one element."""
-        one = self.constant(value.reshape(1))
-        return one.view(View(shape, (0,) * len(shape)))
+        return self.view(self.constant(value.reshape(1)), View(shape, (0,) * len(shape)))
+
+    def view(self, tensor: Tensor, view: View) -> Tensor:
+        """Add a packed copy of a strided view of a tensor."""
+        if view == tensor.packed:
+            return tensor
+        return self.make(tensor.dtype, view.sizes, [lay(view, 0, tensor.number)])
 
     def make(self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region]) -> Tensor:
         """Add a tensor that is made by regions, which read tensors of its type by their numbers."""
         return self._new(dtype, shape, (region for region in regions if prod(region.sizes)))
 
     def values(self, tensor: Tensor) -> npt.NDArray[Any]:
-        """Return the elements of a tensor that is made of constants only.
+        """Return the elements of a tensor, which must be known before the graph runs.
 
         The elements of all tensors that it is made of are kept, so that each is made once.
+
+        Raises:
+            LimitError: there are too many of them.
+            NeedsValueError: they depend on a graph input.
         """
         graph, known = self.graph, self._known
         missing = graph.reachable([tensor.number], known)
@@ -198,7 +191,7 @@ class Trace:
         nbytes = prod(shape) * size
         graph = self.graph
         number = graph.leaf(nbytes, size) if regions is None else graph.make(regions, nbytes, size)
-        made = Tensor(self, number, dtype, tuple(shape))
+        made = Tensor(number, dtype, tuple(shape))
         self._tensors.append(made)
         return made
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from onnx_models import values_of
 
 from fuzz import target
 from fuzz.choices import Choices
@@ -12,7 +13,6 @@ from fuzz.device import opened
 from fuzz.targets.onnx_bytes import elements, form
 from fuzz.targets.onnx_nodes import bases, changed
 from vkops.onnx import Model, Session
-from vkops.onnx.trace import Sequence
 
 MOST_ELEMENTS = 1 << 18
 
@@ -36,7 +36,7 @@ class Target(target.Target):
         tensors = [lowering.trace[number] for number in range(_count(lowering.trace))]
         if any(math.prod(tensor.shape) > MOST_ELEMENTS for tensor in tensors):
             return
-        expected = [_values(output) for output in lowering.outputs]
+        expected = [values_of(lowering.trace, output) for output in lowering.outputs]
         made = Session(model, self.device).run(inputs)
         for output, got, wanted in zip(model.outputs, made, expected, strict=True):
             target.require(_same(got, wanted), f"{output.name!r}: got {got}, must be {wanted}")
@@ -44,12 +44,6 @@ class Target(target.Target):
 
 def _count(trace):
     return len(trace._tensors)
-
-
-def _values(output):
-    if isinstance(output, Sequence):
-        return [item.values() for item in output.items]
-    return output if output is None else output.values()
 
 
 def _same(got, wanted):

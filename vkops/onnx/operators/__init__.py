@@ -8,17 +8,25 @@ import numpy as np
 
 from vkops.onnx.node import Call
 from vkops.onnx.operators.arithmetic import cast, elementwise, modulo, quotient, where
-from vkops.onnx.operators.blocks import depth_to_space, space_to_depth
-from vkops.onnx.operators.concat import concat, concat_from_sequence
 from vkops.onnx.operators.constant import constant, constant_of_shape, shape, size
-from vkops.onnx.operators.expand import expand, tile, tile_along_axis
-from vkops.onnx.operators.gather import gather
-from vkops.onnx.operators.pad import pad
-from vkops.onnx.operators.reshape import flatten, identity, reshape, squeeze, unsqueeze
-from vkops.onnx.operators.sequence import sequence_at
-from vkops.onnx.operators.slice import slice
-from vkops.onnx.operators.split import split, split_to_sequence
-from vkops.onnx.operators.transpose import transpose
+from vkops.onnx.operators.layout import (
+    depth_to_space,
+    flatten,
+    identity,
+    reshape,
+    space_to_depth,
+    squeeze,
+    transpose,
+    unsqueeze,
+)
+from vkops.onnx.operators.selection import expand, gather, pad, slice, tile, tile_along_axis
+from vkops.onnx.operators.split_concat import (
+    concat,
+    concat_from_sequence,
+    sequence_at,
+    split,
+    split_to_sequence,
+)
 from vkops.onnx.trace import Value
 
 Lowering = Callable[[Call], Iterable[Value]]

@@ -136,7 +136,7 @@ def _elements(call: Call, name: str) -> Array:
     """Return an operand: made of constants and shapes, or of integers that a graph input holds."""
     tensor = call.tensor(name)
     try:
-        return tensor.values()
+        return call.trace.values(tensor)
     except NeedsValueError as error:
         if tensor.dtype.kind in "iu" and tensor.rank <= 1 and tensor.size <= MAX_ELEMENTS:
             raise  # it may be a shape

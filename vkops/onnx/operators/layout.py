@@ -1,4 +1,4 @@
-"""Operators that move no data: Identity, Reshape, Flatten, Squeeze, Unsqueeze."""
+"""Operators that give a tensor another shape, or permute its axes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from math import prod
 
 from vkops.onnx.node import Call
 from vkops.onnx.trace import Tensor, Value
+from vkops.plan import movements
+from vkops.plan.view import View
+
+DEPTH_ORDERS = ("DCR", "CRD")
+"""Values of ``mode`` in DepthToSpace and SpaceToDepth, the default first."""
 
 
 def identity(call: Call) -> list[Value]:
@@ -78,3 +83,50 @@ def unsqueeze(call: Call) -> list[Tensor]:
     sizes = iter(data.shape)
     rank = data.rank + len(axes)
     return [data.reshape(tuple(1 if axis in axes else next(sizes) for axis in range(rank)))]
+
+
+def transpose(call: Call) -> list[Tensor]:
+    """Transpose 1 to 25."""
+    data = call.tensor("data")
+    perm = call.axes("perm", data.rank, lowest=0)
+    if perm is None:
+        perm = tuple(reversed(range(data.rank)))
+    if len(perm) != data.rank:
+        call.refuse("perm", f"got {len(perm)} axes, must be {data.rank}, the rank")
+    return [call.trace.view(data, data.packed.permute(perm))]
+
+
+def depth_to_space(call: Call) -> list[Tensor]:
+    """DepthToSpace 1 to 28."""
+    data, side, (n, depth, height, width) = _image(call)
+    if depth % side**2:
+        message = f"has depth {depth}, must be divisible by {side**2} (blocksize {side}, squared)"
+        call.refuse("input", message)
+    order = call.choice("mode", *DEPTH_ORDERS)
+    shape = (n, depth // side**2, height * side, width * side)
+    region = movements.depth_to_space(data.read, View.packed(shape), side, order)
+    return [call.trace.make(data.dtype, shape, [region])]
+
+
+def space_to_depth(call: Call) -> list[Tensor]:
+    """SpaceToDepth 1 to 28."""
+    data, side, (n, depth, height, width) = _image(call)
+    for what, size in (("height", height), ("width", width)):
+        if size % side:
+            call.refuse("input", f"has {what} {size}, must be divisible by {side}, the blocksize")
+    order = call.choice("mode", *DEPTH_ORDERS)
+    shape = (n, depth * side**2, height // side, width // side)
+    region = movements.space_to_depth(data.read, View.packed(shape), side, order)
+    return [call.trace.make(data.dtype, shape, [region])]
+
+
+def _image(call: Call) -> tuple[Tensor, int, tuple[int, ...]]:
+    """Return the input, the side of a block, and the four sizes of the input."""
+    data = call.tensor("input")
+    if data.rank != 4:
+        call.refuse("input", f"has rank {data.rank}, must be 4 (N, C, H, W)")
+    side = call.integer("blocksize")
+    assert side is not None
+    if side < 1:
+        call.refuse("blocksize", f"got {side}, must be at least 1")
+    return data, side, data.shape

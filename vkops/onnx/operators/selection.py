@@ -1,0 +1,191 @@
+"""Operators that choose the indices of an axis to copy, repeat or pad."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from vkops.onnx.node import MAX_PIECES, Call
+from vkops.onnx.trace import Tensor
+from vkops.onnx.types import STRING
+from vkops.plan import movements
+from vkops.plan.limits import MAX_DIMENSIONS
+from vkops.plan.movements import Run
+from vkops.plan.region import Read
+from vkops.plan.view import Ints, View
+
+_TO_THE_END = (2**31 - 1, 2**63 - 1)
+"""Ends that Slice 10 recommends where the size is not known; ONNX Runtime takes them backwards."""
+
+
+def slice(call: Call) -> list[Tensor]:
+    """Slice 1, 10, 11 and 13."""
+    data = call.tensor("data")
+    starts, ends = call.ints("starts") or (), call.ints("ends") or ()
+    axes = call.axes("axes", data.rank)
+    if axes is None:
+        axes = tuple(range(min(len(starts), data.rank)))
+    steps = call.ints("steps")
+    if steps is None:
+        steps = (1,) * len(starts)
+    for name, values in (("starts", starts), ("ends", ends), ("steps", steps)):
+        if len(values) != len(axes):
+            call.refuse(name, f"got {len(values)} values, must be {len(axes)}, as many as axes")
+    taken = [range(size) for size in data.shape]
+    for i, (axis, start, end, step) in enumerate(zip(axes, starts, ends, steps, strict=True)):
+        if step == 0:
+            call.refuse(f"steps[{i}]", "got 0, must be any other integer")
+        stop: int | None = end
+        if step < 0:
+            start = max(start, -data.shape[axis])  # backwards, it cannot be before the first
+            stop = None if end in _TO_THE_END else end
+        taken[axis] = range(*builtins.slice(start, stop, step).indices(data.shape[axis]))
+    view = data.packed.window(
+        tuple(indices.start for indices in taken),
+        tuple(map(len, taken)),
+        tuple(indices.step for indices in taken),
+    )
+    return [call.trace.view(data, view)]
+
+
+def gather(call: Call) -> list[Tensor]:
+    """Gather 1, 11 and 13."""
+    data = call.tensor("data")
+    axis = call.axis("axis", data.rank)
+    indices = call.array("indices")
+    assert indices is not None
+    whole = data.shape[axis]
+    wrong = (indices < -whole) | (indices >= whole)
+    if wrong.any():
+        got = indices[wrong].reshape(-1)[0]
+        allowed = f"must be {-whole} to {whole - 1}" if whole else "the axis is empty"
+        call.refuse("indices", f"got {got}, {allowed}")
+    flat = indices.astype(np.int64).reshape(-1)
+    flat[flat < 0] += whole
+    runs = [[Run(0, n, 0, 1)] for n in data.shape]
+    runs[axis] = movements.runs_of(flat)
+    made = _chosen(call, "indices", data, runs)
+    return [made.reshape((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))]
+
+
+def expand(call: Call) -> list[Tensor]:
+    """Expand 8 and 13."""
+    data = call.tensor("input")
+    wanted = call.ints("shape") or ()
+    for i, size in enumerate(wanted):
+        if size < -1:
+            call.refuse(f"shape[{i}]", f"got {size}, must be at least 0, or -1 for the input's")
+    wanted = tuple(abs(size) for size in wanted)  # -1 as ONNX Runtime has it: it changes nothing
+    rank = max(data.rank, len(wanted))
+    own, other = ((1,) * (rank - len(sizes)) + tuple(sizes) for sizes in (data.shape, wanted))
+    if any(a != b and 1 not in (a, b) for a, b in zip(own, other, strict=True)):
+        call.refuse("shape", f"got {list(wanted)}, which does not broadcast with {data.shape}")
+    sizes = tuple(b if a == 1 else a for a, b in zip(own, other, strict=True))
+    return [call.trace.view(data, data.packed.broadcast(sizes))]
+
+
+def tile(call: Call) -> list[Tensor]:
+    """Tile 6 and 13."""
+    data = call.tensor("input")
+    repeats = call.ints("repeats") or ()
+    if len(repeats) != data.rank:
+        call.refuse("repeats", f"got {len(repeats)} values, must be {data.rank}, the rank")
+    return [_tiled(call, "repeats", data, repeats)]
+
+
+def tile_along_axis(call: Call) -> list[Tensor]:
+    """Tile 1."""
+    data = call.tensor("input")
+    axis = call.axis("axis", data.rank)
+    times = call.integer("tiles")
+    assert times is not None
+    return [_tiled(call, "tiles", data, (*(1,) * axis, times, *(1,) * (data.rank - axis - 1)))]
+
+
+def _tiled(call: Call, name: str, data: Tensor, times: Ints) -> Tensor:
+    """Repeat a tensor so many times along each axis."""
+    for i, count in enumerate(times):
+        if count < 0:
+            call.refuse(f"{name}[{i}]", f"got {count}, must be at least 0")
+    shape = movements.tile_sizes(data.shape, times)
+    region = movements.tile(data.read, View.packed(shape), times)
+    return call.trace.make(data.dtype, shape, [region])
+
+
+def pad_modes(version: int) -> tuple[str, ...]:
+    """Return the modes that a version of Pad has, the default first."""
+    wrap = ("wrap",) if version >= 19 else ()
+    return ("constant", "reflect", "edge", *wrap)
+
+
+def pad(call: Call) -> list[Tensor]:
+    """Pad 1 to 25, in all modes; negative numbers cut off."""
+    data = call.tensor("data")
+    mode = call.choice("mode", *pad_modes(call.version))
+    name = "paddings" if call.version == 1 else "pads"
+    pairs = _padding(call, name, data.rank)
+    sizes = tuple(n + sum(pair) for n, pair in zip(data.shape, pairs, strict=True))
+    for axis, size in enumerate(sizes):
+        if size < 0:
+            message = f"take {-sum(pairs[axis])} from axis {axis}, which has {data.shape[axis]}"
+            call.refuse(name, message)
+    if mode == "constant":
+        starts, ends = zip(*pairs, strict=True) if pairs else ((), ())
+        regions = movements.pad(
+            data.read, View.packed(sizes), starts, ends, _padding_value(call, data)
+        )
+        return [call.trace.make(data.dtype, sizes, regions)]
+    if 0 in sizes:
+        return [call.trace.make(data.dtype, sizes, ())]
+    axes = []
+    for axis, (size, (before, after)) in enumerate(zip(data.shape, pairs, strict=True)):
+        first, end = max(0, -before), size - max(0, -after)
+        if end <= first:
+            call.refuse(name, f"axis {axis} is empty, there is nothing to pad it with ({mode})")
+        before, after = max(0, before), max(0, after)
+        if movements.pad_repeats(mode, end - first, before + after) > MAX_PIECES:
+            message = f"axis {axis} would be repeated more than {MAX_PIECES} times ({mode})"
+            call.refuse(name, message)
+        runs = movements.pad_runs(mode, end - first, before, after)
+        axes.append([run._replace(start=run.start + first) for run in runs])
+    return [_chosen(call, name, data, axes)]
+
+
+def _padding(call: Call, name: str, rank: int) -> list[tuple[int, int]]:
+    """Return the number of elements to add to each axis, before and after."""
+    given = call.ints(name, max_size=2 * MAX_DIMENSIONS) or ()
+    axes = call.axes("axes", rank)
+    if axes is None:
+        axes = tuple(range(rank))
+    if len(given) != 2 * len(axes):
+        call.refuse(name, f"got {len(given)} values, must be {2 * len(axes)}, two for each axis")
+    pairs = [(0, 0)] * rank
+    for axis, before, after in zip(axes, given, given[len(axes) :], strict=False):
+        pairs[axis] = before, after
+    return pairs
+
+
+def _padding_value(call: Call, data: Tensor) -> Read:
+    """Return the element to pad with: the attribute, the input, or the type's zero."""
+    given = call.attribute("value")
+    if given is not None:
+        return call.trace.constant(np.array(given).astype(data.dtype)).read
+    value = call.optional("constant_value")
+    if isinstance(value, Tensor):
+        if value.size != 1:
+            call.refuse("constant_value", f"has {value.size} elements, must be 1")
+        return value.read
+    zero = np.array("", STRING) if data.dtype == STRING else np.zeros((), data.dtype)
+    return call.trace.constant(zero).read
+
+
+def _chosen(call: Call, name: str, data: Tensor, axes: Sequence[Sequence[Run]]) -> Tensor:
+    """Return the tensor each of whose axes is made of runs of the same axis of ``data``."""
+    count = prod(map(len, axes))
+    if count > MAX_PIECES:
+        call.refuse(name, f"moves {count} pieces, must be {MAX_PIECES} at most")
+    shape = tuple(sum(run.size for run in runs) for runs in axes)
+    return call.trace.make(data.dtype, shape, movements.choose(data.read, View.packed(shape), axes))

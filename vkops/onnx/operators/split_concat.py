@@ -1,0 +1,130 @@
+"""Operators that split and join tensors, and their sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from vkops.onnx.node import MAX_PIECES, Call
+from vkops.onnx.trace import Sequence, Tensor
+from vkops.plan import movements
+from vkops.plan.view import Ints, View
+
+
+def split(call: Call) -> list[Tensor]:
+    """Split 1, 2, 11, 13 and 18."""
+    data = call.tensor("input")
+    axis = call.axis("axis", data.rank, lowest=0 if call.version < 11 else None)
+    sizes = _part_sizes(call, data.shape[axis])
+    if len(sizes) != call.output_count:
+        call.refuse("outputs", f"got {call.output_count}, must be {len(sizes)}, one for each part")
+    return _parts(call, data, axis, sizes)
+
+
+def _part_sizes(call: Call, whole: int) -> Ints:
+    """Return the sizes that are given, or those of parts as equal as the version requires."""
+    sizes, count = call.ints("split", max_size=MAX_PIECES), call.integer("num_outputs")
+    if call.version >= 18 and (sizes is None) == (count is None):
+        both = "both are given" if count is not None else "neither is given"
+        call.refuse("'split' and 'num_outputs'", f"{both}, must be one of them")
+    if sizes is not None:
+        return _checked_sizes(call, sizes, whole)
+    if count is None:
+        count = call.output_count
+        if whole % count:
+            call.refuse("outputs", f"got {count}, must divide {whole}, or 'split' must be given")
+    if count < 1:
+        call.refuse("num_outputs", f"got {count}, must be at least 1")
+    if count != call.output_count:
+        call.refuse("num_outputs", f"got {count}, must be {call.output_count}, the outputs")
+    size = -(-whole // count)
+    last = whole - size * (count - 1)
+    if last < 0:
+        call.refuse(
+            "num_outputs",
+            f"got {count}: {count - 1} parts of {size} exceed the {whole} there are, "
+            "so the size of the last one would be negative",
+        )
+    return (*(size,) * (count - 1), last)
+
+
+def split_to_sequence(call: Call) -> list[Sequence]:
+    """SplitToSequence 11 and 24."""
+    data = call.tensor("input")
+    axis = call.axis("axis", data.rank)
+    whole = data.shape[axis]
+    given = call.array("split")
+    if given is not None and given.ndim:
+        sizes = _checked_sizes(call, call.ints("split", max_size=MAX_PIECES) or (), whole)
+    else:
+        size = 1 if given is None else int(given)
+        if size < 1:
+            call.refuse("split", f"got {size}, must be at least 1")
+        count = -(-whole // size)
+        if count > MAX_PIECES:
+            call.refuse("split", f"makes {count} parts, must be {MAX_PIECES} at most")
+        sizes = tuple(min(size, whole - start) for start in range(0, whole, size))
+    made = _parts(call, data, axis, sizes)
+    if given is None and not call.attribute("keepdims"):
+        made = [part.reshape((*data.shape[:axis], *data.shape[axis + 1 :])) for part in made]
+    return [Sequence(data.dtype, tuple(made))]
+
+
+def _checked_sizes(call: Call, sizes: Ints, whole: int) -> Ints:
+    for i, size in enumerate(sizes):
+        if size < 0:
+            call.refuse(f"split[{i}]", f"got {size}, must be at least 0")
+    if sum(sizes) != whole:
+        call.refuse("split", f"got a sum of {sum(sizes)}, must be {whole}, the size of the axis")
+    return sizes
+
+
+def _parts(call: Call, data: Tensor, axis: int, sizes: Iterable[int]) -> list[Tensor]:
+    """Return consecutive parts of a tensor along an axis."""
+    shapes = [(*data.shape[:axis], size, *data.shape[axis + 1 :]) for size in sizes]
+    regions = movements.split(data.read, map(View.packed, shapes), axis)
+    return [
+        data if shape == data.shape else call.trace.make(data.dtype, shape, [region])
+        for shape, region in zip(shapes, regions, strict=True)
+    ]
+
+
+def concat(call: Call) -> list[Tensor]:
+    """Concat 1, 4, 11 and 13. The axis of Concat 1 is 1 if it is left out."""
+    tensors = call.tensors("inputs")
+    axis = call.axis("axis", tensors[0].rank, default=int(call.version == 1))
+    return [_joined(call, "inputs", tensors, axis)]
+
+
+def concat_from_sequence(call: Call) -> list[Tensor]:
+    """ConcatFromSequence 11."""
+    tensors = call.tensors("input_sequence")
+    if not tensors:
+        call.refuse("input_sequence", "is empty, must have at least one tensor")
+    stacked = int(bool(call.attribute("new_axis")))
+    axis = call.axis("axis", tensors[0].rank + stacked)
+    if stacked:
+        tensors = [t.reshape((*t.shape[:axis], 1, *t.shape[axis:])) for t in tensors]
+    return [_joined(call, "input_sequence", tensors, axis)]
+
+
+def _joined(call: Call, name: str, tensors: list[Tensor], axis: int) -> Tensor:
+    first = tensors[0].shape
+    for i, tensor in enumerate(tensors):
+        if len(tensor.shape) != len(first):
+            call.refuse(f"{name}[{i}]", f"has rank {tensor.rank}, must be {len(first)}")
+        for d, (got, wanted) in enumerate(zip(tensor.shape, first, strict=True)):
+            if d != axis and got != wanted:
+                call.refuse(f"{name}[{i}]", f"has {got} for axis {d}, must be {wanted}")
+    shape = movements.concat_sizes([tensor.shape for tensor in tensors], axis)
+    regions = movements.concat([tensor.read for tensor in tensors], View.packed(shape), axis)
+    return call.trace.make(tensors[0].dtype, shape, regions)
+
+
+def sequence_at(call: Call) -> list[Tensor]:
+    """SequenceAt 11."""
+    tensors = call.tensors("input_sequence")
+    position = call.integer("position")
+    assert position is not None
+    if not tensors:
+        call.refuse("position", f"got {position}, but the sequence is empty")
+    return [tensors[call.in_rank("position", position, len(tensors))]]
