@@ -5,9 +5,9 @@ from __future__ import annotations
 from onnx import ValueInfoProto, helper
 
 from vkops.onnx import Model
-from vkops.onnx.forms import SequenceForm, TensorForm
-from vkops.onnx.trace import Sequence
-from vkops.onnx.types import elem_type_of
+from vkops.onnx.element_types import elem_type_of
+from vkops.onnx.lowering import LoweredSequence
+from vkops.onnx.value_info import SequenceType, TensorType
 
 OPSET = 18
 
@@ -44,7 +44,7 @@ def node_model(operator, *inputs, outputs=1, opset=OPSET, **attributes):
 def evaluate(proto, values):
     """What a model makes of inputs by name, without a device."""
     lowering = Model(proto).lower({name: _form(v) for name, v in values.items()}, values)
-    return [values_of(lowering.trace, output) for output in lowering.outputs]
+    return [values_of(lowering, output) for output in lowering.outputs]
 
 
 def run(operator, *inputs, outputs=1, opset=OPSET, **attributes):
@@ -69,12 +69,12 @@ def same(got, expected):
 
 def _form(value):
     if isinstance(value, list):
-        return SequenceForm(value[0].dtype, tuple(item.shape for item in value))
-    return TensorForm(value.dtype, value.shape)
+        return SequenceType(value[0].dtype, tuple(item.shape for item in value))
+    return TensorType(value.dtype, value.shape)
 
 
-def values_of(trace, output):
+def values_of(lowering, output):
     """The elements of an output: an array, a list of arrays, or None."""
-    if isinstance(output, Sequence):
-        return [trace.values(item) for item in output.items]
-    return None if output is None else trace.values(output)
+    if isinstance(output, LoweredSequence):
+        return [lowering.values(item) for item in output.items]
+    return None if output is None else lowering.values(output)

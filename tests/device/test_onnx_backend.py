@@ -63,6 +63,7 @@ for group in CASES.values():
             delattr(group, attribute)
         elif (text := reason(name)) is not None:
             setattr(group, attribute, refused(getattr(group, attribute), text))
+del group  # pytest would collect it a second time
 
 globals().update(CASES)
 

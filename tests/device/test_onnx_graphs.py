@@ -13,8 +13,8 @@ from onnx_graphs.reference import evaluate
 
 import vkops
 from vkops.onnx import Model, Session
+from vkops.onnx.lowering import LoweredSequence
 from vkops.onnx.operators import OPERATORS
-from vkops.onnx.trace import Sequence
 from vkops.plan.movements import roll
 
 OPSETS = range(OLDEST, NEWEST + 1)
@@ -75,10 +75,12 @@ def test_a_fault_is_noticed(device, monkeypatch, operator):
 
     def wrong(right, call):
         for value in right(call):
-            if isinstance(value, Sequence):
-                yield Sequence(value.dtype, tuple(fault(call.trace, item) for item in value.items))
+            if isinstance(value, LoweredSequence):
+                yield LoweredSequence(
+                    value.dtype, tuple(fault(call.lowering, item) for item in value.items)
+                )
             else:
-                yield fault(call.trace, value)
+                yield fault(call.lowering, value)
 
     versions = {first: partial(wrong, right) for first, right in OPERATORS[operator].items()}
     monkeypatch.setitem(OPERATORS, operator, versions)
@@ -86,22 +88,22 @@ def test_a_fault_is_noticed(device, monkeypatch, operator):
         check(device, 0)
 
 
-def turned(trace, tensor):
+def turned(lowering, tensor):
     """A tensor whose last element comes first."""
     if not tensor.size:
         return tensor
     flat = tensor.reshape((tensor.size,))
     regions = roll(flat.read, flat.packed, (1,))
-    return trace.make(tensor.dtype, flat.shape, regions).reshape(tensor.shape)
+    return lowering.make(tensor.dtype, flat.shape, regions).reshape(tensor.shape)
 
 
-def flipped(trace, tensor):
+def flipped(lowering, tensor):
     """A tensor of known elements whose lowest bits are others; strings stay."""
-    values = trace.values(tensor)
+    values = lowering.values(tensor)
     if tensor.dtype == STRING:
         return tensor
     flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8) ^ 1
-    return trace.constant(flat.view(tensor.dtype).reshape(tensor.shape))
+    return lowering.constant(flat.view(tensor.dtype).reshape(tensor.shape))
 
 
 def check(device, first):

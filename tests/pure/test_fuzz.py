@@ -25,7 +25,7 @@ from vkops.dml import (
 )
 from vkops.errors import InvalidDescError, ModelError
 from vkops.onnx import Model
-from vkops.onnx.forms import TensorForm
+from vkops.onnx.value_info import TensorType
 
 CASES, ALL_CASES = 12_000, 1_000_000
 
@@ -98,7 +98,7 @@ def test_a_required_input_that_is_left_out():
     node = helper.make_node("Slice", ["x", "x", ""], ["y"])
     made = Model(model([node], [info("x", np.zeros(3, np.int64))], ["y"]), check=False)
     with pytest.raises(ModelError, match="ends: is missing"):
-        made.lower({"x": TensorForm(np.dtype(np.int64), (3,))}, {})
+        made.lower({"x": TensorType(np.dtype(np.int64), (3,))}, {})
 
 
 def test_a_type_that_is_none():

@@ -11,18 +11,18 @@ import numpy as np
 import onnx
 import pytest
 
-import vkops.onnx.trace
+import vkops.onnx.lowering
 import vkops.plan.graph
 from vkops.errors import ModelError
 from vkops.onnx import Model
-from vkops.onnx.forms import TensorForm
+from vkops.onnx.value_info import TensorType
 from vkops.plan.graph import MAX_STEPS, STEPS_PER_REGION
 from vkops.plan.limits import Budget
 
 
 def lowering(proto):
     dims = proto.graph.input[0].type.tensor_type.shape.dim
-    form = TensorForm(np.dtype(np.float32), tuple(dim.dim_value for dim in dims))
+    form = TensorType(np.dtype(np.float32), tuple(dim.dim_value for dim in dims))
     return Model(proto, check=False).lower({"x": form}, {})
 
 
@@ -55,7 +55,7 @@ def test_steps_and_regions_grow_in_proportion(family, small, steps, monkeypatch)
     before = 0
     for size in (small, 4 * small):
         made = lowering(family(size))
-        graph = made.trace.graph
+        graph = made.graph
         stages = graph.fuse([value.number for value in made.outputs])
         regions = sum(len(r) for stage in stages for r in stage.made.values())
         allowed = STEPS_PER_REGION * len(graph)
@@ -66,14 +66,14 @@ def test_steps_and_regions_grow_in_proportion(family, small, steps, monkeypatch)
 
 def test_a_graph_takes_no_more_steps_than_any_graph_may(steps):
     made = lowering(model_costs.shuffled(2))
-    made.trace.graph.fuse([value.number for value in made.outputs])
+    made.graph.fuse([value.number for value in made.outputs])
     assert 0 < steps() <= MAX_STEPS
 
 
 def test_a_region_that_is_crossed_again_and_again_is_not_looked_through(steps):
     """2^28 rows, each crossed at another place, are not gone through one by one."""
     made = lowering(model_costs.read_across(1 << 28))
-    stages = made.trace.graph.fuse([value.number for value in made.outputs])
+    stages = made.graph.fuse([value.number for value in made.outputs])
     assert len(stages) == 2
     assert steps() < MAX_STEPS
 
@@ -91,9 +91,9 @@ def test_a_graph_of_too_many_regions_is_refused(monkeypatch):
 def test_constants_that_shapes_are_made_of_are_worked_out_once(monkeypatch):
     """Each step of a chain needs the elements of its last tensor, which only adds two tensors."""
     calls = []
-    execute = vkops.onnx.trace.execute_unchecked
+    execute = vkops.onnx.lowering.execute_unchecked
     monkeypatch.setattr(
-        vkops.onnx.trace,
+        vkops.onnx.lowering,
         "execute_unchecked",
         lambda *given: calls.append(given) or execute(*given),
     )

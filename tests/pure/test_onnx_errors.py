@@ -11,10 +11,10 @@ from onnx_models import evaluate, info, model, node_model, run
 
 from vkops.errors import ModelError
 from vkops.onnx import Model
-from vkops.onnx.forms import TensorForm
-from vkops.onnx.model import unsupported_nodes
-from vkops.onnx.node import Node, schema_of
-from vkops.onnx.reading import read
+from vkops.onnx.model_file import read
+from vkops.onnx.onnx_model import unsupported_nodes
+from vkops.onnx.onnx_node import Node, schema_of
+from vkops.onnx.value_info import TensorType
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 ROW = np.arange(5, dtype=np.float32)
@@ -241,7 +241,7 @@ def test_sequences_without_tensors(operator, inputs, more, message):
 def test_elements_of_inputs_are_not_computed_with(operator, inputs, name):
     more = {"to": TensorProto.INT32} if operator == "Cast" else {}
     proto, values = node_model(operator, *inputs, **more)
-    forms = {key: TensorForm(value.dtype, value.shape) for key, value in values.items()}
+    forms = {key: TensorType(value.dtype, value.shape) for key, value in values.items()}
     with pytest.raises(ModelError) as caught:
         Model(proto).lower(forms, {})
     version = 13 if operator == "Cast" else 14

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from onnx_models import evaluate, info, model, node_model, run, same
 
 from vkops.onnx import Model
-from vkops.onnx.forms import SequenceForm, TensorForm
-from vkops.onnx.trace import NeedsValueError
+from vkops.onnx.lowering import NeedsValueError
+from vkops.onnx.value_info import SequenceType, TensorType
 from vkops.plan.movements import runs_of
 
 I32, I64 = np.iinfo(np.int32), np.iinfo(np.int64)
@@ -729,28 +729,28 @@ def test_shapes_are_computed_without_the_elements():
         numpy_helper.from_array(ints(-1), "rest"),
     ]
     proto = model(nodes, [info("x", X)], ["y"], opset=11, initializer=constants)
-    (output,) = Model(proto).lower({"x": TensorForm(X.dtype, X.shape)}, {}).outputs
+    (output,) = Model(proto).lower({"x": TensorType(X.dtype, X.shape)}, {}).outputs
     assert output.shape == (2, 12)
     same(evaluate(proto, {"x": X}), [X.reshape(2, 12)])
 
 
 def test_elements_that_shapes_depend_on_are_asked_for():
     proto, values = node_model("Expand", floats(1), ints(3))
-    forms = {name: TensorForm(value.dtype, value.shape) for name, value in values.items()}
+    forms = {name: TensorType(value.dtype, value.shape) for name, value in values.items()}
     with pytest.raises(NeedsValueError, match=r"^i1$"):
         Model(proto).lower(forms, {"i0": values["i0"]})
 
 
 def test_short_lists_of_integers_that_are_computed_with_are_asked_for():
     proto, values = node_model("Mul", ints(2, 3), ints(4, 5))
-    forms = {name: TensorForm(value.dtype, value.shape) for name, value in values.items()}
+    forms = {name: TensorType(value.dtype, value.shape) for name, value in values.items()}
     with pytest.raises(NeedsValueError, match=r"^i0$"):
         Model(proto).lower(forms, {})
     same(evaluate(proto, values), [ints(8, 15)])
 
 
 def test_sequences_that_are_not_known_move():
-    forms = {"i0": SequenceForm(X.dtype, (X.shape, X[:1].shape))}
+    forms = {"i0": SequenceType(X.dtype, (X.shape, X[:1].shape))}
     proto, _ = node_model("ConcatFromSequence", [X, X[:1]], axis=0)
     (output,) = Model(proto).lower(forms, {}).outputs
     assert output.shape == (3, 3, 4)

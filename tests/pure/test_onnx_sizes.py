@@ -13,8 +13,8 @@ from onnx_models import model
 
 from vkops.errors import ModelError
 from vkops.onnx import Model
-from vkops.onnx.forms import TensorForm
-from vkops.onnx.specialized import Specialization
+from vkops.onnx.specialization import Specialization
+from vkops.onnx.value_info import TensorType
 from vkops.plan.limits import MAX_DIMENSIONS
 
 MAX = 2**63 - 1
@@ -29,7 +29,7 @@ def lowered(nodes, initializers=(), *, shape=(2, 3), opset=18):
     """What a model of nodes from x to y is specialised to; outputs nobody reads are its own."""
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
     proto = model(nodes, inputs, ["y"], opset, initializer=list(initializers))
-    lowering = Model(proto, check=False).lower({"x": TensorForm(FLOAT, shape)}, {})
+    lowering = Model(proto, check=False).lower({"x": TensorType(FLOAT, shape)}, {})
     return Specialization(lowering)
 
 

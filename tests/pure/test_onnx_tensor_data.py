@@ -16,7 +16,7 @@ import vkops.onnx.tensor_data
 from vkops.cli import main
 from vkops.errors import ModelError
 from vkops.onnx import Model
-from vkops.onnx.types import elem_type_of
+from vkops.onnx.element_types import elem_type_of
 
 SIZE = 1 << 24
 """Bytes of a large tensor."""

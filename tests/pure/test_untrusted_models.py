@@ -19,8 +19,8 @@ from vkops.cli import main
 from vkops.dxdispatch import load_model as load_file
 from vkops.errors import ModelError
 from vkops.onnx import Model, backend
-from vkops.onnx.forms import TensorForm
 from vkops.onnx.tensor_data import MAX_MODEL_BYTES
+from vkops.onnx.value_info import TensorType
 from vkops.plan.limits import MAX_DIMENSIONS
 from vkops.runner import array_files
 
@@ -422,7 +422,7 @@ def doubled(times):
 )  # fmt: skip
 def test_elements_that_are_needed_first_are_bounded(nodes, said):
     model = Model(text(f"g (float[2] x) => (float y) {{ {nodes} }}"), check=False)
-    assert said in fault(model.lower, {"x": TensorForm(np.dtype(np.float32), (2,))}, {})
+    assert said in fault(model.lower, {"x": TensorType(np.dtype(np.float32), (2,))}, {})
 
 
 @pytest.mark.parametrize("dims", [[2**40], [2**40, 2**40], [3], [-1, 3]])

@@ -7,8 +7,7 @@ from onnx import ModelProto, helper, parser
 from typing_extensions import assert_type
 
 import vkops
-from vkops.onnx import Model, Session, backend
-from vkops.onnx.forms import Declared
+from vkops.onnx import Model, Session, ValueInfo, backend
 
 TEXT = """<ir_version: 9, opset_import: ["" : 18]>
 halves (float[N, 4] x) => (float[N, 2] a, float[N, 2] b)
@@ -33,7 +32,7 @@ assert_type(session.device, vkops.Device)
 assert_type(session.run({"x": x}, lambda done, total: None), list[Any])
 assert_type(session.run(None, {"x": x}), list[Any])
 assert_type(session.run(["a"], {"x": x}), list[Any])
-assert_type(session.get_inputs(), list[Declared])
+assert_type(session.get_inputs(), list[ValueInfo])
 assert_type(session.get_outputs()[0].type, str | None)
 target = device.tensor(np.zeros((2, 2), np.float32))
 assert_type(session.run({"x": device.tensor(x)}, targets={1: target}), list[Any])

@@ -14,7 +14,7 @@ from vkops.errors import ModelError
 
 if TYPE_CHECKING:
     from vkops.onnx import Model as OnnxModel
-    from vkops.onnx.forms import Declared
+    from vkops.onnx.value_info import ValueInfo
     from vkops.shaders import Shader
 
 Shape = tuple[int, ...]
@@ -115,7 +115,7 @@ class Overrides:
                 listed = ", ".join(sorted(repr(n) for n in names if isinstance(n, str) and n))
                 raise ModelError(f"no {kind} {name!r} in the ONNX model; it has {listed or 'none'}")
 
-    def shape(self, entry: Declared, bound: Shape | None = None) -> Shape:
+    def shape(self, entry: ValueInfo, bound: Shape | None = None) -> Shape:
         """Return the shape of an input: overridden, bound or declared, with 1 for free sizes."""
         given = self.shapes.get(entry.name, bound)
         if given is not None:

@@ -25,7 +25,7 @@ from vkops.errors import MissingPackageError, ModelError
 
 if TYPE_CHECKING:
     from vkops.onnx import Model
-    from vkops.onnx.forms import Declared, Form, TensorForm
+    from vkops.onnx.value_info import InputType, TensorType, ValueInfo
 
 
 def read_onnx(path: Path, *, allow_paths: bool = False) -> Model:
@@ -77,7 +77,7 @@ def bind_points(dispatchable: OnnxDispatchable) -> dict[str, tuple[TensorDataTyp
 class OnnxBinding:
     """A tensor of a model, its shape, and the resource it is bound to, if any."""
 
-    entry: Declared
+    entry: ValueInfo
     source: BindingSource | None
     shape: Shape
 
@@ -140,7 +140,7 @@ def bind(command: DispatchCommand, dispatchable: OnnxDispatchable) -> BoundOnnx:
 
 
 def _binding(
-    entry: Declared, command: DispatchCommand, dispatchable: OnnxDispatchable
+    entry: ValueInfo, command: DispatchCommand, dispatchable: OnnxDispatchable
 ) -> OnnxBinding:
     sources = command.bindings.get(entry.name, ())
     if len(sources) > 1:
@@ -154,18 +154,18 @@ def _binding(
     return OnnxBinding(entry, source, shape)
 
 
-def form_of(entry: Declared, shape: Shape) -> Form:
+def form_of(entry: ValueInfo, shape: Shape) -> InputType:
     """Return the form of an input that a model is specialized to; sequences are empty."""
-    from vkops.onnx.forms import SequenceForm, TensorForm
+    from vkops.onnx.value_info import SequenceType, TensorType
 
     dtype = entry.dtype or np.dtype(np.float32)
-    return TensorForm(dtype, shape) if entry.kind == "tensor" else SequenceForm(dtype, ())
+    return TensorType(dtype, shape) if entry.kind == "tensor" else SequenceType(dtype, ())
 
 
-def _result_forms(model: Model, inputs: tuple[OnnxBinding, ...]) -> list[TensorForm]:
+def _result_forms(model: Model, inputs: tuple[OnnxBinding, ...]) -> list[TensorType]:
     """Return the forms of the outputs; none if they depend on the elements of inputs."""
-    from vkops.onnx.forms import TensorForm
-    from vkops.onnx.trace import NeedsValueError, Tensor
+    from vkops.onnx.lowering import NeedsValueError
+    from vkops.onnx.value_info import TensorType
 
     if any(binding.is_deferred for binding in inputs):
         return []
@@ -173,4 +173,4 @@ def _result_forms(model: Model, inputs: tuple[OnnxBinding, ...]) -> list[TensorF
         outputs = model.lower({b.entry.name: form_of(b.entry, b.shape) for b in inputs}, {}).outputs
     except NeedsValueError:
         return []
-    return [TensorForm(o.dtype, o.shape) for o in outputs if isinstance(o, Tensor)]
+    return [TensorType(o.dtype, o.shape) for o in outputs if isinstance(o, LoweredTensor)]

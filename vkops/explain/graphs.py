@@ -14,9 +14,8 @@ from vkops.plan.view import packed_strides
 
 if TYPE_CHECKING:
     from vkops.onnx import Model
-    from vkops.onnx.forms import Declared, Form, TensorForm
-    from vkops.onnx.trace import Tensor as Traced
-    from vkops.onnx.trace import Trace, Value
+    from vkops.onnx.lowering import LoweredTensor, LoweredValue, Lowering
+    from vkops.onnx.value_info import InputType, TensorType, ValueInfo
 
 MOST_SHOWN = 8
 """Elements of a known tensor that are told."""
@@ -37,7 +36,7 @@ def dispatch_sections(
 ) -> Iterator[Section]:
     """All about a model at the shapes that each of its dispatches binds."""
     name, model = dispatchable.name, dispatchable.model
-    told: list[Mapping[str, Form]] = []
+    told: list[Mapping[str, InputType]] = []
     for bound in dispatches:
         forms = _forms((tensor.entry, tensor.shape) for tensor in bound.inputs)
         sources = {tensor.entry.name: tensor.source for tensor in bound.inputs}
@@ -62,95 +61,97 @@ def _kind(model: Model) -> str:
     return f"ONNX model, opset {model.opset}"
 
 
-def _forms(given: Iterable[tuple[Declared, tuple[int, ...]]]) -> dict[str, Form]:
+def _forms(given: Iterable[tuple[ValueInfo, tuple[int, ...]]]) -> dict[str, InputType]:
     return {entry.name: form_of(entry, shape) for entry, shape in given}
 
 
-def _section(name: str, model: Model, forms: Mapping[str, Form]) -> Section:
-    from vkops.onnx.forms import Declared, TensorForm
-    from vkops.onnx.trace import NeedsValueError
+def _section(name: str, model: Model, forms: Mapping[str, InputType]) -> Section:
+    from vkops.onnx.lowering import NeedsValueError
+    from vkops.onnx.value_info import TensorType, ValueInfo
 
-    shapes = [(key, form) for key, form in forms.items() if isinstance(form, TensorForm)]
+    shapes = [(key, form) for key, form in forms.items() if isinstance(form, TensorType)]
     facts = [("Nodes", str(len(model.nodes))), ("Shapes", _shapes(shapes))]
     # The same model, of which everything is an output: that tells what becomes of each node.
     made = [key for node in model.nodes for key in node.outputs if key]
     open_model = copy(model)
-    open_model.outputs = (*model.outputs, *(Declared(key, "tensor", None, None) for key in made))
+    open_model.outputs = (*model.outputs, *(ValueInfo(key, "tensor", None, None) for key in made))
     try:
         lowering = open_model.lower(forms, {})
     except NeedsValueError as needed:
         why = f"Shapes depend on what input {needed.name!r} holds"
         nodes = tuple(Node(node.label, node.outputs, "") for node in model.nodes)
         return Section(name, _kind(model), (*facts, ("No plan yet", why)), (), nodes)
-    trace, outputs = lowering.trace, lowering.outputs[: len(model.outputs)]
-    values: dict[str, Value] = dict(zip(made, lowering.outputs[len(model.outputs) :], strict=True))
-    named = _named(trace, zip((entry.name for entry in model.outputs), outputs, strict=True))
+    outputs = lowering.outputs[: len(model.outputs)]
+    values: dict[str, LoweredValue] = dict(
+        zip(made, lowering.outputs[len(model.outputs) :], strict=True)
+    )
+    named = _named(lowering, zip((entry.name for entry in model.outputs), outputs, strict=True))
     wanted = [tensor.number for value in outputs for tensor in _tensors(value)]
-    steps = trace.graph.lower(wanted)
+    steps = lowering.graph.lower(wanted)
     known = [tensor for tensor in named.values() if tensor.note]
     if known:
         facts.append(("Constants", f"{count(len(known), 'tensor')}, sent to the device once"))
     for entry, value in zip(model.outputs, outputs, strict=True):
         for tensor in _tensors(value):
-            if trace.graph.is_leaf(tensor.number):
-                origin = trace.inputs.get(tensor.number, ("a constant", None))[0]
+            if lowering.graph.is_leaf(tensor.number):
+                origin = lowering.inputs.get(tensor.number, ("a constant", None))[0]
                 facts.append((f"Output {entry.name}", f"is {origin}, nothing is copied"))
     return Section(
         name=name,
         kind=_kind(model),
         facts=tuple(facts),
         tensors=tuple(named[number] for number in sorted(named)),
-        nodes=tuple(_fates(model, trace, values)),
+        nodes=tuple(_fates(model, lowering, values)),
         movements=tuple(movements(steps, named)),
     )
 
 
-def _shapes(forms: Iterable[tuple[str, TensorForm]]) -> str:
+def _shapes(forms: Iterable[tuple[str, TensorType]]) -> str:
     return "; ".join(f"{key} [{numbers(form.shape)}]" for key, form in forms) or "no inputs"
 
 
-def _named(trace: Trace, outputs: Iterable[tuple[str, Value]]) -> dict[int, Tensor]:
+def _named(lowering: Lowering, outputs: Iterable[tuple[str, LoweredValue]]) -> dict[int, Tensor]:
     """The tensors that come from outside, are constants, or go outside."""
     found = {
-        number: _tensor(key if item is None else f"{key}[{item}]", trace[number])
-        for number, (key, item) in trace.inputs.items()
+        number: _tensor(key if item is None else f"{key}[{item}]", lowering[number])
+        for number, (key, item) in lowering.inputs.items()
     }
     for name, value in outputs:
         many = list(_tensors(value))
         for i, tensor in enumerate(many):
             label = name if tensor is value else f"{name}[{i}]"
             found.setdefault(tensor.number, _tensor(label, tensor))
-    read = {number for output in list(found) for number in trace.graph.reachable([output])}
-    for number in sorted(read & trace.constants.keys() - found.keys()):
-        found[number] = _tensor(f"constant {number}", trace[number], "known on the host")
+    read = {number for output in list(found) for number in lowering.graph.reachable([output])}
+    for number in sorted(read & lowering.constants.keys() - found.keys()):
+        found[number] = _tensor(f"constant {number}", lowering[number], "known on the host")
     return found
 
 
-def _tensor(name: str, tensor: Traced, note: str = "") -> Tensor:
-    from vkops.onnx.types import moved_dtype
+def _tensor(name: str, tensor: LoweredTensor, note: str = "") -> Tensor:
+    from vkops.onnx.element_types import moved_dtype
 
     size = moved_dtype(tensor.dtype).itemsize
     strides = packed_strides(tensor.shape)
     return Tensor(name, tensor.type, tensor.shape, strides, size, tensor.size * size, note)
 
 
-def _tensors(value: Value) -> tuple[Traced, ...]:
-    from vkops.onnx.trace import tensors_of
+def _tensors(value: LoweredValue) -> tuple[LoweredTensor, ...]:
+    from vkops.onnx.lowering import tensors_of
 
     return tensors_of(value)
 
 
-def _fates(model: Model, trace: Trace, values: Mapping[str, Value]) -> Iterator[Node]:
+def _fates(model: Model, lowering: Lowering, values: Mapping[str, LoweredValue]) -> Iterator[Node]:
     held = {name: {tensor.number for tensor in _tensors(value)} for name, value in values.items()}
-    for number, (name, _) in trace.inputs.items():
+    for number, (name, _) in lowering.inputs.items():
         held.setdefault(name, set()).add(number)
-    outside = {number for number in trace.inputs if trace[number].size}
+    outside = {number for number in lowering.inputs if lowering[number].size}
     for node in model.nodes:
         names = [name for name in node.outputs if name]
         made = [tensor for name in names for tensor in _tensors(values[name])]
         read = {number for name in node.inputs for number in held.get(name, ())}
-        if not any(outside.intersection(trace.graph.reachable([t.number])) for t in made):
-            fate = "known on the host" + "".join(_elements(trace, t) for t in made[:1])
+        if not any(outside.intersection(lowering.graph.reachable([t.number])) for t in made):
+            fate = "known on the host" + "".join(_elements(lowering, t) for t in made[:1])
         elif all(tensor.number in read for tensor in made):
             fate = "nothing to move"
         else:
@@ -159,13 +160,13 @@ def _fates(model: Model, trace: Trace, values: Mapping[str, Value]) -> Iterator[
         yield Node(node.label, makes, fate)
 
 
-def _shape(value: Value) -> str:
+def _shape(value: LoweredValue) -> str:
     shapes = [f"[{numbers(tensor.shape)}]" for tensor in _tensors(value)]
     more = f", and {len(shapes) - MOST_SHOWN} more" if len(shapes) > MOST_SHOWN else ""
     return ", ".join(shapes[:MOST_SHOWN]) + more
 
 
-def _elements(trace: Trace, tensor: Traced) -> str:
+def _elements(lowering: Lowering, tensor: LoweredTensor) -> str:
     if not 0 < tensor.size <= MOST_SHOWN:
         return ""
-    return ": " + ", ".join(map(str, trace.values(tensor).ravel().tolist()))
+    return ": " + ", ".join(map(str, lowering.values(tensor).ravel().tolist()))

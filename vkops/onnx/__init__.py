@@ -1,7 +1,11 @@
-"""ONNX models of operators that only move data, on any Vulkan device.
+"""Run ONNX models of operators that only move data, on any Vulkan device.
 
-``Model`` reads and checks, ``Session`` runs it on a device; ``backend`` is the same with ONNX's own
-interface. Needs the ``onnx`` package: ``pip install vkops[onnx]``.
+A model passes through these modules: ``model_file`` reads it, ``onnx_model`` checks it,
+``static_checks`` finds faults that do not depend on inputs, ``lowering`` and ``operators`` write
+its outputs as regions of its inputs, ``specialization`` makes plans of them, and ``onnx_session``
+runs these. ``backend`` is the same behind ONNX's own interface.
+
+Needs the ``onnx`` package: ``pip install 'vkops[onnx]'``.
 """
 
 from vkops.errors import MissingPackageError
@@ -14,7 +18,8 @@ except ImportError as _error:
         name=_error.name,
     ) from _error
 
-from vkops.onnx.model import Model
-from vkops.onnx.session import Session
+from vkops.onnx.onnx_model import Model
+from vkops.onnx.onnx_session import Session
+from vkops.onnx.value_info import ValueInfo
 
-__all__ = ["Model", "Session"]
+__all__ = ["Model", "Session", "ValueInfo"]

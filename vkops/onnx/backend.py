@@ -14,10 +14,10 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 import vkops
 from vkops.device import Device
 from vkops.errors import DeviceError, ModelError, VkopsError, show
-from vkops.onnx.model import Model
-from vkops.onnx.session import Session
+from vkops.onnx.element_types import elem_type_of
+from vkops.onnx.onnx_model import Model
+from vkops.onnx.onnx_session import Session
 from vkops.onnx.static_checks import check_statically
-from vkops.onnx.types import elem_type_of
 from vkops.tensors.tensor import Tensor
 
 

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from vkops.errors import ModelError
-from vkops.onnx.forms import Declared, Form, TensorForm, check_output_type
-from vkops.onnx.model import Lowering, Model
-from vkops.onnx.node import Call, Node
-from vkops.onnx.operators import lowering_of
+from vkops.onnx.element_types import type_text
+from vkops.onnx.lowering import LoweredTensor, Lowering, NeedsValueError
+from vkops.onnx.onnx_model import Model
+from vkops.onnx.onnx_node import Call, Node
+from vkops.onnx.operators import lowering_function
 from vkops.onnx.operators.arithmetic import MAX_ELEMENTS, depends_on
 from vkops.onnx.operators.selection import pad_modes
-from vkops.onnx.trace import NeedsValueError, Tensor, Trace
-from vkops.onnx.types import type_text
+from vkops.onnx.value_info import InputType, TensorType, ValueInfo, check_output_type
 from vkops.plan.limits import MAX_DIMENSIONS, LimitError
 from vkops.plan.view import Ints
 
@@ -57,22 +57,22 @@ def check_statically(model: Model) -> Lowering | None:
         ModelError: for the first fault.
     """
     _check_nodes(model)
-    forms = _declared_forms(model)
+    input_types = _declared_types(model)
     try:
-        return None if forms is None else model.lower(forms, {})
+        return None if input_types is None else model.lower(input_types, {})
     except NeedsValueError:
         return None
 
 
-def _declared_forms(model: Model) -> dict[str, Form] | None:
+def _declared_types(model: Model) -> dict[str, InputType] | None:
     """Return the types and shapes of all required inputs, where the model declares them all."""
-    forms: dict[str, Form] = {}
+    input_types: dict[str, InputType] = {}
     for entry in model.required_inputs:
         sizes = tuple(size for size in entry.shape or () if isinstance(size, int))
         if entry.kind != "tensor" or entry.dtype is None or entry.shape != sizes:
             return None
-        forms[entry.name] = TensorForm(entry.dtype, sizes)
-    return forms
+        input_types[entry.name] = TensorType(entry.dtype, sizes)
+    return input_types
 
 
 def _check_nodes(model: Model) -> None:
@@ -113,7 +113,7 @@ def _check_nodes(model: Model) -> None:
         check_output_type(entry, known[entry.name].dtype)
 
 
-def _input(entry: Declared, origins: int) -> _Known:
+def _input(entry: ValueInfo, origins: int) -> _Known:
     if entry.kind == "optional":  # of any kind, or absent
         return _Known(None, origins=origins)
     shape = entry.shape or ()
@@ -153,24 +153,26 @@ def _output(node: Node, inputs: Sequence[_Known]) -> _Known:
     arguments = _stub_arguments(node, inputs)
     if arguments is None:
         return _Known(inputs[0].dtype)
-    trace, tensors = arguments
-    (made, *_) = lowering_of(node.operator, node.version)(Call(node, trace, tensors))
+    lowering, tensors = arguments
+    (made, *_) = lowering_function(node.operator, node.version)(Call(node, lowering, tensors))
     return _Known(made.dtype if made else None)
 
 
-def _stub_arguments(node: Node, inputs: Sequence[_Known]) -> tuple[Trace, list[Tensor]] | None:
+def _stub_arguments(
+    node: Node, inputs: Sequence[_Known]
+) -> tuple[Lowering, list[LoweredTensor]] | None:
     """Return inputs with which a node can be lowered unless one of its attributes is wrong.
 
     None where the node has more inputs than one, or the type of that one is not known.
     """
-    trace = Trace()
+    lowering = Lowering()
     if node.operator == "Constant":
-        return trace, []
+        return lowering, []
     shape = _stub_shape(node)
     if shape is None or any(node.inputs[1:]) or inputs[0].dtype is None:
         return None
     try:
-        return trace, [trace.full(np.zeros(1, inputs[0].dtype), shape)]
+        return lowering, [lowering.full(np.zeros(1, inputs[0].dtype), shape)]
     except LimitError:  # such attributes fit empty tensors only
         return None
 

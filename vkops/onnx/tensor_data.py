@@ -16,7 +16,7 @@ import numpy.typing as npt
 from onnx import ModelProto, SparseTensorProto, TensorProto, helper, numpy_helper
 
 from vkops.errors import ModelError
-from vkops.onnx.types import STRING, dtype_of
+from vkops.onnx.element_types import STRING, dtype_of
 from vkops.paths import below, open_regular
 from vkops.plan.limits import LimitError, check_shape
 
@@ -32,9 +32,9 @@ _MIN_DETACHED_BYTES = 1 << 12
 _MAX_DIGITS = 19
 
 _PACKED_BITS = {
-    number: int(size[1])
+    number: int(re.findall(r"\d", name)[0])
     for name, number in TensorProto.DataType.items()
-    if (size := re.match(r"U?(?:INT|FLOAT)([246])(?!\d)", name))
+    if re.match(r"U?(INT|FLOAT)[246](?!\d)", name)
 }
 """Bits of an element of the types that are stored without gaps, such as INT4 and FLOAT6E2M3."""
 

@@ -16,7 +16,7 @@ from vkops.runner import console
 if TYPE_CHECKING:
     from vkops.device import Buffer, HostBuffer
     from vkops.onnx import Session
-    from vkops.onnx.forms import Declared
+    from vkops.onnx.value_info import ValueInfo
 
 
 class OnnxRun:
@@ -92,9 +92,9 @@ class OnnxRun:
         return list(zip(self._bound.outputs, results, strict=True))
 
 
-def default_input(entry: Declared, shape: Shape) -> Any:
+def default_input(entry: ValueInfo, shape: Shape) -> Any:
     """Return the value of an input that is not given: zeros, empty strings, or no tensors."""
-    from vkops.onnx.types import STRING
+    from vkops.onnx.element_types import STRING
 
     if entry.kind != "tensor":
         return []
@@ -107,7 +107,7 @@ def print_binding(role: str, name: str, value: Any, kind: str = "implicit") -> N
     """Print the lines of ``--print_onnx_bindings`` about a value, if it is a tensor."""
     from onnx import TensorProto
 
-    from vkops.onnx.types import elem_type_of
+    from vkops.onnx.element_types import elem_type_of
 
     if not hasattr(value, "shape"):
         return

@@ -22,7 +22,7 @@ from vkops.runner.onnx_execution import default_input, print_binding
 if TYPE_CHECKING:
     from vkops.device import Device
     from vkops.onnx import Model
-    from vkops.onnx.forms import Declared
+    from vkops.onnx.value_info import ValueInfo
 
 Array = npt.NDArray[Any]
 
@@ -97,8 +97,8 @@ def check_file(path: Path, overrides: Overrides, *, allow_paths: bool = False) -
 def _print_unsupported(path: Path, allow_paths: bool) -> None:
     """Print every node of a model that vkops cannot run, if there are any."""
     try:
-        from vkops.onnx.model import unsupported_nodes
-        from vkops.onnx.reading import read
+        from vkops.onnx.model_file import read
+        from vkops.onnx.onnx_model import unsupported_nodes
 
         found = unsupported_nodes(read(path, allow_paths=allow_paths))
     except (ImportError, ModelError):
@@ -112,9 +112,9 @@ def _print_unsupported(path: Path, allow_paths: bool) -> None:
 
 def _plan_summary(model: Model, overrides: Overrides) -> str:
     """Return the size of the plan, if the shapes do not depend on the elements of inputs."""
-    from vkops.onnx.forms import TensorForm
-    from vkops.onnx.specialized import Specialization
-    from vkops.onnx.trace import NeedsValueError
+    from vkops.onnx.lowering import NeedsValueError
+    from vkops.onnx.specialization import Specialization
+    from vkops.onnx.value_info import TensorType
 
     forms = {e.name: form_of(e, overrides.shape(e)) for e in model.required_inputs}
     try:
@@ -124,7 +124,7 @@ def _plan_summary(model: Model, overrides: Overrides) -> str:
     regions = sum(len(out.regions) for plan in plans for out in plan.outputs)
     nbytes = sum(out.nbytes for plan in plans for out in plan.outputs)
     shapes = ", ".join(
-        f"{name} {list(form.shape)}" for name, form in forms.items() if isinstance(form, TensorForm)
+        f"{name} {list(form.shape)}" for name, form in forms.items() if isinstance(form, TensorType)
     )
     return (
         f"With {shapes or 'no inputs'}: {len(plans)} submission{'s' * (len(plans) != 1)}, "
@@ -156,7 +156,7 @@ def _inputs(model: Model, files: FileOptions) -> dict[str, Any]:
     return inputs
 
 
-def _typed(array: Array, entry: Declared) -> Array:
+def _typed(array: Array, entry: ValueInfo) -> Array:
     """Return an array with its type, if .npy files know only the size of that type."""
     dtype = entry.dtype
     if array.dtype.kind != "V" or dtype is None or dtype.itemsize != array.itemsize:

@@ -12,9 +12,9 @@ from fuzz import target
 from fuzz.mutate import mutated
 from fuzz.target import EXAMPLES
 from vkops.onnx import Model
-from vkops.onnx.forms import SequenceForm, TensorForm
-from vkops.onnx.trace import NeedsValueError
-from vkops.onnx.types import STRING
+from vkops.onnx.element_types import STRING
+from vkops.onnx.lowering import NeedsValueError
+from vkops.onnx.value_info import SequenceType, TensorType
 
 MODELS = 60
 MOST_ELEMENTS = 1 << 16
@@ -74,5 +74,5 @@ def elements(entry):
 def form(value):
     """The form of an input."""
     if isinstance(value, list):
-        return SequenceForm(value[0].dtype, tuple(item.shape for item in value))
-    return TensorForm(value.dtype, value.shape)
+        return SequenceType(value[0].dtype, tuple(item.shape for item in value))
+    return TensorType(value.dtype, value.shape)

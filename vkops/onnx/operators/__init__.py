@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from vkops.onnx.node import Call
+from vkops.onnx.lowering import LoweredValue
+from vkops.onnx.onnx_node import Call
 from vkops.onnx.operators.arithmetic import cast, elementwise, modulo, quotient, where
 from vkops.onnx.operators.constant import constant, constant_of_shape, shape, size
-from vkops.onnx.operators.layout import (
+from vkops.onnx.operators.selection import expand, gather, pad, slice, tile, tile_along_axis
+from vkops.onnx.operators.shapes_and_axes import (
     depth_to_space,
     flatten,
     identity,
@@ -19,7 +21,6 @@ from vkops.onnx.operators.layout import (
     transpose,
     unsqueeze,
 )
-from vkops.onnx.operators.selection import expand, gather, pad, slice, tile, tile_along_axis
 from vkops.onnx.operators.split_concat import (
     concat,
     concat_from_sequence,
@@ -27,12 +28,11 @@ from vkops.onnx.operators.split_concat import (
     split,
     split_to_sequence,
 )
-from vkops.onnx.trace import Value
 
-Lowering = Callable[[Call], Iterable[Value]]
+LoweringFunction = Callable[[Call], Iterable[LoweredValue]]
 """A function that makes the outputs of a node from its inputs."""
 
-OPERATORS: Mapping[str, Mapping[int, Lowering]] = {
+OPERATORS: Mapping[str, Mapping[int, LoweringFunction]] = {
     "Add": {1: elementwise(np.add)},
     "Cast": {1: cast},
     "Concat": {1: concat},
@@ -64,10 +64,10 @@ OPERATORS: Mapping[str, Mapping[int, Lowering]] = {
     "Unsqueeze": {1: unsqueeze},
     "Where": {9: where},
 }
-"""For each operator, its lowerings by the first version of the operator that each is for."""
+"""For each operator, its functions by the first version of the operator that each is for."""
 
 
-def lowering_of(operator: str, version: int) -> Lowering:
-    """Return the lowering of a version of an operator."""
+def lowering_function(operator: str, version: int) -> LoweringFunction:
+    """Return the function that lowers a version of an operator."""
     versions = OPERATORS[operator]
     return versions[max(first for first in versions if first <= version)]

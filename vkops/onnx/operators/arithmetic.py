@@ -11,9 +11,9 @@ import numpy.typing as npt
 from onnx import TensorProto, numpy_helper
 
 from vkops.errors import ModelError
-from vkops.onnx.node import Call
-from vkops.onnx.trace import MAX_KNOWN_BYTES, NeedsValueError, Tensor
-from vkops.onnx.types import STRING, dtype_of, type_text
+from vkops.onnx.element_types import STRING, dtype_of, type_text
+from vkops.onnx.lowering import MAX_KNOWN_BYTES, LoweredTensor, NeedsValueError
+from vkops.onnx.onnx_node import Call
 
 Array = npt.NDArray[Any]
 
@@ -33,8 +33,8 @@ MAX_ELEMENTS = 1024
 
 def elementwise(
     compute: Callable[[Array, Array], Array], *, divides: bool = False, dtype: type | None = None
-) -> Callable[[Call], list[Tensor]]:
-    """Return the lowering of an operator of two arrays, in all its versions.
+) -> Callable[[Call], list[LoweredTensor]]:
+    """Return the function that lowers an operator of two arrays, in all its versions.
 
     Args:
         compute: the NumPy function.
@@ -42,7 +42,7 @@ def elementwise(
         dtype: the type of the result, if it is not that of the operands.
     """
 
-    def lowered(call: Call) -> list[Tensor]:
+    def lowered(call: Call) -> list[LoweredTensor]:
         a, b = _elements(call, "A"), _elements(call, "B")
         if call.version < 7:
             b = _aligned(call, a, b)
@@ -54,17 +54,17 @@ def elementwise(
                 result = compute(a, b)
         except ValueError:
             call.refuse("B", f"has shape {b.shape}, which does not broadcast with {a.shape}")
-        return [call.trace.computed(np.asarray(result, dtype or a.dtype))]
+        return [call.lowering.computed(np.asarray(result, dtype or a.dtype))]
 
     return lowered
 
 
-def where(call: Call) -> list[Tensor]:
+def where(call: Call) -> list[LoweredTensor]:
     """Where 9 and 16."""
     condition, x, y = (_elements(call, name) for name in ("condition", "X", "Y"))
     _check_size(call, condition, x, y)
     try:
-        return [call.trace.computed(np.where(condition, x, y).astype(x.dtype))]
+        return [call.lowering.computed(np.where(condition, x, y).astype(x.dtype))]
     except ValueError:
         shapes = f"{condition.shape}, {x.shape} and {y.shape}"
         call.refuse("condition, X and Y", f"have shapes {shapes}, which do not broadcast")
@@ -80,7 +80,7 @@ def _check_size(call: Call, *arrays: Array) -> None:
         call.refuse("result", f"has shape {shape}, must have {MAX_KNOWN_BYTES} bytes at most")
 
 
-def modulo(call: Call) -> list[Tensor]:
+def modulo(call: Call) -> list[LoweredTensor]:
     """Mod 10 and 13: the sign is that of the divisor, with ``fmod`` that of the dividend."""
     compute = np.fmod if call.attribute("fmod") else np.mod
     return elementwise(compute, divides=True)(call)
@@ -94,7 +94,7 @@ def quotient(a: Array, b: Array) -> Array:
     return np.asarray(floor + ((a % b != 0) & ((a < 0) != (b < 0))).astype(a.dtype))
 
 
-def cast(call: Call) -> list[Tensor]:
+def cast(call: Call) -> list[LoweredTensor]:
     """Cast 1 to 28, between numbers."""
     to = call.attribute("to")
     try:
@@ -113,7 +113,7 @@ def cast(call: Call) -> list[Tensor]:
     if STRING in (array.dtype, dtype):
         call.refuse("to", "strings are not computed with")
     with np.errstate(all="ignore"):
-        return [call.trace.computed(_converted(call, array, dtype, elem_type))]
+        return [call.lowering.computed(_converted(call, array, dtype, elem_type))]
 
 
 def _converted(call: Call, array: Array, dtype: np.dtype[Any], to: int) -> Array:
@@ -136,7 +136,7 @@ def _elements(call: Call, name: str) -> Array:
     """Return an operand: made of constants and shapes, or of integers that a graph input holds."""
     tensor = call.tensor(name)
     try:
-        return call.trace.values(tensor)
+        return call.lowering.values(tensor)
     except NeedsValueError as error:
         if tensor.dtype.kind in "iu" and tensor.rank <= 1 and tensor.size <= MAX_ELEMENTS:
             raise  # it may be a shape

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from vkops.onnx.node import Call
-from vkops.onnx.trace import Tensor
-from vkops.onnx.types import STRING
+from vkops.onnx.element_types import STRING
+from vkops.onnx.lowering import LoweredTensor
+from vkops.onnx.onnx_node import Call
 
 
-def constant(call: Call) -> list[Tensor]:
+def constant(call: Call) -> list[LoweredTensor]:
     """Constant 1 to 25."""
     given = {name: value for name, value in call.node.attributes.items() if name in _VALUES}
     if len(given) != 1:
@@ -20,12 +20,12 @@ def constant(call: Call) -> list[Tensor]:
         call.refuse("attributes", f"got {names}, must be one of {', '.join(_VALUES)}")
     ((name, value),) = given.items()
     try:
-        return [call.trace.constant(_VALUES[name](value))]
+        return [call.lowering.constant(_VALUES[name](value))]
     except UnicodeDecodeError as error:
         call.refuse(name, f"is not UTF-8: {error.reason}")
 
 
-def constant_of_shape(call: Call) -> list[Tensor]:
+def constant_of_shape(call: Call) -> list[LoweredTensor]:
     """ConstantOfShape 9 to 25."""
     shape = call.ints("input") or ()
     for i, size in enumerate(shape):
@@ -35,19 +35,19 @@ def constant_of_shape(call: Call) -> list[Tensor]:
     value = np.zeros(1, np.float32) if given is None else given
     if value.size != 1:
         call.refuse("value", f"has {value.size} elements, must be 1")
-    return [call.trace.full(value, shape)]
+    return [call.lowering.full(value, shape)]
 
 
-def shape(call: Call) -> list[Tensor]:
+def shape(call: Call) -> list[LoweredTensor]:
     """Shape 1 to 25."""
     data = call.tensor("data")
     sizes = data.shape[slice(call.attribute("start"), call.attribute("end"))]
-    return [call.trace.constant(np.array(sizes, np.int64))]
+    return [call.lowering.constant(np.array(sizes, np.int64))]
 
 
-def size(call: Call) -> list[Tensor]:
+def size(call: Call) -> list[LoweredTensor]:
     """Size 1 to 25."""
-    return [call.trace.constant(np.array(call.tensor("data").size, np.int64))]
+    return [call.lowering.constant(np.array(call.tensor("data").size, np.int64))]
 
 
 _VALUES: dict[str, Callable[[Any], np.ndarray[Any, Any]]] = {

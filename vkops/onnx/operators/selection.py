@@ -8,9 +8,9 @@ from math import prod
 
 import numpy as np
 
-from vkops.onnx.node import MAX_PIECES, Call
-from vkops.onnx.trace import Tensor
-from vkops.onnx.types import STRING
+from vkops.onnx.element_types import STRING
+from vkops.onnx.lowering import LoweredTensor
+from vkops.onnx.onnx_node import MAX_PIECES, Call
 from vkops.plan import movements
 from vkops.plan.limits import MAX_DIMENSIONS
 from vkops.plan.movements import Run
@@ -21,7 +21,7 @@ _TO_THE_END = (2**31 - 1, 2**63 - 1)
 """Ends that Slice 10 recommends where the size is not known; ONNX Runtime takes them backwards."""
 
 
-def slice(call: Call) -> list[Tensor]:
+def slice(call: Call) -> list[LoweredTensor]:
     """Slice 1, 10, 11 and 13."""
     data = call.tensor("data")
     starts, ends = call.ints("starts") or (), call.ints("ends") or ()
@@ -48,10 +48,10 @@ def slice(call: Call) -> list[Tensor]:
         tuple(map(len, taken)),
         tuple(indices.step for indices in taken),
     )
-    return [call.trace.view(data, view)]
+    return [call.lowering.view(data, view)]
 
 
-def gather(call: Call) -> list[Tensor]:
+def gather(call: Call) -> list[LoweredTensor]:
     """Gather 1, 11 and 13."""
     data = call.tensor("data")
     axis = call.axis("axis", data.rank)
@@ -71,7 +71,7 @@ def gather(call: Call) -> list[Tensor]:
     return [made.reshape((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))]
 
 
-def expand(call: Call) -> list[Tensor]:
+def expand(call: Call) -> list[LoweredTensor]:
     """Expand 8 and 13."""
     data = call.tensor("input")
     wanted = call.ints("shape") or ()
@@ -84,10 +84,10 @@ def expand(call: Call) -> list[Tensor]:
     if any(a != b and 1 not in (a, b) for a, b in zip(own, other, strict=True)):
         call.refuse("shape", f"got {list(wanted)}, which does not broadcast with {data.shape}")
     sizes = tuple(b if a == 1 else a for a, b in zip(own, other, strict=True))
-    return [call.trace.view(data, data.packed.broadcast(sizes))]
+    return [call.lowering.view(data, data.packed.broadcast(sizes))]
 
 
-def tile(call: Call) -> list[Tensor]:
+def tile(call: Call) -> list[LoweredTensor]:
     """Tile 6 and 13."""
     data = call.tensor("input")
     repeats = call.ints("repeats") or ()
@@ -96,7 +96,7 @@ def tile(call: Call) -> list[Tensor]:
     return [_tiled(call, "repeats", data, repeats)]
 
 
-def tile_along_axis(call: Call) -> list[Tensor]:
+def tile_along_axis(call: Call) -> list[LoweredTensor]:
     """Tile 1."""
     data = call.tensor("input")
     axis = call.axis("axis", data.rank)
@@ -105,14 +105,14 @@ def tile_along_axis(call: Call) -> list[Tensor]:
     return [_tiled(call, "tiles", data, (*(1,) * axis, times, *(1,) * (data.rank - axis - 1)))]
 
 
-def _tiled(call: Call, name: str, data: Tensor, times: Ints) -> Tensor:
+def _tiled(call: Call, name: str, data: LoweredTensor, times: Ints) -> LoweredTensor:
     """Repeat a tensor so many times along each axis."""
     for i, count in enumerate(times):
         if count < 0:
             call.refuse(f"{name}[{i}]", f"got {count}, must be at least 0")
     shape = movements.tile_sizes(data.shape, times)
     region = movements.tile(data.read, View.packed(shape), times)
-    return call.trace.make(data.dtype, shape, [region])
+    return call.lowering.make(data.dtype, shape, [region])
 
 
 def pad_modes(version: int) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ def pad_modes(version: int) -> tuple[str, ...]:
     return ("constant", "reflect", "edge", *wrap)
 
 
-def pad(call: Call) -> list[Tensor]:
+def pad(call: Call) -> list[LoweredTensor]:
     """Pad 1 to 25, in all modes; negative numbers cut off."""
     data = call.tensor("data")
     mode = call.choice("mode", *pad_modes(call.version))
@@ -137,9 +137,9 @@ def pad(call: Call) -> list[Tensor]:
         regions = movements.pad(
             data.read, View.packed(sizes), starts, ends, _padding_value(call, data)
         )
-        return [call.trace.make(data.dtype, sizes, regions)]
+        return [call.lowering.make(data.dtype, sizes, regions)]
     if 0 in sizes:
-        return [call.trace.make(data.dtype, sizes, ())]
+        return [call.lowering.make(data.dtype, sizes, ())]
     axes = []
     for axis, (size, (before, after)) in enumerate(zip(data.shape, pairs, strict=True)):
         first, end = max(0, -before), size - max(0, -after)
@@ -168,24 +168,28 @@ def _padding(call: Call, name: str, rank: int) -> list[tuple[int, int]]:
     return pairs
 
 
-def _padding_value(call: Call, data: Tensor) -> Read:
+def _padding_value(call: Call, data: LoweredTensor) -> Read:
     """Return the element to pad with: the attribute, the input, or the type's zero."""
     given = call.attribute("value")
     if given is not None:
-        return call.trace.constant(np.array(given).astype(data.dtype)).read
+        return call.lowering.constant(np.array(given).astype(data.dtype)).read
     value = call.optional("constant_value")
-    if isinstance(value, Tensor):
+    if isinstance(value, LoweredTensor):
         if value.size != 1:
             call.refuse("constant_value", f"has {value.size} elements, must be 1")
         return value.read
     zero = np.array("", STRING) if data.dtype == STRING else np.zeros((), data.dtype)
-    return call.trace.constant(zero).read
+    return call.lowering.constant(zero).read
 
 
-def _chosen(call: Call, name: str, data: Tensor, axes: Sequence[Sequence[Run]]) -> Tensor:
+def _chosen(
+    call: Call, name: str, data: LoweredTensor, axes: Sequence[Sequence[Run]]
+) -> LoweredTensor:
     """Return the tensor each of whose axes is made of runs of the same axis of ``data``."""
     count = prod(map(len, axes))
     if count > MAX_PIECES:
         call.refuse(name, f"moves {count} pieces, must be {MAX_PIECES} at most")
     shape = tuple(sum(run.size for run in runs) for runs in axes)
-    return call.trace.make(data.dtype, shape, movements.choose(data.read, View.packed(shape), axes))
+    return call.lowering.make(
+        data.dtype, shape, movements.choose(data.read, View.packed(shape), axes)
+    )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vkops.onnx.node import MAX_PIECES, Call
-from vkops.onnx.trace import Sequence, Tensor
+from vkops.onnx.lowering import LoweredSequence, LoweredTensor
+from vkops.onnx.onnx_node import MAX_PIECES, Call
 from vkops.plan import movements
 from vkops.plan.view import Ints, View
 
 
-def split(call: Call) -> list[Tensor]:
+def split(call: Call) -> list[LoweredTensor]:
     """Split 1, 2, 11, 13 and 18."""
     data = call.tensor("input")
     axis = call.axis("axis", data.rank, lowest=0 if call.version < 11 else None)
@@ -47,7 +47,7 @@ def _part_sizes(call: Call, whole: int) -> Ints:
     return (*(size,) * (count - 1), last)
 
 
-def split_to_sequence(call: Call) -> list[Sequence]:
+def split_to_sequence(call: Call) -> list[LoweredSequence]:
     """SplitToSequence 11 and 24."""
     data = call.tensor("input")
     axis = call.axis("axis", data.rank)
@@ -66,7 +66,7 @@ def split_to_sequence(call: Call) -> list[Sequence]:
     made = _parts(call, data, axis, sizes)
     if given is None and not call.attribute("keepdims"):
         made = [part.reshape((*data.shape[:axis], *data.shape[axis + 1 :])) for part in made]
-    return [Sequence(data.dtype, tuple(made))]
+    return [LoweredSequence(data.dtype, tuple(made))]
 
 
 def _checked_sizes(call: Call, sizes: Ints, whole: int) -> Ints:
@@ -78,24 +78,24 @@ def _checked_sizes(call: Call, sizes: Ints, whole: int) -> Ints:
     return sizes
 
 
-def _parts(call: Call, data: Tensor, axis: int, sizes: Iterable[int]) -> list[Tensor]:
+def _parts(call: Call, data: LoweredTensor, axis: int, sizes: Iterable[int]) -> list[LoweredTensor]:
     """Return consecutive parts of a tensor along an axis."""
     shapes = [(*data.shape[:axis], size, *data.shape[axis + 1 :]) for size in sizes]
     regions = movements.split(data.read, map(View.packed, shapes), axis)
     return [
-        data if shape == data.shape else call.trace.make(data.dtype, shape, [region])
+        data if shape == data.shape else call.lowering.make(data.dtype, shape, [region])
         for shape, region in zip(shapes, regions, strict=True)
     ]
 
 
-def concat(call: Call) -> list[Tensor]:
+def concat(call: Call) -> list[LoweredTensor]:
     """Concat 1, 4, 11 and 13. The axis of Concat 1 is 1 if it is left out."""
     tensors = call.tensors("inputs")
     axis = call.axis("axis", tensors[0].rank, default=int(call.version == 1))
     return [_joined(call, "inputs", tensors, axis)]
 
 
-def concat_from_sequence(call: Call) -> list[Tensor]:
+def concat_from_sequence(call: Call) -> list[LoweredTensor]:
     """ConcatFromSequence 11."""
     tensors = call.tensors("input_sequence")
     if not tensors:
@@ -107,7 +107,7 @@ def concat_from_sequence(call: Call) -> list[Tensor]:
     return [_joined(call, "input_sequence", tensors, axis)]
 
 
-def _joined(call: Call, name: str, tensors: list[Tensor], axis: int) -> Tensor:
+def _joined(call: Call, name: str, tensors: list[LoweredTensor], axis: int) -> LoweredTensor:
     first = tensors[0].shape
     for i, tensor in enumerate(tensors):
         if len(tensor.shape) != len(first):
@@ -117,10 +117,10 @@ def _joined(call: Call, name: str, tensors: list[Tensor], axis: int) -> Tensor:
                 call.refuse(f"{name}[{i}]", f"has {got} for axis {d}, must be {wanted}")
     shape = movements.concat_sizes([tensor.shape for tensor in tensors], axis)
     regions = movements.concat([tensor.read for tensor in tensors], View.packed(shape), axis)
-    return call.trace.make(tensors[0].dtype, shape, regions)
+    return call.lowering.make(tensors[0].dtype, shape, regions)
 
 
-def sequence_at(call: Call) -> list[Tensor]:
+def sequence_at(call: Call) -> list[LoweredTensor]:
     """SequenceAt 11."""
     tensors = call.tensors("input_sequence")
     position = call.integer("position")

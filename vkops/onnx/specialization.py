@@ -12,10 +12,15 @@ import numpy.typing as npt
 from vkops.device import Device
 from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu.streaming import Progress
-from vkops.onnx.model import Lowering
-from vkops.onnx.trace import Sequence, Trace, Value, string_handles, tensors_of
-from vkops.onnx.trace import Tensor as Traced
-from vkops.onnx.types import STRING, moved_dtype
+from vkops.onnx.element_types import STRING, moved_dtype
+from vkops.onnx.lowering import (
+    LoweredSequence,
+    LoweredTensor,
+    LoweredValue,
+    Lowering,
+    string_handles,
+    tensors_of,
+)
 from vkops.plan.graph import Step
 from vkops.plan.region import CopyPlan
 from vkops.tensors.movement import Movement, Source
@@ -32,29 +37,28 @@ class _Stage:
     ``released`` are those that no later stage and no output needs.
     """
 
-    def __init__(self, step: Step, trace: Trace, released: Collection[int]) -> None:
+    def __init__(self, step: Step, lowering: Lowering, released: Collection[int]) -> None:
         self.reads, self.makes, self.released = step.reads, step.makes, released
-        self.movement = Movement(step.plan, [trace[number].shape for number in step.makes])
-        self.dtypes = [moved_dtype(trace[number].dtype) for number in step.makes]
+        self.movement = Movement(step.plan, [lowering[number].shape for number in step.makes])
+        self.dtypes = [moved_dtype(lowering[number].dtype) for number in step.makes]
 
 
 class Specialization:
     """A model for inputs of certain types and shapes, which runs as one or more plans."""
 
     def __init__(self, lowering: Lowering) -> None:
-        trace = lowering.trace
-        self.results: list[Value] = lowering.outputs
-        self._inputs = trace.inputs
-        self._strings = trace.strings
+        self.results: list[LoweredValue] = lowering.outputs
+        self._inputs = lowering.inputs
+        self._strings = lowering.strings
         outputs = {t.number: None for value in self.results for t in tensors_of(value)}
-        steps = trace.graph.lower(list(outputs))
+        steps = lowering.graph.lower(list(outputs))
         last_reader = {number: i for i, step in enumerate(steps) for number in step.reads}
         released: list[list[int]] = [[] for _ in steps]
         for number in last_reader.keys() - outputs:
             released[last_reader[number]].append(number)
-        self._stages = [_Stage(step, trace, r) for step, r in zip(steps, released, strict=True)]
+        self._stages = [_Stage(step, lowering, r) for step, r in zip(steps, released, strict=True)]
         used = {*outputs, *last_reader}
-        self._constants = {n: array for n, array in trace.constants.items() if n in used}
+        self._constants = {n: array for n, array in lowering.constants.items() if n in used}
 
     @property
     def plans(self) -> list[CopyPlan]:
@@ -98,7 +102,9 @@ class Specialization:
                 outputs.append(targets[place])
             else:
                 made = [_output(device, t, tensors, strings, owned) for t in tensors_of(result)]
-                outputs.append(made if isinstance(result, Sequence) else next(iter(made), None))
+                outputs.append(
+                    made if isinstance(result, LoweredSequence) else next(iter(made), None)
+                )
             owned.update(tensor.number for tensor in tensors_of(result))
         return outputs
 
@@ -109,7 +115,7 @@ class Specialization:
             if not 0 <= place <= last:
                 raise ModelError(f"targets: got output {place}, must be 0 to {last}")
             result = self.results[place]
-            if not isinstance(result, Traced) or result.dtype == STRING:
+            if not isinstance(result, LoweredTensor) or result.dtype == STRING:
                 raise ModelError(f"targets[{place}]: the output is no tensor of numbers")
             got, wanted = (f"{t.dtype} {t.shape}" for t in (target, result))
             if got != wanted:
@@ -136,7 +142,7 @@ class Specialization:
 
     def _number(self, place: int) -> int:
         result = self.results[place]
-        assert isinstance(result, Traced)
+        assert isinstance(result, LoweredTensor)
         return result.number
 
 
@@ -162,7 +168,7 @@ class DeviceConstants:
 
 def _output(
     device: Device,
-    result: Traced,
+    result: LoweredTensor,
     tensors: Mapping[int, Source],
     strings: list[str],
     owned: Collection[int],

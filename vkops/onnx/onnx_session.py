@@ -15,12 +15,12 @@ from onnx import ModelProto
 from vkops.device import Device
 from vkops.errors import ModelError, show
 from vkops.gpu.streaming import Progress
-from vkops.onnx.forms import Declared, Form, SequenceForm, TensorForm
-from vkops.onnx.model import Model
-from vkops.onnx.specialized import DeviceConstants, Given, Specialization
+from vkops.onnx.element_types import STRING
+from vkops.onnx.lowering import NeedsValueError
+from vkops.onnx.onnx_model import Model
+from vkops.onnx.specialization import DeviceConstants, Given, Specialization
 from vkops.onnx.static_checks import check_statically
-from vkops.onnx.trace import NeedsValueError
-from vkops.onnx.types import STRING
+from vkops.onnx.value_info import InputType, SequenceType, TensorType, ValueInfo
 from vkops.tensors.memo import Memo
 from vkops.tensors.tensor import Tensor, default_device
 
@@ -70,16 +70,16 @@ class Session:
         self._lock = RLock()
         lowering = check_statically(self.model)
         if lowering is not None:
-            key = _key(lowering.forms, {})
+            key = _key(lowering.input_types, {})
             self._specializations.get(key, lambda: Specialization(lowering))
         self.device: Device = default_device() if device is None else device
         self._constants = DeviceConstants(self.device)
 
-    def get_inputs(self) -> list[Declared]:
+    def get_inputs(self) -> list[ValueInfo]:
         """The inputs that must be given, with ``name``, ``shape`` and ``type``."""
         return list(self.model.required_inputs)
 
-    def get_outputs(self) -> list[Declared]:
+    def get_outputs(self) -> list[ValueInfo]:
         """The outputs, with ``name``, ``shape`` and ``type``."""
         return list(self.model.outputs)
 
@@ -153,19 +153,21 @@ class Session:
 
     def _specialize(self, given: Mapping[str, Given]) -> Specialization:
         declared = {entry.name: entry for entry in self.model.inputs}
-        forms = {name: _form(declared[name], value) for name, value in given.items()}
+        input_types = {name: _type_of(declared[name], value) for name, value in given.items()}
         with self._lock:
             # Lowering tells one input at a time that it needs the elements of, and starts again.
             while True:
                 known = {name: _elements(given[name]) for name in self._needed & given.keys()}
-                specialize = partial(self._lower, forms, known)
+                specialize = partial(self._lower, input_types, known)
                 try:
-                    return self._specializations.get(_key(forms, known), specialize)
+                    return self._specializations.get(_key(input_types, known), specialize)
                 except NeedsValueError as needed:
                     self._needed.add(needed.name)
 
-    def _lower(self, forms: Mapping[str, Form], known: Mapping[str, Any]) -> Specialization:
-        return Specialization(self.model.lower(forms, known))
+    def _lower(
+        self, input_types: Mapping[str, InputType], known: Mapping[str, Any]
+    ) -> Specialization:
+        return Specialization(self.model.lower(input_types, known))
 
     def _outputs(self, names: Any) -> Sequence[int]:
         """Return the indices of the outputs of these names; of all, if there are no names."""
@@ -232,25 +234,25 @@ def _array(name: str, value: Any) -> Array:
     return array
 
 
-def _form(entry: Declared, value: Given) -> Form:
+def _type_of(entry: ValueInfo, value: Given) -> InputType:
     if value is None:
         return None
     if not isinstance(value, list):
-        return TensorForm(value.dtype, value.shape)
+        return TensorType(value.dtype, value.shape)
     dtype = value[0].dtype if value else entry.dtype or np.dtype(np.float32)
     for i, item in enumerate(value):
         if item.dtype != dtype:
             raise ModelError(f"input '{entry.name}[{i}]': has type {item.dtype}, must be {dtype}")
-    return SequenceForm(dtype, tuple(item.shape for item in value))
+    return SequenceType(dtype, tuple(item.shape for item in value))
 
 
 def _elements(value: Given) -> Any:
     return list(map(np.asarray, value)) if isinstance(value, list) else np.asarray(value)
 
 
-def _key(forms: Mapping[str, Form], known: Mapping[str, Any]) -> Any:
+def _key(input_types: Mapping[str, InputType], known: Mapping[str, Any]) -> Any:
     """Return the key of a specialisation: types and shapes of inputs, and elements of some."""
-    return tuple(forms.items()), tuple(
+    return tuple(input_types.items()), tuple(
         (name, tuple(map(_contents, value if isinstance(value, list) else [value])))
         for name, value in sorted(known.items())
     )

@@ -1,8 +1,8 @@
-"""Traces: the tensors of a graph that is lowered, each as regions that read other tensors."""
+"""A model's graph while it is lowered: tensors, each as regions that read other tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vkops.onnx.types import HANDLE, STRING, moved_dtype, type_text
+from vkops.onnx.element_types import HANDLE, STRING, moved_dtype, type_text
+from vkops.onnx.value_info import InputType
 from vkops.plan.execute import execute_unchecked, packed_bytes
 from vkops.plan.graph import Graph
 from vkops.plan.limits import LimitError, check_shape
@@ -31,8 +32,8 @@ class NeedsValueError(Exception):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Tensor:
-    """A tensor of a trace, without data: tensor ``number`` of the trace's graph, in some shape."""
+class LoweredTensor:
+    """A tensor of a lowering, without data: tensor ``number`` of its graph, in some shape."""
 
     number: int
     dtype: np.dtype[Any]
@@ -60,21 +61,21 @@ class Tensor:
 
     @property
     def read(self) -> Read:
-        """All elements, as regions of the trace's graph read them."""
+        """All elements, as regions of the graph read them."""
         return Read(self.number, self.packed)
 
-    def reshape(self, shape: Ints) -> Tensor:
+    def reshape(self, shape: Ints) -> LoweredTensor:
         """Return the same elements in another shape."""
         _check_shape(self.dtype, shape)
-        return Tensor(self.number, self.dtype, shape)
+        return LoweredTensor(self.number, self.dtype, shape)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Sequence:
+class LoweredSequence:
     """A sequence: tensors of one type."""
 
     dtype: np.dtype[Any]
-    items: tuple[Tensor, ...]
+    items: tuple[LoweredTensor, ...]
 
     @property
     def type(self) -> str:
@@ -82,38 +83,48 @@ class Sequence:
         return type_text(self.dtype, "sequence")
 
 
-Value: TypeAlias = "Tensor | Sequence | None"
+LoweredValue: TypeAlias = "LoweredTensor | LoweredSequence | None"
 """An input or output of a node; None: it is left out, or an optional that is absent."""
 
 
-class Trace:
-    """The tensors of a graph that is lowered, and how each is made.
+class Lowering:
+    """The tensors of a model that is lowered for certain inputs, and how each is made.
 
     Its methods, and those of its tensors, raise LimitError where a tensor or the graph is too
     large.
+
+    Attributes:
+        input_types: the types and shapes of the inputs.
+        outputs: the outputs of the model, once all its nodes are lowered.
+        graph: how tensors are made from each other.
+        inputs: the name of the input that each leaf of the graph is; of a sequence, the index, too.
+        constants: the elements of the other leaves.
+        strings: the strings that elements of constants stand for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, input_types: Mapping[str, InputType] | None = None) -> None:
+        self.input_types: Mapping[str, InputType] = input_types or {}
+        self.outputs: list[LoweredValue] = []
         self.graph: Graph = Graph()
         self.inputs: dict[int, tuple[str, int | None]] = {}
         self.constants: dict[int, npt.NDArray[Any]] = {}
         self.strings: list[str] = []
-        self._tensors: list[Tensor] = []
+        self._tensors: list[LoweredTensor] = []
         self._known: dict[int, npt.NDArray[np.uint8]] = {}  # bytes of tensors read on the host
         self._known_bytes = 0
 
-    def __getitem__(self, number: int) -> Tensor:
+    def __getitem__(self, number: int) -> LoweredTensor:
         return self._tensors[number]
 
     def input(
         self, name: str, dtype: np.dtype[Any], shape: Ints, item: int | None = None
-    ) -> Tensor:
+    ) -> LoweredTensor:
         """Add a graph input, or an item of one; its elements are known when the graph runs."""
         made = self._new(dtype, shape)
         self.inputs[made.number] = name, item
         return made
 
-    def constant(self, array: npt.NDArray[Any]) -> Tensor:
+    def constant(self, array: npt.NDArray[Any]) -> LoweredTensor:
         """Add a tensor of known elements."""
         moved = string_handles(array, self.strings) if array.dtype == STRING else array
         if array.size == 1:
@@ -123,26 +134,26 @@ class Trace:
         self.constants[made.number] = moved
         return made
 
-    def computed(self, array: npt.NDArray[Any]) -> Tensor:
+    def computed(self, array: npt.NDArray[Any]) -> LoweredTensor:
         """Add a tensor whose elements were computed from known ones."""
         self._count_known(array.nbytes, array.shape)
         return self.constant(array)
 
-    def full(self, value: npt.NDArray[Any], shape: Ints) -> Tensor:
+    def full(self, value: npt.NDArray[Any], shape: Ints) -> LoweredTensor:
         """Add a tensor that repeats one element."""
         return self.view(self.constant(value.reshape(1)), View(shape, (0,) * len(shape)))
 
-    def view(self, tensor: Tensor, view: View) -> Tensor:
+    def view(self, tensor: LoweredTensor, view: View) -> LoweredTensor:
         """Add a packed copy of a strided view of a tensor."""
         if view == tensor.packed:
             return tensor
         return self.make(tensor.dtype, view.sizes, [lay(view, 0, tensor.number)])
 
-    def make(self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region]) -> Tensor:
+    def make(self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region]) -> LoweredTensor:
         """Add a tensor that is made by regions, which read tensors of its type by their numbers."""
         return self._new(dtype, shape, (region for region in regions if prod(region.sizes)))
 
-    def values(self, tensor: Tensor) -> npt.NDArray[Any]:
+    def values(self, tensor: LoweredTensor) -> npt.NDArray[Any]:
         """Return the elements of a tensor, which must be known before the graph runs.
 
         The elements of all tensors that it is made of are kept, so that each is made once.
@@ -184,14 +195,14 @@ class Trace:
 
     def _new(
         self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region] | None = None
-    ) -> Tensor:
+    ) -> LoweredTensor:
         """Add a tensor that is made by regions; a leaf of the graph where there are none."""
         size = moved_dtype(dtype).itemsize
         _check_shape(dtype, shape)
         nbytes = prod(shape) * size
         graph = self.graph
         number = graph.leaf(nbytes, size) if regions is None else graph.make(regions, nbytes, size)
-        made = Tensor(number, dtype, tuple(shape))
+        made = LoweredTensor(number, dtype, tuple(shape))
         self._tensors.append(made)
         return made
 
@@ -211,8 +222,8 @@ def string_handles(array: npt.NDArray[Any], strings: list[str]) -> npt.NDArray[n
     return np.arange(first, len(strings), dtype=HANDLE).reshape(array.shape)
 
 
-def tensors_of(value: Value) -> tuple[Tensor, ...]:
+def tensors_of(value: LoweredValue) -> tuple[LoweredTensor, ...]:
     """Return the tensors of a value: the items of a sequence; none where it is left out."""
     if value is None:
         return ()
-    return tuple(value.items) if isinstance(value, Sequence) else (value,)
+    return tuple(value.items) if isinstance(value, LoweredSequence) else (value,)

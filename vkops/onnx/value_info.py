@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ValueInfoProto
 
 from vkops.errors import ModelError
-from vkops.onnx.types import dtype_of, type_text
+from vkops.onnx.element_types import dtype_of, type_text
 from vkops.plan.view import Ints
 
 Dimension: TypeAlias = "int | str | None"
@@ -17,7 +17,7 @@ Dimension: TypeAlias = "int | str | None"
 
 
 @dataclass(frozen=True)
-class Declared:
+class ValueInfo:
     """A graph input or output: its name, type and shape.
 
     ``kind`` is tensor, sequence, optional or another that vkops does not have; ``shape`` is None
@@ -37,7 +37,7 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class TensorForm:
+class TensorType:
     """The type and shape of a tensor that is given for an input."""
 
     dtype: np.dtype[Any]
@@ -45,36 +45,36 @@ class TensorForm:
 
 
 @dataclass(frozen=True)
-class SequenceForm:
+class SequenceType:
     """The type and shapes of the tensors of a sequence that is given for an input."""
 
     dtype: np.dtype[Any]
     shapes: tuple[Ints, ...]
 
 
-Form: TypeAlias = "TensorForm | SequenceForm | None"
-"""The type and shape of an input; None: an optional that is absent."""
+InputType: TypeAlias = "TensorType | SequenceType | None"
+"""The type and shapes of an input that is given; None: an optional that is absent."""
 
 
-def declared(info: ValueInfoProto) -> Declared:
-    """Read what a model declares of a graph input or output.
+def value_info(proto: ValueInfoProto) -> ValueInfo:
+    """Read the declaration of a graph input or output.
 
     Raises:
         ModelError: ONNX does not have its element type.
     """
-    proto, kind = info.type, (info.type.WhichOneof("value") or "").removesuffix("_type")
-    while (field := proto.WhichOneof("value")) in ("sequence_type", "optional_type"):
-        proto = getattr(proto, field).elem_type
-    tensor = proto.tensor_type  # without any field in maps and the like
+    inner, kind = proto.type, (proto.type.WhichOneof("value") or "").removesuffix("_type")
+    while (field := inner.WhichOneof("value")) in ("sequence_type", "optional_type"):
+        inner = getattr(inner, field).elem_type
+    tensor = inner.tensor_type  # without any field in maps and the like
     if not tensor.elem_type:
-        return Declared(info.name, kind, None, None)
+        return ValueInfo(proto.name, kind, None, None)
     try:
         dtype = dtype_of(tensor.elem_type)
     except ModelError as error:
-        raise ModelError(f"{info.name!r}: {error}") from error
+        raise ModelError(f"{proto.name!r}: {error}") from error
     dims = tensor.shape.dim
     shape = tuple(map(_dimension, dims)) if tensor.HasField("shape") else None
-    return Declared(info.name, kind, dtype, shape, tuple(dim.denotation for dim in dims))
+    return ValueInfo(proto.name, kind, dtype, shape, tuple(dim.denotation for dim in dims))
 
 
 def _dimension(dim: Any) -> Dimension:
@@ -83,27 +83,27 @@ def _dimension(dim: Any) -> Dimension:
     return str(dim.dim_param) or None
 
 
-def check_form(entry: Declared, form: Form, free: dict[str, int]) -> None:
+def check_input(entry: ValueInfo, given: InputType, free: dict[str, int]) -> None:
     """Check the type and shape of an input that is given against the declared ones.
 
     ``free`` holds the sizes of named dimensions that were given before.
     """
     name, wanted = entry.name, entry.kind
-    if form is None:
+    if given is None:
         if wanted != "optional":
             raise ModelError(f"input {name!r}: got None, must be a {wanted}")
         return
-    got = "tensor" if isinstance(form, TensorForm) else "sequence"
+    got = "tensor" if isinstance(given, TensorType) else "sequence"
     if wanted not in (got, "optional"):
         raise ModelError(f"input {name!r}: is a {got}, must be a {wanted}")
-    if entry.dtype is not None and type_text(form.dtype) != type_text(entry.dtype):
+    if entry.dtype is not None and type_text(given.dtype) != type_text(entry.dtype):
         raise ModelError(
-            f"input {name!r}: has type {type_text(form.dtype)}, must be {type_text(entry.dtype)}"
+            f"input {name!r}: has type {type_text(given.dtype)}, must be {type_text(entry.dtype)}"
         )
-    if isinstance(form, TensorForm):
-        _check_shape(name, form.shape, entry.shape, free)
+    if isinstance(given, TensorType):
+        _check_shape(name, given.shape, entry.shape, free)
     else:
-        for i, shape in enumerate(form.shapes):
+        for i, shape in enumerate(given.shapes):
             _check_shape(f"{name}[{i}]", shape, entry.shape, {})
 
 
@@ -123,7 +123,7 @@ def _check_shape(
         raise ModelError(f"input {name!r}: has shape {shape}, must be ({wanted}){where}")
 
 
-def check_output_type(entry: Declared, made: np.dtype[Any] | None) -> None:
+def check_output_type(entry: ValueInfo, made: np.dtype[Any] | None) -> None:
     """Refuse an output whose declared type is not the one that its node makes."""
     if entry.dtype is not None and made is not None and made != entry.dtype:
         raise ModelError(

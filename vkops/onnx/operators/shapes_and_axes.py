@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from vkops.onnx.node import Call
-from vkops.onnx.trace import Tensor, Value
+from vkops.onnx.lowering import LoweredTensor, LoweredValue
+from vkops.onnx.onnx_node import Call
 from vkops.plan import movements
 from vkops.plan.view import View
 
@@ -13,12 +13,12 @@ DEPTH_ORDERS = ("DCR", "CRD")
 """Values of ``mode`` in DepthToSpace and SpaceToDepth, the default first."""
 
 
-def identity(call: Call) -> list[Value]:
+def identity(call: Call) -> list[LoweredValue]:
     """Identity 1 to 25, of tensors, sequences and optionals."""
     return [call.optional("input")]
 
 
-def reshape(call: Call) -> list[Tensor]:
+def reshape(call: Call) -> list[LoweredTensor]:
     """Reshape 1 to 25."""
     data = call.tensor("data")
     given = call.ints("shape")
@@ -49,7 +49,7 @@ def reshape(call: Call) -> list[Tensor]:
     return [data.reshape(tuple(sizes))]
 
 
-def flatten(call: Call) -> list[Tensor]:
+def flatten(call: Call) -> list[LoweredTensor]:
     """Flatten 1 to 25."""
     data = call.tensor("input")
     lowest = 0 if call.version < 11 else -data.rank
@@ -61,7 +61,7 @@ def flatten(call: Call) -> list[Tensor]:
     return [data.reshape((prod(data.shape[:axis]), prod(data.shape[axis:])))]
 
 
-def squeeze(call: Call) -> list[Tensor]:
+def squeeze(call: Call) -> list[LoweredTensor]:
     """Squeeze 1 to 25."""
     data = call.tensor("data")
     axes = call.axes("axes", data.rank)
@@ -73,7 +73,7 @@ def squeeze(call: Call) -> list[Tensor]:
     return [data.reshape(tuple(n for axis, n in enumerate(data.shape) if axis not in axes))]
 
 
-def unsqueeze(call: Call) -> list[Tensor]:
+def unsqueeze(call: Call) -> list[LoweredTensor]:
     """Unsqueeze 1 to 25."""
     data = call.tensor("data")
     given = call.ints("axes")
@@ -85,7 +85,7 @@ def unsqueeze(call: Call) -> list[Tensor]:
     return [data.reshape(tuple(1 if axis in axes else next(sizes) for axis in range(rank)))]
 
 
-def transpose(call: Call) -> list[Tensor]:
+def transpose(call: Call) -> list[LoweredTensor]:
     """Transpose 1 to 25."""
     data = call.tensor("data")
     perm = call.axes("perm", data.rank, lowest=0)
@@ -93,10 +93,10 @@ def transpose(call: Call) -> list[Tensor]:
         perm = tuple(reversed(range(data.rank)))
     if len(perm) != data.rank:
         call.refuse("perm", f"got {len(perm)} axes, must be {data.rank}, the rank")
-    return [call.trace.view(data, data.packed.permute(perm))]
+    return [call.lowering.view(data, data.packed.permute(perm))]
 
 
-def depth_to_space(call: Call) -> list[Tensor]:
+def depth_to_space(call: Call) -> list[LoweredTensor]:
     """DepthToSpace 1 to 28."""
     data, side, (n, depth, height, width) = _image(call)
     if depth % side**2:
@@ -105,10 +105,10 @@ def depth_to_space(call: Call) -> list[Tensor]:
     order = call.choice("mode", *DEPTH_ORDERS)
     shape = (n, depth // side**2, height * side, width * side)
     region = movements.depth_to_space(data.read, View.packed(shape), side, order)
-    return [call.trace.make(data.dtype, shape, [region])]
+    return [call.lowering.make(data.dtype, shape, [region])]
 
 
-def space_to_depth(call: Call) -> list[Tensor]:
+def space_to_depth(call: Call) -> list[LoweredTensor]:
     """SpaceToDepth 1 to 28."""
     data, side, (n, depth, height, width) = _image(call)
     for what, size in (("height", height), ("width", width)):
@@ -117,10 +117,10 @@ def space_to_depth(call: Call) -> list[Tensor]:
     order = call.choice("mode", *DEPTH_ORDERS)
     shape = (n, depth * side**2, height // side, width // side)
     region = movements.space_to_depth(data.read, View.packed(shape), side, order)
-    return [call.trace.make(data.dtype, shape, [region])]
+    return [call.lowering.make(data.dtype, shape, [region])]
 
 
-def _image(call: Call) -> tuple[Tensor, int, tuple[int, ...]]:
+def _image(call: Call) -> tuple[LoweredTensor, int, tuple[int, ...]]:
     """Return the input, the side of a block, and the four sizes of the input."""
     data = call.tensor("input")
     if data.rank != 4:

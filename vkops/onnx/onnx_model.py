@@ -11,12 +11,19 @@ import numpy.typing as npt
 from onnx import ModelProto
 
 from vkops.errors import ModelError, show
-from vkops.onnx.forms import Declared, Form, TensorForm, check_form, check_output_type, declared
-from vkops.onnx.node import Call, Node, label, schema_of
-from vkops.onnx.operators import OPERATORS, lowering_of
-from vkops.onnx.reading import DOMAINS, Content, opset_of, read
+from vkops.onnx.lowering import LoweredSequence, LoweredValue, Lowering
+from vkops.onnx.model_file import DOMAINS, Content, opset_of, read
+from vkops.onnx.onnx_node import Call, Node, label, schema_of
+from vkops.onnx.operators import OPERATORS, lowering_function
 from vkops.onnx.tensor_data import TensorReader
-from vkops.onnx.trace import Sequence, Trace, Value
+from vkops.onnx.value_info import (
+    InputType,
+    TensorType,
+    ValueInfo,
+    check_input,
+    check_output_type,
+    value_info,
+)
 from vkops.plan.limits import LimitError
 
 Array = npt.NDArray[Any]
@@ -28,15 +35,6 @@ class Unsupported:
 
     label: str
     reason: str
-
-
-@dataclass(frozen=True)
-class Lowering:
-    """A model lowered for inputs of certain types and shapes: a trace, and the model's outputs."""
-
-    forms: Mapping[str, Form]
-    trace: Trace
-    outputs: list[Value]
 
 
 class Model:
@@ -100,8 +98,8 @@ class Model:
                     self.constants[name] = reader.read(tensor)
                 except ModelError as error:
                     raise ModelError(f"initializer {name!r}: {error}") from error
-        self.inputs: tuple[Declared, ...] = tuple(map(declared, graph.input))
-        self.outputs: tuple[Declared, ...] = tuple(map(declared, graph.output))
+        self.inputs: tuple[ValueInfo, ...] = tuple(map(value_info, graph.input))
+        self.outputs: tuple[ValueInfo, ...] = tuple(map(value_info, graph.output))
         self.opset: int = opset_of(content.proto)
         self.nodes: tuple[Node, ...] = tuple(
             Node(node, index, schema_of(node.op_type, self.opset), reader)
@@ -122,15 +120,15 @@ class Model:
                 raise ModelError(f"output {entry.name!r}: nothing makes it")
 
     @property
-    def required_inputs(self) -> tuple[Declared, ...]:
+    def required_inputs(self) -> tuple[ValueInfo, ...]:
         """Inputs without a default."""
         return tuple(entry for entry in self.inputs if entry.name not in self.constants)
 
-    def lower(self, forms: Mapping[str, Form], known: Mapping[str, Any]) -> Lowering:
+    def lower(self, input_types: Mapping[str, InputType], known: Mapping[str, Any]) -> Lowering:
         """Lower the graph: write each output as regions that read inputs and constants.
 
         Args:
-            forms: the type and shape of each input; those with a default may be left out.
+            input_types: the type and shape of each input; those with a default may be left out.
             known: the inputs whose elements may be used.
 
         Raises:
@@ -139,32 +137,32 @@ class Model:
         """
         free: dict[str, int] = {}
         for entry in self.inputs:
-            if entry.name in forms:
-                check_form(entry, forms[entry.name], free)
+            if entry.name in input_types:
+                check_input(entry, input_types[entry.name], free)
             elif entry.name not in self.constants:
                 raise ModelError(f"input {entry.name!r}: is missing")
-        trace = Trace()
-        values: dict[str, Value] = {"": None}
+        lowering = Lowering(input_types)
+        values: dict[str, LoweredValue] = {"": None}
         for name, array in self.constants.items():
-            if name not in forms:
-                values[name] = trace.constant(array)
-        for name, form in forms.items():
+            if name not in input_types:
+                values[name] = lowering.constant(array)
+        for name, given in input_types.items():
             try:
-                values[name] = _input(trace, name, form, known.get(name))
+                values[name] = _input(lowering, name, given, known.get(name))
             except LimitError as error:
                 raise ModelError(f"input {name!r}: {error}") from error
         for node in self.nodes:
-            call = Call(node, trace, [values[name] for name in node.inputs])
+            call = Call(node, lowering, [values[name] for name in node.inputs])
             try:
-                made = lowering_of(node.operator, node.version)(call)
+                made = lowering_function(node.operator, node.version)(call)
             except LimitError as error:
                 raise ModelError(f"{node.label}: {error}") from error
             values.update(zip(node.outputs, made, strict=False))
             values[""] = None
-        outputs = [values[output.name] for output in self.outputs]
-        for entry, value in zip(self.outputs, outputs, strict=True):
+        lowering.outputs = [values[output.name] for output in self.outputs]
+        for entry, value in zip(self.outputs, lowering.outputs, strict=True):
             check_output_type(entry, None if value is None else value.dtype)
-        return Lowering(forms, trace, outputs)
+        return lowering
 
 
 def unsupported_nodes(content: Content) -> list[Unsupported]:
@@ -179,22 +177,23 @@ def unsupported_nodes(content: Content) -> list[Unsupported]:
             reason = f"opset {opset} does not have this operator"
         else:
             continue
-        name = node.op_type if is_own else f"{node.domain}.{node.op_type}"
+        domain = "" if is_own else f"{node.domain}."
+        name = f"{domain}{node.op_type}"  # text, even where a name is bytes that are not UTF-8
         found.append(
             Unsupported(label(node, index, name if name.isprintable() else repr(name)), reason)
         )
     return found
 
 
-def _input(trace: Trace, name: str, form: Form, elements: Any) -> Value:
-    """Return a graph input as a value of the trace; a constant where its elements are known."""
-    if form is None:
+def _input(lowering: Lowering, name: str, given: InputType, elements: Any) -> LoweredValue:
+    """Add a graph input to a lowering; as a constant where its elements are known."""
+    if given is None:
         return None
-    if isinstance(form, TensorForm):
+    if isinstance(given, TensorType):
         if elements is not None:
-            return trace.constant(elements)
-        return trace.input(name, form.dtype, form.shape)
+            return lowering.constant(elements)
+        return lowering.input(name, given.dtype, given.shape)
     if elements is not None:
-        return Sequence(form.dtype, tuple(map(trace.constant, elements)))
-    items = (trace.input(name, form.dtype, shape, i) for i, shape in enumerate(form.shapes))
-    return Sequence(form.dtype, tuple(items))
+        return LoweredSequence(given.dtype, tuple(map(lowering.constant, elements)))
+    items = (lowering.input(name, given.dtype, shape, i) for i, shape in enumerate(given.shapes))
+    return LoweredSequence(given.dtype, tuple(items))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from collections.abc import Sequence as Many
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
@@ -12,8 +11,8 @@ import numpy.typing as npt
 from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, defs, helper
 
 from vkops.errors import ModelError
+from vkops.onnx.lowering import LoweredSequence, LoweredTensor, LoweredValue, Lowering
 from vkops.onnx.tensor_data import TensorReader
-from vkops.onnx.trace import Sequence, Tensor, Trace, Value
 from vkops.plan.limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints
 
@@ -81,14 +80,14 @@ class Node:
             self.refuse(name, f"got {text!r}, must be {', '.join(map(repr, allowed))}")
         return text
 
-    def parameters(self, inputs: Many[T]) -> Iterator[tuple[Any, T]]:
+    def parameters(self, inputs: Sequence[T]) -> Iterator[tuple[Any, T]]:
         """Yield each input with the parameter of the schema that it belongs to."""
         formal = self.schema.inputs
         for index, given in enumerate(inputs):
             # Inputs beyond the schema's parameters belong to the last one, which is variadic.
             yield formal[min(index, len(formal) - 1)], given
 
-    def check_types(self, inputs: Many[str | None]) -> None:
+    def check_types(self, inputs: Sequence[str | None]) -> None:
         """Check the types of inputs; None: the input is left out, or its type is not known.
 
         Raises:
@@ -108,7 +107,7 @@ class Node:
                     message = f"has type {got}, must be {wanted} as the first one"
                     self.refuse(parameter.name, message)
 
-    def _check_count(self, what: str, names: Many[str], minimum: int, maximum: int) -> None:
+    def _check_count(self, what: str, names: Sequence[str], minimum: int, maximum: int) -> None:
         if not minimum <= len(names) <= maximum:
             allowed = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
             if maximum > 2**30:
@@ -136,18 +135,18 @@ class Node:
 
 
 class Call:
-    """A node, and its inputs in a trace.
+    """A node, and its inputs as tensors of a lowering.
 
     Raises:
         ModelError: their types are not those that this version of the operator lists.
     """
 
-    def __init__(self, node: Node, trace: Trace, values: Many[Value]) -> None:
+    def __init__(self, node: Node, lowering: Lowering, values: Sequence[LoweredValue]) -> None:
         self.node = node
-        self.trace = trace
+        self.lowering = lowering
         self.version: int = node.version
         self.output_count: int = len(node.outputs)
-        self._inputs: dict[str, list[Value]] = {p.name: [] for p in node.schema.inputs}
+        self._inputs: dict[str, list[LoweredValue]] = {p.name: [] for p in node.schema.inputs}
         for parameter, value in node.parameters(values):
             self._inputs[parameter.name].append(value)
             if value is None and parameter.option == _REQUIRED:
@@ -160,27 +159,27 @@ class Call:
 
     # -- inputs -----------------------------------------------------------------------------------
 
-    def tensor(self, name: str) -> Tensor:
+    def tensor(self, name: str) -> LoweredTensor:
         """Return an input that must be a tensor."""
         value = self.optional(name)
-        if not isinstance(value, Tensor):
+        if not isinstance(value, LoweredTensor):
             self.refuse(name, "is missing" if value is None else f"got {value.type}")
         return value
 
-    def optional(self, name: str) -> Value:
+    def optional(self, name: str) -> LoweredValue:
         """Return an input of any kind; None where it is left out."""
         values = self._inputs.get(name)
         return values[0] if values else None
 
-    def tensors(self, name: str) -> list[Tensor]:
+    def tensors(self, name: str) -> list[LoweredTensor]:
         """Return the tensors of a variadic input, or of one that is a sequence."""
         values = self._inputs[name]
-        if values and isinstance(values[0], Sequence):
+        if values and isinstance(values[0], LoweredSequence):
             return list(values[0].items)
         for i, value in enumerate(values):
-            if not isinstance(value, Tensor):
+            if not isinstance(value, LoweredTensor):
                 self.refuse(f"{name}[{i}]", "is missing")
-        return [value for value in values if isinstance(value, Tensor)]
+        return [value for value in values if isinstance(value, LoweredTensor)]
 
     # -- attributes, and inputs whose elements are needed ------------------------------------------
 
@@ -200,9 +199,9 @@ class Call:
             return None if given is None else np.asarray(given)
         if given is not None:
             self.refuse(name, "is given as an attribute and as an input, must be one of them")
-        if not isinstance(value, Tensor):
+        if not isinstance(value, LoweredTensor):
             self.refuse(name, f"got {value.type}, must be a tensor")
-        return self.trace.values(value)
+        return self.lowering.values(value)
 
     def ints(
         self, name: str, *, scalar: bool = False, max_size: int = MAX_DIMENSIONS
