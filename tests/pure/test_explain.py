@@ -1,5 +1,7 @@
-"""``vkops explain``: what it finds, how it tells it, and the page; the page in a browser is below
-tests/device, with all that needs Debian's chromium."""
+"""``vkops explain``: the data, the tables in the terminal and the HTML page.
+
+tests/device/test_explain_page.py shows the page in a browser.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,8 @@ from vkops.cli import main
 from vkops.dml import FeatureLevel
 from vkops.dxdispatch.json_model import Overrides
 from vkops.explain import Tensor, explain
-from vkops.explain.blocks import rectangles
+from vkops.explain.elements import NONE, all_elements, boxes, rectangles
 from vkops.explain.page import page
-from vkops.explain.places import NONE, boxes, cells
 from vkops.plan import Fill
 from vkops.rules import GROUPS
 
@@ -40,7 +41,7 @@ def only(path, **more):
     return section, movement
 
 
-# -- what it finds ---------------------------------------------------------------------------------
+# -- the data ----------------------------------------------------------------------------------
 
 
 def test_split():
@@ -52,9 +53,9 @@ def test_split():
         Tensor("OutputTensors[1]", "INT32", (2, 3), (3, 1), 4, 24),
         Tensor("OutputTensors[2]", "INT32", (2, 1), (1, 1), 4, 8),
     )
-    facts = dict(section.facts)
-    assert facts["Axis"] == "1"
-    assert facts["Lowest feature level"] == "3_0; accepted at 5_0"
+    details = dict(section.details)
+    assert details["Axis"] == "1"
+    assert details["Lowest feature level"] == "3_0; accepted at 5_0"
     assert movement.regions == [
         (0, make_region((2, 2), 0, (2, 1), (0, 0, (6, 1)))),
         (1, make_region((2, 3), 0, (3, 1), (0, 2, (6, 1)))),
@@ -71,37 +72,31 @@ def test_split():
 
 def test_join_of_three():
     section, movement = only("join.json")
-    assert section.kind == "JOIN"
     assert [tensor.nbytes for tensor in section.tensors] == [8, 12, 8, 28]
     assert [region.source.input for _, region in movement.regions] == [0, 1, 2]
     assert [region.target.offset for _, region in movement.regions] == [0, 2, 5]
 
 
-def test_slice_reads_less_than_there_is():
-    section, movement = only("slice.json")
-    assert dict(section.facts)["Offsets"] == "0, 0, 0, 1"
-    assert movement.regions == [(0, make_region((2, 3), 0, (3, 1), (0, 1, (10, 1))))]
-    assert (movement.inputs[0].nbytes, movement.bytes_read, movement.bytes_written) == (40, 12, 12)
-
-
-def test_slice1_backwards():
-    _, movement = only("slice1_backwards.json")
-    assert movement.regions == [(0, make_region((3,), 0, (1,), (0, 9, (-2,))))]
-
-
-def test_transpose_of_an_owned_input():
-    section, movement = only("transpose.json")
-    assert [tensor.note for tensor in section.tensors] == ["OWNED_BY_DML", ""]
-    assert movement.regions == [(0, make_region((3, 2), 0, (2, 1), (0, 0, (1, 3))))]
-    assert movement.runs[0].kernels == ("copy_8",)
+@pytest.mark.parametrize(
+    ("example", "region", "nbytes"),
+    [
+        ("slice.json", make_region((2, 3), 0, (3, 1), (0, 1, (10, 1))), (40, 12, 12)),
+        ("slice1_backwards.json", make_region((3,), 0, (1,), (0, 9, (-2,))), (12, 3, 3)),
+        ("transpose.json", make_region((3, 2), 0, (2, 1), (0, 0, (1, 3))), (48, 48, 48)),
+    ],
+)
+def test_one_region(example, region, nbytes):
+    _, movement = only(example)
+    assert movement.regions == [(0, region)]
+    assert (movement.inputs[0].nbytes, movement.bytes_read, movement.bytes_written) == nbytes
 
 
 @pytest.mark.parametrize("operator", ["SPLIT", "JOIN", "SLICE", "SLICE1", "IDENT"])
 def test_rules_are_those_of_tensors_levels_and_the_operator(operator):
     example = {"IDENT": "transpose", "SLICE1": "slice1_backwards"}.get(operator, operator.lower())
     section, _ = only(f"{example}.json")
-    told = dict(section.facts)["Rules checked"].split(", ")
-    assert set(told) == {
+    checked = dict(section.details)["Rules checked"].split(", ")
+    assert set(checked) == {
         rule.id
         for group in (operator, "T", "DEV")
         for rule in GROUPS[group].rules
@@ -124,8 +119,8 @@ def test_channel_shuffle_as_a_file():
         "channel_shuffle.onnx", overrides=Overrides(shapes={"x": (1, 6, 4, 4)})
     )
     assert (section.name, section.kind) == ("channel_shuffle", "ONNX model, opset 13")
-    assert section.facts == (("Nodes", "7"), ("Shapes", "x [1, 6, 4, 4]"))
-    assert [(node.makes, node.fate) for node in section.nodes] == [
+    assert section.details == (("Nodes", "7"), ("Shapes", "x [1, 6, 4, 4]"))
+    assert [(node.makes, node.result) for node in section.nodes] == [
         (("shape [4]",), "known on the host: 1, 6, 4, 4"),
         (("batch [1]",), "known on the host: 1"),
         (("image [2]",), "known on the host: 4, 4"),
@@ -139,9 +134,9 @@ def test_channel_shuffle_as_a_file():
     assert (movement.moved_size, movement.runs[0].kernels) == (16, ("copy_16",))
 
 
-def test_dispatches_of_a_model_are_told_once_for_each_shape():
+def test_an_onnx_model_has_a_section_for_each_shape_that_is_bound():
     sections = explain(str(EXAMPLES / "channel_shuffle.json")).sections
-    assert [dict(section.facts)["Shapes"] for section in sections] == [
+    assert [dict(section.details)["Shapes"] for section in sections] == [
         "x [1, 6, 1, 2]",
         "x [2, 6, 1, 1]",
     ]
@@ -168,7 +163,7 @@ def odd(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("odd")
 def test_shapes_that_depend_on_values():
     (section,) = explain("odd.onnx").sections
-    assert dict(section.facts)["No plan yet"] == "Shapes depend on what input 'n' holds"
+    assert dict(section.details)["No plan yet"] == "Shapes depend on what input 'n' holds"
     assert [node.label for node in section.nodes][-1] == "node 2, which makes 'z' (Expand-13)"
     assert section.movements == ()
 
@@ -176,11 +171,11 @@ def test_shapes_that_depend_on_values():
 @pytest.mark.usefixtures("odd")
 def test_constants_and_outputs_that_are_inputs():
     (section,) = explain("known.onnx").sections
-    facts = dict(section.facts)
-    assert facts["Constants"] == "1 tensor, sent to the device once"
-    assert facts["Output same"] == "is x, nothing is copied"
-    fates = [node.fate for node in section.nodes]
-    assert fates == ["nothing to move", "copied", "known on the host: 2.0, 2.0, 2.0, 2.0"]
+    details = dict(section.details)
+    assert details["Constants"] == "1 tensor, sent to the device once"
+    assert details["Output same"] == "is x, nothing is copied"
+    results = [node.result for node in section.nodes]
+    assert results == ["nothing to move", "copied", "known on the host: 2.0, 2.0, 2.0, 2.0"]
     (movement,) = section.movements
     assert [t.note for t in movement.inputs] == ["known on the host", ""]
     sources = [region.source for _, region in movement.regions]
@@ -215,8 +210,8 @@ def test_deferred_inputs_have_no_shape_yet(load, tmp_path):
     }
     load(model)
     (section,) = explain("m.json").sections
-    assert section.facts == (
-        ("No plan yet", "Input 'x' is 'A', whose shape is known when it has been made"),
+    assert section.details == (
+        ("No plan yet", "Input 'x' is 'A', whose shape is known only when it has been computed"),
     )
 
 
@@ -244,7 +239,7 @@ GPU         1 dispatch, copy_8, 1 workgroup
 """
 
 
-def test_all_that_is_told(capsys, monkeypatch):
+def test_the_tables_in_the_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     assert main(["explain", str(EXAMPLES / "transpose.json")]) == 0
     seen = capsys.readouterr()
@@ -252,15 +247,15 @@ def test_all_that_is_told(capsys, monkeypatch):
     assert seen.err == ""
 
 
-def test_a_level_that_is_too_low(capsys, tmp_path):
+def test_a_feature_level_that_is_too_low(capsys, tmp_path):
     html = tmp_path / "page.html"
     model = str(EXAMPLES / "split.json")
     assert main(["explain", model, "--dml_feature_level", "2.1", "--html", str(html)]) == 1
-    told = capsys.readouterr()
-    assert "Lowest feature level  3_0; refused at 2_1" in told.out
+    explained = capsys.readouterr()
+    assert "Lowest feature level  3_0; refused at 2_1" in explained.out
     assert not html.exists()
     assert main(["check", model, "--dml_feature_level", "2.1"]) == 1
-    assert told.err == capsys.readouterr().err
+    assert explained.err == capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["m.txt", "none.json", "none.onnx", "bad.json", "wrong.json"])
@@ -306,22 +301,19 @@ def test_neither_vulkan_nor_kompute_is_loaded(name, tmp_path):
     assert html.stat().st_size > 1000
 
 
-# -- which element is whose ------------------------------------------------------------------------
+# -- elements and their regions --------------------------------------------------------------------
 
 
-def test_cells_of_a_split():
+def test_the_elements_of_a_tensor():
     _, movement = only("split.json")
-    whole = cells(12, boxes(movement, input=0))
-    assert whole.owner.tolist() == [0, 0, 1, 1, 1, 2, 0, 0, 1, 1, 1, 2]
-    middle = cells(6, boxes(movement, output=1))
-    assert middle.owner.tolist() == [1] * 6
+    whole = all_elements(12, boxes(movement, "input", 0))
+    assert whole.region.tolist() == [0, 0, 1, 1, 1, 2, 0, 0, 1, 1, 1, 2]
+    middle = all_elements(6, boxes(movement, "output", 1))
+    assert middle.region.tolist() == [1] * 6
     assert middle.source.tolist() == [2, 3, 4, 8, 9, 10]
-
-
-def test_cells_that_nothing_reads():
     _, movement = only("slice.json")
-    owner = cells(20, boxes(movement, input=0)).owner
-    assert np.flatnonzero(owner != NONE).tolist() == [1, 2, 3, 11, 12, 13]
+    region = all_elements(20, boxes(movement, "input", 0)).region
+    assert np.flatnonzero(region != NONE).tolist() == [1, 2, 3, 11, 12, 13]
 
 
 def joined(load, *sizes, axis):
@@ -337,21 +329,23 @@ def joined(load, *sizes, axis):
     return explain("m.json").sections[0].movements[0]
 
 
-def test_a_block_shows_columns_side_by_side(load):
-    movement = joined(load, (4096, 3072), (4096, 1024), axis=1)
-    drawn = rectangles((4096, 4096), boxes(movement, output=0), 64, 256, shaded=False)
-    assert [r[:5] for r in drawn] == [(0, 0, 75, 100, 0), (75, 0, 25, 100, 1)]
+@pytest.mark.parametrize(
+    ("sizes", "axis", "expected"),
+    [
+        ([(4096, 3072), (4096, 1024)], 1, [(0, 0, 75, 100, 0), (75, 0, 25, 100, 1)]),
+        ([(1024, 4096), (3072, 4096)], 0, [(0, 0, 100, 25, 0), (0, 25, 100, 75, 1)]),
+    ],
+    ids=["columns side by side", "rows below each other"],
+)
+def test_large_tensors_are_drawn_as_rectangles(load, sizes, axis, expected):
+    found = boxes(joined(load, *sizes, axis=axis), "output", 0)
+    drawn = rectangles((4096, 4096), found, 64, 256, shaded=False)
+    assert [rectangle[:5] for rectangle in drawn] == expected
 
 
-def test_a_block_shows_rows_below_each_other(load):
-    movement = joined(load, (1024, 4096), (3072, 4096), axis=0)
-    drawn = rectangles((4096, 4096), boxes(movement, output=0), 64, 256, shaded=False)
-    assert [r[:5] for r in drawn] == [(0, 0, 100, 25, 0), (0, 25, 100, 75, 1)]
-
-
-def test_regions_without_a_colour_of_their_own_are_one(load):
-    movement = joined(load, *[(64, 8)] * 80, axis=0)
-    drawn = rectangles((64 * 80, 8), boxes(movement, output=0), 64, 256, shaded=False)
+def test_regions_without_a_colour_of_their_own_count_as_one(load):
+    found = boxes(joined(load, *[(64, 8)] * 80, axis=0), "output", 0)
+    drawn = rectangles((64 * 80, 8), found, 64, 256, shaded=False)
     assert drawn[-1].region == 64
     assert drawn[-1].left + drawn[-1].width == 100
     assert drawn[-1].width == pytest.approx(20, abs=0.5)
@@ -361,7 +355,7 @@ def test_regions_without_a_colour_of_their_own_are_one(load):
 
 
 class Document(HTMLParser):
-    """What a page consists of; closes every element in the order in which they were opened."""
+    """The elements and texts of a page; every element must be closed in the right order."""
 
     def __init__(self, text):
         super().__init__()
@@ -401,7 +395,7 @@ def test_pages_of_the_examples(example):
     )
 
 
-def test_cells_say_where_they_come_from():
+def test_cells_name_their_sources():
     document = Document(page(explain(str(EXAMPLES / "join.json"))))
     read = [a["data-s"] for a in document.all("i") if "data-s" in a]
     assert read == ["0.0", "0.1", "1.0", "1.1", "1.2", "2.0", "2.1"]
@@ -424,9 +418,9 @@ def test_hostile_names(load, tmp_path, capsys):
     file.write_text(json.dumps(model))
     html = tmp_path / "page.html"
     assert main(["explain", str(file), "--html", str(html)]) == 0
-    told = capsys.readouterr().out
-    assert "\x1b" not in told
-    assert "alert(1)" in told
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    assert "alert(1)" in printed
     text = html.read_text("utf-8")
     document = Document(text)
     assert len(document.all("script")) == len(document.all("style")) == 1
@@ -436,39 +430,31 @@ def test_hostile_names(load, tmp_path, capsys):
 
 
 def test_large_models_have_small_pages(load):
-    size = 1 << 18
-    parts = [tensor(1, 1, 1, size) for _ in range(1023)]
-    whole = tensor(1, 1, 1, 1 << 28)
-    interleaved = [tensor(1, 1, 512, i % 3 + 1) for i in range(1000)]
+    split = {
+        "InputTensor": tensor(1, 1, 1, 1 << 28),
+        "OutputTensors": [tensor(1, 1, 1, 1 << 18)] * 1024,
+        "Axis": 3,
+    }
+    join = {
+        "InputTensors": [tensor(1, 1, 512, i % 3 + 1) for i in range(1000)],
+        "OutputTensor": tensor(1, 1, 512, 1999),
+        "Axis": 3,
+    }
     model = {
         "resources": {},
         "dispatchables": {
-            "split": {
-                "type": "SPLIT",
-                "desc": {
-                    "InputTensor": whole,
-                    "OutputTensors": [*parts, tensor(1, 1, 1, size)],
-                    "Axis": 3,
-                },
-            },
-            "join": {
-                "type": "JOIN",
-                "desc": {
-                    "InputTensors": interleaved,
-                    "OutputTensor": tensor(1, 1, 512, 1999),
-                    "Axis": 3,
-                },
-            },
+            "split": {"type": "SPLIT", "desc": split},
+            "join": {"type": "JOIN", "desc": join},
             **{f"s{i}": SPLIT["dispatchables"]["split"] for i in range(1000)},
         },
         "commands": [],
     }
     load(model)
     start = time.monotonic()
-    told = explain("m.json")
-    text = page(told)
+    explanation = explain("m.json")
+    text = page(explanation)
     assert time.monotonic() - start < 20
-    assert len(told.sections[0].movements[0].regions) == 1024
+    assert len(explanation.sections[0].movements[0].regions) == 1024
     Document(text)
     assert len(text) < 1 << 20
     assert "And 962 more dispatchables." in text
@@ -494,9 +480,9 @@ g (float[60, 40] x0) => (float[A, B] x10) <int64[2] one = {{1, 1}}, int64[2] las
     ],
     ids=["split then join", "ten slices"],
 )
-def test_graphs_are_told_as_the_copy_that_they_are(text, plan, region, capsys, tmp_path):
+def test_graphs_are_explained_as_one_plan(text, plan, region, capsys, tmp_path):
     onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
     assert main(["explain", str(tmp_path / "m.onnx")]) == 0
-    told = " ".join(re.sub(r"[│┃]", " ", capsys.readouterr().out).split())
-    assert f"Plan: {plan}" in told
-    assert all(part in told for part in region)
+    printed = " ".join(re.sub(r"[│┃]", " ", capsys.readouterr().out).split())
+    assert f"Plan: {plan}" in printed
+    assert all(part in printed for part in region)

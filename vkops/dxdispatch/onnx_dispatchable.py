@@ -164,7 +164,7 @@ def form_of(entry: ValueInfo, shape: Shape) -> InputType:
 
 def _result_forms(model: Model, inputs: tuple[OnnxBinding, ...]) -> list[TensorType]:
     """Return the forms of the outputs; none if they depend on the elements of inputs."""
-    from vkops.onnx.lowering import NeedsValueError
+    from vkops.onnx.lowering import LoweredTensor, NeedsValueError
     from vkops.onnx.value_info import TensorType
 
     if any(binding.is_deferred for binding in inputs):

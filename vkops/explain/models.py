@@ -1,4 +1,4 @@
-"""Model files, read and checked as ``vkops check`` does, and explained."""
+"""Read and check a model file as ``vkops check`` does, and explain it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from vkops.dxdispatch.json_model import DmlDispatchable, Overrides, ShaderDispat
 from vkops.dxdispatch.model_checks import Prepared, prepare
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, read_onnx
 from vkops.errors import ModelError, VkopsError
-from vkops.explain.facts import Explanation, Section
-from vkops.explain.graphs import dispatch_sections, model_section
+from vkops.explain.explanation import Explanation, Section
+from vkops.explain.onnx_models import dispatch_sections, model_section
 from vkops.explain.operators import operator_section
 from vkops.runner.console import complain
 from vkops.shaders.description import describe
@@ -26,12 +26,12 @@ def explain(
     *,
     allow_paths: bool = False,
 ) -> Explanation:
-    """Tell what a model file, .json or .onnx, does; even if its feature level is too low.
+    """Explain a model file, .json or .onnx, even if its operators need a higher feature level.
 
-    ``allow_paths`` is ``load_model``'s.
+    ``allow_paths`` is that of ``load_model``.
 
     Raises:
-        ModelError: what ``vkops check`` refuses at every level.
+        ModelError: ``vkops check`` refuses the model at every feature level.
 
     >>> (section,) = explain("examples/split.json").sections
     >>> section.kind, len(section.movements[0].regions)

@@ -1,11 +1,11 @@
-"""Plans as movements: what is copied, and what a CPU driver or a GPU runs for it."""
+"""The plans of a model, with the dispatches that a CPU driver and a GPU run for each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from vkops.explain.facts import Movement, Run, Tensor
+from vkops.explain.explanation import Movement, Run, Tensor
 from vkops.gpu.dispatch import prepare
 from vkops.gpu.memory import Range
 from vkops.gpu.table import CPU, GPU
@@ -17,13 +17,13 @@ TUNINGS = {"CPU driver": CPU, "GPU": GPU}
 
 
 def movements(steps: Iterable[Step], tensors: Mapping[int, Tensor]) -> Iterator[Movement]:
-    """What each step copies; tensors that have no name are those between steps."""
-    between: dict[int, Tensor] = {}
+    """Describe the plan of each step; ``tensors`` are those that have a name, by number."""
+    intermediate: dict[int, Tensor] = {}
     for step in steps:
         plan = step.plan
         for number, output in zip(step.makes, plan.outputs, strict=True):
-            between[number] = _between(number, output.nbytes, plan.element_size)
-        named = {**between, **tensors}
+            intermediate[number] = _intermediate(number, output.nbytes, plan.element_size)
+        named = {**intermediate, **tensors}
         if plan.outputs:
             yield Movement(
                 plan=coalesce(plan),
@@ -34,13 +34,15 @@ def movements(steps: Iterable[Step], tensors: Mapping[int, Tensor]) -> Iterator[
             )
 
 
-def _between(number: int, nbytes: int, size: int) -> Tensor:
+def _intermediate(number: int, nbytes: int, size: int) -> Tensor:
     sizes = (nbytes // size,)
-    return Tensor(f"between {number}", "", sizes, (1,), size, nbytes, "from step to step")
+    return Tensor(
+        f"intermediate {number}", "", sizes, (1,), size, nbytes, "from one step to the next"
+    )
 
 
 def _run(plan: CopyPlan, driver: str) -> Run:
-    """What is dispatched where all tensors are in one heap."""
+    """Prepare the dispatches for tensors that all lie in one heap."""
     heap: Any = object()  # nothing is read or written
     inputs = [Range(heap, 0, nbytes) for nbytes in plan.inputs]
     outputs = [Range(heap, 0, output.nbytes) for output in plan.outputs]

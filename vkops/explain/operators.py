@@ -12,8 +12,9 @@ from vkops.dml import (
 )
 from vkops.dxdispatch.descriptors import with_dml_names
 from vkops.dxdispatch.json_model import DmlDispatchable
-from vkops.explain.facts import Section, Tensor, numbers
+from vkops.explain.explanation import Section, Tensor
 from vkops.explain.movements import movements
+from vkops.explain.tables import numbers
 from vkops.rules import GROUPS
 
 LEVEL_RULES = ("DEV-12", "DEV-13")
@@ -33,7 +34,7 @@ def operator_section(dispatchable: DmlDispatchable, level: FeatureLevel) -> Sect
     return Section(
         name=dispatchable.name,
         kind=desc.operator,
-        facts=(
+        details=(
             *_attributes(desc),
             ("Lowest feature level", f"{lowest}; {verdict} at {level}"),
             ("Rules checked", ", ".join(rules_of(type(desc)))),

@@ -1,4 +1,4 @@
-"""ONNX models: what becomes of their nodes at certain shapes, and the plans that they are."""
+"""ONNX models at given input shapes: how each node is executed, and the plans."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from vkops.dxdispatch.json_model import DeferredResource, OnnxDispatchable, Overrides
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, form_of
-from vkops.explain.facts import Node, Section, Tensor, count, numbers
+from vkops.explain.explanation import Node, Section, Tensor
 from vkops.explain.movements import movements
+from vkops.explain.tables import count, numbers
 from vkops.plan.view import packed_strides
 
 if TYPE_CHECKING:
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from vkops.onnx.lowering import LoweredTensor, LoweredValue, Lowering
     from vkops.onnx.value_info import InputType, TensorType, ValueInfo
 
-MOST_SHOWN = 8
-"""Elements of a known tensor that are told."""
+MAX_SHOWN = 8
+"""Shapes of a node's outputs, or elements of a constant, that are shown."""
 
 
 def model_section(name: str, model: Model, overrides: Overrides) -> Section:
-    """All about a model at the shapes that its inputs declare; what is free there is 1.
+    """Explain a model at the shapes that its inputs declare; free dimensions have size 1.
 
     Raises:
         ModelError: a node's arguments break a rule of its operator.
@@ -34,26 +35,27 @@ def model_section(name: str, model: Model, overrides: Overrides) -> Section:
 def dispatch_sections(
     dispatchable: OnnxDispatchable, dispatches: Iterable[BoundOnnx]
 ) -> Iterator[Section]:
-    """All about a model at the shapes that each of its dispatches binds."""
+    """Explain a model once for each of the shapes that its dispatches bind."""
     name, model = dispatchable.name, dispatchable.model
-    told: list[Mapping[str, InputType]] = []
+    explained: list[Mapping[str, InputType]] = []
     for bound in dispatches:
         forms = _forms((tensor.entry, tensor.shape) for tensor in bound.inputs)
         sources = {tensor.entry.name: tensor.source for tensor in bound.inputs}
-        if forms in told:
+        if forms in explained:
             continue
-        told.append(forms)
+        explained.append(forms)
         deferred = [
             f"{key!r} is {source.resource.name!r}"
             for key, source in sources.items()
             if source is not None and isinstance(source.resource, DeferredResource)
         ]
         if deferred:
-            why = f"Input {', '.join(deferred)}, whose shape is known when it has been made"
+            names = ", ".join(deferred)
+            why = f"Input {names}, whose shape is known only when it has been computed"
             yield Section(name, _kind(model), (("No plan yet", why),), ())
         else:
             yield _section(name, model, forms)
-    if not told:
+    if not explained:
         yield model_section(name, model, dispatchable.overrides)
 
 
@@ -70,8 +72,8 @@ def _section(name: str, model: Model, forms: Mapping[str, InputType]) -> Section
     from vkops.onnx.value_info import TensorType, ValueInfo
 
     shapes = [(key, form) for key, form in forms.items() if isinstance(form, TensorType)]
-    facts = [("Nodes", str(len(model.nodes))), ("Shapes", _shapes(shapes))]
-    # The same model, of which everything is an output: that tells what becomes of each node.
+    details = [("Nodes", str(len(model.nodes))), ("Shapes", _shapes(shapes))]
+    # The same model with all tensors as outputs, which tells how each node is executed.
     made = [key for node in model.nodes for key in node.outputs if key]
     open_model = copy(model)
     open_model.outputs = (*model.outputs, *(ValueInfo(key, "tensor", None, None) for key in made))
@@ -80,7 +82,7 @@ def _section(name: str, model: Model, forms: Mapping[str, InputType]) -> Section
     except NeedsValueError as needed:
         why = f"Shapes depend on what input {needed.name!r} holds"
         nodes = tuple(Node(node.label, node.outputs, "") for node in model.nodes)
-        return Section(name, _kind(model), (*facts, ("No plan yet", why)), (), nodes)
+        return Section(name, _kind(model), (*details, ("No plan yet", why)), (), nodes)
     outputs = lowering.outputs[: len(model.outputs)]
     values: dict[str, LoweredValue] = dict(
         zip(made, lowering.outputs[len(model.outputs) :], strict=True)
@@ -88,20 +90,20 @@ def _section(name: str, model: Model, forms: Mapping[str, InputType]) -> Section
     named = _named(lowering, zip((entry.name for entry in model.outputs), outputs, strict=True))
     wanted = [tensor.number for value in outputs for tensor in _tensors(value)]
     steps = lowering.graph.lower(wanted)
-    known = [tensor for tensor in named.values() if tensor.note]
-    if known:
-        facts.append(("Constants", f"{count(len(known), 'tensor')}, sent to the device once"))
+    constants = [tensor for tensor in named.values() if tensor.note]
+    if constants:
+        details.append(("Constants", f"{count(len(constants), 'tensor')}, sent to the device once"))
     for entry, value in zip(model.outputs, outputs, strict=True):
         for tensor in _tensors(value):
             if lowering.graph.is_leaf(tensor.number):
                 origin = lowering.inputs.get(tensor.number, ("a constant", None))[0]
-                facts.append((f"Output {entry.name}", f"is {origin}, nothing is copied"))
+                details.append((f"Output {entry.name}", f"is {origin}, nothing is copied"))
     return Section(
         name=name,
         kind=_kind(model),
-        facts=tuple(facts),
+        details=tuple(details),
         tensors=tuple(named[number] for number in sorted(named)),
-        nodes=tuple(_fates(model, lowering, values)),
+        nodes=tuple(_nodes(model, lowering, values)),
         movements=tuple(movements(steps, named)),
     )
 
@@ -111,14 +113,13 @@ def _shapes(forms: Iterable[tuple[str, TensorType]]) -> str:
 
 
 def _named(lowering: Lowering, outputs: Iterable[tuple[str, LoweredValue]]) -> dict[int, Tensor]:
-    """The tensors that come from outside, are constants, or go outside."""
+    """The inputs, constants and outputs of a model, by their numbers."""
     found = {
         number: _tensor(key if item is None else f"{key}[{item}]", lowering[number])
         for number, (key, item) in lowering.inputs.items()
     }
     for name, value in outputs:
-        many = list(_tensors(value))
-        for i, tensor in enumerate(many):
+        for i, tensor in enumerate(_tensors(value)):
             label = name if tensor is value else f"{name}[{i}]"
             found.setdefault(tensor.number, _tensor(label, tensor))
     read = {number for output in list(found) for number in lowering.graph.reachable([output])}
@@ -141,7 +142,7 @@ def _tensors(value: LoweredValue) -> tuple[LoweredTensor, ...]:
     return tensors_of(value)
 
 
-def _fates(model: Model, lowering: Lowering, values: Mapping[str, LoweredValue]) -> Iterator[Node]:
+def _nodes(model: Model, lowering: Lowering, values: Mapping[str, LoweredValue]) -> Iterator[Node]:
     held = {name: {tensor.number for tensor in _tensors(value)} for name, value in values.items()}
     for number, (name, _) in lowering.inputs.items():
         held.setdefault(name, set()).add(number)
@@ -151,22 +152,22 @@ def _fates(model: Model, lowering: Lowering, values: Mapping[str, LoweredValue])
         made = [tensor for name in names for tensor in _tensors(values[name])]
         read = {number for name in node.inputs for number in held.get(name, ())}
         if not any(outside.intersection(lowering.graph.reachable([t.number])) for t in made):
-            fate = "known on the host" + "".join(_elements(lowering, t) for t in made[:1])
+            result = "known on the host" + "".join(_elements(lowering, t) for t in made[:1])
         elif all(tensor.number in read for tensor in made):
-            fate = "nothing to move"
+            result = "nothing to move"
         else:
-            fate = "copied"
+            result = "copied"
         makes = tuple(f"{name} {_shape(values[name])}" for name in names)
-        yield Node(node.label, makes, fate)
+        yield Node(node.label, makes, result)
 
 
 def _shape(value: LoweredValue) -> str:
     shapes = [f"[{numbers(tensor.shape)}]" for tensor in _tensors(value)]
-    more = f", and {len(shapes) - MOST_SHOWN} more" if len(shapes) > MOST_SHOWN else ""
-    return ", ".join(shapes[:MOST_SHOWN]) + more
+    more = f", and {len(shapes) - MAX_SHOWN} more" if len(shapes) > MAX_SHOWN else ""
+    return ", ".join(shapes[:MAX_SHOWN]) + more
 
 
 def _elements(lowering: Lowering, tensor: LoweredTensor) -> str:
-    if not 0 < tensor.size <= MOST_SHOWN:
+    if not 0 < tensor.size <= MAX_SHOWN:
         return ""
     return ": " + ", ".join(map(str, lowering.values(tensor).ravel().tolist()))

@@ -1,0 +1,131 @@
+"""The texts and tables of an explanation; the terminal and the page show the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vkops.explain.explanation import Movement, Run, Section, Tensor
+from vkops.plan.region import Read, Region
+from vkops.plan.view import Ints, View
+
+MAX_ROWS = 20
+"""Rows of a table that are shown."""
+
+
+class Rows(NamedTuple):
+    """A table: its headings, its first rows, and a text about the rows that are not shown."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    more: str
+
+
+def node_rows(section: Section) -> Rows:
+    """The nodes of an ONNX model, and how each is executed."""
+    rows = [(node.label, "; ".join(node.makes), node.result) for node in section.nodes[:MAX_ROWS]]
+    return Rows(("Node", "Makes", "Result"), rows, _more(section.nodes))
+
+
+def tensor_rows(section: Section) -> Rows:
+    """The tensors, with a column for notes if a tensor has one."""
+    headings = ["Tensor", "Type", "Sizes", "Strides", "Bytes", "Note"]
+    rows = [
+        [t.name, t.type, numbers(t.sizes), numbers(t.strides), size_text(t.nbytes), t.note]
+        for t in section.tensors[:MAX_ROWS]
+    ]
+    columns = None if any(tensor.note for tensor in section.tensors) else -1
+    return Rows(headings[:columns], [row[:columns] for row in rows], _more(section.tensors))
+
+
+def region_rows(movement: Movement) -> Rows:
+    """The addresses that regions read and write, counted in elements."""
+    regions = movement.regions
+    rows = [
+        (
+            str(i),
+            " × ".join(map(str, region.sizes)),
+            source_text(region, movement.inputs),
+            address_text(movement.outputs[output].name, region.target),
+        )
+        for i, (output, region) in enumerate(regions[:MAX_ROWS])
+    ]
+    return Rows(("Region", "Elements", "From", "To"), rows, _more(regions))
+
+
+def _more(items: Sequence[object]) -> str:
+    return f"and {len(items) - MAX_ROWS:,} more" if len(items) > MAX_ROWS else ""
+
+
+def source_text(region: Region, inputs: tuple[Tensor, ...]) -> str:
+    """Describe the source of a region.
+
+    >>> from vkops.plan import Fill, View
+    >>> source_text(Region(View((4,), (1,)), Fill(bytes([1, 2]))), ())
+    'constant 0x0201'
+    """
+    source = region.source
+    if isinstance(source, Read):
+        return address_text(inputs[source.input].name, source.view)
+    return f"constant 0x{source.pattern[::-1].hex()}"
+
+
+def address_text(name: str, view: View) -> str:
+    """Describe a view of a tensor.
+
+    >>> address_text("InputTensor", View((2, 2), (6, 1), 2))
+    'InputTensor at 2, strides 6, 1'
+    """
+    return f"{name} at {view.offset}, strides {numbers(view.strides)}"
+
+
+def numbers(values: Ints) -> str:
+    """Format sizes or strides."""
+    return ", ".join(map(str, values))
+
+
+def count(number: int, noun: str) -> str:
+    """Format a number with its noun.
+
+    >>> count(1, "region"), count(2_000, "region")
+    ('1 region', '2,000 regions')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def size_text(nbytes: int) -> str:
+    """Format a number of bytes in the largest unit that fits.
+
+    >>> size_text(1023), size_text(3 << 19), size_text(1 << 30)
+    ('1,023 bytes', '1.5 MiB', '1 GiB')
+    """
+    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if nbytes >= 1 << shift:
+            return f"{round(nbytes / (1 << shift), 2):g} {unit}"
+    return count(nbytes, "byte")
+
+
+def run_rows(movement: Movement) -> list[tuple[str, str]]:
+    """The kinds of drivers, and the dispatches of a plan on each."""
+    return [(run.driver, run_text(run)) for run in movement.runs]
+
+
+def run_text(run: Run) -> str:
+    """Describe the dispatches of a plan.
+
+    >>> run_text(Run("GPU", ("copy_4", "copy_4"), 3))
+    '2 dispatches, copy_4, 3 workgroups'
+    """
+    names = ", ".join(dict.fromkeys(run.kernels))
+    dispatches = "dispatch" if len(run.kernels) == 1 else "dispatches"
+    return f"{len(run.kernels)} {dispatches}, {names}, {count(run.workgroups, 'workgroup')}"
+
+
+def movement_text(movement: Movement) -> str:
+    """Summarize a plan in a line."""
+    size, moved = movement.plan.element_size, movement.moved_size
+    widened = f", moved {moved} at once" if moved != size else ""
+    return (
+        f"{count(len(movement.regions), 'region')}, {size_text(movement.bytes_read)} read, "
+        f"{size_text(movement.bytes_written)} written; elements of {count(size, 'byte')}{widened}"
+    )
