@@ -1,4 +1,4 @@
-"""Each library that is installed does the works that it says it can, and does them right."""
+"""Each library that is installed executes workloads, and its results are NumPy's."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import json
 import numpy as np
 import pytest
 
-from vkops.bench import Work, measure, peers
-from vkops.bench.works import join, permute, split, step, window
+from vkops.bench import Workload, measure, peers
+from vkops.bench.workloads import Join, Permute, Split, Step, Window, case
 from vkops.cli import main
 from vkops.errors import DeviceError
 
 TINY = {
-    "split": split("float32", (4, 6), 1, [1, 3, 2]),
-    "split of rank 4": split("float32", (1, 1, 6, 2), 2, [2, 1, 3]),
-    "split of half words": split("uint16", (4, 7), 1, [2, 5]),
-    "split of many": split("float32", (64,), 0, [1] * 64),
-    "join": join("float32", (3, 4), 1, 3),
-    "join of bytes": join("uint8", (5, 3), 1, 3),
-    "join of many": join("float32", (16,), 0, 64),
-    "join of rank 5": join("int64", (2, 1, 3, 2, 4), 2, 2),
-    "window": window("float32", (6, 7), (1, 2), (3, 4)),
-    "steps": step("float32", (7, 9), (2, 3)),
-    "steps back": step("float64", (7, 9), (-2, 3)),
-    "reverse": step("float32", (5, 6), (-1, -1)),
-    "reverse of bytes": step("uint8", (5, 5), (-1, -1)),
-    "transpose": permute("float32", (5, 6), (1, 0)),
-    "transpose of bytes": permute("uint8", (5, 7), (1, 0)),
-    "permute": permute("float32", (2, 3, 4, 5, 2, 3, 2, 2), (7, 3, 5, 1, 6, 2, 4, 0)),
+    "split": case("float32", Split(1, (1, 3, 2)), (4, 6)),
+    "split of rank 4": case("float32", Split(2, (2, 1, 3)), (1, 1, 6, 2)),
+    "split of half words": case("uint16", Split(1, (2, 5)), (4, 7)),
+    "split of many": case("float32", Split(0, (1,) * 64), (64,)),
+    "join": case("float32", Join(1), (3, 4), 3),
+    "join of bytes": case("uint8", Join(1), (5, 3), 3),
+    "join of many": case("float32", Join(0), (16,), 64),
+    "join of rank 5": case("int64", Join(2), (2, 1, 3, 2, 4), 2),
+    "window": case("float32", Window((1, 2), (3, 4)), (6, 7)),
+    "steps": case("float32", Step((2, 3)), (7, 9)),
+    "steps back": case("float64", Step((-2, 3)), (7, 9)),
+    "reverse": case("float32", Step((-1, -1)), (5, 6)),
+    "reverse of bytes": case("uint8", Step((-1, -1)), (5, 5)),
+    "transpose": case("float32", Permute((1, 0)), (5, 6)),
+    "transpose of bytes": case("uint8", Permute((1, 0)), (5, 7)),
+    "permute": case("float32", Permute((7, 3, 5, 1, 6, 2, 4, 0)), (2, 3, 4, 5, 2, 3, 2, 2)),
 }
-WORKS = [Work(name, name, False, build) for name, build in TINY.items()]
+WORKLOADS = [Workload(name, name, False, made) for name, made in TINY.items()]
 NOT_NCNN = {name for name in TINY if "of bytes" in name or "half words" in name} | {
     "join of rank 5", "steps", "steps back", "permute",
 }  # fmt: skip
@@ -39,7 +39,7 @@ NOT_NCNN = {name for name in TINY if "of bytes" in name or "half words" in name}
 @pytest.mark.parametrize("name", peers.installed())
 def test_peer(device, name):
     """`measure` compares each result with NumPy's."""
-    results = list(measure(device, WORKS, {name: peers.load(name, device.info)}, rounds=1))
+    results = list(measure(device, WORKLOADS, {name: peers.load(name, device.info)}, rounds=1))
     done = {result.work for result in results if name in result.seconds}
     assert done == set(TINY) - (NOT_NCNN if name == "ncnn" else set())
 
@@ -49,7 +49,7 @@ def test_wgpu_by_kernels_alone(device, monkeypatch):
     from vkops.bench.peers import webgpu
 
     monkeypatch.setattr(webgpu, "_MAX_COPIES", 0)
-    results = measure(device, WORKS, {"wgpu": webgpu.Peer(device.info)}, rounds=1)
+    results = measure(device, WORKLOADS, {"wgpu": webgpu.Peer(device.info)}, rounds=1)
     done = {result.work for result in results if "wgpu" in result.seconds}
     assert done >= set(TINY) - {"join of many"}
 
@@ -66,7 +66,7 @@ class Wrong:
 
 def test_wrong_result(device):
     with pytest.raises(DeviceError) as error:
-        list(measure(device, WORKS[:1], {"wrong": Wrong()}, rounds=1))
+        list(measure(device, WORKLOADS[:1], {"wrong": Wrong()}, rounds=1))
     assert str(error.value) == "split: output 0 of wrong differs from NumPy's"
 
 

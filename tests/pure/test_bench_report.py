@@ -9,7 +9,7 @@ import re
 import pytest
 from rich.console import Console
 
-from vkops.bench import WORKS, Report, Result, peers, read, tables
+from vkops.bench import WORKLOADS, Report, Result, peers, read, tables
 from vkops.bench import plot as plots
 from vkops.cli import main
 from vkops.errors import VkopsError
@@ -34,16 +34,16 @@ OWN = {"vkops": 2e-3, "end_to_end": 8e-3, "numpy": 6e-3, "memcpy": 1e-3, "buffer
 
 
 def report(count=None, **labels):
-    """Peers named by keyword are four times as slow as vkops, but cannot do the second work."""
+    """Peers named by keyword are four times as slow as vkops, but cannot execute the second workload."""
     results = [
         Result(
-            work.name,
-            work.what,
-            work.contiguous,
+            workload.name,
+            workload.description,
+            workload.contiguous,
             2**20,
             OWN | dict.fromkeys(() if number == 1 else labels, 8e-3),
         )
-        for number, work in enumerate(WORKS[:count])
+        for number, workload in enumerate(WORKLOADS[:count])
     ]
     return Report(DEVICE, "2026-01-02", 2, {"numpy": "2.0"}, labels, 1, 9, results)
 
@@ -75,10 +75,10 @@ def test_peers_have_a_table_of_their_own():
     assert row(shown, "geometric")[-2:] == ["4.00x", "4.00x"]
 
 
-def test_a_peer_that_can_do_nothing_has_no_mean():
+def test_a_peer_without_results_has_no_mean():
     made = report(2, torch="PyTorch CPU")
     _, table = tables(Report(**{**vars(made), "results": made.results[1:]}))
-    assert "x " not in text(table, 120).split("x: how")[0]
+    assert "x " not in text(table, 120).split("Ratios: ")[0]
 
 
 def test_json_reads_back(tmp_path):
@@ -132,7 +132,7 @@ def test_plot_that_cannot_be_written(tmp_path, capsys, name, reason):
     assert capsys.readouterr().err == reason.format(tmp_path) + "\n"
 
 
-def test_plot_without_matplotlib(monkeypatch, capsys):
+def test_a_plot_without_matplotlib(monkeypatch, capsys):
     monkeypatch.setattr(plots, "is_installed", lambda name: False)
     assert main(["bench", "--plot", "p.png"]) == 1
     assert capsys.readouterr().err == (

@@ -1,4 +1,4 @@
-"""Measure works: vkops, NumPy, memcpy, Kompute's buffer copy and peers, in turns in one run."""
+"""Measure workloads with vkops, NumPy, memcpy, Kompute's buffer copy and other libraries."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from vkops.bench.movement import Array, Join, Split, Step, Window
 from vkops.bench.peers import Peer
-from vkops.bench.works import Case, Work
+from vkops.bench.workloads import Array, Case, Join, Split, Step, Window, Workload
 from vkops.device import Buffer, Device
 from vkops.errors import DeviceError
 from vkops.gpu.buffer_copy import BufferCopy
@@ -22,12 +21,14 @@ from vkops.tensors.tensor import Tensor
 
 @dataclass(frozen=True)
 class Result:
-    """One work, the bytes of its result, and each contender's median seconds.
+    """A workload, the bytes of its result, and the median seconds of each contender.
 
-    ``seconds`` has ``vkops`` (inputs and outputs resident on the device, from submission to
-    completion), ``end_to_end`` (NumPy in to NumPy out: upload, dispatch, download, which is a view
-    where memory is shared), ``numpy``, ``memcpy`` (the result's bytes, from one array to another),
-    ``buffer_copy`` (the same through Kompute), and the peers that can do the work.
+    The names of the fields are those in the JSON file of a report: ``work`` is the workload's name
+    and ``what`` its description. ``seconds`` has ``vkops`` (a dispatch on data that is on the
+    device), ``end_to_end`` (from NumPy arrays to NumPy arrays: upload, dispatch and download, which
+    is a view where memory is shared), ``numpy``, ``memcpy`` (as many bytes as the result has, from
+    one array to another), ``buffer_copy`` (the same through Kompute), and each peer that can
+    execute the workload.
     """
 
     work: str
@@ -37,51 +38,49 @@ class Result:
     seconds: Mapping[str, float]
 
     def ratio(self, contender: str = "vkops", against: str = "numpy") -> float:
-        """How many times faster a contender is than another."""
+        """Return the time of ``against`` divided by that of ``contender``."""
         return self.seconds[against] / self.seconds[contender]
 
     def gigabytes(self, contender: str) -> float:
-        """Gigabytes that a contender reads and writes per second."""
+        """Return the gigabytes that a contender reads and writes per second."""
         return 2 * self.nbytes / self.seconds[contender] / 1e9
 
 
 def measure(
     device: Device,
-    works: Iterable[Work],
+    workloads: Iterable[Workload],
     peers: Mapping[str, Peer] | None = None,
     *,
     scale: int = 1,
     rounds: int = 9,
 ) -> Iterator[Result]:
-    """Measure works one by one; each contender is checked against NumPy first.
+    """Measure workloads one by one; each contender's result is first compared with NumPy's.
+
+    ``scale`` multiplies the first dimension of all inputs.
 
     Raises:
         DeviceError: a result differs from NumPy's.
-        OutOfDeviceMemoryError: a work does not fit.
+        OutOfDeviceMemoryError: a workload does not fit on the device.
     """
-    for work in works:
-        case = work.build(scale)
-        seconds = _alternate(_contenders(device, work, case, peers or {}), rounds)
-        yield Result(work.name, work.what, work.contiguous, case.nbytes, seconds)
-
-
-def _alternate(contenders: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median seconds of each, run in turns so that all see the same machine."""
-    samples: dict[str, list[float]] = {name: [] for name in contenders}
-    for turn in range(rounds + 1):
-        for name, run in contenders.items():
-            start = perf_counter()
-            run()
-            elapsed = perf_counter() - start
-            if turn:  # the first turn warms up
-                samples[name].append(elapsed)
-    return {name: median(values) for name, values in samples.items()}
+    for workload in workloads:
+        case = workload.case.scaled(scale)
+        contenders = _contenders(device, workload.name, case, peers or {})
+        samples: dict[str, list[float]] = {name: [] for name in contenders}
+        for turn in range(rounds + 1):  # in turn, so that all run under the same conditions
+            for name, run in contenders.items():
+                start = perf_counter()
+                run()
+                elapsed = perf_counter() - start
+                if turn:  # the first turn warms up
+                    samples[name].append(elapsed)
+        seconds = {name: median(values) for name, values in samples.items()}
+        yield Result(workload.name, workload.description, workload.contiguous, case.nbytes, seconds)
 
 
 def _contenders(
-    device: Device, work: Work, case: Case, peers: Mapping[str, Peer]
+    device: Device, name: str, case: Case, peers: Mapping[str, Peer]
 ) -> dict[str, Callable[[], Any]]:
-    """Each contender, ready to run the case, its result found right."""
+    """Prepare all contenders, and compare their results with NumPy's."""
     random = np.random.default_rng(0)
     arrays = [
         random.integers(0, 256, int(np.prod(shape)) * case.dtype.itemsize, np.uint8)
@@ -90,59 +89,49 @@ def _contenders(
         for shape in case.shapes
     ]
     expected = case.numpy(arrays)
-    bench = _Bench(device, case, arrays)
-    _check("vkops", work, bench.end_to_end(), expected)
+
+    def check(contender: str, results: Sequence[Array]) -> None:
+        for number, (result, right) in enumerate(zip(results, expected, strict=True)):
+            wanted = right.reshape(-1).view(np.uint8)
+            # The buffers of vkops end at a whole word.
+            if not np.array_equal(result.reshape(-1).view(np.uint8)[: wanted.size], wanted):
+                raise DeviceError(f"{name}: output {number} of {contender} differs from NumPy's")
+
+    inputs = [_buffer(device, tensor) for _, tensor in case.desc.inputs]
+    outputs = [_buffer(device, tensor) for _, tensor in case.desc.outputs]
+    operator = device.compile_operator(device.create_operator(case.desc)).bind(inputs, outputs)
+
+    def end_to_end() -> list[Array]:
+        tensors = _eager(case, arrays, device)
+        if tensors is not None:
+            return [tensor.numpy() for tensor in tensors]
+        for buffer, array in zip(inputs, arrays, strict=True):
+            buffer.write(array)
+        operator.dispatch()
+        return [buffer.array() for buffer in outputs]
+
+    check("vkops", end_to_end())
     source = np.ones(case.nbytes, np.uint8)
     target = np.empty_like(source)
     contenders: dict[str, Callable[[], Any]] = {
-        "vkops": bench.operator.dispatch,
-        "end_to_end": bench.end_to_end,
+        "vkops": operator.dispatch,
+        "end_to_end": end_to_end,
         "numpy": lambda: case.numpy(arrays),
         "memcpy": lambda: np.copyto(target, source),
         "buffer_copy": BufferCopy(device.executor, case.nbytes).run,
     }
-    for name, peer in peers.items():
+    for label, peer in peers.items():
         program = peer.prepare(case, arrays)
         if program is not None:
             program.run()
-            _check(name, work, program.results(), expected)
-            contenders[name] = program.run
+            check(label, program.results())
+            contenders[label] = program.run
     return contenders
 
 
-def _check(who: str, work: Work, got: Sequence[Array], expected: Sequence[Array]) -> None:
-    for number, (result, right) in enumerate(zip(got, expected, strict=True)):
-        wanted = right.reshape(-1).view(np.uint8)
-        # vkops' buffers end at a whole word.
-        if not np.array_equal(result.reshape(-1).view(np.uint8)[: wanted.size], wanted):
-            raise DeviceError(f"{work.name}: output {number} of {who} differs from NumPy's")
-
-
-class _Bench:
-    """One case on the device, with memory of its own."""
-
-    def __init__(self, device: Device, case: Case, arrays: Sequence[Array]) -> None:
-        self.inputs = [_buffer(device, tensor) for _, tensor in case.desc.inputs]
-        self.outputs = [_buffer(device, tensor) for _, tensor in case.desc.outputs]
-        compiled = device.compile_operator(device.create_operator(case.desc))
-        self.operator = compiled.bind(self.inputs, self.outputs)
-        self.device = device
-        self.case = case
-        self.arrays = arrays
-
-    def end_to_end(self) -> list[Array]:
-        tensors = _eager(self.case, self.arrays, self.device)
-        if tensors is not None:
-            return [tensor.numpy() for tensor in tensors]
-        for buffer, array in zip(self.inputs, self.arrays, strict=True):
-            buffer.write(array)
-        self.operator.dispatch()
-        return [buffer.array() for buffer in self.outputs]
-
-
 def _eager(case: Case, arrays: Sequence[Array], device: Device) -> list[Tensor] | None:
-    """The eager function that does it, if there is one."""
-    match case.movement:
+    """Run the function of vkops for the operation, if there is one."""
+    match case.operation:
         case Split(axis, sizes):
             return eager.split(arrays[0], sizes, axis, device=device)
         case Join(axis):

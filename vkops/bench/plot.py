@@ -1,4 +1,4 @@
-"""A report as a bar plot: gigabytes read and written per second, one panel for each work."""
+"""A report as a bar plot: gigabytes read and written per second, one panel for each workload."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BAR, _PANEL_HEAD, _FIGURE_HEAD, _WIDTH = 0.17, 0.5, 0.9, 11.0  # inches
 
 
 def check(path: Path) -> None:
-    """Find what would keep a plot from being made, before anything is measured.
+    """Check, before anything is measured, that a plot can be made.
 
     Raises:
         VkopsError: the format is unknown, or the folder does not exist.
@@ -39,7 +39,7 @@ def check(path: Path) -> None:
 
 
 def plot(report: Report, path: Path) -> None:
-    """Write the plot as PNG or SVG, as the file's name ends.
+    """Write the plot as PNG or SVG, depending on the suffix of the file's name.
 
     Raises:
         VkopsError: see ``check``.
@@ -68,14 +68,14 @@ def plot(report: Report, path: Path) -> None:
 
 
 def _panel(axes: Axes, result: Result, labels: dict[str, str], *, named: bool) -> None:
-    for place, name in enumerate(labels):
+    for position, name in enumerate(labels):
         if name not in result.seconds:
-            axes.text(0, place, " cannot", va="center", fontsize=7, color="#999999")
+            axes.text(0, position, " cannot", va="center", fontsize=7, color="#999999")
             continue
         speed = result.gigabytes(name)
-        axes.barh(place, speed, color=_COLORS.get(name, _OTHER))
+        axes.barh(position, speed, color=_COLORS.get(name, _OTHER))
         weight = "bold" if name == "vkops" else "normal"
-        axes.text(speed, place, f" {speed:.3g}", va="center", fontsize=7, fontweight=weight)
+        axes.text(speed, position, f" {speed:.3g}", va="center", fontsize=7, fontweight=weight)
     axes.set_title(f"{result.work}: {result.what}", fontsize=8, loc="left")
     axes.set_yticks(range(len(labels)), labels.values() if named else [], fontsize=8)
     axes.tick_params(length=0)

@@ -1,4 +1,4 @@
-"""A report: what was measured, where, when and with which versions; saved as JSON."""
+"""A report of measurements: device, date, versions and results; saved as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LABELS = {
     "memcpy": "memcpy",
     "buffer_copy": "Kompute copy",
 }
-"""What contenders are called, apart from peers. Of these, only vkops and NumPy do the work."""
+"""Labels of the contenders that are always measured; the last two are plain copies."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class Report:
     """ISO 8601."""
     processors: int
     versions: Mapping[str, str]
-    """Of the packages that took part."""
+    """The versions of the packages that were measured, by name."""
     peers: Mapping[str, str]
-    """The peers' names, and what they are called."""
+    """The labels of the peers, by name."""
     scale: int
     rounds: int
     results: Sequence[Result]
 
     def json_ready(self) -> dict[str, Any]:
-        """The same as plain data: seconds and bytes."""
+        """Return the report as plain data for JSON, in seconds and bytes."""
         return asdict(self)
 
 
@@ -54,7 +54,7 @@ def made_from(
     scale: int = 1,
     rounds: int = 9,
 ) -> Report:
-    """The report of results measured just now on this machine."""
+    """Make the report of results that were just measured on this machine."""
     return Report(
         device=device,
         date=date.today().isoformat(),
@@ -71,10 +71,10 @@ def made_from(
 
 
 def read(path: Path) -> Report:
-    """A report that was saved as JSON.
+    """Read a report that was saved as JSON.
 
     Raises:
-        VkopsError: the file holds none.
+        VkopsError: the file does not hold a report.
         OSError: it cannot be read.
     """
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import geometric_mean
 
 from rich import box
@@ -11,60 +11,55 @@ from rich.table import Table
 from vkops.bench.measure import Result
 from vkops.bench.report import Report
 
-_COLUMNS = {"MiB": 5, "ms": 7, "GB/s": 5, "NumPy": 6, "memcpy": 6, "copy": 6, "e2e": 6}
 _AGAINST = ("numpy", "memcpy", "buffer_copy")
+_RATIOS = "Ratios: time of the other divided by time of vkops; above 1, vkops is faster"
 
 
 def tables(report: Report) -> list[Table]:
-    """Milliseconds and how many times faster vkops is than each contender; peers by themselves."""
-    return [_table(report), *([_peer_table(report)] if report.peers else [])]
+    """Return tables of milliseconds and ratios; the ratios to peers have a table of their own."""
+    made = [_table(report)]
+    if report.peers:
+        made.append(_peer_table(report))
+    return made
 
 
 def _table(report: Report) -> Table:
     results = report.results
     made = _empty(
         f"{report.device.name} ({report.device.driver})",
-        "x: how many times faster than it vkops is, resident; e2e: NumPy to NumPy",
+        f"{_RATIOS}. e2e: from NumPy to NumPy, compared with NumPy",
+        {"MiB": 5, "ms": 7, "GB/s": 5, "NumPy": 6, "memcpy": 6, "copy": 6, "e2e": 6},
     )
-    for heading, width in _COLUMNS.items():
-        made.add_column(heading, justify="right", no_wrap=True, min_width=width)
+
+    def ratios(*some: Result) -> list[str]:
+        return [*(_ratio(some, against=name) for name in _AGAINST), _ratio(some, "end_to_end")]
+
     for r in results:
-        made.add_row(
-            r.work,
-            r.what,
-            f"{r.nbytes / 2**20:.1f}",
-            f"{r.seconds['vkops'] * 1e3:.3f}",
-            f"{r.gigabytes('vkops'):.2f}",
-            *(_times([r], against=name) for name in _AGAINST),
-            _times([r], "end_to_end"),
-        )
+        speed = f"{r.gigabytes('vkops'):.2f}"
+        made.add_row(r.work, r.what, f"{r.nbytes / 2**20:.1f}", _ms(r), speed, *ratios(r))
     if len(results) > 1:
         made.add_section()
-        means = [_times(results, against=name) for name in _AGAINST]
-        made.add_row("", "geometric mean", "", "", "", *means, _times(results, "end_to_end"))
+        made.add_row("", "geometric mean", "", "", "", *ratios(*results))
     return made
 
 
 def _peer_table(report: Report) -> Table:
     made = _empty(
         "vkops against other libraries",
-        "x: how many times faster than it vkops is, data resident in both; "
-        "empty: it cannot do the work",
+        f"{_RATIOS}. Empty: the library cannot execute the workload",
+        {"ms": 7, **dict.fromkeys(report.peers.values(), 7)},
     )
-    made.add_column("ms", justify="right", no_wrap=True, min_width=_COLUMNS["ms"])
-    for label in report.peers.values():
-        made.add_column(label, justify="right", min_width=7)
     for r in report.results:
-        ratios = (_times([r], against=name) for name in report.peers)
-        made.add_row(r.work, r.what, f"{r.seconds['vkops'] * 1e3:.3f}", *ratios)
+        made.add_row(r.work, r.what, _ms(r), *(_ratio([r], against=n) for n in report.peers))
     if len(report.results) > 1:
         made.add_section()
-        means = (_times(report.results, against=name) for name in report.peers)
+        means = (_ratio(report.results, against=name) for name in report.peers)
         made.add_row("", "geometric mean", "", *means)
     return made
 
 
-def _empty(title: str, caption: str) -> Table:
+def _empty(title: str, caption: str, columns: Mapping[str, int]) -> Table:
+    """Make a table without rows; ``columns`` are headings with the least widths."""
     made = Table(
         title=title,
         caption=caption,
@@ -74,12 +69,17 @@ def _empty(title: str, caption: str) -> Table:
         padding=(0, 1, 0, 0),
     )
     made.add_column("", no_wrap=True, min_width=3)
-    # Where the terminal is narrow, this column gives way to the figures.
-    made.add_column("")
+    made.add_column("")  # where the terminal is narrow, this column is wrapped
+    for heading, width in columns.items():
+        made.add_column(heading, justify="right", no_wrap=len(heading) <= width, min_width=width)
     return made
 
 
-def _times(results: Sequence[Result], contender: str = "vkops", against: str = "numpy") -> str:
-    """The ratio, or the geometric mean of those works that both can do."""
+def _ms(result: Result) -> str:
+    return f"{result.seconds['vkops'] * 1e3:.3f}"
+
+
+def _ratio(results: Sequence[Result], contender: str = "vkops", against: str = "numpy") -> str:
+    """Format the ratio, or the geometric mean for the workloads that both can execute."""
     ratios = [r.ratio(contender, against) for r in results if against in r.seconds]
     return f"{geometric_mean(ratios):.2f}x" if ratios else ""

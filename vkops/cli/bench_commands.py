@@ -14,7 +14,7 @@ from vkops.cli import options
 
 
 def bench(
-    works: Annotated[
+    workloads: Annotated[
         list[str] | None,
         Argument(metavar="[WORKLOAD]...", help="Workloads, W1 to W18; all by default."),
     ] = None,
@@ -43,8 +43,8 @@ def bench(
     from vkops.bench import peers as libraries
     from vkops.bench import plot as plots
 
-    by_name = {work.name: work for work in benchmark.WORKS}
-    for name in works or ():
+    by_name = {workload.name: workload for workload in benchmark.WORKLOADS}
+    for name in workloads or ():
         options.one_of("WORKLOAD", name, *by_name)
     for name in peer or ():
         options.one_of("--peer", name, *libraries.PEERS)
@@ -56,7 +56,7 @@ def bench(
     if from_ is not None:
         report = benchmark.read(from_)
     else:
-        chosen = [by_name[name] for name in works or by_name]
+        chosen = [by_name[name] for name in workloads or by_name]
         with vkops.Device(adapter or None, expect=expect) as device:
             loaded = {
                 name: libraries.load(name, device.info)

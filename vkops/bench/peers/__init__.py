@@ -1,6 +1,6 @@
-"""Other libraries that can do the same works, each used only where it is installed and asked for.
+"""Other libraries that can execute the same workloads.
 
-A peer is a module with a ``Peer`` class; nothing imports it, or its library, before ``load``.
+Each is a module with a ``Peer`` class. ``load`` imports the module and the library.
 """
 
 from __future__ import annotations
@@ -10,40 +10,37 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from vkops.bench.movement import Array
+from vkops.bench.workloads import Array, Case
 from vkops.errors import MissingPackageError
-
-if TYPE_CHECKING:
-    from vkops.bench.works import Case
-    from vkops.gpu.adapter import DeviceInfo
+from vkops.gpu.adapter import DeviceInfo
 
 
 @dataclass(frozen=True)
 class Program:
-    """A work as a peer runs it: inputs resident, outputs in packed memory of its own."""
+    """A workload of a peer, its inputs on its device, its outputs in packed memory of its own."""
 
     run: Callable[[], Any]
-    """Do the work once, and wait until it is done."""
+    """Execute the workload once and wait for it."""
     results: Callable[[], Sequence[Array]]
     """The outputs of the last run, for the comparison with NumPy."""
 
 
 class Peer(Protocol):
-    """A library, ready to prepare works."""
+    """A library that can execute workloads."""
 
     label: str
-    """What it is called in tables and plots, with what it runs on."""
+    """Its name in tables and plots, with the kind of device that it runs on."""
     version: str
 
     def __init__(self, info: DeviceInfo) -> None: ...
 
     def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
-        """The work with these inputs, or None where the library cannot do it."""
+        """Prepare a workload with these inputs; None if the library cannot execute it."""
 
 
-# By the package that is asked for: the module here, and the packages it needs.
+# By the name of the package: the module here, and the packages that it needs.
 _PEERS = {
     "torch": ("pytorch", ("torch",)),
     "onnxruntime": ("onnx_runtime", ("onnxruntime", "onnx")),
@@ -51,29 +48,28 @@ _PEERS = {
     "ncnn": ("ncnn_cpu", ("ncnn",)),
 }
 PEERS = tuple(_PEERS)
-"""The names of all peers: their packages'."""
+"""The names of all peers, which are those of their packages."""
 
 
 def installed() -> list[str]:
-    """The names of the peers whose packages are here."""
+    """Return the names of the peers whose packages are installed."""
     return [name for name in PEERS if not _missing(name)]
 
 
 def module(name: str) -> str:
-    """The module of a peer; it needs the peer's packages."""
+    """Return the name of a peer's module, which needs the peer's packages."""
     return f"{__name__}.{_PEERS[name][0]}"
 
 
 def load(name: str, info: DeviceInfo) -> Peer:
-    """Import a peer's library, to run on that device or, where it knows no Vulkan, on the CPU.
+    """Import a peer's library, for that device or, if it does not support Vulkan, for the CPU.
 
     Raises:
         MissingPackageError: a package is not installed, or cannot be imported.
         DeviceError: the library finds no such device.
     """
     require(name)
-    # OpenMP's threads would otherwise spin into the next contender's turn, or keep their own
-    # library waiting for milliseconds while others run.
+    # OpenMP's threads would otherwise still spin while the next contender runs.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         peer: type[Peer] = importlib.import_module(module(name)).Peer

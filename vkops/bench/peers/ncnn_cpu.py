@@ -1,7 +1,7 @@
 """ncnn on the CPU: a net of one layer, 32-bit elements of up to four dimensions.
 
-Not on Vulkan: its Python binding has no device matrix, so that every run on a device would upload
-its inputs and download its outputs.
+It is not measured on Vulkan: its Python binding has no matrices on a device, so that every run
+would upload its inputs and download its outputs.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from collections.abc import Sequence
 import ncnn
 import numpy as np
 
-from vkops.bench.movement import Array, Join, Permute, Split, Step, Window
 from vkops.bench.peers import Program
-from vkops.bench.works import Case
+from vkops.bench.workloads import Array, Case, Join, Permute, Split, Step, Window
 from vkops.errors import DeviceError
 from vkops.gpu.adapter import DeviceInfo
 
 _MAGIC = 7767517
 _MAX_RANK = 4
-# Else data would be converted: to lower precision, or to layouts of 4 or 8 interleaved channels.
-_OFF = (
+# These options would convert data to lower precision, or to layouts with interleaved channels.
+_DISABLED = (
     "use_bf16_storage",
     "use_fp16_arithmetic",
     "use_fp16_packed",
@@ -41,7 +40,7 @@ class Peer:
         pass
 
     def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
-        """See the protocol."""
+        """Prepare a workload; see ``Peer``."""
         layer = _layer(case)
         if layer is None or case.dtype.itemsize != 4 or len(case.shapes[0]) > _MAX_RANK:
             return None
@@ -67,18 +66,17 @@ class Peer:
 
 
 def _layer(case: Case) -> tuple[str, str] | None:
-    """The layer's type and its parameters, as they stand in a net's description."""
+    """Return the type and the parameters of the layer, as in the description of a net."""
     axes = range(len(case.shapes[0]))
-    match case.movement:
+    match case.operation:
         case Join(axis):
             return "Concat", f"0={axis}"
         case Split(axis, sizes):
             return "Slice", f"{_array(0, sizes)} 1={axis}"
         case Permute((1, 0)):
             return "Permute", "0=1"
-        case Window(offsets, sizes):
-            ends = [o + n for o, n in zip(offsets, sizes, strict=True)]
-            return "Crop", f"{_array(9, offsets)} {_array(10, ends)} {_array(11, axes)}"
+        case Window(offsets) as window:
+            return "Crop", f"{_array(9, offsets)} {_array(10, window.ends)} {_array(11, axes)}"
         case Step(strides) if set(strides) == {-1}:
             return "Flip", _array(0, axes)
         case _:
@@ -92,11 +90,11 @@ def _array(parameter: int, values: Sequence[int]) -> str:
 def _net(inputs: Sequence[str], outputs: Sequence[str], kind: str, parameters: str) -> ncnn.Net:
     net = ncnn.Net()
     net.opt.num_threads = os.cpu_count() or 1
-    for option in _OFF:
+    for option in _DISABLED:
         setattr(net.opt, option, False)
     ends = f"{len(inputs)} {len(outputs)} {' '.join(inputs)} {' '.join(outputs)}"
     layers = [f"Input {name} 0 1 {name}" for name in inputs]
-    layers.append(f"{kind} work {ends} {parameters}")
+    layers.append(f"{kind} layer {ends} {parameters}")
     head = f"{_MAGIC}\n{len(layers)} {len(inputs) + len(outputs)}"
     net.load_param_mem("\n".join((head, *layers, "")))
     net.load_model(ncnn.DataReaderFromEmpty())

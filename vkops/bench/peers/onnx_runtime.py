@@ -9,12 +9,11 @@ from typing import Any
 import onnxruntime
 from onnx import TensorProto, helper
 
-from vkops.bench.movement import Array, Join, Permute, Split, Step, Window
 from vkops.bench.peers import Program
-from vkops.bench.works import Case
+from vkops.bench.workloads import Array, Case, Join, Permute, Split, Step, Window
 from vkops.gpu.adapter import DeviceInfo
 
-_OPSET, _IR_VERSION = 17, 8  # ONNX 1.12: what every runtime of today reads
+_OPSET, _IR_VERSION = 17, 8  # ONNX 1.12: every current runtime reads it
 _END = 2**63 - 1
 _CPU = ["CPUExecutionProvider"]
 
@@ -32,7 +31,7 @@ class Peer:
         self._options.add_session_config_entry("session.force_spinning_stop", "1")
 
     def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
-        """See the protocol."""
+        """Prepare a workload; see ``Peer``."""
         session = onnxruntime.InferenceSession(_model(case), self._options, providers=_CPU)
         binding = session.io_binding()
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(array.copy()) for array in arrays]
@@ -51,27 +50,19 @@ class Peer:
 
 
 def _model(case: Case) -> bytes:
-    inputs = [f"x{number}" for number in range(len(case.shapes))]
-    outputs = [f"y{number}" for number in range(len(case.output_shapes))]
     operator, parameters, attributes = _node(case)
-    names = [f"p{number}" for number in range(len(parameters))]
     dtype = helper.np_dtype_to_tensor_dtype(case.dtype)
-    graph = helper.make_graph(
-        [helper.make_node(operator, inputs + names, outputs, **attributes)],
-        "work",
-        [
-            helper.make_tensor_value_info(name, dtype, shape)
-            for name, shape in zip(inputs, case.shapes, strict=True)
-        ],
-        [
-            helper.make_tensor_value_info(name, dtype, shape)
-            for name, shape in zip(outputs, case.output_shapes, strict=True)
-        ],
-        [
-            helper.make_tensor(name, TensorProto.INT64, [len(values)], values)
-            for name, values in zip(names, parameters, strict=True)
-        ],
+    inputs, outputs = (
+        [helper.make_tensor_value_info(f"{letter}{i}", dtype, s) for i, s in enumerate(shapes)]
+        for letter, shapes in (("x", case.shapes), ("y", case.output_shapes))
     )
+    constants = [
+        helper.make_tensor(f"p{i}", TensorProto.INT64, [len(values)], values)
+        for i, values in enumerate(parameters)
+    ]
+    names = [value.name for value in (*inputs, *constants)]
+    node = helper.make_node(operator, names, [value.name for value in outputs], **attributes)
+    graph = helper.make_graph([node], "workload", inputs, outputs, constants)
     model = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION
     )
@@ -79,18 +70,17 @@ def _model(case: Case) -> bytes:
 
 
 def _node(case: Case) -> tuple[str, list[Sequence[int]], dict[str, Any]]:
-    """The operator, its inputs beside the data, and its attributes."""
+    """Return the operator, its inputs after the data, and its attributes."""
     axes = range(len(case.shapes[0]))
-    match case.movement:
+    match case.operation:
         case Join(axis):
             return "Concat", [], {"axis": axis}
         case Split(axis, sizes):
             return "Split", [sizes], {"axis": axis}
         case Permute(order):
             return "Transpose", [], {"perm": order}
-        case Window(offsets, sizes):
-            ends = [o + n for o, n in zip(offsets, sizes, strict=True)]
-            return "Slice", [offsets, ends, axes], {}
+        case Window(offsets) as window:
+            return "Slice", [offsets, window.ends, axes], {}
         case Step(strides):
             starts = [0 if s > 0 else -1 for s in strides]
             ends = [_END if s > 0 else -_END for s in strides]

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from vkops.bench.movement import Array, Join, Movement, Permute, Split, Step, Window
 from vkops.bench.peers import Program
-from vkops.bench.works import Case
+from vkops.bench.workloads import Array, Case, Join, Permute, Split, Step, Window
 from vkops.gpu.adapter import DeviceInfo
 
-# Types that torch moves only in part; the signed type of the same width has the same bytes.
+# torch supports these types only in part; the signed type of the same width has the same bytes.
 _SIGNED = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}
 
 
@@ -28,7 +27,7 @@ class Peer:
         self.label = "PyTorch CUDA" if self._cuda else "PyTorch CPU"
 
     def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
-        """See the protocol."""
+        """Prepare a workload; see ``Peer``."""
         inputs = [
             torch.from_numpy(array.view(_SIGNED.get(array.dtype.name, array.dtype)).copy()).to(
                 "cuda" if self._cuda else "cpu"
@@ -38,8 +37,8 @@ class Peer:
         outputs: list[torch.Tensor] = []
 
         def run() -> None:
-            outputs.clear()  # first, so that their memory can be had again, as NumPy's can
-            outputs.extend(_move(case.movement, inputs))
+            outputs.clear()  # first, so that their memory can be used again, as NumPy's can
+            outputs.extend(_outputs(case, inputs))
             if self._cuda:
                 torch.cuda.synchronize()
 
@@ -49,24 +48,23 @@ class Peer:
         return Program(run, results)
 
 
-def _move(movement: Movement, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+def _outputs(case: Case, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
     x = inputs[0]
-    match movement:
+    match case.operation:
         case Join(axis):
             return [torch.cat(inputs, axis)]
         case Split(axis, sizes):
-            return [_packed(piece) for piece in torch.split(x, sizes, axis)]
+            return [_packed(part) for part in torch.split(x, sizes, axis)]
         case Permute(order):
             return [_packed(x.permute(order))]
-        case Window(offsets, sizes):
-            box = zip(offsets, sizes, strict=True)
-            return [_packed(x[tuple(slice(o, o + n) for o, n in box)])]
+        case Window() as window:
+            return [_packed(x[window.slices])]
         case Step(strides):
             return [_step(x, strides)]
 
 
 def _step(x: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
-    """Torch slices forwards only: such a slice, so placed that its reverse is wanted."""
+    """Slice forwards, as torch can, the elements that are wanted in reverse order; then flip."""
     index = tuple(
         slice(0 if s > 0 else (n - 1) % -s, None, abs(s))
         for n, s in zip(x.shape, strides, strict=True)
@@ -76,5 +74,5 @@ def _step(x: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
 
 
 def _packed(view: torch.Tensor) -> torch.Tensor:
-    """A packed copy; contiguous() would hand out the input's own memory where it is packed."""
+    """Return a packed copy; contiguous() would return a packed input itself."""
     return view.clone(memory_format=torch.contiguous_format)

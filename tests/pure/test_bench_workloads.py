@@ -1,4 +1,4 @@
-"""Works as strided reads and as copies say what NumPy does."""
+"""Workloads: their descriptors, and their strided reads and copies, which must do as NumPy."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from vkops.bench.peers.pieces import copies, reads
-from vkops.bench.works import WORKS, join, permute, split, step, window
+from vkops.bench import WORKLOADS
+from vkops.bench.peers.strided import copies, reads
+from vkops.bench.workloads import Join, Permute, Split, Step, Window
+from vkops.bench.workloads import case as make
 
 CASES = {
-    "split": split("float32", (4, 6, 5), 1, [1, 3, 2]),
-    "split of half words": split("uint16", (4, 6), 1, [1, 5]),
-    "join": join("int64", (3, 2, 4), 1, 3),
-    "join of bytes": join("uint8", (5, 3), 1, 3),
-    "window": window("float32", (6, 7), (1, 2), (3, 4)),
-    "steps": step("float32", (7, 9, 4), (-2, 3, 1)),
-    "reverse": step("uint8", (5, 5), (-1, -1)),
-    "permute": permute("float64", (2, 3, 4), (2, 0, 1)),
-    "permute of nothing": permute("float32", (2, 3, 4), (0, 1, 2)),
+    "split": make("float32", Split(1, (1, 3, 2)), (4, 6, 5)),
+    "split of half words": make("uint16", Split(1, (1, 5)), (4, 6)),
+    "join": make("int64", Join(1), (3, 2, 4), 3),
+    "join of bytes": make("uint8", Join(1), (5, 3), 3),
+    "window": make("float32", Window((1, 2), (3, 4)), (6, 7)),
+    "steps": make("float32", Step((-2, 3, 1)), (7, 9, 4)),
+    "reverse": make("uint8", Step((-1, -1)), (5, 5)),
+    "permute": make("float64", Permute((2, 0, 1)), (2, 3, 4)),
+    "permute of nothing": make("float32", Permute((0, 1, 2)), (2, 3, 4)),
 }
 
 
 @pytest.fixture(params=CASES, ids=str)
 def case(request):
-    return CASES[request.param](1)
+    return CASES[request.param]
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def test_reads(case, arrays):
         for source in output.sources:
             shape = list(output.shape)
             shape[output.axis] = source.length
-            flat = arrays[source.input].reshape(-1)[output.origin :]
+            flat = arrays[source.input].reshape(-1)[output.offset :]
             parts.append(as_strided(flat, shape, [stride * size for stride in source.strides]))
         made.append(np.concatenate(parts, output.axis))
     same(made, case.numpy(arrays))
@@ -58,7 +60,7 @@ def test_reads(case, arrays):
 
 def test_copies(case, arrays):
     found = copies(case, 1000)
-    if case.dtype.itemsize < 4:  # these take words apart
+    if case.dtype.itemsize < 4:  # their copies would be of parts of words
         assert found is None
         return
     inputs = [array.reshape(-1).view(np.uint8) for array in arrays]
@@ -81,6 +83,16 @@ def test_copies(case, arrays):
         ("W16", 1024),
     ],
 )
-def test_how_many_copies_a_work_takes(name, count):
-    found = copies(next(work for work in WORKS if work.name == name).build(1), 4096)
+def test_the_number_of_copies(name, count):
+    found = copies(next(w.case for w in WORKLOADS if w.name == name), 4096)
     assert (found and len(found)) == count
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+def test_descriptors(workload):
+    """Descriptors are valid, and their inputs have the sizes that the case says."""
+    case = workload.case.scaled(2)
+    case.desc.validate()
+    assert [t.total_tensor_size_in_bytes for _, t in case.desc.inputs] == [
+        int(np.prod(shape)) * case.dtype.itemsize for shape in case.shapes
+    ]

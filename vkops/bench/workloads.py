@@ -1,0 +1,233 @@
+"""The workloads that are measured, for DirectML, NumPy and other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from operator import add
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.dml import (
+    BufferTensorDesc,
+    ElementWiseIdentityOperatorDesc,
+    JoinOperatorDesc,
+    OperatorDesc,
+    Slice1OperatorDesc,
+    SliceOperatorDesc,
+    SplitOperatorDesc,
+    TensorDataType,
+)
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Split an array along ``axis`` into parts of the given sizes."""
+
+    axis: int
+    sizes: Shape
+
+
+@dataclass(frozen=True)
+class Step:
+    """Take every n-th element along each axis, for negative strides backwards from the last."""
+
+    strides: Shape
+
+
+@dataclass(frozen=True)
+class Window:
+    """Take ``sizes`` elements from ``offsets`` on."""
+
+    offsets: Shape
+    sizes: Shape
+
+    @property
+    def ends(self) -> Shape:
+        """The offsets behind the last elements."""
+        return tuple(map(add, self.offsets, self.sizes))
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The index of the window."""
+        return tuple(map(slice, self.offsets, self.ends))
+
+
+@dataclass(frozen=True)
+class Permute:
+    """Reorder the axes."""
+
+    order: Shape
+
+
+@dataclass(frozen=True)
+class Join:
+    """Join all inputs, which have one shape, along ``axis``."""
+
+    axis: int
+
+
+Operation = Split | Step | Window | Permute | Join
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operation on inputs of given shapes; all tensors have one data type."""
+
+    dtype: np.dtype[Any]
+    operation: Operation
+    shapes: Sequence[Shape]
+
+    def scaled(self, scale: int) -> Case:
+        """Return this case with the first dimension of each input multiplied by ``scale``."""
+        operation = self.operation
+        match operation:
+            case Split(0, sizes):
+                operation = Split(0, tuple(n * scale for n in sizes))
+            case Window(offsets, (first, *others)):
+                operation = Window(offsets, (first * scale, *others))
+        return Case(self.dtype, operation, [(n * scale, *rest) for n, *rest in self.shapes])
+
+    @cached_property
+    def desc(self) -> OperatorDesc:
+        """The DirectML operator."""
+        shape = self.shapes[0]
+        source = self._tensor(shape)
+        match self.operation:
+            case Split(axis, sizes):
+                outputs = [self._tensor((*shape[:axis], n, *shape[axis + 1 :])) for n in sizes]
+                return SplitOperatorDesc(source, outputs, axis)
+            case Join(axis):
+                count = len(self.shapes)
+                whole = (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
+                return JoinOperatorDesc([source] * count, self._tensor(whole), axis)
+            case Step(strides):
+                sizes = tuple(1 + (n - 1) // abs(s) for n, s in zip(shape, strides, strict=True))
+                offsets = (0,) * len(shape)
+                return Slice1OperatorDesc(source, self._tensor(sizes), offsets, shape, strides)
+            case Window(offsets, sizes):
+                ones = (1,) * len(shape)
+                return SliceOperatorDesc(source, self._tensor(sizes), offsets, sizes, ones)
+            case Permute(order):
+                sizes, strides = (
+                    tuple(of[axis] for axis in order) for of in (shape, source.effective_strides)
+                )
+                source = self._tensor(sizes, strides)
+                return ElementWiseIdentityOperatorDesc(source, self._tensor(sizes))
+
+    def _tensor(self, shape: Shape, strides: Shape | None = None) -> BufferTensorDesc:
+        return BufferTensorDesc(TensorDataType[self.dtype.name.upper()], shape, strides)
+
+    def views(self, array: Array) -> list[Array]:
+        """Return each output as a view of the input, or for a join, each input of the output."""
+        match self.operation:
+            case Split(axis):
+                return np.split(array, self._cuts, axis)
+            case Join(axis):
+                return np.split(array, len(self.shapes), axis)
+            case Step(strides):
+                return [array[tuple(slice(None, None, stride) for stride in strides)]]
+            case Window() as window:
+                return [array[window.slices]]
+            case Permute(order):
+                return [array.transpose(order)]
+
+    @cached_property
+    def _cuts(self) -> list[int]:
+        assert isinstance(self.operation, Split)
+        return list(accumulate(self.operation.sizes[:-1]))
+
+    def numpy(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return the outputs as new NumPy arrays.
+
+        >>> case("int64", Split(0, (1, 2)), (3,)).numpy([np.array([7, 8, 9])])
+        [array([7]), array([8, 9])]
+        """
+        if isinstance(self.operation, Join):
+            return [np.concatenate(arrays, self.operation.axis)]
+        return [view.copy() for view in self.views(arrays[0])]
+
+    @property
+    def output_shapes(self) -> list[Shape]:
+        """The shapes of the outputs."""
+        return [tuple(tensor.sizes) for _, tensor in self.desc.outputs]
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes of all outputs."""
+        return sum(tensor.total_tensor_size_in_bytes for _, tensor in self.desc.outputs)
+
+
+def case(dtype: str, operation: Operation, shape: Shape, inputs: int = 1) -> Case:
+    """Make a case with a number of inputs of one shape."""
+    return Case(np.dtype(dtype), operation, [shape] * inputs)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A case with its name and description."""
+
+    name: str
+    description: str
+    contiguous: bool
+    """Whether inputs and outputs are runs of at least 16 bytes: memory is then the only limit."""
+    case: Case
+
+
+F32, SQUARE = "float32", (4096, 4096)
+QUARTERS = (1024,) * 4
+
+WORKLOADS = (
+    Workload("W1", "split axis 0 of (4096,4096) in 4", True, case(F32, Split(0, QUARTERS), SQUARE)),
+    Workload("W2", "split axis 1 of (4096,4096) in 4", True, case(F32, Split(1, QUARTERS), SQUARE)),
+    Workload(
+        "W3", "split (262144,64) into 16 of 4", True, case(F32, Split(1, (4,) * 16), (262144, 64))
+    ),
+    Workload(
+        "W4", "uint16: split (65536,255) in 3 of 85", False,
+        case("uint16", Split(1, (85,) * 3), (65536, 255)),
+    ),
+    Workload("W5", "join axis 1 of 4 x (4096,1024)", True, case(F32, Join(1), (4096, 1024), 4)),
+    Workload("W6", "uint8: join 3 x (1048576,21)", False, case("uint8", Join(1), (1048576, 21), 3)),
+    Workload(
+        "W7", "window [1000:3000,1000:3000]", True,
+        case(F32, Window((1000, 1000), (2000, 2000)), SQUARE),
+    ),
+    Workload("W8", "slice [::2,::3] of (4096,4096)", False, case(F32, Step((2, 3)), SQUARE)),
+    Workload("W9", "slice [::-1,::-1] of (4096,4096)", False, case(F32, Step((-1, -1)), SQUARE)),
+    Workload("W10", "transpose (4096,4096)", False, case(F32, Permute((1, 0)), SQUARE)),
+    Workload(
+        "W11", "split (1,1,6,2) into 2,1,3", False, case(F32, Split(2, (2, 1, 3)), (1, 1, 6, 2))
+    ),
+    Workload(
+        "W12", "join axis 2 of 2 x (8,16,32,32,32)", True,
+        case(F32, Join(2), (8, 16, 32, 32, 32), 2),
+    ),
+    Workload(
+        "W13", "int64: split (2048,4096) in 4", True,
+        case("int64", Split(1, QUARTERS), (2048, 4096)),
+    ),
+    Workload(
+        "W14", "float64: split (2048,4096) in 4", True,
+        case("float64", Split(1, QUARTERS), (2048, 4096)),
+    ),
+    Workload(
+        "W15", "split (1048576,) into 1024", True, case(F32, Split(0, (1024,) * 1024), (1048576,))
+    ),
+    Workload("W16", "join 1024 x (1024,)", True, case(F32, Join(0), (1024,), 1024)),
+    Workload(
+        "W17", "permute (4,4,4,8,8,8,16,16)", False,
+        case(F32, Permute((7, 3, 5, 1, 6, 2, 4, 0)), (4, 4, 4, 8, 8, 8, 16, 16)),
+    ),
+    Workload(
+        "W18", "uint8: transpose (8192,8192)", False, case("uint8", Permute((1, 0)), (8192, 8192))
+    ),
+)  # fmt: skip
+"""As named in docs/performance.md."""
