@@ -11,7 +11,7 @@ import pytest
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
-from vkops.shaders import process
+from vkops.shaders import tools
 
 TEXT = """#version 450
 layout(local_size_x_id = 0) in;
@@ -19,7 +19,7 @@ layout(std140, binding = 0) uniform U { uint n; };
 layout(std430, binding = 1) buffer B { uint b[]; };
 void main() { b[0] = n; }"""
 CONSTANTS = {0: 4}
-TOOLS = ("glslangValidator", "spirv-val", "spirv-dis", "spirv-as", "spirv-opt")
+TOOLS = ("glslangValidator", "spirv-val", "spirv-dis", "spirv-opt")
 FAULTS = {
     "fails": "exit 3",
     "says nonsense and fails": "printf '\\377\\0\\n\\nno\\n'; exit 1",
@@ -57,7 +57,7 @@ def test_a_tool_that_misbehaves(tmp_path, monkeypatch, tool, fault):
     fake.write_text(f"#!/bin/sh\n{version}{FAULTS[fault]}\n")
     fake.chmod(0o755)
     if fault == "hangs":
-        monkeypatch.setattr(process, "TIMEOUT_S", 0.3)
+        monkeypatch.setattr(tools, "TIMEOUT_S", 0.3)
     with monkeypatch.context() as patch:
         patch.setenv("PATH", str(fake.parent), prepend=os.pathsep)
         if tool == "spirv-val" and fault.startswith("prints"):
@@ -68,7 +68,7 @@ def test_a_tool_that_misbehaves(tmp_path, monkeypatch, tool, fault):
             with pytest.raises(ShaderCompileError) as caught:
                 load()
             assert str(caught.value).isprintable()
-    monkeypatch.setattr(process, "TIMEOUT_S", 30)
+    monkeypatch.setattr(tools, "TIMEOUT_S", 30)
     assert load().module.local_size == (
         4,
         1,
@@ -81,7 +81,7 @@ def test_a_tool_that_is_missing(tmp_path, monkeypatch, tool):
     folder = tmp_path / "bin"
     folder.mkdir()
     for other in {*TOOLS} - {tool}:
-        (folder / other).symlink_to(process.find(other, ""))
+        (folder / other).symlink_to(tools.find(other, ""))
     with monkeypatch.context() as patch:
         patch.setenv("PATH", str(folder))
         with pytest.raises(ShaderCompileError, match=rf"^(.*: )?{tool} is not on PATH: install it"):

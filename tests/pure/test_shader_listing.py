@@ -1,14 +1,14 @@
-"""SPIR-V as people read it: below its source lines, and next to another build."""
+"""SPIR-V as text for people: below its source lines, and as a difference of two builds."""
 
 from __future__ import annotations
 
 import os
 import re
-import subprocess
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spirv import assembled, tool
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
@@ -39,18 +39,8 @@ def build(text=SHADER, factor="1.5", **more):
     return shaders.compile(text, defines={"FACTOR": factor}, **more)
 
 
-def through(tool, *options, spirv):
-    """SPIR-V as another tool has changed it."""
-    command = [tool, *options, "-", "-o", "-"]
-    return subprocess.run(command, input=spirv, capture_output=True, check=True).stdout
-
-
 BUILT = build()
 TEXT = tools.disassemble(BUILT)
-
-
-def assembled(text):
-    return tools.assemble(text, "spv1.3")
 
 
 # -- differences -----------------------------------------------------------------------------------
@@ -64,7 +54,7 @@ def test_equal_modules_have_none():
 @pytest.mark.parametrize("name", list(shaders.VARIANTS))
 def test_other_numbers_are_no_difference(name):
     spirv = shaders.spirv(name)
-    assert difference(spirv, through("spirv-opt", "--compact-ids", spirv=spirv), LABELS) == []
+    assert difference(spirv, tool("spirv-opt", "--compact-ids", spirv=spirv), LABELS) == []
     text = tools.disassemble(spirv)
     shifted = re.sub(r"%(\d+)\b", lambda m: f"%{int(m[1]) + 1000}", text)
     assert difference(spirv, assembled(shifted), LABELS) == []
@@ -224,7 +214,7 @@ def test_files_that_a_module_names_are_not_opened(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
     text = tools.disassemble(shaders.compile("#version 450\nvoid main() {}", debug=True))
-    spirv = tools.assemble(text.replace('"<source>"', f'"{name}"'), "spv1.3")
+    spirv = assembled(text.replace('"<source>"', f'"{name}"'))
     found = listing(spirv, sources.lines("")).splitlines()
     assert all(line.isprintable() for line in found)
     shown = name.replace("\x1b", "\\x1b").replace("\x07", "\\x07").replace("\n", "\\n")

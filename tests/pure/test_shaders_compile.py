@@ -10,7 +10,7 @@ import pytest
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError, VkopsError
-from vkops.shaders import process
+from vkops.shaders import tools
 from vkops.shaders.cache import is_spirv
 
 ROOT = Path(__file__).parents[2]
@@ -298,7 +298,7 @@ def test_output_of_a_failing_compiler_is_kept(fake_compiler):
 
 def test_hanging_compiler_is_stopped_with_its_children(fake_compiler, monkeypatch):
     path = fake_compiler("echo thinking; sleep 60; true")
-    monkeypatch.setattr(process, "TIMEOUT_S", 0.3)
+    monkeypatch.setattr(tools, "TIMEOUT_S", 0.3)
     start = time.monotonic()
     error = failure(MINIMAL, name="x.comp")
     assert time.monotonic() - start < 10
@@ -319,7 +319,7 @@ def test_interrupted_compiler_does_not_run_on(fake_compiler, monkeypatch):
 
 
 def test_endless_includes_are_stopped_before_memory_is_full(project, monkeypatch):
-    monkeypatch.setattr(process, "MEMORY_BYTES", 100 << 20)
+    monkeypatch.setattr(tools, "MEMORY_BYTES", 100 << 20)
     (project / "inc/value.glsl").write_text('#include "value.glsl"\n')
     error = failure(Path("shaders/x.comp"))
     assert str(error).endswith(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spirv import assembled, stripped
 
 from vkops import shaders
 from vkops.errors import (
@@ -40,16 +40,6 @@ OpFunctionEnd
 
 def load(body, **options):
     return shaders.load(HEAD + body, name="x", **options)
-
-
-def assembled(text, version="spv1.3"):
-    done = subprocess.run(
-        ["spirv-as", "--target-env", version, "-", "-o", "-"],
-        input=text.encode(),
-        capture_output=True,
-        check=True,
-    )
-    return done.stdout
 
 
 def fault(call, kind=VkopsError):
@@ -304,18 +294,13 @@ layout(constant_id = 3) const bool T = true;
 def test_constants(constants, default):
     (key,) = constants
     found = load(CONSTANTS + MAIN, constants=constants).module.specialization_constants
-    assert [c.default for c in found if key in (c.name, c.place)] == [default]
+    assert [c.default for c in found if key in (c.name, c.location)] == [default]
     plain = load(CONSTANTS + MAIN).module.specialization_constants
     assert sum(a != b for a, b in zip(found, plain, strict=True)) == (key not in (3,))
 
 
 def test_constants_without_names():
-    spirv = subprocess.run(
-        ["spirv-opt", "--strip-debug", "-", "-o", "-"],
-        input=load(CONSTANTS + MAIN).spirv,
-        capture_output=True,
-        check=True,
-    ).stdout
+    spirv = stripped(load(CONSTANTS + MAIN).spirv)
     assert shaders.load(spirv, constants={9: 5}).module.specialization_constants[-1].default == "5"
     assert fault(lambda: shaders.load(spirv, constants={"": 5}, name="x"), InvalidDescError) == (
         "x constants: there is no constant ''; there are 1 (unnamed), 2 (unnamed), 3 (unnamed), "
@@ -516,6 +501,6 @@ def test_any_layout_packs_as_the_offsets_say(members, data):
     packed = np.frombuffer(shader.pack(numbers), np.uint8)
     dtypes = {"uint": np.uint32, "int": np.int32, "float": np.float32}
     for scalar, number in zip(scalars, numbers, strict=True):
-        assert packed[scalar.place : scalar.place + 4].view(dtypes[scalar.type])[0] == number
-    places = [s.place for s in scalars]
+        assert packed[scalar.location : scalar.location + 4].view(dtypes[scalar.type])[0] == number
+    places = [s.location for s in scalars]
     assert len(set(places)) == len(places)

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from vkops.cli import options
 from vkops.errors import ModelError, VkopsError, one_line, printable
-from vkops.shaders import process
+from vkops.shaders import tools
 
 app = typer.Typer(help="Find faults of shaders, kernels and drivers on a device.")
 
@@ -192,6 +192,6 @@ def _invocation(text: str) -> tuple[int, int, int] | None:
 def _end(target: str, status: int) -> None:
     """Exit with the status of the program that ran; report the signal if one ended it."""
     if status < 0:
-        typer.echo(one_line(f"{target}: {process.status(status)}"), err=True)
+        typer.echo(one_line(f"{target}: {tools.status(status)}"), err=True)
     if status:
         raise typer.Exit(status if status > 0 else 128 - status)

@@ -23,7 +23,7 @@ from vkops import gpu
 from vkops.errors import VkopsError
 from vkops.gpu import adapter, queue
 from vkops.gpu.limits import FEATURES, limits, loader
-from vkops.shaders import process
+from vkops.shaders import tools
 
 _TIMEOUT_S = 60.0
 
@@ -107,7 +107,7 @@ def _programs() -> Iterator[str]:
         apart = ["env", f"RENDERDOC_TEMP={folder}"]  # where renderdoccmd leaves a folder behind
         for program, package, variable, option in _PROGRAMS:
             try:
-                _, said = process.run([*apart, process.find(program, package, variable), option])
+                _, said = tools.run([*apart, tools.find(program, package, variable), option])
                 yield _item(program, said.partition("\n")[0])
             except VkopsError as error:
                 yield _item(program, error)
@@ -174,7 +174,7 @@ def _asked() -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         problem = f"the drivers did not answer within {_TIMEOUT_S:.0f} s"
     except (ValueError, IndexError):
-        how, last = process.status(done.returncode), done.stderr.strip().splitlines()[-1:]
+        how, last = tools.status(done.returncode), done.stderr.strip().splitlines()[-1:]
         problem = ": ".join([f"the process that asked the drivers ended ({how})", *last])
     return {**nothing, "problem": problem}
 

@@ -1,4 +1,4 @@
-"""GLSL to SPIR-V: the compiler, its cache, and the kernels the package ships."""
+"""Shaders: the compiler with its cache, SPIR-V modules, and the kernels of the package."""
 
 from vkops.shaders.compiler import compile, validate
 from vkops.shaders.shader import Number, Shader, load, read

@@ -1,6 +1,6 @@
-"""SPIR-V on disk, by content. A cache that cannot be used is as good as an empty one.
+"""A cache of SPIR-V on disk; one that cannot be used is treated as empty.
 
-An entry goes to the driver, which runs it: the folder must be one that only this user can change.
+The driver runs its entries: the folder must be one that only this user can change.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
 def is_spirv(data: bytes) -> bool:
-    """Whether ``data`` starts like a SPIR-V module and is made of whole words."""
+    """Whether ``data`` starts as a SPIR-V module and consists of whole words."""
     return len(data) >= _HEADER_BYTES and len(data) % 4 == 0 and data.startswith(_MAGIC)
 
 
 def load(key: str) -> bytes | None:
-    """Return the SPIR-V stored under ``key``, or ``None`` if there is none or it is damaged.
+    """Return the SPIR-V stored under ``key``, or ``None`` if it is missing or damaged.
 
-    A folder that is there and cannot be trusted is reported once, by the logger ``vkops``.
+    A folder that exists and cannot be trusted is reported once, by the logger ``vkops``.
     """
     path = _folder()
     if path is None:
@@ -37,22 +37,22 @@ def load(key: str) -> bytes | None:
     try:
         with private_folder(path) as folder:
             try:
-                most = _CHECKSUM_BYTES + MAX_SPIRV_BYTES
-                entry = read_regular(key, most, follow=False, own=True, dir_fd=folder)
-            except OSError:  # there is none, or it is none of ours: ``store`` will replace it
+                limit = _CHECKSUM_BYTES + MAX_SPIRV_BYTES
+                entry = read_regular(key, limit, follow=False, own=True, dir_fd=folder)
+            except OSError:  # missing, or of another owner: ``store`` will replace it
                 return None
     except FileNotFoundError:
         return None
     except OSError as error:
         _warn_once(f"the shader cache {str(path)!r} is not used: {error.strerror}")
         return None
-    # A damaged module can take the driver, and so the process, down: check all of it.
+    # A damaged module can crash the driver, and so the process: check all of it.
     checksum, spirv = entry[:_CHECKSUM_BYTES], entry[_CHECKSUM_BYTES:]
     return spirv if is_spirv(spirv) and _checksum(key, spirv) == checksum else None
 
 
 def store(key: str, spirv: bytes) -> None:
-    """Keep ``spirv`` under ``key`` if the cache folder allows it; several processes may."""
+    """Store ``spirv`` under ``key`` if possible; several processes may do so at once."""
     path = _folder()
     if path is None:
         return
@@ -61,7 +61,7 @@ def store(key: str, spirv: bytes) -> None:
 
 
 def _checksum(key: str, spirv: bytes) -> bytes:
-    """The hash of an entry, with its key: an entry of another name is not taken for this one."""
+    """Hash an entry with its key, so that an entry with another name is not accepted."""
     return hashlib.sha256(key.encode() + b"\n" + spirv).digest()
 
 

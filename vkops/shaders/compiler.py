@@ -1,4 +1,4 @@
-"""Runs glslangValidator and spirv-val, and says what is wrong with a shader in one line."""
+"""Compile and validate shaders; errors are one line each."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 
 from vkops.errors import ShaderCompileError, printable
 from vkops.shaders import cache as disk
-from vkops.shaders import process, sources
+from vkops.shaders import sources, tools
 
 _TEXT = "<source>"
 _MAX_QUOTED = 500
-"""Characters of what the compiler said that an error's message has; its log has all."""
+"""Characters of the compiler's message that an error's message quotes; its log has all."""
 
 _LOCATED = re.compile(r"^ERROR: (?P<file>.+?):(?P<line>\d+): (?P<text>.*)$", re.MULTILINE)
 _STATED = re.compile(r"^(?:ERROR|.*: Error): (?P<text>.*)$", re.MULTILINE)
@@ -37,22 +37,22 @@ def compile(
     r"""Compile a compute shader to SPIR-V: a file if ``source`` is a path, else GLSL text.
 
     ``#include "x.glsl"`` (with GL_GOOGLE_include_directive) is looked for beside the including
-    file, then in ``include_dirs``. Symbolic links resolved, it must lie below one of these, or
-    below ``root`` where that is given, unless ``allow_paths`` is true. ``debug`` adds source and
-    line numbers to the SPIR-V, ``cache=False`` leaves the disk cache alone, ``name`` is what errors
-    call GLSL text.
+    file, then in ``include_dirs``. With symbolic links resolved, it must be in one of these, or in
+    ``root`` if that is given, unless ``allow_paths`` is true. ``debug`` adds the source and line
+    numbers to the SPIR-V, ``cache=False`` does not use the disk cache, and errors call GLSL text
+    ``name``.
 
     >>> spirv = compile("#version 450\nvoid main() {}")
     >>> len(spirv) % 4
     0
 
     Raises:
-        ShaderCompileError: the shader is wrong, or the compiler is missing or misbehaves.
+        ShaderCompileError: the shader is wrong, or the compiler is missing or fails.
     """
     flags = sources.flags(defines, target_env, debug)
     own = [source.parent] if isinstance(source, Path) else []
     roots = None if allow_paths else [root] if root is not None else [*own, *include_dirs]
-    compiler = process.find("glslangValidator", "glslang-tools", "VKOPS_GLSLANG")
+    compiler = tools.find("glslangValidator", "glslang-tools", "VKOPS_GLSLANG")
 
     def key() -> str:
         digest = sources.digest(source, include_dirs, flags, roots)
@@ -74,19 +74,19 @@ def validate(spirv: bytes, *, target_env: str = "vulkan1.1") -> None:
     Raises:
         ShaderCompileError: it is not valid for ``target_env``, or spirv-val is missing.
     """
-    validator = process.find("spirv-val", "spirv-tools")
-    returncode, log = process.run([validator, "--target-env", target_env, "-"], stdin=spirv)
+    validator = tools.find("spirv-val", "spirv-tools")
+    returncode, log = tools.run([validator, "--target-env", target_env, "-"], stdin=spirv)
     if returncode != 0:
         said = " ".join(log.split()).removeprefix("error: ")
-        message = f"invalid SPIR-V: {said or process.status(returncode)}"
+        message = f"invalid SPIR-V: {said or tools.status(returncode)}"
         raise ShaderCompileError(message, log=log)
 
 
 @functools.cache
 def _version(compiler: str) -> str:
-    returncode, said = process.run([compiler, "--version"])
+    returncode, said = tools.run([compiler, "--version"])
     if returncode != 0 or not said.strip():
-        outcome = f"ended with {process.status(returncode)}" if returncode else "says nothing"
+        outcome = f"ended with {tools.status(returncode)}" if returncode else "says nothing"
         message = f"{compiler} is not a GLSL compiler: --version {outcome}"
         raise ShaderCompileError(message, log=said)
     return said
@@ -100,47 +100,36 @@ def _compile(
     flags: Sequence[str],
 ) -> bytes:
     try:
-        with tempfile.TemporaryDirectory(prefix="vkops-") as folder:
-            return _compile_in(Path(folder), compiler, source, name, include_dirs, flags)
+        with tempfile.TemporaryDirectory(prefix="vkops-") as path:
+            folder = Path(path)
+            text = sources.read(source)
+            output = folder / "out.spv"
+            if isinstance(source, Path):
+                # Joined, so that no name of a file or a folder can look like an option.
+                file, cwd, name = os.path.join(source.parent, source.name), None, str(source)
+                file = f"./{file}" if file.startswith("-") else file
+            else:
+                # The text can include files only from include_dirs, as this folder is its own. Its
+                # random name does not get into the SPIR-V, as the compiler runs in it.
+                file, cwd = _TEXT, folder
+                (folder / _TEXT).write_bytes(text)
+            includes = [f"-I{os.path.abspath(path) if cwd else path}" for path in include_dirs]
+            argv = [compiler, *flags, *includes, "-o", str(output), file]
+            try:
+                returncode, log = tools.run(argv, cwd=cwd)
+            except ShaderCompileError as error:
+                message = f"{name}: {error.message}"
+                raise ShaderCompileError(message, file=name, log=error.log) from error
+            if returncode != 0:
+                raise _diagnosed(compiler, source, name, include_dirs, returncode, log)
+            spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
     except OSError as error:
         message = f"no temporary folder to compile in: {error.strerror}"
         raise ShaderCompileError(message) from error
-
-
-def _compile_in(
-    folder: Path,
-    compiler: str,
-    source: str | Path,
-    name: str,
-    include_dirs: Sequence[Path],
-    flags: Sequence[str],
-) -> bytes:
-    text = sources.read(source)
-    output = folder / "out.spv"
-    if isinstance(source, Path):
-        # Joined, so that no file name can look like an option; nor can a folder's.
-        file, cwd, name = os.path.join(source.parent, source.name), None, str(source)
-        file = f"./{file}" if file.startswith("-") else file
-    else:
-        # The folder is the text's own: what it includes can only come from include_dirs. Seen
-        # from inside it, its random name cannot get into the SPIR-V.
-        file, cwd = _TEXT, folder
-        (folder / _TEXT).write_bytes(text)
-    includes = [f"-I{os.path.abspath(path) if cwd else path}" for path in include_dirs]
-    try:
-        argv = [compiler, *flags, *includes, "-o", str(output), file]
-        returncode, log = process.run(argv, cwd=cwd)
-    except ShaderCompileError as error:
-        message = f"{name}: {error.message}"
-        raise ShaderCompileError(message, file=name, log=error.log) from error
-    if returncode != 0:
-        raise _diagnosed(compiler, source, name, include_dirs, returncode, log)
-    if cwd:
-        log = log.replace(_TEXT, name)
-    spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
     if not disk.is_spirv(spirv):
         what = f"{len(spirv)} bytes that are not SPIR-V" if spirv else "no SPIR-V"
         message = f"{name}: {compiler} reported success and wrote {what}"
+        log = log.replace(_TEXT, name) if cwd else log
         raise ShaderCompileError(message, file=name, log=log)
     return spirv
 
@@ -153,12 +142,12 @@ def _diagnosed(
     returncode: int,
     log: str,
 ) -> ShaderCompileError:
-    """Make the error of what the compiler said: its first located message, else its first one.
+    """Make an error of the compiler's output: its first message with a line, or its first message.
 
-    A ``#line`` in the shader can make the compiler name any file and line: only those of what it
-    read are taken for places.
+    A ``#line`` in the shader can make the compiler name any file and line: the error has only those
+    that the compiler read.
     """
-    told = log.replace(_TEXT, name) if isinstance(source, str) else log
+    full_log = log.replace(_TEXT, name) if isinstance(source, str) else log
     located, stated = _LOCATED.search(log), _STATED.search(log)
     file, line, said = name, None, ""
     if located and located["file"] == "-1":  # where glslang keeps the -D macros
@@ -179,13 +168,13 @@ def _diagnosed(
     elif stated:
         said = f": {_quoted(stated['text'])}"
     else:
-        said = f": {compiler} failed without a diagnostic ({process.status(returncode)})"
+        said = f": {compiler} failed without a diagnostic ({tools.status(returncode)})"
         if returncode < 0:  # how glslang ends on an endless chain of includes
             said += "; does a file include itself?"
-    return ShaderCompileError(printable(f"{file}{said}"), file=file, line=line, log=told)
+    return ShaderCompileError(printable(f"{file}{said}"), file=file, line=line, log=full_log)
 
 
 def _quoted(text: str) -> str:
-    """What the compiler said, short enough for a message."""
+    """Shorten a message of the compiler."""
     text = " ".join(text.split())
     return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"

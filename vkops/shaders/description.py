@@ -1,4 +1,4 @@
-"""What a shader declares and uses, in words."""
+"""Descriptions of the declarations of a shader."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from vkops.shaders.module import Block, Module
 
 
 def describe(module: Module) -> tuple[tuple[str, str], ...]:
-    """Headings and texts: what it has to be given, and what it takes of the device."""
+    """Return headings and texts: the bindings, and the resources that it uses."""
     x, y, z = module.local_size
-    facts = [
+    found = [
         ("Workgroup", f"{x} x {y} x {z} invocations"),
         ("Blocks", "; ".join(map(block_text, module.blocks)) or "none"),
     ]
     if module.push_constants:
         numbers = ", ".join(f"{s.type} {s.name}" for s in module.push_constants)
-        facts.append(("Push constants", f"{numbers} ({module.push_nbytes} bytes)"))
+        found.append(("Push constants", f"{numbers} ({module.push_nbytes} bytes)"))
     if module.specialization_constants:
         texts = map(_constant_text, module.specialization_constants)
-        facts.append(("Specialization constants", ", ".join(texts)))
+        found.append(("Specialization constants", ", ".join(texts)))
     if module.shared_nbytes:
-        facts.append(("Shared memory", f"{module.shared_nbytes:,} bytes"))
+        found.append(("Shared memory", f"{module.shared_nbytes:,} bytes"))
     size = f"{len(module.spirv):,} bytes"
     code = f"{module.instructions:,} instructions, {module.loops} loops, {size}"
-    return (*facts, ("Code", code), ("Capabilities", ", ".join(module.capabilities)))
+    return (*found, ("Code", code), ("Capabilities", ", ".join(module.capabilities)))
 
 
 def block_text(block: Block) -> str:
-    """A block in a line.
+    """Describe a block.
 
     >>> block_text(Block("Source", "", "storage", 0, 1, True, 0, 4, "%9"))
     '1 Source (storage, read only)'
@@ -38,4 +38,4 @@ def block_text(block: Block) -> str:
 
 
 def _constant_text(constant: Scalar) -> str:
-    return f"{constant.type} {constant.name or constant.place} = {constant.default}"
+    return f"{constant.type} {constant.name or constant.location} = {constant.default}"

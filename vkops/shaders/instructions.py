@@ -12,20 +12,20 @@ from vkops.shaders import tools
 
 
 class Scalar(NamedTuple):
-    """A number in the push constants, or a specialization constant: its type, and where it is.
+    """A number in the push constants, or a specialization constant.
 
-    ``place`` is an offset in bytes, or the constant's id (SpecId). ``default`` is text.
+    ``location`` is its offset in bytes, or the constant's SpecId. ``default`` is text.
     """
 
     name: str
     type: str
-    place: int
+    location: int
     default: str = ""
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One of them; ``result`` is an id, or ``""`` where it has none."""
+    """An instruction; ``result`` is an id, or ``""`` if it has none."""
 
     result: str
     op: str
@@ -34,7 +34,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Instructions:
-    """All of a module, and what they say of each other."""
+    """All instructions of a module, and lookups in them."""
 
     spirv: bytes
 
@@ -83,7 +83,7 @@ class Instructions:
         ]
 
     def _value(self, id_: str) -> str:
-        """A constant as its text says it: by default, where it can be specialised."""
+        """The value of a constant as text; the default value of a specialization constant."""
         constant = self._by_id[id_]
         if constant.op.endswith(("True", "False")):
             return str(int(constant.op.endswith("True")))
@@ -94,7 +94,7 @@ class Instructions:
     # -- types ------------------------------------------------------------------------------------
 
     def _type_name(self, id_: str) -> str:
-        """A scalar's type as GLSL calls it."""
+        """The name of a scalar type in GLSL."""
         kind = self._by_id[id_]
         if kind.op == "OpTypeBool":
             return "bool"
@@ -104,7 +104,7 @@ class Instructions:
         return name if kind.operands[0] == "32" else f"{name}{kind.operands[0]}"
 
     def _nbytes(self, id_: str) -> int:
-        """Bytes of a type, packed where no layout is declared; an array without end has none."""
+        """Size of a type, packed where no layout is declared; 0 for a runtime array."""
         kind = self._by_id[id_]
         match kind.op:
             case "OpTypeBool":
@@ -124,7 +124,7 @@ class Instructions:
         return int(declared[0]) if declared else self._nbytes(self._by_id[array].operands[0])
 
     def _layout(self, struct: str) -> tuple[int, int]:
-        """Bytes of a struct up to its end, or to an array without end, whose stride comes next."""
+        """Size of a struct without the runtime array at its end, and the stride of that array."""
         end = stride = 0
         for number, member in enumerate(self._by_id[struct].operands):
             decorations = self._member_decorations.get((struct, number), {})
@@ -143,7 +143,7 @@ class Instructions:
     def _scalars(
         self, id_: str, name: str, offset: int, matrix: Mapping[str, tuple[str, ...]] = {}
     ) -> Iterator[Scalar]:
-        """The numbers that a type is made of, with their offsets; ``matrix`` is how one lies."""
+        """The numbers that a type consists of; ``matrix`` is the decorations of a matrix."""
         kind = self._by_id[id_]
         match kind.op:
             case "OpTypeStruct":

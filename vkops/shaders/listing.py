@@ -1,4 +1,4 @@
-"""SPIR-V as people read it: below its source lines, and next to another build."""
+"""SPIR-V as text for people: below its source lines, and as a difference of two builds."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _DEBUG = ("OpSource", "OpString", "OpName", "OpMemberName", "OpLine", "OpNoLine"
 
 
 def listing(spirv: bytes, files: Mapping[str, Sequence[str]] = {}) -> str:
-    """The module as text; each source line stands above what was made of it.
+    """Return a module as text, each source line above the instructions that it became.
 
-    Lines are known where the shader was compiled with debug information, which holds the text of
-    its first file; ``files`` are the lines of others by their real paths, as ``sources.lines``
-    gives them. Nothing else that the module names is opened. Control characters are escaped.
+    Lines need debug information, which has the text of the first source file; ``files`` has the
+    lines of others by their real paths, as ``sources.lines`` returns them. No file is opened.
+    Control characters are escaped.
 
     Raises:
         ShaderCompileError: it is damaged, or spirv-dis is missing.
@@ -30,7 +30,7 @@ def listing(spirv: bytes, files: Mapping[str, Sequence[str]] = {}) -> str:
 
 
 def _escaped(text: str) -> str:
-    """One line of text, or one after an empty line, without what would control a terminal."""
+    """Escape the control characters in a line, except for a line break at its beginning."""
     start, text = text[: text.startswith("\n")], text[text.startswith("\n") :]
     return start + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
@@ -43,7 +43,7 @@ def _with_source(text: str, included: Mapping[str, Sequence[str]]) -> Iterator[s
         result, op, *rest = tools.words(instruction)
         if op == "OpString":
             files[result] = tools.unquoted(rest[0])
-        if op == "OpSource" and len(rest) == 4:  # it comes line by line
+        if op == "OpSource" and len(rest) == 4:  # with the source text
             sources[rest[2]] = _lines(tools.unquoted(rest[3]))
         elif op == "OpLine":
             file, line = rest[:2]
@@ -57,21 +57,21 @@ def _with_source(text: str, included: Mapping[str, Sequence[str]]) -> Iterator[s
 
 
 def _lines(text: str) -> list[str]:
-    """A source's own lines, without those in which the compiler says how it was called."""
+    """Return the lines of a source, without those that the compiler put before it."""
     lines = text.splitlines()
     return lines[lines.index("#line 1") + 1 :] if "#line 1" in lines else lines
 
 
 def _of(files: Mapping[str, Sequence[str]], name: str) -> Sequence[str]:
-    """The lines of the file of that name, if it is among them."""
+    """Return the lines of the file of that name, if it is one of ``files``."""
     return () if "\0" in name else files.get(os.path.realpath(name), ())
 
 
 def difference(before: bytes, after: bytes, labels: tuple[str, str]) -> list[str]:
-    """How two modules differ, as a unified diff; nothing if they are the same.
+    """Return the difference of two modules as a unified diff, empty if they are the same.
 
-    Numbered ids are called by what they stand for, so that one more or less renames no other;
-    debug information is left out.
+    Numbered ids are named by their definitions, so that an added id does not rename others. Debug
+    information is left out.
 
     Raises:
         ShaderCompileError: one is damaged, or spirv-dis is missing.
@@ -81,7 +81,7 @@ def difference(before: bytes, after: bytes, labels: tuple[str, str]) -> list[str
 
 
 def _renamed(text: str) -> Iterator[str]:
-    """Instructions whose numbered ids are called by a word and a hash of what defines them."""
+    """Rename numbered ids to the name and a hash of the instruction that defines them."""
     names: dict[str, str] = {}
     seen: Counter[str] = Counter()
 

@@ -1,28 +1,31 @@
-"""What a SPIR-V module declares, read from its disassembly; and the module, changed.
+"""The declarations of a SPIR-V module, and changed versions of the module.
 
 Terms and rules are those of the SPIR-V specification.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from vkops.errors import ShaderCompileError
 from vkops.shaders import tools
 from vkops.shaders.cache import is_spirv
-from vkops.shaders.instructions import Instruction, Instructions, Scalar
+from vkops.shaders.instructions import Instructions, Scalar
 
-_VERSION_WORD = slice(4, 8)
+_HEADER_WORDS = 5
+_OP_DECORATE = 3 << 16 | 71  # with a target, a decoration and no operands
+_BLOCK, _BUFFER_BLOCK = 2, 3
 
 
 class Block(NamedTuple):
-    """A storage or uniform block: one buffer that a shader is given.
+    """A storage or uniform block, which a buffer is bound to.
 
-    ``instance`` is the block's name within the shader, ``""`` where it has none. ``nbytes`` is
-    what it holds at least, ``stride`` the bytes of each further element of an array without end.
+    ``instance`` is the name of the block's instance, ``""`` if it has none. ``nbytes`` is the least
+    size of the buffer, ``stride`` that of each element of a runtime array at the end.
     """
 
     name: str
@@ -37,11 +40,11 @@ class Block(NamedTuple):
 
     @property
     def point(self) -> str:
-        """What it is called where a buffer is bound to it."""
+        """The name by which a buffer is bound to it."""
         return self.name or self.instance or str(self.binding)
 
     def is_called(self, point: str) -> bool:
-        """Whether that is its name, its instance's, or its binding."""
+        """Whether ``point`` is its name, its instance's name, or its binding."""
         return point != "" and point in (self.name, self.instance, str(self.binding))
 
 
@@ -50,12 +53,12 @@ class Module(Instructions):
     """A SPIR-V module with one compute entry point.
 
     Raises:
-        ShaderCompileError: it is none, or spirv-dis is missing.
+        ShaderCompileError: the bytes are not such a module, or spirv-dis is missing.
     """
 
     @classmethod
     def read(cls, spirv: bytes, name: str = "SPIR-V") -> Module:
-        """Make one of the bytes of a .spv file; ``name`` is what errors call it."""
+        """Read the bytes of a .spv file; errors call it ``name``."""
         if not is_spirv(spirv):
             raise ShaderCompileError(f"{name}: {len(spirv)} bytes that are not SPIR-V", file=name)
         module = cls(spirv)
@@ -68,7 +71,7 @@ class Module(Instructions):
             )
         return module
 
-    # -- what it declares -------------------------------------------------------------------------
+    # -- declarations -----------------------------------------------------------------------------
 
     @cached_property
     def entry_point(self) -> str:
@@ -77,23 +80,23 @@ class Module(Instructions):
 
     @cached_property
     def capabilities(self) -> tuple[str, ...]:
-        """What the device must be able to do."""
+        """The capabilities that the device must have."""
         return tuple(i.operands[0] for i in self._all("OpCapability"))
 
     @property
     def instructions(self) -> int:
-        """How many instructions its functions have, without debug information."""
+        """Number of instructions in its functions, without debug information."""
         ops = [i.op for i in self._instructions]
         return sum(op not in ("OpLine", "OpNoLine") for op in ops[ops.index("OpFunction") :])
 
     @property
     def loops(self) -> int:
-        """How many loops it has."""
+        """Number of loops."""
         return len(self._all("OpLoopMerge"))
 
     @cached_property
     def local_size(self) -> tuple[int, int, int]:
-        """Invocations of a workgroup; by default, where specialization constants say it."""
+        """Invocations of a workgroup, with the default values of specialization constants."""
         for variable, decorations in self._decorations.items():
             if decorations.get("BuiltIn") == ("WorkgroupSize",):
                 x, y, z = (int(self._value(part)) for part in self._by_id[variable].operands[1:])
@@ -108,7 +111,7 @@ class Module(Instructions):
     def blocks(self) -> tuple[Block, ...]:
         """The blocks, by set and binding.
 
-        Where several variables have one struct, its name means none of them.
+        The name of a struct that several variables share is the name of none of them.
         """
         found = []
         types = [pointee for _, _, pointee in self._variables]
@@ -120,12 +123,12 @@ class Module(Instructions):
             if kind == "StorageBuffer" or "BufferBlock" in declared:
                 kind = "storage"
             else:
-                kind = {"Uniform": "uniform"}.get(kind, "image or sampler")
+                kind = "uniform" if kind == "Uniform" else "image or sampler"
             if self._by_id[pointee].op in ("OpTypeArray", "OpTypeRuntimeArray"):
                 kind = f"array of {kind} blocks"
             members = self._by_id[pointee].operands if kind in ("storage", "uniform") else ()
             flags = [self._member_decorations.get((pointee, n), {}) for n in range(len(members))]
-            nbytes, stride = self._frozen._layout(pointee) if members else (0, 0)
+            nbytes, stride = self._computed._layout(pointee) if members else (0, 0)
             found.append(
                 Block(
                     self._name(pointee) if types.count(pointee) == 1 else "",
@@ -145,23 +148,23 @@ class Module(Instructions):
 
     @cached_property
     def push_constants(self) -> tuple[Scalar, ...]:
-        """The numbers in the push constants, one after the other."""
+        """The numbers in the push constants, in order."""
         return tuple(
             scalar
             for _, kind, pointee in self._variables
             if kind == "PushConstant"
-            for scalar in self._frozen._scalars(pointee, "", 0)
+            for scalar in self._computed._scalars(pointee, "", 0)
         )
 
     @property
     def push_nbytes(self) -> int:
-        """Bytes of the push constants."""
+        """Size of the push constants in bytes."""
         pushed = [t for _, kind, t in self._variables if kind == "PushConstant"]
-        return max(map(self._frozen._nbytes, pushed), default=0)
+        return max(map(self._computed._nbytes, pushed), default=0)
 
     @cached_property
     def specialization_constants(self) -> tuple[Scalar, ...]:
-        """The constants that have a SpecId, by it."""
+        """The specialization constants, by SpecId."""
         found = [
             Scalar(
                 self._name(i.result),
@@ -172,58 +175,41 @@ class Module(Instructions):
             for i in self._instructions
             if "SpecId" in self._decorations.get(i.result, {})
         ]
-        return tuple(sorted(found, key=lambda constant: constant.place))
+        return tuple(sorted(found, key=lambda constant: constant.location))
 
     @property
     def shared_nbytes(self) -> int:
-        """Bytes of shared memory that a workgroup takes."""
+        """Bytes of shared memory that a workgroup uses."""
         shared = [t for _, kind, t in self._variables if kind == "Workgroup"]
-        return sum(map(self._frozen._nbytes, shared))
+        return sum(map(self._computed._nbytes, shared))
 
     @cached_property
-    def _frozen(self) -> Module:
-        """The same with everything computed that follows from specialization constants."""
-        return Module(tools.frozen(self.spirv)) if self._all("OpSpecConstantOp") else self
+    def _computed(self) -> Module:
+        """The module with all constants computed from the specialization constants."""
+        return (
+            Module(tools.with_constants_computed(self.spirv))
+            if self._all("OpSpecConstantOp")
+            else self
+        )
 
-    # -- the module, changed ----------------------------------------------------------------------
+    # -- changed modules --------------------------------------------------------------------------
 
     def specialize(self, values: Mapping[int, str]) -> Module:
-        """The same with other values of specialization constants, by their ids, as literals."""
-        chosen = {
-            result: values[int(decorations["SpecId"][0])]
-            for result, decorations in self._decorations.items()
-            if "SpecId" in decorations and int(decorations["SpecId"][0]) in values
-        }
-
-        def change(i: Instruction) -> Instruction:
-            if i.result not in chosen:
-                return i
-            if i.op == "OpSpecConstant":
-                return replace(i, operands=(i.operands[0], chosen[i.result]))
-            return replace(i, op=f"OpSpecConstant{'True' if int(chosen[i.result]) else 'False'}")
-
-        return self._assemble(map(change, self._instructions)) if chosen else self
+        """Return the module with other values of specialization constants, by SpecId."""
+        return Module(tools.specialized(self.spirv, values)) if values else self
 
     def with_storage_blocks(self) -> Module:
-        """The same with uniform blocks made storage blocks, of the same layout.
+        """Return the module with uniform blocks made storage blocks of the same layout.
 
-        Storage buffers are all that Kompute binds. BufferBlock is a word of SPIR-V up to 1.3.
+        Kompute binds only storage buffers. BufferBlock is a decoration of SPIR-V up to 1.3.
         """
-        uniform = {block.type for block in self.blocks if block.kind == "uniform"}
+        uniform = {int(block.type[1:]) for block in self.blocks if block.kind == "uniform"}
         if not uniform:
             return self
-
-        def change(i: Instruction) -> Instruction:
-            if i.op == "OpDecorate" and i.operands[1] == "Block" and i.operands[0] in uniform:
-                return replace(i, operands=(i.operands[0], "BufferBlock"))
-            return i
-
-        return self._assemble(map(change, self._instructions))
-
-    def _assemble(self, instructions: Iterable[Instruction]) -> Module:
-        text = "".join(
-            f"{f'{i.result} = ' if i.result else ''}{' '.join((i.op, *i.operands))}\n"
-            for i in instructions
-        )
-        minor, major = self.spirv[_VERSION_WORD][1:3]
-        return Module(tools.assemble(text, f"spv{major}.{minor}"))
+        words = array("I", self.spirv)
+        at = _HEADER_WORDS
+        while at < len(words):
+            if words[at] == _OP_DECORATE and words[at + 2] == _BLOCK and words[at + 1] in uniform:
+                words[at + 2] = _BUFFER_BLOCK
+            at += words[at] >> 16
+        return Module(words.tobytes())

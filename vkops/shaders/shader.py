@@ -1,4 +1,4 @@
-"""A compute shader that Kompute can run: what it must be like, and what it has to be given."""
+"""Compute shaders that Kompute can run: their requirements, bindings and push constants."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ SUBGROUP = {
     "GroupNonUniformClustered": "CLUSTERED",
     "GroupNonUniformQuad": "QUAD",
 }
-"""Capabilities, and what of VkSubgroupFeatureFlagBits a device must have for them."""
+"""Capabilities, and the VkSubgroupFeatureFlagBits that a device must have for them."""
 
 _WITHOUT_FEATURES = ("Shader", "Matrix", *SUBGROUP)
-"""Capabilities that no Vulkan feature has to be enabled for: Kompute enables none."""
+"""Capabilities that need no Vulkan feature: Kompute enables none."""
 
 MAX_BINDING = 255
-"""Kompute numbers the buffers it is given: what lies between two bindings is bound, too."""
+"""Kompute numbers its buffers without gaps: unused bindings have a buffer, too."""
 
 MAX_PUSH_BYTES = 4096
-"""Of push constants; no device is known to take more, most take 128 or 256."""
+"""Bytes of push constants; devices support 128 or 256, none is known to support more."""
 
 _SHOWN_NAMES = 16
 
@@ -60,7 +60,7 @@ _FORMATS = {"uint": "<I", "int": "<i", "float": "<f"}
 
 
 class Span(NamedTuple):
-    """Bytes of a resource, which is anything that hashes and has ``capacity`` bytes."""
+    """Bytes of a resource, which can be any hashable object and has ``capacity`` bytes."""
 
     resource: Any
     capacity: int
@@ -69,26 +69,26 @@ class Span(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where they end."""
+        """The offset behind the last byte."""
         return self.offset + self.nbytes
 
-    def meets(self, other: Span) -> bool:
-        """Whether they share bytes."""
+    def overlaps(self, other: Span) -> bool:
+        """Whether both share bytes."""
         apart = self.end <= other.offset or other.end <= self.offset
         return self.resource == other.resource and not apart
 
 
 @dataclass(frozen=True)
 class Shader:
-    """A shader as ``load`` made it; ``name`` is what errors call it."""
+    """A shader that ``load`` made; errors call it ``name``."""
 
     name: str
     module: Module
     spirv: bytes
-    """What Kompute is given: ``module`` with storage blocks only."""
+    """The SPIR-V for Kompute: ``module`` with storage blocks only."""
 
     def with_limited_indices(self) -> bytes:
-        """The SPIR-V with each index clamped to the elements of what it indexes.
+        """Return the SPIR-V with each index clamped to the elements of its array or vector.
 
         Raises:
             ShaderCompileError: spirv-opt is missing, or cannot change this module.
@@ -97,22 +97,21 @@ class Shader:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The buffers it has to be given, by binding."""
+        """The blocks that buffers must be bound to, by binding."""
         return self.module.blocks
 
     def block(self, point: str) -> Block | None:
-        """The block of that name, or whose instance or binding is called so."""
+        """Return the block with this name, instance name or binding."""
         return next((block for block in self.blocks if block.is_called(point)), None)
 
     def bind(self, spans: Mapping[str, Span]) -> list[tuple[Block, Span]]:
-        """One block of each binding, with the bytes that its name is given.
+        """Return a block for each binding, with the bytes that are bound to it.
 
-        Where blocks share a binding it stands for all: as large as the largest, and read only if
-        all are.
+        Blocks that share a binding are one: as large as the largest, and read only if all are.
 
         Raises:
-            BindingError: a name is no block's, a binding has nothing or two things (SH-04), the
-                bytes are not there or not enough (SH-05), or shared in part (SH-06).
+            BindingError: a name does not exist, or a binding has no bytes or twice (SH-04), bytes
+                are outside of the resource or too few (SH-05), or overlap in part (SH-06).
         """
         bound: dict[int, tuple[Block, Span]] = {}
         points: dict[int, str] = {}
@@ -136,7 +135,7 @@ class Shader:
             if block.binding not in bound:
                 raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
         for (one, first), (other, second) in combinations(bound.values(), 2):
-            if first.meets(second) and first != second and not (one.readonly and other.readonly):
+            if first.overlaps(second) and first != second and not (one.readonly and other.readonly):
                 message = (
                     f"shares some bytes with {points[one.binding]}, must share all or none: each "
                     "has a copy while the shader runs"
@@ -156,7 +155,7 @@ class Shader:
             raise BindingError(self.name, point, message, "SH-05")
 
     def pack(self, numbers: Sequence[Number]) -> bytes:
-        """Push constants as bytes, each number where the shader declares it.
+        """Return push constants as bytes, each number at its offset in the shader.
 
         Raises:
             InvalidDescError: too few, too many, or one does not fit its type (SH-09).
@@ -175,7 +174,7 @@ class Shader:
         packed = bytearray(self.module.push_nbytes)
         for scalar, number in zip(declared, given, strict=True):
             value = fitting(self.name, f"push_constants.{scalar.name}", scalar, number, "SH-09")
-            struct.pack_into(_FORMATS[scalar.type], packed, scalar.place, value)
+            struct.pack_into(_FORMATS[scalar.type], packed, scalar.location, value)
         return bytes(packed)
 
 
@@ -237,7 +236,7 @@ def load(
 
 
 def read(source: str | Path, **settings: Any) -> bytes:
-    """The SPIR-V of GLSL text, of a file of it, or in a .spv file, as it is.
+    """Return the SPIR-V of GLSL text, of a GLSL file, or in a .spv file, unchecked.
 
     ``settings`` are those of ``compile``.
 
@@ -250,7 +249,7 @@ def read(source: str | Path, **settings: Any) -> bytes:
 
 
 def _valid(spirv: bytes, name: str) -> bytes:
-    """SPIR-V that is right for Vulkan 1.1, which is what Kompute asks for."""
+    """Check that SPIR-V is valid for Vulkan 1.1, the version that Kompute uses."""
     if not is_spirv(spirv):
         raise ShaderCompileError(f"{name}: {len(spirv)} bytes that are not SPIR-V", file=name)
     try:
@@ -262,7 +261,7 @@ def _valid(spirv: bytes, name: str) -> bytes:
 
 
 def _check(name: str, module: Module) -> None:
-    """Refuse what Kompute cannot run."""
+    """Refuse a shader that Kompute cannot run."""
 
     def refuse(field: str, message: str, rule: str) -> InvalidDescError:
         return InvalidDescError(name, field, message, rule)
@@ -291,19 +290,20 @@ def _check(name: str, module: Module) -> None:
 
 
 def _literals(name: str, module: Module, constants: Mapping[str | int, Number]) -> dict[int, str]:
-    """Values of specialization constants by id, as text."""
+    """Return the values of specialization constants as text, by SpecId."""
     literals = {}
     for key, number in constants.items():
-        found = [c for c in module.specialization_constants if key in (c.name, c.place)]
+        found = [c for c in module.specialization_constants if key in (c.name, c.location)]
         if not found or key == "":
             known = ", ".join(
-                f"{c.place} ({c.name or 'unnamed'})" for c in module.specialization_constants
+                f"{c.location} ({c.name or 'unnamed'})" for c in module.specialization_constants
             )
             message = f"there is no constant {show(key)}; there are {known or 'none'}"
             raise InvalidDescError(name, "constants", message, "SH-10")
         field = f"constants[{show(key)}]"
-        if found[0].place in literals:
-            message = f"constant {found[0].place} is given twice"
+        if found[0].location in literals:
+            message = f"constant {found[0].location} is given twice"
             raise InvalidDescError(name, field, message, "SH-10")
-        literals[found[0].place] = literal(fitting(name, field, found[0], number, "SH-10"))
+        value = fitting(name, field, found[0], number, "SH-10")
+        literals[found[0].location] = literal(found[0].type, value)
     return literals

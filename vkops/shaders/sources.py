@@ -1,4 +1,4 @@
-"""What the SPIR-V of a shader depends on, apart from the compiler: text, includes, flags."""
+"""The sources of a shader: its text, the files that it includes, and the compiler's flags."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from vkops.errors import ShaderCompileError
 from vkops.paths import open_regular, read_regular
 
 MAX_SOURCE_BYTES = 4 << 20
-"""Of a shader's text with all that it includes."""
+"""Bytes of a shader's text and of all files that it includes."""
 
 MAX_SPIRV_BYTES = 16 << 20
-"""Of a SPIR-V module; vkops' own kernels have up to 30,000."""
+"""Bytes of a SPIR-V module; the kernels of vkops have up to 30,000."""
 
 MAX_INCLUDES = 10_000
 
-# Any quoted name after the word: commented-out includes and those in a false #if count too.
-# That costs a recompilation at worst; missing one would serve stale SPIR-V.
+# Any quoted name after the word, also in comments and in a false #if: that costs a recompilation
+# at worst, while a missed file would give outdated SPIR-V.
 _INCLUDE = re.compile(
     rb"""\binclude(?:[ \t]|/\*(?:[^*]|\*(?!/)){0,200}\*/)*(?=(["<])([^"<>\n]*))"""
 )
-# What may follow the word in a shader that is not trusted. Other names, and strings after a
-# comment, may have escapes, NULs and ends that glslang sees and we do not.
+# What may follow the word in an untrusted shader. glslang may read other names, and strings after
+# a comment, differently because of escapes, NULs and line ends.
 _QUOTED = re.compile(rb"""\binclude[ \t]*(?=["<]|/\*)""")
 _PLAIN_NAME = re.compile(
     rb"""(?:"[^\x00-\x1f\x7f"<>\\]{1,1000}"|<[^\x00-\x1f\x7f"<>\\]{1,1000}>)"""
@@ -38,10 +38,10 @@ _TARGET_ENV = re.compile(r"vulkan1\.\d")
 
 
 def flags(defines: Mapping[str, str | int], target_env: str, debug: bool) -> tuple[str, ...]:
-    """Spell the compiler's options, the same for the same settings in any order.
+    """Return the compiler's options, which do not depend on the order of ``defines``.
 
     Raises:
-        ShaderCompileError: a define or ``target_env`` is not one the compiler can be given.
+        ShaderCompileError: a define or ``target_env`` is not valid.
     """
     if not _TARGET_ENV.fullmatch(target_env):
         raise ShaderCompileError(f"target_env {target_env!r} is not a Vulkan version: 'vulkan1.1'")
@@ -56,19 +56,19 @@ def flags(defines: Mapping[str, str | int], target_env: str, debug: bool) -> tup
     return ("-V", "-S", "comp", "--target-env", target_env, *macros, *(["-g"] if debug else []))
 
 
-def read(source: str | Path, most: int = MAX_SOURCE_BYTES) -> bytes:
+def read(source: str | Path, limit: int = MAX_SOURCE_BYTES) -> bytes:
     """Return the bytes of GLSL text, or of the file a path names.
 
     Raises:
-        ShaderCompileError: the file cannot be read, or there are more bytes than ``most``.
+        ShaderCompileError: the file cannot be read, or there are more than ``limit`` bytes.
     """
     if isinstance(source, str):
         text = source.encode(errors="replace")
-        if len(text) > most:
-            raise ShaderCompileError(f"got {len(text)} bytes of text, must be {most} at most")
+        if len(text) > limit:
+            raise ShaderCompileError(f"got {len(text)} bytes of text, must be {limit} at most")
         return text
     try:
-        return read_regular(source, most)
+        return read_regular(source, limit)
     except OSError as error:
         raise ShaderCompileError(f"{source}: {error.strerror}", file=str(source)) from error
     except ValueError as error:
@@ -81,11 +81,11 @@ def digest(
     flags: Sequence[str],
     roots: Sequence[Path] | None = None,
 ) -> str:
-    """Hash, as SHA-256 in hexadecimal, the source, all it may include, and the flags.
+    """Return the SHA-256 of the source, all files that it may include, and the flags.
 
-    Names and contents count, the folders they lie in do not (except with ``-g``, which writes
-    them into the SPIR-V), and neither do time stamps. What is included must lie in one of
-    ``roots``, symbolic links resolved; None: anywhere.
+    It depends on the names and contents of files, not on their time stamps, and on their folders
+    only with ``-g``, which writes them into the SPIR-V. Included files must be in one of ``roots``,
+    with symbolic links resolved, unless ``roots`` is None.
 
     Raises:
         ShaderCompileError: the source file cannot be read, or an included one is outside.
@@ -105,9 +105,9 @@ def digest(
 
 
 def lines(source: str | Path, include_dirs: Sequence[Path] = ()) -> dict[str, list[str]]:
-    """The lines of a source file and of all files that it may include, by their real paths.
+    """Return the lines of a file and of all files that it may include, by their real paths.
 
-    GLSL text has its included files only.
+    For GLSL text, these are the included files only.
 
     Raises:
         ShaderCompileError: the source file cannot be read.
@@ -122,7 +122,7 @@ def lines(source: str | Path, include_dirs: Sequence[Path] = ()) -> dict[str, li
 
 
 def _folder_of_text() -> Path:
-    """What stands for the folder that text will be compiled in, which is random and empty."""
+    """Return a name for the folder that text is compiled in, which is random and empty."""
     try:
         return Path(tempfile.gettempdir(), _TEXT_FOLDER)
     except OSError as error:
@@ -130,21 +130,22 @@ def _folder_of_text() -> Path:
 
 
 class _Includes:
-    """What a text includes, found in glslang's order; what is outside of ``roots`` is refused.
+    """Finds included files as glslang does, and refuses those outside of ``roots``.
 
-    The order: the including file's folder, the folder of the file that included that one, and so
-    on, then the include folders. Names in angle brackets are for these alone, in some versions.
+    glslang looks in the folder of the including file, in that of the file that included that one,
+    and so on, and then in the include folders. Some versions look for names in angle brackets only
+    in the latter.
     """
 
     def __init__(self, include_dirs: Sequence[Path], roots: Sequence[Path] | None) -> None:
         self._dirs = tuple(map(os.path.realpath, include_dirs))
         self._roots = None if roots is None else tuple(map(os.path.realpath, roots))
-        self._room = MAX_SOURCE_BYTES
+        self._available = MAX_SOURCE_BYTES
 
     def of(self, text: bytes, own: str) -> Iterator[tuple[bytes, str | None, bytes]]:
-        """Yield each file included from ``text``, and from those files: name, path and content.
+        """Yield the name, path and content of each file that is included, directly or not.
 
-        One that is not there has no path.
+        A file that does not exist has no path.
         """
         waiting: list[tuple[tuple[bytes, bytes], tuple[str, ...]]]
         waiting = [(include, (own,)) for include in reversed(self._includes(text))]
@@ -165,16 +166,16 @@ class _Includes:
                 raise ShaderCompileError(f"more than {MAX_INCLUDES} files are included")
 
     def _includes(self, text: bytes) -> list[tuple[bytes, bytes]]:
-        """Bracket and name of each include, as the text is and with its continued lines joined."""
+        """Return bracket and name of each include, with continued lines joined and as they are."""
         found: dict[tuple[bytes, bytes], None] = {}
         for each in dict.fromkeys((_SPLICE.sub(b"", text), text)):
             if self._roots is not None:
-                self._refuse_strange(each)
+                self._check_names(each)
             found.update(dict.fromkeys((match[1], match[2]) for match in _INCLUDE.finditer(each)))
         return list(found)
 
     @staticmethod
-    def _refuse_strange(text: bytes) -> None:
+    def _check_names(text: bytes) -> None:
         for match in _QUOTED.finditer(text):
             if not _PLAIN_NAME.match(text, match.end()):
                 shown = text[match.start() : match.start() + 60].decode(errors="replace")
@@ -183,20 +184,20 @@ class _Includes:
                 )
 
     def _found(self, name: bytes, folders: tuple[str, ...]) -> tuple[str | None, bytes]:
-        """Path and content of the first file of that name."""
+        """Return path and content of the first file of that name."""
         for folder in dict.fromkeys((*folders, *self._dirs)):
             path = f"{folder}/{os.fsdecode(name)}".replace("\\", "/")  # as glslang does
-            if folder.endswith(_TEXT_FOLDER):  # what leads out of it may be there, it is not yet
+            if folder.endswith(_TEXT_FOLDER):  # it does not exist, but ".." leads out of it
                 path = os.path.normpath(path)
             try:
                 os.stat(path)
                 self._check(name, path)
                 with open_regular(path) as file:
-                    content = file.read(self._room + 1)
-            except (OSError, ValueError):  # not there, or no possible file name
+                    content = file.read(self._available + 1)
+            except (OSError, ValueError):  # missing, or not a valid file name
                 continue
-            self._room -= len(content)
-            if self._room < 0:
+            self._available -= len(content)
+            if self._available < 0:
                 raise ShaderCompileError(f"more than {MAX_SOURCE_BYTES} bytes are included")
             return path, content
         return None, b""

@@ -1,28 +1,111 @@
-"""spirv-tools: SPIR-V as text, and back."""
+"""Run glslangValidator and the programs of spirv-tools, bounded in time and memory."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import resource
+import shutil
+import signal
+import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vkops.errors import ShaderCompileError, printable, show
-from vkops.shaders import process
 
-STRING = r'"(?:[^"\\]|\\.)*"'
-"""A string in the text; one can go over many lines."""
+TIMEOUT_S = 30.0
+"""A kernel compiles in a tenth of a second; a program that takes longer than this does not end."""
 
-INSTRUCTION = re.compile(rf'(?:[^"\n]|{STRING})+', re.DOTALL)
+MEMORY_BYTES = 2 << 30
+"""glslang allocates 100 MB a second for a file that includes itself."""
 
 
-_TOKEN = re.compile(rf"{STRING}|\S+", re.DOTALL)
+def find(program: str, package: str, variable: str | None = None) -> str:
+    """Find ``program`` in PATH, or where the environment variable ``variable`` says.
+
+    Raises:
+        ShaderCompileError: it is not there; the message names the package that contains it.
+    """
+    chosen = os.environ.get(variable, "") if variable else ""
+    if found := shutil.which(chosen or program):
+        return os.path.abspath(found)  # the program may run in another folder
+    if chosen:
+        raise ShaderCompileError(f"{variable} names {chosen!r}, which is not an executable file")
+    hint = f", or set {variable} to its path" if variable else ""
+    raise ShaderCompileError(
+        f"{program} is not on PATH: install it (Debian's package {package}){hint}"
+    )
+
+
+def run(
+    argv: Sequence[str], *, cwd: Path | None = None, stdin: bytes | None = None
+) -> tuple[int, str]:
+    """Run a program, and return its exit status and its output, standard error included.
+
+    The status is minus the number of a signal if a signal ended the program.
+
+    Raises:
+        ShaderCompileError: it cannot be started, or has not ended after ``TIMEOUT_S``.
+    """
+    try:
+        process = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ShaderCompileError(f"{argv[0]} cannot be started: {error.strerror}") from error
+    with process:
+        with contextlib.suppress(OSError):  # it may have ended already
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+        try:
+            output, _ = process.communicate(stdin, timeout=TIMEOUT_S)
+        except BaseException as error:
+            # The whole group: the child of a wrapper script would keep the pipe open.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                log = (error.stdout or b"").decode(errors="replace")
+                message = f"{argv[0]} was stopped: not done after {TIMEOUT_S:g} s"
+                raise ShaderCompileError(message, log=log) from None
+            raise
+    return process.returncode, output.decode(errors="replace")
+
+
+def status(returncode: int) -> str:
+    """Describe ``returncode``.
+
+    >>> status(2), status(-11)
+    ('exit status 2', 'killed by SIGSEGV')
+    """
+    if returncode >= 0:
+        return f"exit status {returncode}"
+    try:
+        return f"killed by {signal.Signals(-returncode).name}"
+    except ValueError:  # a real-time signal has no name
+        return f"killed by signal {-returncode}"
+
+
+# -- SPIR-V as text -------------------------------------------------------------------------------
+
+_STRING = r'"(?:[^"\\]|\\.)*"'  # it can contain line breaks
+
+INSTRUCTION = re.compile(rf'(?:[^"\n]|{_STRING})+', re.DOTALL)
+"""An instruction in the output of spirv-dis."""
+
+_TOKEN = re.compile(rf"{_STRING}|\S+", re.DOTALL)
 
 
 def words(instruction: str) -> list[str]:
-    """An instruction's result ("" where it has none), its name, and its operands.
+    """Split an instruction into its result ("" if it has none), its name and its operands.
 
     Raises:
-        ShaderCompileError: it is none.
+        ShaderCompileError: the text is not an instruction.
     """
     found = _TOKEN.findall(instruction)
     found = [found[0], *found[2:]] if found[1:2] == ["="] else ["", *found]
@@ -32,68 +115,72 @@ def words(instruction: str) -> list[str]:
 
 
 def unquoted(literal: str) -> str:
-    """What a string in the text stands for."""
+    """Return the value of a string literal."""
     return re.sub(r"\\(.)", r"\1", literal[1:-1], flags=re.DOTALL)
 
 
 def disassemble(spirv: bytes, *, names: bool = False) -> str:
-    """The module as text, an instruction a line; ids are numbers, or ``names`` as in the source.
+    """Return a module as text, one instruction a line; ids are numbers, or ``names``.
 
     Raises:
         ShaderCompileError: it is damaged, or spirv-dis is missing.
     """
     options = ["--no-header", "--no-indent", *([] if names else ["--raw-id"])]
-    program = process.find("spirv-dis", "spirv-tools")
-    returncode, text = process.run([program, *options, "-"], stdin=spirv)
+    program = find("spirv-dis", "spirv-tools")
+    returncode, text = run([program, *options, "-"], stdin=spirv)
     if returncode != 0:
         raise _failed("SPIR-V cannot be read", returncode, text)
     return text
 
 
-def assemble(text: str, target_env: str) -> bytes:
-    """The module that a text stands for; numeric ids stay as they are.
+# -- changed modules ------------------------------------------------------------------------------
+
+
+def specialized(spirv: bytes, values: Mapping[int, str]) -> bytes:
+    """Return a module with other default values of specialization constants, by SpecId.
 
     Raises:
-        ShaderCompileError: the text is wrong, or spirv-as is missing.
+        ShaderCompileError: a value is wrong, or spirv-opt is missing.
     """
-    options = ["--preserve-numeric-ids", "--target-env", target_env]
-    return _made("spirv-as", options, text.encode(), "SPIR-V cannot be assembled")
+    pairs = " ".join(f"{number}:{value}" for number, value in values.items())
+    option = f"--set-spec-const-default-value={pairs}"
+    return _optimized(spirv, [option], "specialization constants cannot be set")
 
 
-def frozen(spirv: bytes) -> bytes:
-    """The module with its specialization constants as they are by default, and what follows.
+def with_constants_computed(spirv: bytes) -> bytes:
+    """Return a module with all constants computed from the specialization constants' defaults.
 
     Raises:
         ShaderCompileError: it is damaged, or spirv-opt is missing.
     """
     options = ["--freeze-spec-const", "--fold-spec-const-op-composite"]
-    return _made("spirv-opt", options, spirv, "specialization constants cannot be computed")
+    return _optimized(spirv, options, "specialization constants cannot be computed")
 
 
 def with_limited_indices(spirv: bytes) -> bytes:
-    """The module with each index of an array or a vector clamped to the elements that exist.
+    """Return a module with each index of an array or a vector clamped to the existing elements.
 
-    An array without end must have one element at least: the length of an empty one is not a limit.
+    A runtime array must have at least one element: the length of an empty one is not a limit.
 
     Raises:
         ShaderCompileError: it is damaged, or spirv-opt is missing.
     """
-    return _made("spirv-opt", ["--graphics-robust-access"], spirv, "indices cannot be limited")
+    return _optimized(spirv, ["--graphics-robust-access"], "indices cannot be limited")
 
 
-def _made(tool: str, options: list[str], stdin: bytes, failure: str) -> bytes:
-    program = process.find(tool, "spirv-tools")
+def _optimized(spirv: bytes, options: Sequence[str], failure: str) -> bytes:
+    program = find("spirv-opt", "spirv-tools")
     try:
         with tempfile.TemporaryDirectory(prefix="vkops-") as folder:
             output = Path(folder, "out.spv")
-            returncode, log = process.run([program, *options, "-o", str(output), "-"], stdin=stdin)
+            returncode, log = run([program, *options, "-o", str(output), "-"], stdin=spirv)
             if returncode != 0 or not output.exists():
                 raise _failed(failure, returncode, log)
             return output.read_bytes()
     except OSError as error:
-        raise ShaderCompileError(f"no temporary folder for {tool}: {error.strerror}") from error
+        raise ShaderCompileError(f"no temporary folder for spirv-opt: {error.strerror}") from error
 
 
 def _failed(what: str, returncode: int, log: str) -> ShaderCompileError:
     said = printable(" ".join(log.split())).removeprefix("error: ")
-    return ShaderCompileError(f"{what}: {said or process.status(returncode)}", log=log)
+    return ShaderCompileError(f"{what}: {said or status(returncode)}", log=log)

@@ -1,7 +1,4 @@
-"""What callers pass for a shader: checked, and as the shader's types have it.
-
-Nothing here trusts its argument.
-"""
+"""Check and convert the arguments that callers pass for a shader; they can be of any type."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 
 
 def check_kinds(settings: Mapping[str, Any]) -> None:
-    """Refuse arguments that are not what they must be."""
+    """Refuse arguments of wrong types."""
     for field, value in settings.items():
         kinds, expected = _KINDS[field]
         if not isinstance(value, kinds):
@@ -50,7 +47,7 @@ def check_kinds(settings: Mapping[str, Any]) -> None:
 
 
 def fitting(name: str, field: str, scalar: Scalar, number: Any, rule: str) -> Number:
-    """A number as its type has it."""
+    """Convert a number to the type of a scalar."""
     value: Number
     try:
         if scalar.type == "float":
@@ -60,15 +57,17 @@ def fitting(name: str, field: str, scalar: Scalar, number: Any, rule: str) -> Nu
             low, high = _INTEGERS[scalar.type]
             value = int(number)
             fits = value == number and low <= value <= high
-    except Exception:  # beyond its range, or no number
+    except Exception:  # out of range, or not a number
         fits = False
     if not fits:
         raise InvalidDescError(name, field, f"got {show(number)}, must be {scalar.type}", rule)
     return value
 
 
-def literal(number: Number) -> str:
-    """A number as spirv-as reads it."""
+def literal(type_: str, number: Number) -> str:
+    """Format a number of a type as spirv-opt reads it."""
+    if type_ == "bool":
+        return "true" if number else "false"
     if math.isfinite(number):
         return repr(number)
     sign = "-" if number < 0 else ""

@@ -1,4 +1,4 @@
-"""The kernels the package ships: which source, compiled with which defines."""
+"""The kernels of the package: their sources and defines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Variant:
 
     @property
     def file_name(self) -> str:
-        """Name of the kernel's SPIR-V in the wheel; it changes with the sources and settings."""
+        """The name of the kernel's SPIR-V file in the wheel; it depends on sources and flags."""
         flags = sources.flags(self.defines, _TARGET_ENV, debug=False)
         digest = sources.digest(source_dir() / self.source, (), flags)
         return f"{self.name}-{digest[:16]}.spv"
@@ -34,9 +34,9 @@ class Variant:
     def compile(
         self, *, defines: Mapping[str, str | int] = {}, debug: bool = False, cache: bool = True
     ) -> bytes:
-        """Make the kernel's SPIR-V with the compiler, whatever is shipped.
+        """Compile the kernel, even if the package contains its SPIR-V.
 
-        ``defines`` come on top of its own; the rest is as in ``shaders.compile``.
+        ``defines`` are added to its own; the other arguments are those of ``shaders.compile``.
         """
         return compiler.compile(
             source_dir() / self.source,
@@ -69,7 +69,7 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
 def source_dir() -> Path:
     """Return the folder of the GLSL sources: the package's own, in a checkout ``shaders/``.
 
-    VKOPS_SHADER_DIR names another, to try changes.
+    VKOPS_SHADER_DIR names another folder, to try changes.
     """
     if chosen := os.environ.get("VKOPS_SHADER_DIR"):
         return Path(chosen)
@@ -81,15 +81,15 @@ def source_dir() -> Path:
 def spirv(name: str) -> bytes:
     """Return the SPIR-V of the kernel ``name``.
 
-    It is the shipped one if that was made from the present sources, else compiled (and cached);
-    it stays in memory. VKOPS_KERNEL_DEFINES, macros between commas, has it compiled with those and
-    with source lines.
+    It is that in the package if this was compiled from the current sources; otherwise it is
+    compiled and cached. It stays in memory. VKOPS_KERNEL_DEFINES, macros separated by commas, makes
+    it be compiled with these and with source lines.
 
     >>> len(spirv("copy_4")) % 4
     0
 
     Raises:
-        ShaderCompileError: there is no such kernel, or it has to be compiled and cannot be.
+        ShaderCompileError: there is no such kernel, or it cannot be compiled.
     """
     variant = VARIANTS.get(name)
     if variant is None:
