@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from vkops.debug import layer, printf, validation
-from vkops.debug.known import KNOWN
 from vkops.debug.messages import dispatch_line, parse
 from vkops.debug.tables import faults, printed
+from vkops.debug.validation import KNOWN
 from vkops.errors import DeviceError
 
 SPEC = "(https://example.org/vkspec.html#{id})"
@@ -179,7 +179,7 @@ def lines(tmp_path, monkeypatch):
         log = "".join(form(text, line=line, file=file, **more) for text, line, file, more in told)
         outcome = layer.Outcome(0, tuple(parse(log)))
         monkeypatch.setattr(layer, "run", lambda *_: outcome)
-        return [m.place for m in printf.printf(["it"], source=source).messages]
+        return [m.location for m in printf.printf(["it"], source=source).messages]
 
     return lines
 

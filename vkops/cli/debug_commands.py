@@ -146,7 +146,7 @@ def capture(
     import os
     import subprocess
 
-    from vkops.debug.around import CAPTURE
+    from vkops.debug.dispatch_hooks import CAPTURE
     from vkops.debug.printf import KERNEL_DEFINES
     from vkops.debug.submissions import submissions
 

@@ -118,7 +118,7 @@ def run(
 ) -> None:
     """Run a DxDispatch model, or an ONNX model of operators that only move data."""
     from vkops.cli import device_commands
-    from vkops.debug import around
+    from vkops.debug import dispatch_hooks
     from vkops.runner import RunOptions, model_files
     from vkops.runner.onnx_files import FileOptions
 
@@ -141,7 +141,7 @@ def run(
     overrides = options.overrides(
         onnx_free_dim_name_override, onnx_free_dim_denotation_override, binding_shape
     )
-    with around.from_environment() as around_dispatch:
+    with dispatch_hooks.from_environment() as around_dispatch:
         model_files.run_model(
             path,
             RunOptions(

@@ -174,7 +174,7 @@ def run(
 ) -> None:
     """Run a compute shader on buffers, assigned to its blocks by name or in binding order."""
     from vkops import shaders
-    from vkops.debug import around
+    from vkops.debug import dispatch_hooks
     from vkops.dxdispatch.shader_dispatchable import constant_key
     from vkops.runner import RunOptions, shader_files
 
@@ -190,7 +190,7 @@ def run(
         push=[_number("--push", text) for text in push.split(",") if text],
     )
     with (
-        around.from_environment() as around_dispatch,
+        dispatch_hooks.from_environment() as around_dispatch,
         vkops.Device(adapter or None, debug=debug, expect=expect) as device,
     ):
         typer.echo(printable(f"Running on '{device.name}'"))

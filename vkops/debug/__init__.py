@@ -1,1 +1,1 @@
-"""What helps to find out what went wrong: captures of dispatches, and reports for bugs."""
+"""Tools to find errors: captures, validation, output and traces of shaders, bug reports."""

@@ -1,11 +1,11 @@
 """RenderDoc captures of what a device runs, without a display.
 
-RenderDoc is a Vulkan layer, and captures one instance. vkops has two: one asks about adapters, the
-other is Kompute's and runs. Kompute gives out no handle to choose it by, so it alone gets the
-layer: the other is created before RenderDoc is loaded.
+RenderDoc is a Vulkan layer, and captures one instance. vkops has two: one to query adapters, and
+that of Kompute, which runs dispatches. RenderDoc cannot be told which to capture, as Kompute does
+not expose its handle. So only Kompute's instance has the layer: the other one is created before.
 
-No labels can be put among the commands: they need the VkQueue or VkCommandBuffer that Kompute keeps
-to itself. The comments of a capture name its operators instead, and what each submitted.
+Commands cannot be labelled, as Kompute does not expose its VkQueue and VkCommandBuffer. The
+comments of a capture name its operators instead, with the submissions of each.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from vkops.errors import DeviceError
 from vkops.gpu import adapter
 from vkops.gpu.queue import process
 
-AroundDispatch = Callable[[str], AbstractContextManager[None]]
-"""Given an operator's name, what it is run within."""
+DispatchHook = Callable[[str], AbstractContextManager[None]]
+"""Returns, for an operator's name, the context that its dispatch runs in."""
 
 _LAYER = "ENABLE_VULKAN_RENDERDOC_CAPTURE"
 _API_VERSION = 10200  # the first with comments
@@ -54,11 +54,11 @@ class _Api(Structure):
 
 
 @contextmanager
-def capturing(output: Path) -> Iterator[AroundDispatch]:
-    """Capture what runs within, on the one device that is opened within, as a RenderDoc file.
+def capturing(output: Path) -> Iterator[DispatchHook]:
+    """Capture the dispatches of the one device that is opened in this block.
 
-    The capture begins where what this gives is first entered, and ends with the block; operators
-    are told apart by the name it is entered with. ``output`` is written whole, or not at all.
+    The capture begins with the first dispatch in the context that the hook returns, and ends with
+    the block. ``output``, a RenderDoc file, is written whole or not at all.
 
     Raises:
         DeviceError: RenderDoc is missing or too old, Vulkan was in use before, no device or
@@ -73,7 +73,7 @@ def capturing(output: Path) -> Iterator[AroundDispatch]:
             "capture: RenderDoc sees only devices opened after it was loaded, and Vulkan is in use "
             "already; capture once in a process, before it opens a device"
         )
-    with _environment({_LAYER: None}):
+    with _environment({_LAYER: "0"}):  # which RenderDoc's manifest does not take as enabled
         adapter.devices()
     output.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".vkops-capture-", dir=output.parent) as folder:
@@ -82,7 +82,7 @@ def capturing(output: Path) -> Iterator[AroundDispatch]:
             api.SetCaptureFilePathTemplate(os.fsencode(Path(folder, "vkops")))
             capture = _Capture(api)
             try:
-                yield capture.around
+                yield capture.hook
             finally:
                 capture.end()
         if not capture.operators:
@@ -110,15 +110,15 @@ def _load() -> Any:
 
 
 class _Capture:
-    """What is captured: begun by the first operator."""
+    """A capture, which the first operator begins."""
 
     def __init__(self, api: Any) -> None:
         self._api = api
-        self._queue: Any = None  # RenderDoc forgets a device that goes before the capture ends
+        self._queue: Any = None  # else the device could be destroyed before the capture ends
         self.operators: list[tuple[str, int, int]] = []
 
     @contextmanager
-    def around(self, operator: str) -> Iterator[None]:
+    def hook(self, operator: str) -> Iterator[None]:
         if self._queue is None:
             self._begin()
         start = time.monotonic_ns()
@@ -143,13 +143,13 @@ class _Capture:
             self._api.EndFrameCapture(None, None)
 
     def comment(self, path: Path) -> bool:
-        """Add the comments; whether they are there, which needs a file that was written whole."""
+        """Add the comments; return whether that succeeded, which it does in a complete file."""
         before = path.stat().st_size
         self._api.SetCaptureFileComments(os.fsencode(path), self._comments(path).encode())
         return path.stat().st_size > before
 
     def _comments(self, path: Path) -> str:
-        """The operators in order, and what each submitted, where renderdoccmd is there to tell."""
+        """List the operators in order, with their submissions if renderdoccmd is installed."""
         found = []
         with suppress(DeviceError):
             found = list(enumerate(submissions(path), 1))
@@ -161,19 +161,13 @@ class _Capture:
 
 
 @contextmanager
-def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Set variables, or take them away, for a while."""
-    before = {name: os.environ.get(name) for name in variables}
-    _set(variables)
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables in this block."""
+    before = dict(os.environ)
+    os.environ.update(variables)
     try:
         yield
     finally:
-        _set(before)
-
-
-def _set(variables: Mapping[str, str | None]) -> None:
-    for name, value in variables.items():
-        if value is None:
+        for name in variables:
             os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+        os.environ.update({name: before[name] for name in variables.keys() & before})

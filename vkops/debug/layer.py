@@ -1,4 +1,4 @@
-"""Runs a program under the Khronos validation layer, and collects what the layer says."""
+"""Run a program under the Khronos validation layer, and collect the layer's messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vkops.errors import DeviceError
 from vkops.gpu import adapter
 
 LOG = "VKOPS_MESSAGE_LOG"
-"""Names the file that ``around.from_environment`` marks dispatches in."""
+"""The variable that names the log, which the names of dispatches are also written to."""
 
 _SETTINGS = Path(__file__).parent / "settings"
 _NOISE = "Validation Layer Info - Logging validation error to "
@@ -28,9 +28,9 @@ _ACTIVE = "Khronos Validation Layer Active"
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program ended, as ``subprocess`` says it, and the layer's messages in order.
+    """The exit status of a program, as in ``subprocess``, and the layer's messages in order.
 
-    One that failed before it made a Vulkan instance leaves none.
+    There are none if the program failed before it created a Vulkan instance.
     """
 
     returncode: int
@@ -38,17 +38,17 @@ class Outcome:
 
     @property
     def refusal(self) -> str:
-        """Why the layer cannot look into shaders on this driver, if it says so."""
+        """The reason why the layer cannot instrument shaders on this driver, or ``""``."""
         found = (_DISABLED.search(message.text) for message in self.messages)
         return next((" ".join(match[1].split()) for match in found if match), "")
 
 
 def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}) -> Outcome:
-    """Run a program, and those that it starts, with the settings of that name.
+    """Run a program, and those that it starts, with the layer's settings in a file of that name.
 
     Raises:
-        DeviceError: the layer is not installed, the program cannot be started, or it ended well
-            without the layer, as no Vulkan instance was made.
+        DeviceError: the layer is not installed, the program cannot be started, or it succeeded
+            without creating a Vulkan instance.
     """
     with adapter.validation(), _log() as (path, received):
         folder = path.parent
@@ -66,7 +66,7 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
             assert process.stdout is not None
             try:
                 for line in process.stdout:
-                    if not line.startswith(_NOISE):  # version 1.4 says where it logs
+                    if not line.startswith(_NOISE):  # version 1.4 prints the name of its log
                         sys.stdout.write(line)
                         sys.stdout.flush()
             except SystemExit:  # while the terminal sends an interrupt to all
@@ -82,29 +82,29 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
 
 @contextmanager
 def _log() -> Iterator[tuple[Path, list[bytes]]]:
-    """A pipe with a name, and what has come through it when this is over.
+    """Yield the path of a named pipe, and a list of the data that is read from it.
 
-    Each Vulkan instance truncates its log file; a pipe takes the messages of all.
+    Each Vulkan instance truncates its log file; a pipe keeps the messages of all.
     """
     with TemporaryDirectory(prefix="vkops-") as folder:
         path = Path(folder, "messages")
         os.mkfifo(path)
         received: list[bytes] = []
-        # Open for reading and writing at once: neither side waits for the other.
+        # Opened for both, so that neither of the following waits for the other.
         end = os.open(path, os.O_RDWR)
         writer = os.open(path, os.O_WRONLY)
         reader = os.open(path, os.O_RDONLY)
         os.close(end)
 
         def read() -> None:
-            while piece := os.read(reader, 1 << 20):
-                received.append(piece)
+            while data := os.read(reader, 1 << 20):
+                received.append(data)
 
         thread = Thread(target=read, daemon=True)
         thread.start()
         try:
             yield path, received
         finally:
-            # What is left behind by a program that still runs is not waited for.
+            # A program in the background may still have the pipe open: it is not waited for.
             os.close(writer)
             thread.join(timeout=5.0)

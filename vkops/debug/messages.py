@@ -1,4 +1,4 @@
-"""What the Khronos validation layer says, in the forms of its versions 1.3 and 1.4."""
+"""Messages of the Khronos validation layer, in the formats of its versions 1.3 and 1.4."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _HEAD = re.compile(
 )
 _OBJECTS = re.compile(r"\n\s*Objects: \d+\s*(?:\n\s*\[\d+\] .*)*\s*\Z")
 _INVOCATION = re.compile(r"Global invocation ID \(x, y, z\) = \((\d+), (\d+), (\d+) ?\)")
-_PLACE = re.compile(
+_LOCATION = re.compile(
     r"(?:generated|occurred) (?:in file (.+?) at line (\d+)|at (.+?):(\d+)$)", re.MULTILINE
 )
 _INDEX = re.compile(r"Instruction Index = (\d+)")
-# 1.3: between the invocation and the place, if it is known; 1.4: a paragraph of its own.
+# 1.3: between the invocation and the location, if that is known; 1.4: a paragraph of its own.
 _PRINTED = (
     re.compile(r"DebugPrintf:\n(?P<text>.*?)\nStage = ", re.DOTALL),
     re.compile(
@@ -32,8 +32,8 @@ _PRINTED = (
 class Message(NamedTuple):
     """One message. ``dispatch`` is the dispatchable that ran, ``invocation`` its global id.
 
-    ``line`` is ``exact``, or of a statement that comes soon after: version 1.3 of the layer counts
-    instructions in its own build of the shader. ``instruction`` is that count.
+    ``line`` is ``exact``, or that of a statement shortly after: version 1.3 of the layer finds it
+    by the number of the ``instruction`` in its own, instrumented build of the shader.
     """
 
     severity: str
@@ -47,14 +47,14 @@ class Message(NamedTuple):
     instruction: int
 
     @property
-    def place(self) -> str:
-        """File and line, where they are known."""
+    def location(self) -> str:
+        """File and line, if they are known."""
         before = "" if self.exact else " or shortly before"
         return f"{self.file}:{self.line}{before}" if self.file else ""
 
     @property
     def printed(self) -> str | None:
-        """What a shader printed, if it is that."""
+        """The text that a shader printed, None for other messages."""
         if self.severity != "Information" or "DEBUG-PRINTF" not in self.id:
             return None
         found = next(filter(None, (form.search(self.text) for form in _PRINTED)), None)
@@ -62,12 +62,12 @@ class Message(NamedTuple):
 
 
 def dispatch_line(name: str) -> str:
-    """The line that says of the messages after it which dispatch they are from."""
+    """Return the line of the log that names the dispatch of the messages after it."""
     return f"vkops: dispatch {' '.join(name.splitlines())}\n"
 
 
 def parse(log: str) -> Iterator[Message]:
-    """Read a log of the layer, with ``dispatch_line``s in it."""
+    """Parse a log of the layer that contains ``dispatch_line``s."""
     heads = list(_HEAD.finditer(log))
     ends = [*(head.start() for head in heads), len(log)][1:]
     dispatch = ""
@@ -82,8 +82,8 @@ def parse(log: str) -> Iterator[Message]:
 def _message(severity: str, id_: str, text: str, dispatch: str) -> Message:
     invocation = _INVOCATION.search(text)
     index = _INDEX.search(text)
-    # The last one: what a shader prints can look like a place.
-    old, old_line, new, new_line = [("", "", "", "0"), *_PLACE.findall(text)][-1]
+    # The last one: the text that a shader prints can look like a location.
+    old, old_line, new, new_line = [("", "", "", "0"), *_LOCATION.findall(text)][-1]
     return Message(
         severity,
         id_,

@@ -1,4 +1,4 @@
-"""``vkops debug printf``: what shaders print with debugPrintfEXT, by invocation."""
+"""``vkops debug printf``: the texts that shaders print with debugPrintfEXT."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KERNEL_DEFINES = "VKOPS_KERNEL_DEFINES"
 
 @dataclass(frozen=True)
 class Printed:
-    """How a program ended, what its shaders printed, and whether some of that was lost."""
+    """The exit status of a program, the texts of its shaders, and whether some were lost."""
 
     returncode: int
     messages: tuple[Message, ...]
@@ -26,12 +26,12 @@ class Printed:
 
 
 def printf(command: Sequence[str], *, kernels: bool = False, source: str = "") -> Printed:
-    """Run a program, and collect what its shaders print; with ``kernels``, vkops' own do, too.
+    """Run a program, and collect the texts that its shaders print.
 
-    ``source`` is the shader that it runs, if it is one.
+    With ``kernels``, the kernels of vkops print, too. ``source`` is the shader that is run, if any.
 
     Raises:
-        DeviceError: as ``layer.run``, or the layer cannot look into shaders on the driver.
+        DeviceError: as ``layer.run``, or the layer cannot instrument shaders on the driver.
     """
     variables = {KERNEL_DEFINES: "DEBUG_PRINTF"} if kernels else {}
     outcome = layer.run(command, "printf", variables)
@@ -40,16 +40,16 @@ def printf(command: Sequence[str], *, kernels: bool = False, source: str = "") -
             f"the validation layer cannot look into this driver's shaders: {outcome.refusal}"
         )
     printed = [message for message in outcome.messages if message.printed is not None]
-    # Of all else only this layer's own loss counts: other faults are for `validate`.
+    # Other messages of the layer are for `validate`.
     lost = any(_LOST.search(m.text) for m in outcome.messages if m.printed is None)
-    return Printed(outcome.returncode, tuple(_placed(printed, source)), lost)
+    return Printed(outcome.returncode, tuple(_with_lines(printed, source)), lost)
 
 
 _LOST = re.compile(r"Debug Printf message was truncated")
 
 # -- lines -----------------------------------------------------------------------------------------
 
-# Comments and macros come first: a call in one is where nothing is printed.
+# Comments and macros come first, as a call in one of them prints nothing.
 _CALL = re.compile(
     r"//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*"
     r'|\bdebugPrintfEXT\s*\(\s*"(?P<format>(?:[^"\\]|\\.)*)"',
@@ -61,24 +61,25 @@ _ESCAPES = {"n": "\n", "t": "\t"}
 
 
 class _Call(NamedTuple):
-    """A call of debugPrintfEXT, and what it can print."""
+    """A call of debugPrintfEXT, and a pattern of the texts that it can print."""
 
     file: str
     line: int
     form: re.Pattern[str]
 
 
-def _placed(messages: Sequence[Message], source: str) -> Iterator[Message]:
-    """The messages with the lines of their calls, where the layer is not sure of them.
+def _with_lines(messages: Sequence[Message], source: str) -> Iterator[Message]:
+    """Replace the lines that are not exact by the lines of the calls.
 
-    It names a place soon after, which can be in another file. Calls are told apart by what they
-    print, and those that print alike by the order of their instructions, if none is in a macro.
+    The layer names a statement shortly after the call, which can be in another file. Calls are
+    identified by the text that they print, and those that print the same by the order of their
+    instructions, if none is in a macro.
     """
-    unsure = {_key(m): (m.printed or "").strip() for m in messages if not m.exact}
-    files = dict.fromkeys(filter(None, [*(file for _, file, _ in unsure), source]))
-    calls = [call for file in files for call in _calls(file)] if unsure else []
+    inexact = {_key(m): (m.printed or "").strip() for m in messages if not m.exact}
+    files = dict.fromkeys(filter(None, [*(file for _, file, _ in inexact), source]))
+    calls = [call for file in files for call in _calls(file)] if inexact else []
     alike: dict[tuple[_Call, ...], list[_Key]] = {}
-    for key, text in unsure.items():
+    for key, text in inexact.items():
         alike.setdefault(tuple(c for c in calls if c.form.fullmatch(text)), []).append(key)
     found: dict[_Key, _Call] = {}
     for candidates, keys in alike.items():
@@ -93,14 +94,14 @@ _Key = tuple[int, str, int]
 
 
 def _key(message: Message) -> _Key:
-    """What stands for a call in a shader: its instruction, and where the layer sees it."""
+    """Identify a call by its instruction and the location that the layer names."""
     return message.instruction, message.file, message.line
 
 
 def _calls(file: str) -> Iterator[_Call]:
-    """The calls of debugPrintfEXT in a file, if it can be read.
+    """Find the calls of debugPrintfEXT in a file, if it can be read.
 
-    A ``#line`` in a shader can name anything: what is no file of a shader's size has none.
+    A ``#line`` in a shader can name anything, so only regular files of limited size are read.
     """
     try:
         text = read_regular(file, MAX_SOURCE_BYTES).decode(errors="replace")
@@ -112,7 +113,7 @@ def _calls(file: str) -> Iterator[_Call]:
 
 
 def _form(format: str) -> re.Pattern[str]:
-    """What a call with this format can print.
+    """Return a pattern of the texts that a call with this format can print.
 
     >>> bool(_form("%u of %v2f").fullmatch("3 of 0.5, 1.0"))
     True

@@ -1,4 +1,4 @@
-"""One text for bug reports: versions, adapters with their limits, drivers and the environment."""
+"""A text for bug reports: versions, adapters with their limits, drivers and the environment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TIMEOUT_S = 60.0
 _PACKAGES = ("kp", "numpy", "vulkan", "onnx", "python-rapidjson", "typer", "rich", "psutil")
 
 _PROGRAMS = (
-    # Name, Debian's package, the variable that names another one, how it tells its version.
+    # Name, Debian's package, the variable that names another program, the option for its version.
     ("glslangValidator", "glslang-tools", "VKOPS_GLSLANG", "--version"),
     ("spirv-val", "spirv-tools", None, "--version"),
     ("renderdoccmd", "renderdoccmd", None, "version"),
@@ -46,14 +46,15 @@ _VARIABLES = re.compile(
     r"|LD_LIBRARY_PATH|LD_PRELOAD|ENABLE_VULKAN_RENDERDOC_CAPTURE"
 )
 
-# Runs in a process of its own: a broken driver may take its process with it.
+# Run in a process of its own: a broken driver may crash its process.
 _PROBE = "from vkops.debug import report; report._probe()"
 
 
 def report() -> str:
-    """Collect, as Markdown, what a bug report should say of this machine; it never fails.
+    """Describe this machine for a bug report, in Markdown; this never fails.
 
-    Of the environment it has variables of drivers and of vkops only; the home directory is ``~``.
+    It shows only those environment variables that concern drivers and vkops; the home directory is
+    ``~``.
 
     >>> print(report().splitlines()[0].rsplit(" ", 1)[0])
     # vkops
@@ -70,7 +71,7 @@ def report() -> str:
         lines += ["", f"## {title}", ""]
         try:
             lines += section()
-        except Exception as error:  # what is wrong with a machine must not keep it from being told
+        except Exception as error:  # an error of one section must not hide the others
             lines.append(_item("not known", repr(error)))
     return _without_home("\n".join(lines))
 
@@ -88,54 +89,39 @@ def _without_home(text: str) -> str:
 
 
 def _versions() -> Iterator[str]:
-    with suppress(OSError, subprocess.SubprocessError):
-        yield _item("commit", _commit())
+    checkout = Path(vkops.__file__).parents[1]
+    if (checkout / ".git").exists():
+        with suppress(OSError, subprocess.SubprocessError):
+            describe = ("git", "-C", str(checkout), "describe", "--always", "--dirty")
+            yield _item("commit", _output(*describe, check=True))
     yield _item("Python", f"{platform.python_version()} ({sys.executable})")
-    yield _item("system", f"{_system()}, Linux {platform.release()}, {platform.machine()}")
+    try:
+        system = platform.freedesktop_os_release()["PRETTY_NAME"]
+    except OSError:
+        system = platform.system()
+    yield _item("system", f"{system}, Linux {platform.release()}, {platform.machine()}")
     for package in _PACKAGES:
         try:
             yield _item(package, metadata.version(package))
         except metadata.PackageNotFoundError:
             yield _item(package, "not installed")
-    yield from _programs()
-    with suppress(OSError, subprocess.SubprocessError):
-        yield _item("Debian's packages", ", ".join(_system_packages()))
-
-
-def _programs() -> Iterator[str]:
     with TemporaryDirectory() as folder:
-        apart = ["env", f"RENDERDOC_TEMP={folder}"]  # where renderdoccmd leaves a folder behind
+        environment = ["env", f"RENDERDOC_TEMP={folder}"]  # renderdoccmd leaves a folder there
         for program, package, variable, option in _PROGRAMS:
             try:
-                _, said = tools.run([*apart, tools.find(program, package, variable), option])
-                yield _item(program, said.partition("\n")[0])
+                command = [*environment, tools.find(program, package, variable), option]
+                yield _item(program, tools.run(command)[1].partition("\n")[0])
             except VkopsError as error:
                 yield _item(program, error)
+    with suppress(OSError, subprocess.SubprocessError):
+        # dpkg-query complains about packages that are missing, and lists the others.
+        form = "--showformat=${Package} ${Version}\n"
+        lines = _output("dpkg-query", "--show", form, *_SYSTEM_PACKAGES).splitlines()
+        installed = ", ".join(line for line in lines if " " in line.strip())
+        yield _item("Debian's packages", installed)
 
 
-def _commit() -> str:
-    """The commit of a checkout; it fails where there is none."""
-    checkout = Path(vkops.__file__).parents[1]
-    if not (checkout / ".git").exists():
-        raise FileNotFoundError(checkout / ".git")
-    return _said("git", "-C", str(checkout), "describe", "--always", "--dirty", check=True)
-
-
-def _system() -> str:
-    try:
-        return platform.freedesktop_os_release()["PRETTY_NAME"]
-    except OSError:
-        return platform.system()
-
-
-def _system_packages() -> list[str]:
-    # It complains of those that are not there, and tells of the others.
-    form = "--showformat=${Package} ${Version}\n"
-    lines = _said("dpkg-query", "--show", form, *_SYSTEM_PACKAGES).splitlines()
-    return [line for line in lines if " " in line.strip()]
-
-
-def _said(*command: str, check: bool = False) -> str:
+def _output(*command: str, check: bool = False) -> str:
     done = subprocess.run(
         command, check=check, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S
     )
@@ -146,7 +132,7 @@ def _said(*command: str, check: bool = False) -> str:
 
 
 def _vulkan() -> Iterator[str]:
-    found = _asked()
+    found = _probed()
     if problem := found["problem"]:
         yield _item("problem", problem)
     yield _item("Kompute", found["kompute"])
@@ -158,8 +144,8 @@ def _vulkan() -> Iterator[str]:
         yield from _adapter(device, its_limits)
 
 
-def _asked() -> dict[str, Any]:
-    """What ``_probe`` tells."""
+def _probed() -> dict[str, Any]:
+    """Run ``_probe`` in another process, and return its findings."""
     nothing: dict[str, Any] = {"kompute": "not known", "loader": None, "adapters": []}
     try:
         done = subprocess.run(
@@ -180,7 +166,7 @@ def _asked() -> dict[str, Any]:
 
 
 def _probe() -> None:
-    """Print what this process finds, as JSON."""
+    """Query the loader and its adapters, and print the findings as JSON."""
     found: dict[str, Any] = {"kompute": "loads", "problem": ""}
     try:
         queue.load_kompute()
@@ -207,7 +193,8 @@ def _adapter(device: dict[str, Any], its_limits: dict[str, Any]) -> Iterator[str
     has = its_limits.pop("features")
     for name, value in its_limits.items():
         shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-        yield _item(_vulkan_name(name), shown)
+        first, *others = name.split("_")
+        yield _item(first + "".join(map(str.capitalize, others)), shown)
     for number, heap in enumerate(heaps):
         where = "device" if heap["device_local"] else "host"
         own = [
@@ -221,18 +208,13 @@ def _adapter(device: dict[str, Any], its_limits: dict[str, Any]) -> Iterator[str
     yield _item("features it lacks", ", ".join(name for name in FEATURES if name not in has))
 
 
-def _vulkan_name(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
-
-
 def _drivers() -> Iterator[str]:
     for driver in gpu.drivers():
         offers = f"offers {', '.join(driver.adapters)}" if driver.usable else driver.reason
         yield _item(driver.path, offers)
 
 
-# -- where it runs ---------------------------------------------------------------------------------
+# -- the machine -----------------------------------------------------------------------------------
 
 
 def _environment() -> Iterator[str]:
@@ -244,18 +226,15 @@ def _environment() -> Iterator[str]:
 
 
 def _machine() -> Iterator[str]:
-    yield _item("processor", _processor())
+    processor = platform.machine()
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
+        if model := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            processor = model[1]
+    yield _item("processor", processor)
     cores, threads = psutil.cpu_count(logical=False), psutil.cpu_count()
     yield _item(
         "cores", f"{cores}, {threads} threads, {len(os.sched_getaffinity(0))} for this process"
     )
     memory = psutil.virtual_memory()
     yield _item("memory", f"{memory.total} bytes, {memory.available} available")
-
-
-def _processor() -> str:
-    with suppress(OSError):
-        text = Path("/proc/cpuinfo").read_text(errors="replace")
-        if model := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
-            return model[1]
-    return platform.machine()

@@ -1,4 +1,4 @@
-"""What a RenderDoc capture holds: read back by RenderDoc's own program."""
+"""The submissions in a RenderDoc capture, read with RenderDoc's own program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Groups = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A vkQueueSubmit: its time by the monotonic clock in ns, and its dispatches' workgroups."""
+    """A vkQueueSubmit: its time by the monotonic clock in ns, and the workgroups it dispatches."""
 
     time: int
     dispatches: tuple[Groups, ...]
@@ -29,7 +29,7 @@ class Submission:
 
 
 def submissions(path: Path) -> list[Submission]:
-    """Read the submissions of a capture in their order.
+    """Read the submissions of a capture in order.
 
     Raises:
         DeviceError: renderdoccmd is not installed, or cannot read the file.

@@ -1,4 +1,4 @@
-"""What the validation layer says, as tables."""
+"""Tables of the validation layer's messages, and of traces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vkops.errors import printable
 
 
 def printed(messages: Sequence[Message]) -> Table:
-    """A table of what shaders print; a column that would be empty is left out."""
+    """Make a table of the texts that shaders print, without columns that would be empty."""
     columns = {
         "Dispatch": [message.dispatch for message in messages],
         "Invocation": [_invocation(message) for message in messages],
@@ -30,16 +30,16 @@ def printed(messages: Sequence[Message]) -> Table:
 
 
 def faults(messages: Sequence[Message]) -> Iterator[RenderableType]:
-    """Paragraphs about messages; those that differ in handles and invocations only are one."""
+    """Describe messages, once if they differ only in handles and invocations."""
     alike: dict[tuple[str, ...], list[Message]] = {}
     for message in messages:
-        key = (message.severity, message.id, message.dispatch, message.place)
+        key = (message.severity, message.id, message.dispatch, message.location)
         alike.setdefault(key, []).append(message)
-    for (severity, id_, dispatch, place), group in alike.items():
+    for (severity, id_, dispatch, location), group in alike.items():
         first = group[0]
         where = [
             f"in {dispatch}" if dispatch else "",
-            f"at {place}" if place else "",
+            f"at {location}" if location else "",
             f"by invocation {_invocation(first)}" if first.invocation else "",
         ]
         times = "" if len(group) == 1 else f" ({len(group)} times)"
@@ -48,7 +48,7 @@ def faults(messages: Sequence[Message]) -> Iterator[RenderableType]:
 
 
 def stages(found: Sequence[Stage]) -> Table:
-    """A table of the stages of an element; in the last one, the device may differ."""
+    """Make a table of the stages of a trace; a difference is in the last one, in red."""
     table = _table(
         {
             "": [stage.name for stage in found],
@@ -78,9 +78,9 @@ def _invocation(message: Message) -> str:
 
 
 def _line(message: Message) -> str:
-    return message._replace(file=Path(message.file).name).place
+    return message._replace(file=Path(message.file).name).location
 
 
 def _visible(text: str) -> str:
-    """Text without what would steer a terminal."""
+    """Escape the control characters of a text."""
     return "\n".join(map(printable, text.split("\n")))

@@ -1,19 +1,51 @@
-"""``vkops debug validate``: the validation layer must have nothing to say of a program."""
+"""``vkops debug validate``: run a program under the validation layer; any message is a failure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vkops.debug import layer
-from vkops.debug.known import KNOWN, Known
 from vkops.debug.messages import Message
+
+
+class Known(NamedTuple):
+    """A warning that is no failure: its id, a part of its text, and the reason."""
+
+    id: str
+    part: str
+    reason: str
+
+
+_GPU = "WARNING-GPU-Assisted-Validation"
+_DEVICE = "vkCreateDevice(): Internal Warning: "
+
+KNOWN = (
+    Known(
+        "VALIDATION-SETTINGS",
+        "Both GPU Assisted Validation and Normal Core Check Validation are enabled",
+        "both are asked for",
+    ),
+    Known(_GPU, f"{_DEVICE}Forcing ", "the layer's own instrumentation needs the feature"),
+    Known(
+        _GPU,
+        f"{_DEVICE}Adding a ",
+        "the layer's own instrumentation needs the extension's features",
+    ),
+    Known(
+        _GPU,
+        f"{_DEVICE}Ray Query validation option was enabled, but the rayQuery feature was not "
+        "supported",
+        "there are no ray queries to check",
+    ),
+)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a program ended, and what the layer said of it."""
+    """The exit status of a program, and the messages of the layer."""
 
     returncode: int
     unexpected: tuple[Message, ...]
@@ -21,7 +53,7 @@ class Verdict:
 
 
 def validate(command: Sequence[str]) -> Verdict:
-    """Run a program, and those it starts, with all that the layer can check.
+    """Run a program, and those it starts, with all checks of the layer.
 
     Raises:
         DeviceError: as ``layer.run``.
@@ -30,11 +62,15 @@ def validate(command: Sequence[str]) -> Verdict:
     unexpected: list[Message] = []
     known: Counter[Known] = Counter()
     for message in outcome.messages:
-        if message.severity == "Information":
-            continue
-        found = next((entry for entry in KNOWN if entry.covers(message)), None)
-        if found is None:
+        covering = (
+            entry
+            for entry in KNOWN
+            if message.severity == "Warning"
+            and message.id == entry.id
+            and entry.part in message.text
+        )
+        if entry := next(covering, None):
+            known[entry] += 1
+        elif message.severity != "Information":
             unexpected.append(message)
-        else:
-            known[found] += 1
     return Verdict(outcome.returncode, tuple(unexpected), known)

@@ -1,0 +1,33 @@
+"""Contexts that dispatches run in, chosen by variables that ``vkops debug`` sets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from vkops.debug.capture import DispatchHook, capturing
+from vkops.debug.layer import LOG
+from vkops.debug.messages import dispatch_line
+
+CAPTURE = "VKOPS_CAPTURE"
+"""The variable that names the file of a RenderDoc capture."""
+
+
+@contextmanager
+def from_environment() -> Iterator[DispatchHook]:
+    """Capture the dispatches in this block, or write their names to the validation layer's log."""
+    if path := os.environ.get(CAPTURE):
+        with capturing(Path(path)) as hook:
+            yield hook
+        return
+    log = os.environ.get(LOG)
+
+    def write_name(name: str) -> nullcontext[None]:
+        if log:
+            with open(log, "a", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(dispatch_line(name))
+        return nullcontext()
+
+    yield write_name
