@@ -8,8 +8,8 @@ from spirv import assembled, stripped
 from vkops import shaders
 from vkops.errors import ShaderCompileError
 from vkops.shaders import tools
-from vkops.shaders.description import describe
 from vkops.shaders.instructions import Scalar
+from vkops.shaders.listing import describe
 from vkops.shaders.module import Module
 
 HEAD = "#version 450\n"

@@ -72,7 +72,7 @@ def build(
     """Compile a shader to SPIR-V, check it, and print what it declares and uses."""
     from vkops import shaders
     from vkops.runner.output_files import write_output
-    from vkops.shaders.description import describe
+    from vkops.shaders.listing import describe
     from vkops.shaders.module import Module
 
     name, spirv = _spirv(shader, define, include, debug=debug)

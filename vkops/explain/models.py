@@ -15,7 +15,7 @@ from vkops.explain.explanation import Explanation, Section
 from vkops.explain.onnx_models import dispatch_sections, model_section
 from vkops.explain.operators import operator_section
 from vkops.runner.console import complain
-from vkops.shaders.description import describe
+from vkops.shaders.listing import describe
 
 
 def explain(

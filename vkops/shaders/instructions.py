@@ -60,19 +60,17 @@ class Instructions:
         return self._names.get((id_,), "")
 
     @cached_property
-    def _decorations(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        found: dict[str, dict[str, tuple[str, ...]]] = {}
-        for i in self._all("OpDecorate"):
-            found.setdefault(i.operands[0], {})[i.operands[1]] = i.operands[2:]
+    def _decorations(self) -> dict[tuple[str, ...], dict[str, tuple[str, ...]]]:
+        """Decorations by (id,), and those of members by (id, number)."""
+        found: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {}
+        for op, width in (("OpDecorate", 1), ("OpMemberDecorate", 2)):
+            for i in self._all(op):
+                name, *values = i.operands[width:]
+                found.setdefault(i.operands[:width], {})[name] = tuple(values)
         return found
 
-    @cached_property
-    def _member_decorations(self) -> dict[tuple[str, int], dict[str, tuple[str, ...]]]:
-        found: dict[tuple[str, int], dict[str, tuple[str, ...]]] = {}
-        for i in self._all("OpMemberDecorate"):
-            key = i.operands[0], int(i.operands[1])
-            found.setdefault(key, {})[i.operands[2]] = i.operands[3:]
-        return found
+    def _decorated(self, *target: str) -> Mapping[str, tuple[str, ...]]:
+        return self._decorations.get(target, {})
 
     @cached_property
     def _variables(self) -> list[tuple[str, str, str]]:
@@ -120,14 +118,14 @@ class Instructions:
         return 0
 
     def _stride(self, array: str) -> int:
-        declared = self._decorations.get(array, {}).get("ArrayStride")
+        declared = self._decorated(array).get("ArrayStride")
         return int(declared[0]) if declared else self._nbytes(self._by_id[array].operands[0])
 
     def _layout(self, struct: str) -> tuple[int, int]:
         """Size of a struct without the runtime array at its end, and the stride of that array."""
         end = stride = 0
         for number, member in enumerate(self._by_id[struct].operands):
-            decorations = self._member_decorations.get((struct, number), {})
+            decorations = self._decorated(struct, str(number))
             offset = int(decorations["Offset"][0]) if "Offset" in decorations else end
             nbytes = self._nbytes(member)
             if self._by_id[member].op == "OpTypeMatrix" and "MatrixStride" in decorations:
@@ -148,7 +146,7 @@ class Instructions:
         match kind.op:
             case "OpTypeStruct":
                 for number, member in enumerate(kind.operands):
-                    decorations = self._member_decorations[id_, number]
+                    decorations = self._decorated(id_, str(number))
                     at = offset + int(decorations["Offset"][0])
                     own = self._names.get((id_, str(number)), str(number))
                     path = f"{name}.{own}" if name else own

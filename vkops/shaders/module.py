@@ -97,9 +97,9 @@ class Module(Instructions):
     @cached_property
     def local_size(self) -> tuple[int, int, int]:
         """Invocations of a workgroup, with the default values of specialization constants."""
-        for variable, decorations in self._decorations.items():
+        for target, decorations in self._decorations.items():
             if decorations.get("BuiltIn") == ("WorkgroupSize",):
-                x, y, z = (int(self._value(part)) for part in self._by_id[variable].operands[1:])
+                x, y, z = (int(self._value(part)) for part in self._by_id[target[0]].operands[1:])
                 return x, y, z
         for mode in self._all("OpExecutionMode"):
             if mode.operands[1] == "LocalSize":
@@ -116,18 +116,17 @@ class Module(Instructions):
         found = []
         types = [pointee for _, _, pointee in self._variables]
         for variable, kind, pointee in self._variables:
-            decorations = self._decorations.get(variable, {})
+            decorations = self._decorated(variable)
             if "Binding" not in decorations:
                 continue
-            declared = self._decorations.get(pointee, {})
-            if kind == "StorageBuffer" or "BufferBlock" in declared:
+            if kind == "StorageBuffer" or "BufferBlock" in self._decorated(pointee):
                 kind = "storage"
             else:
                 kind = "uniform" if kind == "Uniform" else "image or sampler"
             if self._by_id[pointee].op in ("OpTypeArray", "OpTypeRuntimeArray"):
                 kind = f"array of {kind} blocks"
             members = self._by_id[pointee].operands if kind in ("storage", "uniform") else ()
-            flags = [self._member_decorations.get((pointee, n), {}) for n in range(len(members))]
+            flags = [self._decorated(pointee, str(n)) for n in range(len(members))]
             nbytes, stride = self._computed._layout(pointee) if members else (0, 0)
             found.append(
                 Block(
@@ -169,11 +168,11 @@ class Module(Instructions):
             Scalar(
                 self._name(i.result),
                 self._type_name(i.operands[0]),
-                int(self._decorations[i.result]["SpecId"][0]),
+                int(self._decorated(i.result)["SpecId"][0]),
                 self._value(i.result),
             )
             for i in self._instructions
-            if "SpecId" in self._decorations.get(i.result, {})
+            if "SpecId" in self._decorated(i.result)
         ]
         return tuple(sorted(found, key=lambda constant: constant.location))
 

@@ -211,16 +211,8 @@ def load(
         spirv = source
     else:
         name = printable(source.name if isinstance(source, Path) else name)
-        spirv = read(
-            source,
-            defines=defines,
-            include_dirs=include_dirs,
-            target_env=target_env,
-            debug=debug,
-            name=name,
-            allow_paths=allow_paths,
-            root=root,
-        )
+        more = {"name": name, "allow_paths": allow_paths, "root": root}
+        spirv = read(source, **settings, **more, debug=debug)
     module = Module.read(_valid(spirv, name), name)
     _check(name, module)
     module = module.specialize(_literals(name, module, constants))
@@ -262,31 +254,23 @@ def _valid(spirv: bytes, name: str) -> bytes:
 
 def _check(name: str, module: Module) -> None:
     """Refuse a shader that Kompute cannot run."""
-
-    def refuse(field: str, message: str, rule: str) -> InvalidDescError:
-        return InvalidDescError(name, field, message, rule)
-
     for block in module.blocks:
         if block.set != 0 or block.kind not in ("storage", "uniform"):
-            raise refuse(
-                block.point,
-                f"got {block.kind} in set {block.set}, must be a storage or uniform block in set 0",
-                "SH-01",
-            )
+            got = f"{block.kind} in set {block.set}"
+            message = f"got {got}, must be a storage or uniform block in set 0"
+            raise InvalidDescError(name, block.point, message, "SH-01")
     if module.blocks and module.blocks[-1].binding > MAX_BINDING:
-        got = module.blocks[-1]
-        message = f"got binding {got.binding}, must be {MAX_BINDING} at most"
-        raise refuse(got.point, message, "SH-01")
+        last = module.blocks[-1]
+        message = f"got binding {last.binding}, must be {MAX_BINDING} at most"
+        raise InvalidDescError(name, last.point, message, "SH-01")
     unknown = [c for c in module.capabilities if c not in _WITHOUT_FEATURES]
     if unknown:
-        raise refuse(
-            "capabilities",
-            f"got {', '.join(unknown)}, which need Vulkan features, and Kompute enables none",
-            "SH-02",
-        )
+        got = ", ".join(unknown)
+        message = f"got {got}, which need Vulkan features, and Kompute enables none"
+        raise InvalidDescError(name, "capabilities", message, "SH-02")
     if module.entry_point != "main":
         message = f"got {module.entry_point!r}, must be 'main': Kompute starts nothing else"
-        raise refuse("entry point", message, "SH-03")
+        raise InvalidDescError(name, "entry point", message, "SH-03")
 
 
 def _literals(name: str, module: Module, constants: Mapping[str | int, Number]) -> dict[int, str]:
@@ -295,10 +279,9 @@ def _literals(name: str, module: Module, constants: Mapping[str | int, Number]) 
     for key, number in constants.items():
         found = [c for c in module.specialization_constants if key in (c.name, c.location)]
         if not found or key == "":
-            known = ", ".join(
-                f"{c.location} ({c.name or 'unnamed'})" for c in module.specialization_constants
-            )
-            message = f"there is no constant {show(key)}; there are {known or 'none'}"
+            declared = module.specialization_constants
+            known = ", ".join(f"{c.location} ({c.name or 'unnamed'})" for c in declared) or "none"
+            message = f"there is no constant {show(key)}; there are {known}"
             raise InvalidDescError(name, "constants", message, "SH-10")
         field = f"constants[{show(key)}]"
         if found[0].location in literals:

@@ -90,13 +90,12 @@ def digest(
     Raises:
         ShaderCompileError: the source file cannot be read, or an included one is outside.
     """
-    text = read(source)
-    own = source.parent if isinstance(source, Path) else _folder_of_text()
+    text, includes = _read_all(source, include_dirs, roots)
     parts = [*map(os.fsencode, flags), text]
     if "-g" in flags:
         file = [source] if isinstance(source, Path) else []
         parts += (os.fsencode(path) for path in (Path.cwd(), *file, *include_dirs))
-    for name, _, content in _Includes(include_dirs, roots).of(text, os.path.realpath(own)):
+    for name, _, content in includes:
         parts += (name, content)
     total = hashlib.sha256()
     for part in parts:
@@ -112,21 +111,28 @@ def lines(source: str | Path, include_dirs: Sequence[Path] = ()) -> dict[str, li
     Raises:
         ShaderCompileError: the source file cannot be read.
     """
-    text = read(source)
-    own = source.parent if isinstance(source, Path) else _folder_of_text()
+    text, includes = _read_all(source, include_dirs, None)
     found = {os.path.realpath(source): text} if isinstance(source, Path) else {}
-    for _, path, content in _Includes(include_dirs, None).of(text, os.path.realpath(own)):
+    for _, path, content in includes:
         if path is not None:
             found[os.path.realpath(path)] = content
     return {path: text.decode(errors="replace").splitlines() for path, text in found.items()}
 
 
-def _folder_of_text() -> Path:
-    """Return a name for the folder that text is compiled in, which is random and empty."""
-    try:
-        return Path(tempfile.gettempdir(), _TEXT_FOLDER)
-    except OSError as error:
-        raise ShaderCompileError(f"no temporary folder to compile in: {error.strerror}") from error
+def _read_all(
+    source: str | Path, include_dirs: Sequence[Path], roots: Sequence[Path] | None
+) -> tuple[bytes, Iterator[tuple[bytes, str | None, bytes]]]:
+    """Return the text of a source, and what ``_Includes.of`` finds in it."""
+    text = read(source)
+    if isinstance(source, Path):
+        own = source.parent
+    else:  # instead of the folder that text is compiled in, which is random and empty
+        try:
+            own = Path(tempfile.gettempdir(), _TEXT_FOLDER)
+        except OSError as error:
+            message = f"no temporary folder to compile in: {error.strerror}"
+            raise ShaderCompileError(message) from error
+    return text, _Includes(include_dirs, roots).of(text, os.path.realpath(own))
 
 
 class _Includes:
