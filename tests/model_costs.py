@@ -1,4 +1,4 @@
-"""Small ONNX models that cost as much as they can, and what checking each costs.
+"""Small ONNX models that cost as much as possible, and what checking each costs.
 
 ``python tests/model_costs.py [FAMILY ...]`` prints a row for each family and size: bytes of the
 model, processor time and peak memory of a process of its own.
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
 MAX_MEMORY = 8 << 30
 """Address space that a measured process may take."""
@@ -22,156 +22,129 @@ MAX_MEMORY = 8 << 30
 MAX_SECONDS = 120
 
 
-def ints(name, values):
-    return numpy_helper.from_array(np.asarray(values, np.int64), name)
+def model(lines, size=4096, **initializers):
+    """A model of nodes, in ONNX's text form, that take x and make y."""
+    nodes = "\n".join(lines)
+    header = '<ir_version: 9, opset_import: ["" : 18]>'
+    proto = onnx.parser.parse_model(f"{header} g (float[{size}] x) => (float y) {{ {nodes} }}")
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    for name, values in initializers.items():
+        proto.graph.initializer.append(numpy_helper.from_array(np.asarray(values), name))
+    return proto
 
 
-def model(nodes, initializers=(), size=4096, output=None):
-    """A model of nodes that take x and make y."""
-    kind = TensorProto.FLOAT
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", kind, [size])],
-        [output or helper.make_tensor_value_info("y", kind, None)],
-        list(initializers),
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-
-
-def named(step, count):
-    """Names of the tensors before and after a step of a chain from x to y."""
-    return (f"t{step}" if step else "x"), (f"t{step + 1}" if step + 1 < count else "y")
+def chain(count, step_lines):
+    """The lines of a chain from x to y, given those of a step from tensor a to tensor b."""
+    lines = []
+    for step in range(count):
+        a, b = f"t{step}" if step else "x", f"t{step + 1}" if step + 1 < count else "y"
+        lines += step_lines(step, a, b)
+    return lines
 
 
 def doubled(count):
     """Each tensor is the one before, twice."""
-    nodes = []
-    for step in range(count):
-        a, b = named(step, count)
-        nodes.append(helper.make_node("Concat", [a, a], [b], axis=0))
-    return model(nodes, size=2)
+    return model(chain(count, lambda _, a, b: [f"{b} = Concat <axis = 0> ({a}, {a})"]), size=2)
 
 
 def doubled_and_cut(count):
     """Twice the tensor before, and every other element of that."""
-    initializers = [ints("s", [1]), ints("e", [2**31]), ints("a", [0]), ints("d", [2])]
-    nodes = []
-    for step in range(count):
-        a, b = named(step, count)
-        nodes.append(helper.make_node("Concat", [a, a], [f"c{step}"], axis=0))
-        nodes.append(helper.make_node("Slice", [f"c{step}", "s", "e", "a", "d"], [b]))
-    return model(nodes, initializers, 4095)
+
+    def lines(step, a, b):
+        yield f"c{step} = Concat <axis = 0> ({a}, {a})"
+        yield f"{b} = Slice (c{step}, s, e, a, d)"
+
+    return model(chain(count, lines), 4095, s=[1], e=[2**31], a=[0], d=[2])
 
 
 def interleaved(count):
     """The tensor before, cut at an odd place, its halves interleaved."""
-    initializers = [ints("n", [1365, 2731]), ints("r", [1365, 3]), ints("f", [-1])]
-    nodes = []
-    for step in range(count):
-        a, b = named(step, count)
-        nodes += [
-            helper.make_node("Split", [a, "n"], [f"l{step}", f"h{step}"], axis=0),
-            helper.make_node("Concat", [f"h{step}", f"l{step}"], [f"c{step}"], axis=0),
-            helper.make_node("Slice", [f"c{step}", "s0", "e0"], [f"d{step}"]),
-            helper.make_node("Reshape", [f"d{step}", "r"], [f"m{step}"]),
-            helper.make_node("Transpose", [f"m{step}"], [f"p{step}"], perm=[1, 0]),
-            helper.make_node("Reshape", [f"p{step}", "f"], [f"q{step}"]),
-            helper.make_node("Concat", [f"q{step}", "one"], [b], axis=0),
-        ]
-    one = numpy_helper.from_array(np.zeros(1, np.float32), "one")
-    initializers += [ints("s0", [1]), ints("e0", [2**31]), one]
-    return model(nodes, initializers, 4096)
+
+    def lines(n, a, b):
+        yield f"l{n}, h{n} = Split <axis = 0> ({a}, n)"
+        yield f"c{n} = Concat <axis = 0> (h{n}, l{n})"
+        yield f"d{n} = Slice (c{n}, s0, e0)"
+        yield f"m{n} = Reshape (d{n}, r)"
+        yield f"p{n} = Transpose <perm = [1, 0]> (m{n})"
+        yield f"q{n} = Reshape (p{n}, f)"
+        yield f"{b} = Concat <axis = 0> (q{n}, one)"
+
+    one = np.zeros(1, np.float32)
+    sizes = {"n": [1365, 2731], "r": [1365, 3], "f": [-1], "s0": [1], "e0": [2**31]}
+    return model(chain(count, lines), one=one, **sizes)
 
 
 def shuffled(count):
     """The tensor before in 256 parts, put together in another order, again and again."""
     parts = 256
     order = np.random.default_rng(0).permutation(parts)
+
+    def lines(step, a, b):
+        made = [f"p{step}_{i}" for i in range(parts)]
+        yield f"{', '.join(made)} = Split <axis = 0> ({a}, n)"
+        yield f"{b} = Concat <axis = 0> ({', '.join(made[i] for i in order)})"
+
     sizes = [4096 // parts + (1 if i % 2 else -1) for i in range(parts)]
-    nodes = []
-    for step in range(count):
-        a, b = named(step, count)
-        made = [f"{step}.{i}" for i in range(parts)]
-        nodes.append(helper.make_node("Split", [a, "n"], made, axis=0))
-        nodes.append(helper.make_node("Concat", [made[i] for i in order], [b], axis=0))
-    return model(nodes, [ints("n", sizes)])
+    return model(chain(count, lines), n=sizes)
 
 
 def sequence(count):
     """So many parts of one tensor in a sequence, put together again."""
-    nodes = [
-        helper.make_node("SplitToSequence", ["x", "one"], ["s"], axis=0),
-        helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0),
-    ]
-    return model(nodes, [numpy_helper.from_array(np.array(1), "one")], count)
+    lines = ["s = SplitToSequence <axis = 0> (x, one)", "y = ConcatFromSequence <axis = 0> (s)"]
+    return model(lines, count, one=1)
 
 
 def gathered(count):
     """Elements in a random order, again and again, by the same indices."""
-    order = np.random.default_rng(0).permutation(65536)[:40000]
-    nodes = []
-    for step in range(count):
-        nodes.append(helper.make_node("Gather", ["x", "i"], [f"g{step}"], axis=0))
-    nodes.append(helper.make_node("Concat", [f"g{step}" for step in range(count)], ["y"], axis=0))
-    return model(nodes, [ints("i", order)], 65536)
+    lines = [f"g{step} = Gather <axis = 0> (x, i)" for step in range(count)]
+    lines.append(f"y = Concat <axis = 0> ({', '.join(f'g{step}' for step in range(count))})")
+    return model(lines, 65536, i=np.random.default_rng(0).permutation(65536)[:40000])
 
 
 def computed(count):
     """Sums of large constants, on the host."""
-    nodes = [helper.make_node("ConstantOfShape", ["n"], ["c0"], value=ints("", [1]))]
-    for step in range(count):
-        nodes.append(helper.make_node("Add", [f"c{step}", f"c{step}"], [f"c{step + 1}"]))
-    nodes.append(helper.make_node("Identity", ["x"], ["y"]))
-    return model(nodes, [ints("n", [1 << 22])])
+    lines = ["c0 = ConstantOfShape <value = int64[1] {1}> (n)"]
+    lines += [f"c{step + 1} = Add (c{step}, c{step})" for step in range(count)]
+    return model([*lines, "y = Identity (x)"], n=[1 << 22])
 
 
 def looked_up(count):
     """A shape made in a long chain of constants, needed at each step."""
-    nodes = []
-    for step in range(count):
-        a, b = named(step, count)
-        shape = f"s{step}" if step else "s"
-        nodes += [
-            helper.make_node("Concat", [shape, "one"], [f"l{step}"], axis=0),
-            helper.make_node("Slice", [f"l{step}", "b", "e"], [f"s{step + 1}"]),
-            helper.make_node("Reshape", [a, f"s{step + 1}"], [b]),
-        ]
-    return model(nodes, [ints("s", [4096]), ints("one", [1]), ints("b", [0]), ints("e", [1])])
+
+    def lines(step, a, b):
+        yield f"l{step} = Concat <axis = 0> (s{step}, one)"
+        yield f"s{step + 1} = Slice (l{step}, b, e)"
+        yield f"{b} = Reshape ({a}, s{step + 1})"
+
+    return model(chain(count, lines), s0=[4096], one=[1], b=[0], e=[1])
 
 
 def nothing(count):
     """Tensors without elements, joined and repeated."""
-    nodes = [helper.make_node("Slice", ["x", "b", "b"], ["t1"])]
-    for step in range(1, count):
-        a, b = named(step, count)
-        if step % 2:
-            nodes.append(helper.make_node("Concat", [a, a, a], [b], axis=0))
+
+    def lines(step, a, b):
+        if not step:
+            yield f"{b} = Slice ({a}, b, b)"
+        elif step % 2:
+            yield f"{b} = Concat <axis = 0> ({a}, {a}, {a})"
         else:
-            nodes.append(helper.make_node("Tile", [a, "many"], [b]))
-    return model(nodes, [ints("b", [0]), ints("many", [2**40])])
+            yield f"{b} = Tile ({a}, many)"
+
+    return model(chain(count, lines), b=[0], many=[2**40])
 
 
 def read_across(count):
     """Columns of two tensors side by side, read with a stride that goes along neither."""
     wide = 2 * count + 1
-    nodes = [
-        helper.make_node("Expand", ["x", "column"], ["a"]),
-        helper.make_node("ConstantOfShape", ["rest"], ["b"]),
-        helper.make_node("Concat", ["a", "b"], ["c"], axis=1),
-        helper.make_node("Reshape", ["c", "flat"], ["f"]),
-        helper.make_node("Slice", ["f", "b1", "e1", "a1", "d1"], ["y"]),
+    lines = [
+        "a = Expand (x, column)",
+        "b = ConstantOfShape (rest)",
+        "c = Concat <axis = 1> (a, b)",
+        "f = Reshape (c, flat)",
+        "y = Slice (f, b1, e1, a1, d1)",
     ]
-    initializers = [
-        ints("column", [count, 1]),
-        ints("rest", [count, wide - 1]),
-        ints("flat", [-1]),
-        ints("b1", [0]),
-        ints("e1", [2**62]),
-        ints("a1", [0]),
-        ints("d1", [wide - 1]),
-    ]
-    return model(nodes, initializers, 1)
+    sizes = {"column": [count, 1], "rest": [count, wide - 1], "flat": [-1]}
+    return model(lines, 1, **sizes, b1=[0], e1=[2**62], a1=[0], d1=[wide - 1])
 
 
 FAMILIES = {

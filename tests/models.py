@@ -7,13 +7,29 @@ def tensor(*sizes, **more):
     return {"DataType": "FLOAT32", "Sizes": list(sizes), **more}
 
 
-def zeros(count):
-    return {"initialValuesDataType": "FLOAT32", "initialValues": {"value": 0, "valueCount": count}}
+def resource(data_type, initial, **more):
+    return {"initialValuesDataType": data_type, "initialValues": initial, **more}
 
 
-SPLIT = {
-    "resources": {"In": zeros(8), "A": zeros(4), "B": zeros(4)},
-    "dispatchables": {
+def zeros(count, data_type="FLOAT32"):
+    return resource(data_type, {"value": 0, "valueCount": count})
+
+
+def dispatch(name, **bindings):
+    return {"type": "dispatch", "dispatchable": name, "bindings": bindings}
+
+
+def model(resources=None, dispatchables=None, *commands):
+    return {
+        "resources": resources or {},
+        "dispatchables": dispatchables or {},
+        "commands": list(commands),
+    }
+
+
+SPLIT = model(
+    {"In": zeros(8), "A": zeros(4), "B": zeros(4)},
+    {
         "split": {
             "type": "SPLIT",
             "desc": {
@@ -23,11 +39,5 @@ SPLIT = {
             },
         }
     },
-    "commands": [
-        {
-            "type": "dispatch",
-            "dispatchable": "split",
-            "bindings": {"InputTensor": "In", "OutputTensors": ["A", "B"]},
-        }
-    ],
-}
+    dispatch("split", InputTensor="In", OutputTensors=["A", "B"]),
+)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from models import dispatch, model, resource, zeros
 
 from vkops.cli import main
 
@@ -96,8 +97,8 @@ def test_examples_print_what_they_should(name, adapter, cap, tmp_path):
 
 
 def test_the_files_of_the_example(adapter, tmp_path):
-    model = EXAMPLES / "initial_values.json"
-    assert main(["run", str(model), "-a", adapter.name, "--output-path", str(tmp_path)]) == 0
+    file = EXAMPLES / "initial_values.json"
+    assert main(["run", str(file), "-a", adapter.name, "--output-path", str(tmp_path)]) == 0
     folder = tmp_path / "out"
     assert (folder / "list.bin").read_bytes() == b"\x80\x02\x00\x00\x00\x00\x00\x3f"
     np.testing.assert_array_equal(np.load(folder / "thirds.npy"), [[1 / 3, 2 / 3], [1, 4 / 3]])
@@ -117,8 +118,7 @@ def test_broken_models_run_nothing(name, adapter, monkeypatch, cap, tmp_path):
 
 def test_what_does_not_fit_in_the_device(adapter, capfd, tmp_path):
     file = tmp_path / "big.json"
-    big = {"initialValuesDataType": "UINT8", "initialValues": {"value": 0, "valueCount": 2**35}}
-    file.write_text(json.dumps({"resources": {"A": big}, "dispatchables": {}, "commands": []}))
+    file.write_text(json.dumps(model({"A": zeros(2**35, "UINT8")})))
     assert main(["run", str(file), "-a", adapter.name]) == 1
     seen = capfd.readouterr()
     assert seen.err.count("\n") == 1
@@ -142,56 +142,33 @@ def chain(kinds):
     """A model of dispatches that each read what the one before wrote, and what comes out."""
     table = {"DataType": "INT32", "Sizes": [4, 6]}
     halves = [{"DataType": "INT32", "Sizes": [4, n]} for n in (2, 4)]
-    zeros = {"initialValuesDataType": "INT32", "initialValues": {"value": 0, "valueCount": 24}}
-    dispatchables = {
-        "split": {
-            "type": "SPLIT",
-            "desc": {"InputTensor": table, "OutputTensors": halves, "Axis": 1},
-        },
-        "join": {
-            "type": "JOIN",
-            "desc": {"InputTensors": halves[::-1], "OutputTensor": table, "Axis": 1},
-        },
-        "turn": {
-            "type": "SLICE1",
-            "desc": {
-                "InputTensor": table,
-                "OutputTensor": table,
-                "InputWindowOffsets": [0, 0],
-                "InputWindowSizes": [4, 6],
-                "InputWindowStrides": [-1, 1],
-            },
-        },
-        "back": {
-            "type": "ELEMENT_WISE_IDENTITY",
-            "desc": {"InputTensor": table, "OutputTensor": table},
-        },
+    window = {
+        "InputWindowOffsets": [0, 0],
+        "InputWindowSizes": [4, 6],
+        "InputWindowStrides": [-1, 1],
     }
-    for (name, dispatchable), kind in zip(dispatchables.items(), kinds, strict=True):
-        dispatchables[name] = {**dispatchable, "dmlCompileType": kind}
+    both = {"InputTensor": table, "OutputTensor": table}
+    dispatchables = {
+        "split": {"type": "SPLIT", "InputTensor": table, "OutputTensors": halves, "Axis": 1},
+        "join": {"type": "JOIN", "InputTensors": halves[::-1], "OutputTensor": table, "Axis": 1},
+        "turn": {"type": "SLICE1", **both, **window},
+        "back": {"type": "ELEMENT_WISE_IDENTITY", **both},
+    }
+    for dispatchable, kind in zip(dispatchables.values(), kinds, strict=True):
+        dispatchable["dmlCompileType"] = kind
     steps = [
-        ("split", {"InputTensor": "A", "OutputTensors": ["Left", "Right"]}),
-        ("join", {"InputTensors": ["Right", "Left"], "OutputTensor": "B"}),
-        ("turn", {"InputTensor": "B", "OutputTensor": "C"}),
-        ("back", {"InputTensor": "C", "OutputTensor": "A"}),
-    ]
-    commands = [
-        {"type": "dispatch", "dispatchable": name, "bindings": bindings}
-        for _ in range(3)
-        for name, bindings in steps
+        dispatch("split", InputTensor="A", OutputTensors=["Left", "Right"]),
+        dispatch("join", InputTensors=["Right", "Left"], OutputTensor="B"),
+        dispatch("turn", InputTensor="B", OutputTensor="C"),
+        dispatch("back", InputTensor="C", OutputTensor="A"),
     ]
     start = {"valueStart": 0, "valueDelta": 1, "valueCount": 24}
-    resources = dict.fromkeys(("Left", "Right", "B", "C"), zeros)
-    resources["A"] = {**zeros, "initialValues": start}
+    resources = dict.fromkeys(("Left", "Right", "B", "C"), zeros(24, "INT32"))
+    resources["A"] = resource("INT32", start)
     expected = np.arange(24).reshape(4, 6)
     for _ in range(3):
         expected = np.roll(expected, -2, axis=1)[::-1]
-    model = {
-        "resources": resources,
-        "dispatchables": dispatchables,
-        "commands": [*commands, {"type": "print", "resource": "A"}],
-    }
-    return model, expected
+    return model(resources, dispatchables, *3 * steps, {"type": "print", "resource": "A"}), expected
 
 
 @pytest.mark.parametrize(
@@ -203,8 +180,8 @@ def chain(kinds):
     ],
 )
 def test_dependent_dispatches_give_what_one_by_one_gives(kinds, adapter, capfd, tmp_path):
-    model, expected = chain(kinds)
-    (tmp_path / "m.json").write_text(json.dumps(model))
+    made, expected = chain(kinds)
+    (tmp_path / "m.json").write_text(json.dumps(made))
     assert main(["run", str(tmp_path / "m.json"), "-a", adapter.name]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[-1] == "Resource 'A': " + ", ".join(map(str, expected.ravel()))

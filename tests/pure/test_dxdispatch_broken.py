@@ -2,13 +2,14 @@
 
 import json
 import re
-import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
+from resource import RLIMIT_AS, setrlimit
 
 import pytest
+from models import model, resource
 
 from vkops.cli import main
 
@@ -52,7 +53,7 @@ def run_in_process(file):
         text=True,
         cwd=FOLDER.parents[1],
         timeout=120,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30)),
+        preexec_fn=lambda: setrlimit(RLIMIT_AS, (2 << 30, 2 << 30)),
     )  # fmt: skip
     return done, time.monotonic() - start
 
@@ -79,8 +80,7 @@ def test_nesting_bomb(tmp_path, megabytes, reason):
 def test_huge_sequence_is_refused_before_it_is_made(tmp_path):
     file = tmp_path / "huge.json"
     sequence = {"valueStart": 0, "valueDelta": 1, "valueCount": 10**12}
-    huge = {"initialValuesDataType": "UINT8", "initialValues": sequence}
-    file.write_text(json.dumps({"resources": {"A": huge}, "dispatchables": {}, "commands": []}))
+    file.write_text(json.dumps(model({"A": resource("UINT8", sequence)})))
     done, seconds = run_in_process(file)
     assert done.returncode == 1
     assert done.stderr == (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 
 import pytest
-from models import SPLIT, tensor, zeros
+from models import SPLIT
 
 from vkops.cli import main
 from vkops.dxdispatch import json_reader, load_model
@@ -20,115 +21,8 @@ NAMES_ARE_FREE = (
 )  # fmt: skip
 
 
-def source(name, **more):
-    fields = ("elementCount", "elementSizeInBytes", "elementOffset", "counterOffsetBytes")
-    return {"name": name, **dict.fromkeys(fields, 0), "shape": [], **more}
-
-
-# Every field of every object, used or not.
-EVERYTHING = {
-    "$schema": "https://example.org",
-    "resources": {
-        "Array": {
-            "type": "buffer",
-            "initialValuesDataType": "FLOAT32",
-            "initialValues": [1, 2],
-            "sizeInBytes": 16,
-            "initialValuesOffsetInBytes": 0,
-            "resampleSize": [1],
-            "resampleMode": "scale",
-        },
-        "List": {"initialValues": [{"name": "n", "type": "UINT32", "value": 1}]},
-        "File": {"initialValuesDataType": "UINT32", "initialValues": {"sourcePath": "x.bin"}},
-        "Values": {
-            "initialValuesDataType": "FLOAT32",
-            "initialValues": {"value": 1, "valueCount": 4, "valueDelta": 0},
-        },
-        "Sequence": {
-            "initialValuesDataType": "UINT32",
-            "initialValues": {"valueStart": 0, "valueDelta": 1, "valueCount": 6},
-        },
-        "Deferred": {
-            "type": "buffer",
-            "initialValuesDataType": "UNKNOWN",
-            "initialValues": "deferred",
-            "sizeInBytes": 0,
-        },
-        "Images": zeros(12),
-        "Shuffled": zeros(12),
-    },
-    "dispatchables": {
-        "identity": {
-            "type": "ELEMENT_WISE_IDENTITY",
-            "desc": {
-                "InputTensor": tensor(
-                    4,
-                    Type="BUFFER",
-                    DimensionCount=1,
-                    Strides=[1],
-                    Flags="NONE",
-                    TotalTensorSizeInBytes=16,
-                    GuaranteedBaseOffsetAlignment=0,
-                ),
-                "OutputTensor": {"Type": "BUFFER", "Desc": tensor(4)},
-                "ScaleBias": {"Scale": 1, "Bias": 0},
-            },
-            "dmlCompileType": "DmlCompileOp",
-            "executionFlags": "NONE",
-            "bindings": {},
-        },
-        "split": {
-            "Type": "SPLIT",
-            "InputTensor": tensor(2),
-            "OutputTensors": [tensor(2)],
-            "OutputCount": 1,
-            "Axis": 0,
-        },
-        "shader": {
-            "type": "glsl",
-            "sourcePath": "scale.comp",
-            "compiler": "glslangValidator",
-            "compilerArgs": [],
-            "specializationConstants": {"OFFSET": 1},
-            "pushConstants": [{"name": "factor", "type": "UINT32", "value": 10}],
-        },
-        "onnx": {
-            "type": "onnx",
-            "sourcePath": "channel_shuffle.onnx",
-            "freeDimensionNameOverrides": {},
-            "freeDimensionDenotationOverrides": {},
-            "sessionOptionsConfigEntries": {"x": "y"},
-            "graphOptimizationLevel": 99,
-            "loggingLevel": 2,
-        },
-    },
-    "commands": [
-        {
-            "type": "dispatch",
-            "dispatchable": "identity",
-            "bindings": {
-                "InputTensor": source("Values", counter="List", format="UNKNOWN"),
-                "OutputTensor": "Values",
-            },
-        },
-        {
-            "type": "dispatch",
-            "dispatchable": "shader",
-            "bindings": {
-                "Source": source("Sequence", elementCount=6, elementSizeInBytes=4),
-                "Target": "Sequence",
-            },
-            "threadGroupCount": [1, 1, 1],
-        },
-        {
-            "type": "dispatch",
-            "dispatchable": "onnx",
-            "bindings": {"x": source("Images", shape=[1, 6, 1, 2]), "y": "Shuffled"},
-        },
-        {"type": "print", "resource": "Array", "verbose": False},
-        {"type": "writeFile", "resource": "Array", "targetPath": "x.npy", "dimensions": [2]},
-    ],
-}
+EVERYTHING = json.loads((EXAMPLES.parent / "tests" / "every_field.json").read_text())
+"""Every field of every object, used or not."""
 
 
 @pytest.fixture
@@ -143,9 +37,8 @@ def misspelt(value, path="", free=False):
     """Put a misspelt copy beside each field; yield the warnings that this must give."""
     children = list(value.items() if isinstance(value, dict) else enumerate(value))
     for name, child in children:
-        step = (
-            f"[{name}]" if isinstance(value, list) else f".{name}".removeprefix("" if path else ".")
-        )
+        dot = "." if path else ""
+        step = f"[{name}]" if isinstance(value, list) else f"{dot}{name}"
         if isinstance(value, dict) and not free and name[0] != "$":
             value[f"{name}x"] = copy.deepcopy(child)
             yield f'm.json: {path}{step}x: unknown field; did you mean "{name}"?'
@@ -207,10 +100,8 @@ def test_warnings_are_counted_and_cheap(load):
 @pytest.mark.parametrize("given", ["FLOAT64", "UINT32", "FLOAT16"])
 def test_a_resource_of_another_type_than_its_tensor(load, given):
     model = copy.deepcopy(SPLIT)
-    model["resources"]["In"]["initialValuesDataType"] = given
-    model["resources"]["In"]["sizeInBytes"] = 64
-    model["resources"]["B"]["initialValuesDataType"] = given
-    model["resources"]["B"]["sizeInBytes"] = 64
+    for name in ("In", "B"):
+        model["resources"][name].update(initialValuesDataType=given, sizeInBytes=64)
     at = "m.json: commands[0].bindings"
     values = f"has initial values of type {given}"
     assert load(model).warnings == (
@@ -221,10 +112,8 @@ def test_a_resource_of_another_type_than_its_tensor(load, given):
 
 def test_a_resource_without_a_type_fits_any_tensor(load):
     model = copy.deepcopy(SPLIT)
-    model["resources"]["In"] = {
-        "initialValues": [{"type": "UINT8", "value": 1}],
-        "sizeInBytes": 32,
-    }
+    untyped = {"initialValues": [{"type": "UINT8", "value": 1}], "sizeInBytes": 32}
+    model["resources"]["In"] = untyped
     assert load(model).warnings == ()
 
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
+from models import model, resource
 
 from vkops.dml import FeatureLevel, TensorDataType
 from vkops.dxdispatch import prepare
@@ -48,9 +49,8 @@ class SparseBuffer:
 
 
 def run_with(load, values, *commands, data_type="FLOAT32"):
-    resource = {"initialValuesDataType": data_type, "initialValues": values}
-    model = {"resources": {"A": resource}, "dispatchables": {}, "commands": list(commands)}
-    prepared = prepare(load(model), FeatureLevel.LATEST)
+    made = model({"A": resource(data_type, values)}, {}, *commands)
+    prepared = prepare(load(made), FeatureLevel.LATEST)
     with peak() as found:
         run(prepared, SimpleNamespace(buffer=SparseBuffer))
     return found.nbytes
@@ -143,17 +143,9 @@ def test_buffers_of_the_device_go_before_the_host_s_come(load):
         assert not living
         return SparseBuffer(nbytes)
 
-    model = {
-        "resources": {
-            name: {"initialValuesDataType": "UINT8", "initialValues": [1]} for name in "ABC"
-        },
-        "dispatchables": {},
-        "commands": [],
-    }
-    run(
-        prepare(load(model), FeatureLevel.LATEST),
-        SimpleNamespace(buffer=OnDevice, host_buffer=on_host),
-    )
+    made = load(model(dict.fromkeys("ABC", resource("UINT8", [1]))))
+    device = SimpleNamespace(buffer=OnDevice, host_buffer=on_host)
+    run(prepare(made, FeatureLevel.LATEST), device)
 
 
 def test_memory_of_the_host_is_taken_at_once(monkeypatch):

@@ -4,7 +4,7 @@ import copy
 from pathlib import Path
 
 import pytest
-from models import SPLIT, tensor
+from models import SPLIT, dispatch, model, resource, tensor, zeros
 
 from vkops.dml import (
     BufferTensorDesc,
@@ -27,26 +27,36 @@ F32 = TensorDataType.FLOAT32
 @pytest.fixture
 def desc(load):
     """The descriptor that a dispatchable stands for."""
-
-    def desc(dispatchable):
-        model = {"resources": {}, "dispatchables": {"x": dispatchable}, "commands": []}
-        return load(model).dispatchables["x"].desc
-
-    return desc
+    return lambda dispatchable: load(model({}, {"x": dispatchable})).dispatchables["x"].desc
 
 
-def expect_split(found):
-    half = BufferTensorDesc(F32, (4,))
-    assert found == SplitOperatorDesc(BufferTensorDesc(F32, (8,)), (half, half), 0)
+def prepared(made):
+    return prepare(made, FeatureLevel.LATEST)
+
+
+def bound(made):
+    """The resources and offsets of the inputs and outputs of the first dispatch."""
+    command = prepared(made).commands[0]
+    return [
+        [(s.resource.name, s.offset) if s else None for s in slots]
+        for slots in (command.inputs, command.outputs)
+    ]
+
+
+# -- descriptors -----------------------------------------------------------------------------------
 
 
 def test_names_of_operators_and_fields_may_be_long_or_short(desc):
     split = SPLIT["dispatchables"]["split"]
-    expect_split(desc(split))
-    expect_split(desc({**split, "type": "DML_OPERATOR_SPLIT"}))
-    expect_split(desc({"Type": "SPLIT", "Desc": split["desc"]}))
-    expect_split(desc({"type": "SPLIT", **split["desc"]}))
-    expect_split(desc({"type": "SPLIT", **split["desc"], "OutputCount": 2, "$schema": "x"}))
+    half = BufferTensorDesc(F32, (4,))
+    for form in (
+        split,
+        {**split, "type": "DML_OPERATOR_SPLIT"},
+        {"Type": "SPLIT", "Desc": split["desc"]},
+        {"type": "SPLIT", **split["desc"]},
+        {"type": "SPLIT", **split["desc"], "OutputCount": 2, "$schema": "x"},
+    ):
+        assert desc(form) == SplitOperatorDesc(BufferTensorDesc(F32, (8,)), (half, half), 0)
 
 
 def test_forms_of_tensor_descs(desc):
@@ -74,88 +84,52 @@ def test_forms_of_tensor_descs(desc):
     assert identity(tensor(2, 3, TotalTensorSizeInBytes=0)) == plain
 
 
-def test_every_operator_is_read_from_its_field_table(desc):
-    whole, part = tensor(1, 1, 4, 5), tensor(1, 1, 2, 3)
-    w, p = BufferTensorDesc(F32, (1, 1, 4, 5)), BufferTensorDesc(F32, (1, 1, 2, 3))
-    tensors = {"InputTensor": whole, "OutputTensor": part}
-    assert desc(
-        {
-            "type": "SLICE",
-            "desc": {
-                **tensors,
-                "DimensionCount": 4,
-                "Offsets": [0, 0, 1, 1],
-                "Sizes": [1, 1, 2, 3],
-                "Strides": [1, 1, 1, 1],
-            },
-        }
-    ) == SliceOperatorDesc(w, p, (0, 0, 1, 1), (1, 1, 2, 3), (1, 1, 1, 1))
-    assert desc(
-        {
-            "type": "SLICE1",
-            "desc": {
-                **tensors,
-                "InputWindowOffsets": [0, 0, 0, 0],
-                "InputWindowSizes": [1, 1, 4, 5],
-                "InputWindowStrides": [1, 1, 2, -2],
-            },
-        }
-    ) == Slice1OperatorDesc(w, p, (0, 0, 0, 0), (1, 1, 4, 5), (1, 1, 2, -2))
-    assert desc(
-        {
-            "type": "JOIN",
-            "desc": {"InputCount": 1, "InputTensors": [whole], "OutputTensor": whole, "Axis": 3},
-        }
-    ) == JoinOperatorDesc((w,), w, 3)
-    for more in ({}, {"ScaleBias": None}):
-        found = desc(
-            {"type": "ELEMENT_WISE_IDENTITY", "InputTensor": whole, "OutputTensor": whole, **more}
-        )
-        assert found == ElementWiseIdentityOperatorDesc(w, w)
+WHOLE, PART = tensor(1, 1, 4, 5), tensor(1, 1, 2, 3)
+W, P = BufferTensorDesc(F32, (1, 1, 4, 5)), BufferTensorDesc(F32, (1, 1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("operator", "fields", "expected"),
+    [
+        ("SLICE",
+         {"InputTensor": WHOLE, "OutputTensor": PART, "DimensionCount": 4,
+          "Offsets": [0, 0, 1, 1], "Sizes": [1, 1, 2, 3], "Strides": [1, 1, 1, 1]},
+         SliceOperatorDesc(W, P, (0, 0, 1, 1), (1, 1, 2, 3), (1, 1, 1, 1))),
+        ("SLICE1",
+         {"InputTensor": WHOLE, "OutputTensor": PART, "InputWindowOffsets": [0, 0, 0, 0],
+          "InputWindowSizes": [1, 1, 4, 5], "InputWindowStrides": [1, 1, 2, -2]},
+         Slice1OperatorDesc(W, P, (0, 0, 0, 0), (1, 1, 4, 5), (1, 1, 2, -2))),
+        ("JOIN", {"InputCount": 1, "InputTensors": [WHOLE], "OutputTensor": WHOLE, "Axis": 3},
+         JoinOperatorDesc((W,), W, 3)),
+        ("ELEMENT_WISE_IDENTITY", {"InputTensor": WHOLE, "OutputTensor": WHOLE},
+         ElementWiseIdentityOperatorDesc(W, W)),
+        ("ELEMENT_WISE_IDENTITY",
+         {"InputTensor": WHOLE, "OutputTensor": WHOLE, "ScaleBias": None},
+         ElementWiseIdentityOperatorDesc(W, W)),
+    ],
+)  # fmt: skip
+def test_every_operator_is_read_from_its_field_table(desc, operator, fields, expected):
+    assert desc({"type": operator, "desc": fields}) == expected
 
 
 def test_compile_type_and_execution_flags(load):
-    model = copy.deepcopy(SPLIT)
-    split = model["dispatchables"]["split"]
-    found = load(model).dispatchables["split"]
+    made = copy.deepcopy(SPLIT)
+    split = made["dispatchables"]["split"]
+    found = load(made).dispatchables["split"]
     assert (found.compile_graph, found.execution_flags) == (False, ExecutionFlags.NONE)
     split["dmlCompileType"] = "DmlCompileGraph"
     split["executionFlags"] = ["DML_EXECUTION_FLAG_DISABLE_META_COMMANDS", "DESCRIPTORS_VOLATILE"]
-    found = load(model).dispatchables["split"]
+    found = load(made).dispatchables["split"]
     assert found.compile_graph
     both = ExecutionFlags.DISABLE_META_COMMANDS | ExecutionFlags.DESCRIPTORS_VOLATILE
     assert found.execution_flags == both
 
 
-def test_size_of_resources(load):
-    resources = {
-        "Rounded": {"initialValuesDataType": "UINT8", "initialValues": [1, 2, 3, 4, 5]},
-        "Given": {"initialValuesDataType": "UINT8", "initialValues": [1, 2], "sizeInBytes": 5},
-        "Shifted": {
-            "initialValuesDataType": "UINT8",
-            "initialValues": [1, 2],
-            "initialValuesOffsetInBytes": 6,
-            "sizeInBytes": 8,
-        },
-    }
-    found = load({"resources": resources, "dispatchables": {}, "commands": []}).resources
-    assert {name: r.size for name, r in found.items()} == {"Rounded": 8, "Given": 5, "Shifted": 8}
-
-
-def test_unknown_bind_points_give_a_warning(load):
-    model = copy.deepcopy(SPLIT)
-    model["commands"][0]["bindings"]["Input"] = "In"
-    assert load(model).warnings == (
-        "m.json: commands[0].bindings.Input: SPLIT has no such bind point "
-        "(it has InputTensor, OutputTensors)",
-    )
-
-
 def test_feature_level_is_checked_and_named(load):
-    model = load(SPLIT)
-    prepare(model, FeatureLevel("3_0"))
+    made = load(SPLIT)
+    prepare(made, FeatureLevel("3_0"))
     with pytest.raises(ModelError) as caught:
-        prepare(model, FeatureLevel("2_0"))
+        prepare(made, FeatureLevel("2_0"))
     assert str(caught.value).startswith(
         "ERROR creating dispatchable 'split': m.json: "
         "dispatchables.split.desc.InputTensor.Sizes: SPLIT: "
@@ -163,25 +137,102 @@ def test_feature_level_is_checked_and_named(load):
     assert "2_0" in str(caught.value)
 
 
-def test_field_paths_in_messages_are_directml_s(load):
-    model = copy.deepcopy(SPLIT)
-    model["dispatchables"]["split"]["desc"]["OutputTensors"][1]["DataType"] = "INT32"
-    with pytest.raises(ModelError, match=r"must equal InputTensor\.DataType = FLOAT32 \[SPLIT-03"):
-        prepare(load(model), FeatureLevel.LATEST)
+# -- resources and files ---------------------------------------------------------------------------
+
+
+def test_size_of_resources(load):
+    resources = {
+        "Rounded": resource("UINT8", [1, 2, 3, 4, 5]),
+        "Given": resource("UINT8", [1, 2], sizeInBytes=5),
+        "Shifted": resource("UINT8", [1, 2], initialValuesOffsetInBytes=6, sizeInBytes=8),
+    }
+    found = load(model(resources)).resources
+    assert {name: r.size for name, r in found.items()} == {"Rounded": 8, "Given": 5, "Shifted": 8}
 
 
 def test_inputs_and_outputs_have_their_own_folders(load, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "raw.bin").write_bytes(bytes(8))
-    model = {
-        "resources": {
-            "A": {"initialValuesDataType": "INT8", "initialValues": {"sourcePath": "raw.bin"}}
-        },
-        "dispatchables": {},
-        "commands": [{"type": "writefile", "resource": "A", "targetPath": "x/a.bin"}],
-    }
-    found = load(model, input_path="in", output_path="out")
+    write = {"type": "writefile", "resource": "A", "targetPath": "x/a.bin"}
+    made = model({"A": resource("INT8", {"sourcePath": "raw.bin"})}, {}, write)
+    found = load(made, input_path="in", output_path="out")
     assert found.commands[0].target == Path("out/x/a.bin")
-    assert load(model, input_path=tmp_path / "in").commands[0].target == tmp_path / "x/a.bin"
+    assert load(made, input_path=tmp_path / "in").commands[0].target == tmp_path / "x/a.bin"
     with pytest.raises(ModelError, match=r'no file "raw\.bin" in "\."$'):
-        load(model)
+        load(made)
+
+
+# -- bindings --------------------------------------------------------------------------------------
+
+
+def test_unknown_bind_points_give_a_warning(load):
+    made = copy.deepcopy(SPLIT)
+    made["commands"][0]["bindings"]["Input"] = "In"
+    assert load(made).warnings == (
+        "m.json: commands[0].bindings.Input: SPLIT has no such bind point "
+        "(it has InputTensor, OutputTensors)",
+    )
+
+
+def test_forms_of_bindings(load):
+    made = copy.deepcopy(SPLIT)
+    assert bound(load(made)) == [[("In", 0)], [("A", 0), ("B", 0)]]
+    made["commands"][0]["bindings"] = {
+        "InputTensor": [{"name": "In"}],
+        "OutputTensors": [
+            {"name": "In2", "elementOffset": 8, "elementCount": 1, "format": "R32_FLOAT"},
+            {"name": "In2", "elementOffset": 1, "elementSizeInBytes": 16, "counter": "A"},
+        ],
+    }
+    made["resources"]["In2"] = zeros(12)
+    assert bound(load(made)) == [[("In", 0)], [("In2", 32), ("In2", 16)]]
+
+
+def join(*inputs, **more):
+    size = sum(given["Sizes"][0] for given in inputs)
+    fields = {"InputTensors": list(inputs), "OutputTensor": tensor(size), "Axis": 0}
+    return {"join": {"type": "JOIN", **fields, **more}}
+
+
+def test_one_resource_may_be_read_twice_and_be_larger_than_its_tensor(load):
+    sources = ["A", "B", {"name": "A", "elementOffset": 4}]
+    command = {
+        **dispatch("join", InputTensors=sources, OutputTensor="Out"),
+        "type": "DISPATCH",
+        "threadGroupCount": [1, 2, 3],
+    }
+    resources = {"A": zeros(10), "B": zeros(3), "Out": zeros(10)}
+    made = model(resources, join(tensor(3), tensor(2), tensor(5)), command)
+    assert bound(load(made)) == [[("A", 0), ("B", 0), ("A", 16)], [("Out", 0)]]
+
+
+def test_identity_works_in_place_but_not_shifted(load):
+    def in_place(offset):
+        fields = {"InputTensor": tensor(8), "OutputTensor": tensor(8)}
+        output = {"name": "A", "elementOffset": offset}
+        return model(
+            {"A": zeros(12)},
+            {"copy": {"type": "ELEMENT_WISE_IDENTITY", **fields}},
+            dispatch("copy", InputTensor="A", OutputTensor=output),
+        )
+
+    assert bound(load(in_place(0))) == [[("A", 0)], [("A", 0)]]
+    with pytest.raises(ModelError) as caught:
+        prepared(load(in_place(4)))
+    assert str(caught.value) == (
+        'ERROR while binding resources: m.json: commands[0].bindings.OutputTensor: "A": shares '
+        "bytes 16 to 31 with InputTensor; only an identity with equal strides may, on the same "
+        "range [B-09]"
+    )
+
+
+def test_join_of_owned_and_other_inputs(load):
+    tensors = tensor(4, Flags="OWNED_BY_DML"), tensor(4)
+    made = model(
+        {"A": zeros(4), "B": zeros(4), "Out": zeros(8)},
+        join(*tensors, bindings={"InputTensors": ["A", "B"]}),
+        dispatch("join", InputTensors=["A", "B"], OutputTensor="Out"),
+    )
+    found = prepared(load(made))
+    assert [s and s.resource.name for s in found.initial_inputs["join"]] == ["A", None]
+    assert [s and s.resource.name for s in found.commands[0].inputs] == [None, "B"]

@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from models import SPLIT
+from models import SPLIT, dispatch, model, zeros
 
 from vkops import shaders
 from vkops.cli import main
@@ -33,29 +33,18 @@ PUSHED = [
 ]
 
 
-def words(count):
-    return {"initialValuesDataType": "UINT32", "initialValues": {"value": 1, "valueCount": count}}
-
-
-def model(**members):
+def of_shader(**members):
     """A model with one dispatch of a shader; None leaves a member out."""
     shader = {"type": "glsl", "sourcePath": "s.comp", "pushConstants": PUSHED, **members}
-    return {
-        "resources": {"X": words(8), "Y": words(4)},
-        "dispatchables": {"s": {k: v for k, v in shader.items() if v is not None}},
-        "commands": [
-            {
-                "type": "dispatch",
-                "dispatchable": "s",
-                "bindings": {"Source": "X", "Target": "Y"},
-                "threadGroupCount": [2, 1, 1],
-            }
-        ],
-    }
+    return model(
+        {"X": zeros(8, "UINT32"), "Y": zeros(4, "UINT32")},
+        {"s": {k: v for k, v in shader.items() if v is not None}},
+        {**dispatch("s", Source="X", Target="Y"), "threadGroupCount": [2, 1, 1]},
+    )
 
 
 def with_command(**members):
-    made = model()
+    made = of_shader()
     made["commands"][0].update(members)
     return made
 
@@ -88,7 +77,7 @@ def fault(load, made):
     [("glsl", "s.comp"), ("GLSL", "s.comp"), ("spirv", "s.spv"), ("Spirv", "s.spv")],
 )
 def test_kinds_of_sources(load, kind, path):
-    found = prepared(load, model(type=kind, sourcePath=path))
+    found = prepared(load, of_shader(type=kind, sourcePath=path))
     shader = found.model.dispatchables["s"].shader
     assert shader.name == path
     assert shader.spirv == shaders.compile(GLSL)
@@ -133,7 +122,7 @@ void main() { s[0] = 1; }
 @pytest.mark.parametrize("arguments", ARGUMENTS)
 def test_compiler_arguments(load, tmp_path, arguments):
     (tmp_path / "c.comp").write_text(CONFIGURED)
-    made = model(sourcePath="c.comp", compilerArgs=arguments, pushConstants=None)
+    made = of_shader(sourcePath="c.comp", compilerArgs=arguments, pushConstants=None)
     made["commands"] = []
     shader = prepared(load, made).model.dispatchables["s"].shader
     assert shader.module.shared_nbytes == 12
@@ -143,7 +132,7 @@ def test_compiler_arguments(load, tmp_path, arguments):
 def test_folders_of_includes_are_beside_the_model(tmp_path, monkeypatch):
     """As is the source, wherever the program is started."""
     (tmp_path / "c.comp").write_text(CONFIGURED)
-    made = model(
+    made = of_shader(
         sourcePath="c.comp",
         compilerArgs=["-I", "included", "-DA=N", "-DB", "-DINCLUDE"],
         pushConstants=None,
@@ -158,7 +147,7 @@ def test_folders_of_includes_are_beside_the_model(tmp_path, monkeypatch):
 @pytest.mark.parametrize("constants", [{"OFFSET": 7, "1": 1}, {"0": 7, "UP": 1}])
 def test_specialization_constants(load, constants):
     shader = (
-        prepared(load, model(specializationConstants=constants)).model.dispatchables["s"].shader
+        prepared(load, of_shader(specializationConstants=constants)).model.dispatchables["s"].shader
     )
     assert [c.default for c in shader.module.specialization_constants] == ["7", "1"]
 
@@ -203,7 +192,7 @@ def test_bindings(load, form):
     assert {p: (s.offset, s.nbytes) for p, s in bound.sources.items()} == expected
 
 
-# -- what is refused -------------------------------------------------------------------------------
+# -- what is refused, beside the faults in broken_models -------------------------------------------
 
 AT = "m.json: dispatchables.s"
 ALLOWED = "-D NAME[=VALUE], -I FOLDER, -g, -e main, --target-env vulkan1.0 or vulkan1.1"
@@ -213,12 +202,6 @@ REFUSED = {
     "source is no text": ({"sourcePath": 5}, f"{AT}.sourcePath: got 5, allowed a string"),
     "SPIR-V for glsl": (
         {"sourcePath": "s.spv"}, f'{AT}.sourcePath: got "s.spv", must be a .comp file'
-    ),
-    "GLSL for spirv": (
-        {"type": "spirv"}, f'{AT}.sourcePath: got "s.comp", must be a .spv file'
-    ),
-    "another compiler": (
-        {"compiler": "dxc"}, f'{AT}.compiler: got "dxc", allowed "glslangValidator"'
     ),
     "compiler of SPIR-V": (
         {"type": "spirv", "sourcePath": "s.spv", "compiler": "glslangValidator"},
@@ -267,11 +250,6 @@ REFUSED = {
         {"specializationConstants": {"OFFSET": -1}},
         f"{AT}.specializationConstants: s.comp constants['OFFSET']: got -1.0, must be uint [SH-10]",
     ),
-    "a constant is unknown": (
-        {"specializationConstants": {"N": 1}},
-        f"{AT}.specializationConstants: s.comp constants: there is no constant 'N'; there are "
-        "0 (OFFSET), 1 (UP) [SH-10]",
-    ),
     "a constant's id is long": (
         {"specializationConstants": {"1" * 5000: 1}},
         f"{AT}.specializationConstants: s.comp constants: there is no constant "
@@ -280,11 +258,6 @@ REFUSED = {
     "a constant is given twice": (
         {"specializationConstants": {"OFFSET": 1, "0": 1}},
         f"{AT}.specializationConstants: s.comp constants[0]: constant 0 is given twice [SH-10]",
-    ),
-    "no push constants": (
-        {"pushConstants": None},
-        f"{AT}: s.comp push_constants: got 0 numbers, must be 3: uint factor, float scale, "
-        "int step [SH-09]",
     ),
     "too few push constants": (
         {"pushConstants": PUSHED[:1]},
@@ -306,10 +279,6 @@ REFUSED = {
         {"pushConstants": [{"value": 1}, *PUSHED[1:]]},
         f"{AT}.pushConstants[0]: 'type' is missing",
     ),
-    "a push constant of another type": (
-        {"pushConstants": [PUSHED[0], {"type": "FLOAT16", "value": 1}, PUSHED[2]]},
-        f'{AT}.pushConstants[1].type: got "FLOAT16", allowed FLOAT32, as scale is float',
-    ),
     "a push constant out of range": (
         {"pushConstants": [{"type": "UINT32", "value": 2**32}, *PUSHED[1:]]},
         f"{AT}.pushConstants[0].value: got 4294967296, allowed 0 to 4294967295",
@@ -320,53 +289,36 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_members_that_are_wrong(load, what):
     members, said = REFUSED[what]
-    assert fault(load, model(**members)) == said
+    assert fault(load, of_shader(**members)) == said
 
 
 def test_sources_that_are_wrong(load, tmp_path):
     (tmp_path / "wrong.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
     said = f"{AT}.sourcePath: wrong.comp:2: 'x' : undeclared identifier"
-    assert fault(load, model(sourcePath="wrong.comp")).replace(f"{tmp_path}/", "") == said
-    (tmp_path / "image.comp").write_text(
-        "#version 450\nlayout(binding = 0, rgba8) uniform image2D i; void main() {}\n"
-    )
-    assert fault(load, model(sourcePath="image.comp")) == (
-        f"{AT}: image.comp i: got image or sampler in set 0, must be a storage or uniform block in "
-        "set 0 [SH-01]"
-    )
+    assert fault(load, of_shader(sourcePath="wrong.comp")).replace(f"{tmp_path}/", "") == said
     for name, data, said in [
         ("empty.spv", b"", "0 bytes that are not SPIR-V"),
         ("text.spv", b"text", "4 bytes that are not SPIR-V"),
         ("header.spv", struct.pack("<5I", 0x07230203, 0x10300, 0, 1, 0), "invalid SPIR-V: "),
     ]:
         (tmp_path / name).write_bytes(data)
-        text = fault(load, model(type="spirv", sourcePath=name))
+        text = fault(load, of_shader(type="spirv", sourcePath=name))
         assert text.startswith(f"{AT}.sourcePath: {name}: {said}")
     (tmp_path / "a\nb.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
-    text = fault(load, model(sourcePath="a\nb.comp"))
+    text = fault(load, of_shader(sourcePath="a\nb.comp"))
     assert text.startswith(f"{AT}.sourcePath: a\\nb.comp: ")
     (tmp_path / "folder.comp").mkdir()
     for name in ("missing.comp", "folder.comp"):
-        assert fault(load, model(sourcePath=name)).startswith(
+        assert fault(load, of_shader(sourcePath=name)).startswith(
             f'{AT}.sourcePath: no file "{name}" in '
         )
 
 
 BINDING = "ERROR while binding resources: m.json: commands[0].bindings"
 WRONG_BINDINGS = {
-    "unknown": (
-        {"Source": "X", "Target": "Y", "Other": "X"},
-        f"{BINDING}.Other: s.comp Other: there is no such block; there are Source, Target "
-        "[SH-04]",
-    ),
-    "unbound": ({"Source": "X"}, f"{BINDING}: s.comp Target: nothing is bound to it [SH-04]"),
     "bound twice": (
         {"Source": "X", "from": "X", "Target": "Y"},
         f"{BINDING}.from: s.comp from: binding 0 is Source's, too [SH-04]",
-    ),
-    "two sources": (
-        {"Source": ["X", "Y"], "Target": "Y"},
-        f"{BINDING}: Bind point 'Source' requires 1 resources, but 2 were bound. [B-01]",
     ),
     "no source": (
         {"Source": [], "Target": "Y"},
@@ -398,11 +350,6 @@ WRONG_BINDINGS = {
         f"{BINDING}.Source: s.comp Source: got offset 2 and 30 bytes, must begin at a multiple of "
         "4 and end at 32 or before [SH-05]",
     ),
-    "overlapping": (
-        {"Source": "X", "Target": {"name": "X", "elementOffset": 4}},
-        f"{BINDING}.Target: s.comp Target: shares some bytes with Source, must share all or none: "
-        "each has a copy while the shader runs [SH-06]",
-    ),
 }  # fmt: skip
 
 
@@ -418,7 +365,6 @@ READ = "m.json: commands[0].bindings.Source"
 @pytest.mark.parametrize(
     ("member", "value", "said"),
     [
-        ("counter", "Y", ".counter: 'counter' is not for blocks of GLSL"),
         ("format", "R32_UINT", ".format: 'format' is not for blocks of GLSL"),
         ("format", None, ".format: 'format' is not for blocks of GLSL"),
         ("elementCount", -1, ".elementCount: got -1, allowed 0 to 18446744073709551615"),
@@ -484,7 +430,7 @@ def test_group_counts_that_are_none(load, groups, said):
 
 
 def test_checked(load, capsys, tmp_path):
-    load(model())
+    load(of_shader())
     assert main(["check", "m.json"]) == 0
     seen = capsys.readouterr()
     assert seen.err == ""
@@ -492,7 +438,7 @@ def test_checked(load, capsys, tmp_path):
 
 
 def test_explained(load, capsys):
-    load(model())
+    load(of_shader())
     assert main(["explain", "m.json", "--html", "page.html"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].rstrip() == "s: compute shader s.comp"
@@ -510,7 +456,7 @@ def test_explained(load, capsys):
 
 
 def test_names_are_escaped_on_the_page(load, tmp_path):
-    made = model()
+    made = of_shader()
     made["dispatchables"]["<b>&"] = made["dispatchables"].pop("s")
     made["commands"][0]["dispatchable"] = "<b>&"
     load(made)

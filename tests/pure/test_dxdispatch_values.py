@@ -100,12 +100,8 @@ def test_constant(data_type):
 
 
 def test_sequence_wraps_and_accumulates():
-    assert numbers({"valueStart": 250, "valueDelta": 3, "valueCount": 4}, "UINT8").tolist() == [
-        250,
-        253,
-        0,
-        3,
-    ]
+    wrapping = numbers({"valueStart": 250, "valueDelta": 3, "valueCount": 4}, "UINT8")
+    assert wrapping.tolist() == [250, 253, 0, 3]
     found = numbers({"valueStart": 3.2, "valueDelta": 1.5, "valueCount": 5}, "FLOAT32")
     assert [f"{x:g}" for x in found] == ["3.2", "4.7", "6.2", "7.7", "9.2"]
 

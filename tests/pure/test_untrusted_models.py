@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from models import SPLIT
+from models import SPLIT, resource
 from onnx import TensorProto, helper, numpy_helper
 
 from vkops.cli import main
@@ -47,10 +47,7 @@ def fault(do, *arguments, **more):
 
 def reading(path):
     model = copy.deepcopy(SPLIT)
-    model["resources"]["In"] = {
-        "initialValuesDataType": "FLOAT32",
-        "initialValues": {"sourcePath": str(path)},
-    }
+    model["resources"]["In"] = resource("FLOAT32", {"sourcePath": str(path)})
     return model
 
 
@@ -68,41 +65,33 @@ def load(folders, model, **more):
 # -- what is read ----------------------------------------------------------------------------------
 
 
-def outside(folders):
-    """Names that lead out of the model's folder, by how they do it."""
+OUTSIDE = {
+    "parents": "../secret/x.bin",
+    "parents, later": "./a/../../secret/x.bin",
+    "absolute": "{}/secret/x.bin",
+    "a link": "link.bin",
+    "a linked folder": "dir/x.bin",
+    "links to links": "chain/../secret/x.bin",
+    "nothing there": "../nothing.bin",
+    "a process": "/proc/self/environ",
+    "a device": "/dev/zero",
+}
+"""Names that lead out of the model's folder."""
+
+WAYS = tuple(OUTSIDE)
+
+
+def outside(folders, way):
     (folders / "model" / "a").mkdir()
     (folders / "model" / "link.bin").symlink_to(folders / "secret" / "x.bin")
     (folders / "model" / "dir").symlink_to(folders / "secret")
     (folders / "model" / "chain").symlink_to("dir")
-    return {
-        "parents": "../secret/x.bin",
-        "parents, later": "./a/../../secret/x.bin",
-        "absolute": folders / "secret" / "x.bin",
-        "a link": "link.bin",
-        "a linked folder": "dir/x.bin",
-        "links to links": "chain/../secret/x.bin",
-        "nothing there": "../nothing.bin",
-        "a process": "/proc/self/environ",
-        "a device": "/dev/zero",
-    }
-
-
-WAYS = (
-    "parents",
-    "parents, later",
-    "absolute",
-    "a link",
-    "a linked folder",
-    "links to links",
-    "nothing there",
-    "a process",
-    "a device",
-)
+    return OUTSIDE[way].format(folders)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_source_outside_is_refused(folders, way):
-    name = outside(folders)[way]
+    name = outside(folders, way)
     assert fault(load, folders, reading(name)) == (
         f"{folders}/model/m.json: resources.In.initialValues.sourcePath: "
         f'"{name}" is outside of the folder "{folders}/model", {LEAVES}'
@@ -111,13 +100,13 @@ def test_a_source_outside_is_refused(folders, way):
 
 @pytest.mark.parametrize("way", WAYS[:6])
 def test_a_source_outside_is_read_where_paths_are_allowed(folders, way):
-    model = load(folders, reading(outside(folders)[way]), allow_paths=True)
+    model = load(folders, reading(outside(folders, way)), allow_paths=True)
     assert b"".join(model.resources["In"].values.chunks()) == bytes(32)
 
 
 @pytest.mark.parametrize("way", WAYS[-3:])
 def test_what_is_no_file_is_not_read_in_any_case(folders, way):
-    said = fault(load, folders, reading(outside(folders)[way]), allow_paths=True)
+    said = fault(load, folders, reading(outside(folders, way)), allow_paths=True)
     assert "no file" in said or "is empty" in said
 
 
@@ -238,19 +227,13 @@ def test_the_option(folders, capsys, command, option):
 # -- ONNX ------------------------------------------------------------------------------------------
 
 
-def joined(external=(), **tensor):
+def joined(external=(), dims=(4,)):
     """A model that joins its input with an initializer, whose data are elsewhere."""
-    weights = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4])
+    weights = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims)
     if external:
         weights.data_location = TensorProto.EXTERNAL
         for key, value in external:
             weights.external_data.add(key=key, value=str(value))
-    for key, value in tensor.items():
-        if key == "dims":
-            weights.ClearField("dims")
-            weights.dims.extend(value)
-        else:
-            setattr(weights, key, value)
     info = helper.make_tensor_value_info
     graph = helper.make_graph(
         [helper.make_node("Concat", ["x", "w"], ["y"], axis=0)],
@@ -262,9 +245,9 @@ def joined(external=(), **tensor):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
-def stored(folders, *external, **tensor):
+def stored(folders, *external, dims=(4,)):
     path = folders / "model" / "m.onnx"
-    path.write_bytes(joined(external, **tensor).SerializeToString())
+    path.write_bytes(joined(external, dims).SerializeToString())
     return path
 
 
@@ -281,7 +264,7 @@ def test_external_data_beside_the_model(folders):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_external_data_outside(folders, way):
-    name = outside(folders)[way]
+    name = outside(folders, way)
     path = stored(folders, ("location", name), ("length", 16))
     said = f"{path}: external data of tensor 'w': '{name}' is outside of the folder "
     assert fault(Model, path) == f"{said}'{folders}/model', {LEAVES}"

@@ -1,0 +1,421 @@
+"""Runs on a device made of NumPy: what is dispatched, written, timed and printed, in which order."""
+
+import copy
+import json
+import re
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from models import SPLIT, dispatch, model, resource, zeros
+
+from vkops import dxdispatch
+from vkops.cli import main
+from vkops.cli.device_commands import memory_size
+from vkops.dml import FeatureLevel
+from vkops.dxdispatch import load_model, prepare
+from vkops.errors import DeviceError, ModelError, OutOfDeviceMemoryError
+from vkops.plan import execute
+from vkops.runner import RunOptions, console, run
+from vkops.runner.dispatch_timing import report
+
+
+class FakeBuffer:
+    def __init__(self, nbytes):
+        self.nbytes = nbytes
+        self.data = np.full(nbytes, 0xAA, np.uint8)
+
+    def write(self, data, offset=0):
+        assert offset + len(data) <= self.nbytes
+        self.data[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+
+    def read(self, offset=0, nbytes=None):
+        end = self.nbytes if nbytes is None else offset + nbytes
+        assert end <= self.nbytes
+        return self.data[offset:end].tobytes()
+
+
+class FakeOperator:
+    def __init__(self, desc, device):
+        self.desc, self.device, self.owned = desc, device, {}
+
+    def initialize(self, inputs):
+        self.owned = {i: x[0].data[x[1] :].copy() for i, x in enumerate(inputs) if x is not None}
+
+    def bind(self, inputs, outputs):
+        return SimpleNamespace(dispatch=partial(self.dispatch, inputs, outputs))
+
+    def dispatch(self, inputs, outputs, progress):
+        self.device.dispatches += 1
+        if self.device.failure is not None:
+            raise self.device.failure
+        views = [
+            self.owned[i] if x is None else x[0].data[x[1] : x[1] + x[2]]
+            for i, x in enumerate(inputs)
+        ]
+        execute(self.desc.lower(), views, [b.data[o : o + n] for b, o, n in outputs])
+
+
+class FakeDevice:
+    name = "Fake"
+
+    def __init__(self, failure=None):
+        self.failure, self.dispatches = failure, 0
+
+    def buffer(self, nbytes):
+        if nbytes > 1 << 20:
+            raise OutOfDeviceMemoryError(f"{nbytes} bytes are too many")
+        return FakeBuffer(nbytes)
+
+    def host_buffer(self, nbytes):
+        if nbytes > 1 << 30:
+            raise OutOfDeviceMemoryError(f"{nbytes} bytes are too many for the host")
+        return FakeBuffer(nbytes)
+
+    def create_operator(self, desc):
+        return desc
+
+    def compile_operator(self, operator, flags):
+        return FakeOperator(operator, self)
+
+
+@pytest.fixture
+def run_model(tmp_path, monkeypatch, capsys):
+    """Run a model given as Python objects; return what it printed on either stream."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_model(made, device=None, **options):
+        Path("m.json").write_text(json.dumps(made))
+        prepared = prepare(load_model("m.json"), FeatureLevel.LATEST)
+        try:
+            run(prepared, device or FakeDevice(), RunOptions(**options))
+        finally:
+            run_model.seen = capsys.readouterr()
+        return run_model.seen
+
+    return run_model
+
+
+def test_the_format_still_offers_what_runs_models():
+    assert (dxdispatch.run, dxdispatch.RunOptions) == (run, RunOptions)
+    with pytest.raises(AttributeError, match="has no attribute 'walk'"):
+        dxdispatch.walk  # noqa: B018
+
+
+def printing(verbose=False, **resources):
+    commands = [{"type": "print", "resource": name, "verbose": verbose} for name in resources]
+    return model(resources, {}, *commands)
+
+
+def writing(name, target, **more):
+    return {"type": "writeFile", "resource": name, "targetPath": target, **more}
+
+
+def tensor(*sizes, **more):
+    return {"DataType": "INT32", "Sizes": list(sizes), **more}
+
+
+PRINT_B = {"type": "print", "resource": "B"}
+ROTATE = model(  # one step of a rotation: the first element goes to the end
+    {"A": resource("INT32", [1, 2, 3, 4, 5, 6, 7, 8]), "B": zeros(8, "INT32")},
+    {
+        "rotate": {
+            "type": "SLICE1",
+            "InputTensor": tensor(8),
+            "OutputTensor": tensor(8),
+            "InputWindowOffsets": [0],
+            "InputWindowSizes": [8],
+            "InputWindowStrides": [-1],
+        }
+    },
+    dispatch("rotate", InputTensor="A", OutputTensor="B"),
+    PRINT_B,
+)
+
+
+def test_write_file(run_model, tmp_path):
+    made = model(
+        {"A": resource("FLOAT16", [1, 2, 3]), "B": resource("INT32", [1, 2, 3, 4, 5, 6])},
+        {},
+        writing("A", "new/folder/a.npy"),
+        writing("A", "a.dat"),
+        writing("B", "b.NPY", dimensions=[2, 3]),
+        writing("B", "part.npy", dimensions=[1]),
+        writing("B", "scalar.npy", dimensions=[]),
+    )
+    seen = run_model(made)
+    assert seen.err == ""
+    assert seen.out.splitlines()[:2] == [
+        f"Resource 'A' written to '{tmp_path}/new/folder/a.npy'",
+        f"Resource 'A' written to '{tmp_path}/a.dat'",
+    ]
+    assert np.load("new/folder/a.npy").tolist() == [1, 2, 3, 0]  # the padding belongs to it
+    header = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f2', 'fortran_order': False, 'shape': (4,), }"
+    assert Path("new/folder/a.npy").read_bytes().startswith(header)
+    assert Path("a.dat").read_bytes() == np.array([1, 2, 3, 0], "<f2").tobytes()
+    assert np.load("b.NPY").tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert np.load("part.npy").tolist() == [1]
+    assert np.load("scalar.npy").tolist() == 1
+
+
+def test_a_failing_write_is_told_and_the_run_goes_on(run_model, tmp_path):
+    Path("file").write_bytes(b"x")
+    made = printing(A=resource("INT32", [1]))
+    made["commands"].insert(0, writing("A", "file/below.bin"))
+    seen = run_model(made)
+    assert seen.err == (
+        f"Failed to write resource to file '{tmp_path}/file/below.bin': File exists\n"
+    )
+    assert seen.out == "Resource 'A': 1\n"
+
+
+def test_memory_past_the_data_is_zero(run_model):
+    run_model(model({"A": resource("INT32", [1], sizeInBytes=10)}, {}, writing("A", "a.bin")))
+    assert Path("a.bin").read_bytes() == b"\x01" + bytes(9)
+
+
+def test_dispatch_line(run_model):
+    lines = run_model(ROTATE).out.splitlines()
+    assert lines[0] == "Compile Op"
+    assert re.fullmatch(r"Dispatch 'rotate': 1 iterations, \d+\.\d{4} ms median \(CPU\)", lines[1])
+    assert lines[2:] == ["Resource 'B': 8, 7, 6, 5, 4, 3, 2, 1"]
+
+
+def test_timing_verbosity(run_model):
+    ms = r"\d+\.\d{4} ms"
+    device = FakeDevice()
+    seen = run_model(
+        ROTATE, device, timing_verbosity=2, dispatch_iterations=4, dispatch_repeat=3,
+        warmup_samples=2,
+    ).out.splitlines()  # fmt: skip
+    assert device.dispatches == 12
+    statistics = rf"{ms} average, {ms} min, {ms} median, {ms} max"
+    expected = [
+        "Compile Op",
+        rf"Initialize 'rotate': {ms}",
+        "Dispatch 'rotate': 4 iterations",
+        rf"CPU Timings \(Cold\) : 2 samples, {statistics}",
+        rf"CPU Timings \(Hot\)  : 2 samples, {statistics}",
+        "The timings of each iteration: ",
+        *(rf"iteration {i}: {ms} \(CPU\)" for i in range(4)),
+        "Resource 'B': .*",
+    ]
+    assert len(seen) == len(expected)
+    for line, pattern in zip(seen, expected, strict=True):
+        assert re.fullmatch(pattern, line)
+
+
+def test_no_iterations_no_line(run_model):
+    device = FakeDevice()
+    seen = run_model(ROTATE, device, dispatch_iterations=0).out.splitlines()
+    assert device.dispatches == 0
+    assert seen == ["Compile Op", "Resource 'B': " + ", ".join("0" * 8)]
+
+
+def test_time_limit_and_interval(run_model):
+    device = FakeDevice()
+    run_model(ROTATE, device, milliseconds_to_run=60, dispatch_interval=20)
+    assert 1 <= device.dispatches <= 4  # at 0, 20, 40 and perhaps 60 ms
+    device = FakeDevice()
+    run_model(ROTATE, device, milliseconds_to_run=0)
+    assert device.dispatches == 1
+
+
+def test_print_commands(run_model):
+    made = {**ROTATE, "commands": [{"resource": "A", "type": "print", "more": [1.5, None, "é"]}]}
+    assert run_model(made, print_commands=True).out.split("\n")[1:] == [
+        '[StartCmd][   0]\t: {"resource":"A","type":"print","more":[1.5,null,"é"]}',
+        "Resource 'A': 1, 2, 3, 4, 5, 6, 7, 8",
+        "[EndCmd][   0]\t: hr=0x0        ",
+        "",
+        "",
+    ]
+
+
+def test_print_commands_tells_of_failure(run_model):
+    with pytest.raises(ModelError) as caught:
+        run_model(ROTATE, FakeDevice(DeviceError("lost\nthe device")), print_commands=True)
+    assert str(caught.value) == "Failed to execute dispatchable: lost the device"
+    end = "hr=0x80004005 Failed to execute dispatchable: lost the device"
+    assert f"[EndCmd][   0]\t: {end}\n\n" in run_model.seen.out
+
+
+def test_resources_keep_their_content_between_commands(run_model):
+    back = dispatch("rotate", InputTensor="B", OutputTensor="A")
+    made = {**ROTATE, "commands": [*ROTATE["commands"], back, {"type": "print", "resource": "A"}]}
+    assert run_model(made).out.splitlines()[-1] == "Resource 'A': 1, 2, 3, 4, 5, 6, 7, 8"
+
+
+def test_owned_inputs_are_taken_at_initialisation(run_model):
+    rotate = {
+        **ROTATE["dispatchables"]["rotate"],
+        "InputTensor": tensor(8, Flags="OWNED_BY_DML"),
+        "dmlCompileType": "DmlCompileGraph",
+        "bindings": {"InputTensor": "A"},
+    }
+    dispatched = dispatch("rotate", OutputTensor="B")
+    seen = run_model(model(ROTATE["resources"], {"rotate": rotate}, dispatched, PRINT_B)).out
+    assert seen.startswith("Compiling op using IDMLDevice1::CompileGraph\n")
+    assert seen.endswith("Resource 'B': 8, 7, 6, 5, 4, 3, 2, 1\n")
+
+
+def test_what_does_not_fit_fails_before_any_value_is_made(run_model):
+    too_many = r'^"A": 8589934592 bytes are too many for the host$'
+    with pytest.raises(OutOfDeviceMemoryError, match=too_many):
+        run_model(printing(A=zeros(2**30, "FLOAT64")))
+
+
+def test_what_does_not_fit_on_the_device_stays_on_the_host(run_model):
+    out, _ = run_model(printing(A=resource("UINT8", {"value": 7, "valueCount": 2**21})))
+    assert out.count(" 7") == 2**21
+
+
+def test_errors_of_the_device_are_placed(run_model):
+    class Refusing(FakeDevice):
+        def create_operator(self, desc):
+            raise DeviceError("no")
+
+    with pytest.raises(ModelError, match=r"^ERROR creating dispatchable 'rotate': no$"):
+        run_model(ROTATE, Refusing())
+
+    class Late(FakeDevice):
+        def compile_operator(self, operator, flags):
+            raise DeviceError("late")
+
+    with pytest.raises(ModelError, match=r"^ERROR while initializing 'rotate': late$"):
+        run_model(ROTATE, Late())
+
+
+# -- what is printed -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data_type", "initial", "text"),
+    [
+        ("FLOAT32", [0.1, 1e6, 999999, 10 / 3, "inf", "-inf", "nan", -0.0, 1e-5, 123456.7],
+         "0.1, 1e+06, 999999, 3.33333, inf, -inf, nan, -0, 1e-05, 123457"),
+        ("FLOAT64", [1 / 3, 1e300, 100000, 1000000], "0.333333, 1e+300, 100000, 1e+06"),
+        ("FLOAT16", [0.1, 1, 65504, 2, 3], "0.0999756, 1, 65504, 2, 3"),
+        ("INT8", [-128, 65, 127], "-128, 65, 127"),
+        ("UINT8", [0, 65, 255], "0, 65, 255"),
+        ("INT16", [-32768, 5], "-32768, 5"),
+        ("UINT64", [2**64 - 1, 1000000], "18446744073709551615, 1000000"),
+        ("INT64", [-(2**63)], "-9223372036854775808"),
+    ],
+)  # fmt: skip
+def test_print(run_model, data_type, initial, text):
+    seen = run_model(printing(A=resource(data_type, initial))).out
+    assert seen == f"Resource 'A': {text}\n"
+
+
+def test_print_shows_initial_values_not_padding(run_model):
+    roomy = resource("FLOAT32", [1, 2], sizeInBytes=64)
+    assert run_model(printing(A=roomy)).out == "Resource 'A': 1, 2\n"
+
+
+def test_verbose_print(run_model):
+    ten = resource("INT16", {"valueStart": -1, "valueDelta": 1, "valueCount": 10})
+    seen = run_model(printing(A=resource("FLOAT32", [0, 1]), B=ten, verbose=True)).out
+    first, second, rest = seen.split("\n\n")
+    assert first == "Resource 'A':\n[0] 0 (0x       0)\n[1] 1 (0x3F800000)"
+    lines = second.splitlines()
+    assert lines[:3] == ["Resource 'B':", "[ 0] -1 (0xFFFF)", "[ 1] 0 (0x   0)"]
+    assert lines[-1] == "[ 9] 8 (0x   8)"
+    assert rest == ""
+
+
+def test_print_in_pieces_has_no_seam(run_model, monkeypatch):
+    sequence = resource("INT32", {"valueStart": 0, "valueDelta": 7, "valueCount": 100})
+    made = [printing(A=sequence), printing(A=sequence, verbose=True)]
+    whole = [run_model(m).out for m in made]
+    monkeypatch.setattr(console, "_PRINTED_AT_ONCE", 3)
+    assert [run_model(m).out for m in made] == whole
+    assert whole[0].count(", ") == 99
+
+
+def test_statistics():
+    assert list(report("x", [9, 4, 1, 3, 2], 1, 0)) == [
+        "Dispatch 'x': 5 iterations, 3.0000 ms median (CPU)"  # of 1 2 3 4, the upper middle
+    ]
+    assert list(report("x", [9, 4, 1], 2, 1)) == [
+        "Dispatch 'x': 3 iterations",
+        "CPU Timings (Cold) : 2 samples, 6.5000 ms average, 4.0000 ms min, "
+        "9.0000 ms median, 9.0000 ms max",
+        "CPU Timings (Hot)  : 1 samples, 1.0000 ms average, 1.0000 ms min, "
+        "1.0000 ms median, 1.0000 ms max",
+    ]
+    # One sample alone is hot, whatever the warm-up; no warm-up, nothing cold.
+    assert len(list(report("x", [9], 5, 1))) == 2
+    assert len(list(report("x", [9, 8], 0, 1))) == 2
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "text"),
+    [
+        (0, "0 bytes"),
+        (1024, "1024 bytes"),
+        (1025, "1.00 KB"),
+        (2**20, "1024.00 KB"),
+        (2**30, "1024.00 MB"),
+        (3 * 2**29, "1.50 GB"),
+    ],
+)
+def test_memory_sizes(nbytes, text):
+    assert memory_size(nbytes) == text
+
+
+NAME = "a\x1b]0;b\x07\x9b2J\u202ec\nd"
+"""It would set a terminal's title, clear the screen, turn the text around, and begin a line."""
+SHOWN = r"a\x1b]0;b\x07\x9b2J\u202ec\nd"
+
+
+def test_names_do_not_control_the_terminal(capsys):
+    console.info(f"Dispatch '{NAME}'")
+    console.info(console.command_started(1, NAME))
+    console.info(console.command_completed(1))
+    for verbose in (False, True):
+        console.print_values(NAME, np.dtype(np.uint8), 1, lambda *_: b"\7", verbose=verbose)
+    assert capsys.readouterr().out == (
+        f"Dispatch '{SHOWN}'\n[StartCmd][   1]\t: {SHOWN}\n[EndCmd][   1]\t: hr=0x0        \n\n"
+        f"Resource '{SHOWN}': 7\nResource '{SHOWN}':\n[0] 7 (0x 7)\n\n"
+    )
+    console.complain(NAME)
+    assert capsys.readouterr().err == SHOWN.replace(r"\nd", " d") + "\n"
+
+
+@pytest.mark.parametrize("strides", [[1], [1, 1]])  # right, and an error that has the name
+def test_names_in_what_the_command_line_says(tmp_path, monkeypatch, capsys, strides):
+    monkeypatch.chdir(tmp_path)
+    split = copy.deepcopy(SPLIT["dispatchables"]["split"])
+    split["desc"]["InputTensor"]["Strides"] = strides
+    Path("m.json").write_text(json.dumps(model(SPLIT["resources"], {NAME: split})))
+    main(["check", "m.json"])
+    said = "".join(capsys.readouterr())
+    assert r"\x1b]0;b" in said
+    assert all(c.isprintable() or c == "\n" for c in said)
+
+
+def test_names_are_bounded_in_length(run_model):
+    """Each line is, whatever a model names its resources and dispatchables."""
+    name = "n" * 100_000
+    made = model(
+        {name: ROTATE["resources"]["A"], "B": ROTATE["resources"]["B"]},
+        {name: ROTATE["dispatchables"]["rotate"]},
+        dispatch(name, InputTensor=name, OutputTensor="B"),
+        {"type": "print", "resource": name},
+        writing(name, "a.npy"),
+    )
+    out, err = run_model(made, print_commands=True, timing_verbosity=1)
+    assert err == ""
+    assert max(map(len, out.splitlines())) < 2100
+    assert sum(name[:1000] in line for line in out.splitlines()) == 7
+
+
+def test_progress_shows_names_as_they_are(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    with console.progress("{0} [b]x[/b]") as progress:
+        progress(1, 2)
+    assert "{0} [b]x[/b]" in capsys.readouterr().err
