@@ -9,8 +9,8 @@ from vkops.binding import Binding, resolve
 from vkops.dml.values import Place, integers
 from vkops.errors import BindingError, InvalidDescError, show
 from vkops.gpu import adapter
+from vkops.gpu.adapter_limits import Limits, limits
 from vkops.gpu.executor import Executor, with_reclaim
-from vkops.gpu.limits import Limits, limits
 from vkops.gpu.shader_run import ShaderRun
 from vkops.shaders.shader import SUBGROUP, Number, Shader, Span
 

@@ -25,7 +25,7 @@ from vkops.errors import (
     OutOfDeviceMemoryError,
 )
 from vkops.gpu import adapter
-from vkops.gpu.limits import limits
+from vkops.gpu.adapter_limits import limits
 from vkops.shaders.shader import MAX_BINDING
 
 HEAD = "#version 450\n"

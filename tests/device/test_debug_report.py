@@ -10,7 +10,7 @@ import vkops
 from vkops.debug.report import report
 from vkops.errors import DeviceError
 from vkops.gpu.diagnosis import drivers
-from vkops.gpu.limits import limits, loader
+from vkops.gpu.adapter_limits import limits, loader
 
 
 def test_limits(adapter):

@@ -67,7 +67,7 @@ def capturing(output: Path) -> Iterator[DispatchHook]:
     """
     if output.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(output))
-    seen = os.environ.get(_LAYER) == "1" and adapter._instance.cache_info().currsize
+    seen = os.environ.get(_LAYER) == "1" and adapter.instance.cache_info().currsize
     if process.opened or seen:
         raise DeviceError(
             "capture: RenderDoc sees only devices opened after it was loaded, and Vulkan is in use "

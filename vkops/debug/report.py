@@ -22,7 +22,7 @@ import vkops
 from vkops import gpu
 from vkops.errors import VkopsError
 from vkops.gpu import adapter, queue
-from vkops.gpu.limits import FEATURES, limits, loader
+from vkops.gpu.adapter_limits import FEATURES, limits, loader
 from vkops.shaders import tools
 
 _TIMEOUT_S = 60.0

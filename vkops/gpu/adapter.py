@@ -1,4 +1,4 @@
-"""Vulkan adapters: what is there, its limits and memory. Kompute reports none of this."""
+"""Vulkan adapters, their properties and memory, which Kompute does not report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MEMORY_BUDGET = "VK_EXT_memory_budget"
 
 
 ALLOCATION_SLACK = 64 << 10
-"""Bytes by which a driver's allocation may exceed the buffer it is for."""
+"""Bytes by which an allocation of the driver may exceed the buffer that it is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class DeviceInfo:
     dedicated_memory: int
     """Device-local memory."""
     shared_memory: int
-    """Memory on the host's side."""
+    """Memory that is not device-local."""
     unified_memory: bool
-    """Whether the host sees the memory the device works in: no staging is needed."""
+    """Whether the host sees device-local memory, so that no staging is needed."""
     max_buffer: int
-    """Largest buffer: what a shader can address, and one allocation can hold
+    """The largest buffer that a shader can address and that one allocation can hold
     (maxStorageBufferRange, maxMemoryAllocationSize)."""
     max_bindings: int
-    """Buffers a shader can be given (maxPerStageDescriptorStorageBuffers)."""
+    """The most buffers of a shader (maxPerStageDescriptorStorageBuffers)."""
 
 
 def devices() -> list[DeviceInfo]:
@@ -62,14 +62,14 @@ def devices() -> list[DeviceInfo]:
     >>> [device.index for device in devices()][0]
     0
     """
-    return [_info(index, handle) for index, handle in enumerate(_handles())]
+    return [_info(index, handle) for index, handle in enumerate(handles())]
 
 
 def choose(adapter: str | int | None, expect: str | None = None) -> DeviceInfo:
-    """``select``, and make sure that it is what ``expect``, or VKOPS_EXPECT, says.
+    """Return what ``select`` does, if it is what ``expect`` or VKOPS_EXPECT names.
 
     Raises:
-        DeviceError: there is none, or it is another than is expected.
+        DeviceError: there is no such adapter, or it is not the expected one.
     """
     info = select(adapter)
     expected = os.environ.get(_EXPECT, "") if expect is None else expect
@@ -79,7 +79,7 @@ def choose(adapter: str | int | None, expect: str | None = None) -> DeviceInfo:
             f"{info.name!r} ({info.type}) would be used where {expected!r} is expected{source}"
         )
     if adapter is None and not expected and info.type == "CPU":
-        _say_once(
+        _warn_once(
             f"no GPU was found, {info.name!r} is a CPU driver; to silence this message, pass an "
             f"adapter (--adapter on the command line) or set {_EXPECT}=lavapipe"
         )
@@ -93,15 +93,15 @@ def _is(info: DeviceInfo, expected: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _say_once(message: str) -> None:
+def _warn_once(message: str) -> None:
     logging.getLogger("vkops").warning(message)
 
 
 def select(adapter: str | int | None) -> DeviceInfo:
-    """The adapter with that index, the first whose name contains that text, or the best one.
+    """Return the adapter with an index, the first whose name contains a text, or the best one.
 
     Raises:
-        DeviceError: there is none; the message lists those there are.
+        DeviceError: there is none; the message lists the available ones.
     """
     found = devices()
     if adapter is None:
@@ -120,10 +120,10 @@ def select(adapter: str | int | None) -> DeviceInfo:
 
 
 def check_arguments(adapter: object, expect: object, **flags: object) -> None:
-    """Refuse arguments of ``Device`` that are of the wrong kind (DEV-14).
+    """Check the types of the arguments of ``Device`` (DEV-14).
 
     Raises:
-        InvalidDescTypeError: one is.
+        DeviceError: one is wrong.
     """
     if adapter is not None and not isinstance(adapter, str):
         try:
@@ -145,31 +145,26 @@ def _refuse(field: str, value: object, allowed: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class MemoryHeap:
-    """The Vulkan memory heap behind one kind of Kompute tensor."""
+    """The Vulkan memory heap of one kind of Kompute tensors."""
 
     index: int
     size: int
 
 
 def printf_extensions(index: int) -> list[str]:
-    """The device extension that shaders with debugPrintf need, where the adapter has it."""
-    found = _vk().vkEnumerateDeviceExtensionProperties(_handles()[index], None)
-    return [_NON_SEMANTIC_INFO] if _NON_SEMANTIC_INFO in {e.extensionName for e in found} else []
+    """Return the device extension that shaders with debugPrintf need, if the adapter has it."""
+    return [_NON_SEMANTIC_INFO] if _NON_SEMANTIC_INFO in extensions(handles()[index]) else []
 
 
 def tensor_heap(index: int, *, host: bool) -> MemoryHeap:
-    """The heap Kompute takes host-visible or device-local tensors of that adapter from.
+    """Return the heap that Kompute takes host-visible or device-local tensors from.
 
-    It takes the first memory type with the properties it wants.
+    It takes the first memory type with the properties it needs.
     """
-    vk = _vk()
-    wanted = (
-        vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
-        if host
-        else vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-    )
-    memory = vk.vkGetPhysicalDeviceMemoryProperties(_handles()[index])
-    for _, kind in _memory_types(memory):
+    vk = vulkan()
+    wanted = _host_visible() if host else vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+    memory = vk.vkGetPhysicalDeviceMemoryProperties(handles()[index])
+    for kind in memory.memoryTypes[0 : memory.memoryTypeCount]:
         if kind.propertyFlags & wanted == wanted:
             return MemoryHeap(kind.heapIndex, memory.memoryHeaps[kind.heapIndex].size)
     raise DeviceError(f"adapter {index} has no memory that Kompute can use")
@@ -178,12 +173,10 @@ def tensor_heap(index: int, *, host: bool) -> MemoryHeap:
 def available_memory(index: int, heap: MemoryHeap, held: int) -> int:
     """Return the bytes of the heap that this process can still get, as far as the driver reports.
 
-    ``held`` is the number that it holds already by vkops' own count.
+    ``held`` is the number of bytes that it holds already by vkops' own count.
     """
-    vk = _vk()
-    handle = _handles()[index]
-    extensions = vk.vkEnumerateDeviceExtensionProperties(handle, None)
-    if _MEMORY_BUDGET not in {extension.extensionName for extension in extensions}:
+    vk, handle = vulkan(), handles()[index]
+    if _MEMORY_BUDGET not in extensions(handle):
         return heap.size - held
     budget = vk.VkPhysicalDeviceMemoryBudgetPropertiesEXT()
     properties = vk.VkPhysicalDeviceMemoryProperties2(pNext=budget)
@@ -194,13 +187,13 @@ def available_memory(index: int, heap: MemoryHeap, held: int) -> int:
 
 @contextmanager
 def validation() -> Iterator[None]:
-    """Have instances created within load the Khronos validation layer.
+    """Make instances that are created within load the Khronos validation layer.
 
     Raises:
         DeviceError: the layer is not installed (DEV-08).
     """
     loader_files.check()
-    layers = {layer.layerName for layer in _vk().vkEnumerateInstanceLayerProperties()}
+    layers = {layer.layerName for layer in vulkan().vkEnumerateInstanceLayerProperties()}
     if _VALIDATION_LAYER not in layers:
         raise DeviceError(
             f"debug: {_VALIDATION_LAYER} is not installed "
@@ -226,7 +219,13 @@ def under_validation() -> bool:
 
 
 @lru_cache(maxsize=1)
-def _vk() -> Any:
+def vulkan() -> Any:
+    """Return the package vulkan.
+
+    Raises:
+        DeviceError: there is no Vulkan loader.
+        MissingPackageError: the package is not installed.
+    """
     try:
         import vulkan
     except ImportError as error:
@@ -242,8 +241,13 @@ def _vk() -> Any:
 
 
 @lru_cache(maxsize=1)
-def _instance() -> Any:
-    vk = _vk()
+def instance() -> Any:
+    """Return the instance that adapters are looked up with; Kompute makes its own.
+
+    Raises:
+        DeviceError: no driver works.
+    """
+    vk = vulkan()
     application = vk.VkApplicationInfo(
         pApplicationName="vkops", apiVersion=vk.VK_MAKE_VERSION(1, 1, 0)
     )
@@ -259,10 +263,15 @@ def _instance() -> Any:
 
 
 @lru_cache(maxsize=1)
-def _handles() -> tuple[Any, ...]:
-    vk = _vk()
+def handles() -> tuple[Any, ...]:
+    """Return the adapters' handles.
+
+    Raises:
+        DeviceError: there are none.
+    """
+    vk = vulkan()
     try:
-        handles = tuple(vk.vkEnumeratePhysicalDevices(_instance()))
+        handles = tuple(vk.vkEnumeratePhysicalDevices(instance()))
     except vk.VkError as error:
         raise DeviceError(
             f"no Vulkan adapter: the drivers found no hardware to drive ({type(error).__name__})"
@@ -275,56 +284,59 @@ def _handles() -> tuple[Any, ...]:
     return handles
 
 
+def extensions(handle: Any) -> set[str]:
+    """Return the names of an adapter's extensions."""
+    found = vulkan().vkEnumerateDeviceExtensionProperties(handle, None)
+    return {extension.extensionName for extension in found}
+
+
+def version_text(value: int) -> str:
+    """Return a version of Vulkan's in the form ``"a.b.c"``."""
+    return f"{value >> 22 & 0x7F}.{value >> 12 & 0x3FF}.{value & 0xFFF}"
+
+
+def _host_visible() -> int:
+    vk = vulkan()
+    visible: int = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+    return visible | int(vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
+
+
 def _info(index: int, handle: Any) -> DeviceInfo:
-    vk = _vk()
-    properties = vk.vkGetPhysicalDeviceProperties(handle)
+    vk = vulkan()
+    names_driver = "VK_KHR_driver_properties" in extensions(handle)  # Vulkan 1.2
+    driver = vk.VkPhysicalDeviceDriverProperties() if names_driver else None
+    allocation = vk.VkPhysicalDeviceMaintenance3Properties(pNext=driver)
+    chain = vk.VkPhysicalDeviceProperties2(pNext=allocation)
+    vk.vkGetPhysicalDeviceProperties2(handle, chain)
+    properties, limits = chain.properties, chain.properties.limits
     memory = vk.vkGetPhysicalDeviceMemoryProperties(handle)
-    heaps = [memory.memoryHeaps[i] for i in range(memory.memoryHeapCount)]
-    local = [bool(heap.flags & vk.VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) for heap in heaps]
-    host = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
-    host_types = [kind for _, kind in _memory_types(memory) if kind.propertyFlags & host == host]
+    local = vk.VK_MEMORY_HEAP_DEVICE_LOCAL_BIT
+    heaps = memory.memoryHeaps[0 : memory.memoryHeapCount]
+    dedicated = sum(heap.size for heap in heaps if heap.flags & local)
+    kinds = [kind.propertyFlags for kind in memory.memoryTypes[0 : memory.memoryTypeCount]]
+    visible = [flags for flags in kinds if flags & _host_visible() == _host_visible()]
     return DeviceInfo(
         index=index,
-        name=properties.deviceName,
+        name=_text(properties.deviceName),
         type=_TYPES[properties.deviceType],
-        driver=_driver(handle),
-        api_version=_version(properties.apiVersion),
-        driver_version=_version(properties.driverVersion),
+        driver=f"{_text(driver.driverName)} {_text(driver.driverInfo)}".strip()
+        if driver
+        else "unknown",
+        api_version=version_text(properties.apiVersion),
+        driver_version=version_text(properties.driverVersion),
         vendor_id=properties.vendorID,
         device_id=properties.deviceID,
-        dedicated_memory=sum(h.size for h, is_local in zip(heaps, local, strict=True) if is_local),
-        shared_memory=sum(h.size for h, is_local in zip(heaps, local, strict=True) if not is_local),
-        unified_memory=bool(host_types)
-        and bool(host_types[0].propertyFlags & vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT),
-        max_buffer=min(properties.limits.maxStorageBufferRange, _max_allocation(handle)),
-        max_bindings=properties.limits.maxPerStageDescriptorStorageBuffers,
+        dedicated_memory=dedicated,
+        shared_memory=sum(heap.size for heap in heaps) - dedicated,
+        unified_memory=bool(visible and visible[0] & vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT),
+        max_buffer=min(
+            limits.maxStorageBufferRange,
+            int(allocation.maxMemoryAllocationSize) - ALLOCATION_SLACK,
+        ),
+        max_bindings=limits.maxPerStageDescriptorStorageBuffers,
     )
 
 
-def _memory_types(memory: Any) -> Iterator[tuple[int, Any]]:
-    for i in range(memory.memoryTypeCount):
-        yield i, memory.memoryTypes[i]
-
-
-def _driver(handle: Any) -> str:
-    """The driver's name and version in its own words, where it gives them (Vulkan 1.2)."""
-    vk = _vk()
-    extensions = vk.vkEnumerateDeviceExtensionProperties(handle, None)
-    if "VK_KHR_driver_properties" not in {extension.extensionName for extension in extensions}:
-        return "unknown"
-    driver = vk.VkPhysicalDeviceDriverProperties()
-    vk.vkGetPhysicalDeviceProperties2(handle, vk.VkPhysicalDeviceProperties2(pNext=driver))
-    name, info = (vk.ffi.string(text).decode() for text in (driver.driverName, driver.driverInfo))
-    return f"{name} {info}".strip()
-
-
-def _max_allocation(handle: Any) -> int:
-    """Bytes of the largest buffer that one allocation can hold, which may need a little more."""
-    vk = _vk()
-    limits = vk.VkPhysicalDeviceMaintenance3Properties()
-    vk.vkGetPhysicalDeviceProperties2(handle, vk.VkPhysicalDeviceProperties2(pNext=limits))
-    return int(limits.maxMemoryAllocationSize) - ALLOCATION_SLACK
-
-
-def _version(value: int) -> str:
-    return f"{value >> 22 & 0x7F}.{value >> 12 & 0x3FF}.{value & 0xFFF}"
+def _text(characters: Any) -> str:
+    text: str = vulkan().ffi.string(characters).decode()
+    return text

@@ -1,4 +1,4 @@
-"""What an adapter allows: the Vulkan limits, memory and features that matter to kernels."""
+"""The limits of an adapter: those of Vulkan, memory and features that matter to kernels."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Limits:
     max_memory_allocation_count: int
     subgroup_size: int
     subgroup_operations: tuple[str, ...]
-    """Such as ``"SHUFFLE"``, where compute shaders have them."""
+    """Such as ``"SHUFFLE"``; none if compute shaders lack them."""
     heaps: tuple[Heap, ...]
     memory_types: tuple[MemoryType, ...]
     features: tuple[str, ...]
@@ -62,34 +62,34 @@ FEATURES = (
     "storageBuffer16BitAccess",
     "storageBuffer8BitAccess",
 )
-"""Optional features that a kernel which copies might use. vkops' kernels use none of them: Kompute
+"""Optional features that copying kernels could use. vkops' kernels use none, because Kompute
 enables none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """The Vulkan loader: the newest Vulkan it knows, and its layers, each with the one it knows."""
+    """The Vulkan loader: its Vulkan version, and its layers, each with its version."""
 
     version: str
     layers: tuple[str, ...]
 
 
 def loader() -> Loader:
-    """What is told without a driver.
+    """Return what the loader reports without a driver.
 
     Raises:
         DeviceError: there is no Vulkan loader.
     """
-    vk = adapter._vk()
+    vk = adapter.vulkan()
     layers = vk.vkEnumerateInstanceLayerProperties()
     return Loader(
-        adapter._version(vk.vkEnumerateInstanceVersion()),
-        tuple(f"{layer.layerName} {adapter._version(layer.specVersion)}" for layer in layers),
+        adapter.version_text(vk.vkEnumerateInstanceVersion()),
+        tuple(f"{layer.layerName} {adapter.version_text(layer.specVersion)}" for layer in layers),
     )
 
 
 def limits(index: int) -> Limits:
-    """Read the limits of the adapter with that index, as in ``devices()``.
+    """Return the limits of the adapter with that index, as in ``devices()``.
 
     Raises:
         DeviceError: there is no Vulkan loader, no driver that works, or no such adapter.
@@ -97,8 +97,8 @@ def limits(index: int) -> Limits:
     >>> limits(0).max_compute_work_group_invocations >= 128  # what Vulkan guarantees
     True
     """
-    vk = adapter._vk()
-    handle = adapter._handles()[adapter.select(index).index]
+    vk = adapter.vulkan()
+    handle = adapter.handles()[adapter.select(index).index]
     subgroup = vk.VkPhysicalDeviceSubgroupProperties()
     allocation = vk.VkPhysicalDeviceMaintenance3Properties(pNext=subgroup)
     properties = vk.VkPhysicalDeviceProperties2(pNext=allocation)
@@ -138,7 +138,7 @@ def _triple(values: Any) -> Triple:
 
 
 def _names(vk: Any, prefix: str, flags: int) -> tuple[str, ...]:
-    """The flags that are set, without prefix and suffix, the lowest first."""
+    """The names of the flags that are set, without prefix and suffix, the lowest first."""
     bits = {
         getattr(vk, name): name.removeprefix(prefix).split("_BIT")[0]
         for name in dir(vk)
