@@ -9,8 +9,8 @@ import pytest
 import vkops
 from vkops.debug.report import report
 from vkops.errors import DeviceError
-from vkops.gpu.diagnosis import drivers
 from vkops.gpu.adapter_limits import limits, loader
+from vkops.gpu.diagnosis import drivers
 
 
 def test_limits(adapter):
