@@ -41,7 +41,7 @@ SWITCHES = {
 NUMPY_REQUIREMENT = "numpy>=1.26"
 LOG_TAIL = 25
 
-PATHS = Path(__file__).resolve().parents[1] / "vkops" / "paths.py"
+PATHS = Path(__file__).resolve().parents[1] / "vkops" / "arguments" / "paths.py"
 
 
 class BuildError(Exception):

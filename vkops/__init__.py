@@ -28,12 +28,11 @@ from vkops.errors import (
 
 if TYPE_CHECKING:
     from vkops import dml
-    from vkops.device import (
+    from vkops.runtime.device import (
         BoundOperator,
         Buffer,
         CompiledOperator,
         CompiledShader,
-        Device,
         DeviceInfo,
         HostBuffer,
         Operator,
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
         unstack,
     )
     from vkops.tensors.rearrangement import repeat, roll, tile
-    from vkops.tensors.tensor import Tensor
+    from vkops.tensors.tensor import Device, Tensor
 
 __version__ = "0.1.0"
 
@@ -68,7 +67,6 @@ _LAZY = {
             "Buffer",
             "CompiledOperator",
             "CompiledShader",
-            "Device",
             "DeviceInfo",
             "HostBuffer",
             "Operator",
@@ -76,9 +74,9 @@ _LAZY = {
             "StreamedOperator",
             "devices",
         ),
-        "vkops.device",
+        "vkops.runtime.device",
     ),
-    "Tensor": "vkops.tensors.tensor",
+    **dict.fromkeys(("Device", "Tensor"), "vkops.tensors.tensor"),
     **dict.fromkeys(("join", "slice", "split"), "vkops.tensors.eager"),
     **dict.fromkeys(
         (

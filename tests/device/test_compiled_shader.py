@@ -451,7 +451,7 @@ def test_more_buffers_than_the_device_has(device, monkeypatch):
     compiled(device, text.format(most - own)).dispatch({"B": x})
     assert words(x) == [1]
     less = replace(limit, max_per_stage_descriptor_storage_buffers=most)
-    monkeypatch.setattr("vkops.compiled_shader.limits", lambda _: less)
+    monkeypatch.setattr("vkops.runtime.compiled_shader.limits", lambda _: less)
     assert fault(lambda: compiled(device, text.format(most))) == (
         f"x buffers: got {most + 1}, must be {most} at most on {device.name!r} [SH-08]"
     )

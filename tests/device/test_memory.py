@@ -154,7 +154,7 @@ def test_memory_is_refused_when_the_process_holds_it_all(adapter, monkeypatch):
 def test_caches_are_bounded_by_what_they_hold(device):
     """Many pieces in many shapes: what is remembered of them stays small."""
     from vkops.tensors import eager
-    from vkops.tensors.movement import MAX_KILOBYTES
+    from vkops.tensors.array_plan import MAX_KILOBYTES
 
     for n in range(1, 60):
         vkops.split(np.zeros((n, 500), np.uint8), 500, axis=1, device=device)

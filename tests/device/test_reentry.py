@@ -202,7 +202,7 @@ print(vkops.roll([1, 2, 3], 1).numpy().tolist())
     ("module", "use", "what"),
     [
         ("vkops.tensors.rearrangement", "vkops.flip([1])", "vkops is being imported"),
-        ("vkops.tensors.movement", "vkops.devices()", "vkops is being imported"),
+        ("vkops.tensors.operations", "vkops.devices()", "vkops is being imported"),
         ("kp", "vkops.flip([1])", "a device is being opened"),
     ],
 )

@@ -20,7 +20,7 @@ import pytest
 
 import vkops
 from vkops.gpu.executor import MAX_PIPELINES
-from vkops.tensors.movement import MAX_KILOBYTES
+from vkops.tensors.array_plan import MAX_KILOBYTES
 
 pytestmark = pytest.mark.measured
 

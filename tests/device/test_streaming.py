@@ -7,9 +7,9 @@ import pytest
 
 import vkops
 from vkops import dml
-from vkops.device import StreamedOperator
 from vkops.gpu import streaming
 from vkops.gpu.buffer import Buffer, HostBuffer
+from vkops.runtime.device import StreamedOperator
 
 CHUNK = 1 << 16
 
@@ -17,13 +17,10 @@ CHUNK = 1 << 16
 @pytest.fixture
 def tight(adapter, monkeypatch):
     """A device with room for 1 MiB, which streams 64 KiB at a time."""
-    monkeypatch.setattr("vkops.tensors.movement.SMALL", 0)
+    monkeypatch.setattr("vkops.tensors.array_plan.SMALL", 0)
     run = streaming.stream
     monkeypatch.setattr(
-        "vkops.tensors.movement.stream", lambda *args: run(*args, chunk_bytes=CHUNK)
-    )
-    monkeypatch.setattr(
-        "vkops.compiled_operator.stream", lambda *args: run(*args, chunk_bytes=CHUNK)
+        "vkops.runtime.bound_operator.stream", lambda *args: run(*args, chunk_bytes=CHUNK)
     )
     monkeypatch.setattr("vkops.gpu.memory.FIRST_HEAP", 1 << 18)
     with vkops.Device(adapter.index) as device:

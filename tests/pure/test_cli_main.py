@@ -115,7 +115,7 @@ def test_check_passes_warnings_on(capsys, tmp_path):
 def test_check_loads_neither_vulkan_nor_kompute():
     code = (
         "import sys; from vkops.cli import main; status = main();"
-        "print(sorted({'vulkan', 'kp', 'vkops.device', 'vkops.gpu'} & set(sys.modules)), status)"
+        "print(sorted({'vulkan', 'kp', 'vkops.runtime.device', 'vkops.gpu'} & set(sys.modules)), status)"
     )
     done = in_process("check", SPLIT, code=code, stdout=subprocess.PIPE)
     assert done.stdout.endswith("[] 0\n")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkops.dml import BufferTensorDesc, TensorDataType
-from vkops.dml.binding import BoundTensor, bind, check_hazards
+from vkops.dml.binding_rules import BoundTensor, bind, check_hazards
 from vkops.errors import BindingError
 
 TENSOR = BufferTensorDesc(TensorDataType.UINT8, (30,), guaranteed_base_offset_alignment=64)

@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 from vkops import VkopsError
+from vkops.arguments.values import Place, member
 from vkops.dml import (
     ExecutionFlags,
     FeatureLevel,
@@ -16,7 +17,6 @@ from vkops.dml import (
     TensorDataType,
     check_feature_support,
 )
-from vkops.dml.values import Place, member
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from vkops.errors import ModelError
 from vkops.onnx import Model
 from vkops.onnx.value_info import TensorType
 from vkops.plan.graph import MAX_STEPS, STEPS_PER_REGION
-from vkops.plan.limits import Budget
+from vkops.plan.size_limits import Budget
 
 
 def lowering(proto):

@@ -15,7 +15,7 @@ from vkops.errors import ModelError
 from vkops.onnx import Model
 from vkops.onnx.specialization import Specialization
 from vkops.onnx.value_info import TensorType
-from vkops.plan.limits import MAX_DIMENSIONS
+from vkops.plan.size_limits import MAX_DIMENSIONS
 
 MAX = 2**63 - 1
 FLOAT = np.dtype(np.float32)

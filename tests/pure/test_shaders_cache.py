@@ -266,7 +266,7 @@ def test_what_is_no_entry_of_ours_is_compiled_again_and_replaced(
         (lambda folder, _: folder.chmod(0o770), "other users may write to it"),
         (lambda folder, _: folder.chmod(0o777), "other users may write to it"),
         (
-            lambda _, patch: patch.setattr("vkops.paths.os.geteuid", lambda: 4711),
+            lambda _, patch: patch.setattr("vkops.arguments.paths.os.geteuid", lambda: 4711),
             "it belongs to another user",
         ),
         (
@@ -323,7 +323,7 @@ def test_read_only_cache_folder(shader, counting, monkeypatch):
     def refuse(*_args, **_options):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr("vkops.paths._make_private", refuse)
+    monkeypatch.setattr("vkops.arguments.paths._make_private", refuse)
     assert build(shader) == build(shader)
     assert counting.calls() == 2
 
@@ -332,7 +332,7 @@ def test_full_cache_folder(shader, counting, entries, monkeypatch):
     def refuse(*_args, **_options):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("vkops.paths.os.replace", refuse)
+    monkeypatch.setattr("vkops.arguments.paths.os.replace", refuse)
     assert build(shader) == build(shader)
     assert list(entries.iterdir()) == []
 

@@ -21,7 +21,7 @@ from vkops.errors import ModelError
 from vkops.onnx import Model, backend
 from vkops.onnx.tensor_data import MAX_MODEL_BYTES
 from vkops.onnx.value_info import TensorType
-from vkops.plan.limits import MAX_DIMENSIONS
+from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.runner import array_files
 
 LEAVES = "which a model may leave only with --allow_paths"

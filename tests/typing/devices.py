@@ -6,9 +6,9 @@ from typing_extensions import assert_type
 
 import vkops
 from vkops import dml
-from vkops.compiled_operator import BindingProperties
 from vkops.gpu.memory import MemoryReport
 from vkops.plan import CopyPlan, Pipeline
+from vkops.runtime.compiled_operator import BindingProperties
 
 infos = vkops.devices()
 assert_type(infos, list[vkops.DeviceInfo])

@@ -12,11 +12,11 @@ import numpy as np
 
 from vkops.bench.peers import Peer
 from vkops.bench.workloads import Array, Case, Join, Split, Step, Window, Workload
-from vkops.device import Buffer, Device
 from vkops.errors import DeviceError
 from vkops.gpu.buffer_copy import BufferCopy
+from vkops.runtime.device import Buffer
 from vkops.tensors import eager
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.tensor import Device, Tensor
 
 
 @dataclass(frozen=True)

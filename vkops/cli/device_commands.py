@@ -14,7 +14,7 @@ import vkops
 from vkops.errors import DeviceError
 
 if TYPE_CHECKING:
-    from vkops.device import DeviceInfo
+    from vkops.runtime.device import DeviceInfo
 
 _DEPENDENCIES = ("vkops", "kp", "numpy", "vulkan", "python-rapidjson")
 

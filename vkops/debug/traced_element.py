@@ -9,9 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from vkops.compiled_operator import BoundOperator, CompiledOperator
-from vkops.device import Device
-from vkops.dml.binding import BoundTensor
+from vkops.dml.binding_rules import BoundTensor
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dxdispatch.descriptors import with_dml_names
 from vkops.dxdispatch.json_model import DmlDispatchable
@@ -26,6 +24,9 @@ from vkops.plan.region import Read, Region
 from vkops.plan.view import View
 from vkops.runner.dispatch_timing import RunOptions
 from vkops.runner.model_execution import Execution
+from vkops.runtime.bound_operator import BoundOperator
+from vkops.runtime.compiled_operator import CompiledOperator
+from vkops.tensors.tensor import Device
 
 
 class Stage(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import Enum, IntEnum, IntFlag
 
-from vkops.dml.values import Place, integer
+from vkops.arguments.values import Place, integer
 from vkops.errors import InvalidDescError, InvalidDescTypeError, show
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
+from vkops.arguments.values import Place, array, member
 from vkops.dml.enums import FeatureLevel, TensorDataType
 from vkops.dml.levels import INTRODUCED, SUPPORT
-from vkops.dml.values import Place, array, member
 from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError, show
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from vkops.arguments.values import Place, array, integer, integers
 from vkops.dml.scale_bias import ScaleBias
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
-from vkops.dml.values import Place, array, integer, integers
 
 Kind = Literal["tensor", "tensor_array", "uint", "int", "uint_array", "int_array", "scale_bias"]
 Role = Literal["input", "output", "attribute"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from vkops.arguments.values import Place, array, integer, integers
 from vkops.dml.enums import FeatureLevel, TensorDataType
 from vkops.dml.graph_desc import (
     OPERATOR,
@@ -24,7 +25,6 @@ from vkops.dml.operators import (
 )
 from vkops.dml.operators.slice1 import elements_in_window
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.dml.values import Place, array, integer, integers
 from vkops.errors import InvalidDescError
 
 Ints = tuple[int, ...]

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
+from vkops.arguments.values import Place, array, integer
 from vkops.dml.enums import FeatureLevel, TensorFlags
 from vkops.dml.operator_desc import NamedTensor, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.dml.values import Place, array, integer
 from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Pipeline, Region, View
 from vkops.plan.algebra import narrow
 from vkops.plan.graph import Graph
-from vkops.plan.limits import LimitError
 from vkops.plan.movements import copy
+from vkops.plan.size_limits import LimitError
 
 OPERATOR = "GRAPH"
 """How errors name a graph."""

@@ -10,11 +10,11 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
+from vkops.arguments.values import Place, array
 from vkops.dml.enums import FeatureLevel, TensorDataType
 from vkops.dml.fields import BOUNDS, Field, Role, field_of
 from vkops.dml.levels import ALTERNATIVE_SUPPORT, SUPPORT, Support
 from vkops.dml.tensor_desc import BufferTensorDesc, check_tensor, dimensions
-from vkops.dml.values import Place, array
 from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Output, Pipeline, Read, Region
 from vkops.plan.algebra import coalesce

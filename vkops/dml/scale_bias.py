@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vkops.dml.values import Place
+from vkops.arguments.values import Place
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
 
+from vkops.arguments.values import Place, integer, integers, member
 from vkops.dml import addressing
 from vkops.dml.enums import TensorDataType, TensorFlags
-from vkops.dml.values import Place, integer, integers, member
 from vkops.errors import InvalidDescError, show
 from vkops.plan import View
-from vkops.plan.limits import MAX_TENSOR_BYTES
+from vkops.plan.size_limits import MAX_TENSOR_BYTES
 from vkops.plan.view import packed_strides
 
 UINT32_MAX = 2**32 - 1

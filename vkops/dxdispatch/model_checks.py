@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vkops.dml import BufferTensorDesc, FeatureLevel, TensorDataType, TensorFlags
-from vkops.dml.binding import BoundTensor, bind, check_hazards
+from vkops.dml.binding_rules import BoundTensor, bind, check_hazards
 from vkops.dml.operator_desc import NamedTensor
 from vkops.dxdispatch import onnx_dispatchable, shader_dispatchable
 from vkops.dxdispatch.descriptors import descriptor_error, with_dml_names

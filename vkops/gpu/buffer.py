@@ -224,6 +224,13 @@ class HostBuffer(Resource):
         self.pending: InThread | None = None  # what is streamed from it or to it meanwhile
         self.bytes: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
 
+    @classmethod
+    def over(cls, memory: Bytes) -> HostBuffer:
+        """Host memory that is there already."""
+        made = cls.__new__(cls)
+        made.nbytes, made.bytes, made.pending = memory.size, memory, None
+        return made
+
     def __repr__(self) -> str:
         return f"<vkops.HostBuffer of {self.nbytes} bytes>"
 

@@ -8,8 +8,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from vkops.arguments.paths import read_regular
 from vkops.errors import DeviceError
-from vkops.paths import read_regular
 
 _DRIVERS = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 _LISTS = (

@@ -12,13 +12,12 @@ from onnx import ModelProto, NodeProto, helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 import vkops
-from vkops.device import Device
 from vkops.errors import DeviceError, ModelError, VkopsError, show
 from vkops.onnx.element_types import elem_type_of
 from vkops.onnx.onnx_model import Model
 from vkops.onnx.onnx_session import Session
 from vkops.onnx.static_checks import check_statically
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.tensor import Device, Tensor
 
 
 class VkopsRep(BackendRep):  # type: ignore[misc]  # onnx has no types for it

@@ -14,9 +14,9 @@ from vkops.onnx.element_types import HANDLE, STRING, moved_dtype, type_text
 from vkops.onnx.value_info import InputType
 from vkops.plan.execute import execute_unchecked, packed_bytes
 from vkops.plan.graph import Graph
-from vkops.plan.limits import LimitError, check_shape
 from vkops.plan.movements import lay
 from vkops.plan.region import Fill, Read, Region
+from vkops.plan.size_limits import LimitError, check_shape
 from vkops.plan.view import Ints, View
 
 MAX_KNOWN_BYTES = 1 << 28

@@ -24,7 +24,7 @@ from vkops.onnx.value_info import (
     check_output_type,
     value_info,
 )
-from vkops.plan.limits import LimitError
+from vkops.plan.size_limits import LimitError
 
 Array = npt.NDArray[Any]
 

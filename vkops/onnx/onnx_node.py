@@ -13,7 +13,7 @@ from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, defs
 from vkops.errors import ModelError
 from vkops.onnx.lowering import LoweredSequence, LoweredTensor, LoweredValue, Lowering
 from vkops.onnx.tensor_data import TensorReader
-from vkops.plan.limits import MAX_DIMENSIONS
+from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints
 
 T = TypeVar("T")

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from onnx import ModelProto
 
-from vkops.device import Device
 from vkops.errors import ModelError, show
 from vkops.gpu.streaming import Progress
 from vkops.onnx.element_types import STRING
@@ -22,7 +21,7 @@ from vkops.onnx.specialization import DeviceConstants, Given, Specialization
 from vkops.onnx.static_checks import check_statically
 from vkops.onnx.value_info import InputType, SequenceType, TensorType, ValueInfo
 from vkops.tensors.memo import Memo
-from vkops.tensors.tensor import Tensor, default_device
+from vkops.tensors.tensor import Device, Tensor, default_device
 
 Array = npt.NDArray[Any]
 MAX_SPECIALIZATIONS = 64

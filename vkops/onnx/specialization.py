@@ -9,7 +9,6 @@ from weakref import finalize
 import numpy as np
 import numpy.typing as npt
 
-from vkops.device import Device
 from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu.streaming import Progress
 from vkops.onnx.element_types import STRING, moved_dtype
@@ -23,8 +22,9 @@ from vkops.onnx.lowering import (
 )
 from vkops.plan.graph import Step
 from vkops.plan.region import CopyPlan
-from vkops.tensors.movement import Movement, Source
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.array_plan import ArrayPlan
+from vkops.tensors.operations import Source
+from vkops.tensors.tensor import Device, Tensor
 
 Array = npt.NDArray[Any]
 Given: TypeAlias = "Array | Tensor | list[Any] | None"
@@ -39,7 +39,7 @@ class _Stage:
 
     def __init__(self, step: Step, lowering: Lowering, released: Collection[int]) -> None:
         self.reads, self.makes, self.released = step.reads, step.makes, released
-        self.movement = Movement(step.plan, [lowering[number].shape for number in step.makes])
+        self.plan = ArrayPlan(step.plan, [lowering[number].shape for number in step.makes])
         self.dtypes = [moved_dtype(lowering[number].dtype) for number in step.makes]
 
 
@@ -63,7 +63,7 @@ class Specialization:
     @property
     def plans(self) -> list[CopyPlan]:
         """The plans, one submission each: one plan, unless it would have too many regions."""
-        return [stage.movement.plan for stage in self._stages]
+        return [stage.plan.plan for stage in self._stages]
 
     def run(
         self,
@@ -86,7 +86,7 @@ class Specialization:
         for stage in self._stages:
             sources = [tensors[number] for number in stage.reads]
             into = [direct.get(number) for number in stage.makes]
-            made = stage.movement.make(device, sources, stage.dtypes, progress, into)
+            made = Tensor.make(stage.plan, device, sources, stage.dtypes, progress, into)
             tensors.update(zip(stage.makes, made, strict=True))
             del sources
             for number in stage.released:

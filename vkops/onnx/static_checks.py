@@ -22,7 +22,7 @@ from vkops.onnx.operators import lowering_function
 from vkops.onnx.operators.arithmetic import MAX_ELEMENTS, depends_on
 from vkops.onnx.operators.selection import pad_modes
 from vkops.onnx.value_info import InputType, TensorType, ValueInfo, check_output_type
-from vkops.plan.limits import MAX_DIMENSIONS, LimitError
+from vkops.plan.size_limits import MAX_DIMENSIONS, LimitError
 from vkops.plan.view import Ints
 
 _INPUT_KINDS = ("", "tensor", "sequence", "optional")

@@ -9,8 +9,8 @@ from math import gcd, inf
 from typing import NamedTuple
 
 from vkops.plan.algebra import coalesce_region
-from vkops.plan.limits import Budget
 from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.size_limits import Budget
 from vkops.plan.view import View
 
 _CANDIDATES_PER_STEP = 16

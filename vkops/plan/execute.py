@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from vkops.errors import show
 from vkops.plan.region import CopyPlan, Fill
-from vkops.plan.rules import refuse, validate
+from vkops.plan.validation import refuse, validate
 from vkops.plan.view import View
 
 Bytes = npt.NDArray[np.uint8]

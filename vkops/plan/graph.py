@@ -10,8 +10,8 @@ from math import prod
 
 from vkops.plan.algebra import merge_regions, narrow
 from vkops.plan.compose import Written
-from vkops.plan.limits import MAX_GRAPH_REGIONS, Budget, BudgetError, LimitError
 from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.size_limits import MAX_GRAPH_REGIONS, Budget, BudgetError, LimitError
 
 MAX_REGIONS = 4096
 """Regions of a tensor from which it is not looked through: what a dispatch's table holds."""

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
+from vkops.arguments.paths import open_regular
 from vkops.dxdispatch.initial_values import read_npy_header
 from vkops.errors import ModelError, one_line
-from vkops.paths import open_regular
 from vkops.runner import console
 from vkops.runner.output_files import output_file, without_objects
 

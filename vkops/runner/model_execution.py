@@ -35,17 +35,17 @@ from vkops.runner.onnx_execution import OnnxRun
 from vkops.runner.output_files import Read, chunks, npy_header, without_objects, write_output
 
 if TYPE_CHECKING:
-    from vkops.device import (
+    from vkops.onnx import Session
+    from vkops.runtime.device import (
         BoundOperator,
         Buffer,
         CompiledOperator,
         CompiledShader,
-        Device,
         HostBuffer,
         Operator,
         StreamedOperator,
     )
-    from vkops.onnx import Session
+    from vkops.tensors.tensor import Device
 
     Binding = tuple[Buffer | HostBuffer, int, int]
 

@@ -20,7 +20,7 @@ from vkops.runner.model_execution import run
 from vkops.runner.onnx_files import FileOptions, check_file, run_file
 
 if TYPE_CHECKING:
-    from vkops.device import Device
+    from vkops.tensors.tensor import Device
 
 
 def run_model(

@@ -14,9 +14,9 @@ from vkops.errors import ModelError
 from vkops.runner import console
 
 if TYPE_CHECKING:
-    from vkops.device import Buffer, HostBuffer
     from vkops.onnx import Session
     from vkops.onnx.value_info import ValueInfo
+    from vkops.runtime.device import Buffer, HostBuffer
 
 
 class OnnxRun:

@@ -20,9 +20,9 @@ from vkops.runner.dispatch_timing import Progress, RunOptions, run_timed
 from vkops.runner.onnx_execution import default_input, print_binding
 
 if TYPE_CHECKING:
-    from vkops.device import Device
     from vkops.onnx import Model
     from vkops.onnx.value_info import ValueInfo
+    from vkops.tensors.tensor import Device
 
 Array = npt.NDArray[Any]
 

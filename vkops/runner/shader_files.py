@@ -16,7 +16,7 @@ from vkops.runner.dispatch_timing import RunOptions, run_timed
 from vkops.shaders.shader import Number, Shader
 
 if TYPE_CHECKING:
-    from vkops.device import Device
+    from vkops.tensors.tensor import Device
 
 Array = npt.NDArray[Any]
 

@@ -13,7 +13,7 @@ import os
 import struct
 from pathlib import Path
 
-from vkops.paths import private_folder, read_regular, write_private
+from vkops.arguments.paths import private_folder, read_regular, write_private
 from vkops.shaders.sources import MAX_SPIRV_BYTES
 
 _MAGIC = struct.pack("=I", 0x07230203)

@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from vkops.arguments.paths import open_regular, read_regular
 from vkops.errors import ShaderCompileError
-from vkops.paths import open_regular, read_regular
 
 MAX_SOURCE_BYTES = 4 << 20
 """Bytes of a shader's text and of all files that it includes."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NoReturn
 
-from vkops.dml.values import Place, integer, integers
+from vkops.arguments.values import Place, integer, integers
 from vkops.errors import InvalidDescError, InvalidDescIndexError, show
-from vkops.plan import limits
+from vkops.plan import size_limits
 from vkops.plan.view import Ints
 
 MOST_PIECES = 1 << 20
@@ -69,8 +69,8 @@ def check_not_negative(values: Ints, place: Place) -> None:
 def check_shape(name: str, shape: Ints, itemsize: int) -> None:
     """Refuse shapes that NumPy has no arrays of (ARRAY-03)."""
     try:
-        limits.check_shape(shape, itemsize)
-    except limits.LimitError as error:
+        size_limits.check_shape(shape, itemsize)
+    except size_limits.LimitError as error:
         refuse(name, "shape", str(error), "ARRAY-03")
 
 

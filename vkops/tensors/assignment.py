@@ -2,32 +2,102 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import OutOfDeviceMemoryError, VkopsError, invalid_desc_error
 from vkops.gpu.buffer import Buffer, HostBuffer
+from vkops.gpu.memory import Spread
 from vkops.plan.execute import packed_bytes
 from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import refuse
-from vkops.tensors.movement import assignment, check_device
-from vkops.tensors.tensor import Tensor, host_view
-
-Value = Union[Tensor, "npt.NDArray[Any]"]
-"""A value of the target's dtype."""
+from vkops.tensors.array_plan import ArrayPlan, assignment
+from vkops.tensors.views import Views, packed
 
 
-def assign(target: Tensor, value: Any) -> None:
-    """Write a value to all elements of a tensor; see ``Tensor.__setitem__``."""
+class Assignment(Views):
+    """Methods of tensors that write to their elements."""
+
+    __slots__ = ()
+
+    device: Any
+    nbytes: int
+    _read_only: bool
+
+    @property
+    @abstractmethod
+    def buffer(self) -> Buffer | HostBuffer | None:
+        """The memory that holds the elements, row by row; None if there are none."""
+
+    @abstractmethod
+    def numpy(self) -> npt.NDArray[Any]:
+        """The elements as an array."""
+
+    @abstractmethod
+    def _check_device(self, name: str, value: Any) -> None:
+        """Refuse a tensor of another adapter (B-02)."""
+
+    @abstractmethod
+    def _write_plan(self, plan: ArrayPlan, source: Any) -> None:
+        """Run a plan that reads a tensor, or an array that has to be sent, and writes to this."""
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Write to the elements that ``self[index]`` is a view of, as NumPy does.
+
+        The value is an array, a tensor, a scalar or a nested list. It is broadcast to the shape of
+        the view, and converted to the dtype: arrays and tensors by any cast (``casting="unsafe"``),
+        Python's numbers only where they fit. A value that shares memory with this tensor is read
+        before anything is written. If an error is raised, nothing was written.
+
+        Raises:
+            InvalidDescIndexError: the index is not one of basic indexing (ARRAY-09).
+            InvalidDescError: the value cannot be broadcast or converted, or this is a view made by
+                ``broadcast_to``, which is read-only as in NumPy (ARRAY-10), or it is a tensor of
+                another adapter (B-02).
+            OutOfDeviceMemoryError: no memory to send the value.
+
+        >>> import vkops
+        >>> x = vkops.tile(0, (2, 3))
+        >>> x[1] = [4, 5, 6]
+        >>> x[:, :2] = x[:, 1:]
+        >>> x.numpy().tolist()
+        [[0, 0, 0], [5, 6, 6]]
+        """
+        _assign(self[index], value)
+
+    def fill(self, value: Any) -> None:
+        """Write a scalar to all elements; arrays are written by ``tensor[...] = array``.
+
+        Raises:
+            InvalidDescError: it is not a scalar, or as for assignment (ARRAY-10).
+        """
+        _check_writable("FILL", self)
+        self.placed()
+        if isinstance(value, (np.ndarray, Assignment)) and value.shape:
+            message = (
+                f"has shape {value.shape}, must be a scalar; assign arrays with t[...] = array"
+            )
+            refuse("FILL", "value", message, "ARRAY-10")
+        if isinstance(value, Assignment):
+            self._check_device("FILL", value)
+            value = value.numpy()
+        scalar = np.empty((), self.dtype)
+        with _refusals("FILL"):
+            scalar.fill(value)
+        _write(self, scalar)
+
+
+def _assign(target: Assignment, value: Any) -> None:
     _check_writable("SETITEM", target)
-    if isinstance(value, Tensor):
-        check_device("SETITEM", "value", value, target.device)
-    is_array = isinstance(value, (np.ndarray, Tensor))
+    if isinstance(value, Assignment):
+        target._check_device("SETITEM", value)
+    is_array = isinstance(value, (np.ndarray, Assignment))
     if is_array:  # before its elements are converted
         _check_broadcast(value.shape, target.shape)
         if not target.size:  # NumPy asks whether it could be cast, and casts no element
@@ -38,35 +108,19 @@ def assign(target: Tensor, value: Any) -> None:
     _write(target, source)
 
 
-def fill(target: Tensor, value: Any) -> None:
-    """Write a scalar to all elements of a tensor; see ``Tensor.fill``."""
-    _check_writable("FILL", target)
-    target.placed()
-    if isinstance(value, (np.ndarray, Tensor)) and value.shape:
-        message = f"has shape {value.shape}, must be a scalar; assign arrays with t[...] = array"
-        refuse("FILL", "value", message, "ARRAY-10")
-    if isinstance(value, Tensor):
-        check_device("FILL", "value", value, target.device)
-        value = value.numpy()
-    scalar = np.empty((), target.dtype)
-    with _refusals("FILL"):
-        scalar.fill(value)
-    _write(target, scalar)
-
-
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def _check_writable(name: str, target: Tensor) -> None:
+def _check_writable(name: str, target: Assignment) -> None:
     if target._read_only:
         message = "is read-only: broadcast_to repeats its elements"
         refuse(name, "tensor", message, "ARRAY-10")
 
 
-def _converted(target: Tensor, value: Any) -> Value:
+def _converted(target: Assignment, value: Any) -> Assignment | npt.NDArray[Any]:
     """A value with the target's dtype, as NumPy converts it; a tensor where the device reads it."""
     dtype = target.dtype
-    if isinstance(value, Tensor):
+    if isinstance(value, Assignment):
         base, _ = value.placed()
         target_base, _ = target.placed()
         in_sight = target_base.buffer is None or host_view(target_base.buffer) is not None
@@ -109,7 +163,7 @@ def _check_broadcast(shape: Ints, wanted: Ints, *, may_drop: bool = True) -> Non
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def _write(target: Tensor, source: Value) -> None:
+def _write(target: Assignment, source: Assignment | npt.NDArray[Any]) -> None:
     """Write where the memory is: by the host if it sees it, else by the device."""
     base, view = target.placed()
     buffer = base.buffer
@@ -126,15 +180,26 @@ def _write(target: Tensor, source: Value) -> None:
         )
         target.device.executor.exclusive(lambda: np.copyto(seen, np.asarray(source)))
         return
-    if not isinstance(source, Tensor):
+    if not isinstance(source, Assignment):
         if view.is_contiguous and source.shape == target.shape:
             buffer.write(packed_bytes(source), view.offset * itemsize)
             return
-        source = Tensor.from_array(target.device, source)
-    elif source.placed()[0].buffer is buffer:
-        source = source.copy()
-    origin, read = source.placed()
-    extra = max(0, source.ndim - target.ndim)
+        origin: Any = source
+        read = packed(source.shape)
+    else:
+        if source.placed()[0].buffer is buffer:
+            source = source.copy()
+        origin, read = source.placed()
+    extra = max(0, len(read.sizes) - target.ndim)
     read = View(read.sizes[extra:], read.strides[extra:], read.offset).broadcast(target.shape)
-    movement = assignment(read, view, base.nbytes, itemsize)
-    movement.make(target.device, [origin], [target.dtype], targets=[base])
+    base._write_plan(assignment(read, view, base.nbytes, itemsize), origin)
+
+
+def host_view(buffer: Buffer | HostBuffer) -> npt.NDArray[np.uint8] | None:
+    """The buffer's memory where the host sees it in one piece, to be used by ``exclusive``."""
+    if isinstance(buffer, HostBuffer):
+        return buffer.bytes
+    place = buffer.place
+    if isinstance(place, Spread) or place.heap.view is None:
+        return None
+    return place.heap.view[place.offset : place.offset + place.nbytes]

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.device import Device
-from vkops.dml.values import Place, array, integer
+from vkops.arguments.values import Place, array, integer
 from vkops.errors import show
 from vkops.gpu.streaming import Progress
 from vkops.plan import movements
@@ -24,8 +23,9 @@ from vkops.plan.movements import concat, concat_sizes
 from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import MOST_PIECES, counts, in_rank, refuse
-from vkops.tensors.movement import Movement, memoized, movement, native, sources, window
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized, window
+from vkops.tensors.operations import native, run, sources
+from vkops.tensors.tensor import Device, Tensor
 
 
 def split(
@@ -53,7 +53,7 @@ def split(
     home, found, (view,) = sources("SPLIT", [x], device)
     axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
     sizes = _sizes_or_count(sizes_or_count)
-    return _split(view, found[0].dtype.itemsize, sizes, axis).run(home, found, progress)
+    return run(_split(view, found[0].dtype.itemsize, sizes, axis), home, found, progress)
 
 
 def join(
@@ -83,7 +83,7 @@ def join(
     found = native(found)
     axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
     dtypes = tuple([source.dtype for source in found])
-    return joined("JOIN", views, dtypes, axis).run(home, found, progress)[0]
+    return run(joined("JOIN", views, dtypes, axis), home, found, progress)[0]
 
 
 def slice(
@@ -113,33 +113,33 @@ def slice(
     starts = counts(offsets, Place("SLICE", "offsets", "SLICE-01"))
     lengths = counts(sizes, Place("SLICE", "sizes", "SLICE-01"))
     steps = None if strides is None else counts(strides, Place("SLICE", "strides", "SLICE-01"))
-    movement = _slice(view, source.dtype.itemsize, starts, lengths, steps)
+    plan = _slice(view, source.dtype.itemsize, starts, lengths, steps)
     if not isinstance(source, Tensor) and all(lengths):
         # Of an array, only the box that is read is sent.
         lows, highs = _reach(starts, lengths, steps)
         source = source[tuple(map(_span, lows, highs))]
         starts = tuple(map(sub, starts, lows))
-        movement = _slice(View.packed(source.shape), source.itemsize, starts, lengths, steps)
-    return movement.run(home, [source], progress)[0]
+        plan = _slice(View.packed(source.shape), source.itemsize, starts, lengths, steps)
+    return run(plan, home, [source], progress)[0]
 
 
 # -- rules and plans, once for what is asked again -------------------------------------------------
 
 
 @memoized
-def _split(source: View, itemsize: int, sizes_or_count: Ints | int, axis: int) -> Movement:
+def _split(source: View, itemsize: int, sizes_or_count: Ints | int, axis: int) -> ArrayPlan:
     axis = in_rank("SPLIT", axis, len(source.sizes), "SPLIT-02")
     sizes = _sizes(sizes_or_count, source.sizes[axis])
     shapes = [(*source.sizes[:axis], size, *source.sizes[axis + 1 :]) for size in sizes]
     regions = movements.split(Read(0, source), map(View.packed, shapes), axis)
-    return movement(itemsize, [source], shapes, [[region] for region in regions])
+    return array_plan(itemsize, [source], shapes, [[region] for region in regions])
 
 
 @memoized
 def joined(
     name: str, views: tuple[View, ...], dtypes: tuple[np.dtype[Any], ...], axis: int
-) -> Movement:
-    """The movement that concatenates views of its inputs (JOIN-01 to JOIN-05)."""
+) -> ArrayPlan:
+    """The plan that concatenates views of its inputs (JOIN-01 to JOIN-05)."""
     if not views:
         refuse(name, "tensors", "got none, must be at least 1", "JOIN-01")
     first = views[0].sizes
@@ -152,11 +152,11 @@ def joined(
     whole = concat_sizes([view.sizes for view in views], axis)
     parts = [view for view in views if view.extent]
     regions = concat(itertools.starmap(Read, enumerate(parts)), View.packed(whole), axis)
-    return movement(dtypes[0].itemsize, parts, [whole], [regions])
+    return array_plan(dtypes[0].itemsize, parts, [whole], [regions])
 
 
 @memoized
-def _slice(view: View, itemsize: int, starts: Ints, sizes: Ints, steps: Ints | None) -> Movement:
+def _slice(view: View, itemsize: int, starts: Ints, sizes: Ints, steps: Ints | None) -> ArrayPlan:
     shape = view.sizes
     if steps is None:
         steps = (1,) * len(shape)

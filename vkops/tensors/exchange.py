@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from vkops.dml.values import Place, integer
+from vkops.arguments.values import Place, integer
 from vkops.errors import (
     DeviceError,
     InvalidDescBufferError,

@@ -12,17 +12,17 @@ from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
 
-from vkops.device import Device
-from vkops.dml.values import Place, integer
+from vkops.arguments.values import Place, integer
 from vkops.errors import show
 from vkops.gpu.streaming import Progress
 from vkops.plan.movements import lay
 from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import MOST_PIECES, check_shape, counts, one_axis, refuse
+from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
 from vkops.tensors.eager import entries, joined
 from vkops.tensors.exchange import imported
-from vkops.tensors.movement import Movement, as_tensor, memoized, movement, native, sources
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.operations import as_tensor, native, run, sources
+from vkops.tensors.tensor import Device, Tensor
 
 # -- views -----------------------------------------------------------------------------------------
 
@@ -141,11 +141,11 @@ def array_split(
     place = Place("ARRAY_SPLIT", "indices_or_sections", "ARRAY-06")
     given = indices_or_sections
     at = counts(given, place) if hasattr(given, "__len__") else integer(given, place)
-    return _array_split(view, found[0].dtype.itemsize, at, axis).run(home, found, progress)
+    return run(_array_split(view, found[0].dtype.itemsize, at, axis), home, found, progress)
 
 
 @memoized
-def _array_split(source: View, itemsize: int, at: Ints | int, axis: int) -> Movement:
+def _array_split(source: View, itemsize: int, at: Ints | int, axis: int) -> ArrayPlan:
     whole = source.sizes[axis]
     if isinstance(at, int):
         if not 1 <= at <= MOST_PIECES:
@@ -156,7 +156,7 @@ def _array_split(source: View, itemsize: int, at: Ints | int, axis: int) -> Move
     edges = pairwise([0, *at, whole])
     ranges = [range(whole)[start:stop] for start, stop in edges]
     parts = [source.narrow(axis, part.start, len(part)) for part in ranges]
-    return movement(itemsize, [source], [part.sizes for part in parts], [[lay(p)] for p in parts])
+    return array_plan(itemsize, [source], [part.sizes for part in parts], [[lay(p)] for p in parts])
 
 
 def concat(
@@ -182,21 +182,21 @@ def concat(
         sizes = tuple([(prod(view.sizes),) for view in views])
         # What joins flat arrays says which of them do not fit together.
         joined("CONCAT", tuple(map(View.packed, sizes)), dtypes, 0)
-        return _concat_flat(views, dtypes[0].itemsize).run(home, found, progress)[0]
+        return run(_concat_flat(views, dtypes[0].itemsize), home, found, progress)[0]
     axis = integer(axis, Place("CONCAT", "axis", "JOIN-02"))
-    return joined("CONCAT", views, dtypes, axis).run(home, found, progress)[0]
+    return run(joined("CONCAT", views, dtypes, axis), home, found, progress)[0]
 
 
 concatenate = concat
 
 
 @memoized
-def _concat_flat(views: tuple[View, ...], itemsize: int) -> Movement:
+def _concat_flat(views: tuple[View, ...], itemsize: int) -> ArrayPlan:
     views = tuple(view for view in views if view.extent)
     ends = tuple(accumulate(prod(view.sizes) for view in views))
     starts = (0, *ends)
     regions = [lay(view, starts[input], input) for input, view in enumerate(views)]
-    return movement(itemsize, views, [starts[-1:]], [regions])
+    return array_plan(itemsize, views, [starts[-1:]], [regions])
 
 
 def stack(
@@ -227,4 +227,4 @@ def stack(
     check_shape("STACK", (len(views), *views[0].sizes), found[0].dtype.itemsize)
     grown = tuple([view.insert(axis) for view in views])
     dtypes = tuple([source.dtype for source in found])
-    return joined("STACK", grown, dtypes, axis).run(home, found, progress)[0]
+    return run(joined("STACK", grown, dtypes, axis), home, found, progress)[0]

@@ -7,15 +7,15 @@ from itertools import groupby
 from math import prod
 from typing import Any
 
-from vkops.device import Device
-from vkops.dml.values import Place
+from vkops.arguments.values import Place
 from vkops.gpu.streaming import Progress
 from vkops.plan import movements
 from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import check_not_negative, check_shape, one_axis, one_or_more, refuse
-from vkops.tensors.movement import Movement, memoized, movement, sources
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
+from vkops.tensors.operations import run, sources
+from vkops.tensors.tensor import Device, Tensor
 
 
 def roll(
@@ -41,7 +41,7 @@ def roll(
     shifts = one_or_more(shift, Place("ROLL", "shift", "ARRAY-06"))
     itemsize = found[0].dtype.itemsize
     if axis is None:
-        return _roll_flat(view, itemsize, sum(shifts)).run(home, found, progress)[0]
+        return run(_roll_flat(view, itemsize, sum(shifts)), home, found, progress)[0]
     given = one_or_more(axis, Place("ROLL", "axis", "ARRAY-01"))
     axes = tuple([one_axis("ROLL", axis, len(view.sizes)) for axis in given])
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
@@ -51,21 +51,21 @@ def roll(
     by_axis = [0] * len(view.sizes)
     for i in range(most):
         by_axis[axes[i % len(axes)]] += shifts[i % len(shifts)]
-    return _roll(view, itemsize, tuple(by_axis)).run(home, found, progress)[0]
+    return run(_roll(view, itemsize, tuple(by_axis)), home, found, progress)[0]
 
 
 @memoized
-def _roll(source: View, itemsize: int, shifts: Ints) -> Movement:
+def _roll(source: View, itemsize: int, shifts: Ints) -> ArrayPlan:
     regions = list(movements.roll(Read(0, source), View.packed(source.sizes), shifts))
-    return movement(itemsize, [source], [source.sizes], [regions])
+    return array_plan(itemsize, [source], [source.sizes], [regions])
 
 
 @memoized
-def _roll_flat(source: View, itemsize: int, shift: int) -> Movement:
+def _roll_flat(source: View, itemsize: int, shift: int) -> ArrayPlan:
     size = prod(source.sizes)
     shift = shift % size if size else 0
     boxes = [*source.boxes(size - shift, size), *source.boxes(0, size - shift)]
-    return movement(itemsize, [source], [source.sizes], [movements.lay_all(boxes)])
+    return array_plan(itemsize, [source], [source.sizes], [movements.lay_all(boxes)])
 
 
 def tile(
@@ -88,18 +88,18 @@ def tile(
     place = Place("TILE", "reps", "ARRAY-06")
     times = one_or_more(reps, place)
     check_not_negative(times, place)
-    return _tile(view, found[0].dtype.itemsize, times).run(home, found, progress)[0]
+    return run(_tile(view, found[0].dtype.itemsize, times), home, found, progress)[0]
 
 
 @memoized
-def _tile(source: View, itemsize: int, times: Ints) -> Movement:
+def _tile(source: View, itemsize: int, times: Ints) -> ArrayPlan:
     rank = max(len(source.sizes), len(times))
     times = (1,) * (rank - len(times)) + times
     source = source.broadcast((1,) * (rank - len(source.sizes)) + source.sizes)
     shape = movements.tile_sizes(source.sizes, times)
     check_shape("TILE", shape, itemsize)
     region = movements.tile(Read(0, source), View.packed(shape), times)
-    return movement(itemsize, [source], [shape], [[region]])
+    return array_plan(itemsize, [source], [shape], [[region]])
 
 
 def repeat(
@@ -134,11 +134,11 @@ def repeat(
     if axis is not None:
         view = view if view.sizes else view.insert(0)  # as in NumPy, a scalar has the axis 0
         axis = one_axis("REPEAT", axis, len(view.sizes))
-    return _repeat(view, found[0].dtype.itemsize, times, axis).run(home, found, progress)[0]
+    return run(_repeat(view, found[0].dtype.itemsize, times, axis), home, found, progress)[0]
 
 
 @memoized
-def _repeat(source: View, itemsize: int, times: Ints, axis: int | None) -> Movement:
+def _repeat(source: View, itemsize: int, times: Ints, axis: int | None) -> ArrayPlan:
     n = prod(source.sizes) if axis is None else source.sizes[axis]
     if len(times) not in (1, n):
         message = f"got {len(times)} counts, must be 1 or {n}, one for each"
@@ -154,14 +154,14 @@ def _repeat(source: View, itemsize: int, times: Ints, axis: int | None) -> Movem
             for count, first, size in spans
             for box in source.boxes(first, first + size)
         ]
-        return movement(itemsize, [source], [shape], [movements.lay_all(boxes)])
+        return array_plan(itemsize, [source], [shape], [movements.lay_all(boxes)])
     target, regions, start = View.packed(shape), [], 0
     for count, first, size in spans:
         part = Read(0, source.narrow(axis, first, size))
         into = target.narrow(axis, start, size * count)
         regions.append(movements.repeat(part, into, axis, count))
         start += size * count
-    return movement(itemsize, [source], [shape], [regions])
+    return array_plan(itemsize, [source], [shape], [regions])
 
 
 def _spans(times: Ints) -> Iterator[tuple[int, int, int]]:

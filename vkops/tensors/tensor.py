@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from operator import attrgetter
@@ -11,16 +12,70 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.device import Device
-from vkops.dml.values import Place
+from vkops.arguments.values import Place
 from vkops.errors import DeviceError
 from vkops.gpu.buffer import Buffer, HostBuffer
-from vkops.gpu.memory import Spread
+from vkops.gpu.streaming import Progress
 from vkops.plan.execute import packed_bytes
 from vkops.plan.view import Ints, View
+from vkops.runtime.device import OperatorDevice
+from vkops.tensors.arguments import refuse
+from vkops.tensors.array_plan import ArrayPlan, packing
+from vkops.tensors.assignment import Assignment, host_view
 from vkops.tensors.exchange import Exchange, as_array
 from vkops.tensors.operators import NoOperators
-from vkops.tensors.views import Views, packed
+from vkops.tensors.views import packed
+
+
+class Device(OperatorDevice):
+    """A Vulkan device that creates, compiles and runs DirectML operators.
+
+    Devices of one adapter share Vulkan's device and queue, so each can use the tensors and buffers
+    of the others; what one operator, compiled by one of them, uses may belong to all. A device
+    cannot be used in the middle of an operation, as a signal handler or a finalizer on the same
+    thread would: that raises a DeviceError.
+
+    Source: IDMLDevice. Validation is capped at ``feature_level`` (DEV-03; default: the newest),
+    where DirectML treats the level as a minimum.
+
+    Args:
+        adapter: index, or part of an adapter's name; default: a GPU before a CPU driver.
+        feature_level: ``FeatureLevel`` or its name, such as ``"5_0"``.
+        debug: load the Khronos validation layer (DML_CREATE_DEVICE_FLAG_DEBUG).
+        alternative_levels: operators, such as ``"JOIN"``, for which the rows that other sources
+            give apply (JOIN-09).
+        staged: move data through staging buffers even where the host sees device memory, as
+            discrete GPUs must.
+        expect: what the adapter has to be: ``"lavapipe"``, ``"gpu"`` or part of a name (default:
+            what the environment's VKOPS_EXPECT says, if it is set).
+
+    Raises:
+        DeviceError: no such adapter, driver, loader or layer, another adapter than expected, or an
+            argument of the wrong kind (DEV-14).
+        InvalidDescError: unknown feature level (DEV-04).
+
+    >>> import numpy as np
+    >>> from vkops import dml
+    >>> device = Device()
+    >>> whole = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (6, 2))
+    >>> half = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 2))
+    >>> desc = dml.SplitOperatorDesc(whole, (half, half), axis=0)
+    >>> split = device.compile_operator(device.create_operator(desc))
+    >>> x = device.tensor(np.arange(12, dtype=np.float32))
+    >>> parts = [device.buffer(24), device.buffer(24)]
+    >>> split.dispatch([x], parts)
+    >>> np.frombuffer(parts[1].read(), np.float32)
+    array([ 6.,  7.,  8.,  9., 10., 11.], dtype=float32)
+    """
+
+    def tensor(self, array: Any) -> Tensor:
+        """Copy an array to the device.
+
+        Raises:
+            InvalidDescTypeError: its elements are not of 1, 2, 4, 8 or 16 bytes (T-02).
+            OutOfDeviceMemoryError: it does not fit.
+        """
+        return Tensor.from_array(self, array)
 
 
 @lru_cache(maxsize=1)
@@ -29,7 +84,7 @@ def default_device() -> Device:
     return Device()
 
 
-class Tensor(Views, Exchange, NoOperators):
+class Tensor(Assignment, Exchange, NoOperators):
     """An array in device memory, freed with this object.
 
     Indexing, ``transpose``, ``reshape`` and their like return views: tensors over the same memory,
@@ -117,6 +172,35 @@ class Tensor(Views, Exchange, NoOperators):
         tensor._buffer = buffer
         return tensor
 
+    @classmethod
+    def make(
+        cls,
+        plan: ArrayPlan,
+        device: Device,
+        inputs: Sequence[Tensor | npt.NDArray[Any]],
+        dtypes: Sequence[np.dtype[Any]],
+        progress: Progress | None = None,
+        targets: Sequence[Tensor | None] = (),
+    ) -> list[Tensor]:
+        """Run a plan, giving each result a dtype of its own, or a tensor to be made in.
+
+        Inputs are packed: of a view, a packed copy is read. What does not fit on the device is
+        streamed, if all inputs are on the host.
+        """
+        # Held until all is done: another thread may release the tensors meanwhile.
+        held = [source.buffer if isinstance(source, Tensor) else source for source in inputs]
+        on_host = not plan.fits(device.executor, held) or any(
+            target is not None and isinstance(target.buffer, HostBuffer) for target in targets
+        )
+        results = [
+            Tensor(device, shape, dtype, on_host=on_host) if target is None else target
+            for shape, dtype, target in zip(
+                plan.shapes, dtypes, targets or [None] * len(plan.shapes), strict=True
+            )
+        ]
+        plan.run(device.executor, held, [result.buffer for result in results], progress)
+        return results
+
     # -- what it is -------------------------------------------------------------------------------
 
     @property
@@ -189,48 +273,11 @@ class Tensor(Views, Exchange, NoOperators):
             raise DeviceError(f"the tensor {self.shape} {self.dtype} was released")
         return base, view
 
-    def __setitem__(self, index: Any, value: Any) -> None:
-        """Write to the elements that ``self[index]`` is a view of, as NumPy does.
-
-        The value is an array, a tensor, a scalar or a nested list. It is broadcast to the shape of
-        the view, and converted to the dtype: arrays and tensors by any cast (``casting="unsafe"``),
-        Python's numbers only where they fit. A value that shares memory with this tensor is read
-        before anything is written. If an error is raised, nothing was written.
-
-        Raises:
-            InvalidDescIndexError: the index is not one of basic indexing (ARRAY-09).
-            InvalidDescError: the value cannot be broadcast or converted, or this is a view made by
-                ``broadcast_to``, which is read-only as in NumPy (ARRAY-10), or it is a tensor of
-                another adapter (B-02).
-            OutOfDeviceMemoryError: no memory to send the value.
-
-        >>> import vkops
-        >>> x = vkops.tile(0, (2, 3))
-        >>> x[1] = [4, 5, 6]
-        >>> x[:, :2] = x[:, 1:]
-        >>> x.numpy().tolist()
-        [[0, 0, 0], [5, 6, 6]]
-        """
-        from vkops.tensors.assignment import assign
-
-        assign(self[index], value)
-
-    def fill(self, value: Any) -> None:
-        """Write a scalar to all elements; arrays are written by ``tensor[...] = array``.
-
-        Raises:
-            InvalidDescError: it is not a scalar, or as for assignment (ARRAY-10).
-        """
-        from vkops.tensors.assignment import fill
-
-        fill(self, value)
-
     def copy(self) -> Tensor:
         """The elements in memory of their own, packed."""
-        from vkops.tensors.movement import packing
-
         base, view = self.placed()
-        return packing(view, self.dtype.itemsize).run(self.device, [base])[0]
+        plan = packing(view, self.dtype.itemsize)
+        return Tensor.make(plan, self.device, [base], [self.dtype])[0]
 
     def to(self, device: Device) -> Tensor:
         """A copy on another device; the tensor itself if it is on that device.
@@ -288,6 +335,12 @@ class Tensor(Views, Exchange, NoOperators):
         array: npt.NDArray[Any] = np.ndarray(self.shape, self.dtype, memory, start, strides)
         return array
 
+    def _check_device(self, name: str, value: Any) -> None:
+        check_device(name, "value", value, self.device)
+
+    def _write_plan(self, plan: ArrayPlan, source: Any) -> None:
+        Tensor.make(plan, self.device, [source], [self.dtype], targets=[self])
+
     def __copy__(self) -> Tensor:
         return self.copy()
 
@@ -298,11 +351,11 @@ class Tensor(Views, Exchange, NoOperators):
         # As bytes: NumPy's own pickles forget the order of those.
         return _unpickled, (packed_bytes(self.numpy()), self.dtype, self.shape)
 
-    def _over(self, base: Tensor, view: View) -> Tensor:
+    def _over(self, base: Tensor, view: View, *, read_only: bool = False) -> Tensor:
         """A view of a tensor's memory; without elements it needs none."""
         made = Tensor.__new__(Tensor)
         made._describe(self.device, view.sizes, self.dtype)
-        made._read_only = self._read_only
+        made._read_only = self._read_only or read_only
         if made.size:
             made._lazy = base, view
         return made
@@ -324,11 +377,8 @@ def _unpickled(elements: npt.NDArray[np.uint8], dtype: np.dtype[Any], shape: Int
     return Tensor.from_array(default_device(), elements.view(dtype).reshape(shape))
 
 
-def host_view(buffer: Buffer | HostBuffer) -> npt.NDArray[np.uint8] | None:
-    """The buffer's memory where the host sees it in one piece, to be used by ``exclusive``."""
-    if isinstance(buffer, HostBuffer):
-        return buffer.bytes
-    place = buffer.place
-    if isinstance(place, Spread) or place.heap.view is None:
-        return None
-    return place.heap.view[place.offset : place.offset + place.nbytes]
+def check_device(name: str, field: str, tensor: Any, home: Device) -> None:
+    """Refuse a tensor whose memory a device cannot use: that of another adapter (B-02)."""
+    if tensor.device is not home and not tensor.device.shares_memory_with(home):
+        message = f"is on {tensor.device!r}, must be on {home!r}; tensor.to(device) copies it"
+        refuse(name, field, message, "B-02")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from vkops.dml.values import Place
+from vkops.arguments.values import Place
 from vkops.errors import InvalidDescIndexError, InvalidDescTypeError, invalid_desc_error, show
 from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import (
@@ -24,7 +24,7 @@ from vkops.tensors.arguments import (
 )
 
 if TYPE_CHECKING:
-    from vkops.tensors.tensor import Tensor
+    from typing_extensions import Self
 
 
 _BYTE = np.empty(1, np.uint8)
@@ -47,15 +47,15 @@ class Views:
     size: int
 
     @abstractmethod
-    def placed(self) -> tuple[Tensor, View]:
+    def placed(self) -> tuple[Self, View]:
         """The tensor whose memory this one is over, and where the elements are in there."""
 
     @abstractmethod
-    def copy(self) -> Tensor:
+    def copy(self) -> Self:
         """The elements in memory of their own, packed."""
 
     @abstractmethod
-    def _over(self, base: Tensor, view: View) -> Tensor:
+    def _over(self, base: Self, view: View, *, read_only: bool = False) -> Self:
         """A view of a tensor's memory."""
 
     @property
@@ -68,7 +68,7 @@ class Views:
             raise InvalidDescTypeError("", "len", "the tensor has no dimensions", "ARRAY-01")
         return self.shape[0]
 
-    def __getitem__(self, index: Any) -> Tensor:
+    def __getitem__(self, index: Any) -> Self:
         """A view by basic indexing: integers, slices, ``...`` and ``None``, as in NumPy.
 
         Raises:
@@ -95,18 +95,18 @@ class Views:
         start = chosen.__array_interface__["data"][0] - _ADDRESS
         return self._over(base, View(chosen.shape, chosen.strides, view.offset + start))
 
-    def __iter__(self) -> Iterator[Tensor]:
+    def __iter__(self) -> Iterator[Self]:
         """Views of the first dimension's places."""
         if not self.shape:
             raise InvalidDescTypeError("", "iter", "the tensor has no dimensions", "ARRAY-01")
         return (self[place] for place in range(self.shape[0]))
 
     @property
-    def T(self) -> Tensor:  # noqa: N802  # NumPy's name
+    def T(self) -> Self:  # noqa: N802  # NumPy's name
         """A view with the dimensions in reverse order."""
         return self.transpose()
 
-    def transpose(self, *axes: Any) -> Tensor:
+    def transpose(self, *axes: Any) -> Self:
         """A view whose dimension ``i`` is dimension ``axes[i]`` of this tensor; default: reversed.
 
         Raises:
@@ -123,7 +123,7 @@ class Views:
         base, view = self.placed()
         return self._over(base, view.permute(order))
 
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *shape: Any) -> Self:
         """The elements, row by row, under another shape; one size of -1 is worked out.
 
         A view where strides can express it; else a packed copy, made with one dispatch.
@@ -141,7 +141,7 @@ class Views:
             return self.copy().reshape(sizes)
         return self._over(base, found)
 
-    def broadcast_to(self, shape: Any) -> Tensor:
+    def broadcast_to(self, shape: Any) -> Self:
         """A view of another shape, repeating elements along new dimensions and those of size 1.
 
         It is read-only, and so are its views.
@@ -153,11 +153,9 @@ class Views:
         itemsize = self.dtype.itemsize
         sizes = broadcast("BROADCAST_TO", self.shape, sizes, itemsize)
         base, view = self.placed()
-        made = self._over(base, view.broadcast(sizes))
-        made._read_only = True
-        return made
+        return self._over(base, view.broadcast(sizes), read_only=True)
 
-    def flip(self, axis: Any = None) -> Tensor:
+    def flip(self, axis: Any = None) -> Self:
         """A view with the elements in reverse order along an axis, several, or all (None).
 
         Raises:
@@ -168,7 +166,7 @@ class Views:
         base, view = self.placed()
         return self._over(base, view.flip(axes))
 
-    def expand_dims(self, axis: Any) -> Tensor:
+    def expand_dims(self, axis: Any) -> Self:
         """A view with new dimensions of size 1 where the result has these axes.
 
         Raises:
@@ -183,7 +181,7 @@ class Views:
         check_shape("EXPAND_DIMS", view.sizes, self.dtype.itemsize)
         return self._over(base, view)
 
-    def squeeze(self, axis: Any = None) -> Tensor:
+    def squeeze(self, axis: Any = None) -> Self:
         """A view without some dimensions of size 1; default: all of them.
 
         Raises:

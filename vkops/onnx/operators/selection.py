@@ -12,9 +12,9 @@ from vkops.onnx.element_types import STRING
 from vkops.onnx.lowering import LoweredTensor
 from vkops.onnx.onnx_node import MAX_PIECES, Call
 from vkops.plan import movements
-from vkops.plan.limits import MAX_DIMENSIONS
 from vkops.plan.movements import Run
 from vkops.plan.region import Read
+from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
 
 _TO_THE_END = (2**31 - 1, 2**63 - 1)

@@ -10,8 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from vkops import shaders
-from vkops.compiled_operator import BoundOperator, CompiledOperator, StreamedOperator
-from vkops.compiled_shader import CompiledShader
+from vkops.arguments.values import Place, integer, member
 from vkops.dml import ExecutionFlags, FeatureLevel, Graph, GraphDesc, OperatorDesc
 from vkops.dml.features import (
     FeatureData,
@@ -23,7 +22,6 @@ from vkops.dml.features import (
     check_feature_support,
 )
 from vkops.dml.operator_desc import alternative_operators
-from vkops.dml.values import Place, integer, member
 from vkops.errors import InvalidDescError, InvalidDescTypeError, show
 from vkops.gpu import adapter
 from vkops.gpu.adapter import DeviceInfo, devices
@@ -32,66 +30,31 @@ from vkops.gpu.executor import Executor
 from vkops.gpu.memory import MemoryReport
 from vkops.gpu.pending import Pending
 from vkops.gpu.queue import open_queue
+from vkops.runtime.bound_operator import BoundOperator, StreamedOperator
+from vkops.runtime.compiled_operator import CompiledOperator
+from vkops.runtime.compiled_shader import CompiledShader
 from vkops.shaders import Number, Shader
 
 if TYPE_CHECKING:
-    from vkops.tensors.tensor import Tensor
+    from typing_extensions import Self
 
 __all__ = [
     "BoundOperator",
     "Buffer",
     "CompiledOperator",
     "CompiledShader",
-    "Device",
     "DeviceInfo",
     "HostBuffer",
     "Operator",
+    "OperatorDevice",
     "Pending",
     "StreamedOperator",
     "devices",
 ]
 
 
-class Device:
-    """A Vulkan device that creates, compiles and runs DirectML operators.
-
-    Devices of one adapter share Vulkan's device and queue, so each can use the tensors and buffers
-    of the others; what one operator, compiled by one of them, uses may belong to all. A device
-    cannot be used in the middle of an operation, as a signal handler or a finalizer on the same
-    thread would: that raises a DeviceError.
-
-    Source: IDMLDevice. Validation is capped at ``feature_level`` (DEV-03; default: the newest),
-    where DirectML treats the level as a minimum.
-
-    Args:
-        adapter: index, or part of an adapter's name; default: a GPU before a CPU driver.
-        feature_level: ``FeatureLevel`` or its name, such as ``"5_0"``.
-        debug: load the Khronos validation layer (DML_CREATE_DEVICE_FLAG_DEBUG).
-        alternative_levels: operators, such as ``"JOIN"``, for which the rows that other sources
-            give apply (JOIN-09).
-        staged: move data through staging buffers even where the host sees device memory, as
-            discrete GPUs must.
-        expect: what the adapter has to be: ``"lavapipe"``, ``"gpu"`` or part of a name (default:
-            what the environment's VKOPS_EXPECT says, if it is set).
-
-    Raises:
-        DeviceError: no such adapter, driver, loader or layer, another adapter than expected, or an
-            argument of the wrong kind (DEV-14).
-        InvalidDescError: unknown feature level (DEV-04).
-
-    >>> import numpy as np
-    >>> from vkops import dml
-    >>> device = Device()
-    >>> whole = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (6, 2))
-    >>> half = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 2))
-    >>> desc = dml.SplitOperatorDesc(whole, (half, half), axis=0)
-    >>> split = device.compile_operator(device.create_operator(desc))
-    >>> x = device.tensor(np.arange(12, dtype=np.float32))
-    >>> parts = [device.buffer(24), device.buffer(24)]
-    >>> split.dispatch([x], parts)
-    >>> np.frombuffer(parts[1].read(), np.float32)
-    array([ 6.,  7.,  8.,  9., 10., 11.], dtype=float32)
-    """
+class OperatorDevice:
+    """What ``vkops.Device`` is without tensors: it compiles operators, graphs and shaders."""
 
     def __init__(
         self,
@@ -122,7 +85,7 @@ class Device:
     def __repr__(self) -> str:
         return f"<vkops.Device {self.name!r} at feature level {self.feature_level}>"
 
-    def shares_memory_with(self, other: Device) -> bool:
+    def shares_memory_with(self, other: OperatorDevice) -> bool:
         """Whether tensors of the two can be used together: whether they are of one adapter.
 
         Not if only one of them was opened with Vulkan's validation layer.
@@ -202,7 +165,7 @@ class Device:
             InvalidDescTypeError: unknown flags (DEV-10), or no graph.
 
         >>> import numpy as np
-        >>> from vkops import dml
+        >>> from vkops import Device, dml
         >>> graph = dml.Graph()
         >>> x = graph.input(dml.BufferTensorDesc(dml.TensorDataType.INT32, [6]))
         >>> left, right = graph.split(x, 0, [2, 4])
@@ -284,17 +247,6 @@ class Device:
         """
         return HostBuffer(_nbytes(nbytes))
 
-    def tensor(self, array: Any) -> Tensor:
-        """Copy an array to the device.
-
-        Raises:
-            InvalidDescTypeError: its elements are not of 1, 2, 4, 8 or 16 bytes (T-02).
-            OutOfDeviceMemoryError: it does not fit.
-        """
-        from vkops.tensors.tensor import Tensor
-
-        return Tensor.from_array(self, array)
-
     def memory_report(self) -> MemoryReport:
         """Bytes reserved from the driver, bytes in use, and number of heaps."""
         return self.executor.locked(self.executor.memory.report)
@@ -306,7 +258,7 @@ class Device:
         """
         self.executor.close()
 
-    def __enter__(self) -> Device:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -329,7 +281,7 @@ def _open(which: str | int | None, expect: str | None, *, debug: bool, staged: b
 class Operator:
     """A validated descriptor on a device. Source: IDMLOperator."""
 
-    device: Device
+    device: OperatorDevice
     desc: OperatorDesc
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from vkops.binding import Binding, resolve
-from vkops.dml.values import Place, integers
+from vkops.arguments.values import Place, integers
 from vkops.errors import BindingError, InvalidDescError, show
 from vkops.gpu import adapter
 from vkops.gpu.adapter_limits import Limits, limits
 from vkops.gpu.executor import Executor, with_reclaim
 from vkops.gpu.shader_run import ShaderRun
+from vkops.runtime.bindings import Binding, resolve
 from vkops.shaders.shader import SUBGROUP, Number, Shader, Span
 
 _AXES = "xyz"

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
-from vkops.binding import Binding, resolve
 from vkops.dml import GraphDesc, OperatorDesc, TensorFlags
-from vkops.dml.binding import BoundTensor, bind, check_hazards
+from vkops.dml.binding_rules import BoundTensor, bind, check_hazards
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import BindingError, show
-from vkops.gpu.buffer import Buffer, HostBuffer, Resource
-from vkops.gpu.dispatch import Dispatch
+from vkops.gpu.buffer import Resource
 from vkops.gpu.executor import Executor
-from vkops.gpu.memory import Place
-from vkops.gpu.pending import InThread, Pending
-from vkops.gpu.streaming import Progress, stream
-from vkops.plan.graph import Pipeline, Step
+from vkops.gpu.pending import Pending
+from vkops.plan.graph import Pipeline
 from vkops.plan.region import CopyPlan
+from vkops.runtime.bindings import Binding, resolve
+from vkops.runtime.bound_operator import BoundOperator, StreamedOperator, bind_pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,22 +170,9 @@ class CompiledOperator:
             )
         }
         check_hazards(self.name, [*read.values()], [*written.values()], in_place=self._in_place)
-        bound = {**read, **written}
-        on_host = any(isinstance(tensor.resource, HostBuffer) for tensor in bound.values())
-        for number, nbytes in self.pipeline.between.items():
-            resource = HostBuffer(nbytes) if on_host else Buffer(self._executor, nbytes)
-            bound[number] = BoundTensor(resource, 0, nbytes, "")
-        if on_host:
-            return StreamedOperator(self._executor, self.pipeline.steps, bound)
-        dispatches = [
-            dispatch
-            for program, step in zip(self._programs, self.pipeline.steps, strict=True)
-            for dispatch in program.bind(
-                [_place(bound[number]) for number in step.reads],
-                [_place(bound[number]) for number in step.makes],
-            )
-        ]
-        return BoundOperator(self._executor, dispatches, bound, frozenset(read))
+        return bind_pipeline(
+            self._executor, self.pipeline, self._programs, {**read, **written}, read.keys()
+        )
 
     # -- bindings ---------------------------------------------------------------------------------
 
@@ -219,133 +204,3 @@ class CompiledOperator:
         """Check a binding, and say which bytes of its buffer the tensor takes."""
         buffer, offset, nbytes = resolve(self._executor, self.name, path, binding, written=written)
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)
-
-
-class BoundOperator:
-    """A compiled operator with its bindings, made by ``CompiledOperator.bind``.
-
-    It keeps the buffers it is bound to alive. Source: IDMLBindingTable.
-
-    Attributes:
-        dispatches: what it submits, one after the other.
-        bound: where each tensor of the pipeline lies, by its number there.
-
-    >>> import numpy as np
-    >>> from vkops import Device, dml
-    >>> device = Device()
-    >>> desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [2])
-    >>> copy = device.compile_operator(
-    ...     device.create_operator(dml.ElementWiseIdentityOperatorDesc(desc, desc))
-    ... )
-    >>> x, y = device.buffer(8), device.buffer(8)
-    >>> bound = copy.bind([x], [y])
-    >>> for number in range(3):
-    ...     x.write(np.int32([number, number]))
-    ...     bound.dispatch()
-    >>> np.frombuffer(y.read(), np.int32)
-    array([2, 2], dtype=int32)
-    """
-
-    def __init__(
-        self,
-        executor: Executor,
-        dispatches: Sequence[Dispatch],
-        bound: Mapping[int, BoundTensor],
-        read: frozenset[int],
-    ) -> None:
-        self.executor: Executor = executor
-        self.dispatches: Sequence[Dispatch] = dispatches
-        self.bound: Mapping[int, BoundTensor] = bound
-        self._reads = frozenset(id(bound[number].resource) for number in read)
-        self._writes = frozenset(id(bound[number].resource) for number in bound.keys() - read)
-
-    def dispatch(self, progress: Progress | None = None) -> None:
-        """Run the operator and wait until its outputs are complete.
-
-        Args:
-            progress: not told anything: only what is streamed takes so long.
-
-        Raises:
-            DeviceError: the device is closed.
-        """
-        self.executor.run(self.dispatches)
-
-    def start(self) -> Pending:
-        """Begin to run the operator; see ``CompiledOperator.dispatch``.
-
-        Raises:
-            DeviceError: the device is closed.
-        """
-        return self.executor.submit(self.dispatches, self, self._reads, self._writes)
-
-
-class StreamedOperator:
-    """What ``CompiledOperator.bind`` makes where a binding is in host memory.
-
-    >>> from vkops import Device, dml
-    >>> device = Device()
-    >>> desc = dml.BufferTensorDesc(dml.TensorDataType.INT8, [8])
-    >>> copy = device.compile_operator(
-    ...     device.create_operator(dml.ElementWiseIdentityOperatorDesc(desc, desc))
-    ... )
-    >>> x, y = device.buffer(8), device.host_buffer(8)
-    >>> x.write(b"streamed")
-    >>> copy.bind([x], [y]).dispatch()
-    >>> y.read()
-    b'streamed'
-    """
-
-    def __init__(
-        self, executor: Executor, steps: Sequence[Step], bound: Mapping[int, BoundTensor]
-    ) -> None:
-        self._executor = executor
-        self._steps = steps
-        self._bound = bound
-
-    def dispatch(self, progress: Progress | None = None) -> None:
-        """Run the operator chunk by chunk and wait until its outputs are complete.
-
-        Args:
-            progress: told of the bytes that are done, and of those to do in all.
-
-        Raises:
-            DeviceError: the device is closed.
-            OutOfDeviceMemoryError: not even a chunk fits.
-        """
-        for resource in self._on_host():
-            resource.settle()
-        for step in self._steps:
-            read = [self._bound[number] for number in step.reads]
-            made = [self._bound[number] for number in step.makes]
-            sources = [bound.resource.array(bound.begin, bound.end - bound.begin) for bound in read]
-            # Outputs on the device are made on the host, and written when they are whole.
-            targets = [
-                bound.resource.bytes[bound.begin : bound.end]
-                if isinstance(bound.resource, HostBuffer)
-                else bound.resource.array(bound.begin, bound.end - bound.begin).copy()
-                for bound in made
-            ]
-            stream(self._executor, step.plan, sources, targets, progress)
-            for bound, target in zip(made, targets, strict=True):
-                if not isinstance(bound.resource, HostBuffer):
-                    bound.resource.write(target, bound.begin)
-
-    def start(self) -> Pending:
-        """Begin to run the operator, in a thread; see ``CompiledOperator.dispatch``."""
-        return self._executor.queue.stream(self.dispatch, self._follow)
-
-    def _follow(self, pending: InThread) -> None:
-        """Let whoever uses memory on the host wait for what is streamed from it, or to it."""
-        for resource in self._on_host():
-            resource.settle()
-            resource.pending = pending
-
-    def _on_host(self) -> list[HostBuffer]:
-        """Each once, though several tensors may be bound to it."""
-        resources = dict.fromkeys(bound.resource for bound in self._bound.values())
-        return [resource for resource in resources if isinstance(resource, HostBuffer)]
-
-
-def _place(bound: BoundTensor) -> Place:
-    place: Place = bound.resource.place
-    return place.part(bound.begin, bound.end - bound.begin)

@@ -1,0 +1,166 @@
+"""Plans between packed arrays, prepared once to be run again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from math import prod
+from operator import attrgetter
+from typing import Any, ParamSpec, TypeAlias
+
+import numpy.typing as npt
+
+from vkops.dml.binding_rules import BoundTensor
+from vkops.gpu.buffer import Buffer, HostBuffer
+from vkops.gpu.dispatch import Program, Programs
+from vkops.gpu.executor import Executor
+from vkops.gpu.streaming import Progress
+from vkops.gpu.table import Tuning
+from vkops.plan.algebra import coalesce
+from vkops.plan.execute import packed_bytes
+from vkops.plan.graph import Pipeline
+from vkops.plan.movements import copy, lay
+from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.view import Ints, View
+from vkops.runtime.bound_operator import bind_pipeline
+from vkops.tensors.memo import Memo
+
+P = ParamSpec("P")
+
+MAX_KILOBYTES = 8192
+"""About the size of the plans that one function keeps: 3 kB each, and 1 kB for each region."""
+
+SMALL = 64 << 20
+"""Bytes of inputs and outputs up to which nobody asks whether they fit before they are sent."""
+
+Memory: TypeAlias = "Buffer | HostBuffer | npt.NDArray[Any] | None"
+"""Where the elements of an array are; None if it has none."""
+
+
+class ArrayPlan:
+    """A plan between packed arrays, and its programs for the devices that have run it.
+
+    ``shapes`` are those of the results. Arrays without elements take no part: they have no regions,
+    and are not among the plan's inputs and outputs.
+    """
+
+    def __init__(self, plan: CopyPlan, shapes: Sequence[Ints]) -> None:
+        self.plan = plan
+        self.shapes: tuple[Ints, ...] = tuple(shapes)
+        self.is_copy: bool = len(self.shapes) == len(plan.inputs) == 1 and _is_copy(plan)
+        self.kilobytes: int = 3 + sum(len(output.regions) for output in plan.outputs)
+        self._pipeline = Pipeline.of(plan)
+        self._nbytes = sum(plan.inputs) + sum(output.nbytes for output in plan.outputs)
+        self._programs: dict[Tuning, Program | Programs] = {}
+
+    def fits(self, executor: Executor, inputs: Sequence[Memory]) -> bool:
+        """Whether to work on the device; where an input is there already, nothing else will do."""
+        if self._nbytes <= SMALL or any(isinstance(memory, Buffer) for memory in inputs):
+            return True
+        return executor.fits(self._nbytes)
+
+    def run(
+        self,
+        executor: Executor,
+        inputs: Sequence[Memory],
+        outputs: Sequence[Buffer | HostBuffer | None],
+        progress: Progress | None = None,
+    ) -> None:
+        """Run between memory; where outputs are on the host, chunk by chunk."""
+        if not self.plan.outputs:
+            return
+        on_host = any(isinstance(output, HostBuffer) for output in outputs)
+        found = (_resource(executor, memory, on_host=on_host) for memory in inputs)
+        sources = [source for source in found if source is not None]
+        targets = [target for target in outputs if target is not None]
+        sizes = (*self.plan.inputs, *(output.nbytes for output in self.plan.outputs))
+        # Whole words; a buffer may go on behind them.
+        bound = {
+            number: BoundTensor(resource, 0, -(-nbytes // 4) * 4, "")
+            for number, (resource, nbytes) in enumerate(
+                zip([*sources, *targets], sizes, strict=True)
+            )
+        }
+        program = self._programs.get(executor.tuning)
+        if program is None and not on_host:
+            program = self._programs[executor.tuning] = executor.prepare(self.plan)
+        programs = () if program is None else (program,)
+        read = range(len(sources))
+        bind_pipeline(executor, self._pipeline, programs, bound, read).dispatch(progress)
+
+
+def _resource(executor: Executor, memory: Memory, *, on_host: bool) -> Buffer | HostBuffer | None:
+    """The resource that holds an array, once it is where the plan runs."""
+    if memory is None or isinstance(memory, Buffer):
+        return memory
+    if on_host:
+        return memory if isinstance(memory, HostBuffer) else _host_buffer(memory)
+    array = memory.array() if isinstance(memory, HostBuffer) else memory
+    if not array.size:
+        return None
+    sent = Buffer(executor, -(-array.nbytes // 4) * 4)
+    sent.fill(array)
+    return sent
+
+
+def _host_buffer(array: npt.NDArray[Any]) -> HostBuffer | None:
+    """An array's elements, row by row, as a buffer on the host, copied if they lie otherwise."""
+    return HostBuffer.over(packed_bytes(array)) if array.size else None
+
+
+# -- plans of views --------------------------------------------------------------------------------
+
+
+def array_plan(
+    itemsize: int,
+    inputs: Sequence[View],
+    shapes: Sequence[Ints],
+    pieces: Sequence[Sequence[Region]],
+) -> ArrayPlan:
+    """The plan that makes arrays of some shapes, each from the regions that belong to it.
+
+    Inputs are views of what holds them; regions number only those that have elements.
+    """
+    outputs = (
+        Output(prod(shape) * itemsize, tuple([r for r in regions if prod(r.sizes)]))
+        for shape, regions in zip(shapes, pieces, strict=True)
+        if prod(shape)
+    )
+    nbytes = (view.extent * itemsize for view in inputs)
+    return ArrayPlan(CopyPlan(itemsize, tuple(filter(None, nbytes)), tuple(outputs)), shapes)
+
+
+def memoized(build: Callable[P, ArrayPlan]) -> Callable[P, ArrayPlan]:
+    """Keep the plans that were built last, for calls with the same arguments."""
+    memo: Memo[ArrayPlan] = Memo(MAX_KILOBYTES, attrgetter("kilobytes"))
+
+    @wraps(build)
+    def found(*args: P.args, **kwargs: P.kwargs) -> ArrayPlan:
+        return memo.get(args, lambda: build(*args, **kwargs))
+
+    found.memo = memo  # type: ignore[attr-defined]
+    return found
+
+
+def window(view: View, itemsize: int) -> ArrayPlan:
+    """A view, made packed."""
+    return array_plan(itemsize, [view], [view.sizes], [(lay(view),)])
+
+
+packing: Callable[[View, int], ArrayPlan] = memoized(window)
+
+
+@memoized
+def assignment(source: View, target: View, nbytes: int, itemsize: int) -> ArrayPlan:
+    """Copy a view of a tensor to a view, of the same shape, of a tensor of ``nbytes`` bytes."""
+    inputs = (source.extent * itemsize,)
+    plan = CopyPlan(itemsize, inputs, (Output(nbytes, (copy(source, target),)),))
+    return ArrayPlan(plan, [(nbytes // itemsize,)])
+
+
+def _is_copy(plan: CopyPlan) -> bool:
+    """Whether the one output is the one input, as it is."""
+    regions = [region for output in coalesce(plan).outputs for region in output.regions]
+    return len(regions) == 1 and all(
+        view == View.packed(view.sizes[:1]) for view in (regions[0].target, regions[0].source_view)
+    )

@@ -1,0 +1,90 @@
+"""What functions for arrays share: their arguments as memory and views, and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.arguments.values import Place
+from vkops.gpu.streaming import Progress
+from vkops.plan.view import View
+from vkops.tensors.array_plan import SMALL, ArrayPlan
+from vkops.tensors.exchange import as_array
+from vkops.tensors.tensor import Device, Tensor, check_device, default_device
+from vkops.tensors.views import packed
+
+Source: TypeAlias = "Tensor | npt.NDArray[Any]"
+"""An argument: a tensor that owns its memory, or an array that has to be sent to the device."""
+
+
+def run(
+    plan: ArrayPlan, device: Device, inputs: Sequence[Source], progress: Progress | None = None
+) -> list[Tensor]:
+    """Run a plan on arrays and tensors of one dtype, as ``sources`` gives them.
+
+    What does not fit on the device is streamed, if all inputs are on the host.
+    """
+    first = inputs[0]
+    if (
+        plan.is_copy
+        and not isinstance(first, Tensor)
+        and first.shape == plan.shapes[0]
+        and plan.fits(device.executor, [first])
+    ):
+        return [Tensor.from_array(device, first)]  # what is sent is the result
+    return Tensor.make(plan, device, inputs, [first.dtype] * len(plan.shapes), progress)
+
+
+def sources(
+    name: str, values: Sequence[Any], device: Device | None
+) -> tuple[Device, list[Source], tuple[View, ...]]:
+    """What arguments are made of, and where: tensors that own memory and arrays, and views of them.
+
+    The device is that of the tensors, or the one for the arrays.
+    """
+    home = _checked(name, device)
+    found: list[Source] = []
+    views: list[View] = []
+    for i, value in enumerate(values):
+        if isinstance(value, Tensor):
+            home = home or value.device
+            check_device(name, f"tensors[{i}]", value, home)
+            base, view = value.placed()
+            found.append(base)
+            views.append(view)
+        else:
+            array = as_array(value)
+            found.append(array)
+            views.append(packed(array.shape))
+    return home or default_device(), found, tuple(views)
+
+
+def native(sources: Sequence[Source]) -> list[Source]:
+    """Sources in the byte order of the host, which NumPy gives to all that it puts together."""
+    return [
+        source
+        if source.dtype.isnative
+        else np.asarray(source).astype(source.dtype.newbyteorder("="))
+        for source in sources
+    ]
+
+
+def as_tensor(name: str, x: Any, device: Device | None) -> Tensor:
+    """A tensor as it is; an array is sent, or stays on the host if it does not fit."""
+    home = _checked(name, device)
+    if isinstance(x, Tensor):
+        check_device(name, "x", x, home or x.device)
+        return x
+    array = as_array(x)
+    home = home or default_device()
+    on_host = array.nbytes > SMALL and not home.executor.fits(array.nbytes)
+    return Tensor.from_array(home, array, on_host=on_host)
+
+
+def _checked(name: str, device: Any) -> Device | None:
+    if not (device is None or isinstance(device, Device)):
+        raise Place(name, "device", "B-02").wrong_kind(device, "a Device or None")
+    return device
