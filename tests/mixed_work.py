@@ -13,7 +13,7 @@ from math import prod
 from random import Random
 
 import numpy as np
-import random_operators
+import operator_table
 from onnx import parser
 from operator_cases import DTYPES
 
@@ -79,7 +79,7 @@ def work(place, seed):
 
 def some_array(random, kind=None, rank=None):
     """Random bytes of any type and shape."""
-    dtype = DTYPES[kind or random.choice(random_operators.KINDS)]
+    dtype = DTYPES[kind or random.choice(operator_table.KINDS)]
     rank = rank or random.randint(1, len(LARGEST))
     shape = [random.randint(1, LARGEST[rank - 1]) for _ in range(rank)]
     return np.frombuffer(random.randbytes(prod(shape) * dtype.itemsize), dtype).reshape(shape)
@@ -156,7 +156,7 @@ def shared(place, random):
 
 def compiled(place, random):
     """An operator of any kind, type and layout."""
-    case = random_operators.case(random)
+    case = operator_table.random_case(random)
     inputs, outputs = bindings(place.device, random, case)
     place.compile(case.desc).dispatch(inputs, outputs)
     check(case, inputs, outputs)
@@ -165,7 +165,7 @@ def compiled(place, random):
 
 def not_waited_for(place, random):
     """Operators that run while the host goes on; some are waited for, some forgotten."""
-    cases = [random_operators.case(random) for _ in range(3)]
+    cases = [operator_table.random_case(random) for _ in range(3)]
     bound = [bindings(place.device, random, case) for case in cases]
     handles = [
         place.compile(case.desc).dispatch(inputs, outputs, wait=False)
@@ -181,7 +181,7 @@ def not_waited_for(place, random):
 
 def streamed(place, random):
     """An operator on host memory, which goes through the device; others run meanwhile."""
-    case = random_operators.case(random)
+    case = operator_table.random_case(random)
     inputs, outputs = bindings(place.device, random, case, random.sample((0, 1, 2), 2))
     wait = random.random() < 0.5
     place.compile(case.desc).dispatch(inputs, outputs, wait=wait)

@@ -12,7 +12,7 @@ import sys
 from itertools import islice, product
 from random import Random
 
-import random_operators
+import operator_table
 from operator_cases import KINDS, Runner, join, packed, slice1, slice_, split
 
 import vkops
@@ -109,7 +109,7 @@ def cases(operator):
     """Every case of an operator, in all element sizes; its types take turns."""
     if operator == "RANKS_4_TO_8":
         for number in range(SAMPLES):
-            yield lambda number=number: random_operators.case(Random(number), range(4, 9))
+            yield lambda number=number: operator_table.random_case(Random(number), range(4, 9))
         return
     make, world = WORLDS[operator]
     for number, numbers in enumerate(world()):

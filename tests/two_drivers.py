@@ -9,7 +9,7 @@ import json
 import sys
 from random import Random
 
-import random_operators
+import operator_table
 from operator_cases import Runner
 
 import vkops
@@ -20,7 +20,7 @@ def run(names, numbers):
     with vkops.Device(names[0]) as one, vkops.Device(names[1]) as other:
         runner = Runner(one, other)
         for number in numbers:
-            runner.run(random_operators.case(Random(number)))
+            runner.run(operator_table.random_case(Random(number)))
         runner.compare()
         return {"adapters": [one.name, other.name], "operators": runner.count}
 

@@ -7,13 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
+from operator_table import OPERATORS, kinds
 
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
-    JoinOperatorDesc,
-    Slice1OperatorDesc,
-    SliceOperatorDesc,
     SplitOperatorDesc,
     TensorDataType,
 )
@@ -24,33 +22,9 @@ POISON = 0xA5
 on_device = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@st.composite
-def output_descs(draw, kind, sizes):
-    """Packed, or permuted and padded."""
-    if draw(st.booleans()):
-        return BufferTensorDesc(kind, sizes)
-    strides = [0] * len(sizes)
-    step = 1
-    for axis in draw(st.permutations(range(len(sizes)))):
-        strides[axis] = step
-        step = step * sizes[axis] + draw(st.integers(0, 2))
-    return BufferTensorDesc(kind, sizes, strides)
-
-
-@st.composite
-def input_descs(draw, kind, sizes):
-    """As outputs, and broadcast: a stride may be 0."""
-    desc = draw(output_descs(kind, sizes))
-    if draw(st.integers(0, 3)):
-        return desc
-    strides = [draw(st.sampled_from([s, s, 0])) for s in desc.effective_strides]
-    return BufferTensorDesc(kind, sizes, strides)
-
-
 shapes = st.integers(1, 8).flatmap(
     lambda rank: st.lists(st.integers(1, 9 if rank < 4 else 3), min_size=rank, max_size=rank)
 )
-kinds = st.sampled_from(sorted(NUMPY))
 
 
 def array_of(desc, buffer_bytes):
@@ -86,88 +60,13 @@ def run(device, desc, expect):
 
 
 @on_device
-@given(data=st.data())
-def test_split(device, data):
-    kind, sizes = data.draw(kinds), data.draw(shapes)
+@pytest.mark.parametrize("name", OPERATORS)
+@given(data=st.data(), sizes=shapes, random=st.randoms(use_true_random=False))
+def test_random_descriptors(device, name, data, sizes, random):
+    kind = data.draw(st.sampled_from(kinds(name)))
     axis = data.draw(st.integers(0, len(sizes) - 1))
-    cuts = sorted(data.draw(st.sets(st.integers(1, sizes[axis]))) - {sizes[axis]})
-    parts = np.diff([0, *cuts, sizes[axis]]).tolist()
-    outputs = [data.draw(output_descs(kind, [*sizes[:axis], n, *sizes[axis + 1 :]])) for n in parts]
-    desc = SplitOperatorDesc(data.draw(input_descs(kind, sizes)), outputs, axis)
-    run(device, desc, lambda arrays: np.split(arrays[0], cuts, axis))
-
-
-@on_device
-@given(data=st.data())
-def test_join(device, data):
-    kind, sizes = data.draw(kinds), data.draw(shapes)
-    axis = data.draw(st.integers(0, len(sizes) - 1))
-    parts = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=5))
-    inputs = [data.draw(input_descs(kind, [*sizes[:axis], n, *sizes[axis + 1 :]])) for n in parts]
-    output = data.draw(output_descs(kind, [*sizes[:axis], sum(parts), *sizes[axis + 1 :]]))
-    run(
-        device,
-        JoinOperatorDesc(inputs, output, axis),
-        lambda arrays: [np.concatenate(arrays, axis)],
-    )
-
-
-@on_device
-@given(data=st.data())
-def test_slice(device, data):
-    kind, sizes = data.draw(kinds), data.draw(shapes)
-    offsets, counts, strides = [], [], []
-    for n in sizes:
-        offsets.append(data.draw(st.integers(0, n - 1)))
-        strides.append(data.draw(st.integers(1, 4)))
-        counts.append(data.draw(st.integers(1, 1 + (n - 1 - offsets[-1]) // strides[-1])))
-    desc = SliceOperatorDesc(
-        data.draw(input_descs(kind, sizes)),
-        data.draw(output_descs(kind, counts)),
-        offsets,
-        counts,
-        strides,
-    )
-    index = tuple(
-        slice(o, o + (c - 1) * s + 1, s) for o, c, s in zip(offsets, counts, strides, strict=True)
-    )
-    run(device, desc, lambda arrays: [arrays[0][index]])
-
-
-@on_device
-@given(data=st.data())
-def test_slice1(device, data):
-    kind, sizes = data.draw(kinds), data.draw(shapes)
-    offsets, windows, strides, counts = [], [], [], []
-    for n in sizes:
-        offsets.append(data.draw(st.integers(0, n - 1)))
-        windows.append(data.draw(st.integers(1, n - offsets[-1])))
-        strides.append(data.draw(st.sampled_from([-3, -2, -1, 1, 2, 5])))
-        counts.append(data.draw(st.integers(1, 1 + (windows[-1] - 1) // abs(strides[-1]))))
-    desc = Slice1OperatorDesc(
-        data.draw(input_descs(kind, sizes)),
-        data.draw(output_descs(kind, counts)),
-        offsets,
-        windows,
-        strides,
-    )
-
-    def expect(arrays):
-        window = arrays[0][tuple(slice(o, o + w) for o, w in zip(offsets, windows, strict=True))]
-        stepped = window[tuple(slice(None, None, s) for s in strides)]
-        return [stepped[tuple(slice(c) for c in counts)]]
-
-    run(device, desc, expect)
-
-
-@on_device
-@given(data=st.data())
-def test_identity(device, data):
-    kind, sizes = data.draw(kinds), data.draw(shapes)
-    desc = ElementWiseIdentityOperatorDesc(
-        data.draw(input_descs(kind, sizes)), data.draw(output_descs(kind, sizes))
-    )
-    run(device, desc, lambda arrays: [arrays[0]])
+    case = OPERATORS[name].make(random, kind, tuple(sizes), axis)
+    run(device, case.desc, case.expect)
 
 
 @pytest.mark.parametrize("kind", sorted(NUMPY), ids=lambda kind: kind.name)

@@ -118,14 +118,14 @@ def fill_caches(device):
 def dispatches(index, count, rounds=100, cases=20):
     """Dispatch bound operators, half of them without waiting; compare each with NumPy each round."""
     import mixed_work
-    import random_operators
+    import operator_table
 
     random = Random(0)
     right, found = 0, {"resident": [], "reserved": [], "used": []}
     with vkops.Device(index) as device:
         work = []
         for _ in range(cases):
-            case = random_operators.case(random)
+            case = operator_table.random_case(random)
             inputs, outputs = mixed_work.bindings(device, random, case)
             ready = device.compile_operator(device.create_operator(case.desc))
             work.append((case, inputs, outputs, ready.bind(inputs, outputs)))

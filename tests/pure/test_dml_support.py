@@ -9,6 +9,8 @@ import re
 from pathlib import Path
 
 import pytest
+from operator_table import OPERATORS as OPERATOR_TABLE
+from operator_table import types
 
 import vkops.dml
 from vkops import FeatureLevelError, InvalidDescError
@@ -18,43 +20,15 @@ from vkops.dml.levels import SUPPORT, Support
 DATA = json.loads(Path(__file__).with_name("directml.json").read_text("utf-8"))
 LEVELS = [level["id"] for level in DATA["feature_levels"]]
 RANKS = range(1, 9)
-INTEGERS_32_16 = {"INT32", "INT16", "UINT32", "UINT16"}
-UP_TO_32_BITS = {"FLOAT32", "FLOAT16", "INT8", "UINT8"} | INTEGERS_32_16
-ALL_TYPES = UP_TO_32_BITS | {"FLOAT64", "INT64", "UINT64"}
+UP_TO_32_BITS = {kind.name for kind in types("8 16 32")}
+ALL_TYPES = {kind.name for kind in types("8 16 32 64")}
 
-# The published tables once more, transcribed apart from levels.json:
-# from a level on, lowest rank, highest rank, data types (of every tensor of the operator).
-FIRST = {"FLOAT32", "FLOAT16"} | INTEGERS_32_16
 PUBLISHED = {
-    "SPLIT": {
-        "1_0": (4, 4, FIRST),
-        "2_1": (4, 4, UP_TO_32_BITS),
-        "3_0": (1, 8, UP_TO_32_BITS),
-        "4_1": (1, 8, ALL_TYPES),
-    },
-    "JOIN": {
-        "1_0": (4, 4, FIRST),
-        "2_1": (4, 4, UP_TO_32_BITS),
-        "3_0": (4, 5, UP_TO_32_BITS),
-        "4_1": (1, 8, ALL_TYPES),
-    },
-    "SLICE": {
-        "1_0": (4, 5, FIRST),
-        "2_1": (4, 5, UP_TO_32_BITS),
-        "3_0": (1, 8, UP_TO_32_BITS),
-        "4_1": (1, 8, ALL_TYPES),
-    },
-    "SLICE1": {
-        "2_1": (4, 5, UP_TO_32_BITS),
-        "3_0": (1, 8, UP_TO_32_BITS),
-        "4_1": (1, 8, ALL_TYPES),
-    },
-    "ELEMENT_WISE_IDENTITY": {
-        "1_0": (4, 5, {"FLOAT32", "FLOAT16"}),
-        "2_1": (4, 5, UP_TO_32_BITS),
-        "3_0": (1, 8, UP_TO_32_BITS),
-        "4_1": (1, 8, ALL_TYPES),
-    },
+    name: {
+        level: (low, high, {kind.name for kind in types(text)})
+        for level, (low, high, text) in entry.levels.items()
+    }
+    for name, entry in OPERATOR_TABLE.items()
 }
 PUBLISHED_ALTERNATIVES = {"JOIN": {"3_1": (1, 8, UP_TO_32_BITS)}}
 
@@ -127,7 +101,7 @@ def test_each_tensor_is_looked_up(operator, field, level):
         desc = describe(operator, 4, "FLOAT32")
         with pytest.raises(FeatureLevelError) as caught:
             desc.validate(level)
-        introduced = DATA["operators"][operator]["introduced"]
+        introduced = next(iter(PUBLISHED[operator]))
         assert str(caught.value) == (
             f"{operator}: not available at feature level {level}; "
             f"allowed from {introduced} [DEV-12]"

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
-import random_operators
+import operator_table
 
 from fuzz import hostile, target
 from fuzz.choices import Choices
@@ -49,7 +49,7 @@ class Target(target.Target):
         self.others = [*closed, released, self.tensors[2][::2], self.device, self.device.executor]
         self.content = [Random(i).randbytes(memory.nbytes) for i, memory in enumerate(self.memory)]
         random = Random(0)
-        self.descs = [SPLIT, *(random_operators.case(random).desc for _ in range(CASES))]
+        self.descs = [SPLIT, *(operator_table.random_case(random).desc for _ in range(CASES))]
 
     def check(self, data):
         choices = Choices(data)

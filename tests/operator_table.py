@@ -1,32 +1,67 @@
-"""Random operators of every kind, type, rank and layout, made from a seed."""
+"""The table of operators that feeds the tests of rules, levels, devices, graphs and the campaigns.
+
+Whoever adds an operator adds one entry to ``OPERATORS``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from math import prod
+from typing import NamedTuple
 
 import operator_cases
-from operator_cases import DTYPES
+from operator_cases import DTYPES, Case
 
 from vkops import dml
 
 LARGEST = {1: 4000, 2: 90, 3: 20, 4: 9, 5: 6, 6: 4, 7: 3, 8: 3}
 """Elements of a dimension, by rank."""
 
-MOST_SPANNED = 1 << 14
+MAX_SPANNED = 1 << 14
 """Elements from the first to the last of a tensor."""
 
 KINDS = sorted(DTYPES)
 
 
-def case(random, ranks=range(1, 9)):
+class Entry(NamedTuple):
+    """What tests need to know of an operator.
+
+    ``make`` returns a random case, given a random number generator, a data type, sizes and an axis.
+    ``levels`` are the ranks and the data types of all tensors from each feature level on, written
+    down from DirectML's documentation. With ``free_sizes``, the caller says which sizes outputs
+    have. ``broken`` holds the text of an error, and the fields of the descriptor to change for it.
+    """
+
+    make: Callable[..., Case]
+    levels: Mapping[str, tuple[int, int, str]]
+    free_sizes: bool = False
+    broken: Mapping[str, Mapping[str, object]] = {}
+
+
+def random_case(random, ranks=range(1, 9)):
     """Any operator, of one of these ranks."""
     rank = random.choice(ranks)
     sizes = tuple(random.randint(1, LARGEST[rank]) for _ in range(rank))
     if random.random() < 0.25:  # what vectors divide has kernels of its own
         sizes = tuple(n if n < 8 else n // 8 * 8 for n in sizes)
-    make = random.choice((_split, _join, _slice, _slice1, _identity))
-    return make(random, random.choice(KINDS), sizes, random.randrange(rank))
+    name = random.choice(list(OPERATORS))
+    return OPERATORS[name].make(random, random.choice(kinds(name)), sizes, random.randrange(rank))
+
+
+def kinds(name):
+    """The data types that an operator takes at the newest level."""
+    *_, text = list(OPERATORS[name].levels.values())[-1]
+    return sorted(types(text))
+
+
+def types(text):
+    """Data types by name, or by their bits."""
+    words = text.split()
+    return {kind for kind in KINDS if kind.name in words or str(kind.size_bits) in words}
+
+
+# -- the operators ---------------------------------------------------------------------------------
 
 
 def _split(random, kind, sizes, axis):
@@ -66,6 +101,9 @@ def _identity(random, kind, sizes, _):
     return operator_cases.identity(_input(random, kind, sizes), _output(random, kind, sizes))
 
 
+# -- tensors -----------------------------------------------------------------------------------------
+
+
 def _count(random, most):
     """All there is as often as not."""
     return random.choice((most, random.randint(1, most)))
@@ -86,7 +124,7 @@ def _output(random, kind, sizes):
     for axis in random.sample(range(len(sizes)), len(sizes)):
         strides[axis] = step
         step = step * sizes[axis] + random.choice((0, 0, 0, 1, 4))
-    if step > MOST_SPANNED:
+    if step > MAX_SPANNED:
         strides = None
     return dml.BufferTensorDesc(kind, sizes, strides)
 
@@ -98,3 +136,54 @@ def _input(random, kind, sizes):
         return desc
     strides = [random.choice((stride, stride, 0)) for stride in desc.effective_strides]
     return dml.BufferTensorDesc(kind, sizes, strides)
+
+
+OPERATORS = {
+    "SPLIT": Entry(
+        make=_split,
+        levels={
+            "1_0": (4, 4, "16 32"),
+            "2_1": (4, 4, "8 16 32"),
+            "3_0": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+        free_sizes=True,
+    ),
+    "JOIN": Entry(
+        make=_join,
+        levels={
+            "1_0": (4, 4, "16 32"),
+            "2_1": (4, 4, "8 16 32"),
+            "3_0": (4, 5, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+    ),
+    "SLICE": Entry(
+        make=_slice,
+        levels={
+            "1_0": (4, 5, "16 32"),
+            "2_1": (4, 5, "8 16 32"),
+            "3_0": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+        free_sizes=True,
+    ),
+    "SLICE1": Entry(
+        make=_slice1,
+        levels={
+            "2_1": (4, 5, "8 16 32"),
+            "3_0": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+        free_sizes=True,
+    ),
+    "ELEMENT_WISE_IDENTITY": Entry(
+        make=_identity,
+        levels={
+            "1_0": (4, 5, "FLOAT16 FLOAT32"),
+            "2_1": (4, 5, "8 16 32"),
+            "3_0": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+    ),
+}

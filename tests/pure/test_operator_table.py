@@ -1,0 +1,75 @@
+"""What holds for every operator of the table: its rules, and the builder of graphs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from operator_table import OPERATORS, kinds
+
+from vkops import dml
+from vkops.dml import BufferTensorDesc, Graph
+from vkops.errors import InvalidDescError
+from vkops.plan import execute
+
+
+def test_the_table_has_every_operator():
+    assert set(OPERATORS) == set(dml.OPERATORS)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@given(random=st.randoms(use_true_random=False))
+def test_the_builder_infers_what_a_descriptor_says(name, random):
+    entry = OPERATORS[name]
+    desc = entry.make(random, random.choice(kinds(name)), (2, 3, 4), 1).desc
+    packed = {
+        field.name: [BufferTensorDesc(t.data_type, t.sizes) for t in value]
+        if field.kind == "tensor_array"
+        else BufferTensorDesc(value.data_type, value.sizes)
+        for field in desc.FIELDS
+        if (value := getattr(desc, field.name)) and field.role != "attribute"
+    }
+    desc = replace(desc, **packed)
+    graph = Graph()
+    inputs = [graph.input(tensor) for _, tensor in desc.inputs]
+    sizes = [tensor.sizes for _, tensor in desc.outputs] if entry.free_sizes else None
+    attributes = {f.name: getattr(desc, f.name) for f in desc.FIELDS if f.role == "attribute"}
+    for x in graph.add(type(desc), inputs, output_sizes=sizes, **attributes):
+        graph.output(x)
+    assert graph.desc().nodes == (desc,)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_broken_descriptors(name):
+    entry = OPERATORS[name]
+    for text, fields in entry.broken.items():
+        desc = entry.make(Random(0), kinds(name)[0], (2, 3, 4), 1).desc
+        with pytest.raises(InvalidDescError) as caught:
+            replace(desc, **fields).validate()
+        assert str(caught.value) == f"{name} {text}"
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@given(random=st.randoms(use_true_random=False))
+def test_plans_do_what_numpy_does(name, random):
+    case = OPERATORS[name].make(random, random.choice(kinds(name)), (2, 3, 4), 1)
+    plan = case.desc.lower()
+    inputs = [np.random.default_rng(0).integers(0, 256, n, np.uint8) for n in plan.inputs]
+    outputs = execute(plan, inputs)
+    wanted = [np.zeros(output.nbytes, np.uint8) for output in plan.outputs]
+    arrays = [array_of(t, bytes_) for (_, t), bytes_ in zip(case.desc.inputs, inputs, strict=True)]
+    results = zip(case.desc.outputs, wanted, case.expect(arrays), strict=True)
+    for (_, tensor), target, result in results:
+        array_of(tensor, target)[...] = result
+    assert all(map(np.array_equal, outputs, wanted))
+
+
+def array_of(tensor, bytes_):
+    """The array that a descriptor sees in bytes."""
+    dtype = np.dtype(tensor.data_type.name.lower())
+    strides = [stride * dtype.itemsize for stride in tensor.effective_strides]
+    return np.ndarray(tensor.sizes, dtype, bytes_, 0, strides)
