@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import vkops
+from vkops import dml
 
 project = "vkops"
 release = version = vkops.__version__
@@ -35,7 +36,12 @@ napoleon_numpy_docstring = False
 autodoc_default_options = {"members": True}
 
 nitpicky = True
-nitpick_ignore = [("py:class", "Array")]  # an alias inside an alias, to Sphinx 8
+nitpick_ignore = [
+    ("py:class", "Array"),  # an alias inside an alias, to Sphinx 8
+    # The base class of vkops.Device, and what Tensor.make takes: no part of the reference.
+    ("py:class", "vkops.runtime.device.OperatorDevice"),
+    ("py:class", "vkops.tensors.array_plan.ArrayPlan"),
+]
 # Python's and NumPy's own pages list these; building needs no network.
 nitpick_ignore_regex = [("py:.*", r"(collections|numpy|onnx|os|pathlib|types|typing)\..*")]
 
@@ -58,7 +64,14 @@ def _show_public_bases(
     ]
 
 
+def _list_operators(app: object, name: str, source: list[str]) -> None:
+    """Put the descriptors of all operators into the reference."""
+    descs = (f".. autoclass:: vkops.dml.{desc.__name__}" for desc in dml.OPERATORS.values())
+    source[0] = source[0].replace("{operators}", "\n".join(descs))
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("source-read", _list_operators)
     app.connect("autodoc-process-docstring", _say_nothing_of_types, priority=400)
     app.connect("autodoc-process-bases", _show_public_bases)

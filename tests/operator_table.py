@@ -10,6 +10,7 @@ from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
 import operator_cases
 from operator_cases import DTYPES, Case
 
@@ -101,6 +102,14 @@ def _identity(random, kind, sizes, _):
     return operator_cases.identity(_input(random, kind, sizes), _output(random, kind, sizes))
 
 
+def _tile(random, kind, sizes, _):
+    repeats = [random.choice((1, 1, 2, 3)) if prod(sizes) < 2000 else 1 for _ in sizes]
+    source = _input(random, kind, sizes)
+    target = _output(random, kind, tuple(map(int.__mul__, sizes, repeats)))
+    desc = dml.TileOperatorDesc(source, target, repeats)
+    return Case(desc, lambda arrays: [np.tile(arrays[0], repeats)])
+
+
 # -- tensors -----------------------------------------------------------------------------------------
 
 
@@ -184,6 +193,28 @@ OPERATORS = {
             "2_1": (4, 5, "8 16 32"),
             "3_0": (1, 8, "8 16 32"),
             "4_1": (1, 8, "8 16 32 64"),
+        },
+    ),
+    "TILE": Entry(
+        make=_tile,
+        levels={
+            "1_0": (4, 4, "FLOAT16 FLOAT32"),
+            "2_1": (4, 4, "8 16 32"),
+            "3_0": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 INT64 UINT64"),
+        },
+        broken={
+            "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [TILE-01]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+            },
+            "repeats: got length 1, must be 3, one entry for each dimension of input_tensor [TILE-01]": {
+                "repeats": [2]
+            },
+            "repeats[1]: got 0, must be 1 or more [TILE-02]": {"repeats": [1, 0, 1]},
+            "output_tensor.sizes[0]: got 2, must equal input_tensor.sizes[0] * repeats[0] = 6 [TILE-03]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 4)),
+                "repeats": [3, 1, 1],
+            },
         },
     ),
 }

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from models import dispatch, model, resource, zeros
 
+from vkops import dml
 from vkops.cli import main
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 BROKEN = ROOT / "tests" / "broken_models"
-EXPECTED = json.loads((BROKEN / "expected.json").read_text())
+OPERATOR_NAMES = ", ".join(sorted(dml.OPERATORS))
+EXPECTED = json.loads((BROKEN / "expected.json").read_text().replace("{operators}", OPERATOR_NAMES))
 
 PRINTED = {
     "split": [
@@ -44,6 +46,12 @@ PRINTED = {
         "[1] 99 (0x63)",
         "[2] 97 (0x61)",
         "",
+    ],
+    "tile": [
+        "Compile Op",
+        "Dispatch 'tile': 1 iterations, T ms median (CPU)",
+        "Resource 'Tiles': "
+        + ", ".join(str(3 * (row % 2) + column % 3 + 1) for row in range(6) for column in range(9)),
     ],
     "transpose": [
         "Compiling op using IDMLDevice1::CompileGraph",

@@ -9,6 +9,7 @@ from vkops import dml
 from vkops.gpu.memory import MemoryReport
 from vkops.plan import CopyPlan, Pipeline
 from vkops.runtime.compiled_operator import BindingProperties
+from vkops.runtime.device import OperatorDevice
 
 infos = vkops.devices()
 assert_type(infos, list[vkops.DeviceInfo])
@@ -60,7 +61,7 @@ assert_type(x, vkops.Tensor)
 number = dml.BufferTensorDesc(dml.TensorDataType.INT32, [4])
 operator = device.create_operator(dml.ElementWiseIdentityOperatorDesc(number, number))
 assert_type(operator, vkops.Operator)
-assert_type(operator.device, vkops.Device)
+assert_type(operator.device, OperatorDevice)
 assert_type(operator.desc, dml.OperatorDesc)
 compiled = device.compile_operator(operator, dml.ExecutionFlags.DISABLE_META_COMMANDS)
 assert_type(compiled, vkops.CompiledOperator)

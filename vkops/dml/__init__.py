@@ -61,3 +61,5 @@ __all__ = [
     "TensorFlags",
     "check_feature_support",
 ]
+
+__all__ += [desc.__name__ for desc in OPERATORS.values()]

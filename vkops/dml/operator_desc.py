@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from vkops.arguments.values import Place, array
 from vkops.dml.enums import FeatureLevel, TensorDataType
@@ -20,10 +20,11 @@ from vkops.plan import CopyPlan, Output, Pipeline, Read, Region
 from vkops.plan.algebra import coalesce
 from vkops.plan.view import Ints
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 NamedTensor = tuple[str, BufferTensorDesc]
 """A tensor and the path of the field it stands in: ``("output_tensors[1]", desc)``."""
-
-Desc = TypeVar("Desc", bound="OperatorDesc")
 
 
 class Size(NamedTuple):
@@ -68,11 +69,11 @@ class OperatorDesc(ABC):
 
     @classmethod
     def of_tensors(
-        cls: type[Desc],
+        cls,
         inputs: Sequence[BufferTensorDesc],
         outputs: Sequence[BufferTensorDesc],
         attributes: Mapping[str, Any],
-    ) -> Desc:
+    ) -> Self:
         """Return a descriptor of tensors in binding order, and of attributes by name.
 
         Raises:

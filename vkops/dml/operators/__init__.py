@@ -7,3 +7,4 @@ from vkops.dml.operators.join import JoinOperatorDesc as JoinOperatorDesc
 from vkops.dml.operators.slice import SliceOperatorDesc as SliceOperatorDesc
 from vkops.dml.operators.slice1 import Slice1OperatorDesc as Slice1OperatorDesc
 from vkops.dml.operators.split import SplitOperatorDesc as SplitOperatorDesc
+from vkops.dml.operators.tile import TileOperatorDesc as TileOperatorDesc

@@ -1,0 +1,56 @@
+"""TILE: a tensor repeated along each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from vkops.dml import fields
+from vkops.dml.enums import FeatureLevel
+from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.plan import Read, Region
+from vkops.plan.movements import tile, tile_sizes
+
+
+@dataclass(frozen=True)
+class TileOperatorDesc(OperatorDesc):
+    """Repeats a tensor along each dimension, as a whole.
+
+    Source: DML_TILE_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: what to repeat.
+        output_tensor: what to make; its sizes are those of the input times ``repeats``.
+        repeats: how often to repeat the tensor, per dimension, at least 1.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> source, target = (BufferTensorDesc(TensorDataType.INT32, [2, n]) for n in (3, 9))
+    >>> TileOperatorDesc(source, target, repeats=[1, 3]).validate()
+    """
+
+    operator = "TILE"
+    same_data_type = "TILE-01"
+    same_dimension_count = "TILE-01"
+
+    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    repeats: Sequence[int] = field(
+        metadata=fields.attribute("uint_array", "TILE-02", count="RepeatsCount")
+    )
+
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        self._check_lengths("TILE-01")
+        for i, count in enumerate(self.repeats):
+            if count < 1:
+                self._refuse(f"repeats[{i}]", f"got {count}, must be 1 or more", "TILE-02")
+        sizes = tile_sizes(self.input_tensor.sizes, tuple(self.repeats))
+        origin = "input_tensor.sizes[{0}] * repeats[{0}]"
+        return [[Size(size, origin.format(i), "TILE-03") for i, size in enumerate(sizes)]]
+
+    def _regions(self) -> Sequence[Sequence[Region]]:
+        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
+        return [[tile(source, target, tuple(self.repeats))]]
