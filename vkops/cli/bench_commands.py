@@ -15,7 +15,7 @@ from vkops.cli import options
 
 def bench(
     workloads: Annotated[
-        list[str] | None,
+        options.Texts,
         Argument(metavar="[WORKLOAD]...", help="Workloads, W1 to W18; all by default."),
     ] = None,
     adapter: options.Adapter = "",
@@ -24,7 +24,7 @@ def bench(
     rounds: Annotated[int, Option(min=1, help="How often each workload is measured.")] = 9,
     peers: Annotated[bool, Option("--peers", help="Also measure all installed peers.")] = False,
     peer: Annotated[
-        list[str] | None, Option(help="Also measure torch, onnxruntime, wgpu or ncnn.")
+        options.Texts, Option(help="Also measure torch, onnxruntime, wgpu or ncnn.")
     ] = None,
     plot: Annotated[
         Path | None, Option(metavar="FILE", help="Plot GB/s to a .png or .svg file.")

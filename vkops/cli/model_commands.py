@@ -43,11 +43,23 @@ def run(
     ] = 1,
     milliseconds_to_run: Annotated[
         int | None,
-        Option("-t", "--milliseconds_to_run", min=0, max=MAX_INT, help="Use this time, not -i."),
+        Option(
+            "-t",
+            "--milliseconds_to_run",
+            min=0,
+            max=MAX_INT,
+            help="Dispatch for this many milliseconds; -i has no effect then.",
+        ),
     ] = None,
     dispatch_interval: Annotated[
         int,
-        Option("-I", "--dispatch_interval", min=0, max=MAX_INT, help="Minimum time in ms."),
+        Option(
+            "-I",
+            "--dispatch_interval",
+            min=0,
+            max=MAX_INT,
+            help="Minimum milliseconds for each iteration.",
+        ),
     ] = 0,
     warmup_samples: Annotated[
         int, Option("-w", "--warmup_samples", min=0, help="Maximum number of cold samples.")
@@ -70,7 +82,7 @@ def run(
         bool, Option("-p", "--print_onnx_bindings", help="Print what ONNX tensors are bound to.")
     ] = False,
     input_: Annotated[
-        list[str] | None,
+        options.Texts,
         Option(
             "--input",
             metavar="[NAME:]FILE",
@@ -80,7 +92,7 @@ def run(
     random: Annotated[bool, Option("--random", help="Use random values for other inputs.")] = False,
     seed: Annotated[int, Option("--seed", min=0, help="Seed of --random.")] = 0,
     output: Annotated[
-        list[str] | None,
+        options.Texts,
         Option(
             "--output",
             metavar="[NAME:]FILE",
@@ -107,7 +119,7 @@ def run(
     present_separator: _Flag = False,
     print_hlsl_disassembly: _Flag = False,
     onnx_session_config_entry: Annotated[
-        list[str] | None, _ignored("-e", "--onnx_session_config_entry")
+        options.Texts, _ignored("-e", "--onnx_session_config_entry")
     ] = None,
     onnx_graph_optimization_level: Annotated[
         int, _ignored("-l", "--onnx_graph_optimization_level")

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 _MAX_DIGITS = 19  # of sizes; Python refuses to convert integers of more than 4,300 digits
 MAX_INT = 2**31 - 1
 
+Texts = list[str] | None
+
 Model = Annotated[
     str, Argument(metavar="MODEL", help="A DxDispatch model (.json) or an ONNX model (.onnx).")
 ]
 Level = Annotated[
-    str,
-    Option("--dml_feature_level", metavar="LEVEL", help="DirectML feature level, 1.0 to 6.4."),
+    str, Option("--dml_feature_level", metavar="LEVEL", help="DirectML feature level, 1.0 to 6.4.")
 ]
 InputPath = Annotated[
     Path | None,
@@ -38,7 +39,7 @@ Strict = Annotated[
     bool, Option("--strict", help="Refuse a model that gives warnings, such as unknown fields.")
 ]
 FreeNames = Annotated[
-    list[str] | None,
+    Texts,
     Option(
         "-f",
         "--onnx_free_dim_name_override",
@@ -47,7 +48,7 @@ FreeNames = Annotated[
     ),
 ]
 FreeDenotations = Annotated[
-    list[str] | None,
+    Texts,
     Option(
         "-F",
         "--onnx_free_dim_denotation_override",
@@ -56,7 +57,7 @@ FreeDenotations = Annotated[
     ),
 ]
 Shapes = Annotated[
-    list[str] | None,
+    Texts,
     Option("-b", "--binding_shape", metavar="TENSOR:SHAPE", help="Set a shape, such as x:5,2."),
 ]
 Adapter = Annotated[
@@ -76,9 +77,7 @@ Iterations = Annotated[
 ]
 
 
-def overrides(
-    names: list[str] | None, denotations: list[str] | None, shapes: list[str] | None
-) -> Overrides:
+def overrides(names: Texts, denotations: Texts, shapes: Texts) -> Overrides:
     """Return the sizes and shapes that the options give an ONNX model."""
     from vkops.dxdispatch.json_model import Overrides
 

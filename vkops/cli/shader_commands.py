@@ -21,13 +21,12 @@ app = typer.Typer(help="Build, inspect and run shaders: the kernels of vkops, an
 Source = Annotated[
     str, Argument(metavar="SHADER", help="A .comp or .spv file, or a kernel's name.")
 ]
-Defines = Annotated[list[str] | None, Option("-D", metavar="NAME[=VALUE]", help="Define a macro.")]
+Defines = Annotated[options.Texts, Option("-D", metavar="NAME[=VALUE]", help="Define a macro.")]
 Includes = Annotated[
     list[Path] | None, Option("-I", metavar="FOLDER", help="Folder of included files.")
 ]
 Constants = Annotated[
-    list[str] | None,
-    Option("--spec", metavar="NAME=VALUE", help="Set a specialization constant."),
+    options.Texts, Option("--spec", metavar="NAME=VALUE", help="Set a specialization constant.")
 ]
 
 
@@ -121,8 +120,7 @@ def diff(
     ] = None,
     define: Defines = None,
     to: Annotated[
-        list[str] | None,
-        Option("--to", metavar="NAME[=VALUE]", help="Define a macro for OTHER only."),
+        options.Texts, Option("--to", metavar="NAME[=VALUE]", help="Define a macro for OTHER only.")
     ] = None,
     include: Includes = None,
 ) -> None:
@@ -144,11 +142,10 @@ def diff(
 def run(
     shader: Source,
     bind: Annotated[
-        list[str] | None,
-        Option(metavar="[BLOCK:]FILE.npy", help="Fill a block's buffer from a file."),
+        options.Texts, Option(metavar="[BLOCK:]FILE.npy", help="Fill a block's buffer from a file.")
     ] = None,
     out: Annotated[
-        list[str] | None,
+        options.Texts,
         Option(
             metavar="[BLOCK:]TYPE:COUNT",
             help="Print a block of zeros after the run; give only BLOCK if it has a file.",
@@ -164,7 +161,7 @@ def run(
     define: Defines = None,
     include: Includes = None,
     output: Annotated[
-        list[str] | None,
+        options.Texts,
         Option(metavar="[BLOCK:]FILE", help="Write blocks to .npy files, or all to a .npz file."),
     ] = None,
     dispatch_iterations: options.Iterations = 1,
@@ -200,7 +197,7 @@ def run(
 
 def _spirv(
     shader: str,
-    define: list[str] | None,
+    define: options.Texts,
     include: list[Path] | None,
     *,
     debug: bool = False,

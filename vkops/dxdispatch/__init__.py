@@ -1,5 +1,7 @@
 """DxDispatch's JSON format: ``load_model`` reads a model, ``prepare`` checks it.
 
+Whatever is wrong with a model raises a ModelError that names the file and the place in it.
+
 ``run`` and ``RunOptions``, which run a prepared model on a device, are those of ``vkops.runner``.
 """
 

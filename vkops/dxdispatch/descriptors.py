@@ -18,11 +18,7 @@ _FIELD_PATH = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+(?:\[\d+\])?(?:\.[a-z_]+(?:\[\
 
 
 def read_descriptor(node: Node, cls: type[OperatorDesc]) -> OperatorDesc:
-    """Build a descriptor from an object whose members carry DirectML's own field names.
-
-    Raises:
-        ModelError: a field is missing, of the wrong kind, or disagrees with its count.
-    """
+    """Build a descriptor from an object whose members carry DirectML's own field names."""
     values: dict[str, Any] = {}
     for field in cls.FIELDS:
         child = node.optional(field.dml_name)

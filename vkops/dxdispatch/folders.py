@@ -26,11 +26,7 @@ class Folders:
     allow_paths: bool = False
 
     def find(self, node: Node) -> Path:
-        """Return the regular file, not a symbolic link, that a ``sourcePath`` names.
-
-        Raises:
-            ModelError: there is no such file, or it is outside of the folder.
-        """
+        """Return the regular file that a ``sourcePath`` names; ModelError if it is outside."""
         folders = dict.fromkeys((self.inputs, *([Path()] if self.allow_paths else [])))
         for folder in folders:
             path = self._inside(node, node.string(), folder)

@@ -85,11 +85,7 @@ def _pieces(count: int, itemsize: int) -> Iterator[int]:
 
 
 def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, InitialValues]:
-    """Read ``initialValues`` and ``initialValuesDataType`` of a resource.
-
-    Raises:
-        ModelError: for values that do not fit their type, and files that cannot be used.
-    """
+    """Read ``initialValues`` and ``initialValuesDataType`` of a resource."""
     type_node = resource.optional("initialValuesDataType")
     data_type = read_value_type(type_node) if type_node else TensorDataType.UNKNOWN
     node = resource.required("initialValues")
@@ -303,10 +299,9 @@ def _little_endian(values: npt.NDArray[Any]) -> bytes:
 
 
 def read_npy_header(stream: IO[bytes]) -> tuple[tuple[tuple[int, ...], bool, np.dtype[Any]], int]:
-    """Return the shape, Fortran order and type of a .npy file's array, and the header's size.
+    """Return shape, Fortran order and type of a .npy file, and the size of its header.
 
-    Raises:
-        ValueError: the header is not of format 1.0 or 2.0, or too long.
+    ValueError if the header is not of format 1.0 or 2.0, or too long.
     """
     header = io.BytesIO(stream.read(MAX_HEADER_BYTES))
     readers = {

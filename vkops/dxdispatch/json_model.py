@@ -99,11 +99,7 @@ class Overrides:
         )
 
     def check(self, model: OnnxModel) -> None:
-        """Refuse names of dimensions, denotations and tensors that a model does not have.
-
-        Raises:
-            ModelError: naming those that it has.
-        """
+        """Refuse names of dimensions, denotations and tensors that a model does not have."""
         inputs = model.inputs
         known: dict[str, tuple[Mapping[str, Any], set[Any]]] = {
             "free dimension": (self.names, {s for e in inputs for s in e.shape or ()}),

@@ -120,11 +120,7 @@ class BoundOnnx:
 
 
 def bind(command: DispatchCommand, dispatchable: OnnxDispatchable) -> BoundOnnx:
-    """Check the bindings of a dispatch, and the model's nodes at the shapes of its inputs.
-
-    Raises:
-        ModelError: a binding or a node is wrong.
-    """
+    """Check the bindings of a dispatch, and the model's nodes at the shapes of its inputs."""
     model = dispatchable.model
     inputs = tuple(
         _binding(entry, command, dispatchable)

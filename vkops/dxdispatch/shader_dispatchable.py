@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from vkops import shaders
 from vkops.dml import TensorDataType
@@ -32,11 +33,7 @@ _PUSH_CONSTANT_TYPES = {
 
 
 def read_dispatchable(name: str, node: Node, folders: Folders) -> ShaderDispatchable:
-    """Read a dispatchable, and compile its shader.
-
-    Raises:
-        ModelError: a member is wrong, or the shader is.
-    """
+    """Read a dispatchable, and compile its shader."""
     source = node.required("sourcePath")
     path = folders.find(source)
     suffix = SUFFIXES[node.required("type", "Type").string().lower()]
@@ -48,7 +45,7 @@ def read_dispatchable(name: str, node: Node, folders: Folders) -> ShaderDispatch
             raise member.error("SPIR-V is compiled already")
     if compiler is not None:
         compiler.choice("glslangValidator")
-    options = _read_options(arguments)
+    options = _read_options(arguments, folders)
     values = node.optional("specializationConstants")
     constants: dict[str | int, Number] = {
         constant_key(key): read_float(value) for key, value in (values.members() if values else ())
@@ -57,10 +54,7 @@ def read_dispatchable(name: str, node: Node, folders: Folders) -> ShaderDispatch
         shader = shaders.load(
             path,
             constants=constants,
-            defines=options.defines,
-            include_dirs=[folders.include_folder(*folder) for folder in options.include_dirs],
-            target_env=options.target_env,
-            debug=options.debug,
+            **options,
             allow_paths=folders.allow_paths,
             root=folders.inputs,
         )
@@ -77,19 +71,13 @@ def constant_key(text: str) -> str | int:
     return int(text) if text.isdecimal() and len(text) <= MAX_ID_DIGITS else text
 
 
-@dataclass
-class _Options:
-    """The compiler's arguments, as ``shaders.load`` takes them."""
+def _read_options(node: Node | None, folders: Folders) -> dict[str, Any]:
+    """Read the compiler's arguments, as keywords of ``shaders.load``.
 
-    defines: dict[str, str] = field(default_factory=dict)
-    include_dirs: list[tuple[Node, str]] = field(default_factory=list)
-    target_env: str = "vulkan1.1"
-    debug: bool = False
-
-
-def _read_options(node: Node | None) -> _Options:
-    """Read the arguments. The value of an argument is the rest of it, or the next one."""
-    options = _Options()
+    The value of an argument is the rest of it, or the next one.
+    """
+    defines: dict[str, str] = {}
+    options: dict[str, Any] = {"defines": defines, "include_dirs": []}
     rest = iter(node.items() if node else ())
     for item in rest:
         argument = item.string()
@@ -102,14 +90,14 @@ def _read_options(node: Node | None) -> _Options:
             value = value.removeprefix("=")
         match option, value:
             case "", "-g":
-                options.debug = True
+                options["debug"] = True
             case "-D", _ if value:
                 name, _, text = value.partition("=")
-                options.defines[name] = text
+                defines[name] = text
             case "-I", _ if value and "\0" not in value:
-                options.include_dirs.append((item, value))
+                options["include_dirs"].append(folders.include_folder(item, value))
             case "--target-env", "vulkan1.0" | "vulkan1.1":
-                options.target_env = value
+                options["target_env"] = value
             case "-e", "main":
                 pass
             case _:
@@ -150,11 +138,7 @@ class BoundShader:
 
 
 def bind(command: DispatchCommand, dispatchable: ShaderDispatchable) -> BoundShader:
-    """Check the bindings of a dispatch as far as possible without a device.
-
-    Raises:
-        ModelError: a rule is broken.
-    """
+    """Check the bindings of a dispatch as far as possible without a device."""
     bindings = command.node["bindings"]
     for point, found in command.bindings.items():
         if len(found) != 1:

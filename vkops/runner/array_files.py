@@ -29,9 +29,6 @@ def read(text: str, unnamed: Sequence[str], owner: str) -> list[tuple[str, Array
     """Return the names and arrays of ``NAME:FILE.npy``, ``FILE.npy`` or ``FILE.npz``.
 
     ``unnamed`` are the inputs that an array without a name may be for, ``owner`` is who has them.
-
-    Raises:
-        ModelError: it cannot be read, or it does not say for which input it is.
     """
     name, colon, file = text.partition(":")
     if not colon or Path(text).is_file():
@@ -94,11 +91,7 @@ def _check_memory(text: str, sizes: Sequence[int]) -> None:
 
 
 def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path, str]:
-    """Return the files to write, with the output that each takes; "" for all, in a .npz file.
-
-    Raises:
-        ModelError: a file has another ending, or names no output.
-    """
+    """Return the files to write, with the output that each takes; "" for all, in a .npz file."""
     found: dict[Path, str] = {}
     for text in texts:
         name, colon, file = text.rpartition(":")
@@ -119,11 +112,7 @@ def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path
 
 
 def write_or_print(targets: Mapping[Path, str], arrays: Mapping[str, Array]) -> None:
-    """Write arrays to files, each whole or not at all; print them if there are no files.
-
-    Raises:
-        ModelError: a file cannot be written.
-    """
+    """Write arrays to files, each whole or not at all; print them if there are no files."""
     if not targets:
         for name, array in arrays.items():
             _print(name, array)

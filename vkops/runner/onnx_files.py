@@ -46,11 +46,7 @@ def run_file(
     *,
     allow_paths: bool = False,
 ) -> None:
-    """Run an ONNX model in a loop, and print or write its outputs.
-
-    Raises:
-        ModelError: the model, a file or an option is wrong; nothing has run.
-    """
+    """Run an ONNX model in a loop, and print or write its outputs."""
     model = read_onnx(path, allow_paths=allow_paths)
     from vkops.onnx import Session
 
@@ -78,11 +74,7 @@ def run_file(
 
 
 def check_file(path: Path, overrides: Overrides, *, allow_paths: bool = False) -> None:
-    """Check an ONNX model without a device; print its operators and a summary of its plan.
-
-    Raises:
-        ModelError: what ``run_file`` would refuse, after printing every node that cannot run.
-    """
+    """Check an ONNX model without a device; print its operators and a summary of its plan."""
     _print_unsupported(path, allow_paths)
     model = read_onnx(path, allow_paths=allow_paths)
     overrides.check(model)

@@ -65,11 +65,7 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def without_objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array that can be written as bytes: strings as characters of fixed width.
-
-    Raises:
-        ModelError: the longest string makes it too large for the available memory.
-    """
+    """Return an array that can be written as bytes: strings as characters of fixed width."""
     if not array.dtype.hasobject:
         return array
     nbytes = 4 * max((len(str(text)) for text in array.flat), default=0) * array.size

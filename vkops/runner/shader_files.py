@@ -36,11 +36,7 @@ class ShaderOptions:
 
 
 def run_shader(shader: Shader, device: Device, options: RunOptions, given: ShaderOptions) -> None:
-    """Run a shader in a loop, and print or write the buffers that ``given.out`` names.
-
-    Raises:
-        VkopsError: a file or an option is wrong; nothing has run.
-    """
+    """Run a shader in a loop, and print or write the buffers that ``given.out`` names."""
     compiled = device.compile_shader(shader)
     arrays, names = _arrays(shader, given)
     targets = array_files.targets(names, given.output, shader.name)
