@@ -128,7 +128,7 @@ def test_arrays_in_any_order_of_memory(run):
     assert out == [f"Output 'Words' [3]: {', '.join(str(n + by) for n in range(3))}"]
 
 
-def test_without_an_output_it_runs_all_the_same(run):
+def test_a_run_without_an_output(run):
     assert run("b.comp", "--bind", "w.npy") == (0, [], "")
 
 
@@ -197,7 +197,7 @@ def test_errors_are_one_line_and_nothing_is_written(run, tmp_path, arguments, st
     assert sorted(os.listdir()) == before
 
 
-def test_an_output_without_a_name_is_for_the_only_one(run):
+def test_an_output_without_a_name_needs_a_single_block(run):
     command = [*A, *X, *OUT, "--out", "Source", *PUSH, "--output", "y.npy"]
     status, _, err = run(*command)
     assert (status, err) == (1, "y.npy: a.comp has 2 outputs; say NAME:y.npy\n")

@@ -102,7 +102,7 @@ def test_check_at_a_level_that_is_too_low(capsys):
     assert seen.err.startswith("Failed to execute the model: ERROR creating dispatchable 'split': ")
 
 
-def test_check_passes_warnings_on(capsys, tmp_path):
+def test_check_prints_warnings(capsys, tmp_path):
     file = tmp_path / "m.json"
     file.write_text('{"resources": {}, "dispatchables": {}, "commands": [], "commands": 1}')
     assert main(["check", str(file)]) == 0
@@ -258,7 +258,7 @@ def test_devices_as_json(capsys):
 
 
 @pytest.mark.usefixtures("one_good_driver")
-def test_devices_where_none_works(capsys, monkeypatch):
+def test_devices_without_a_usable_driver(capsys, monkeypatch):
     monkeypatch.setattr(vkops, "devices", no_driver, raising=False)
     assert main(["devices"]) == 1
     seen = capsys.readouterr()

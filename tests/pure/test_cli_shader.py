@@ -64,7 +64,7 @@ def test_list_has_every_kernel(shader):
         assert int(buffers) == {"copy_run": 4, "copy_stream": 7, "copy_stream_4": 4}.get(name, 3)
 
 
-def test_build_tells_what_it_made(shader, tmp_path):
+def test_build_describes_its_result(shader, tmp_path):
     status, out, err = shader("build", "inc.comp", "-I", "parts", "-D", "WHAT=7u")
     assert (status, err) == (0, "")
     built = (tmp_path / "inc.spv").read_bytes()
@@ -152,7 +152,7 @@ def test_errors_are_one_line(shader, command, arguments, message):
     assert sorted(os.listdir()) == before
 
 
-def test_build_to_where_nothing_can_be_written(shader):
+def test_build_to_a_path_that_cannot_be_written(shader):
     status, _, err = shader("build", SCALE, "-o", "text.txt/a.spv")
     assert status == 1
     assert "text.txt" in err
@@ -170,7 +170,7 @@ def test_file_names_do_not_control_the_terminal(shader):
     assert shader("validate", f"{name}.spv") == (0, f"{shown}.spv is valid\n", "")
 
 
-def test_tools_that_are_missing(shader, monkeypatch, tmp_path):
+def test_missing_tools_are_named(shader, monkeypatch, tmp_path):
     assert shader("build", SCALE, "-o", "it.spv")[0] == 0
     monkeypatch.setenv("PATH", str(tmp_path))
     for arguments, tool in ((["disasm", "it.spv"], "spirv-dis"), (["build", "it.spv"], "spirv-")):

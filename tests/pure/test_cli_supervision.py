@@ -23,7 +23,7 @@ def start(main):
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGBUS"])
-def test_a_crash_is_told_in_one_line(name):
+def test_a_crash_is_reported_in_one_line(name):
     process = start(f"lambda: os.kill(os.getpid(), signal.{name})")
     _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.Signals[name]
@@ -31,21 +31,21 @@ def test_a_crash_is_told_in_one_line(name):
     assert said.startswith(f"The driver ended the process ({name}): ")
 
 
-def test_being_killed_is_no_crash():
+def test_sigkill_is_not_reported_as_a_crash():
     process = start("lambda: os.kill(os.getpid(), signal.SIGKILL)")
     assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 128 + signal.SIGKILL
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 130])
-def test_the_status_is_the_child_s(status):
+def test_the_exit_status_is_that_of_the_child(status):
     process = start(f"lambda: {status}")
     assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == status
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGKILL"])
-def test_the_child_goes_with_its_parent(name):
+def test_the_child_ends_with_its_parent(name):
     process = start("lambda: print(os.getpid(), flush=True) or time.sleep(60)")
     child = int(process.stdout.readline())
     process.send_signal(signal.Signals[name])

@@ -67,7 +67,7 @@ def run_in_process(file):
         (100, r": longer than 64 MiB; keep large initial values in \.npy or raw files .*"),
     ],
 )
-def test_nesting_bomb(tmp_path, megabytes, reason):
+def test_deep_or_long_files_are_refused(tmp_path, megabytes, reason):
     file = tmp_path / "bomb.json"
     with open(file, "wb") as stream:
         stream.write(b'{"a":')

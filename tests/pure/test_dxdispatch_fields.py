@@ -71,7 +71,7 @@ def test_misspelt_fields_of_every_object_give_a_warning(everything, monkeypatch)
          "GuaranteedBaseOffsetAlignment, Sizes, Strides, TotalTensorSizeInBytes, Type"),
     ],
 )  # fmt: skip
-def test_the_nearest_field_is_named_or_all(load, name, more):
+def test_a_warning_names_the_nearest_field_or_all_fields(load, name, more):
     model = copy.deepcopy(SPLIT)
     model["dispatchables"]["split"]["desc"]["InputTensor"][name] = [1]
     path = f"m.json: dispatchables.split.desc.InputTensor.{name}"
@@ -83,11 +83,11 @@ def test_names_of_comments_give_no_warning(load, name):
     assert load({**SPLIT, name: "as it is said"}).warnings == ()
 
 
-def test_what_is_in_an_unknown_field_gives_no_further_warning(load):
+def test_the_content_of_an_unknown_field_gives_no_further_warning(load):
     assert len(load({**SPLIT, "Resources": SPLIT["resources"]}).warnings) == 1
 
 
-def test_warnings_are_counted_and_cheap(load):
+def test_the_number_of_warnings_is_limited(load):
     names = [f"{'n' * 70}{i}" for i in range(20_000)]
     warnings = load({**SPLIT, **dict.fromkeys(names, 0)}).warnings
     assert len(warnings) == 101

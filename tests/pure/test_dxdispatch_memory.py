@@ -105,7 +105,7 @@ def test_arrays_are_written_without_a_copy(tmp_path, target, capsys):
     np.testing.assert_array_equal(loaded if name else loaded["y"], array)
 
 
-def test_strings_that_would_become_huge(monkeypatch):
+def test_strings_that_need_too_much_memory_are_refused(monkeypatch):
     """All characters of fixed width are as many as the longest string has."""
     array = np.array(["x" * 1000, "", "y"] * 100, object)
     assert output_files.without_objects(array).dtype == np.dtype("U1000")
@@ -123,7 +123,7 @@ def test_strings_that_would_become_huge(monkeypatch):
 # -- what does not fit -----------------------------------------------------------------------------
 
 
-def test_buffers_of_the_device_go_before_the_host_s_come(load):
+def test_device_buffers_are_freed_before_host_buffers_are_allocated(load):
     """An error that is still around would keep them."""
 
     living = []
@@ -148,7 +148,7 @@ def test_buffers_of_the_device_go_before_the_host_s_come(load):
     run(prepare(made, FeatureLevel.LATEST), device)
 
 
-def test_memory_of_the_host_is_taken_at_once(monkeypatch):
+def test_host_memory_is_committed_when_it_is_allocated(monkeypatch):
     """What is promised only would be counted as left, and promised again."""
     process = psutil.Process()
     before = process.memory_info().rss
@@ -162,7 +162,7 @@ def test_memory_of_the_host_is_taken_at_once(monkeypatch):
     )
 
 
-def test_memory_that_others_take_meanwhile(monkeypatch):
+def test_memory_that_other_processes_take_meanwhile(monkeypatch):
     monkeypatch.setattr(host_memory, "_TAKEN_AT_ONCE", 1 << 20)
     available = iter([100 << 20, 100 << 20, 100 << 20, 0])
     monkeypatch.setattr(host_memory, "available", lambda: next(available))
@@ -171,7 +171,7 @@ def test_memory_that_others_take_meanwhile(monkeypatch):
 
 
 @pytest.mark.parametrize("data_type", [TensorDataType.UINT8, TensorDataType.FLOAT32])
-def test_values_that_are_wrong_are_found_one_by_one(data_type):
+def test_wrong_values_are_searched_one_by_one(data_type):
     node = Node([[]] * 100_000, "x", Source("m.json"))
     with (
         peak() as found,

@@ -34,7 +34,7 @@ def refusal(text):
         ' \t\r\n{"a": [1, 2]}',
     ],
 )
-def test_comments_trailing_commas_and_what_follows(text):
+def test_comments_trailing_commas_and_text_after_the_root_object(text):
     assert read(text).value == {"a": [1, 2]}
 
 
@@ -73,7 +73,7 @@ def test_first_of_equal_names_counts_and_a_warning_says_so():
         ),
     ],
 )
-def test_what_is_no_model_text(text, message):
+def test_text_that_is_not_a_model_is_refused(text, message):
     assert refusal(text) == message
 
 
@@ -101,7 +101,7 @@ def test_deep_nesting_is_refused(opening, column):
         '{"a": 1}' + "[" * 1000,
     ],
 )
-def test_nesting_within_reason_is_read(text):
+def test_nesting_within_the_limit_is_read(text):
     assert read(text).value["a"]
 
 
@@ -137,7 +137,7 @@ def test_text_above_the_limit_is_refused(tmp_path):
     assert len(read_text(file)) == MAX_TEXT_BYTES
 
 
-def test_what_is_no_file_is_refused(tmp_path):
+def test_a_path_that_is_not_a_file_is_refused(tmp_path):
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
     for path, reason in (

@@ -152,44 +152,27 @@ def test_specialization_constants(load, constants):
     assert [c.default for c in shader.module.specialization_constants] == ["7", "1"]
 
 
-BINDINGS = {
-    "names": ({"Source": "X", "Target": "Y"}, {"Source": (0, 32), "Target": (0, 16)}),
-    "an instance and a number": ({"from": "X", "1": "Y"}, {"from": (0, 32), "1": (0, 16)}),
-    "arrays of one": ({"Source": ["X"], "Target": ["Y"]}, {"Source": (0, 32), "Target": (0, 16)}),
-    "offset": (
-        {"Source": {"name": "X", "elementOffset": 3}, "Target": "Y"},
-        {"Source": (12, 20), "Target": (0, 16)},
-    ),
-    "offset and count": (
-        {"Source": {"name": "X", "elementOffset": 3, "elementCount": 2}, "Target": "Y"},
-        {"Source": (12, 8), "Target": (0, 16)},
-    ),
-    "sizes of elements": (
-        {
-            "Source": {
-                "name": "X", "elementOffset": 1, "elementCount": 1, "elementSizeInBytes": 8,
-                "format": "UNKNOWN",
-            },
-            "Target": {"name": "Y", "format": "DXGI_FORMAT_UNKNOWN"},
-        },
-        {"Source": (8, 8), "Target": (0, 16)},
-    ),
-    "halves": (
-        {
-            "Source": {"name": "X", "elementCount": 4},
-            "Target": {"name": "X", "elementOffset": 4},
-        },
-        {"Source": (0, 16), "Target": (16, 16)},
-    ),
-    "the same": ({"Source": "X", "Target": "X"}, {"Source": (0, 32), "Target": (0, 32)}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("form", BINDINGS)
-def test_bindings(load, form):
-    given, expected = BINDINGS[form]
-    (bound,) = prepared(load, with_command(bindings=given)).commands
-    assert {p: (s.offset, s.nbytes) for p, s in bound.sources.items()} == expected
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ({"Source": "X"}, {"Target": "Y"}, [(0, 32), (0, 16)]),
+        ({"from": "X"}, {"1": "Y"}, [(0, 32), (0, 16)]),  # an instance and a number
+        ({"Source": ["X"]}, {"Target": ["Y"]}, [(0, 32), (0, 16)]),
+        ({"Source": {"name": "X", "elementOffset": 3}}, {"Target": "Y"}, [(12, 20), (0, 16)]),
+        ({"Source": {"name": "X", "elementOffset": 3, "elementCount": 2}}, {"Target": "Y"},
+         [(12, 8), (0, 16)]),
+        ({"Source": {"name": "X", "elementOffset": 1, "elementCount": 1, "elementSizeInBytes": 8,
+                     "format": "UNKNOWN"}},
+         {"Target": {"name": "Y", "format": "DXGI_FORMAT_UNKNOWN"}}, [(8, 8), (0, 16)]),
+        ({"Source": {"name": "X", "elementCount": 4}},
+         {"Target": {"name": "X", "elementOffset": 4}}, [(0, 16), (16, 16)]),
+        ({"Source": "X"}, {"Target": "X"}, [(0, 32), (0, 32)]),
+    ],
+)  # fmt: skip
+def test_bindings(load, source, target, expected):
+    (bound,) = prepared(load, with_command(bindings={**source, **target})).commands
+    assert list(bound.sources) == [*source, *target]
+    assert [(s.offset, s.nbytes) for s in bound.sources.values()] == expected
 
 
 # -- what is refused, beside the faults in broken_models -------------------------------------------
@@ -197,102 +180,58 @@ def test_bindings(load, form):
 AT = "m.json: dispatchables.s"
 ALLOWED = "-D NAME[=VALUE], -I FOLDER, -g, -e main, --target-env vulkan1.0 or vulkan1.1"
 
-REFUSED = {
-    "no source": ({"sourcePath": None}, f"{AT}: 'sourcePath' is missing"),
-    "source is no text": ({"sourcePath": 5}, f"{AT}.sourcePath: got 5, allowed a string"),
-    "SPIR-V for glsl": (
-        {"sourcePath": "s.spv"}, f'{AT}.sourcePath: got "s.spv", must be a .comp file'
-    ),
-    "compiler of SPIR-V": (
-        {"type": "spirv", "sourcePath": "s.spv", "compiler": "glslangValidator"},
-        f"{AT}.compiler: SPIR-V is compiled already",
-    ),
-    "arguments for SPIR-V": (
-        {"type": "spirv", "sourcePath": "s.spv", "compilerArgs": []},
-        f"{AT}.compilerArgs: SPIR-V is compiled already",
-    ),
-    "arguments are no array": (
-        {"compilerArgs": "-g"}, f'{AT}.compilerArgs: got "-g", allowed an array'
-    ),
-    "an argument is no text": (
-        {"compilerArgs": ["-g", 1]}, f"{AT}.compilerArgs[1]: got 1, allowed a string"
-    ),
-    **{
-        f"argument {argument}": (
-            {"compilerArgs": ["-g", argument]},
-            f"{AT}.compilerArgs[1]: got {json.dumps(argument)}, allowed {ALLOWED}",
-        )
-        for argument in (
-            "-T", "-O3", "", "--help", "--", "-gg", "A=3", "-estart", "-e", "-D", "-I",
-            "--target-env", "--target-env=vulkan1.3", "-I\0", "-D=1\n"[:2], "@file", "-h\n",
-        )
-    },
-    "an argument's value": (
-        {"compilerArgs": ["--target-env", "opengl"]},
-        f'{AT}.compilerArgs[0]: got "--target-env", allowed {ALLOWED}',
-    ),
-    "a macro's name": (
-        {"compilerArgs": ["-DA B=1"]}, f"{AT}.sourcePath: define 'A B' is not a GLSL identifier"
-    ),
-    "a macro's value": (
-        {"compilerArgs": ["-DA=1\n2"]},
-        f"{AT}.sourcePath: define A: value '1\\n2' is not one printable line",
-    ),
-    "constants are an array": (
-        {"specializationConstants": [1]},
-        f"{AT}.specializationConstants: got an array, allowed an object",
-    ),
-    "a constant is no number": (
-        {"specializationConstants": {"OFFSET": "1"}},
-        f'{AT}.specializationConstants.OFFSET: got "1", allowed a number, "nan", "inf" or "-inf"',
-    ),
-    "a constant is out of range": (
-        {"specializationConstants": {"OFFSET": -1}},
-        f"{AT}.specializationConstants: s.comp constants['OFFSET']: got -1.0, must be uint [SH-10]",
-    ),
-    "a constant's id is long": (
-        {"specializationConstants": {"1" * 5000: 1}},
-        f"{AT}.specializationConstants: s.comp constants: there is no constant "
-        f"'{'1' * 58}…; there are 0 (OFFSET), 1 (UP) [SH-10]",
-    ),
-    "a constant is given twice": (
-        {"specializationConstants": {"OFFSET": 1, "0": 1}},
-        f"{AT}.specializationConstants: s.comp constants[0]: constant 0 is given twice [SH-10]",
-    ),
-    "too few push constants": (
-        {"pushConstants": PUSHED[:1]},
-        f"{AT}.pushConstants: s.comp push_constants: got 1 numbers, must be 3: uint factor, "
-        "float scale, int step [SH-09]",
-    ),
-    "too many push constants": (
-        {"pushConstants": [*PUSHED, {}]},
-        f"{AT}.pushConstants: s.comp push_constants: got 4 numbers, must be 3: uint factor, "
-        "float scale, int step [SH-09]",
-    ),
-    "push constants are no array": (
-        {"pushConstants": {"factor": 1}}, f"{AT}.pushConstants: got an object, allowed an array"
-    ),
-    "a push constant is no object": (
-        {"pushConstants": [1, 2, 3]}, f"{AT}.pushConstants[0]: got 1, allowed an object"
-    ),
-    "a push constant without type": (
-        {"pushConstants": [{"value": 1}, *PUSHED[1:]]},
-        f"{AT}.pushConstants[0]: 'type' is missing",
-    ),
-    "a push constant out of range": (
-        {"pushConstants": [{"type": "UINT32", "value": 2**32}, *PUSHED[1:]]},
-        f"{AT}.pushConstants[0].value: got 4294967296, allowed 0 to 4294967295",
-    ),
-}  # fmt: skip
+CONSTANTS = ".specializationConstants"
+NO_CONSTANT = f"{CONSTANTS}: s.comp constants: there is no constant"
+THREE = "must be 3: uint factor, float scale, int step [SH-09]"
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_members_that_are_wrong(load, what):
-    members, said = REFUSED[what]
-    assert fault(load, of_shader(**members)) == said
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"sourcePath": None}, ": 'sourcePath' is missing"),
+        ({"sourcePath": 5}, ".sourcePath: got 5, allowed a string"),
+        ({"sourcePath": "s.spv"}, '.sourcePath: got "s.spv", must be a .comp file'),
+        ({"type": "spirv", "sourcePath": "s.spv", "compiler": "glslangValidator"},
+         ".compiler: SPIR-V is compiled already"),
+        ({"type": "spirv", "sourcePath": "s.spv", "compilerArgs": []},
+         ".compilerArgs: SPIR-V is compiled already"),
+        ({"compilerArgs": "-g"}, '.compilerArgs: got "-g", allowed an array'),
+        ({"compilerArgs": ["-g", 1]}, ".compilerArgs[1]: got 1, allowed a string"),
+        *(({"compilerArgs": ["-g", argument]},
+           f".compilerArgs[1]: got {json.dumps(argument)}, allowed {ALLOWED}")
+          for argument in ("-T", "-O3", "", "--help", "--", "-gg", "A=3", "-estart", "-e", "-D",
+                           "-I", "--target-env", "--target-env=vulkan1.3", "-I\0", "@file",
+                           "-h\n")),
+        ({"compilerArgs": ["--target-env", "opengl"]},
+         f'.compilerArgs[0]: got "--target-env", allowed {ALLOWED}'),
+        ({"compilerArgs": ["-DA B=1"]}, ".sourcePath: define 'A B' is not a GLSL identifier"),
+        ({"compilerArgs": ["-DA=1\n2"]},
+         ".sourcePath: define A: value '1\\n2' is not one printable line"),
+        ({"specializationConstants": [1]}, f"{CONSTANTS}: got an array, allowed an object"),
+        ({"specializationConstants": {"OFFSET": "1"}},
+         f'{CONSTANTS}.OFFSET: got "1", allowed a number, "nan", "inf" or "-inf"'),
+        ({"specializationConstants": {"OFFSET": -1}},
+         f"{CONSTANTS}: s.comp constants['OFFSET']: got -1.0, must be uint [SH-10]"),
+        ({"specializationConstants": {"1" * 5000: 1}},
+         f"{NO_CONSTANT} '{'1' * 58}…; there are 0 (OFFSET), 1 (UP) [SH-10]"),
+        ({"specializationConstants": {"OFFSET": 1, "0": 1}},
+         f"{CONSTANTS}: s.comp constants[0]: constant 0 is given twice [SH-10]"),
+        ({"pushConstants": PUSHED[:1]},
+         f".pushConstants: s.comp push_constants: got 1 numbers, {THREE}"),
+        ({"pushConstants": [*PUSHED, {}]},
+         f".pushConstants: s.comp push_constants: got 4 numbers, {THREE}"),
+        ({"pushConstants": {"factor": 1}}, ".pushConstants: got an object, allowed an array"),
+        ({"pushConstants": [1, 2, 3]}, ".pushConstants[0]: got 1, allowed an object"),
+        ({"pushConstants": [{"value": 1}, *PUSHED[1:]]}, ".pushConstants[0]: 'type' is missing"),
+        ({"pushConstants": [{"type": "UINT32", "value": 2**32}, *PUSHED[1:]]},
+         ".pushConstants[0].value: got 4294967296, allowed 0 to 4294967295"),
+    ],
+)  # fmt: skip
+def test_wrong_members_are_refused(load, members, said):
+    assert fault(load, of_shader(**members)) == AT + said
 
 
-def test_sources_that_are_wrong(load, tmp_path):
+def test_wrong_shaders_are_refused(load, tmp_path):
     (tmp_path / "wrong.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
     said = f"{AT}.sourcePath: wrong.comp:2: 'x' : undeclared identifier"
     assert fault(load, of_shader(sourcePath="wrong.comp")).replace(f"{tmp_path}/", "") == said
@@ -315,48 +254,31 @@ def test_sources_that_are_wrong(load, tmp_path):
 
 
 BINDING = "ERROR while binding resources: m.json: commands[0].bindings"
-WRONG_BINDINGS = {
-    "bound twice": (
-        {"Source": "X", "from": "X", "Target": "Y"},
-        f"{BINDING}.from: s.comp from: binding 0 is Source's, too [SH-04]",
-    ),
-    "no source": (
-        {"Source": [], "Target": "Y"},
-        f"{BINDING}: Bind point 'Source' requires 1 resources, but 0 were bound. [B-01]",
-    ),
-    "past the end": (
-        {"Source": {"name": "X", "elementOffset": 8}, "Target": "Y"},
-        f"{BINDING}.Source: s.comp Source: got 0 bytes, must be a multiple of 4 and at least 4 "
-        "[SH-05]",
-    ),
-    "far past the end": (
-        {"1": {"name": "X", "elementOffset": 2**64 - 1, "elementSizeInBytes": 2**64 - 1},
-         "Source": "Y"},
-        f"{BINDING}[\"1\"]: s.comp 1: got offset {(2**64 - 1) ** 2} and 0 bytes, must begin at a "
-        "multiple of 4 and end at 32 or before [SH-05]",
-    ),
-    "too many elements": (
-        {"Source": {"name": "X", "elementCount": 9}, "Target": "Y"},
-        f"{BINDING}.Source: s.comp Source: got offset 0 and 36 bytes, must begin at a multiple of "
-        "4 and end at 32 or before [SH-05]",
-    ),
-    "no elements": (
-        {"Source": {"name": "X", "elementCount": 0}, "Target": "Y"},
-        f"{BINDING}.Source: s.comp Source: got 0 bytes, must be a multiple of 4 and at least 4 "
-        "[SH-05]",
-    ),
-    "off words": (
-        {"Source": {"name": "X", "elementOffset": 1, "elementSizeInBytes": 2}, "Target": "Y"},
-        f"{BINDING}.Source: s.comp Source: got offset 2 and 30 bytes, must begin at a multiple of "
-        "4 and end at 32 or before [SH-05]",
-    ),
-}  # fmt: skip
+ONE = "Bind point 'Source' requires 1 resources, but 0 were bound. [B-01]"
+END = "must begin at a multiple of 4 and end at 32 or before [SH-05]"
+EMPTY = ".Source: s.comp Source: got 0 bytes, must be a multiple of 4 and at least 4 [SH-05]"
+FAR = {"name": "X", "elementOffset": 2**64 - 1, "elementSizeInBytes": 2**64 - 1}
 
 
-@pytest.mark.parametrize("what", WRONG_BINDINGS)
-def test_bindings_that_are_wrong(load, what):
-    bindings, said = WRONG_BINDINGS[what]
-    assert fault(load, with_command(bindings=bindings)) == said
+@pytest.mark.parametrize(
+    ("bindings", "said"),
+    [
+        ({"from": "X"}, ".from: s.comp from: binding 0 is Source's, too [SH-04]"),
+        ({"Source": []}, f": {ONE}"),
+        ({"Source": {"name": "X", "elementOffset": 8}}, EMPTY),
+        ({"Source": {"name": "X", "elementCount": 0}}, EMPTY),
+        ({"Source": {"name": "X", "elementCount": 9}},
+         f".Source: s.comp Source: got offset 0 and 36 bytes, {END}"),
+        ({"Source": {"name": "X", "elementOffset": 1, "elementSizeInBytes": 2}},
+         f".Source: s.comp Source: got offset 2 and 30 bytes, {END}"),
+        ({"Target": None, "1": FAR},
+         f'["1"]: s.comp 1: got offset {(2**64 - 1) ** 2} and 0 bytes, {END}'),
+    ],
+)  # fmt: skip
+def test_wrong_bindings_are_refused(load, bindings, said):
+    bound = {"Source": "X", "Target": "Y", **bindings}
+    made = with_command(bindings={k: v for k, v in bound.items() if v is not None})
+    assert fault(load, made) == BINDING + said
 
 
 READ = "m.json: commands[0].bindings.Source"
@@ -372,7 +294,7 @@ READ = "m.json: commands[0].bindings.Source"
          "18446744073709551615"),
     ],
 )  # fmt: skip
-def test_sources_of_bindings_that_are_wrong(load, member, value, said):
+def test_wrong_members_of_bindings_are_refused(load, member, value, said):
     source = {"name": "X", member: value}
     text = fault(load, with_command(bindings={"Source": source, "Target": "Y"}))
     assert text == READ + said
@@ -421,7 +343,7 @@ def test_group_counts(load, groups, said):
         (1, ": got 1, allowed an array"),
     ],
 )
-def test_group_counts_that_are_none(load, groups, said):
+def test_malformed_group_counts_are_refused(load, groups, said):
     text = fault(load, with_command(threadGroupCount=groups))
     assert text == f"m.json: commands[0].threadGroupCount{said}"
 
@@ -429,7 +351,7 @@ def test_group_counts_that_are_none(load, groups, said):
 # -- told ------------------------------------------------------------------------------------------
 
 
-def test_checked(load, capsys, tmp_path):
+def test_check_lists_the_shader(load, capsys, tmp_path):
     load(of_shader())
     assert main(["check", "m.json"]) == 0
     seen = capsys.readouterr()
@@ -437,7 +359,7 @@ def test_checked(load, capsys, tmp_path):
     assert "│ s            │ a shader │ none         │ accepted │" in seen.out
 
 
-def test_explained(load, capsys):
+def test_explain_describes_the_shader(load, capsys):
     load(of_shader())
     assert main(["explain", "m.json", "--html", "page.html"]) == 0
     lines = capsys.readouterr().out.splitlines()

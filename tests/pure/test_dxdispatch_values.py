@@ -51,7 +51,7 @@ def test_array_of_every_type(data_type, prefix):
 
 
 @pytest.mark.parametrize("data_type", [t for t in TYPES if t.name.startswith("FLOAT")])
-def test_floats_take_words_in_any_case(data_type):
+def test_nan_and_infinity_are_read_in_any_case(data_type):
     found = numbers(["NaN", "INF", "-Inf", -0.5, 3], data_type.name)
     np.testing.assert_array_equal(found, [math.nan, math.inf, -math.inf, -0.5, 3])
 
@@ -124,7 +124,7 @@ def test_sequence_is_repeated_addition(data_type, start, delta, count, tenths):
     np.testing.assert_array_equal(found, np.concatenate(expected))
 
 
-def test_pieces_join_without_a_seam(monkeypatch, tmp_path):
+def test_values_do_not_depend_on_the_size_of_pieces(monkeypatch, tmp_path):
     sequence = {"valueStart": 0.1, "valueDelta": 0.1, "valueCount": 1000}
     whole = read(sequence, "FLOAT16")
     (tmp_path / "raw.bin").write_bytes(whole[1])
@@ -136,7 +136,7 @@ def test_pieces_join_without_a_seam(monkeypatch, tmp_path):
     assert data_types.CHUNK_BYTES % 8 == 0
 
 
-def test_npy_brings_its_type_and_order(tmp_path):
+def test_npy_files_determine_type_and_order(tmp_path):
     table = np.arange(12, dtype=np.int16).reshape(3, 4)
     for name, array in (("c.npy", table), ("fortran.npy", np.asfortranarray(table))):
         np.save(tmp_path / name, array)
@@ -174,7 +174,7 @@ def test_npy_of_any_bytes_is_read_or_refused(data, tmp_path_factory):
     assert len(line.splitlines()) == 1
 
 
-def test_the_current_folder_is_looked_into_where_paths_are_allowed(tmp_path, monkeypatch):
+def test_the_current_folder_is_searched_if_paths_are_allowed(tmp_path, monkeypatch):
     first, second = tmp_path / "1", tmp_path / "2"
     for folder in (first, second):
         folder.mkdir()
@@ -197,7 +197,7 @@ def test_a_file_that_shrinks_is_noticed(tmp_path):
     assert str(caught.value) == f"{tmp_path / 'raw.bin'}: became shorter while it was read"
 
 
-def test_huge_counts_cost_nothing():
+def test_huge_counts_take_no_memory():
     members = {
         "initialValuesDataType": "FLOAT64",
         "initialValues": {"value": 0, "valueCount": 2**62},
@@ -221,7 +221,7 @@ def test_output_is_written_whole_or_not_at_all(tmp_path):
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_output_replaces_what_a_link_points_to_and_no_folder(tmp_path):
+def test_output_replaces_the_target_of_a_link_but_not_a_folder(tmp_path):
     (tmp_path / "real.bin").write_bytes(b"old")
     (tmp_path / "link.bin").symlink_to("real.bin")
     output_files.write_output(tmp_path / "link.bin", [b"new"])

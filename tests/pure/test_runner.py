@@ -160,7 +160,7 @@ def test_write_file(run_model, tmp_path):
     assert np.load("scalar.npy").tolist() == 1
 
 
-def test_a_failing_write_is_told_and_the_run_goes_on(run_model, tmp_path):
+def test_a_failing_write_is_reported_and_the_run_continues(run_model, tmp_path):
     Path("file").write_bytes(b"x")
     made = printing(A=resource("INT32", [1]))
     made["commands"].insert(0, writing("A", "file/below.bin"))
@@ -207,7 +207,7 @@ def test_timing_verbosity(run_model):
         assert re.fullmatch(pattern, line)
 
 
-def test_no_iterations_no_line(run_model):
+def test_without_iterations_no_times_are_printed(run_model):
     device = FakeDevice()
     seen = run_model(ROTATE, device, dispatch_iterations=0).out.splitlines()
     assert device.dispatches == 0
@@ -234,7 +234,7 @@ def test_print_commands(run_model):
     ]
 
 
-def test_print_commands_tells_of_failure(run_model):
+def test_print_commands_reports_failure(run_model):
     with pytest.raises(ModelError) as caught:
         run_model(ROTATE, FakeDevice(DeviceError("lost\nthe device")), print_commands=True)
     assert str(caught.value) == "Failed to execute dispatchable: lost the device"
@@ -261,18 +261,18 @@ def test_owned_inputs_are_taken_at_initialisation(run_model):
     assert seen.endswith("Resource 'B': 8, 7, 6, 5, 4, 3, 2, 1\n")
 
 
-def test_what_does_not_fit_fails_before_any_value_is_made(run_model):
+def test_resources_that_do_not_fit_fail_before_values_are_made(run_model):
     too_many = r'^"A": 8589934592 bytes are too many for the host$'
     with pytest.raises(OutOfDeviceMemoryError, match=too_many):
         run_model(printing(A=zeros(2**30, "FLOAT64")))
 
 
-def test_what_does_not_fit_on_the_device_stays_on_the_host(run_model):
+def test_resources_that_do_not_fit_on_the_device_are_on_the_host(run_model):
     out, _ = run_model(printing(A=resource("UINT8", {"value": 7, "valueCount": 2**21})))
     assert out.count(" 7") == 2**21
 
 
-def test_errors_of_the_device_are_placed(run_model):
+def test_errors_of_the_device_name_the_dispatchable(run_model):
     class Refusing(FakeDevice):
         def create_operator(self, desc):
             raise DeviceError("no")
@@ -326,7 +326,7 @@ def test_verbose_print(run_model):
     assert rest == ""
 
 
-def test_print_in_pieces_has_no_seam(run_model, monkeypatch):
+def test_printing_does_not_depend_on_the_size_of_pieces(run_model, monkeypatch):
     sequence = resource("INT32", {"valueStart": 0, "valueDelta": 7, "valueCount": 100})
     made = [printing(A=sequence), printing(A=sequence, verbose=True)]
     whole = [run_model(m).out for m in made]
@@ -386,7 +386,7 @@ def test_names_do_not_control_the_terminal(capsys):
 
 
 @pytest.mark.parametrize("strides", [[1], [1, 1]])  # right, and an error that has the name
-def test_names_in_what_the_command_line_says(tmp_path, monkeypatch, capsys, strides):
+def test_names_in_messages_of_the_command_line(tmp_path, monkeypatch, capsys, strides):
     monkeypatch.chdir(tmp_path)
     split = copy.deepcopy(SPLIT["dispatchables"]["split"])
     split["desc"]["InputTensor"]["Strides"] = strides

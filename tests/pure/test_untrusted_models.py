@@ -99,18 +99,18 @@ def test_a_source_outside_is_refused(folders, way):
 
 
 @pytest.mark.parametrize("way", WAYS[:6])
-def test_a_source_outside_is_read_where_paths_are_allowed(folders, way):
+def test_a_source_outside_is_read_if_paths_are_allowed(folders, way):
     model = load(folders, reading(outside(folders, way)), allow_paths=True)
     assert b"".join(model.resources["In"].values.chunks()) == bytes(32)
 
 
 @pytest.mark.parametrize("way", WAYS[-3:])
-def test_what_is_no_file_is_not_read_in_any_case(folders, way):
+def test_paths_that_are_not_files_are_never_read(folders, way):
     said = fault(load, folders, reading(outside(folders, way)), allow_paths=True)
     assert "no file" in said or "is empty" in said
 
 
-def test_links_and_parents_within_the_folder_are_fine(folders):
+def test_links_and_parents_within_the_folder_are_read(folders):
     (folders / "model" / "deep").mkdir()
     (folders / "model" / "deep" / "link.bin").symlink_to("../x.bin")
     (folders / "linked").symlink_to("model")
@@ -140,7 +140,7 @@ def test_the_current_folder_is_not_the_models(folders):
     assert load(folders, reading("own.bin"), allow_paths=True).resources["In"].size == 32
 
 
-def test_a_link_put_there_afterwards_is_not_followed(folders):
+def test_a_link_created_after_loading_is_not_followed(folders):
     model = load(folders, reading("x.bin"))
     (folders / "model" / "x.bin").unlink()
     (folders / "model" / "x.bin").symlink_to(folders / "secret" / "x.bin")
@@ -148,7 +148,7 @@ def test_a_link_put_there_afterwards_is_not_followed(folders):
         list(model.resources["In"].values.chunks())
 
 
-def test_a_pipe_is_no_file(folders):
+def test_a_pipe_is_refused(folders):
     os.mkfifo(folders / "model" / "pipe.bin")
     started = time.monotonic()
     assert 'no file "pipe.bin"' in fault(load, folders, reading("pipe.bin"))
@@ -168,7 +168,7 @@ def test_links_in_a_circle(folders):
     assert 'no file "a.bin"' in fault(load, folders, reading("a.bin"))
 
 
-def test_a_huge_file_of_nothing(folders):
+def test_a_huge_sparse_file_is_refused(folders):
     with open(folders / "model" / "x.bin", "wb") as file:
         file.truncate(1 << 40)
     said = fault(load, folders, reading("x.bin"))
@@ -215,7 +215,7 @@ def test_output_path_takes_the_place_of_the_current_folder(folders):
 
 @pytest.mark.parametrize("command", ["check", "explain"])
 @pytest.mark.parametrize("option", ["--allow_paths", "--allow-paths"])
-def test_the_option(folders, capsys, command, option):
+def test_allow_paths_on_the_command_line(folders, capsys, command, option):
     load(folders, reading("x.bin"))
     file = folders / "model" / "m.json"
     file.write_text(file.read_text().replace("x.bin", "../secret/x.bin"))
@@ -299,12 +299,12 @@ def test_external_data_outside(folders, way):
         ([("offset", 4)], "'' cannot be read: Is a directory"),
     ],
 )  # fmt: skip
-def test_external_data_that_are_not_there(folders, external, said):
+def test_missing_external_data_are_refused(folders, external, said):
     path = stored(folders, *external)
     assert fault(Model, path) == f"{path}: external data of tensor 'w': {said}"
 
 
-def test_external_data_of_a_pipe_or_without_end(folders):
+def test_external_data_in_a_pipe_or_an_endless_file(folders):
     os.mkfifo(folders / "model" / "pipe")
     assert "'pipe' cannot be read: not a regular file" in fault(
         Model, stored(folders, ("location", "pipe"))
@@ -341,7 +341,7 @@ def test_external_data_of_constants_in_nodes(folders):
     assert "'/etc/passwd' is outside of the folder" in fault(Model, path)
 
 
-def test_a_model_that_is_no_file(folders):
+def test_a_model_that_is_not_a_regular_file(folders):
     os.mkfifo(folders / "model" / "m.onnx")
     assert fault(Model, folders / "model" / "m.onnx").endswith("cannot be read: not a regular file")
     with open(folders / "big.onnx", "wb") as file:
@@ -403,7 +403,7 @@ def doubled(times):
          "result: has shape (30000, 30000), must have 268435456 bytes at most"),
     ],
 )  # fmt: skip
-def test_elements_that_are_needed_first_are_bounded(nodes, said):
+def test_elements_needed_before_a_run_are_bounded(nodes, said):
     model = Model(text(f"g (float[2] x) => (float y) {{ {nodes} }}"), check=False)
     assert said in fault(model.lower, {"x": TensorType(np.dtype(np.float32), (2,))}, {})
 
