@@ -373,8 +373,8 @@ SHOWN = r"a\x1b]0;b\x07\x9b2J\u202ec\nd"
 
 def test_names_do_not_control_the_terminal(capsys):
     console.info(f"Dispatch '{NAME}'")
-    console.info(console.command_started(1, NAME))
-    console.info(console.command_completed(1))
+    console.command_started(1, NAME)
+    console.command_completed(1)
     for verbose in (False, True):
         console.print_values(NAME, np.dtype(np.uint8), 1, lambda *_: b"\7", verbose=verbose)
     assert capsys.readouterr().out == (

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import rapidjson
+
 from vkops.dml import ExecutionFlags, OperatorDesc, TensorDataType
 from vkops.dxdispatch.initial_values import InitialValues
 from vkops.dxdispatch.json_reader import Node
@@ -150,10 +152,14 @@ Dispatchable = DmlDispatchable | OnnxDispatchable | ShaderDispatchable
 
 @dataclass(frozen=True)
 class Command:
-    """One entry of ``commands``; ``text`` is its JSON on one line."""
+    """One entry of ``commands``."""
 
-    text: str
     node: Node
+
+    @property
+    def text(self) -> str:
+        """Its JSON on one line."""
+        return str(rapidjson.dumps(self.node.value, ensure_ascii=False))
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from pathlib import Path
 from types import NoneType
 from typing import TypeVar
 
-import rapidjson
-
 from vkops.dml import OPERATORS, ExecutionFlags, OperatorDesc, TensorDataType
 from vkops.dxdispatch import onnx_dispatchable, shader_dispatchable
 from vkops.dxdispatch.data_types import dtype_of
@@ -183,22 +181,21 @@ class _ModelReader:
 
     def _command(self, node: Node) -> Command:
         kind = node.required("type")
-        text = str(rapidjson.dumps(node.object(), ensure_ascii=False))
         match kind.string().lower():
             case "dispatch":
                 name = node.required("dispatchable")
                 dispatchable = _lookup(name, self.dispatchables, "dispatchable")
                 bindings = self._dispatch_bindings(node.required("bindings"), dispatchable)
-                return DispatchCommand(text, node, dispatchable, bindings, _read_groups(node))
+                return DispatchCommand(node, dispatchable, bindings, _read_groups(node))
             case "print":
                 resource = self._named_resource(node.required("resource"))
                 verbose = node.optional("verbose")
-                return PrintCommand(text, node, resource, verbose is not None and verbose.boolean())
+                return PrintCommand(node, resource, verbose is not None and verbose.boolean())
             case "writefile":
-                return self._write_file(text, node, self._named_resource(node.required("resource")))
+                return self._write_file(node, self._named_resource(node.required("resource")))
         raise kind.wrong("dispatch, print or writeFile")
 
-    def _write_file(self, text: str, node: Node, resource: Resource) -> WriteFileCommand:
+    def _write_file(self, node: Node, resource: Resource) -> WriteFileCommand:
         target = node.required("targetPath")
         if not target.string():
             raise target.wrong("a file name")
@@ -211,7 +208,7 @@ class _ModelReader:
             raise target.error(f"{quote(resource.name)} has no data type, which a .npy file needs")
         dimensions_node = node.optional("dimensions")
         if dimensions_node is None:
-            return WriteFileCommand(text, node, resource, path, None)
+            return WriteFileCommand(node, resource, path, None)
         count = len(dimensions_node.array())
         if count > MAX_NPY_DIMENSIONS:
             raise dimensions_node.error(
@@ -224,7 +221,7 @@ class _ModelReader:
                 raise dimensions_node.error(
                     f"need {needed} bytes, {quote(known.name)} has {known.size}"
                 )
-        return WriteFileCommand(text, node, resource, path, dimensions)
+        return WriteFileCommand(node, resource, path, dimensions)
 
     # -- bindings ----------------------------------------------------------------------------------
 

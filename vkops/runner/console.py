@@ -60,8 +60,7 @@ def bounded(text: str) -> str:
 
 def info(line: str) -> None:
     """Print a message on standard output, without characters that control the terminal."""
-    end = "\n" if line.endswith("\n") else ""
-    print("\t".join(map(printable, line.removesuffix(end).split("\t"))) + end)
+    print(printable(line))
 
 
 def complain(line: str) -> None:
@@ -91,14 +90,14 @@ def progress(name: str) -> Iterator[Callable[[int, int], None]]:
         bar.stop()
 
 
-def command_started(index: int, text: str) -> str:
-    """Return the line of ``--print_commands`` before a command."""
-    return f"[StartCmd][{index:>4}]\t: {bounded(text)}"
+def command_started(index: int, text: str) -> None:
+    """Print the line of ``--print_commands`` before a command."""
+    print(f"[StartCmd][{index:>4}]\t: {bounded(text)}")
 
 
-def command_completed(index: int, code: int = 0, message: str = "") -> str:
-    """Return the lines of ``--print_commands`` after a command; ``code`` is an HRESULT."""
-    return f"[EndCmd][{index:>4}]\t: hr={f'0x{code:x}':<10} {message}\n"
+def command_completed(index: int, code: int = 0, message: str = "") -> None:
+    """Print the lines of ``--print_commands`` after a command; ``code`` is an HRESULT."""
+    print(f"[EndCmd][{index:>4}]\t: hr={f'0x{code:x}':<10} {one_line(message)}\n")
 
 
 def print_values(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import vkops
 from vkops.dml import TensorDataType
 from vkops.dxdispatch.data_types import CHUNK_BYTES, dtype_of
 from vkops.dxdispatch.json_model import (
@@ -28,7 +29,7 @@ from vkops.dxdispatch.json_model import (
 from vkops.dxdispatch.json_reader import quote
 from vkops.dxdispatch.model_checks import Bound, BoundDispatch, Prepared, errors_after
 from vkops.dxdispatch.shader_dispatchable import BoundShader
-from vkops.errors import ModelError, OutOfDeviceMemoryError, one_line, show
+from vkops.errors import ModelError, OutOfDeviceMemoryError, show
 from vkops.runner import console
 from vkops.runner.dispatch_timing import Progress, RunOptions, run_timed
 from vkops.runner.onnx_execution import OnnxRun
@@ -36,21 +37,12 @@ from vkops.runner.output_files import Read, chunks, npy_header, without_objects,
 
 if TYPE_CHECKING:
     from vkops.onnx import Session
-    from vkops.runtime.device import (
-        BoundOperator,
-        Buffer,
-        CompiledOperator,
-        CompiledShader,
-        HostBuffer,
-        Operator,
-        StreamedOperator,
-    )
-    from vkops.tensors.tensor import Device
 
-    Binding = tuple[Buffer | HostBuffer, int, int]
+    AnyBuffer = vkops.Buffer | vkops.HostBuffer
+    Binding = tuple[AnyBuffer, int, int]
 
 
-def run(prepared: Prepared, device: Device, options: RunOptions | None = None) -> None:
+def run(prepared: Prepared, device: vkops.Device, options: RunOptions | None = None) -> None:
     """Create everything a model names on the device, then run its commands in order.
 
     Raises:
@@ -66,17 +58,17 @@ def run(prepared: Prepared, device: Device, options: RunOptions | None = None) -
 class Execution:
     """Everything that a model names, on a device."""
 
-    def __init__(self, prepared: Prepared, device: Device, options: RunOptions) -> None:
+    def __init__(self, prepared: Prepared, device: vkops.Device, options: RunOptions) -> None:
         self.prepared: Prepared = prepared
         self.options: RunOptions = options
-        self.operators: dict[str, CompiledOperator] = {}
+        self.operators: dict[str, vkops.CompiledOperator] = {}
         self.sessions: dict[str, Session] = {}
-        self.shaders: dict[str, CompiledShader] = {}
+        self.shaders: dict[str, vkops.CompiledShader] = {}
         self.deferred: dict[str, Any] = {}  # the values of deferred resources
         every = prepared.model.resources.values()
         resources = [resource for resource in every if isinstance(resource, BufferResource)]
         # All buffers first: what does not fit fails before any value has been made.
-        self.buffers: Mapping[str, Buffer | HostBuffer] = _on_device_or_host(resources, device)
+        self.buffers: Mapping[str, AnyBuffer] = _on_device_or_host(resources, device)
         for resource in resources:
             _upload(resource, self.buffers[resource.name])
         dispatchables = prepared.model.dispatchables.values()
@@ -97,8 +89,8 @@ class Execution:
                     self.shaders[other.name] = device.compile_shader(other.shader)
 
     def _compile(
-        self, dispatchable: DmlDispatchable, operator: Operator, device: Device
-    ) -> CompiledOperator:
+        self, dispatchable: DmlDispatchable, operator: vkops.Operator, device: vkops.Device
+    ) -> vkops.CompiledOperator:
         """Compile and initialise an operator."""
         name = dispatchable.name
         graph = dispatchable.compile_graph
@@ -120,13 +112,13 @@ class Execution:
                 self.run_command(command)
                 continue
             parsed = command if isinstance(command, Command) else command.command
-            console.info(console.command_started(index, parsed.text))
+            console.command_started(index, parsed.text)
             try:
                 self.run_command(command)
             except Exception as error:
-                console.info(console.command_completed(index, console.FAILED, one_line(str(error))))
+                console.command_completed(index, console.FAILED, str(error))
                 raise
-            console.info(console.command_completed(index))
+            console.command_completed(index)
 
     def run_command(self, command: Command | Bound) -> None:
         """Run one command."""
@@ -160,7 +152,7 @@ class Execution:
                 model.print_bindings()
             yield model.dispatch
 
-    def bind(self, bound: BoundDispatch) -> BoundOperator | StreamedOperator:
+    def bind(self, bound: BoundDispatch) -> vkops.BoundOperator | vkops.StreamedOperator:
         """Return the operator of a dispatch with its bindings."""
         operator = self.operators[bound.command.dispatchable.name]
         return operator.bind(self._bindings(bound.inputs), self._bindings(bound.outputs))
@@ -230,8 +222,8 @@ class _Content:
 
 
 def _on_device_or_host(
-    resources: Sequence[BufferResource], device: Device
-) -> Mapping[str, Buffer | HostBuffer]:
+    resources: Sequence[BufferResource], device: vkops.Device
+) -> Mapping[str, AnyBuffer]:
     try:
         return _allocate(resources, device.buffer)
     except OutOfDeviceMemoryError:
@@ -240,8 +232,8 @@ def _on_device_or_host(
 
 
 def _allocate(
-    resources: Iterable[BufferResource], allocate: Callable[[int], Buffer | HostBuffer]
-) -> dict[str, Buffer | HostBuffer]:
+    resources: Iterable[BufferResource], allocate: Callable[[int], AnyBuffer]
+) -> dict[str, AnyBuffer]:
     """Allocate whole words for all resources, on the device or on the host."""
     buffers = {}
     for resource in resources:
@@ -252,7 +244,7 @@ def _allocate(
     return buffers
 
 
-def _upload(resource: BufferResource, buffer: Buffer | HostBuffer) -> None:
+def _upload(resource: BufferResource, buffer: AnyBuffer) -> None:
     """Fill a buffer with the initial values, then zeros."""
     offset = 0
     for chunk in resource.values.chunks():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
@@ -18,9 +17,6 @@ from vkops.runner.console import complain, info, show, table
 from vkops.runner.dispatch_timing import RunOptions
 from vkops.runner.model_execution import run
 from vkops.runner.onnx_files import FileOptions, check_file, run_file
-
-if TYPE_CHECKING:
-    from vkops.tensors.tensor import Device
 
 
 def run_model(
@@ -130,7 +126,7 @@ def print_warnings(model: Model) -> None:
 
 def _open_device(
     adapter: str, expect: str | None, feature_level: FeatureLevel, debug: bool
-) -> Device:
+) -> vkops.Device:
     with errors_after("Failed to create adapter"):
         infos = vkops.devices()
     matches = [found.index for found in infos if adapter.lower() in found.name.lower()]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import vkops
 from vkops.dxdispatch.json_model import BufferResource, Shape
 from vkops.dxdispatch.json_reader import quote
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, OnnxBinding
@@ -16,7 +17,6 @@ from vkops.runner import console
 if TYPE_CHECKING:
     from vkops.onnx import Session
     from vkops.onnx.value_info import ValueInfo
-    from vkops.runtime.device import Buffer, HostBuffer
 
 
 class OnnxRun:
@@ -26,7 +26,7 @@ class OnnxRun:
         self,
         bound: BoundOnnx,
         session: Session,
-        buffers: Mapping[str, Buffer | HostBuffer],
+        buffers: Mapping[str, vkops.Buffer | vkops.HostBuffer],
         deferred: dict[str, Any],
     ) -> None:
         from vkops.tensors.tensor import Tensor
@@ -52,7 +52,7 @@ class OnnxRun:
         # An output must not be written directly to a buffer that the same run reads or writes.
         used = {id(value.buffer) for value in self._inputs.values() if isinstance(value, Tensor)}
         self._targets: dict[int, Tensor] = {}
-        self._copies: dict[int, Buffer | HostBuffer] = {}
+        self._copies: dict[int, vkops.Buffer | vkops.HostBuffer] = {}
         for index, (binding, result) in enumerate(self._results()):
             source = binding.source
             if source is None or not isinstance(source.resource, BufferResource):

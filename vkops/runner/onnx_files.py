@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.markup import escape
 
+import vkops
 from vkops.dxdispatch.json_model import Overrides
 from vkops.dxdispatch.onnx_dispatchable import form_of, read_onnx
 from vkops.errors import ModelError, one_line
@@ -22,7 +23,6 @@ from vkops.runner.onnx_execution import default_input, print_binding
 if TYPE_CHECKING:
     from vkops.onnx import Model
     from vkops.onnx.value_info import ValueInfo
-    from vkops.tensors.tensor import Device
 
 Array = npt.NDArray[Any]
 
@@ -40,7 +40,7 @@ class FileOptions:
 
 def run_file(
     path: Path,
-    device: Device,
+    device: vkops.Device,
     options: RunOptions,
     files: FileOptions,
     *,

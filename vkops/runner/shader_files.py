@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+import vkops
 from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.runner import array_files
 from vkops.runner.dispatch_timing import RunOptions, run_timed
 from vkops.shaders.shader import Number, Shader
-
-if TYPE_CHECKING:
-    from vkops.tensors.tensor import Device
 
 Array = npt.NDArray[Any]
 
@@ -35,7 +33,9 @@ class ShaderOptions:
     push: Sequence[Number] = ()
 
 
-def run_shader(shader: Shader, device: Device, options: RunOptions, given: ShaderOptions) -> None:
+def run_shader(
+    shader: Shader, device: vkops.Device, options: RunOptions, given: ShaderOptions
+) -> None:
     """Run a shader in a loop, and print or write the buffers that ``given.out`` names."""
     compiled = device.compile_shader(shader)
     arrays, names = _arrays(shader, given)
