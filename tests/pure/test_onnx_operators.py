@@ -16,530 +16,439 @@ from vkops.onnx.value_info import SequenceType, TensorType
 from vkops.plan.movements import runs_of
 
 I32, I64 = np.iinfo(np.int32), np.iinfo(np.int64)
-X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-ROW = np.arange(5, dtype=np.float32)
 
 
-def ints(*values):
-    return np.array(values, np.int64)
+def array(dtype):
+    return lambda *values: np.array(values, dtype)
 
 
-def floats(*values):
-    return np.array(values, np.float32)
+ints, int32s, int8s, floats, text = map(array, (np.int64, np.int32, np.int8, np.float32, object))
 
 
-def text(*values):
-    return np.array(values, object)
+def scalar(value, dtype=np.int64):
+    return np.array(value, dtype)
 
 
-# -- Split -----------------------------------------------------------------------------------------
+def counted(shape):
+    return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
 
 
-@pytest.mark.parametrize("opset", [1, 2, 11, 13])
-def test_split_is_equal_where_no_lengths_are_given(opset):
-    same(run("Split", X, outputs=2, opset=opset, axis=2), [X[..., :2], X[..., 2:]])
-    same(run("Split", X, outputs=2, opset=opset), [X[:1], X[1:]])
+X, ROW, ONES, BLOCKS = map(counted, ((2, 3, 4), (5,), (1, 2, 1, 3, 1), (2, 8, 2, 3)))
+EMPTY = np.zeros((2, 0), np.int64)
+TABLE = np.arange(15, dtype=np.int32).reshape(3, 5)
 
 
-def test_split_1_takes_lengths_as_an_attribute_or_an_input():
-    parts = [ROW[:2], ROW[2:]]
-    same(run("Split", ROW, outputs=2, opset=1, split=[2, 3]), parts)
-    same(run("Split", ROW, floats(2, 3), outputs=2, opset=1), parts)
+def blocks(data, cut, axes):
+    """DepthToSpace by blocks of 2, of a depth that is cut into these sizes."""
+    n, depth, height, width = data.shape
+    moved = data.reshape(n, *cut, height, width).transpose(axes)
+    return moved.reshape(n, depth // 4, 2 * height, 2 * width)
 
 
-@pytest.mark.parametrize("opset", [2, 11])
-def test_split_takes_lengths_as_an_attribute(opset):
-    same(run("Split", ROW, outputs=3, opset=opset, split=[1, 0, 4]), [ROW[:1], ROW[1:1], ROW[1:]])
+DCR = blocks(BLOCKS, (2, 2, 2), (0, 3, 4, 1, 5, 2))
+CRD = blocks(BLOCKS, (2, 2, 2), (0, 1, 4, 2, 5, 3))
 
 
-@pytest.mark.parametrize("opset", [13, 18])
-def test_split_takes_lengths_as_an_input(opset):
-    got = run("Split", X, ints(3, 0, 1), outputs=3, opset=opset, axis=2)
-    same(got, [X[..., :3], X[..., 3:3], X[..., 3:]])
+def filled(shape, value, dtype=np.float32):
+    return np.full(shape, value, dtype)
 
 
-@pytest.mark.parametrize(("opset", "more"), [(11, {}), (13, {}), (18, {"num_outputs": 3})])
-def test_split_counts_negative_axes_from_the_end(opset, more):
-    same(run("Split", X, outputs=3, opset=opset, axis=-2, **more), np.split(X, 3, 1))
+def tensor(value, dtype):
+    return numpy_helper.from_array(np.array([value], dtype))
+
+
+def padded(before, after):
+    """The table with -1 around its rows, or less of them."""
+    framed = np.pad(TABLE, [(0, 0), (max(0, before), max(0, after))], constant_values=-1)
+    return framed[:, max(0, -before) : framed.shape[1] - max(0, -after)].copy()
+
+
+SPLIT = [
+    ((1, 2, 11, 13), [X], {"axis": 2}, (X[..., :2], X[..., 2:])),
+    ((1, 2, 11, 13), [X], {}, (X[:1], X[1:])),
+    ((1, 2, 11), [ROW], {"split": [1, 0, 4]}, (ROW[:1], ROW[1:1], ROW[1:])),
+    ((1,), [ROW, floats(2, 3)], {}, (ROW[:2], ROW[2:])),
+    ((13, 18), [X, ints(3, 0, 1)], {"axis": 2}, (X[..., :3], X[..., 3:3], X[..., 3:])),
+    ((11, 13), [X], {"axis": -2}, tuple(np.split(X, 3, 1))),
+    ((18,), [X], {"axis": -2, "num_outputs": 3}, tuple(np.split(X, 3, 1))),
+    ((13,), [EMPTY], {"axis": 1}, (EMPTY, EMPTY)),
+    ((18,), [EMPTY, ints(0, 2)], {}, (EMPTY[:0], EMPTY)),
+    # The last part takes what is left.
+    ((18,), [ints()], {"num_outputs": 2}, (ints(), ints())),
+    ((18,), [ROW], {"num_outputs": 1}, ROW),
+    ((18,), [ROW], {"num_outputs": 2}, (ROW[:3], ROW[3:])),
+    ((18,), [ROW], {"num_outputs": 3}, (ROW[:2], ROW[2:4], ROW[4:])),
+    ((18,), [ROW[:4]], {"num_outputs": 3}, (ROW[:2], ROW[2:4], ROW[4:4])),
+    ((18,), [ROW[:3]], {"num_outputs": 3}, (ROW[:1], ROW[1:2], ROW[2:3])),
+]
+CONCAT = [
+    ((1, 4, 11, 13), [X, X[..., :1]], {"axis": 2}, np.concatenate([X, X[..., :1]], 2)),
+    ((1, 4, 11, 13), [X, X[:, :0], X], {"axis": 1}, np.concatenate([X, X], 1)),
+    ((1, 4, 11, 13), [X], {"axis": 0}, X),
+    ((1,), [X, X], {}, np.concatenate([X, X], 1)),
+    ((18,), [X, X], {"axis": -1}, np.concatenate([X, X], 2)),
+    ((18,), [X[:, :0], X[:, :0]], {"axis": 1}, X[:, :0]),
+]
+SLICE = [
+    ((1,), [X], {"starts": [0, 1], "ends": [1000, -1]}, X[:, 1:-1]),
+    ((1,), [X], {"starts": [1], "ends": [3], "axes": [2]}, X[..., 1:3]),
+    ((1,), [X], {"starts": [-2], "ends": [I64.max], "axes": [-1]}, X[..., -2:]),
+    *[
+        ((10, 11, 13), [X, *arguments], {}, expected)
+        for numbers in (int32s, ints)
+        for arguments, expected in (
+            ([numbers(1, 0), numbers(4, 2), numbers(2, 1), numbers(2, 1)], X[:, 0:2, 1:4:2]),
+            ([numbers(1), numbers(2)], X[1:2]),
+            ([numbers(0, 0, 0), numbers(2, 3, 4), None, numbers(1, 2, 3)], X[:, ::2, ::3]),
+        )
+    ],
+    ((18,), [X, ints(), ints(), ints(), ints()], {}, X),
+    ((18,), [X[:, :0], ints(-1), ints(I64.min), ints(1), ints(-1)], {}, X[:, :0]),
+    # By ONNX: start is cut to [0, n] for positive steps and to [0, n - 1] for negative ones, end
+    # to [0, n] and to [-1, n - 1]. Backwards to INT_MAX is to the end, as ONNX Runtime has it.
+    *[
+        ((18,), [ROW, ints(start), ints(end), ints(0), ints(step)], {}, floats(*chosen))
+        for start, end, step, chosen in (
+            (0, I64.max, 1, [0, 1, 2, 3, 4]),
+            (0, I32.max, 2, [0, 2, 4]),
+            (I64.min, -1, 1, [0, 1, 2, 3]),
+            (4, I64.min, -1, [4, 3, 2, 1, 0]),
+            (I64.max, I64.min, -2, [4, 2, 0]),
+            (I32.max, I32.min, -1, [4, 3, 2, 1, 0]),
+            (-1, 0, -1, [4, 3, 2, 1]),
+            (-1, -6, -3, [4, 1]),
+            (3, 1, 1, []),
+            (1, 3, -1, []),
+            (5, 9, 1, []),
+            (2, 2, 1, []),
+            (-100, I64.min, -1, [0]),
+            (I64.min, I64.min, -2, [0]),
+            (0, 5, I64.max, [0]),
+            (4, I64.min, I64.min, [4]),
+            (I64.max, I32.max, -1, [4, 3, 2, 1, 0]),
+            (I64.max, I64.max, -1, [4, 3, 2, 1, 0]),
+        )
+    ],
+]
+PAIRS, PADS = [(0, 1), (1, 0), (2, 3)], [0, 1, 2, 1, 0, 3]
+PAD = [
+    ((1,), [ROW], {"paddings": [1, 2], "value": 3.0}, np.pad(ROW, (1, 2), constant_values=3)),
+    ((1,), [ROW], {"paddings": [1, 2], "mode": "edge"}, np.pad(ROW, (1, 2), "edge")),
+    *[
+        case
+        for mode in ("constant", "reflect", "edge")
+        for case in (
+            ((2,), [X], {"pads": PADS, "mode": mode}, np.pad(X, PAIRS, mode)),
+            ((11, 13, 18, 19, 21, 23), [X, ints(*PADS)], {"mode": mode}, np.pad(X, PAIRS, mode)),
+        )
+    ],
+    ((19, 21, 23), [X, ints(0, 7, 2, 1, 0, 3)], {"mode": "wrap"},
+     np.pad(X, [(0, 1), (7, 0), (2, 3)], "wrap")),
+    ((18,), [X, ints(1, 2, 0, 3), None, ints(-1, 0)], {}, np.pad(X, [(2, 3), (0, 0), (1, 0)])),
+    ((18,), [X, ints(), None, ints()], {}, X),
+    # Negative numbers cut off elements, also those that were added on the other side.
+    *[
+        ((18,), [ROW, ints(*pads), floats(9)], {}, floats(*expected))
+        for pads, expected in (
+            ((-1, -2), [1, 2]),
+            ((-1, 2), [1, 2, 3, 4, 9, 9]),
+            ((2, -4), [9, 9, 0]),
+            ((-5, 0), []),
+            ((-2, -3), []),
+            ((-5, 2), [9, 9]),
+            ((-7, 4), [9, 9]),
+            ((4, -7), [9, 9]),
+            ((9, -8), [9] * 6),
+            ((0, 0), [0, 1, 2, 3, 4]),
+        )
+    ],
+    *[
+        ((18,), [TABLE, ints(0, before, 0, after), scalar(-1, np.int32)], {}, padded(before, after))
+        for before, after in ((4, -7), (-7, 4), (-2, 3), (3, -2))
+    ],
+    ((18,), [np.zeros((4, 1, 0), np.float32), ints(10, 6, 6, 5, 6, -3), floats(7)], {},
+     filled((19, 13, 3), 7)),
+    ((19,), [ints(1, 2, 3, 4), ints(2, 1)], {"mode": "reflect"}, ints(3, 2, 1, 2, 3, 4, 3)),
+    ((19,), [ints(1, 2, 3, 4), ints(2, 1)], {"mode": "edge"}, ints(1, 1, 1, 2, 3, 4, 4)),
+    ((19,), [ints(1, 2, 3, 4), ints(2, 1)], {"mode": "wrap"}, ints(3, 4, 1, 2, 3, 4, 1)),
+    # Elements that were cut off are not used.
+    ((19,), [ints(0, 1, 2, 3, 4), ints(-1, 1)], {"mode": "reflect"}, ints(1, 2, 3, 4, 3)),
+    ((19,), [ints(0, 1, 2, 3, 4), ints(-1, 1)], {"mode": "edge"}, ints(1, 2, 3, 4, 4)),
+    ((19,), [ints(0, 1, 2, 3, 4), ints(-1, 1)], {"mode": "wrap"}, ints(1, 2, 3, 4, 1)),
+    ((18,), [X[:, :0], ints(0, 1, 0, 0, 1, 0), floats(7)], {}, filled((2, 2, 4), 7)),
+    ((11,), [X[:0], ints(0, 1, 0, 0, 1, 0)], {"mode": "edge"}, np.zeros((0, 5, 4), np.float32)),
+    *[
+        ((18,), [np.ones(2, dtype), ints(1, 0)], {}, np.array([0, 1, 1], dtype))
+        for dtype in (np.int8, np.uint16, np.float16, np.bool_, np.complex64, np.float64)
+    ],
+    ((18,), [text("a"), ints(1, 1)], {}, text("", "a", "")),
+    ((18,), [text("a"), ints(1, 0), scalar("é", object)], {}, text("é", "a")),
+    ((18,), [scalar(5), ints()], {}, scalar(5)),
+]  # fmt: skip
+RESHAPE = [
+    ((1,), [X], {"shape": [0, -1]}, X.reshape(2, 12)),
+    *[
+        ((5, 13, 14, 19, 21, 23), [X, ints(*shape)], {}, X.reshape(expected))
+        for shape, expected in (
+            ((24,), (24,)),
+            ((0, 0, 2, 2), (2, 3, 2, 2)),
+            ((-1, 0), (8, 3)),
+            ((4, -1), (4, 6)),
+            ((1, 0, -1), (1, 3, 8)),
+        )
+    ],
+    ((18,), [ints(3), ints()], {}, scalar(3)),
+    ((18,), [scalar(3), ints(1, -1)], {}, ints(3).reshape(1, 1)),
+    *[
+        ((18,), [EMPTY.T, ints(*shape)], {"allowzero": allowzero}, EMPTY.reshape(expected))
+        for shape, allowzero, expected in (
+            ((3, 0), 1, (3, 0)),
+            ((0, 0), 0, (0, 2)),
+            ((0, 0, 9), 1, (0, 0, 9)),
+            ((0, 7), 1, (0, 7)),
+            ((-1, 5), 1, (0, 5)),
+        )
+    ],
+]
+FLATTEN = [
+    *[
+        ((1, 9, 11, 13, 21, 23), [X], {"axis": axis}, X.reshape(shape))
+        for axis, shape in ((0, (1, 24)), (1, (2, 12)), (2, (6, 4)), (3, (24, 1)))
+    ],
+    ((1,), [X], {}, X.reshape(2, 12)),
+    ((11,), [X], {"axis": -1}, X.reshape(6, 4)),
+    ((18,), [scalar(2)], {"axis": 0}, ints(2).reshape(1, 1)),
+    ((18,), [X[:, :0]], {}, np.zeros((2, 0), np.float32)),
+]
+SQUEEZE = [
+    ((1, 11), [ONES], {"axes": [0, 4]}, ONES.reshape(2, 1, 3)),
+    ((13, 21, 23), [ONES, ints(0, 4)], {}, ONES.reshape(2, 1, 3)),
+    ((1, 11, 13, 21, 23), [ONES], {}, ONES.reshape(2, 3)),
+    ((11,), [ONES], {"axes": [-1, -3]}, ONES.reshape(1, 2, 3)),
+    ((18,), [ONES, ints(-1)], {}, ONES.reshape(1, 2, 1, 3)),
+    ((13,), [ONES, ints()], {}, ONES.reshape(2, 3)),  # an empty list is all axes of size 1
+    ((18,), [scalar(4)], {}, scalar(4)),
+]
+UNSQUEEZE = [
+    ((1, 11), [X[0]], {"axes": [0, 3]}, X[0].reshape(1, 3, 4, 1)),
+    ((13, 21, 23), [X[0], ints(0, 3)], {}, X[0].reshape(1, 3, 4, 1)),
+    ((11,), [X[0]], {"axes": [-1, 0]}, X[0].reshape(1, 3, 4, 1)),
+    ((18,), [scalar(4), ints(0)], {}, ints(4)),
+    ((18,), [scalar(4), ints(-1, -2)], {}, ints(4).reshape(1, 1)),
+    ((18,), [X, ints()], {}, X),
+]
+TRANSPOSE = [
+    ((1, 13, 21, 23), [X], {}, X.T),
+    ((1, 13, 21, 23), [X], {"perm": [1, 0, 2]}, X.transpose(1, 0, 2)),
+    ((1, 13, 21, 23), [X[:, :0]], {"perm": [2, 1, 0]}, np.zeros((4, 0, 2), np.float32)),
+    ((1, 13, 21, 23), [scalar(3)], {}, scalar(3)),
+]
+GATHER = [
+    *[
+        case
+        for dtype in (np.int32, np.int64)
+        for case in (
+            ((1, 11, 13), [X, np.array([[2, 0, 0], [1, 2, 2]], dtype)], {"axis": 1},
+             X[:, [[2, 0, 0], [1, 2, 2]]]),
+            ((1, 11, 13), [X, scalar(1, dtype)], {}, X[1]),
+            ((1, 11, 13), [X, np.zeros((0, 2), dtype)], {"axis": 2},
+             X[..., np.zeros((0, 2), int)]),
+        )
+    ],
+    ((18,), [X, ints(-1, 0, -4, 3)], {"axis": -1}, X[..., [3, 0, 0, 3]]),
+    ((18,), [text("a", "b", "ç"), ints(2, 2, 0)], {}, text("ç", "ç", "a")),
+    ((18,), [X[:0], ints()], {}, X[:0]),
+    ((18,), [X[:0], ints(1, 1)], {"axis": 1}, X[:0, :2]),
+]  # fmt: skip
+EXPAND = [
+    *[
+        ((8, 13), [counted(shape), ints(*wanted)], {},
+         np.broadcast_to(counted(shape), np.broadcast_shapes(shape, wanted)))
+        for shape, wanted in (
+            ((3, 1), (2, 1, 6)),
+            ((3, 1), (3, 4)),
+            ((2, 3), (1,)),
+            ((2, 3), ()),
+            ((), (2, 2)),
+            ((1, 3), (0, 3)),
+            ((0, 1), (1, 4)),
+            ((4, 1, 3), (5, 1)),
+        )
+    ],
+    ((18,), [ROW, ints(3, -1)], {}, np.tile(ROW, (3, 1))),  # -1 changes nothing
+]  # fmt: skip
+TILE = [
+    *[
+        case
+        for dtype in (np.float32, np.float16)
+        for case in (
+            ((1,), [X.astype(dtype), np.array([3], dtype), np.array([1], dtype)], {},
+             np.tile(X.astype(dtype), (1, 3, 1))),
+            ((1,), [X.astype(dtype), scalar(0, dtype), scalar(2, dtype)], {},
+             X.astype(dtype)[..., :0]),
+        )
+    ],
+    *[
+        ((6, 13), [X, ints(*repeats)], {}, np.tile(X, repeats))
+        for repeats in ((1, 1, 1), (2, 1, 3), (1, 2, 1), (0, 1, 1))
+    ],
+    ((18,), [scalar(2), ints()], {}, scalar(2)),
+]  # fmt: skip
+DEPTH_TO_SPACE = [
+    ((1, 11, 13), [BLOCKS], {"blocksize": 2}, DCR),
+    ((1, 11, 13), [BLOCKS[:0]], {"blocksize": 2}, DCR[:0]),
+    ((11, 13), [BLOCKS], {"blocksize": 2, "mode": "DCR"}, DCR),
+    ((11, 13), [BLOCKS], {"blocksize": 2, "mode": "CRD"}, CRD),
+]
+SPACE_TO_DEPTH = [((1, 13), [DCR], {"blocksize": 2}, BLOCKS)]
+SHAPE = [
+    ((1, 13, 19, 21, 23), [X], {}, ints(2, 3, 4)),
+    ((1, 13, 19, 21, 23), [scalar(1)], {}, ints()),
+    *[
+        ((15, 19, 21, 23), [X], bounds, ints(*expected))
+        for bounds, expected in (
+            ({"start": 1}, (3, 4)),
+            ({"start": -1}, (4,)),
+            ({"start": 0, "end": -1}, (2, 3)),
+            ({"start": -9, "end": 9}, (2, 3, 4)),
+            ({"start": 2, "end": 1}, ()),
+            ({"start": 1, "end": 2}, (3,)),
+            ({"start": 9}, ()),
+            ({"end": -9}, ()),
+        )
+    ],
+]
+SIZE = [
+    ((1, 13, 19, 21, 23), [X], {}, scalar(24)),
+    ((1, 13, 19, 21, 23), [X[:, :0]], {}, scalar(0)),
+]
+CONSTANT_OF_SHAPE = [
+    ((9, 20, 21, 23), [ints(*shape)], value, filled(shape, *expected))
+    for shape, value, expected in (
+        ((2, 3), {}, (0, np.float32)),
+        ((2,), {"value": tensor(5, np.int8)}, (5, np.int8)),
+        ((), {"value": tensor(5, np.int8)}, (5, np.int8)),
+        ((0, 4), {"value": tensor(5, np.int8)}, (5, np.int8)),
+    )
+]
+CONSTANT = [
+    ((1, 9, 11, 12, 13, 19, 21, 23), [], {"value": numpy_helper.from_array(X)}, X),
+    *[
+        ((12, 23), [], {f"value_{kind}": value}, expected)
+        for kind, value, expected in (
+            ("float", 1.5, scalar(1.5, np.float32)),
+            ("floats", [1.5, -2.0], floats(1.5, -2)),
+            ("int", -7, scalar(-7)),
+            ("ints", [1, 2], ints(1, 2)),
+            ("string", "é", scalar("é", object)),
+            ("strings", ["a", ""], text("a", "")),
+        )
+    ],
+    *[
+        (
+            (11,),
+            [],
+            {
+                "sparse_value": helper.make_sparse_tensor(
+                    helper.make_tensor("v", TensorProto.FLOAT, [2], [3.0, 4.0]),
+                    numpy_helper.from_array(indices),
+                    [2, 3],
+                )
+            },
+            floats(0, 3, 0, 0, 0, 4).reshape(2, 3),
+        )
+        for indices in (ints(1, 5), ints(0, 1, 1, 2).reshape(2, 2))
+    ],
+]
+CAST = [
+    *[
+        ((6, 9, 13, 19, 21, 23), [given], {"to": to}, expected)
+        for given, to, expected in (
+            (floats(1.9, -1.9, 0), TensorProto.INT64, ints(1, -1, 0)),
+            (ints(0, 3), TensorProto.BOOL, np.array([False, True])),
+            (ints(300), TensorProto.UINT8, np.array([44], np.uint8)),
+        )
+    ],
+    ((1,), [ints(3)], {"to": "FLOAT"}, floats(3)),
+    ((1,), [ints(3)], {"to": "int32"}, int32s(3)),
+    ((9,), [text("a")], {"to": TensorProto.STRING}, text("a")),  # the same type is only moved
+    ((13,), [floats(1.5, -2)], {"to": TensorProto.BFLOAT16}, array(ml_dtypes.bfloat16)(1.5, -2)),
+]
+SPLIT_TO_SEQUENCE = [
+    ((11, 24), [X], {"axis": 1}, np.split(X, 3, 1)),
+    ((11, 24), [X], {"axis": -2, "keepdims": 0}, [X[:, i] for i in range(3)]),
+    ((11, 24), [ROW, scalar(2, np.int32)], {}, [ROW[:2], ROW[2:4], ROW[4:]]),
+    ((11, 24), [ROW, scalar(9)], {}, [ROW]),
+    ((11, 24), [ROW, ints(0, 4, 1)], {}, [ROW[:0], ROW[:4], ROW[4:]]),
+    ((11, 24), [ROW[:0]], {}, []),
+    ((18,), [ROW[:2], scalar(1)], {"keepdims": 0}, [ROW[:1], ROW[1:2]]),  # ignored beside lengths
+]
+CONCAT_FROM_SEQUENCE = [
+    ((18,), [[X, X[:1]]], {"axis": 0}, np.concatenate([X, X[:1]])),
+    ((18,), [[X, X]], {"axis": -1}, np.concatenate([X, X], 2)),
+    ((18,), [[X, X]], {"axis": -1, "new_axis": 1}, np.stack([X, X], -1)),
+    ((18,), [[X, X]], {"axis": 1, "new_axis": 1}, np.stack([X, X], 1)),
+]
+SEQUENCE_AT = [
+    ((18,), [[X, ROW], scalar(position, dtype)], {}, [X, ROW][position])
+    for position in (0, 1, -1, -2)
+    for dtype in (np.int32, np.int64)
+]
+IDENTITY = [
+    ((1, 13, 14, 16, 19, 21, 23), [X], {}, X),
+    ((14,), [[X, ROW]], {}, [X, ROW]),
+]
+EQUAL = [
+    ((11, 13, 19), [ints(1, 2, 3, 4).reshape(2, 2), ints(1, 4)], {},
+     np.array([[True, False], [False, True]])),
+    ((19,), [text("a", "b"), text("a", "c")], {}, np.array([True, False])),
+]  # fmt: skip
+WHERE = [
+    ((18,), [np.array([True, False]), ints(2, 3), ints(-1, 4)], {}, ints(2, 4)),
+    ((18,), [scalar(True, bool), scalar("a", object), text("b")], {}, text("a")),
+]
+SIGNS = [ints(7, -7, 7, -7), ints(3, 3, -3, -3)]
+MOD = [
+    ((18,), SIGNS, {}, ints(1, 2, -2, -1)),
+    ((18,), SIGNS, {"fmod": 1}, ints(1, -1, 1, -1)),
+    ((18,), [floats(5.5), floats(2)], {"fmod": 1}, floats(1.5)),
+]
+DIV = [
+    ((18,), [ints(7, -7, 7, -7, 6, -6), ints(2, 2, -2, -2, -3, 3)], {}, ints(3, -3, -3, 3, -2, -2)),
+    ((18,), [floats(1, -1), floats(0, 0)], {}, floats(np.inf, -np.inf)),
+]
+ADD = [((14,), [int8s(100, -100), int8s(100, 3)], {}, int8s(-56, -97))]  # wraps around
+
+CASES = {
+    "Add": ADD, "Cast": CAST, "Concat": CONCAT, "ConcatFromSequence": CONCAT_FROM_SEQUENCE,
+    "Constant": CONSTANT, "ConstantOfShape": CONSTANT_OF_SHAPE, "DepthToSpace": DEPTH_TO_SPACE,
+    "Div": DIV, "Equal": EQUAL, "Expand": EXPAND, "Flatten": FLATTEN, "Gather": GATHER,
+    "Identity": IDENTITY, "Mod": MOD, "Pad": PAD, "Reshape": RESHAPE, "SequenceAt": SEQUENCE_AT,
+    "Shape": SHAPE, "Size": SIZE, "Slice": SLICE, "SpaceToDepth": SPACE_TO_DEPTH, "Split": SPLIT,
+    "SplitToSequence": SPLIT_TO_SEQUENCE, "Squeeze": SQUEEZE, "Tile": TILE,
+    "Transpose": TRANSPOSE, "Unsqueeze": UNSQUEEZE, "Where": WHERE,
+}  # fmt: skip
+"""For each operator, opsets, inputs, attributes and the output; several outputs are a tuple."""
 
 
 @pytest.mark.parametrize(
-    ("whole", "sizes"),
+    ("operator", "opset", "inputs", "attributes", "expected"),
     [
-        (5, [5]),
-        (5, [3, 2]),
-        (5, [2, 2, 1]),
-        (4, [2, 2, 0]),
-        (3, [1, 1, 1]),
-        (7, [2, 2, 2, 1]),
-        (0, [0, 0]),
+        pytest.param(operator, opset, *case, id=f"{operator}-{opset}-{number}")
+        for operator, cases in CASES.items()
+        for number, (opsets, *case) in enumerate(cases)
+        for opset in opsets
     ],
 )
-def test_split_18_gives_the_last_part_what_is_left(whole, sizes):
-    data = np.arange(whole, dtype=np.int32)
-    got = run("Split", data, outputs=len(sizes), num_outputs=len(sizes))
-    same(got, np.split(data, np.cumsum(sizes)[:-1]) if len(sizes) > 1 else data)
-
-
-def test_split_of_an_empty_axis():
-    empty = np.zeros((2, 0), np.int64)
-    same(run("Split", empty, outputs=2, opset=13, axis=1), [empty, empty])
-    same(run("Split", empty, ints(0, 2), outputs=2), [empty[:0], empty])
+def test_operators(operator, opset, inputs, attributes, expected):
+    outputs = list(expected) if isinstance(expected, tuple) else expected
+    count = len(expected) if isinstance(expected, tuple) else 1
+    same(run(operator, *inputs, outputs=count, opset=opset, **attributes), outputs)
 
 
 def test_split_leaves_out_the_outputs_that_have_no_name():
     node = helper.make_node("Split", ["x"], ["", "b"], num_outputs=2)
     same(evaluate(model([node], [info("x", ROW)], ["b"]), {"x": ROW}), [ROW[3:]])
-
-
-# -- Concat ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("opset", [1, 4, 11, 13])
-def test_concat(opset):
-    same(run("Concat", X, X[..., :1], opset=opset, axis=2), np.concatenate([X, X[..., :1]], 2))
-    same(run("Concat", X, X[:, :0], X, opset=opset, axis=1), np.concatenate([X, X], 1))
-    same(run("Concat", X, opset=opset, axis=0), X)
-
-
-def test_concat_1_has_a_default_axis():
-    same(run("Concat", X, X, opset=1), np.concatenate([X, X], 1))
-
-
-def test_concat_counts_negative_axes_from_the_end():
-    same(run("Concat", X, X, axis=-1), np.concatenate([X, X], 2))
-
-
-def test_concat_of_empty_tensors_is_empty():
-    same(run("Concat", X[:, :0], X[:, :0], axis=1), X[:, :0])
-
-
-# -- Slice -----------------------------------------------------------------------------------------
-
-
-def test_slice_1_takes_attributes():
-    same(run("Slice", X, opset=1, starts=[0, 1], ends=[1000, -1]), X[:, 1:-1])
-    same(run("Slice", X, opset=1, starts=[1], ends=[3], axes=[2]), X[..., 1:3])
-    same(run("Slice", X, opset=1, starts=[-2], ends=[I64.max], axes=[-1]), X[..., -2:])
-
-
-@pytest.mark.parametrize("opset", [10, 11, 13])
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_slice_takes_inputs(opset, dtype):
-    def numbers(*values):
-        return np.array(values, dtype)
-
-    got = run("Slice", X, numbers(1, 0), numbers(4, 2), numbers(2, 1), numbers(2, 1), opset=opset)
-    same(got, X[:, 0:2, 1:4:2])
-    same(run("Slice", X, numbers(1), numbers(2), opset=opset), X[1:2])
-    got = run("Slice", X, numbers(0, 0, 0), numbers(2, 3, 4), None, numbers(1, 2, 3), opset=opset)
-    same(got, X[:, ::2, ::3])
-
-
-# By ONNX: start is cut to [0, n] for positive steps and to [0, n - 1] for negative ones,
-# end to [0, n] and to [-1, n - 1].
-@pytest.mark.parametrize(
-    ("start", "end", "step", "chosen"),
-    [
-        (0, I64.max, 1, [0, 1, 2, 3, 4]),
-        (0, I32.max, 2, [0, 2, 4]),
-        (I64.min, -1, 1, [0, 1, 2, 3]),
-        (4, I64.min, -1, [4, 3, 2, 1, 0]),
-        (I64.max, I64.min, -2, [4, 2, 0]),
-        (I32.max, I32.min, -1, [4, 3, 2, 1, 0]),
-        (-1, 0, -1, [4, 3, 2, 1]),
-        (-1, -6, -3, [4, 1]),
-        (3, 1, 1, []),
-        (1, 3, -1, []),
-        (5, 9, 1, []),
-        (2, 2, 1, []),
-        (-100, I64.min, -1, [0]),
-        (I64.min, I64.min, -2, [0]),
-        (0, 5, I64.max, [0]),
-        (4, I64.min, I64.min, [4]),
-    ],
-)
-def test_slice_cuts_its_ends_to_the_axis(start, end, step, chosen):
-    got = run("Slice", ROW, ints(start), ints(end), ints(0), ints(step))
-    same(got, ROW[np.array(chosen, np.int64)])
-
-
-def test_slice_backwards_from_beyond_the_end():
-    """To the end, as ONNX Runtime has it: nobody writes INT_MAX to get nothing."""
-    for end in (I32.max, I64.max):
-        got = run("Slice", floats(1, 2), ints(I64.max), ints(end), ints(0), ints(-1))
-        same(got, floats(2, 1))
-
-
-def test_expand_by_minus_1_changes_nothing():
-    same(run("Expand", floats(1, 2), ints(3, -1)), np.float32([[1, 2]] * 3))
-
-
-def test_slice_of_no_axes_is_all():
-    same(run("Slice", X, ints(), ints(), ints(), ints()), X)
-
-
-def test_slice_of_an_empty_axis():
-    same(run("Slice", X[:, :0], ints(-1), ints(I64.min), ints(1), ints(-1)), X[:, :0])
-
-
-# -- Pad -------------------------------------------------------------------------------------------
-
-MODES = [("constant", "constant"), ("reflect", "reflect"), ("edge", "edge"), ("wrap", "wrap")]
-
-
-def test_pad_1_calls_them_paddings():
-    same(
-        run("Pad", ROW, opset=1, paddings=[1, 2], value=3.0), np.pad(ROW, (1, 2), constant_values=3)
-    )
-    same(run("Pad", ROW, opset=1, paddings=[1, 2], mode="edge"), np.pad(ROW, (1, 2), "edge"))
-
-
-@pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
-def test_pad_2_takes_attributes(mode):
-    got = run("Pad", X, opset=2, pads=[0, 1, 2, 1, 0, 3], mode=mode)
-    same(got, np.pad(X, [(0, 1), (1, 0), (2, 3)], mode))
-
-
-@pytest.mark.parametrize("opset", [11, 13, 18, 19, 21, 23])
-@pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
-def test_pad_takes_inputs(opset, mode):
-    got = run("Pad", X, ints(0, 1, 2, 1, 0, 3), opset=opset, mode=mode)
-    same(got, np.pad(X, [(0, 1), (1, 0), (2, 3)], mode))
-
-
-@pytest.mark.parametrize("opset", [19, 21, 23])
-def test_pad_wraps(opset):
-    got = run("Pad", X, ints(0, 7, 2, 1, 0, 3), opset=opset, mode="wrap")
-    same(got, np.pad(X, [(0, 1), (7, 0), (2, 3)], "wrap"))
-
-
-def test_pad_18_pads_some_axes():
-    same(run("Pad", X, ints(1, 2, 0, 3), None, ints(-1, 0)), np.pad(X, [(2, 3), (0, 0), (1, 0)]))
-    same(run("Pad", X, ints(), None, ints()), X)
-
-
-@pytest.mark.parametrize(
-    ("pads", "expected"),
-    [
-        ((-1, -2), [1, 2]),
-        ((-1, 2), [1, 2, 3, 4, 9, 9]),
-        ((2, -4), [9, 9, 0]),
-        ((-5, 0), []),
-        ((-2, -3), []),
-        ((-5, 2), [9, 9]),
-        ((-7, 4), [9, 9]),  # more than there is, of what was added before it
-        ((4, -7), [9, 9]),
-        ((0, 0), [0, 1, 2, 3, 4]),
-    ],
-)
-def test_pad_by_negative_numbers_cuts_off(pads, expected):
-    same(run("Pad", ROW, ints(*pads), floats(9)), floats(*expected))
-
-
-@pytest.mark.parametrize("pads", [(4, -7), (-7, 4), (-2, 3), (3, -2)])
-def test_pad_of_rows_stays_in_each(pads):
-    data = np.arange(15, dtype=np.int32).reshape(3, 5)
-    before, after = pads
-    framed = np.pad(data, [(0, 0), (max(0, before), max(0, after))], constant_values=-1)
-    expected = framed[:, max(0, -before) : framed.shape[1] - max(0, -after)]
-    same(run("Pad", data, ints(0, before, 0, after), np.array(-1, np.int32)), expected.copy())
-
-
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [
-        ("reflect", [3, 2, 1, 2, 3, 4, 3]),
-        ("edge", [1, 1, 1, 2, 3, 4, 4]),
-        ("wrap", [3, 4, 1, 2, 3, 4, 1]),
-    ],
-)
-def test_pad_uses_only_what_is_not_cut_off(mode, expected):
-    got = run("Pad", np.arange(6, dtype=np.int64), ints(-1, -1), opset=19)
-    same(run("Pad", got, ints(2, 1), opset=19, mode=mode), ints(*expected))
-    cut = run("Pad", np.arange(5, dtype=np.int64), ints(-1, 1), opset=19, mode=mode)
-    same(cut, ints(1, 2, 3, 4, {"reflect": 3, "edge": 4, "wrap": 1}[mode]))
-
-
-def test_pad_cuts_off_what_was_added_on_the_other_side():
-    got = run("Pad", np.zeros((4, 1, 0), np.float32), ints(10, 6, 6, 5, 6, -3), floats(7))
-    same(got, np.full((19, 13, 3), 7, np.float32))
-    same(run("Pad", ROW, ints(9, -8), floats(7)), np.full(6, 7, np.float32))
-
-
-def test_pad_with_nothing_but_padding():
-    same(run("Pad", X[:, :0], ints(0, 1, 0, 0, 1, 0), floats(7)), np.full((2, 2, 4), 7, np.float32))
-    same(
-        run("Pad", X[:0], ints(0, 1, 0, 0, 1, 0), opset=11, mode="edge"),
-        np.zeros((0, 5, 4), np.float32),
-    )
-
-
-@pytest.mark.parametrize(
-    "dtype", [np.int8, np.uint16, np.float16, np.bool_, np.complex64, np.float64]
-)
-def test_pad_with_the_zero_of_the_type(dtype):
-    same(run("Pad", np.ones(2, dtype), ints(1, 0)), np.array([0, 1, 1], dtype))
-
-
-def test_pad_of_strings():
-    same(run("Pad", text("a"), ints(1, 1)), text("", "a", ""))
-    same(run("Pad", text("a"), ints(1, 0), np.array("é", object)), text("é", "a"))
-
-
-def test_pad_of_a_scalar():
-    same(run("Pad", np.array(5, np.int32), ints()), np.array(5, np.int32))
-
-
-# -- shapes ----------------------------------------------------------------------------------------
-
-
-def test_reshape_1_takes_an_attribute():
-    same(run("Reshape", X, opset=1, shape=[0, -1]), X.reshape(2, 12))
-
-
-@pytest.mark.parametrize("opset", [5, 13, 14, 19, 21, 23])
-@pytest.mark.parametrize(
-    ("shape", "expected"),
-    [
-        ((24,), (24,)),
-        ((0, 0, 2, 2), (2, 3, 2, 2)),
-        ((-1, 0), (8, 3)),
-        ((4, -1), (4, 6)),
-        ((1, 0, -1), (1, 3, 8)),
-    ],
-)
-def test_reshape(opset, shape, expected):
-    same(run("Reshape", X, ints(*shape), opset=opset), X.reshape(expected))
-
-
-def test_reshape_to_a_scalar():
-    same(run("Reshape", floats(3), ints()), np.array(3, np.float32))
-    same(run("Reshape", np.array(3, np.float32), ints(1, -1)), floats(3).reshape(1, 1))
-
-
-@pytest.mark.parametrize(
-    ("shape", "allowzero", "expected"),
-    [
-        ((3, 0), 1, (3, 0)),
-        ((0, 0), 0, (0, 5)),
-        ((0, 0, 9), 1, (0, 0, 9)),
-        ((0, 7), 1, (0, 7)),
-        ((5, 0), 1, (5, 0)),
-        ((-1, 5), 1, (0, 5)),
-    ],
-)
-def test_reshape_of_nothing(shape, allowzero, expected):
-    empty = np.zeros((0, 5), np.float32)
-    same(run("Reshape", empty, ints(*shape), allowzero=allowzero), empty.reshape(expected))
-
-
-@pytest.mark.parametrize("opset", [1, 9, 11, 13, 21, 23])
-@pytest.mark.parametrize(("axis", "shape"), [(0, (1, 24)), (1, (2, 12)), (2, (6, 4)), (3, (24, 1))])
-def test_flatten(opset, axis, shape):
-    same(run("Flatten", X, opset=opset, axis=axis), X.reshape(shape))
-
-
-def test_flatten_by_default_and_from_the_end():
-    same(run("Flatten", X, opset=1), X.reshape(2, 12))
-    same(run("Flatten", X, opset=11, axis=-1), X.reshape(6, 4))
-    same(run("Flatten", np.array(2, np.float32), axis=0), floats(2).reshape(1, 1))
-    same(run("Flatten", X[:, :0]), np.zeros((2, 0), np.float32))
-
-
-ONES = np.arange(6, dtype=np.float32).reshape(1, 2, 1, 3, 1)
-
-
-@pytest.mark.parametrize("opset", [1, 11, 13, 21, 23])
-def test_squeeze_and_unsqueeze(opset):
-    def axes(*values):
-        return ([ints(*values)], {}) if opset >= 13 else ([], {"axes": values})
-
-    inputs, attributes = axes(0, 4)
-    same(run("Squeeze", ONES, *inputs, opset=opset, **attributes), ONES.reshape(2, 1, 3))
-    same(run("Squeeze", ONES, opset=opset), ONES.reshape(2, 3))
-    inputs, attributes = axes(0, 3)
-    same(run("Unsqueeze", X[0], *inputs, opset=opset, **attributes), X[0].reshape(1, 3, 4, 1))
-
-
-def test_squeeze_and_unsqueeze_from_the_end():
-    same(run("Squeeze", ONES, opset=11, axes=[-1, -3]), ONES.reshape(1, 2, 3))
-    same(run("Squeeze", ONES, ints(-1)), ONES.reshape(1, 2, 1, 3))
-    same(run("Unsqueeze", X[0], opset=11, axes=[-1, 0]), X[0].reshape(1, 3, 4, 1))
-    same(run("Unsqueeze", np.array(4, np.int64), ints(0)), ints(4))
-    same(run("Unsqueeze", np.array(4, np.int64), ints(-1, -2)), ints(4).reshape(1, 1))
-    same(run("Unsqueeze", X, ints()), X)
-    same(run("Squeeze", np.array(4, np.int64)), np.array(4, np.int64))
-
-
-@pytest.mark.parametrize("opset", [1, 13, 21, 23])
-def test_transpose(opset):
-    same(run("Transpose", X, opset=opset), X.T.copy())
-    same(run("Transpose", X, opset=opset, perm=[1, 0, 2]), X.transpose(1, 0, 2).copy())
-    same(run("Transpose", X[:, :0], opset=opset, perm=[2, 1, 0]), np.zeros((4, 0, 2), np.float32))
-    same(run("Transpose", np.array(3, np.int8), opset=opset), np.array(3, np.int8))
-
-
-# -- what repeats and chooses ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("opset", [1, 11, 13])
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_gather(opset, dtype):
-    indices = np.array([[2, 0, 0], [1, 2, 2]], dtype)
-    same(run("Gather", X, indices, opset=opset, axis=1), X[:, indices])
-    same(run("Gather", X, np.array(1, dtype), opset=opset), X[1])
-    same(
-        run("Gather", X, np.zeros((0, 2), dtype), opset=opset, axis=2),
-        X[..., np.zeros((0, 2), int)],
-    )
-
-
-def test_gather_counts_from_the_end():
-    same(run("Gather", X, ints(-1, 0, -4, 3), axis=-1), X[..., [3, 0, 0, 3]])
-
-
-def test_gather_from_strings():
-    same(run("Gather", text("a", "b", "ç"), ints(2, 2, 0)), text("ç", "ç", "a"))
-
-
-def test_gather_of_nothing():
-    same(run("Gather", X[:0], ints()), X[:0])
-    same(run("Gather", X[:0], ints(1, 1), axis=1), X[:0, :2])
-
-
-@pytest.mark.parametrize("opset", [8, 13])
-@pytest.mark.parametrize(
-    ("shape", "wanted"),
-    [
-        ((3, 1), (2, 1, 6)),
-        ((3, 1), (3, 4)),
-        ((2, 3), (1,)),
-        ((2, 3), ()),
-        ((), (2, 2)),
-        ((1, 3), (0, 3)),
-        ((0, 1), (1, 4)),
-        ((4, 1, 3), (5, 1)),
-    ],
-)
-def test_expand(opset, shape, wanted):
-    data = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
-    expected = np.broadcast_to(data, np.broadcast_shapes(shape, wanted)).copy()
-    same(run("Expand", data, ints(*wanted), opset=opset), expected)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_tile_1_repeats_along_an_axis(dtype):
-    data = X.astype(dtype)
-    got = run("Tile", data, np.array([3], dtype), np.array([1], dtype), opset=1)
-    same(got, np.tile(data, (1, 3, 1)))
-    same(run("Tile", data, np.array(0, dtype), np.array(2, dtype), opset=1), data[..., :0])
-
-
-@pytest.mark.parametrize("opset", [6, 13])
-@pytest.mark.parametrize("repeats", [(1, 1, 1), (2, 1, 3), (1, 2, 1), (0, 1, 1)])
-def test_tile(opset, repeats):
-    same(run("Tile", X, ints(*repeats), opset=opset), np.tile(X, repeats))
-
-
-def test_tile_of_a_scalar():
-    same(run("Tile", np.array(2, np.int32), ints()), np.array(2, np.int32))
-
-
-BLOCKS = np.arange(2 * 8 * 2 * 3, dtype=np.float32).reshape(2, 8, 2, 3)
-
-
-def dcr(data, side):
-    n, depth, height, width = data.shape
-    cut = data.reshape(n, side, side, depth // side**2, height, width)
-    return cut.transpose(0, 3, 4, 1, 5, 2).reshape(n, depth // side**2, height * side, width * side)
-
-
-def crd(data, side):
-    n, depth, height, width = data.shape
-    cut = data.reshape(n, depth // side**2, side, side, height, width)
-    return cut.transpose(0, 1, 4, 2, 5, 3).reshape(n, depth // side**2, height * side, width * side)
-
-
-@pytest.mark.parametrize("opset", [1, 11, 13])
-def test_depth_to_space_and_back(opset):
-    same(run("DepthToSpace", BLOCKS, opset=opset, blocksize=2), dcr(BLOCKS, 2))
-    same(run("SpaceToDepth", dcr(BLOCKS, 2), opset=opset, blocksize=2), BLOCKS)
-    same(run("DepthToSpace", BLOCKS[:0], opset=opset, blocksize=2), dcr(BLOCKS[:0], 2))
-
-
-@pytest.mark.parametrize("opset", [11, 13])
-def test_depth_to_space_has_two_modes(opset):
-    same(run("DepthToSpace", BLOCKS, opset=opset, blocksize=2, mode="DCR"), dcr(BLOCKS, 2))
-    same(run("DepthToSpace", BLOCKS, opset=opset, blocksize=2, mode="CRD"), crd(BLOCKS, 2))
-
-
-# -- what is known beforehand ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("opset", [1, 13, 19, 21, 23])
-def test_shape_and_size(opset):
-    same(run("Shape", X, opset=opset), ints(2, 3, 4))
-    same(run("Shape", np.array(1, np.int8), opset=opset), ints())
-    same(run("Size", X, opset=opset), np.array(24, np.int64))
-    same(run("Size", X[:, :0], opset=opset), np.array(0, np.int64))
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "expected"),
-    [
-        (1, None, (3, 4)),
-        (-1, None, (4,)),
-        (0, -1, (2, 3)),
-        (-9, 9, (2, 3, 4)),
-        (2, 1, ()),
-        (1, 2, (3,)),
-        (9, None, ()),
-        (None, -9, ()),
-    ],
-)
-@pytest.mark.parametrize("opset", [15, 19, 21, 23])
-def test_shape_15_may_be_a_part(opset, start, end, expected):
-    given = {"start": start, "end": end}
-    given = {name: value for name, value in given.items() if value is not None}
-    same(run("Shape", X, opset=opset, **given), ints(*expected))
-
-
-@pytest.mark.parametrize("opset", [9, 20, 21, 23])
-def test_constant_of_shape(opset):
-    value = numpy_helper.from_array(np.array([5], np.int8))
-    same(run("ConstantOfShape", ints(2, 3), opset=opset), np.zeros((2, 3), np.float32))
-    same(run("ConstantOfShape", ints(2), opset=opset, value=value), np.full(2, 5, np.int8))
-    same(run("ConstantOfShape", ints(), opset=opset, value=value), np.array(5, np.int8))
-    same(run("ConstantOfShape", ints(0, 4), opset=opset, value=value), np.zeros((0, 4), np.int8))
-
-
-@pytest.mark.parametrize("opset", [1, 9, 11, 12, 13, 19, 21, 23])
-def test_constant(opset):
-    same(run("Constant", opset=opset, value=numpy_helper.from_array(X)), X)
-
-
-@pytest.mark.parametrize(
-    ("attribute", "value", "expected"),
-    [
-        ("value_float", 1.5, np.array(1.5, np.float32)),
-        ("value_floats", [1.5, -2.0], floats(1.5, -2)),
-        ("value_int", -7, np.array(-7, np.int64)),
-        ("value_ints", [1, 2], ints(1, 2)),
-        ("value_string", "é", np.array("é", object)),
-        ("value_strings", ["a", ""], text("a", "")),
-    ],
-)
-@pytest.mark.parametrize("opset", [12, 23])
-def test_constant_12_has_short_forms(opset, attribute, value, expected):
-    same(run("Constant", opset=opset, **{attribute: value}), expected)
-
-
-@pytest.mark.parametrize("indices", [ints(1, 5), ints(0, 1, 1, 2).reshape(2, 2)])
-def test_constant_11_may_be_sparse(indices):
-    values = helper.make_tensor("v", TensorProto.FLOAT, [2], [3.0, 4.0])
-    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(indices), [2, 3])
-    same(run("Constant", opset=11, sparse_value=sparse), floats(0, 3, 0, 0, 0, 4).reshape(2, 3))
 
 
 # -- arithmetic ------------------------------------------------------------------------------------
@@ -556,11 +465,6 @@ def test_arithmetic_broadcasts(opset, dtype):
     same(run("Div", a, b, opset=opset), exact.astype(dtype))
 
 
-def test_arithmetic_14_is_of_small_integers():
-    a, b = np.array([100, -100], np.int8), np.array([100, 3], np.int8)
-    same(run("Add", a, b), np.array([-56, -97], np.int8))  # wraps around
-
-
 @pytest.mark.parametrize("opset", [1, 6])
 @pytest.mark.parametrize(
     ("shape", "more", "place"),
@@ -575,7 +479,7 @@ def test_arithmetic_14_is_of_small_integers():
     ],
 )
 def test_old_arithmetic_broadcasts_by_axis(opset, shape, more, place):
-    b = np.arange(1, 1 + np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+    b = counted(shape) + 1
     if shape != X.shape:
         more = {"broadcast": 1, **more}
     for operator, compute in (
@@ -587,107 +491,22 @@ def test_old_arithmetic_broadcasts_by_axis(opset, shape, more, place):
         same(run(operator, X, b, opset=opset, **more), compute(X, b.reshape(place)))
 
 
-def test_integers_are_divided_towards_zero():
-    got = run("Div", ints(7, -7, 7, -7, 6, -6), ints(2, 2, -2, -2, -3, 3))
-    same(got, ints(3, -3, -3, 3, -2, -2))
-
-
-def test_floats_are_divided_by_zero():
-    same(run("Div", floats(1, -1), floats(0, 0)), floats(np.inf, -np.inf))
-
-
-@pytest.mark.parametrize("opset", [6, 9, 13, 19, 21, 23])
-def test_cast(opset):
-    got = run("Cast", floats(1.9, -1.9, 0), opset=opset, to=TensorProto.INT64)
-    same(got, ints(1, -1, 0))
-    same(run("Cast", ints(0, 3), opset=opset, to=TensorProto.BOOL), np.array([False, True]))
-    same(run("Cast", ints(300), opset=opset, to=TensorProto.UINT8), np.array([44], np.uint8))
-
-
-def test_cast_1_names_the_type():
-    same(run("Cast", ints(3), opset=1, to="FLOAT"), floats(3))
-    same(run("Cast", ints(3), opset=1, to="int32"), np.array([3], np.int32))
-
-
-def test_cast_to_the_same_type_moves():
-    same(run("Cast", text("a"), opset=9, to=TensorProto.STRING), text("a"))
-
-
-def test_cast_to_bfloat16():
-    got = run("Cast", floats(1.5, -2), opset=13, to=TensorProto.BFLOAT16)
-    same(got, np.array([1.5, -2], ml_dtypes.bfloat16))
-
-
-# -- sequences -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("opset", [11, 24])
-def test_split_to_sequence(opset):
-    same(run("SplitToSequence", X, opset=opset, axis=1), np.split(X, 3, 1))
-    same(run("SplitToSequence", X, opset=opset, axis=-2, keepdims=0), [X[:, i] for i in range(3)])
-    same(
-        run("SplitToSequence", ROW, np.array(2, np.int32), opset=opset),
-        [ROW[:2], ROW[2:4], ROW[4:]],
-    )
-    same(run("SplitToSequence", ROW, np.array(9, np.int64), opset=opset), [ROW])
-    same(run("SplitToSequence", ROW, ints(0, 4, 1), opset=opset), [ROW[:0], ROW[:4], ROW[4:]])
-    same(run("SplitToSequence", ROW[:0], opset=opset), [])
-
-
-def test_split_to_sequence_ignores_keepdims_beside_lengths():
-    got = run("SplitToSequence", ROW[:2], np.array(1, np.int64), keepdims=0)
-    same(got, [ROW[:1], ROW[1:2]])
-
-
-def test_concat_from_sequence():
-    parts = [X, X[:1]]
-    same(run("ConcatFromSequence", parts, axis=0), np.concatenate(parts))
-    same(run("ConcatFromSequence", [X, X], axis=-1), np.concatenate([X, X], 2))
-    same(run("ConcatFromSequence", [X, X], axis=-1, new_axis=1), np.stack([X, X], -1))
-    same(run("ConcatFromSequence", [X, X], axis=1, new_axis=1), np.stack([X, X], 1))
-
-
-@pytest.mark.parametrize("position", [0, 1, -1, -2])
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_sequence_at(position, dtype):
-    items = [X, ROW]
-    same(run("SequenceAt", items, np.array(position, dtype)), items[position])
-
-
-def test_identity_of_a_sequence():
-    same(run("Identity", [X, ROW], opset=14), [X, ROW])
-
-
-@pytest.mark.parametrize("opset", [1, 13, 14, 16, 19, 21, 23])
-def test_identity(opset):
-    same(run("Identity", X, opset=opset), X)
-
-
 # -- types -----------------------------------------------------------------------------------------
 
-BITS = [
-    ml_dtypes.bfloat16,
-    ml_dtypes.int4,
-    ml_dtypes.uint4,
-    ml_dtypes.float8_e4m3fn,
-    ml_dtypes.float8_e5m2,
-]
+SMALL = [ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
 PLAIN = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64,
-         np.float16, np.float32, np.float64, np.complex64, np.complex128]  # fmt: skip
+         np.float16, np.float32, np.float64, np.complex64, np.complex128,
+         ml_dtypes.bfloat16]  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", [*PLAIN, *BITS])
+@pytest.mark.parametrize("dtype", [*PLAIN, *SMALL])
 def test_types_move_unchanged(dtype):
-    data = np.array([[0, 1, 1], [1, 0, 1]]).astype(dtype)
-    same(run("Transpose", data, opset=21), data.T.copy())
-    same(run("Reshape", data, ints(-1), opset=21), data.reshape(-1))
-
-
-@pytest.mark.parametrize("dtype", [*PLAIN, ml_dtypes.bfloat16])
-def test_types_split_and_join(dtype):
     data = np.array([[0, 1, 1, 0], [1, 0, 1, 1]]).astype(dtype)
-    same(run("Split", data, outputs=2, axis=1, num_outputs=2), [data[:, :2], data[:, 2:]])
-    same(run("Concat", data, data, axis=1), np.concatenate([data, data], 1))
+    same(run("Transpose", data, opset=21), data.T)
+    same(run("Reshape", data, ints(-1), opset=21), data.reshape(-1))
+    if dtype in PLAIN:
+        same(run("Split", data, outputs=2, axis=1, num_outputs=2), [data[:, :2], data[:, 2:]])
+        same(run("Concat", data, data, axis=1), np.concatenate([data, data], 1))
 
 
 def test_strings_move():
@@ -833,35 +652,3 @@ def test_a_negative_size_is_a_free_one():
     )
     proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
     assert Model(proto).inputs[0].shape == (None,)
-
-
-def test_squeeze_with_an_empty_list_of_axes_removes_all_that_are_1():
-    same(run("Squeeze", np.ones((1, 2, 1)), np.array([], np.int64), opset=13), np.ones(2))
-
-
-# -- shapes that exporters compute -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("opset", [11, 13, 19])
-def test_equal(opset):
-    a, b = np.array([[1, 2], [3, 4]]), np.array([1, 4])
-    same(run("Equal", a, b, opset=opset), np.array([[True, False], [False, True]]))
-
-
-def test_equal_of_strings():
-    a, b = np.array(["a", "b"], object), np.array(["a", "c"], object)
-    same(run("Equal", a, b, opset=19), np.array([True, False]))
-
-
-def test_where():
-    shape, known = np.array([-1, 4, -1]), np.array([2, 3, 5])
-    same(run("Where", shape == -1, known, shape), np.array([2, 4, 5]))
-    same(run("Where", np.array(True), np.array("a", object), np.array(["b"], object)),
-         np.array(["a"], object))  # fmt: skip
-
-
-def test_mod():
-    a, b = np.array([7, -7, 7, -7]), np.array([3, 3, -3, -3])
-    same(run("Mod", a, b), np.array([1, 2, -2, -1]))
-    same(run("Mod", a, b, fmod=1), np.array([1, -1, 1, -1]))
-    same(run("Mod", np.float32([5.5]), np.float32([2]), fmod=1), np.float32([1.5]))
