@@ -9,6 +9,7 @@ new type (but of integers, and to floats), and padding with 0 in float8e8m0, whi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -32,6 +33,7 @@ class Case:
     used: set[tuple[str, int, str]] = field(repr=False)
 
 
+@lru_cache(maxsize=2048)  # several tests run the same models
 def random_model(seed: int) -> Case:
     """A model of 2 to 30 nodes."""
     graph = Grower(Random(seed))
