@@ -495,7 +495,7 @@ def test_devices_and_targets_of_the_wrong_kind(device):
     with pytest.raises(ModelError) as caught:
         session.run({"x": np.float32([1])}, targets={0: np.zeros(1)})
     assert str(caught.value) == (
-        "targets[0]: got array([0.]), must be a vkops.Tensor by the place of an output"
+        "targets[0]: got array([0.]), must be a vkops.Tensor by the index of an output"
     )
 
 

@@ -229,10 +229,6 @@ class Call:
             self.refuse(name, f"got {len(numbers)} values, must be 1")
         return numbers[0]
 
-    def choice(self, name: str, *allowed: str) -> str:
-        """Return an attribute that is one of some words, as ``Node.choice`` does."""
-        return self.node.choice(name, *allowed)
-
     # -- axes -------------------------------------------------------------------------------------
 
     def axis(self, name: str, rank: int, *, default: int = 0, lowest: int | None = None) -> int:

@@ -31,18 +31,18 @@ MAX_SPECIALIZATIONS = 64
 class Session:
     """A model on a device.
 
-    The graph becomes one plan for each combination of input shapes, made when it first comes up;
-    the last 64 are kept. Where shapes depend on the elements of an input, those count as its
-    shape. Strings stay on the host: the device moves their 64-bit handles. May be used from many
-    threads.
+    The graph becomes one plan for each combination of input shapes, when it is first used; the
+    last 64 plans are kept. Where shapes depend on the elements of an input, those count as part of
+    its shape. Strings stay on the host: the device moves 64-bit handles that stand for them.
+    Several threads may use one session.
 
     Args:
         model: a ``Model``, or what one is made of: a file's path, its bytes or a ``ModelProto``.
         device: where to run it; the default device, if left out.
 
     Raises:
-        ModelError: the model cannot run: what is wrong at the declared types and shapes is found
-            here, what depends on free sizes or on elements of inputs when it runs.
+        ModelError: the model cannot run with the types and shapes that it declares. ``run`` raises
+            what depends on free sizes or on elements of inputs.
 
     >>> import numpy as np, onnx
     >>> from vkops.onnx import Session
@@ -75,11 +75,11 @@ class Session:
         self._constants = DeviceConstants(self.device)
 
     def get_inputs(self) -> list[ValueInfo]:
-        """The inputs that must be given, with ``name``, ``shape`` and ``type``."""
+        """Return the inputs that must be given, with ``name``, ``shape`` and ``type``."""
         return list(self.model.required_inputs)
 
     def get_outputs(self) -> list[ValueInfo]:
-        """The outputs, with ``name``, ``shape`` and ``type``."""
+        """Return the outputs, with ``name``, ``shape`` and ``type``."""
         return list(self.model.outputs)
 
     @overload
@@ -117,16 +117,16 @@ class Session:
         Args:
             output_names: the outputs to return, in this order; None or left out: all of them.
             input_feed: the inputs by name; those with a default may be left out.
-            progress: called with the bytes done and the bytes to do in all where data is streamed.
-            targets: tensors to make outputs in, by the place of the output in the model.
+            progress: called with the bytes done and the bytes in all, where data are streamed.
+            targets: tensors to write outputs to, by the index of the output in the model.
 
         Returns:
             For each output a tensor on the device, an array of strings, or a list of either for a
             sequence.
 
         Raises:
-            ModelError: inputs that do not fit what the model declares, or a node's arguments that
-                break a rule of its operator; nothing was run.
+            ModelError: inputs are not as the model declares them, or a node's arguments break a
+                rule of its operator. Nothing was run.
             OutOfDeviceMemoryError: not even a part fits in device memory.
         """
         if isinstance(output_names, Mapping):  # run(inputs), perhaps with progress after them
@@ -137,12 +137,12 @@ class Session:
             raise ModelError(f"input_feed: got {got}, must be a dict of arrays by input name")
         if not (progress is None or callable(progress)):
             raise ModelError(f"progress: got {show(progress)}, must be a function or None")
-        outputs = self._outputs(output_names)
+        indices = self._output_indices(output_names)
         _check_targets(targets)
         given = self._given(input_feed)
         specialization = self._specialize(given)
         made = specialization.run(self._constants, given, progress, targets or {})
-        return [made[output] for output in outputs]
+        return [made[index] for index in indices]
 
     def specialize(self, inputs: Mapping[str, Given]) -> Specialization:
         """Return the model for inputs of these types and shapes."""
@@ -168,7 +168,7 @@ class Session:
     ) -> Specialization:
         return Specialization(self.model.lower(input_types, known))
 
-    def _outputs(self, names: Any) -> Sequence[int]:
+    def _output_indices(self, names: Any) -> Sequence[int]:
         """Return the indices of the outputs of these names; of all, if there are no names."""
         indices = {entry.name: index for index, entry in enumerate(self.model.outputs)}
         if names is None or (isinstance(names, (list, tuple)) and not names):
@@ -212,11 +212,11 @@ def _check_targets(targets: Any) -> None:
     if targets is None:
         return
     if not isinstance(targets, Mapping):
-        raise ModelError(f"targets: got {show(targets)}, must be a dict of tensors by place")
-    for place, target in targets.items():
-        if not isinstance(place, int) or not isinstance(target, Tensor):
-            message = f"got {show(target)}, must be a vkops.Tensor by the place of an output"
-            raise ModelError(f"targets[{show(place)}]: {message}")
+        raise ModelError(f"targets: got {show(targets)}, must be a dict of tensors by index")
+    for index, target in targets.items():
+        if not isinstance(index, int) or not isinstance(target, Tensor):
+            message = f"got {show(target)}, must be a vkops.Tensor by the index of an output"
+            raise ModelError(f"targets[{show(index)}]: {message}")
 
 
 def _array(name: str, value: Any) -> Array:

@@ -91,15 +91,15 @@ class Specialization:
             del sources
             for number in stage.released:
                 del tensors[number]
-        for place, target in targets.items():
-            source = tensors[self._number(place)] if target.size else target
+        for index, target in targets.items():
+            source = tensors[self._number(index)] if target.size else target
             if source is not target:  # it is an input, or was made for another output
                 array = np.ascontiguousarray(source).view(target.dtype)
                 target[...] = array.reshape(target.shape)
         outputs: list[Any] = []
-        for place, result in enumerate(self.results):
-            if place in targets:
-                outputs.append(targets[place])
+        for index, result in enumerate(self.results):
+            if index in targets:
+                outputs.append(targets[index])
             else:
                 made = [_output(device, t, tensors, strings, owned) for t in tensors_of(result)]
                 outputs.append(
@@ -111,17 +111,17 @@ class Specialization:
     def _check_targets(self, targets: Mapping[int, Tensor], device: Device) -> None:
         """Refuse targets of another type, shape or device than the outputs."""
         last = len(self.results) - 1
-        for place, target in targets.items():
-            if not 0 <= place <= last:
-                raise ModelError(f"targets: got output {place}, must be 0 to {last}")
-            result = self.results[place]
+        for index, target in targets.items():
+            if not 0 <= index <= last:
+                raise ModelError(f"targets: got output {index}, must be 0 to {last}")
+            result = self.results[index]
             if not isinstance(result, LoweredTensor) or result.dtype == STRING:
-                raise ModelError(f"targets[{place}]: the output is no tensor of numbers")
+                raise ModelError(f"targets[{index}]: the output is no tensor of numbers")
             got, wanted = (f"{t.dtype} {t.shape}" for t in (target, result))
             if got != wanted:
-                raise ModelError(f"targets[{place}]: is {got}, must be {wanted}")
+                raise ModelError(f"targets[{index}]: is {got}, must be {wanted}")
             if not target.device.shares_memory_with(device):
-                raise ModelError(f"targets[{place}]: is on {target.device!r}, not {device!r}")
+                raise ModelError(f"targets[{index}]: is on {target.device!r}, not {device!r}")
 
     def _direct_targets(
         self, targets: Mapping[int, Tensor], tensors: Mapping[int, Source]
@@ -132,16 +132,16 @@ class Specialization:
         """
         used = {id(t.placed()[0].buffer) for t in tensors.values() if isinstance(t, Tensor)}
         direct: dict[int, Tensor] = {}
-        for place, target in targets.items():
+        for index, target in targets.items():
             if target.owns_buffer and id(target.buffer) not in used:
-                number = self._number(place)
+                number = self._number(index)
                 if number not in direct:
                     used.add(id(target.buffer))
                     direct[number] = target
         return direct
 
-    def _number(self, place: int) -> int:
-        result = self.results[place]
+    def _number(self, index: int) -> int:
+        result = self.results[index]
         assert isinstance(result, LoweredTensor)
         return result.number
 

@@ -8,61 +8,43 @@ import numpy as np
 
 from vkops.onnx.lowering import LoweredValue
 from vkops.onnx.onnx_node import Call
-from vkops.onnx.operators.arithmetic import cast, elementwise, modulo, quotient, where
-from vkops.onnx.operators.constant import constant, constant_of_shape, shape, size
-from vkops.onnx.operators.selection import expand, gather, pad, slice, tile, tile_along_axis
-from vkops.onnx.operators.shapes_and_axes import (
-    depth_to_space,
-    flatten,
-    identity,
-    reshape,
-    space_to_depth,
-    squeeze,
-    transpose,
-    unsqueeze,
-)
-from vkops.onnx.operators.split_concat import (
-    concat,
-    concat_from_sequence,
-    sequence_at,
-    split,
-    split_to_sequence,
-)
+from vkops.onnx.operators import arithmetic, constant, selection, shapes_and_axes, split_concat
+from vkops.onnx.operators.arithmetic import elementwise
 
 LoweringFunction = Callable[[Call], Iterable[LoweredValue]]
 """A function that makes the outputs of a node from its inputs."""
 
 OPERATORS: Mapping[str, Mapping[int, LoweringFunction]] = {
     "Add": {1: elementwise(np.add)},
-    "Cast": {1: cast},
-    "Concat": {1: concat},
-    "ConcatFromSequence": {11: concat_from_sequence},
-    "Constant": {1: constant},
-    "ConstantOfShape": {9: constant_of_shape},
-    "DepthToSpace": {1: depth_to_space},
-    "Div": {1: elementwise(quotient, divides=True)},
+    "Cast": {1: arithmetic.cast},
+    "Concat": {1: split_concat.concat},
+    "ConcatFromSequence": {11: split_concat.concat_from_sequence},
+    "Constant": {1: constant.constant},
+    "ConstantOfShape": {9: constant.constant_of_shape},
+    "DepthToSpace": {1: shapes_and_axes.depth_to_space},
+    "Div": {1: elementwise(arithmetic.quotient, divides=True)},
     "Equal": {1: elementwise(np.equal, dtype=bool)},
-    "Expand": {8: expand},
-    "Flatten": {1: flatten},
-    "Gather": {1: gather},
-    "Identity": {1: identity},
-    "Mod": {10: modulo},
+    "Expand": {8: selection.expand},
+    "Flatten": {1: shapes_and_axes.flatten},
+    "Gather": {1: selection.gather},
+    "Identity": {1: shapes_and_axes.identity},
+    "Mod": {10: arithmetic.modulo},
     "Mul": {1: elementwise(np.multiply)},
-    "Pad": {1: pad},
-    "Reshape": {1: reshape},
-    "SequenceAt": {11: sequence_at},
-    "Shape": {1: shape},
-    "Size": {1: size},
-    "Slice": {1: slice},
-    "SpaceToDepth": {1: space_to_depth},
-    "Split": {1: split},
-    "SplitToSequence": {11: split_to_sequence},
-    "Squeeze": {1: squeeze},
+    "Pad": {1: selection.pad},
+    "Reshape": {1: shapes_and_axes.reshape},
+    "SequenceAt": {11: split_concat.sequence_at},
+    "Shape": {1: constant.shape},
+    "Size": {1: constant.size},
+    "Slice": {1: selection.slice},
+    "SpaceToDepth": {1: shapes_and_axes.space_to_depth},
+    "Split": {1: split_concat.split},
+    "SplitToSequence": {11: split_concat.split_to_sequence},
+    "Squeeze": {1: shapes_and_axes.squeeze},
     "Sub": {1: elementwise(np.subtract)},
-    "Tile": {1: tile_along_axis, 6: tile},
-    "Transpose": {1: transpose},
-    "Unsqueeze": {1: unsqueeze},
-    "Where": {9: where},
+    "Tile": {1: selection.tile_along_axis, 6: selection.tile},
+    "Transpose": {1: shapes_and_axes.transpose},
+    "Unsqueeze": {1: shapes_and_axes.unsqueeze},
+    "Where": {9: arithmetic.where},
 }
 """For each operator, its functions by the first version of the operator that each is for."""
 

@@ -127,7 +127,7 @@ def _converted(call: Call, array: Array, dtype: np.dtype[Any], to: int) -> Array
     if to in _SATURATING and (saturates is None or saturates):
         flat = numpy_helper.saturate_cast(flat, dtype)
     elif to == TensorProto.FLOAT8E8M0:
-        mode = call.choice("round_mode", "up", "down", "nearest")
+        mode = call.node.choice("round_mode", "up", "down", "nearest")
         flat = numpy_helper.to_float8e8m0(flat, bool(saturates), mode)
     return np.asarray(flat.astype(dtype)).reshape(array.shape)
 

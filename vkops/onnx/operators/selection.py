@@ -124,7 +124,7 @@ def pad_modes(version: int) -> tuple[str, ...]:
 def pad(call: Call) -> list[LoweredTensor]:
     """Pad 1 to 25, in all modes; negative numbers cut off."""
     data = call.tensor("data")
-    mode = call.choice("mode", *pad_modes(call.version))
+    mode = call.node.choice("mode", *pad_modes(call.version))
     name = "paddings" if call.version == 1 else "pads"
     pairs = _padding(call, name, data.rank)
     sizes = tuple(n + sum(pair) for n, pair in zip(data.shape, pairs, strict=True))

@@ -102,7 +102,7 @@ def depth_to_space(call: Call) -> list[LoweredTensor]:
     if depth % side**2:
         message = f"has depth {depth}, must be divisible by {side**2} (blocksize {side}, squared)"
         call.refuse("input", message)
-    order = call.choice("mode", *DEPTH_ORDERS)
+    order = call.node.choice("mode", *DEPTH_ORDERS)
     shape = (n, depth // side**2, height * side, width * side)
     region = movements.depth_to_space(data.read, View.packed(shape), side, order)
     return [call.lowering.make(data.dtype, shape, [region])]
@@ -114,7 +114,7 @@ def space_to_depth(call: Call) -> list[LoweredTensor]:
     for what, size in (("height", height), ("width", width)):
         if size % side:
             call.refuse("input", f"has {what} {size}, must be divisible by {side}, the blocksize")
-    order = call.choice("mode", *DEPTH_ORDERS)
+    order = call.node.choice("mode", *DEPTH_ORDERS)
     shape = (n, depth * side**2, height // side, width // side)
     region = movements.space_to_depth(data.read, View.packed(shape), side, order)
     return [call.lowering.make(data.dtype, shape, [region])]
