@@ -46,9 +46,12 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def vkops_run(folder, capsys):
-    """Run the command line on the adapter under test: status, lines and errors, times as T."""
+    """Run a file or a model on the adapter under test: its lines, with times as T, and errors."""
 
     def run(*arguments, status=0):
+        if isinstance(arguments[0], dict):
+            (folder / "m.json").write_text(json.dumps(arguments[0]))
+            arguments = ("m.json", *arguments[1:])
         adapter = wanted()[0].name
         assert main(["run", "-a", adapter, *map(str, arguments)]) == status
         seen = capsys.readouterr()
@@ -98,8 +101,7 @@ def test_shapes_belong_to_dispatches(folder, vkops_run):
     large = {"x0": bound("a", 3, 2), "x1": bound("b", 3, 2), "y": "c"}
     write = {"type": "writeFile", "resource": "later", "targetPath": "later.npy"}
     made = model(small, "c", large, "c", {**large, "y": "later"}, "later", write)
-    (folder / "m.json").write_text(json.dumps(made))
-    lines, errors = vkops_run("m.json")
+    lines, errors = vkops_run(made)
     dispatched = "Dispatch 'concat': 1 iterations, T ms median (CPU)"
     everything = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12"
     assert lines == [
@@ -117,34 +119,30 @@ def test_shapes_belong_to_dispatches(folder, vkops_run):
     )
 
 
-def test_a_deferred_output_can_be_an_input(folder, vkops_run):
+def test_a_deferred_output_can_be_an_input(vkops_run):
     first = {"x0": bound("a", 1, 2), "x1": bound("b", 1, 2), "y": "later"}
     second = {"x0": bound("a", 2, 2), "x1": "later", "y": "c"}
-    (folder / "m.json").write_text(json.dumps(model(first, second, "c")))
-    lines, _ = vkops_run("m.json")
+    lines, _ = vkops_run(model(first, second, "c"))
     assert lines[-1] == "Resource 'c': 1, 2, 3, 4, 1, 2, 7, 8, 0, 0, 0, 0"
 
 
-def test_an_output_over_its_own_input(folder, vkops_run):
+def test_an_output_over_its_own_input(vkops_run):
     """What is read is read before any of it is written."""
     in_place = {"x0": bound("c", 1, 2), "x1": bound("a", 1, 2), "y": "c"}
     fill = {"x0": bound("a", 3, 2), "x1": bound("b", 3, 2), "y": "c"}
-    (folder / "m.json").write_text(json.dumps(model(fill, in_place, "c")))
-    lines, _ = vkops_run("m.json")
+    lines, _ = vkops_run(model(fill, in_place, "c"))
     assert lines[-1] == "Resource 'c': 1, 2, 1, 2, 5, 6, 7, 8, 9, 10, 11, 12"
 
 
-def test_unbound_tensors_are_made_and_free_sizes_are_1(folder, vkops_run):
-    (folder / "m.json").write_text(json.dumps(model({"y": "c"}, "c", {"x0": bound("a", 3, 2)})))
-    lines, _ = vkops_run("m.json", "-f", "N:3")
+def test_unbound_tensors_are_made_and_free_sizes_are_1(vkops_run):
+    lines, _ = vkops_run(model({"y": "c"}, "c", {"x0": bound("a", 3, 2)}), "-f", "N:3")
     assert lines[1] == "Resource 'c': " + ", ".join(["0"] * 12)
 
 
-def test_the_command_line_goes_before_the_model(folder, vkops_run):
+def test_options_of_the_command_line_override_the_model(vkops_run):
     made = model({"x0": "a", "x1": "b", "y": "later"}, "later")
     made["dispatchables"]["concat"]["freeDimensionNameOverrides"] = {"N": 2}
-    (folder / "m.json").write_text(json.dumps(made))
-    assert vkops_run("m.json")[0][-1] == "Resource 'later': 1, 2, 3, 4, 7, 8, 9, 10"
+    assert vkops_run(made)[0][-1] == "Resource 'later': 1, 2, 3, 4, 7, 8, 9, 10"
     assert vkops_run("m.json", "-f", "N:1")[0][-1] == "Resource 'later': 1, 2, 7, 8"
     shapes = ("-b", "x0:1,2", "-b", "x1:2,2")
     assert vkops_run("m.json", *shapes, status=1)[1].endswith(
@@ -152,9 +150,8 @@ def test_the_command_line_goes_before_the_model(folder, vkops_run):
     )
 
 
-def test_what_is_bound_is_told(folder, vkops_run):
-    (folder / "m.json").write_text(json.dumps(model({"x0": bound("a", 1, 2), "y": "later"})))
-    lines, _ = vkops_run("-p", "m.json")
+def test_bindings_are_printed(vkops_run):
+    lines, _ = vkops_run(model({"x0": bound("a", 1, 2), "y": "later"}), "-p")
     assert lines[:-1] == [
         "Input Tensor 'x0':",
         "  Resource  = explicit (Vulkan)",
@@ -185,6 +182,14 @@ def test_inputs_from_files_and_outputs_printed(folder, vkops_run):
         "Dispatch 'concat': 1 iterations, T ms median (CPU)",
         "Output 'y' [2, 2]: 1, 2, 3, 4",
     ]
+    np.save("x.npy", np.float32([5, 6]))
+    lines, _ = vkops_run("parts.onnx", "--input", "x.npy")
+    assert lines[1:] == ["Output 'y[0]' [1]: 5", "Output 'y[1]' [1]: 6"]
+    np.savez("in.npz", x=np.arange(6, dtype=np.float32), shape=np.int64([3, 2]))
+    lines, _ = vkops_run("sizes.onnx", "--input", "in.npz")
+    assert lines[1:] == ["Output 'y' [3, 2]: 0, 1, 2, 3, 4, 5"]
+    lines, _ = vkops_run("concat.onnx", "-f", "N:5000")
+    assert lines[1].endswith(", 0, and 10000 more (--output FILE.npz takes all)")
 
 
 def test_outputs_to_files(folder, vkops_run):
@@ -208,26 +213,6 @@ def test_random_inputs_are_the_same_again(folder, vkops_run):
     assert once == vkops_run("many.onnx", "--random", "-f", "N:3")
     assert once != vkops_run("many.onnx", "--random", "--seed", "1", "-f", "N:3")
     assert len(once[0][1].split(", ")) == 1 + 6  # [3, 2] has a comma, too
-
-
-def test_sequences_are_printed_one_by_one(folder, vkops_run):
-    np.save("x.npy", np.float32([5, 6]))
-    assert vkops_run("parts.onnx", "--input", "x.npy")[0][1:] == [
-        "Output 'y[0]' [1]: 5",
-        "Output 'y[1]' [1]: 6",
-    ]
-
-
-def test_shapes_from_what_an_input_holds(folder, vkops_run):
-    np.savez("in.npz", x=np.arange(6, dtype=np.float32), shape=np.int64([3, 2]))
-    assert vkops_run("sizes.onnx", "--input", "in.npz")[0][1:] == [
-        "Output 'y' [3, 2]: 0, 1, 2, 3, 4, 5"
-    ]
-
-
-def test_long_outputs_are_cut(folder, vkops_run):
-    line = vkops_run("concat.onnx", "-f", "N:5000")[0][1]
-    assert line.endswith(", 0, and 10000 more (--output FILE.npz takes all)")
 
 
 @pytest.mark.parametrize(
@@ -270,6 +255,10 @@ def test_options_for_onnx_files_are_not_for_json(folder, capsys):
 # -- sessions --------------------------------------------------------------------------------------
 
 
+def opened(text, device):
+    return Session(onnx.parser.parse_model(text), device)
+
+
 def test_a_graph_is_one_submission_without_memory_between(device):
     text = """<ir_version: 8, opset_import: ["" : 18]>
     chain (float[64, 64] x) => (float[64, 64] y) {
@@ -280,7 +269,7 @@ def test_a_graph_is_one_submission_without_memory_between(device):
       f = Transpose (e)
       y = Identity (f)
     }"""
-    session = Session(Model(onnx.parser.parse_model(text)), device)
+    session = opened(text, device)
     x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
     given = {"x": device.tensor(x)}
     (plan,) = session.specialize(given).plans
@@ -309,7 +298,7 @@ def test_an_explosion_of_regions_is_run_in_stages(device):
     mixed (int16[8192] x0) => (int16[N] y) <int64[1] zero = {{0}}, int64[1] one = {{1}},
       int64[1] two = {{2}}, int64[1] axis = {{0}}, int64[1] last = {{1}}, int64[1] flat = {{-1}},
       int64[1] end = {{100000}}> {{ {body} y = Identity (x12) }}"""
-    session = Session(Model(onnx.parser.parse_model(text)), device)
+    session = opened(text, device)
     x = np.arange(8192, dtype=np.int16)
     (y,) = session.run({"x0": x})
     for i in range(12):
@@ -319,7 +308,7 @@ def test_an_explosion_of_regions_is_run_in_stages(device):
 
 
 def test_specialisations_are_kept_and_bounded(device):
-    session = Session(Model(onnx.parser.parse_model(CONCAT)), device)
+    session = opened(CONCAT, device)
     for rows in range(1, 101):
         x = np.ones((rows, 2), np.float32)
         (y,) = session.run({"x0": x, "x1": x})
@@ -347,7 +336,7 @@ def test_constants_are_on_the_device_once(device):
 
 
 def test_results_on_the_device_go_in_again(device):
-    session = Session(Model(onnx.parser.parse_model(CONCAT)), device)
+    session = opened(CONCAT, device)
     x = np.float32([[1, 2]])
     (once,) = session.run({"x0": x, "x1": x})
     (twice,) = session.run({"x0": once, "x1": once})
@@ -366,7 +355,7 @@ g (float[4] x) => (float[4] y, float[4] c, float[4] t, float[4] u) <float[4] w =
 
 
 def test_outputs_are_nobody_elses_memory(device):
-    session = Session(Model(onnx.parser.parse_model(PASSED_ON)), device)
+    session = opened(PASSED_ON, device)
     x = device.tensor(np.float32([5, 6, 7, 8]))
     results = session.run({"x": x})
     for result in results:
@@ -377,7 +366,7 @@ def test_outputs_are_nobody_elses_memory(device):
 
 
 def test_targets_that_are_inputs_or_each_other(device):
-    session = Session(Model(onnx.parser.parse_model(PASSED_ON)), device)
+    session = opened(PASSED_ON, device)
     x = device.tensor(np.float32([5, 6, 7, 8]))
     results = session.run({"x": x}, targets={2: x})
     assert results[2] is x
@@ -390,7 +379,7 @@ def test_targets_that_are_inputs_or_each_other(device):
 
 def test_targets_that_are_views(device):
     """Results are written to the tensors that targets are views of, an input's included."""
-    session = Session(Model(onnx.parser.parse_model(PASSED_ON)), device)
+    session = opened(PASSED_ON, device)
     x = device.tensor(np.float32([5, 6, 7, 8]))
     base = device.tensor(np.zeros((4, 3), np.float32))
     session.run({"x": x[::-1]}, targets={0: base[:, 1], 2: x[:]})
@@ -400,19 +389,30 @@ def test_targets_that_are_views(device):
 
 
 @pytest.mark.parametrize(
-    ("place", "shape", "dtype", "message"),
+    ("targets", "message"),
     [
-        (4, 4, "f4", "targets: got output 4, must be 0 to 3"),
-        (0, 3, "f4", "targets[0]: is float32 (3,), must be float32 (4,)"),
-        (0, 4, "i4", "targets[0]: is int32 (4,), must be float32 (4,)"),
+        ({4: np.zeros(4, "f4")}, "targets: got output 4, must be 0 to 3"),
+        ({0: np.zeros(3, "f4")}, "targets[0]: is float32 (3,), must be float32 (4,)"),
+        ({0: np.zeros(4, "i4")}, "targets[0]: is int32 (4,), must be float32 (4,)"),
+        ({0: None}, "targets[0]: got None, must be a vkops.Tensor by the index of an output"),
+        ([], "targets: got [], must be a dict of tensors by index"),
     ],
 )
-def test_targets_that_do_not_fit(device, place, shape, dtype, message):
-    session = Session(Model(onnx.parser.parse_model(PASSED_ON)), device)
-    target = device.tensor(np.zeros(shape, dtype))
+def test_targets_that_do_not_fit(device, targets, message):
+    if isinstance(targets, dict):
+        targets = {
+            n: array if array is None else device.tensor(array) for n, array in targets.items()
+        }
     with pytest.raises(ModelError) as caught:
-        session.run({"x": np.zeros(4, np.float32)}, targets={place: target})
+        opened(PASSED_ON, device).run({"x": np.zeros(4, np.float32)}, targets=targets)
     assert str(caught.value) == message
+
+
+def test_targets_of_empty_outputs(device):
+    target = device.tensor(np.zeros((0, 2), np.float32))
+    empty = np.zeros((0, 2), np.float32)
+    (y,) = opened(CONCAT, device).run({"x0": empty, "x1": empty}, targets={0: target})
+    assert y is target
 
 
 TWO = """<ir_version: 8, opset_import: ["" : 18]>
@@ -435,7 +435,7 @@ def test_tensors_between_stages_are_freed_when_nothing_reads_them_any_more(adapt
     with vkops.Device(adapter.index) as device:
         memory = device.executor.memory
         memory._left = lambda: (2 << 20) - memory.report().reserved
-        session = Session(onnx.parser.parse_model(text), device)
+        session = opened(text, device)
         assert len(session.specialize({"x0": x}).plans) > 64
         last, first = session.run({"x0": x})
         assert (last.numpy() == x).all()
@@ -477,26 +477,18 @@ def test_sessions_take_the_calling_convention_of_onnx_runtime(device, tmp_path):
     ],
 )
 def test_misuse_of_run_is_one_error(device, arguments, message):
-    session = Session(onnx.parser.parse_model(TWO), device)
     with pytest.raises(ModelError) as caught:
-        session.run(*arguments)
+        opened(TWO, device).run(*arguments)
     assert str(caught.value) == message
 
 
-def test_devices_and_targets_of_the_wrong_kind(device):
-    model = Model(onnx.parser.parse_model(TWO))
+def test_devices_and_inputs_of_the_wrong_kind(device):
     with pytest.raises(ModelError) as caught:
-        Session(model, "VULKAN")
+        opened(TWO, "VULKAN")
     assert str(caught.value) == "device: got 'VULKAN', must be a vkops.Device or None"
-    session = Session(model, device)
     with pytest.raises(ModelError) as caught:
-        session.specialize(None)
+        opened(TWO, device).specialize(None)
     assert str(caught.value) == "inputs: got None, must be a dict of arrays by input name"
-    with pytest.raises(ModelError) as caught:
-        session.run({"x": np.float32([1])}, targets={0: np.zeros(1)})
-    assert str(caught.value) == (
-        "targets[0]: got array([0.]), must be a vkops.Tensor by the index of an output"
-    )
 
 
 def test_the_backend_refuses_when_it_prepares():

@@ -138,10 +138,11 @@ class Session:
         if not (progress is None or callable(progress)):
             raise ModelError(f"progress: got {show(progress)}, must be a function or None")
         indices = self._output_indices(output_names)
-        _check_targets(targets)
         given = self._given(input_feed)
         specialization = self._specialize(given)
-        made = specialization.run(self._constants, given, progress, targets or {})
+        made = specialization.run(
+            self._constants, given, progress, {} if targets is None else targets
+        )
         return [made[index] for index in indices]
 
     def specialize(self, inputs: Mapping[str, Given]) -> Specialization:
@@ -206,17 +207,6 @@ class Session:
         if not value.device.shares_memory_with(self.device):
             raise ModelError(f"input {name!r}: is on {value.device!r}, not {self.device!r}")
         return value
-
-
-def _check_targets(targets: Any) -> None:
-    if targets is None:
-        return
-    if not isinstance(targets, Mapping):
-        raise ModelError(f"targets: got {show(targets)}, must be a dict of tensors by index")
-    for index, target in targets.items():
-        if not isinstance(index, int) or not isinstance(target, Tensor):
-            message = f"got {show(target)}, must be a vkops.Tensor by the index of an output"
-            raise ModelError(f"targets[{show(index)}]: {message}")
 
 
 def _array(name: str, value: Any) -> Array:

@@ -9,7 +9,7 @@ from weakref import finalize
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import ModelError, OutOfDeviceMemoryError
+from vkops.errors import ModelError, OutOfDeviceMemoryError, show
 from vkops.gpu.streaming import Progress
 from vkops.onnx.element_types import STRING, moved_dtype
 from vkops.onnx.lowering import (
@@ -109,9 +109,14 @@ class Specialization:
         return outputs
 
     def _check_targets(self, targets: Mapping[int, Tensor], device: Device) -> None:
-        """Refuse targets of another type, shape or device than the outputs."""
+        """Refuse targets that are not tensors of the type, shape and device of the outputs."""
+        if not isinstance(targets, Mapping):
+            raise ModelError(f"targets: got {show(targets)}, must be a dict of tensors by index")
         last = len(self.results) - 1
         for index, target in targets.items():
+            if not isinstance(index, int) or not isinstance(target, Tensor):
+                message = f"got {show(target)}, must be a vkops.Tensor by the index of an output"
+                raise ModelError(f"targets[{show(index)}]: {message}")
             if not 0 <= index <= last:
                 raise ModelError(f"targets: got output {index}, must be 0 to {last}")
             result = self.results[index]
