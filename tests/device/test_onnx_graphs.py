@@ -61,7 +61,7 @@ def test_the_graphs_have_every_type_of_an_operator(cases, operator):
     used = {dtype for case in cases for name, _, dtype in case.used if name == operator}
     listed = {*dtypes_of(operator, NEWEST), *dtypes_of(operator, NEWEST, output=True)}
     if operator == "Cast":
-        listed.remove(STRING)  # strings are not computed with
+        listed.remove(STRING)  # vkops does not compute with strings
     assert used == {TYPES[dtype] for dtype in listed}
 
 

@@ -76,9 +76,9 @@ def tensor(dims, values=(), kind=TensorProto.INT64):
 @pytest.mark.parametrize(
     ("made", "text"),
     [
-        (one_node("Identity", ["z"]), r"inputs\[0\]: got 'z', which nothing before it makes"),
+        (one_node("Identity", ["z"]), r"inputs\[0\]: got 'z', which no earlier node makes"),
         (one_node("Spl\rit"), r"\('Spl\\rit'\): vkops does not have"),
-        (one_node("Identity", **{"a\vb": 1}), r"'a\\x0bb': is no attribute"),
+        (one_node("Identity", **{"a\vb": 1}), r"'a\\x0bb': is not an attribute"),
         (sparse(tensor([1], [7]), tensor([1], [9]), [3]), "'s': its values and indices do not fit"),
         (sparse(tensor([1], [7]), tensor([], [1]), [3]), r"got indices of shape \(\), must be \(1,\)"),
         (sparse(tensor([0]), tensor([0, 2**31]), [3]), r"got indices of shape \(0, 2147483648\)"),
@@ -110,12 +110,12 @@ def test_a_type_that_is_none():
 def test_an_output_that_nothing_makes():
     made = one_node("Identity")
     made.graph.output[0].name = "z"
-    refused(made, "output 'z': nothing makes it", check=False)
+    refused(made, "output 'z': no node makes it", check=False)
 
 
 def test_an_attribute_whose_name_is_no_text():
     data = one_node("Identity", abcdefgh=1).SerializeToString()
-    refused(data.replace(b"abcdefgh", b"abc\xff\xfffgh"), "is no attribute", check=False)
+    refused(data.replace(b"abcdefgh", b"abc\xff\xfffgh"), "is not an attribute", check=False)
 
 
 def test_two_functions_of_one_name():

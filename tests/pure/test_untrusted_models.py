@@ -323,7 +323,7 @@ def test_external_data_need_a_folder(folders):
     proto = joined([("location", "x.bin")])
     for source in (proto, proto.SerializeToString()):
         assert fault(Model, source) == (
-            "external data of tensor 'w': 'x.bin' is a file, and the model comes from none"
+            "external data of tensor 'w': 'x.bin' is a file, and the model was not read from a file"
         )
 
 

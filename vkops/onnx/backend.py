@@ -1,4 +1,4 @@
-"""vkops as an ONNX backend: ``onnx.backend.base.Backend`` on any Vulkan device."""
+"""ONNX's backend interface, ``onnx.backend.base.Backend``, on any Vulkan device."""
 
 from __future__ import annotations
 

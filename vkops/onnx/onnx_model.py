@@ -113,11 +113,11 @@ class Model:
         for node in self.nodes:
             for i, name in enumerate(node.inputs):
                 if name not in made:
-                    node.refuse(f"inputs[{i}]", f"got {name!r}, which nothing before it makes")
+                    node.refuse(f"inputs[{i}]", f"got {name!r}, which no earlier node makes")
             made.update(node.outputs)
         for entry in self.outputs:
             if entry.name not in made:
-                raise ModelError(f"output {entry.name!r}: nothing makes it")
+                raise ModelError(f"output {entry.name!r}: no node makes it")
 
     @property
     def required_inputs(self) -> tuple[ValueInfo, ...]:

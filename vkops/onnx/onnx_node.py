@@ -120,7 +120,7 @@ class Node:
             allowed = ", ".join(sorted(self.schema.attributes)) or "none"
             name = str(attribute.name)  # bytes where it is not valid UTF-8
             name = name if name.isprintable() else repr(name)
-            self.refuse(name, f"is no attribute of this version; it has {allowed}")
+            self.refuse(name, f"is not an attribute of this version; it has {allowed}")
         wanted = known.type.value
         if attribute.type != wanted:
             got, must = map(AttributeProto.AttributeType.Name, (attribute.type, wanted))

@@ -121,7 +121,7 @@ class Specialization:
                 raise ModelError(f"targets: got output {index}, must be 0 to {last}")
             result = self.results[index]
             if not isinstance(result, LoweredTensor) or result.dtype == STRING:
-                raise ModelError(f"targets[{index}]: the output is no tensor of numbers")
+                raise ModelError(f"targets[{index}]: the output is not a tensor of numbers")
             got, wanted = (f"{t.dtype} {t.shape}" for t in (target, result))
             if got != wanted:
                 raise ModelError(f"targets[{index}]: is {got}, must be {wanted}")

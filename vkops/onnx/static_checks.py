@@ -31,7 +31,7 @@ _COMPUTING = ("Add", "Div", "Equal", "Mod", "Mul", "Sub", "Where")
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of a tensor, or of a sequence of tensors, without its shape."""
+    """The facts that are known of a tensor, or of a sequence, without its shape."""
 
     dtype: np.dtype[Any] | None = None
     kind: str = "tensor"

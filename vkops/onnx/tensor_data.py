@@ -208,7 +208,7 @@ def _external_reader(
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if folder is None:
-        raise ModelError(f"{location!r} is a file, and the model comes from none")
+        raise ModelError(f"{location!r} is a file, and the model was not read from a file")
     if dtype_of(tensor.data_type) == STRING:
         raise ModelError("strings cannot be in another file")
     try:

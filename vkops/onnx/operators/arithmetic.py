@@ -105,13 +105,13 @@ def cast(call: Call) -> list[LoweredTensor]:
             elem_type = to
         dtype = dtype_of(elem_type)
     except (ModelError, ValueError):
-        call.refuse("to", f"got {to!r}, which is no data type")
+        call.refuse("to", f"got {to!r}, which is not a data type")
     given = call.tensor("input")
     if given.dtype == dtype:
         return [given]
     array = _elements(call, "input")
     if STRING in (array.dtype, dtype):
-        call.refuse("to", "strings are not computed with")
+        call.refuse("to", "vkops does not compute with strings")
     with np.errstate(all="ignore"):
         return [call.lowering.computed(_converted(call, array, dtype, elem_type))]
 

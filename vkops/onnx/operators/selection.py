@@ -130,7 +130,9 @@ def pad(call: Call) -> list[LoweredTensor]:
     sizes = tuple(n + sum(pair) for n, pair in zip(data.shape, pairs, strict=True))
     for axis, size in enumerate(sizes):
         if size < 0:
-            message = f"take {-sum(pairs[axis])} from axis {axis}, which has {data.shape[axis]}"
+            message = (
+                f"remove {-sum(pairs[axis])} from axis {axis}, which has size {data.shape[axis]}"
+            )
             call.refuse(name, message)
     if mode == "constant":
         starts, ends = zip(*pairs, strict=True) if pairs else ((), ())

@@ -41,7 +41,7 @@ def _part_sizes(call: Call, whole: int) -> Ints:
     if last < 0:
         call.refuse(
             "num_outputs",
-            f"got {count}: {count - 1} parts of {size} exceed the {whole} there are, "
+            f"got {count}: {count - 1} parts of size {size} exceed {whole}, the size of the axis, "
             "so the size of the last one would be negative",
         )
     return (*(size,) * (count - 1), last)
