@@ -1,4 +1,4 @@
-"""ONNX models made of Python values, and worked out on the host, shared by tests."""
+"""Helpers of tests: ONNX models made of Python values, and evaluated on the host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OPSET = 18
 
 
 def info(name, value):
-    """A graph input or output as its declaration; a list stands for a sequence."""
+    """Declare a graph input or output of a value; a list stands for a sequence."""
     if isinstance(value, list):
         return helper.make_tensor_sequence_value_info(name, elem_type_of(value[0].dtype), None)
     return helper.make_tensor_value_info(name, elem_type_of(value.dtype), value.shape)
@@ -42,13 +42,13 @@ def node_model(operator, *inputs, outputs=1, opset=OPSET, **attributes):
 
 
 def evaluate(proto, values):
-    """What a model makes of inputs by name, without a device."""
+    """Evaluate a model with inputs by name, without a device."""
     lowering = Model(proto).lower({name: _form(v) for name, v in values.items()}, values)
     return [values_of(lowering, output) for output in lowering.outputs]
 
 
 def run(operator, *inputs, outputs=1, opset=OPSET, **attributes):
-    """What a single node makes of its inputs: an array, or a list of what its outputs are."""
+    """Evaluate a single node: return its output, or a list of its outputs."""
     results = evaluate(*node_model(operator, *inputs, outputs=outputs, opset=opset, **attributes))
     return results[0] if outputs == 1 else results
 
@@ -74,7 +74,7 @@ def _form(value):
 
 
 def values_of(lowering, output):
-    """The elements of an output: an array, a list of arrays, or None."""
+    """Return the elements of an output: an array, a list of arrays, or None."""
     if isinstance(output, LoweredSequence):
         return [lowering.values(item) for item in output.items]
     return None if output is None else lowering.values(output)

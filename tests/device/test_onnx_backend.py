@@ -1,4 +1,4 @@
-"""ONNX's own backend tests: all whose models are made of operators that vkops has."""
+"""ONNX's own backend tests of all models whose operators vkops has."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_ours(case):
 
 
 def reason(name):
-    """What the error of an excluded test says; None for all others."""
+    """Return the error text of an excluded test; None for all others."""
     return next((text for pattern, text in EXCLUDED.items() if re.search(pattern, name)), None)
 
 

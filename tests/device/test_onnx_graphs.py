@@ -1,4 +1,4 @@
-"""Random ONNX graphs: what vkops makes of them against ONNX's own reference evaluator."""
+"""Random ONNX graphs, compared with ONNX's own reference evaluator."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_graph_in_several_stages_makes_the_same(device, monkeypatch):
 
 @pytest.fixture(scope="module")
 def cases():
-    """What the graphs of the normal run have."""
+    """The graphs of the default run."""
     return [random_model(seed) for seed in range(GRAPHS)]
 
 
@@ -66,7 +66,7 @@ def test_the_graphs_have_every_type_of_an_operator(cases, operator):
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_a_fault_is_noticed(device, monkeypatch, operator):
+def test_a_fault_in_an_operator_is_noticed(device, monkeypatch, operator):
     fault = flipped if operator in ("ConstantOfShape", "Size") else turned
 
     def wrong(right, call):
@@ -126,13 +126,13 @@ def check(device, seed):
 
 
 def given(device, seed, value):
-    """An input, in every other graph on the device already."""
+    """Return an input; in every other graph it is a tensor on the device."""
     on_device = seed % 2 and not isinstance(value, list) and value.dtype != STRING
     return vkops.Tensor.from_array(device, value) if on_device else value
 
 
 def difference(got, expected):
-    """How an output differs from what it must be; empty where it does not."""
+    """Describe how an output differs from the expected one; empty where it does not."""
     if isinstance(expected, list):
         if not isinstance(got, list) or len(got) != len(expected):
             return f"got {got}, must be {len(expected)} tensors"
@@ -152,7 +152,7 @@ def difference(got, expected):
 
 
 def bytes_of(array):
-    """An array's bytes; of the smallest types, the bits that count."""
+    """Return the bytes of an array, without the bits that its type does not use."""
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     bits = bits_of(array.dtype)
     return data & ((1 << bits) - 1) if bits else data

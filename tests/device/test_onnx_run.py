@@ -95,8 +95,8 @@ def model(*commands, **resources):
     }
 
 
-def test_shapes_belong_to_dispatches(folder, vkops_run):
-    """Shapes as each binding has them; what is larger keeps the rest; deferred takes any shape."""
+def test_each_dispatch_has_its_own_shapes(folder, vkops_run):
+    """Each binding has its shape; larger resources keep the rest; deferred ones take any shape."""
     small = {"x0": bound("a", 1, 2), "x1": bound("b", 1, 2), "y": bound("c", 2, 2)}
     large = {"x0": bound("a", 3, 2), "x1": bound("b", 3, 2), "y": "c"}
     write = {"type": "writeFile", "resource": "later", "targetPath": "later.npy"}
@@ -127,7 +127,7 @@ def test_a_deferred_output_can_be_an_input(vkops_run):
 
 
 def test_an_output_over_its_own_input(vkops_run):
-    """What is read is read before any of it is written."""
+    """All elements are read before any of them is written."""
     in_place = {"x0": bound("c", 1, 2), "x1": bound("a", 1, 2), "y": "c"}
     fill = {"x0": bound("a", 3, 2), "x1": bound("b", 3, 2), "y": "c"}
     lines, _ = vkops_run(model(fill, in_place, "c"))
@@ -240,7 +240,7 @@ def test_random_inputs_are_the_same_again(folder, vkops_run):
          "node 0, which makes 'y' (Reshape-13): shape[1]: got 0, but the input has rank 1"),
     ],
 )  # fmt: skip
-def test_faults_are_one_line(folder, vkops_run, arguments, message):
+def test_errors_are_one_line(folder, vkops_run, arguments, message):
     np.save("x.npy", np.int64([[1, 2]]))
     lines, errors = vkops_run(*arguments, status=1)
     assert (lines, errors) == ([], message + "\n")
@@ -259,7 +259,7 @@ def opened(text, device):
     return Session(onnx.parser.parse_model(text), device)
 
 
-def test_a_graph_is_one_submission_without_memory_between(device):
+def test_a_graph_is_one_submission_without_intermediate_memory(device):
     text = """<ir_version: 8, opset_import: ["" : 18]>
     chain (float[64, 64] x) => (float[64, 64] y) {
       a, b = Split <axis = 0, num_outputs = 2> (x)
@@ -280,7 +280,7 @@ def test_a_graph_is_one_submission_without_memory_between(device):
     np.testing.assert_array_equal(y.numpy(), np.concatenate([x[32:], x[:32]]))
 
 
-def test_an_explosion_of_regions_is_run_in_stages(device):
+def test_a_graph_of_too_many_regions_runs_in_stages(device):
     """Interleaving again and again: more submissions, the same result."""
     lines = []
     for i in range(12):
@@ -335,7 +335,7 @@ def test_constants_are_on_the_device_once(device):
     assert memory_used(device) == before
 
 
-def test_results_on_the_device_go_in_again(device):
+def test_results_on_the_device_can_be_inputs(device):
     session = opened(CONCAT, device)
     x = np.float32([[1, 2]])
     (once,) = session.run({"x0": x, "x1": x})
@@ -354,7 +354,7 @@ g (float[4] x) => (float[4] y, float[4] c, float[4] t, float[4] u) <float[4] w =
 }"""
 
 
-def test_outputs_are_nobody_elses_memory(device):
+def test_outputs_do_not_share_memory(device):
     session = opened(PASSED_ON, device)
     x = device.tensor(np.float32([5, 6, 7, 8]))
     results = session.run({"x": x})
@@ -476,7 +476,7 @@ def test_sessions_take_the_calling_convention_of_onnx_runtime(device, tmp_path):
         ((None, {1: [1]}), "input 1: the model has no such input; it has 'x'"),
     ],
 )
-def test_misuse_of_run_is_one_error(device, arguments, message):
+def test_wrong_arguments_of_run_are_refused(device, arguments, message):
     with pytest.raises(ModelError) as caught:
         opened(TWO, device).run(*arguments)
     assert str(caught.value) == message

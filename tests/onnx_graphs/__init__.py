@@ -1,9 +1,10 @@
 """Random ONNX models of the operators that vkops has, each reproduced by its seed.
 
-A graph grows node by node; ONNX's reference evaluator runs each node as it is added, so that the
-next one can be made to fit. What it gets wrong is put right in ``reference``. Left out, as it
-cannot be judged: empty ``axes`` (Squeeze removes no axis, or all), Cast of what is no number of the
-new type (but of integers, and to floats), and padding with 0 in float8e8m0, which has none.
+A graph is built node by node. ONNX's reference evaluator runs each node when it is added, so that
+the next one can be made to fit; ``reference`` corrects the evaluator where it is wrong. The graphs
+do not have cases whose result the specification leaves open: empty ``axes`` (Squeeze removes no axis,
+or all), Cast of numbers that the new type cannot represent (except integers, and casts to floats),
+and padding with 0 in float8e8m0, which has no 0.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Any
 
 from onnx import IR_VERSION, ModelProto, checker, helper
 
-from onnx_graphs.arguments import Grower
+from onnx_graphs.arguments import GraphBuilder
 from onnx_graphs.elements import elem_type, schema_of
-from onnx_graphs.nodes import GROWN
+from onnx_graphs.nodes import ADD_NODE
 
 
 @dataclass
 class Case:
-    """A model, what to give it, and what else: other elements of the same shapes, no defaults.
+    """A model, its inputs, and other inputs of the same shapes, without those that have a default.
 
     ``used`` has each operator, its version, and the types of its first input and output.
     """
@@ -36,12 +37,12 @@ class Case:
 @lru_cache(maxsize=2048)  # several tests run the same models
 def random_model(seed: int) -> Case:
     """A model of 2 to 30 nodes."""
-    graph = Grower(Random(seed))
-    operators = [name for name in GROWN if schema_of(name, graph.opset)]
+    graph = GraphBuilder(Random(seed))
+    operators = [name for name in ADD_NODE if schema_of(name, graph.opset)]
     wanted = graph.rng.choice((2, 3, 5, 8, 12, 20, 28))
     while len(graph.nodes) < wanted:
         operator = graph.rng.choice(operators)
-        GROWN[operator](graph, operator)
+        ADD_NODE[operator](graph, operator)
         if len(graph.nodes) > 28:  # the last one's arguments took too many
             return random_model(seed + (1 << 32))
     return _case(graph)
@@ -64,7 +65,7 @@ def _case(graph):
 
 
 def _outputs(graph):
-    """What nothing reads, mostly, and some of what there is: inputs and constants, too."""
+    """Return names of outputs: mostly tensors that no node reads, and some inputs and constants."""
     read = {name for node in graph.nodes for name in node.input}
     names = [name for node in graph.nodes for name in node.output]
     ends = [name for name in names if name not in read]

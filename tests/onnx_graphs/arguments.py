@@ -1,4 +1,4 @@
-"""Arguments of nodes: tensors that fit, and integers that come about in all the ways there are."""
+"""Arguments of nodes: fitting tensors, and integers that are given or computed in many ways."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from onnx import TensorProto
 
 from onnx_graphs.elements import schema_of
-from onnx_graphs.graph import MOST_ELEMENTS, Graph
+from onnx_graphs.graph import MAX_ELEMENTS, Graph
 
 
 def has_axes(array):
@@ -14,19 +14,19 @@ def has_axes(array):
 
 
 def is_small(array):
-    """Whether there is room for what is made of it."""
-    return array.size <= MOST_ELEMENTS // 4
+    """Whether a node may make a larger tensor of it."""
+    return array.size <= MAX_ELEMENTS // 4
 
 
 def _largest(array):
     return max(map(abs, array.tolist()), default=0)
 
 
-class Grower(Graph):
-    """A graph, and what to feed its next node with."""
+class GraphBuilder(Graph):
+    """A graph that is built node by node, and arguments for its next node."""
 
     def tensor(self, operator, fits=lambda array: True, shape=None, dtype=None):
-        """A tensor for an operator's first input, which there may be already."""
+        """Return a tensor for an operator's first input: an existing tensor or a new one."""
         dtypes = self.dtypes(operator) if dtype is None else [dtype]
         if self.chance(0.7):
             found = [
@@ -46,7 +46,7 @@ class Grower(Graph):
         return self.default(array) if self.chance(0.1) else self.constant(array)
 
     def ints(self, values, dtype=np.int64):
-        """A tensor of these integers: given, or computed in any way there is."""
+        """Return a tensor of these integers, given or computed."""
         array = np.array(values, dtype)
         if array.ndim == 1 and array.dtype == np.int64 and self.chance(0.5):
             ways = (self._sum, self._product, self._quotient, self._cast, self._measured)
@@ -84,7 +84,7 @@ class Grower(Graph):
         return self.node("Cast", [given], to=TensorProto.INT64)
 
     def _measured(self, array):
-        """Sizes of tensors, where there are some that fit."""
+        """Return a tensor that is made of sizes of existing tensors, where these fit."""
         shapes = {
             name: value.shape
             for name, value in self.values.items()
@@ -97,7 +97,7 @@ class Grower(Graph):
         return self.node("Concat", parts, axis=0) if parts else self.constant(array)
 
     def _size(self, size, shapes):
-        """A list of one: a size of one of these shapes, where it is one."""
+        """Return a tensor of one size, taken from one of these shapes where it is there."""
         found = [name for name, sizes in shapes.items() if size in sizes]
         if not found or self.chance(0.3):
             return self.constant(np.array([size]))
@@ -113,7 +113,7 @@ class Grower(Graph):
         return self.node("Concat", [self.ints(array[:at]), self.ints(array[at:])], axis=0)
 
     def argument(self, operator, since, name, values, attributes, dtype=np.int64):
-        """An argument that is an attribute before the version ``since``: the input's name."""
+        """Add an attribute in versions before ``since``; return the name of an input in later ones."""
         if schema_of(operator, self.opset).since_version < since:
             attributes[name] = values
             return None
@@ -128,6 +128,6 @@ class Grower(Graph):
         return [axis - rank if negative and self.chance(0.3) else axis for axis in chosen]
 
     def cut(self, whole, count):
-        """A size as a sum."""
+        """Return sizes whose sum is a size."""
         edges = sorted(self.rng.randint(0, whole) for _ in range(count - 1))
         return [b - a for a, b in zip([0, *edges], [*edges, whole], strict=True)]

@@ -111,7 +111,7 @@ CASTED = (1, 0, -1, 2, 3, 5, 7, -2, -8, 0.5, 1.25, 100, 240, 1000, -70000, 1e30)
 
 
 def _is(number, dtype):
-    """Whether a type has a number."""
+    """Whether a type can represent a number."""
     with np.errstate(all="ignore"):
         if dtype.kind in "iu" and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
             return False
@@ -119,7 +119,7 @@ def _is(number, dtype):
 
 
 def _is_cast(number, given, made):
-    """Whether it is defined what a number is in another type."""
+    """Whether the cast of a number to another type is defined."""
     if made.name == "float8_e8m0fnu":
         return number >= 0
     wraps = given.kind in "iu" and made.kind in "iu"

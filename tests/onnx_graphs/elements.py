@@ -16,7 +16,7 @@ BITS = {
     **dict.fromkeys(("INT2", "UINT2"), 2),
     "BOOL": 1,
 }
-"""Bits that an element has of its byte, where it has not all."""
+"""Bits of the types whose elements do not use all bits of their byte."""
 
 WORDS = ["", "a", "ß", "strings", "of any length", "次", "x" * 40]
 
@@ -39,13 +39,13 @@ def elem_type(dtype):
 
 
 def bits_of(dtype):
-    """Bits that an element has of its byte; None where it has all."""
+    """Return the bits that an element uses of its byte; None where it uses all."""
     return BITS.get(TensorProto.DataType.Name(elem_type(dtype)))
 
 
 @cache
 def schema_of(operator, opset):
-    """The version of an operator that an opset has; None if it has none."""
+    """Return the schema of an operator in an opset; None if the opset does not have it."""
     try:
         return defs.get_schema(operator, opset, "")
     except defs.SchemaError:
@@ -62,7 +62,7 @@ def dtypes_of(operator, opset, output=False):
 
 
 def random_elements(rng, dtype, shape):
-    """Random bytes, as far as they are elements of a type."""
+    """Return random elements of a type."""
     count = prod(shape)
     if dtype == STRING:
         return np.array([rng.choice(WORDS) for _ in range(count)], dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""A graph that grows by inputs, constants and nodes."""
+"""A graph to which inputs, constants and nodes are added."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from onnx_graphs.elements import (
 )
 from onnx_graphs.reference import evaluate
 
-MOST_ELEMENTS = 16384
-"""Elements of a tensor that nodes are made for."""
+MAX_ELEMENTS = 16384
+"""Number of elements of the largest tensor."""
 
 
 class Graph:
-    """What there is of a graph, with the elements of each tensor."""
+    """A graph, with the elements of each tensor."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -45,7 +45,7 @@ class Graph:
         return self.rng.random() < probability
 
     def kind(self, dtypes):
-        """A type of these; those of the last versions, which only they list, more often."""
+        """Choose a type; types that only new versions list are chosen more often."""
         new = [dtype for dtype in dtypes if elem_type(dtype) > TensorProto.BFLOAT16]
         return self.rng.choice(new if new and self.chance(0.5) else dtypes)
 
@@ -59,7 +59,7 @@ class Graph:
             sizes[self.rng.randrange(rank)] = 0
         if rank and self.chance(0.15):
             sizes[self.rng.randrange(rank)] = self.rng.choice((17, 64, 300, 2000))
-        while prod(sizes) > MOST_ELEMENTS // 2 or (prod(sizes) > 200 and self.chance(0.5)):
+        while prod(sizes) > MAX_ELEMENTS // 2 or (prod(sizes) > 200 and self.chance(0.5)):
             sizes[self.rng.randrange(rank)] = 1
         return tuple(sizes)
 
@@ -101,7 +101,7 @@ class Graph:
         return name
 
     def default(self, array):
-        """An initializer that is a graph input, too, which may be given or not."""
+        """Add an initializer that is also a graph input, and so may be given or not."""
         name = self.initializer(array)
         del self.known[name]
         self.defaults.append(name)
@@ -109,7 +109,7 @@ class Graph:
         return name
 
     def input(self, array, other=None):
-        """A graph input; ``other`` is what may be given in its place."""
+        """Add a graph input; ``other`` is a second value for it."""
         name = self.add(array)
         self.declare(name)
         self.inputs[name] = array
@@ -132,7 +132,7 @@ class Graph:
         return name
 
     def node(self, operator, inputs, count=1, **attributes):
-        """Add a node and run it: the name of its output, or the names of as many as there are."""
+        """Add a node and run it; return the name of its output, or a list of names."""
         inputs = list(inputs)
         while inputs and not inputs[-1]:
             inputs.pop()
@@ -177,14 +177,14 @@ class Graph:
         return [name for name, dtype in self.sequences.items() if f"seq({TYPES[dtype]})" in types]
 
     def numbers(self, array):
-        """An operand that may be computed with: known, or a short list of integers."""
+        """Return an operand that vkops can compute with: known, or a short list of integers."""
         is_list = array.ndim < 2 and array.dtype.kind in "iu" and array.size <= 1024
         if is_list and self.chance(0.4):
             return self.input(array)
         return self.constant(array)
 
     def known_integers(self, dtype):
-        """A tensor that is known before the graph runs; None where there is none."""
+        """Return a tensor whose elements are known before the graph runs, or None."""
         found = [name for name in self.known if self.values[name].dtype == dtype]
         return self.rng.choice(found) if found and dtype.kind in "iu" else None
 

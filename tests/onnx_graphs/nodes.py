@@ -1,4 +1,4 @@
-"""How a graph grows by a node of each operator: every function adds one that is valid."""
+"""A function for each operator, which adds a valid node to a graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from onnx_graphs import computed, sequences
 from onnx_graphs.arguments import has_axes, is_small
-from onnx_graphs.graph import MOST_ELEMENTS
+from onnx_graphs.graph import MAX_ELEMENTS
 
 INT64 = np.iinfo(np.int64)
 
@@ -175,7 +175,7 @@ def expand(g, operator):
             sizes[axis] = g.rng.choice((1, 2, 3, 5, 0))
     if g.chance(0.3) and len(sizes) < 6:
         sizes = [g.rng.randint(1, 4), *sizes]
-    if prod(sizes) > MOST_ELEMENTS:
+    if prod(sizes) > MAX_ELEMENTS:
         sizes = list(g.values[data].shape)
     sizes = [1 if n and g.chance(0.2) else n for n in sizes]
     g.node(operator, [data, g.ints(sizes[g.rng.randint(0, len(sizes)) if g.chance(0.2) else 0 :])])
@@ -184,7 +184,7 @@ def expand(g, operator):
 def tile(g, operator):
     data = g.tensor(operator, is_small)
     repeats = [g.rng.choice((1, 1, 1, 2, 3, 0)) for _ in g.values[data].shape]
-    while prod(repeats) * g.values[data].size > MOST_ELEMENTS:
+    while prod(repeats) * g.values[data].size > MAX_ELEMENTS:
         repeats[repeats.index(max(repeats))] = 1
     g.node(operator, [data, g.ints(repeats)])
 
@@ -206,7 +206,7 @@ def pad(g, operator):
         befores.append(before)
         afters.append(after)
     grown = prod(n + 8 for n in array.shape)
-    if grown > 4 * MOST_ELEMENTS:
+    if grown > 4 * MAX_ELEMENTS:
         befores, afters = [0] * len(axes), [min(0, after) for after in afters]
     named = {} if mode == "constant" and g.chance(0.5) else {"mode": mode}
     pads = g.argument(operator, 11, "pads", [*befores, *afters], named)
@@ -236,7 +236,7 @@ def space_to_depth(g, operator):
     g.node(operator, [g.tensor(operator, blocks, sizes)], blocksize=side, mode=mode)
 
 
-GROWN = {
+ADD_NODE = {
     "Add": computed.arithmetic,
     "Cast": computed.cast,
     "Concat": concat,

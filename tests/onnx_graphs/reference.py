@@ -1,4 +1,4 @@
-"""ONNX's reference evaluator, put right where it departs from the operators' own text."""
+"""ONNX's reference evaluator, corrected where it differs from the operators' specification."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx.reference.ops.op_pad import Pad_18
 
 
 class Cast(OpRun):
-    """It converts neither between all of ml_dtypes' types, nor a scalar to float8e8m0."""
+    """The evaluator cannot convert between some types of ml_dtypes, nor a scalar to float8e8m0."""
 
     def _run(self, x, **attributes):
         if x.dtype.kind == "V" or x.dtype.name.startswith("float8"):
@@ -22,7 +22,7 @@ class Cast(OpRun):
 
 
 class Constant(Constant_12):
-    """A sparse value stays sparse there, though the output is a tensor."""
+    """The evaluator returns a sparse value, though the output is a dense tensor."""
 
     def _run(self, **attributes):
         (made,) = super()._run()
@@ -36,7 +36,7 @@ class Constant(Constant_12):
 
 
 class Equal(OpRun):
-    """It takes strings of two widths for two types."""
+    """The evaluator treats strings of two widths as two types."""
 
     def _run(self, a, b, **attributes):
         made = a.astype(object) == b.astype(object) if a.dtype.kind in "UO" else np.equal(a, b)
@@ -44,21 +44,21 @@ class Equal(OpRun):
 
 
 class Expand(OpRun):
-    """It multiplies by ones, which strings cannot and which changes NaNs."""
+    """The evaluator multiplies by ones, which fails for strings and changes NaNs."""
 
     def _run(self, data, shape):
         return (np.broadcast_to(data, np.broadcast_shapes(data.shape, tuple(shape))),)
 
 
 class Flatten(OpRun):
-    """It leaves a size to NumPy to work out, which an empty tensor does not tell."""
+    """The evaluator lets NumPy infer a size, which fails for empty tensors."""
 
     def _run(self, data, axis=None):
         return (data.reshape(np.prod([1, *data.shape[:axis]]), np.prod([1, *data.shape[axis:]])),)
 
 
 class Pad(OpRun):
-    """It refuses negative pads and tensors of rank 0, and pads strings with the number 0."""
+    """The evaluator refuses negative pads and scalars, and pads strings with the number 0."""
 
     def _run(self, data, pads=None, constant_value=None, axes=None, mode=None, value=None):
         axes = range(data.ndim) if axes is None else [int(axis) % data.ndim for axis in axes]
@@ -78,14 +78,14 @@ class Pad(OpRun):
 
 
 class Shape(OpRun):
-    """An end before the first axis counts from the last one again."""
+    """The evaluator counts an end before the first axis from the last axis again."""
 
     def _run(self, data, start=None, end=None):
         return (np.array(data.shape[start:end], np.int64),)
 
 
 class Slice(OpRun):
-    """Backwards, it takes a start before the first element, and an end of INT_MAX, for nothing."""
+    """Backwards, the evaluator returns nothing for a start before 0 and for an end of INT_MAX."""
 
     def _run(self, data, starts=None, ends=None, axes=None, steps=None):
         axes = range(len(starts)) if axes is None else axes
@@ -100,21 +100,21 @@ class Slice(OpRun):
 
 
 class Squeeze(OpRun):
-    """Versions 1 and 11 remove axes one by one, as if sorted and not negative."""
+    """Versions 1 and 11 of the evaluator require sorted axes that are not negative."""
 
     def _run(self, data, axes=None):
         return (np.squeeze(data, None if axes is None else tuple(axes)),)
 
 
 class Unsqueeze(OpRun):
-    """Versions 1 and 11 add axes one by one, as if sorted and not negative."""
+    """Versions 1 and 11 of the evaluator require sorted axes that are not negative."""
 
     def _run(self, data, axes):
         return (np.expand_dims(data, tuple(axes)),)
 
 
 class Where(OpRun):
-    """It cuts strings to the width of the first operand's."""
+    """The evaluator cuts strings to the width of the first operand."""
 
     def _run(self, condition, x, y):
         if x.dtype.kind in "UO":
@@ -126,7 +126,7 @@ CORRECTED = [Cast, Constant, Equal, Expand, Flatten, Pad, Shape, Slice, Squeeze,
 
 
 def evaluate(proto: ModelProto | GraphProto, inputs, opset=None):
-    """All outputs of a model, or of a graph of that opset."""
+    """Return all outputs of a model, or of a graph of an opset."""
     opsets = None if opset is None else {"": opset}
     evaluator = ReferenceEvaluator(proto, opsets=opsets, new_ops=CORRECTED)
     with np.errstate(all="ignore"):

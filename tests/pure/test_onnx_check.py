@@ -70,7 +70,7 @@ def test_check_lists_every_node_that_cannot_run(folder, capsys):
         ("none.onnx", "none.onnx: cannot be read: No such file or directory"),
     ],
 )
-def test_check_refuses_what_is_no_model(folder, file, message, capsys):
+def test_check_refuses_files_that_are_not_models(folder, file, message, capsys):
     assert main(["check", file]) == 1
     assert capsys.readouterr() == ("", message + "\n")
 
@@ -86,7 +86,7 @@ def test_check_refuses_what_is_no_model(folder, file, message, capsys):
         (["-b", "x0:3;2"], "got 'x0:3;2', must be TENSOR:SHAPE, such as x:5,2"),
     ],
 )
-def test_options_of_another_form_are_refused(folder, arguments, message, capsys):
+def test_malformed_options_are_refused(folder, arguments, message, capsys):
     assert main(["check", "concat.onnx", *arguments]) == 1
     assert capsys.readouterr() == ("", message + "\n")
 
@@ -157,7 +157,7 @@ def test_unknown_bind_points_are_warned_of(folder, capsys):
 
 
 class NoDevice(vkops.Device):
-    """Nothing may be asked of it: inputs are checked first."""
+    """A device that must not be used, since inputs are checked first."""
 
     def __init__(self):
         pass

@@ -1,4 +1,4 @@
-"""Every rule that a node, a model or an input breaks, and what the error says."""
+"""Each rule that a node, a model or an input can break, and the text of the error."""
 
 from __future__ import annotations
 
@@ -348,7 +348,7 @@ WHOLE = model(
 @pytest.mark.parametrize(
     "data", [b"\x08", b"\xff\xff", b"hello", b"{}", WHOLE[:-1], WHOLE[:9], b""]
 )
-def test_files_that_are_no_models(data, tmp_path):
+def test_files_that_are_not_models(data, tmp_path):
     path = tmp_path / "m.onnx"
     path.write_bytes(data)
     message = r"not an ONNX model$" if data else r"not an ONNX model: it has no IR version$"

@@ -58,7 +58,7 @@ def tensor(value, dtype):
 
 
 def padded(before, after):
-    """The table with -1 around its rows, or less of them."""
+    """Pad the rows of the table with -1, or cut them off."""
     framed = np.pad(TABLE, [(0, 0), (max(0, before), max(0, after))], constant_values=-1)
     return framed[:, max(0, -before) : framed.shape[1] - max(0, -after)].copy()
 
@@ -556,13 +556,13 @@ def test_shapes_are_computed_without_the_elements():
     same(evaluate(proto, {"x": X}), [X.reshape(2, 12)])
 
 
-def test_elements_that_shapes_depend_on_are_asked_for():
+def test_elements_that_shapes_depend_on_are_requested():
     proto, values = node_model("Expand", floats(1), ints(3))
     with pytest.raises(NeedsValueError, match=r"^i1$"):
         Model(proto).lower(types(values), {"i0": values["i0"]})
 
 
-def test_short_lists_of_integers_that_are_computed_with_are_asked_for():
+def test_short_lists_of_integers_that_are_computed_with_are_requested():
     proto, values = node_model("Mul", ints(2, 3), ints(4, 5))
     with pytest.raises(NeedsValueError, match=r"^i0$"):
         Model(proto).lower(types(values), {})

@@ -1,4 +1,4 @@
-"""Sizes of tensors: no graph has one of 2^63 bytes or more, whichever operator would make it."""
+"""Sizes of tensors: tensors of 2^63 bytes or more are refused, whichever operator makes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ints(name, *values):
 
 
 def lowered(nodes, initializers=(), *, shape=(2, 3), opset=18):
-    """What a model of nodes from x to y is specialised to; outputs nobody reads are its own."""
+    """Specialise a model of nodes, with input x and output y."""
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
     proto = model(nodes, inputs, ["y"], opset, initializer=list(initializers))
     lowering = Model(proto, check=False).lower({"x": TensorType(FLOAT, shape)}, {})

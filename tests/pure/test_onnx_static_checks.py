@@ -1,4 +1,4 @@
-"""Models that cannot run are refused before they do: what types and attributes alone decide."""
+"""Models that cannot run because of types and attributes alone are refused before they run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("inputs", "nodes", "opset", "message"), REFUSED)
-def test_what_cannot_run_is_refused_without_inputs(inputs, nodes, opset, message):
+def test_models_that_cannot_run_are_refused_without_inputs(inputs, nodes, opset, message):
     proto = model(inputs, nodes, opset=opset)
     with pytest.raises(ModelError) as caught:
         check_statically(Model(proto, check=False))
@@ -94,11 +94,11 @@ def test_what_cannot_run_is_refused_without_inputs(inputs, nodes, opset, message
         ("optional(seq(float[N])) x", "z = Identity (x)"),
     ],
 )
-def test_what_sizes_or_elements_decide_is_left_to_the_run(inputs, nodes):
+def test_faults_of_sizes_and_elements_are_not_found_statically(inputs, nodes):
     check_statically(Model(model(inputs, nodes, opset=13), check=False))
 
 
-def test_long_parts_of_a_split_are_left_to_the_run():
+def test_long_parts_of_a_split_are_not_refused_statically():
     nodes = f"z, a = Split <axis = 1, split = [{2**40}, {2**40}]> (x)"
     check_statically(Model(model("float[N, M] x", nodes, opset=11), check=False))
 

@@ -1,4 +1,4 @@
-"""The data of tensors: compared with type and dims before they are read, and read once."""
+"""The data of tensors are compared with type and dims before they are read, and read once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def refused(path):
 
 @pytest.fixture
 def opened(monkeypatch):
-    """Which bytes of external data are read."""
+    """The positions and sizes of all reads of external data."""
     read = []
 
     class Watched:
@@ -150,7 +150,7 @@ def test_every_type_is_read_as_onnx_reads_it(tmp_path, data_type, raw):
         (TensorProto(data_type=99, dims=[1]), "got element type 99, which ONNX does not have"),
     ],
 )  # fmt: skip
-def test_tensors_that_do_not_hold_what_they_say_are_refused(tmp_path, tensor, said):
+def test_tensors_with_a_wrong_number_of_values_are_refused(tmp_path, tensor, said):
     tensor.name = "w"
     assert refused(saved(tmp_path, tensor)) == f"tensor 'w': {said}"
     node = helper.make_node("Constant", [], ["y"])
@@ -161,7 +161,7 @@ def test_tensors_that_do_not_hold_what_they_say_are_refused(tmp_path, tensor, sa
 
 
 def test_graphs_that_are_nested_too_deeply_are_refused():
-    """A message that Python makes may be deeper than one that is read from bytes."""
+    """A message that Python makes may be nested deeper than one that is read from bytes."""
     proto = model([], [], ["y"])
     graph = proto.graph
     for _ in range(2000):
@@ -180,7 +180,7 @@ def test_a_model_given_as_a_message_stays_as_it_is():
     assert proto.SerializeToString() == before
 
 
-def test_entries_of_external_data_of_tensors_that_have_their_own_are_not_looked_at():
+def test_entries_of_external_data_of_tensors_that_have_their_own_are_ignored():
     weights = numpy_helper.from_array(np.float32([1, 2]), "w")
     weights.external_data.add(key="data", value="7")
     proto = model([helper.make_node("Identity", ["w"], ["y"])], [], ["y"], initializer=[weights])
