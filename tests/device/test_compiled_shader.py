@@ -1,4 +1,4 @@
-"""Shaders of one's own on real drivers: what they read, what they write, and nothing else."""
+"""Shaders of the user's own on real drivers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ void main() { data[gl_WorkGroupID.x] += 1; }"""
 
 @pytest.fixture(params=[False, True], ids=["mapped", "staged"])
 def any_device(request, device, staged_device):
-    """Both ways to memory."""
+    """A device with mapped memory, and one with staging buffers."""
     return staged_device if request.param else device
 
 
@@ -70,7 +70,7 @@ def fault(call, kind=InvalidDescError):
 # -- results ---------------------------------------------------------------------------------------
 
 
-def test_results_are_where_they_belong(any_device):
+def test_results_and_bytes_around_them(any_device):
     x, y = filled(any_device, range(16)), filled(any_device, [7] * 16)
     shader = compiled(any_device, ADD)
     shader.dispatch({"From": (x, 16, 32), "To": (y, 8, 24)}, [2], [100])
@@ -86,7 +86,7 @@ def test_offsets_of_any_integer_type(device, offset):
 
 
 def test_read_only_blocks_are_not_written_back(any_device):
-    """Nothing that came to be meanwhile is lost."""
+    """What was written to a buffer in the meantime is kept."""
     x, y = filled(any_device, range(8)), filled(any_device, [0] * 8)
     with compiled(any_device, ADD).bound({"From": x, "To": y}, [2], [1]) as run:
         run.dispatch()
@@ -142,7 +142,7 @@ def test_two_parts_of_one_buffer(any_device):
 
 @pytest.mark.parametrize("name", ["In", "Out"])
 def test_blocks_of_one_binding_share_a_buffer(any_device, name):
-    """What is written through one lands, whichever the buffer was bound to."""
+    """Results are in the buffer, whichever of the blocks it was bound to."""
     text = """layout(std430, binding = 2) readonly buffer In { uint a[]; };
     layout(std430, binding = 2) buffer Out { uint b[]; };
     void main() { b[1] = a[0] + 1; }"""
@@ -198,7 +198,7 @@ def test_views_are_read_as_packed_copies_and_not_written(any_device):
     assert base.numpy().tolist() == [[1, 2, 10], [4, 5, 6]]
 
 
-# -- what kinds of shaders run right ---------------------------------------------------------------
+# -- features of shaders -------------------------------------------------------------------------
 
 UNIFORM = """struct S { float x; vec2 y; };
 layout(std140, binding = 1) uniform U { float a[3]; vec3 v[2]; mat3 m; layout(row_major) mat2x3 r;
@@ -290,7 +290,7 @@ def test_lengths_of_arrays_are_those_of_what_is_bound(any_device):
 @pytest.mark.parametrize(
     "late", [{"constants": {0: 1}}, {"defines": {"N": 1}}, {"include_dirs": ["."]}, {"debug": True}]
 )
-def test_what_comes_after_the_shader_was_loaded(device, late):
+def test_arguments_for_a_loaded_shader(device, late):
     loaded = vkops.shaders.load(HEAD + "void main() {}", name="x")
     with pytest.raises(InvalidDescError, match=r"^x source: a loaded shader takes no .*\[SH-10\]$"):
         device.compile_shader(loaded, **late)
@@ -309,7 +309,7 @@ MEMBERS = st.lists(
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(MEMBERS, st.data())
-def test_push_constants_arrive(device, members, data):
+def test_push_constants(device, members, data):
     """A shader copies each number of its push constants to a buffer, in the order declared."""
     declared, copied, count = [], [], 0
     for n, (scalar, vector, array) in enumerate(members):
@@ -360,7 +360,7 @@ def test_matrices_in_push_constants(device, member):
     assert names[int(b.numpy()[0])] == MATRICES[member]
 
 
-# -- SH-07, SH-08: what the device allows ----------------------------------------------------------
+# -- SH-07, SH-08: limits of the device ----------------------------------------------------------
 
 
 def test_group_counts(device):
@@ -398,7 +398,7 @@ def test_as_many_groups_as_the_device_allows(device):
         ("111", "groups: got '111', must be a sequence of integers"),
     ],
 )
-def test_groups_that_are_none(device, groups, said):
+def test_wrong_groups(device, groups, said):
     text = fault(
         lambda: compiled(device, COUNT).dispatch({"Data": device.buffer(4)}, groups),
         InvalidDescError if "numbers" in said else InvalidDescTypeError,
@@ -406,7 +406,7 @@ def test_groups_that_are_none(device, groups, said):
     assert text == f"x {said} [SH-07]"
 
 
-def test_workgroups_that_are_too_large(device):
+def test_workgroups_above_the_limits(device):
     limit, name = limits(device.info.index), repr(device.name)
     sizes = {f"local_size_{axis}": most for axis, most in zip(
         "xyz", limit.max_compute_work_group_size, strict=True)}  # fmt: skip
@@ -424,7 +424,7 @@ def test_workgroups_that_are_too_large(device):
     )
 
 
-def test_more_than_the_device_has(device):
+def test_memory_above_the_limits(device):
     limit, name = limits(device.info.index), repr(device.name)
     most = limit.max_compute_shared_memory_size
     text = "layout(constant_id = 0) const uint N = 1; shared uint s[N]; void main() { s[0] = 1; }"
@@ -440,8 +440,8 @@ def test_more_than_the_device_has(device):
     compiled(device, text.format(most // 4)).dispatch({}, push_constants=[0] * (most // 4))
 
 
-def test_more_buffers_than_the_device_has(device, monkeypatch):
-    """What lies below the highest binding is bound, too; some devices have no such limit."""
+def test_buffers_above_the_limit(device, monkeypatch):
+    """Bindings below the highest are bound, too; some devices have no such limit."""
     limit = limits(device.info.index)
     most = min(limit.max_per_stage_descriptor_storage_buffers, MAX_BINDING)
     text = "layout(binding = {}) buffer B {{ uint b; }}; void main() {{ b = 1; }}"
@@ -471,7 +471,7 @@ SUBGROUP = {
 
 @pytest.mark.parametrize("kind", SUBGROUP)
 def test_subgroup_operations(device, kind):
-    """What the device has runs; what it lacks is refused when the shader is compiled."""
+    """An operation that the device lacks is refused when the shader is compiled."""
     capability, value = SUBGROUP[kind]
     text = f"""#extension GL_KHR_shader_subgroup_{kind} : require
     layout(std430, binding = 0) buffer B {{ uint b; }}; void main() {{ b = {value}; }}"""
@@ -485,10 +485,10 @@ def test_subgroup_operations(device, kind):
         )
 
 
-# -- bindings that are wrong -----------------------------------------------------------------------
+# -- wrong bindings --------------------------------------------------------------------------------
 
 
-def test_what_is_no_buffer(device):
+def test_other_objects_instead_of_buffers(device):
     shader = compiled(device, COUNT)
     allowed = "must be a buffer or tensor, or (buffer, offset, bytes) [B-02]"
     assert fault(lambda: shader.dispatch({"Data": None}), BindingError) == (
@@ -531,10 +531,10 @@ def test_offsets_and_sizes_that_are_wrong(device, offset, nbytes, said):
     assert words(x) == [0] * 4
 
 
-# -- memory, threads, the end ----------------------------------------------------------------------
+# -- memory, threads, closing ----------------------------------------------------------------------
 
 
-def test_out_of_memory_before_anything_is_touched(any_device, monkeypatch):
+def test_out_of_memory_changes_nothing(any_device, monkeypatch):
     executor = any_device.executor
     x, shader = filled(any_device, [0] * 64), compiled(any_device, COUNT)
 
@@ -620,7 +620,7 @@ def test_a_device_that_is_closed(adapter):
 
 @pytest.fixture
 def run_model(adapter, tmp_path, monkeypatch, capsys):
-    """Run a model of one shader; status, and the lines on both streams but the first."""
+    """Run a model of one shader; return the status, and the lines of both streams but the first."""
     monkeypatch.chdir(tmp_path)
 
     def run_model(text, *options, **command):
@@ -659,7 +659,7 @@ def test_a_model_binds_parts(run_model):
     assert (status, out[-1]) == (0, "Resource 'X': 0, 2, 2, 0")
 
 
-def test_what_a_device_cannot_run_is_said_before_anything_runs(run_model, device):
+def test_limits_are_checked_before_anything_runs(run_model, device):
     most = limits(device.info.index).max_compute_shared_memory_size
     text = f"shared uint s[{most // 4 + 1}]; {COUNT.replace('+= 1', '= s[0]')}"
     status, out, err = run_model(text)

@@ -1,6 +1,6 @@
-"""RenderDoc captures: what is in them, and what is said when there can be none.
+"""RenderDoc captures: their content, and the errors when there can be none.
 
-Each is made in a process of its own: RenderDoc has to be there before Vulkan is.
+Each has a process of its own, as RenderDoc must be loaded before Vulkan.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def test_a_split_and_a_join(python, tmp_path, monkeypatch, adapter, staged):
     ran = [(min(n, MAX_GROUPS_X), max(1, n // MAX_GROUPS_X), 1) for n in json.loads(said)]
     assert list(output.parent.iterdir()) == [output]
 
-    # What ran, in RenderDoc's own words.
+    # The dispatches in the capture.
     first, second, *others = submissions(output)
     assert [first.dispatches, second.dispatches] == [(ran[0],), (ran[1],)]
     assert first.time < second.time
@@ -103,12 +103,12 @@ def test_a_split_and_a_join(python, tmp_path, monkeypatch, adapter, staged):
     renderdoccmd("convert", "-f", output, "-c", "zip.xml", "-o", "two.zip.xml")
     assert Path("two.zip.xml").read_text().count('name="vkCmdDispatch"') == len(set(ran))
 
-    # What it read: the input is in the memory that was captured.
+    # The content of memory: the input is in the memory that was captured.
     data = np.load(tmp_path / "data.npy").tobytes()
     with ZipFile("two.zip") as blobs:
         assert any(data in blobs.read(name) for name in blobs.namelist())
 
-    # What RenderDoc shows of it.
+    # The comments that RenderDoc shows.
     renderdoccmd("extract", "--section", "renderdoc/ui/notes", "--file", "notes.json", output)
     assert json.loads(Path("notes.json").read_text())["comments"].split("\n") == [
         f"vkops on {adapter.name}",
@@ -153,7 +153,7 @@ with capture.capturing(output) as around, vkops.Device(index) as device:
     ],
     ids=["nothing", "no device", "broken", "no room"],
 )
-def test_what_fails_leaves_the_file_that_was_there(python, tmp_path, code, message):
+def test_a_failed_capture_keeps_the_previous_file(python, tmp_path, code, message):
     output = tmp_path / "folder" / "kept.rdc"
     output.parent.mkdir()
     output.write_text("before")
@@ -189,7 +189,7 @@ IN_USE = "capture: RenderDoc sees only devices opened after it was loaded, and V
     ],
     ids=["missing", "too old", "opened before", "layer before", "folder"],
 )
-def test_what_keeps_a_capture_from_beginning(python, tmp_path, code, message):
+def test_a_capture_that_cannot_begin(python, tmp_path, code, message):
     said, error = python(code + ON_A_DEVICE + "print('began')", tmp_path / "none.rdc")
     assert message in error
     assert said == ""
@@ -197,7 +197,7 @@ def test_what_keeps_a_capture_from_beginning(python, tmp_path, code, message):
 
 
 @needs_renderdoc
-def test_reading_what_is_no_capture(tmp_path):
+def test_reading_another_file(tmp_path):
     (tmp_path / "no.rdc").write_text("no")
     with pytest.raises(DeviceError, match=r"no\.rdc: renderdoccmd cannot read it: Couldn't load"):
         submissions(tmp_path / "no.rdc")

@@ -1,4 +1,4 @@
-"""The report for bug reports: what it says of the adapter and of drivers that are broken."""
+"""``vkops debug report``: adapters, their limits, and broken drivers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vkops.gpu.diagnosis import drivers
 
 def test_limits(adapter):
     found = limits(adapter.index)
-    # What Vulkan guarantees.
+    # Guaranteed by Vulkan.
     assert all(count >= 65535 for count in found.max_compute_work_group_count)
     assert found.max_compute_work_group_size >= (128, 128, 64)
     assert found.max_compute_work_group_invocations >= 128
@@ -24,7 +24,7 @@ def test_limits(adapter):
     assert found.max_storage_buffer_range >= 1 << 27
     assert found.min_storage_buffer_offset_alignment <= 256
     assert found.max_memory_allocation_size >= 1 << 30
-    # What is known of it by other ways.
+    # Also known from elsewhere.
     assert found.max_per_stage_descriptor_storage_buffers == adapter.max_bindings
     assert sum(heap.size for heap in found.heaps if heap.device_local) == adapter.dedicated_memory
     assert sum(heap.size for heap in found.heaps if not heap.device_local) == adapter.shared_memory
@@ -39,7 +39,7 @@ def test_limits_of_no_adapter(adapter):
         limits(1000)
 
 
-def test_what_is_said_of_the_adapter(adapter):
+def test_the_section_of_an_adapter(adapter):
     text = report()
     _, _, text = text.partition(f"### Adapter {adapter.index}: {adapter.name}\n")
     lines = text.split("\n")

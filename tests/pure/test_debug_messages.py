@@ -1,4 +1,4 @@
-"""What the Khronos validation layer says, in the forms of 1.3.239 and 1.4.309."""
+"""Messages of the Khronos validation layer, in the formats of 1.3.239 and 1.4.309."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ PRINTED = [
 @pytest.mark.parametrize("text", PRINTED)
 @pytest.mark.parametrize("form", [old_printed, new_printed])
 @pytest.mark.parametrize("line", [0, 12])
-def test_what_is_printed_is_kept_as_it_is(form, text, line):
+def test_printed_texts_are_unchanged(form, text, line):
     first, second = parse(
         dispatch_line("one") + form(text, 3, line) + dispatch_line("two") + form("n")
     )
@@ -128,7 +128,7 @@ def test_files_with_spaces_and_folders(form):
     assert (found.file, found.line) == ("/a folder/b.comp", 11)
 
 
-def test_severities_and_what_is_no_message():
+def test_severities_and_other_lines():
     log = "noise\n" + old("Warning", "A", "one") + new("Performance Warning", "B", "two")
     log += "Validation Layer Info - Logging validation error to /x\n" + old(
         "Error", "C", "three", 0
@@ -142,8 +142,8 @@ def test_severities_and_what_is_no_message():
     assert list(parse(dispatch_line("only"))) == []
 
 
-def test_a_log_is_read_in_one_go():
-    """A hundred thousand messages, with as many dispatches, take seconds at most."""
+def test_a_long_log():
+    """Twenty thousand messages, with as many dispatches, take seconds at most."""
     log = "".join(dispatch_line(str(n)) + old_printed("n", n) for n in range(20_000))
     found = list(parse(log))
     assert (len(found), found[-1].dispatch) == (20_000, "19999")
@@ -170,7 +170,7 @@ void main() {
 
 @pytest.fixture
 def lines(tmp_path, monkeypatch):
-    """The places of what SHADER prints, of (text, instruction, line that the layer says)."""
+    """Return the locations for texts of SHADER, given as (text, line of the layer, file, more)."""
     (tmp_path / "a.comp").write_text(SHADER)
     (tmp_path / "b.glsl").write_text('void f() { debugPrintfEXT("included %x", 1); }\n')
     monkeypatch.chdir(tmp_path)
@@ -184,7 +184,7 @@ def lines(tmp_path, monkeypatch):
     return lines
 
 
-def test_what_a_shader_names_as_its_file_is_not_waited_for(lines):
+def test_pipes_and_devices_that_a_shader_names_are_not_read(lines):
     """Neither a pipe nor a device without an end: ``#line`` can name them."""
     os.mkfifo("pipe")
     told = [("x 5", 9, file, {"index": 90}) for file in ("pipe", "/dev/zero", ".", "none")]
@@ -212,25 +212,25 @@ def test_version_1_3_names_a_later_line(lines):
     ]
 
 
-def test_a_call_that_was_not_reached_leaves_it_open(lines):
+def test_a_line_stays_inexact_if_not_all_calls_were_reached(lines):
     told = [("x 5", 9, "a.comp", {"index": 90})]
     assert lines(old_printed, *told) == ["a.comp:9 or shortly before"]
 
 
-def test_the_shader_itself_is_looked_into(lines):
+def test_calls_are_searched_in_the_shader_itself(lines):
     told = [('loop (1), 2.0 100% "1, 2, 3"', 1, "b.glsl", {})]
     assert lines(old_printed, *told) == ["b.glsl:1 or shortly before"]
     assert lines(old_printed, *told, source="a.comp") == ["a.comp:9"]
 
 
-def test_version_1_4_is_taken_at_its_word(lines):
+def test_lines_of_version_1_4_are_exact(lines):
     assert lines(new_printed, ("x 5", 8, "a.comp", {}), ("x 6", 3, "gone.comp", {})) == [
         "a.comp:8",
         "gone.comp:3",
     ]
 
 
-def test_what_was_lost_is_told(monkeypatch):
+def test_lost_messages(monkeypatch):
     said = old("Warning", "UNASSIGNED-DEBUG-PRINTF", "WARNING - Debug Printf message was truncated, likely due to a buffer size that was too small for the message")  # fmt: skip
     for log, lost in ((said, True), (old_printed("Debug Printf message was truncated"), False)):
         outcome = layer.Outcome(0, tuple(parse(log)))
@@ -251,7 +251,7 @@ GPU_AV = "WARNING-GPU-Assisted-Validation"
 CREATE = "vkCreateDevice(): Internal Warning: "
 
 
-def test_known_messages_are_counted_and_nothing_else_is_muted(monkeypatch):
+def test_only_known_messages_are_ignored(monkeypatch):
     log = (
         new("Warning", GPU_AV, f"{CREATE}Forcing shaderInt64 to VK_TRUE") * 3
         + new("Warning", GPU_AV, f"{CREATE}Adding a VkPhysicalDevice8BitStorageFeatures to pNext")
@@ -276,7 +276,7 @@ def test_errors_are_never_known(monkeypatch):
         assert entry.reason
 
 
-def test_shipped_settings_mute_nothing():
+def test_the_settings_disable_no_messages():
     for file in Path(layer.__file__).with_name("settings").iterdir():
         text = file.read_text()
         assert "message_id_filter" not in text
@@ -296,14 +296,14 @@ def shown(*renderables):
     return capture.get()
 
 
-def test_alike_faults_are_one_paragraph():
+def test_equal_messages_are_described_once():
     text = shown(*faults([*parse(OUT_OF_BOUNDS[1] * 4 + OUT_OF_BOUNDS[0])]))
     assert "VUID-vkCmdDispatch-storageBuffers-06936 at oob.comp:9 by invocation 2, 0, 0 (4 times)" in " ".join(text.split())  # fmt: skip
     assert "at oob.comp:11 or shortly before by invocation 2, 0, 0" in " ".join(text.split())
     assert text.count("access out of bounds") == 2
 
 
-def test_no_text_steers_the_terminal_or_rich():
+def test_control_characters_and_markup_are_escaped():
     text = shown(printed([*parse(new_printed("[bold]x[/] \x1b[31m [/nothing]"))]))
     assert "[bold]x[/] \\x1b[31m [/nothing]" in text
     assert "Dispatch" not in text
@@ -314,7 +314,7 @@ def test_no_text_steers_the_terminal_or_rich():
 @pytest.mark.parametrize(
     ("id", "what"), [("GPU-Assisted-Validation", "GPU-AV"), ("DEBUG-PRINTF", "DebugPrintf")]
 )
-def test_a_driver_that_the_layer_cannot_look_into(monkeypatch, id, what):
+def test_a_driver_whose_shaders_the_layer_cannot_instrument(monkeypatch, id, what):
     """Nothing that a shader prints would be a wrong answer."""
     needs = "GPU Shader Instrumentation requires bufferDeviceAddress."
     text = f"vkCreateDevice(): Internal Error, {what} is being disabled. Details:\n{needs}"

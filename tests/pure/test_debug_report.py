@@ -1,4 +1,4 @@
-"""The report for bug reports, on a machine of which little is known."""
+"""``vkops debug report``, on machines where parts are missing or broken."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sections(text):
 
 @pytest.fixture
 def no_drivers(monkeypatch, tmp_path):
-    """None is asked: this is not what is tested."""
+    """Query no drivers, as they are not what is tested."""
     monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path))
     monkeypatch.setattr(module, "_PROBE", "raise SystemExit(3)")
 
@@ -36,7 +36,7 @@ def test_versions(no_drivers):
     assert f"- numpy: {numpy.__version__}" in lines
 
 
-def test_what_is_missing_is_said(no_drivers, monkeypatch, tmp_path):
+def test_missing_packages_and_programs(no_drivers, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("VKOPS_GLSLANG", raising=False)
     monkeypatch.setattr(module, "_PACKAGES", ("no-such-package",))
@@ -49,7 +49,7 @@ def test_what_is_missing_is_said(no_drivers, monkeypatch, tmp_path):
         )
 
 
-def test_of_the_environment_only_what_is_listed(no_drivers, monkeypatch):
+def test_only_listed_environment_variables_are_shown(no_drivers, monkeypatch):
     for name in list(os.environ):
         if module._VARIABLES.fullmatch(name):
             monkeypatch.delenv(name)
@@ -76,7 +76,7 @@ def test_the_home_directory_is_short(no_drivers, monkeypatch):
 
 
 @pytest.mark.parametrize("home", ["/", ""])
-def test_a_home_that_is_none(no_drivers, monkeypatch, home):
+def test_no_home_directory(no_drivers, monkeypatch, home):
     monkeypatch.setenv("HOME", home)
     monkeypatch.setenv("LD_LIBRARY_PATH", "/usr/lib")
     assert "- LD_LIBRARY_PATH: /usr/lib" in report()
@@ -111,7 +111,7 @@ def test_without_a_loader(monkeypatch, tmp_path):
     assert "\n- Kompute: " in text
 
 
-def test_a_section_that_fails_does_not_take_the_others(no_drivers, monkeypatch):
+def test_an_error_in_one_section(no_drivers, monkeypatch):
     def no_memory():
         raise RuntimeError("no /proc")
 

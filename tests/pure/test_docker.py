@@ -1,4 +1,4 @@
-"""The images' files agree with each other and with the project; builds nothing."""
+"""The files of the Docker images agree with each other and with the project; nothing is built."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def test_each_image_expects_its_device(stages):
     assert (expected["runtime"], expected["gpu"], expected["test"]) == ("lavapipe", "gpu", None)
 
 
-def test_what_pip_needs_here_is_lent_and_not_kept(stages):
-    """A secret, wherever something is installed with pip; its name is where pip looks for it."""
+def test_pip_gets_its_settings_as_secrets(stages):
+    """Every installation with pip mounts the secrets under the names that pip looks for."""
     runs = [rest for kind, rest in stages["test"] if kind == "RUN"]
     installs = [run for run in runs if re.search(r"kp_wheel\.py|bin/pip|scripts/setup", run)]
     assert len(installs) == 3
@@ -164,7 +164,7 @@ def test_constraints_hold_every_dependency():
     ] == []
 
 
-def test_what_git_ignores_stays_out_of_the_build():
+def test_files_that_git_ignores_are_not_in_the_build():
     ignored = (ROOT / ".gitignore").read_text().split()
     patterns = (ROOT / "docker/Dockerfile.dockerignore").read_text().splitlines()
     assert [p for p in ignored if f"**/{p.rstrip('/')}" not in patterns] == []
@@ -179,7 +179,7 @@ def test_the_pages_name_targets_and_services_that_are_there(stages):
     assert sorted(named) == sorted(services)
 
 
-def test_the_check_refuses_what_it_does_not_know():
+def test_an_unknown_option_of_docker_check():
     script = ROOT / "scripts/docker-check"
     done = subprocess.run([script, "--frobnicate"], capture_output=True, text=True, timeout=10)
     assert (done.returncode, done.stdout, done.stderr) == (
@@ -189,7 +189,7 @@ def test_the_check_refuses_what_it_does_not_know():
     )
 
 
-def test_links_lead_somewhere():
+def test_links_of_the_readme():
     page = ROOT / "docker/README.md"
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert links

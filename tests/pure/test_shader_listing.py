@@ -64,7 +64,7 @@ def test_debug_information_is_no_difference():
     assert difference(BUILT, build(debug=True), LABELS) == []
 
 
-def test_a_difference_is_a_unified_diff_of_what_changed_alone():
+def test_a_difference_is_a_unified_diff_of_the_changes():
     lines = difference(BUILT, build(factor="2.5"), LABELS)
     assert lines[:2] == ["--- one", "+++ other"]
     removed = [line for line in lines[2:] if line.startswith("-")]
@@ -76,7 +76,7 @@ def test_a_difference_is_a_unified_diff_of_what_changed_alone():
 
 
 def swapped(words, number):
-    """An instruction with one operand made another of its kind, or None if that is no change."""
+    """Return another operand of the same kind, or None if there is none."""
     word = words[number]
     if re.fullmatch(r"-?\d+", word):
         return str(int(word) + 1)
@@ -86,13 +86,13 @@ def swapped(words, number):
 
 
 def mutations():
-    """TEXT with one instruction changed, left out or doubled, each such that it assembles."""
+    """Yield TEXT with one instruction changed, removed or doubled so that it can be assembled."""
     lines = TEXT.splitlines()
     first = next(n for n, line in enumerate(lines) if "OpDecorate" in line)
     for number, line in enumerate(lines):
         words = line.split()
         if "OpTypeInt" in words or "OpTypeFloat" in words:
-            continue  # of other widths there are none
+            continue  # no other width is valid
         if number < first or "OpName" in line or "OpMemberName" in line or '"' in line:
             continue
         for place in range(len(words)):
@@ -124,7 +124,7 @@ OPPOSITES = {
 MUTATIONS = list(mutations())
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.sampled_from(MUTATIONS))
 def test_any_change_of_an_instruction_is_seen(mutation):
     line, text = mutation
@@ -132,7 +132,7 @@ def test_any_change_of_an_instruction_is_seen(mutation):
 
 
 def results():
-    """Uses of ids in functions, and others of the same type that could stand there."""
+    """Yield the uses of ids in functions, with other ids of the same type."""
     lines = TEXT.splitlines()
     types = {m[1]: m[2] for m in re.finditer(r"^(%\d+) = Op\w+ (%\d+)", TEXT, re.MULTILINE)}
     start = next(n for n, line in enumerate(lines) if "OpFunction " in line)
@@ -145,7 +145,7 @@ def results():
                 yield line, place, other
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.sampled_from(list(results())))
 def test_an_operand_that_is_another_value_is_seen(use):
     line, place, other = use
@@ -154,7 +154,7 @@ def test_an_operand_that_is_another_value_is_seen(use):
     assert difference(BUILT, assembled(TEXT.replace(line, new, 1)), LABELS) != [], (line, new)
 
 
-def test_what_is_no_spirv():
+def test_difference_of_damaged_spirv():
     with pytest.raises(ShaderCompileError):
         difference(BUILT, BUILT[:42], LABELS)
 
@@ -162,7 +162,7 @@ def test_what_is_no_spirv():
 # -- listings --------------------------------------------------------------------------------------
 
 
-def test_each_source_line_stands_above_what_was_made_of_it(tmp_path):
+def test_each_source_line_is_above_its_instructions(tmp_path):
     path = tmp_path / "it.comp"
     path.write_text(SHADER)
     text = listing(shaders.compile(path, defines={"FACTOR": "1.5"}, debug=True))
@@ -192,7 +192,7 @@ def test_lines_of_included_files(tmp_path):
     )
 
 
-def test_what_was_included_is_gone(tmp_path):
+def test_included_files_that_no_longer_exist(tmp_path):
     inc, path = tmp_path / "inc.glsl", tmp_path / "it.comp"
     inc.write_text("void f() {}\n")
     path.write_text('#version 450\n#extension GL_GOOGLE_include_directive : require\n#include "inc.glsl"\nvoid main() { f(); }\n')  # fmt: skip
@@ -204,7 +204,7 @@ def test_what_was_included_is_gone(tmp_path):
     assert re.search(r"^; .*it\.comp:4: void main\(\) \{ f\(\); \}$", text, re.MULTILINE)
 
 
-def test_without_debug_information_it_is_the_module_alone():
+def test_a_listing_without_debug_information():
     assert listing(BUILT) == tools.disassemble(BUILT, names=True).rstrip("\n")
 
 

@@ -1,4 +1,4 @@
-"""The SPIR-V cache: keyed by content, safe with several processes, never in the way."""
+"""The SPIR-V cache: its keys, damaged entries, several processes, folders that cannot be used."""
 
 import errno
 import os
@@ -32,7 +32,7 @@ def entries(tmp_path, monkeypatch):
 
 @pytest.fixture
 def counting(tmp_path, monkeypatch):
-    """Make compilers that note each compilation; ``counting.calls()`` says how many there were."""
+    """Make compilers that count compilations; ``counting.calls()`` returns their number."""
 
     class Counting:
         log = tmp_path / "compilations"
@@ -75,7 +75,7 @@ def test_second_time_is_not_compiled(shader, counting):
     assert counting.calls() == 2
 
 
-def test_everything_the_spirv_depends_on_is_in_the_key(shader, counting):
+def test_the_key_depends_on_all_inputs(shader, counting):
     def change_source():
         shader.write_text(SOURCE + "// changed\n")
 
@@ -190,7 +190,7 @@ def test_files_that_include_each_other_have_a_key(tmp_path, counting):
     assert counting.calls() == 1
 
 
-def test_what_is_edited_during_compilation_is_not_kept(shader, counting, entries):
+def test_sources_edited_during_compilation_are_not_cached(shader, counting, entries):
     value = shader.parent / "value.glsl"
     counting.use(before=f"echo 'uint value() {{ return 5; }}' > {value}", folder="editing")
     build(shader)
@@ -245,9 +245,7 @@ def of_another_user(entry):
     ],
     ids=["pipe", "device", "link", "40 GiB", "another user's", "entry of another shader"],
 )
-def test_what_is_no_entry_of_ours_is_compiled_again_and_replaced(
-    shader, counting, entries, replace
-):
+def test_an_entry_of_another_kind_is_replaced(shader, counting, entries, replace):
     build(shader, defines={"VALUE": 2})
     (other,) = entries.iterdir()
     spirv = build(shader)
@@ -292,7 +290,7 @@ def test_a_folder_that_others_can_change_is_not_used(
     ]
 
 
-def test_folders_and_entries_are_for_their_user_alone(shader, entries):
+def test_modes_of_folders_and_entries(shader, entries):
     before = os.umask(0)
     try:
         build(shader)
@@ -303,7 +301,7 @@ def test_folders_and_entries_are_for_their_user_alone(shader, entries):
     assert modes == ["0o600", "0o700", "0o700"]
 
 
-def test_failures_are_not_kept(shader, counting, entries):
+def test_failures_are_not_cached(shader, counting, entries):
     for _ in range(2):
         with pytest.raises(shaders.compiler.ShaderCompileError):
             build(shader, defines={})
@@ -313,43 +311,35 @@ def test_failures_are_not_kept(shader, counting, entries):
 
 @pytest.mark.parametrize("folder", ["/proc/vkops", "x.comp", "x.comp/below"])
 def test_cache_folder_that_cannot_exist(shader, counting, monkeypatch, folder):
-    """/proc takes no folders, and a file is none: true for root as well."""
+    """/proc has no new folders, and a file is no folder, for root as well."""
     monkeypatch.setenv("VKOPS_CACHE_DIR", str(shader.parent / folder))
     assert build(shader) == build(shader)
     assert counting.calls() == 2
 
 
-def test_read_only_cache_folder(shader, counting, monkeypatch):
+@pytest.mark.parametrize(
+    ("function", "error"), [("_make_private", errno.EROFS), ("os.replace", errno.ENOSPC)]
+)
+def test_read_only_and_full_cache_folders(shader, counting, entries, monkeypatch, function, error):
     def refuse(*_args, **_options):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        raise OSError(error, os.strerror(error))
 
-    monkeypatch.setattr("vkops.arguments.paths._make_private", refuse)
+    monkeypatch.setattr(f"vkops.arguments.paths.{function}", refuse)
     assert build(shader) == build(shader)
     assert counting.calls() == 2
+    assert not entries.exists() or list(entries.iterdir()) == []
 
 
-def test_full_cache_folder(shader, counting, entries, monkeypatch):
-    def refuse(*_args, **_options):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("vkops.arguments.paths.os.replace", refuse)
-    assert build(shader) == build(shader)
-    assert list(entries.iterdir()) == []
-
-
-def test_default_folder(shader, monkeypatch, tmp_path):
-    monkeypatch.delenv("VKOPS_CACHE_DIR")
-    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / "home" / name)
-    build(shader)
-    assert len(list((tmp_path / "home/vkops/spirv").iterdir())) == 1
-
-
-def test_user_without_a_home(shader, monkeypatch, tmp_path):
+@pytest.mark.parametrize(("home", "count"), [("home", 1), ("~", 0)], ids=["home", "no home"])
+def test_default_folder(shader, monkeypatch, tmp_path, home, count):
+    """A user without a home has none: the folder is not made below the current one."""
     monkeypatch.delenv("VKOPS_CACHE_DIR")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: Path("~/.cache", name))
+    folder = Path(home) if home == "~" else tmp_path / home
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: folder / name)
     build(shader)
-    assert not (tmp_path / "~").exists()
+    assert len(list((tmp_path / home).glob("vkops/spirv/*"))) == count
+    assert (tmp_path / home).exists() == (count > 0)
 
 
 def test_several_processes_at_once(shader, counting, entries):

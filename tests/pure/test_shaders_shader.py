@@ -1,14 +1,13 @@
-"""A shader of one's own: what is refused, with which words, before a device sees it."""
+"""Shaders of the user's own, without a device: what is refused, and with which error."""
 
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from spirv import assembled, stripped
 
 from vkops import shaders
@@ -43,7 +42,7 @@ def load(body, **options):
 
 
 def fault(call, kind=VkopsError):
-    """The text of the error, which is one line, of exactly that kind."""
+    """Return the text of an error, which must be one line and of exactly this kind."""
     with pytest.raises(kind) as caught:
         call()
     text = str(caught.value)
@@ -52,7 +51,7 @@ def fault(call, kind=VkopsError):
     return text
 
 
-# -- what it is made of ----------------------------------------------------------------------------
+# -- sources ------------------------------------------------------------------------------------
 
 
 def test_forms_of_a_source(tmp_path):
@@ -105,20 +104,12 @@ def test_not_spirv(tmp_path, data, said):
     assert text == f"x.spv: {said}"
 
 
-def outcome(spirv):
-    """What is said of SPIR-V; nothing but an error of ours is."""
-    try:
-        return f"binding {[block.binding for block in shaders.load(spirv).blocks]}"
-    except VkopsError as error:
-        return str(error)
-
-
 def test_damaged_spirv_is_refused_wherever_it_is_damaged():
     spirv = load(DATA + "void main() { data[0] = 1u; }").spirv
     for start in range(0, len(spirv), 4):
         for word in (b"\xff" * 4, bytes(4)):
-            said = outcome(spirv[:start] + word + spirv[start + 4 :])
-            assert said.isprintable()
+            with suppress(VkopsError):  # and no other error
+                shaders.load(spirv[:start] + word + spirv[start + 4 :])
     for end in range(0, len(spirv), 4):
         with pytest.raises(ShaderCompileError):
             shaders.load(spirv[:end])
@@ -196,7 +187,7 @@ OpDecorate %v Binding 0
     )
 
 
-# -- SH-01 to SH-03: what Kompute can run ----------------------------------------------------------
+# -- SH-01 to SH-03: shaders for Kompute ----------------------------------------------------------
 
 REFUSED = {
     "layout(binding = 0, set = 1) buffer B { uint b; };":
@@ -330,10 +321,12 @@ def test_constants_without_names():
 def test_constants_that_are_wrong(constants, said):
     text = fault(lambda: load(CONSTANTS + MAIN, constants=constants), InvalidDescError)
     assert text == f"x {said} [SH-10]"
+    text = fault(lambda: load(MAIN, constants={"N": 1}), InvalidDescError)
+    assert text == "x constants: there is no constant 'N'; there are none [SH-10]"
 
 
 @pytest.mark.parametrize("axis", "xyz")
-def test_workgroups_of_nothing(axis):
+def test_workgroups_without_invocations(axis):
     text = f"layout(local_size_{axis}_id = 0) in; {MAIN}"
     assert fault(lambda: load(text, constants={0: 0}), InvalidDescError) == (
         f"x local_size_{axis}: got 0, must be at least 1 [SH-08]"
@@ -347,18 +340,12 @@ def test_names_of_text_are_printable():
     assert text == r"a\nb:2: 'x' : undeclared identifier"
 
 
-def test_no_constants():
-    assert fault(lambda: load(MAIN, constants={"N": 1}), InvalidDescError) == (
-        "x constants: there is no constant 'N'; there are none [SH-10]"
-    )
-
-
 # -- SH-09: push constants -------------------------------------------------------------------------
 
 PUSH = "layout(push_constant) uniform P { uint u; int i; layout(offset = 16) float f[2]; };"
 
 
-def test_packed_where_they_are_declared():
+def test_push_constants_have_the_declared_offsets():
     packed = load(PUSH + MAIN).pack([1, -1, 0.5, float("-inf")])
     assert packed == struct.pack("<Ii8x2f", 1, -1, 0.5, float("-inf"))
     assert load(MAIN).pack([]) == b""
@@ -391,14 +378,14 @@ def test_push_constants_are_a_sequence(numbers):
     assert text.endswith(", must be a sequence of numbers [SH-09]")
 
 
-def test_many_push_constants_are_told_in_a_short_line():
+def test_many_push_constants_have_a_short_message():
     shader = load(f"layout(push_constant) uniform P {{ uint a[1000]; }}; {MAIN}")
     text = fault(lambda: shader.pack([1]), InvalidDescError)
     assert text.startswith("x push_constants: got 1 numbers, must be 1000: uint a[0], uint a[1], ")
     assert text.endswith("uint a[15], ... [SH-09]")
 
 
-# -- SH-04 to SH-06: what is bound -----------------------------------------------------------------
+# -- SH-04 to SH-06: bindings ---------------------------------------------------------------------
 
 BLOCKS = (
     "layout(std430, binding = 0) readonly buffer A { uint a[]; } from;"
@@ -471,36 +458,3 @@ def test_bindings_that_are_wrong(spans, said):
 )
 def test_bytes_that_may_be_shared(spans):
     assert len(bind(spans)) == 3
-
-
-# -- any layout ------------------------------------------------------------------------------------
-
-SCALARS = st.sampled_from(["uint", "int", "float"])
-MEMBERS = st.lists(
-    st.tuples(
-        SCALARS,
-        st.sampled_from(["", "2", "3", "4"]),
-        st.sampled_from(["", "[2]", "[1][3]"]),
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-@settings(max_examples=30)
-@given(MEMBERS, st.data())
-def test_any_layout_packs_as_the_offsets_say(members, data):
-    letter = {"uint": "u", "int": "i", "float": ""}
-    names = [
-        f"{f'{letter[scalar]}vec{size}' if size else scalar} m{n}{array};"
-        for n, (scalar, size, array) in enumerate(members)
-    ]
-    shader = load(f"layout(push_constant) uniform P {{ {' '.join(names)} }}; {MAIN}")
-    scalars = shader.module.push_constants
-    numbers = [data.draw(st.integers(0 if s.type == "uint" else -(2**23), 2**23)) for s in scalars]
-    packed = np.frombuffer(shader.pack(numbers), np.uint8)
-    dtypes = {"uint": np.uint32, "int": np.int32, "float": np.float32}
-    for scalar, number in zip(scalars, numbers, strict=True):
-        assert packed[scalar.location : scalar.location + 4].view(dtypes[scalar.type])[0] == number
-    places = [s.location for s in scalars]
-    assert len(set(places)) == len(places)

@@ -1,4 +1,4 @@
-"""The kernels the package ships: valid, and in the wheel as SPIR-V that needs no compiler."""
+"""The kernels of the package: valid, and in the wheel as SPIR-V that needs no compiler."""
 
 import hashlib
 import importlib.util
@@ -117,7 +117,7 @@ def test_wheel_works_without_a_compiler(unpacked, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["source", "spirv"])
-def test_shipped_spirv_that_does_not_fit_is_not_used(unpacked, tmp_path, change):
+def test_outdated_or_damaged_spirv_in_the_wheel_is_not_used(unpacked, tmp_path, change):
     """An edited include, or a damaged module: the kernel is compiled instead."""
     if change == "source":
         with (unpacked / "vkops/shaders/glsl/region.glsl").open("a") as file:
