@@ -1,4 +1,4 @@
-"""Puts the shaders into the wheel: the GLSL sources and the SPIR-V of every kernel."""
+"""Add the shaders to the wheel: the GLSL sources and the SPIR-V of every kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 class SpirvBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if version == "editable":  # compiles its kernels when they are used, from the checkout
+        if version == "editable":  # its kernels are compiled from the checkout when they are used
             return
         # vkops is not installed here, nor is anything else it depends on.
         sys.path.insert(0, self.root)
@@ -26,7 +26,7 @@ class SpirvBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         finally:
             sys.path.remove(self.root)
 
-        # Not in pyproject.toml: an editable install would get copies that nobody reads.
+        # Not in pyproject.toml, as an editable install would get copies that are never used.
         build_data["force_include"]["shaders"] = "vkops/shaders/glsl"
         self.folder = tempfile.TemporaryDirectory(prefix="vkops-spirv-")
         for name, spirv in kernels.items():

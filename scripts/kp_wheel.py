@@ -1,9 +1,9 @@
 """Build the Kompute wheel (kp) for the interpreter that runs this, once, and print its path.
 
-PyPI has Kompute as source only, and that source clones its dependencies from GitHub. Here it is
-built from the system's Vulkan headers and fmt and from PyPI's pybind11, and kept in
-``${XDG_CACHE_HOME:-~/.cache}/vkops/wheels``. pip is called plainly, so that its own configuration
-(pip.conf, PIP_* variables) decides where packages come from.
+PyPI has only the source of Kompute, whose build clones its dependencies from GitHub. This script
+builds it with the Vulkan headers and fmt of the system and with pybind11 from PyPI, and stores it
+in ``${XDG_CACHE_HOME:-~/.cache}/vkops/wheels``. pip gets no options for an index, so that its own
+configuration (pip.conf, PIP_* variables) decides where packages come from.
 
     kp_wheel.py             build unless cached; print the wheel's path
     kp_wheel.py --folder    print the folder where that wheel is or would be; build nothing
@@ -49,7 +49,7 @@ class BuildError(Exception):
 
 
 def cache_folder() -> Path:
-    """Return the folder of this interpreter's wheel: one per thing that changes the binary."""
+    """Return the folder of the wheel, which depends on everything that changes the binary."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     try:
         release = platform.freedesktop_os_release()
@@ -69,10 +69,10 @@ def cached_wheel(folder: Path) -> Path | None:
 
 
 def jobs() -> int:
-    """Return how many compilers may run at once: one per core and GiB, and a single digit.
+    """Return the number of parallel compilers: one per core and GiB, at most 9.
 
-    Kompute's setup.py says ``make -j`` without a bound (ten compilers and 5.2 GiB at once), and
-    adds its variable character by character: of "12" it would make ``-j 1`` and a target 2.
+    Kompute's setup.py calls ``make -j`` without a limit (ten compilers that need 5.2 GiB), and
+    adds its variable character by character: "12" would become ``-j 1`` and a target 2.
     """
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(OSError, ValueError):  # no limit says "max"
@@ -84,7 +84,7 @@ def build(work: Path, log_path: Path) -> Path:
     """Build and repack the wheel under ``work``; return its path there."""
     python = work / "venv" / "bin" / "python"
     toolchain = work / "toolchain.cmake"
-    # setup.py means to pass this to CMake and loses it to a missing comma.
+    # setup.py does not pass this to CMake because of a missing comma.
     toolchain.write_text(f'set(PYTHON_EXECUTABLE "{python}" CACHE FILEPATH "")\n')
     env = os.environ | SWITCHES
     env["CMAKE_TOOLCHAIN_FILE"] = str(toolchain)
@@ -113,7 +113,7 @@ def build(work: Path, log_path: Path) -> Path:
             [python, "-m", "pybind11", "--cmakedir"], text=True
         ).strip()
         env["PATH"] = f"{python.parent}{os.pathsep}{env.get('PATH', os.defpath)}"
-        # pip's own cache knows nothing of the switches or of the system's fmt: not for this one.
+        # Not from pip's own cache, which does not depend on the switches and the system's fmt.
         module(
             f"building {KP}",
             *("pip", "wheel", "--no-deps", "--no-build-isolation", "--no-cache-dir"),
@@ -142,7 +142,7 @@ def build(work: Path, log_path: Path) -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the wheel's path, or its folder where asked to; return the exit status."""
+    """Print the path of the wheel, or of its folder; return the exit status."""
     folder = cache_folder()
     if arguments == ["--folder"]:
         print(folder)
@@ -151,7 +151,7 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        # What is installed from there runs: nobody else may have put it there.
+        # A wheel from there is installed: no other user may have written it.
         with runpy.run_path(str(PATHS))["private_folder"](folder, create=True):
             wheel = cached_wheel(folder)
     except OSError as error:

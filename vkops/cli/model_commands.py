@@ -229,7 +229,7 @@ def explain(
     )
     level = options.feature_level(dml_feature_level)
     explanation = explanations.explain(model, level, input_path, overrides, allow_paths=allow_paths)
-    show(*explanations.tell(explanation))
+    show(*explanations.render(explanation))
     if explanation.refusal:
         raise ModelError(explanation.refusal)
     if html is not None:

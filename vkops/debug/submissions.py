@@ -55,8 +55,8 @@ def submissions(path: Path) -> list[Submission]:
                 "renderdoccmd)"
             ) from error
         except subprocess.CalledProcessError as error:
-            said = " ".join(error.stderr.split())
-            raise DeviceError(f"{path}: renderdoccmd cannot read it: {said}") from error
+            reason = " ".join(error.stderr.split())
+            raise DeviceError(f"{path}: renderdoccmd cannot read it: {reason}") from error
         except (OSError, subprocess.TimeoutExpired, ElementTree.ParseError) as error:
             raise DeviceError(f"{path}: renderdoccmd cannot read it: {error}") from error
     return list(_submissions(chunks))

@@ -26,7 +26,7 @@ KNOWN = (
     Known(
         "VALIDATION-SETTINGS",
         "Both GPU Assisted Validation and Normal Core Check Validation are enabled",
-        "both are asked for",
+        "both are enabled on purpose",
     ),
     Known(_GPU, f"{_DEVICE}Forcing ", "the layer's own instrumentation needs the feature"),
     Known(

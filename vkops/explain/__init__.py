@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from vkops.explain.explanation import Explanation, Movement, Node, Run, Section, Tensor
+from vkops.explain.explanation import Explanation, Tensor
 from vkops.explain.models import explain
 from vkops.explain.page import write_page
-from vkops.explain.terminal import tell
+from vkops.explain.terminal import render
 
-__all__ = [
-    "Explanation",
-    "Movement",
-    "Node",
-    "Run",
-    "Section",
-    "Tensor",
-    "explain",
-    "tell",
-    "write_page",
-]
+__all__ = ["Explanation", "Tensor", "explain", "render", "write_page"]

@@ -20,7 +20,7 @@ from vkops.explain.tables import (
 )
 
 
-def tell(explanation: Explanation) -> Iterator[RenderableType]:
+def render(explanation: Explanation) -> Iterator[RenderableType]:
     """Return everything about a model except the pictures, as texts and tables to print."""
     for i, section in enumerate(explanation.sections):
         if i:

@@ -1,4 +1,4 @@
-"""Shaders of the user's own, ready to run, and what is bound to them."""
+"""Compute shaders of the user's own on a device."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class CompiledShader:
     """A compute shader on a device, made by ``Device.compile_shader``.
 
     Attributes:
-        name: what errors call it.
-        shader: what it declares.
+        name: the name of the shader in errors.
+        shader: the shader with its declarations.
 
     >>> import numpy as np
     >>> from vkops import Device
@@ -49,7 +49,7 @@ class CompiledShader:
         self._spirv: bytes = shader.spirv
         if executor.info.type == "CPU" and not adapter.under_validation():
             # A CPU driver's buffers are next to this process's own data, which an index out of
-            # bounds would overwrite. The validation layer is to see the shader as it was written.
+            # bounds would overwrite. The validation layer must see the shader as it was written.
             self._spirv = shader.with_limited_indices()
 
     def dispatch(
@@ -61,14 +61,14 @@ class CompiledShader:
         """Run the shader once and wait until its results are in the buffers.
 
         Args:
-            buffers: what is bound to each block, by its name or its instance's: a buffer, a
-                tensor, or (buffer or tensor, byte offset, bytes).
+            buffers: for each block, by its name or that of its instance, a buffer, a tensor, or
+                (buffer or tensor, byte offset, bytes).
             groups: one to three numbers of workgroups.
             push_constants: numbers, in the order in which the shader declares them.
 
         Raises:
-            BindingError: a block has nothing bound, or what does not fit (SH-04 to SH-06), or
-                one that is written is bound to a view of a tensor (B-21).
+            BindingError: a block has no buffer or a wrong one (SH-04 to SH-06), or one that is
+                written is bound to a view of a tensor (B-21).
             InvalidDescError: SH-07, SH-09.
             OutOfDeviceMemoryError: the device has no room for the buffers a second time.
         """
@@ -82,7 +82,7 @@ class CompiledShader:
         groups: Sequence[int] = (1, 1, 1),
         push_constants: Sequence[Number] = (),
     ) -> Iterator[ShaderRun]:
-        """Bind once, to dispatch again and again; results are in the buffers when it is over.
+        """Bind once, to dispatch many times; results are in the buffers after the block.
 
         Arguments and errors are those of ``dispatch``.
         """
@@ -128,19 +128,19 @@ class CompiledShader:
 
     def _groups(self, groups: Sequence[int]) -> tuple[int, int, int]:
         counts = integers(groups, Place(self.name, "groups", "SH-07"))
-        most = self._limits.max_compute_work_group_count
+        limit = self._limits.max_compute_work_group_count
         if not 1 <= len(counts) <= 3:
             message = f"got {len(counts)} numbers, must be one to three"
             raise InvalidDescError(self.name, "groups", message, "SH-07")
         x, y, z = (*counts, 1, 1)[:3]
         for axis, count in enumerate((x, y, z)):
-            if not 1 <= count <= most[axis]:
-                message = f"got {count}, must be 1 to {most[axis]} on this device"
+            if not 1 <= count <= limit[axis]:
+                message = f"got {count}, must be 1 to {limit[axis]} on this device"
                 raise InvalidDescError(self.name, f"groups[{axis}]", message, "SH-07")
         return x, y, z
 
     def _check_limits(self) -> None:
-        """Refuse what the device cannot run (SH-08)."""
+        """Refuse a shader that the device cannot run (SH-08)."""
         module, limit = self.shader.module, self._limits
         x, y, z = module.local_size
         sizes = zip(_AXES, module.local_size, limit.max_compute_work_group_size, strict=True)

@@ -36,7 +36,7 @@ def compile(
 ) -> bytes:
     r"""Compile a compute shader to SPIR-V: a file if ``source`` is a path, else GLSL text.
 
-    ``#include "x.glsl"`` (with GL_GOOGLE_include_directive) is looked for beside the including
+    ``#include "x.glsl"`` (with GL_GOOGLE_include_directive) is searched for beside the including
     file, then in ``include_dirs``. With symbolic links resolved, it must be in one of these, or in
     ``root`` if that is given, unless ``allow_paths`` is true. ``debug`` adds the source and line
     numbers to the SPIR-V, ``cache=False`` does not use the disk cache, and errors call GLSL text
@@ -77,19 +77,19 @@ def validate(spirv: bytes, *, target_env: str = "vulkan1.1") -> None:
     validator = tools.find("spirv-val", "spirv-tools")
     returncode, log = tools.run([validator, "--target-env", target_env, "-"], stdin=spirv)
     if returncode != 0:
-        said = " ".join(log.split()).removeprefix("error: ")
-        message = f"invalid SPIR-V: {said or tools.status(returncode)}"
+        reason = " ".join(log.split()).removeprefix("error: ") or tools.status(returncode)
+        message = f"invalid SPIR-V: {reason}"
         raise ShaderCompileError(message, log=log)
 
 
 @functools.cache
 def _version(compiler: str) -> str:
-    returncode, said = tools.run([compiler, "--version"])
-    if returncode != 0 or not said.strip():
+    returncode, output = tools.run([compiler, "--version"])
+    if returncode != 0 or not output.strip():
         outcome = f"ended with {tools.status(returncode)}" if returncode else "says nothing"
         message = f"{compiler} is not a GLSL compiler: --version {outcome}"
-        raise ShaderCompileError(message, log=said)
-    return said
+        raise ShaderCompileError(message, log=output)
+    return output
 
 
 def _compile(
@@ -149,11 +149,11 @@ def _diagnosed(
     """
     full_log = log.replace(_TEXT, name) if isinstance(source, str) else log
     located, stated = _LOCATED.search(log), _STATED.search(log)
-    file, line, said = name, None, ""
+    file, line, text = name, None, ""
     if located and located["file"] == "-1":  # where glslang keeps the -D macros
-        said = f": in the defines: {_quoted(located['text'])}"
+        text = f": in the defines: {_quoted(located['text'])}"
     elif located:
-        number, text = int(located["line"]), _quoted(located["text"])
+        number, quoted = int(located["line"]), _quoted(located["text"])
         named = os.path.normpath(located["file"])
         lines: Sequence[str] | None
         if isinstance(source, str) and named == _TEXT:
@@ -162,16 +162,16 @@ def _diagnosed(
             lines = sources.lines(source, include_dirs).get(os.path.realpath(named))
         # An error at the end of a file is one line after its last one.
         if lines is not None and 0 < number <= len(lines) + 1:
-            file, line, said = named, number, f":{number}: {text}"
+            file, line, text = named, number, f":{number}: {quoted}"
         else:
-            said = f": {_quoted(named)}:{number}: {text}"
+            text = f": {_quoted(named)}:{number}: {quoted}"
     elif stated:
-        said = f": {_quoted(stated['text'])}"
+        text = f": {_quoted(stated['text'])}"
     else:
-        said = f": {compiler} failed without a diagnostic ({tools.status(returncode)})"
+        text = f": {compiler} failed without a diagnostic ({tools.status(returncode)})"
         if returncode < 0:  # how glslang ends on an endless chain of includes
-            said += "; does a file include itself?"
-    return ShaderCompileError(printable(f"{file}{said}"), file=file, line=line, log=full_log)
+            text += "; does a file include itself?"
+    return ShaderCompileError(printable(f"{file}{text}"), file=file, line=line, log=full_log)
 
 
 def _quoted(text: str) -> str:

@@ -23,7 +23,7 @@ MEMORY_BYTES = 2 << 30
 
 
 def find(program: str, package: str, variable: str | None = None) -> str:
-    """Find ``program`` in PATH, or where the environment variable ``variable`` says.
+    """Find ``program`` in PATH, or the file that the environment variable ``variable`` names.
 
     Raises:
         ShaderCompileError: it is not there; the message names the package that contains it.
@@ -182,5 +182,5 @@ def _optimized(spirv: bytes, options: Sequence[str], failure: str) -> bytes:
 
 
 def _failed(what: str, returncode: int, log: str) -> ShaderCompileError:
-    said = printable(" ".join(log.split())).removeprefix("error: ")
-    return ShaderCompileError(f"{what}: {said or status(returncode)}", log=log)
+    reason = printable(" ".join(log.split())).removeprefix("error: ") or status(returncode)
+    return ShaderCompileError(f"{what}: {reason}", log=log)
