@@ -65,6 +65,8 @@ def vkops(tmp_path):
          "plot: matplotlib is not installed: pip install 'vkops[plot]'"),
         ("vulkan", ["run", "examples/split.json"],
          "Failed to create adapter: devices need the package vulkan: pip install vulkan"),
+        ("jinja2", ["explain", "examples/split.json"],
+         "The package jinja2 is not installed, which vkops needs: pip install vkops"),
         ("rapidjson", ["check", "examples/split.json"],
          "The package rapidjson is not installed, which vkops needs: pip install vkops"),
     ],

@@ -1,8 +1,7 @@
 """The benchmark of `vkops bench` and scripts/bench."""
 
 from vkops.bench.measure import Result, measure
-from vkops.bench.report import Report, made_from, read
-from vkops.bench.tables import tables
+from vkops.bench.report import Report, made_from, read, tables
 from vkops.bench.workloads import WORKLOADS, Workload
 
 __all__ = ["WORKLOADS", "Report", "Result", "Workload", "made_from", "measure", "read", "tables"]

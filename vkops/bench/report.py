@@ -1,4 +1,4 @@
-"""A report of measurements: device, date, versions and results; saved as JSON."""
+"""A report of measurements: device, date, versions and results; as JSON and as tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from importlib import metadata
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
+
+from rich import box
+from rich.table import Table
 
 from vkops.bench.measure import Result
 from vkops.bench.peers import Peer
@@ -23,6 +27,9 @@ LABELS = {
     "buffer_copy": "Kompute copy",
 }
 """Labels of the contenders that are always measured; the last two are plain copies."""
+
+_AGAINST = ("numpy", "memcpy", "buffer_copy")
+_RATIOS = "Ratios: time of the other divided by time of vkops; above 1, vkops is faster"
 
 
 @dataclass(frozen=True)
@@ -87,3 +94,76 @@ def read(path: Path) -> Report:
 
 def _result(*, seconds: Mapping[str, float], **more: Any) -> Result:
     return Result(seconds={name: float(value) for name, value in seconds.items()}, **more)
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def tables(report: Report) -> list[Table]:
+    """Return tables of milliseconds and ratios; the ratios to peers have a table of their own."""
+    made = [_table(report)]
+    if report.peers:
+        made.append(_peer_table(report))
+    return made
+
+
+def _table(report: Report) -> Table:
+    results = report.results
+    made = _empty(
+        f"{report.device.name} ({report.device.driver})",
+        f"{_RATIOS}. e2e: from NumPy to NumPy, compared with NumPy",
+        {"MiB": 5, "ms": 7, "GB/s": 5, "NumPy": 6, "memcpy": 6, "copy": 6, "e2e": 6},
+    )
+
+    def ratios(*some: Result) -> list[str]:
+        return [*(_ratio(some, against=name) for name in _AGAINST), _ratio(some, "end_to_end")]
+
+    for r in results:
+        speed = f"{r.gigabytes('vkops'):.2f}"
+        made.add_row(r.work, r.what, f"{r.nbytes / 2**20:.1f}", _ms(r), speed, *ratios(r))
+    if len(results) > 1:
+        made.add_section()
+        made.add_row("", "geometric mean", "", "", "", *ratios(*results))
+    return made
+
+
+def _peer_table(report: Report) -> Table:
+    made = _empty(
+        "vkops against other libraries",
+        f"{_RATIOS}. Empty: the library cannot execute the workload",
+        {"ms": 7, **dict.fromkeys(report.peers.values(), 7)},
+    )
+    for r in report.results:
+        made.add_row(r.work, r.what, _ms(r), *(_ratio([r], against=n) for n in report.peers))
+    if len(report.results) > 1:
+        made.add_section()
+        means = (_ratio(report.results, against=name) for name in report.peers)
+        made.add_row("", "geometric mean", "", *means)
+    return made
+
+
+def _empty(title: str, caption: str, columns: Mapping[str, int]) -> Table:
+    """Make a table without rows; ``columns`` are headings with the least widths."""
+    made = Table(
+        title=title,
+        caption=caption,
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    made.add_column("", no_wrap=True, min_width=3)
+    made.add_column("")  # where the terminal is narrow, this column is wrapped
+    for heading, width in columns.items():
+        made.add_column(heading, justify="right", no_wrap=len(heading) <= width, min_width=width)
+    return made
+
+
+def _ms(result: Result) -> str:
+    return f"{result.seconds['vkops'] * 1e3:.3f}"
+
+
+def _ratio(results: Sequence[Result], contender: str = "vkops", against: str = "numpy") -> str:
+    """Format the ratio, or the geometric mean for the workloads that both can execute."""
+    ratios = [r.ratio(contender, against) for r in results if against in r.seconds]
+    return f"{geometric_mean(ratios):.2f}x" if ratios else ""

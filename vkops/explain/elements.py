@@ -52,19 +52,18 @@ def boxes(movement: Movement, role: str, number: int) -> list[Box]:
 
 
 class Elements(NamedTuple):
-    """For each of some elements: its region, and the input and the element that it is read from.
+    """For each of some elements: its region, and the element of the input that it is read from.
 
     Where several regions read an element, it belongs to the first of them.
     """
 
     region: Numbers
-    input: Numbers
     source: Numbers
 
     @classmethod
     def none(cls, shape: Ints) -> Elements:
         """Elements that belong to no region."""
-        return cls(*(np.full(shape, NONE) for _ in range(3)))
+        return cls(np.full(shape, NONE), np.full(shape, NONE))
 
     @property
     def shades(self) -> Numbers:
@@ -83,7 +82,6 @@ def all_elements(count: int, found: Sequence[Box]) -> Elements:
         addresses = _addresses(box.view)
         made.region[addresses] = box.region
         if isinstance(box.source, Read):
-            made.input[addresses] = box.source.input
             made.source[addresses] = _addresses(box.source.view)
     return made
 
@@ -107,7 +105,6 @@ def sampled_elements(addresses: Numbers, found: Sequence[Box], slack: int) -> El
             inside &= made.region == NONE
             made.region[inside] = box.region
             if isinstance(box.source, Read):
-                made.input[inside] = box.source.input
                 made.source[inside] = box.source.view.offset
                 for index, stride in zip(indices, box.source.view.strides, strict=True):
                     made.source[inside] += index[inside] * stride

@@ -165,14 +165,12 @@ def _cells(movement: Movement, elements: Elements, role: str) -> list[Part]:
     regions, inputs = movement.regions, len(movement.inputs)
     cells = []
     rows = zip(*(array.tolist() for array in (*elements, elements.shades)), strict=True)
-    for i, (region, input, source, shade) in enumerate(rows):
-        text, attributes = str(i), ""
-        if region != NONE:
-            attributes = style(region, len(regions), shade)
-        if role == "output":
-            if region == NONE:
-                text = ""
-            elif regions[region][1].input is None:
+    for i, (region, source, shade) in enumerate(rows):
+        text = str(i) if role == "input" else ""
+        attributes = "" if region == NONE else style(region, len(regions), shade)
+        if role == "output" and region != NONE:
+            input = regions[region][1].input
+            if input is None:
                 text, attributes = "=", f'{attributes} data-s=""'
             else:
                 text = f"{letter(input, inputs)}{source}"
