@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +13,7 @@ from rich.text import Text
 from vkops.debug.messages import Message
 from vkops.debug.traced_element import Stage
 from vkops.errors import printable
+from vkops.runner import console
 
 
 def printed(messages: Sequence[Message]) -> Table:
@@ -64,12 +64,11 @@ def stages(found: Sequence[Stage]) -> Table:
 
 
 def _table(columns: dict[str, list[str]]) -> Table:
-    table = Table()
-    for heading, cells in columns.items():
-        if any(cells):
-            table.add_column(heading, overflow="fold")
-    for row in zip(*(cells for cells in columns.values() if any(cells)), strict=True):
-        table.add_row(*(escape(_visible(cell)) for cell in row))
+    """Make a table without the columns that would be empty."""
+    filled = {heading: cells for heading, cells in columns.items() if any(cells)}
+    table = console.table(None, *filled)
+    for row in zip(*filled.values(), strict=True):
+        table.add_row(*(Text(_visible(cell)) for cell in row))
     return table
 
 

@@ -18,6 +18,7 @@ from vkops.explain.tables import (
     run_rows,
     tensor_rows,
 )
+from vkops.runner import console
 
 
 def render(explanation: Explanation) -> Iterator[RenderableType]:
@@ -39,9 +40,7 @@ def render(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def _table(rows: Rows) -> Iterator[RenderableType]:
-    table = Table()
-    for heading in rows.headings:
-        table.add_column(heading, overflow="fold")
+    table = console.table(None, *rows.headings)
     for row in rows.rows:
         table.add_row(*(Text(one_line(text)) for text in row))
     yield table
