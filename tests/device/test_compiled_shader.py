@@ -104,7 +104,7 @@ def test_bound_once_dispatched_often(any_device):
     assert words(x) == [0, 5, 5, 5, 0, 0]
 
 
-def test_nothing_is_written_where_the_caller_fails(device):
+def test_an_error_in_the_block_writes_nothing(device):
     x = filled(device, [0] * 4)
     shader = compiled(device, COUNT)
 
@@ -126,17 +126,6 @@ def test_one_buffer_for_two_blocks(any_device):
 def test_two_parts_of_one_buffer(any_device):
     x = filled(any_device, range(8))
     compiled(any_device, ADD).dispatch({"From": (x, 0, 16), "To": (x, 16, 16)}, [1], [10])
-    assert words(x) == [0, 1, 2, 3, 10, 11, 12, 13]
-    text = fault(
-        lambda: compiled(any_device, ADD).dispatch(
-            {"From": (x, 0, 20), "To": (x, 16, 16)}, [1], [10]
-        ),
-        BindingError,
-    )
-    assert text == (
-        "x To: shares some bytes with From, must share all or none: each has a copy while the "
-        "shader runs [SH-06]"
-    )
     assert words(x) == [0, 1, 2, 3, 10, 11, 12, 13]
 
 
@@ -278,7 +267,7 @@ def test_indices_out_of_bounds_on_a_cpu(device, at, expected):
     assert words(x) == expected
 
 
-def test_lengths_of_arrays_are_those_of_what_is_bound(any_device):
+def test_lengths_of_runtime_arrays(any_device):
     text = """layout(std430, binding = 0) buffer Data { uint head; uvec4 data[]; };
     void main() { head = data.length(); }"""
     for nbytes in (32, 44, 48):
@@ -515,14 +504,8 @@ def test_other_objects_instead_of_buffers(device):
          "[B-04]"),
         (2, 4, "got offset 2 and 4 bytes, must begin at a multiple of 4 and end at 16 or before "
          "[SH-05]"),
-        (0, 20, "got offset 0 and 20 bytes, must begin at a multiple of 4 and end at 16 or before "
-         "[SH-05]"),
-        (16, None, "got 0 bytes, must be a multiple of 4 and at least 4 [SH-05]"),
-        (20, None, "got offset 20 and 0 bytes, must begin at a multiple of 4 and end at 16 or "
-         "before [SH-05]"),
-        (0, 6, "got 6 bytes, must be a multiple of 4 and at least 4 [SH-05]"),
     ],
-    ids=range(11),
+    ids=range(7),
 )  # fmt: skip
 def test_offsets_and_sizes_that_are_wrong(device, offset, nbytes, said):
     shader, x = compiled(device, COUNT), filled(device, [0] * 4)

@@ -155,7 +155,7 @@ def test_a_shader_that_prints_nothing(printf, folder):
     assert out.endswith("Output 'Numbers' [1]: 3\nNothing was printed\n")
 
 
-def test_more_than_the_layer_holds_is_told(printf, folder, monkeypatch):
+def test_lost_messages(printf, folder, monkeypatch):
     """Its buffer is so large that filling it takes a minute: here it is small."""
     small = folder / "settings"
     small.mkdir()
@@ -184,7 +184,7 @@ def test_more_than_the_layer_holds_is_told(printf, folder, monkeypatch):
         (["a.comp", "--bogus"], "Failed to parse command-line arguments: No such option: --bogus"),
     ],
 )  # fmt: skip
-def test_errors_are_those_of_the_run_alone(printf, target, message):
+def test_errors_of_the_program(printf, target, message):
     status, rows, _, err = printf(*target)
     assert status in (1, 2)
     assert err.startswith(message)

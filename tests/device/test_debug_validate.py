@@ -99,7 +99,7 @@ def found(out):
     return re.findall(r"^(?:Error|Warning) \S+.*?(?= *$)", out, re.MULTILINE)
 
 
-def test_a_shader_that_stays_inside(validate, adapter):
+def test_a_shader_within_its_buffers(validate, adapter):
     status, out, err = validate(*shader(adapter, 0, 0))
     assert (status, err) == (0, "")
     assert out.splitlines()[-1] == SILENT
@@ -202,7 +202,7 @@ def test_programs_that_cannot_be_validated(validate, adapter, command, message):
 
 
 def test_invalid_spirv_of_another_program(validate, adapter, tmp_path):
-    """SPIR-V that no compiler would make: vkops refuses it, so a program of its own hands it over."""
+    """vkops refuses invalid SPIR-V, so another program passes it to Vulkan."""
     text = PROGRAM.replace(
         "def leak():",
         "def code():\n"

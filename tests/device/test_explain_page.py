@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is n
 
 
 def chromium(html, *arguments):
-    """What Chromium prints, and says on standard error."""
+    """Return the standard output and the standard error of Chromium."""
     done = subprocess.run(
         [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
          f"--user-data-dir={html.parent / 'profile'}", "--virtual-time-budget=2000",
@@ -73,7 +73,7 @@ def test_screenshot(html, width, scheme):
     assert (codes != corner).mean() > 0.02
 
 
-def test_the_script_runs_and_nothing_is_wider_than_a_phone(html):
+def test_the_script_and_the_width_on_a_phone(html):
     """Pointing at the first output cell lights it and its source."""
     text = html.read_text("utf-8")
     probe = """<script>

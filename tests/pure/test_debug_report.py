@@ -122,7 +122,7 @@ def test_an_error_in_one_section(no_drivers, monkeypatch):
 
 
 def test_on_this_machine(monkeypatch):
-    """Whatever it has: the text is whole, and one item a line."""
+    """Each line is an item or a heading of limited length."""
     found = sections(report())
     for body in found.values():
         for line in filter(None, body.split("\n")):

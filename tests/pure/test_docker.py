@@ -138,7 +138,7 @@ def test_the_workflow_is_bounded_and_may_only_read(stages):
             assert step.get("with", {}).get("target", "runtime") in stages
 
 
-def test_the_workflow_builds_what_it_runs():
+def test_the_workflow_builds_the_images_that_it_runs():
     for name, job in workflow()["jobs"].items():
         built = {step["with"]["tags"] for step in job["steps"] if "tags" in step.get("with", {})}
         run = " ".join(step.get("run", "") for step in job["steps"])

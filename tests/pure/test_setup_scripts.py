@@ -70,21 +70,21 @@ def test_scripts_are_executable_and_parse(script):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_user_without_sudo_is_told_the_one_line_to_run(checkout, programs):
+def test_a_user_without_sudo_gets_the_command_to_run(checkout, programs):
     program(programs, "apt-get", f"touch {checkout}/apt-get-ran")
     done = setup(checkout, programs)
     assert done.returncode == 1
     assert "setup: only root may install the missing system packages; run\n" in done.stderr
     (line,) = (s for s in done.stderr.splitlines() if s.startswith("  sudo apt-get update && "))
     packages = line.split("--no-install-recommends ")[1].split()
-    # What is not on this PATH is missing for certain; the rest depends on the machine.
+    # Programs that are not on this PATH are missing; the rest depends on the machine.
     assert {"glslang-tools", "spirv-tools", "g++", "make", "cmake"} <= set(packages)
     assert "  the GLSL compiler glslangValidator (glslang-tools)\n" in done.stderr
     assert not (checkout / "apt-get-ran").exists()
     assert not (checkout / ".venv").exists()
 
 
-def test_what_is_installed_is_not_asked_for(checkout, programs):
+def test_installed_packages_are_not_requested(checkout, programs):
     program(programs, "apt-get", "exit 1")
     for tool in ("glslangValidator", "spirv-val", "cmake"):
         program(programs, tool, "exit 0")
@@ -95,7 +95,7 @@ def test_what_is_installed_is_not_asked_for(checkout, programs):
 
 
 @pytest.mark.parametrize("options", [[], ["--no-system"]], ids=["no apt", "--no-system"])
-def test_without_apt_it_says_what_is_missing(checkout, programs, options):
+def test_missing_packages_without_apt(checkout, programs, options):
     if options:
         program(programs, "apt-get", f"touch {checkout}/apt-get-ran")
     done = setup(checkout, programs, *options)
@@ -141,7 +141,7 @@ def test_bad_options_are_refused(checkout, programs, options, message):
 def log(checkout, programs):
     """Return the log of what a set-up with everything at hand does: venv, then python's calls."""
     log = checkout / "log"
-    # Whatever the machine lacks, these two pretend to install.
+    # These two pretend to install missing packages.
     program(programs, "sudo", "exit 0")
     program(programs, "apt-get", "exit 0")
     program(programs, "venv-python", f'echo "$*" >>{log}; [ ! -e {checkout}/pip-fails ]')
@@ -194,7 +194,7 @@ def test_options_are_remembered(checkout, programs, log):
     assert calls(log) == []
 
 
-def test_after_a_failure_it_starts_afresh(checkout, programs, log):
+def test_a_run_after_a_failure_starts_again(checkout, programs, log):
     (checkout / "pip-fails").touch()
     done = setup(checkout, programs)
     assert done.returncode == 1

@@ -46,7 +46,7 @@ TEXT = tools.disassemble(BUILT)
 # -- differences -----------------------------------------------------------------------------------
 
 
-def test_equal_modules_have_none():
+def test_equal_modules_have_no_difference():
     assert difference(BUILT, build(cache=False), LABELS) == []
     assert difference(BUILT, assembled(TEXT), LABELS) == []
 

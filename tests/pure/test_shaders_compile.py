@@ -175,7 +175,7 @@ def test_errors_without_a_line():
     ids=["file", "device", "absent", "line", "number", "controls", "long", "included", "own"],
 )
 def test_file_of_an_error_is_one_that_was_read(project, monkeypatch, line, file, number, told):
-    """Whatever ``#line`` says: a program that opens the file gets a source of the shader."""
+    """``#line`` can name any file, but the file of an error is a source of the shader."""
     monkeypatch.chdir(project)
     Path("x.comp").write_text(
         "#version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n"
@@ -340,7 +340,7 @@ def test_invalid_spirv_is_refused():
     assert str(caught.value).startswith("invalid SPIR-V: ")
 
 
-def test_compiling_needs_the_standard_library_alone():
+def test_compiling_needs_only_the_standard_library():
     """The wheel is built in an environment that has none of vkops' dependencies."""
     code = (
         "from vkops import shaders\n"

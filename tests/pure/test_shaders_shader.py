@@ -104,7 +104,7 @@ def test_not_spirv(tmp_path, data, said):
     assert text == f"x.spv: {said}"
 
 
-def test_damaged_spirv_is_refused_wherever_it_is_damaged():
+def test_damaged_spirv():
     spirv = load(DATA + "void main() { data[0] = 1u; }").spirv
     for start in range(0, len(spirv), 4):
         for word in (b"\xff" * 4, bytes(4)):
@@ -221,7 +221,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("body", REFUSED)
-def test_what_kompute_cannot_run(body):
+def test_shaders_that_kompute_cannot_run(body):
     assert fault(lambda: load(body + MAIN), InvalidDescError) == REFUSED[body]
 
 
@@ -238,7 +238,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize("body", KEPT)
-def test_what_kompute_can_run(body):
+def test_shaders_that_kompute_can_run(body):
     assert load(body + MAIN).name == "x"
 
 

@@ -128,7 +128,9 @@ class _Capture:
     def _begin(self) -> None:
         queues = process.queues
         if len(queues) != 1:
-            raise DeviceError(f"capture: needs one device opened within, got {len(queues)}")
+            raise DeviceError(
+                f"capture: exactly one device must be opened in the block, got {len(queues)}"
+            )
         self._api.StartFrameCapture(None, None)
         if not self._api.IsFrameCapturing():
             raise DeviceError(
