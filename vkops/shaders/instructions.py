@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from vkops.errors import printable
 from vkops.shaders import tools
+from vkops.shaders.tools import Instruction
 
 
 class Scalar(NamedTuple):
@@ -24,24 +25,14 @@ class Scalar(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Instruction:
-    """An instruction; ``result`` is an id, or ``""`` if it has none."""
-
-    result: str
-    op: str
-    operands: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Instructions:
     """All instructions of a module, and lookups in them."""
 
     spirv: bytes
 
     @cached_property
-    def _instructions(self) -> tuple[Instruction, ...]:
-        found = map(tools.words, tools.INSTRUCTION.findall(tools.disassemble(self.spirv)))
-        return tuple(Instruction(result, op, tuple(rest)) for result, op, *rest in found)
+    def _instructions(self) -> list[Instruction]:
+        return tools.instructions(tools.disassemble(self.spirv))
 
     def _all(self, op: str) -> list[Instruction]:
         return [i for i in self._instructions if i.op == op]

@@ -41,8 +41,7 @@ def _with_source(text: str, included: Mapping[str, Sequence[str]]) -> Iterator[s
     files: dict[str, str] = {}
     sources: dict[str, Sequence[str]] = {}
     before = None
-    for instruction in tools.INSTRUCTION.findall(text):
-        result, op, *rest = tools.words(instruction)
+    for result, op, rest, instruction in tools.instructions(text):
         if op == "OpString":
             files[result] = tools.unquoted(rest[0])
         if op == "OpSource" and len(rest) == 4:  # with the source text
@@ -90,21 +89,16 @@ def _renamed(text: str) -> Iterator[str]:
     def named(match: re.Match[str]) -> str:
         return names.get(match[0], "%later")
 
-    instructions = [
-        instruction
-        for instruction in tools.INSTRUCTION.findall(text)
-        if not tools.words(instruction)[1].startswith(_DEBUG)
-    ]
-    for instruction in instructions:
-        result, op, *rest = tools.words(instruction)
+    found = [i for i in tools.instructions(text) if not i.op.startswith(_DEBUG)]
+    for result, op, rest, _ in found:
         if _NUMBER.fullmatch(result):
             definition = _NUMBER.sub(named, " ".join([op, *rest]))
             digest = hashlib.sha256(definition.encode()).hexdigest()[:4]
             name = f"%{op.removeprefix('Op')}_{digest}"
             seen[name] += 1
             names[result] = name if seen[name] == 1 else f"{name}_{seen[name]}"
-    for instruction in instructions:
-        yield _NUMBER.sub(named, instruction)
+    for instruction in found:
+        yield _NUMBER.sub(named, instruction.text)
 
 
 def describe(module: Module) -> tuple[tuple[str, str], ...]:

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from vkops.errors import ShaderCompileError, printable, show
 
@@ -95,22 +96,33 @@ def status(returncode: int) -> str:
 
 _STRING = r'"(?:[^"\\]|\\.)*"'  # it can contain line breaks
 
-INSTRUCTION = re.compile(rf'(?:[^"\n]|{_STRING})+', re.DOTALL)
-"""An instruction in the output of spirv-dis."""
-
+_INSTRUCTION = re.compile(rf'(?:[^"\n]|{_STRING})+', re.DOTALL)
 _TOKEN = re.compile(rf"{_STRING}|\S+", re.DOTALL)
 
 
-def words(instruction: str) -> list[str]:
-    """Split an instruction into its result ("" if it has none), its name and its operands.
+class Instruction(NamedTuple):
+    """An instruction; ``result`` is an id, or ``""`` if it has none."""
+
+    result: str
+    op: str
+    operands: tuple[str, ...]
+    text: str
+
+
+def instructions(text: str) -> list[Instruction]:
+    """Parse the output of spirv-dis.
 
     Raises:
-        ShaderCompileError: the text is not an instruction.
+        ShaderCompileError: there is something else in it.
     """
-    found = _TOKEN.findall(instruction)
-    found = [found[0], *found[2:]] if found[1:2] == ["="] else ["", *found]
-    if len(found) < 2 or not found[1].startswith("Op"):
-        raise ShaderCompileError(f"spirv-dis printed {show(instruction)}, which is no instruction")
+    found = []
+    for line in _INSTRUCTION.findall(text):
+        words = _TOKEN.findall(line)
+        result = words[0] if words[1:2] == ["="] else ""
+        op, *operands = (words[2:] if result else words) or [""]
+        if not op.startswith("Op"):
+            raise ShaderCompileError(f"spirv-dis printed {show(line)}, which is no instruction")
+        found.append(Instruction(result, op, tuple(operands), line))
     return found
 
 
