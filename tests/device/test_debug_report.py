@@ -7,7 +7,7 @@ import json
 import pytest
 
 import vkops
-from vkops.debug.report import report
+from vkops.debug.bug_report import report
 from vkops.errors import DeviceError
 from vkops.gpu.adapter_limits import limits, loader
 from vkops.gpu.diagnosis import drivers

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from vkops.debug import layer, printf, validation
+from vkops.debug.message_tables import faults, printed
 from vkops.debug.messages import dispatch_line, parse
-from vkops.debug.tables import faults, printed
 from vkops.debug.validation import KNOWN
 from vkops.errors import DeviceError
 

@@ -9,8 +9,8 @@ import numpy
 import pytest
 
 import vkops
-from vkops.debug import report as module
-from vkops.debug.report import report
+from vkops.debug import bug_report as module
+from vkops.debug.bug_report import report
 
 
 def sections(text):

@@ -42,7 +42,7 @@ def printf(
     ] = False,
 ) -> None:
     """Run a model or shader, and show what its shaders print with debugPrintfEXT."""
-    from vkops.debug import tables
+    from vkops.debug import message_tables
     from vkops.debug.printf import printf as run
     from vkops.runner.console import show
 
@@ -51,7 +51,7 @@ def printf(
     found = run(_vkops(target, context.args), kernels=kernels, source=source)
     shown = [m for m in found.messages if wanted is None or m.invocation == wanted]
     if shown:
-        show(tables.printed(shown[:rows]))
+        show(message_tables.printed(shown[:rows]))
     if len(shown) > rows:
         typer.echo(f"{len(shown) - rows} more (--rows shows them)")
     if not (shown or found.returncode):
@@ -78,7 +78,7 @@ def validate(
 
     The layer checks the API, races between commands, and shaders' accesses to buffers.
     """
-    from vkops.debug import tables
+    from vkops.debug import message_tables
     from vkops.debug.validation import validate as run
     from vkops.runner.console import show
 
@@ -88,7 +88,7 @@ def validate(
         times = f"{count} times" if count > 1 else "once"
         typer.echo(f"Known, {times}: {known.id}: {known.part.strip()}: {known.reason}")
     if verdict.unexpected:
-        show(*tables.faults(verdict.unexpected))
+        show(*message_tables.faults(verdict.unexpected))
         count = len(verdict.unexpected)
         raise ModelError(f"The validation layer has {count} message{'s' if count > 1 else ''}")
     if not verdict.returncode:
@@ -115,7 +115,7 @@ def trace(
     Stop at the first difference, with exit status 1.
     """
     import vkops
-    from vkops.debug import tables
+    from vkops.debug import message_tables
     from vkops.debug.traced_element import trace_model
     from vkops.dxdispatch import load_model, prepare
     from vkops.runner.console import show
@@ -130,7 +130,7 @@ def trace(
             stages.append(stage)
             if stage.differs:
                 break
-    show(tables.stages(stages))
+    show(message_tables.stages(stages))
     if stages[-1].differs:
         raise ModelError(f"The device differs from the plan: {stages[-1].name}")
     typer.echo("The device did as the plan says")
@@ -164,7 +164,7 @@ def capture(
 @app.command()
 def report() -> None:
     """Print what a bug report should contain about this machine."""
-    from vkops.debug.report import report as text
+    from vkops.debug.bug_report import report as text
 
     typer.echo(text())
 

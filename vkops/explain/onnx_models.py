@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from vkops.dxdispatch.json_model import DeferredResource, OnnxDispatchable, Overrides
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, form_of
+from vkops.explain.explained_plans import movements
 from vkops.explain.explanation import Node, Section, Tensor
-from vkops.explain.movements import movements
 from vkops.explain.tables import count, numbers
 from vkops.plan.view import packed_strides
 

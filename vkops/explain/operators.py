@@ -12,8 +12,8 @@ from vkops.dml import (
 )
 from vkops.dxdispatch.descriptors import with_dml_names
 from vkops.dxdispatch.json_model import DmlDispatchable
+from vkops.explain.explained_plans import movements
 from vkops.explain.explanation import Section, Tensor
-from vkops.explain.movements import movements
 from vkops.explain.tables import numbers
 from vkops.rules import GROUPS
 

@@ -18,9 +18,9 @@ from vkops.errors import (
     show,
 )
 from vkops.shaders import compiler, sources, tools
+from vkops.shaders.argument_checks import Number, check_kinds, fitting, literal
 from vkops.shaders.cache import is_spirv
 from vkops.shaders.module import Block, Module
-from vkops.shaders.values import Number, check_kinds, fitting, literal
 
 __all__ = [
     "MAX_BINDING",

@@ -47,7 +47,7 @@ _VARIABLES = re.compile(
 )
 
 # Run in a process of its own: a broken driver may crash its process.
-_PROBE = "from vkops.debug import report; report._probe()"
+_PROBE = "from vkops.debug import bug_report; bug_report._probe()"
 
 
 def report() -> str:
