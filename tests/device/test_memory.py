@@ -103,7 +103,7 @@ def test_memory_runs_out_cleanly(adapter):
     """Filling the device ends in an error, never in a crash, and leaves it usable."""
     with vkops.Device(adapter.index) as device:
         memory = device.executor.memory
-        memory._left = lambda: (48 << 20) - memory.report().reserved
+        memory._available = lambda: (48 << 20) - memory.report().reserved
         held = [device.buffer(5 << 20) for _ in range(6)]
         with pytest.raises(vkops.OutOfDeviceMemoryError, match="reserved by this device object"):
             held += [device.buffer(5 << 20) for _ in range(6)]

@@ -99,7 +99,7 @@ def test_budget_that_shrinks_meanwhile():
     owner = Owner()
     made.allocate(1 << 20, owner)
     del owner
-    made._left = lambda: 10 << 20
+    made._available = lambda: 10 << 20
     with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 20971520 bytes: the device has"):
         made.allocate(20 << 20, Owner())
 

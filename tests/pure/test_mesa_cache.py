@@ -24,32 +24,32 @@ def folder(tmp_path, monkeypatch):
     ("mode", "disabled"), [(0o700, None), (0o755, None), (0o775, "true"), (0o777, "true")]
 )
 def test_a_folder_that_others_may_write_to_is_not_used(folder, name, mode, disabled):
-    mesa_cache.spare()
+    mesa_cache.disable_if_unsafe()
     assert DISABLED not in os.environ
     (folder / name).mkdir()
     (folder / name).chmod(mode)
-    mesa_cache.spare()
+    mesa_cache.disable_if_unsafe()
     assert os.environ.get(DISABLED) == disabled
 
 
 def test_a_folder_of_another_user_is_not_used(folder, monkeypatch):
     (folder / "mesa_shader_cache").mkdir(mode=0o755)
     monkeypatch.setattr("vkops.arguments.paths.os.geteuid", lambda: 4711)
-    mesa_cache.spare()
+    mesa_cache.disable_if_unsafe()
     assert os.environ[DISABLED] == "true"
 
 
 def test_a_link_to_a_folder_of_ones_own_is_used(folder):
     (folder / "elsewhere").mkdir(mode=0o755)
     (folder / "mesa_shader_cache").symlink_to("elsewhere")
-    mesa_cache.spare()
+    mesa_cache.disable_if_unsafe()
     assert DISABLED not in os.environ
     (folder / "elsewhere").chmod(0o777)
-    mesa_cache.spare()
+    mesa_cache.disable_if_unsafe()
     assert os.environ[DISABLED] == "true"
 
 
 def test_a_full_disk(folder, monkeypatch):
     monkeypatch.setattr(psutil, "disk_usage", lambda _: type("", (), {"free": 1}))
-    mesa_cache.spare()
+    mesa_cache.disable_if_unsafe()
     assert os.environ[DISABLED] == "true"

@@ -252,7 +252,7 @@ def instance() -> Any:
         pApplicationName="vkops", apiVersion=vk.VK_MAKE_VERSION(1, 1, 0)
     )
     loader_files.check()
-    mesa_cache.spare()  # before a driver is loaded
+    mesa_cache.disable_if_unsafe()  # before a driver is loaded
     try:
         return vk.vkCreateInstance(vk.VkInstanceCreateInfo(pApplicationInfo=application), None)
     except vk.VkError as error:

@@ -1,4 +1,4 @@
-"""Buffers: device memory that the host fills and reads back."""
+"""Buffers: memory that the host fills and reads, and that operators are bound to."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Resource(ABC):
     nbytes: int
 
     def write(self, data: Any, offset: int = 0) -> None:
-        """Copy bytes from anything with the buffer protocol to byte ``offset``.
+        """Copy bytes from an object with the buffer protocol to byte ``offset``.
 
         Raises:
             BindingError: they do not fit (B-04).
@@ -66,7 +66,7 @@ class Resource(ABC):
         return self.array(offset, nbytes).tobytes()
 
     def array(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
-        """Read-only bytes from ``offset``: a view where the host sees the memory, else a copy.
+        """Return read-only bytes from ``offset``: a view if the host sees the memory, else a copy.
 
         Raises:
             BindingError: the buffer ends before (B-04).
@@ -75,7 +75,7 @@ class Resource(ABC):
         return self._fetch(offset, nbytes)
 
     def _span(self, offset: Any, nbytes: Any) -> tuple[int, int]:
-        """Offset and number of bytes as integers; None stands for all the rest."""
+        """Return offset and number of bytes as integers; None stands for all the rest."""
         try:
             first = index(offset)
             count = self.nbytes - first if nbytes is None else index(nbytes)
@@ -92,11 +92,11 @@ class Resource(ABC):
 
     @abstractmethod
     def _store(self, offset: int, source: Bytes) -> None:
-        """Copy bytes that fit to byte ``offset``."""
+        """Copy bytes to byte ``offset``; they fit."""
 
     @abstractmethod
     def _fetch(self, offset: int, nbytes: int) -> Bytes:
-        """Read-only bytes that are there."""
+        """Return read-only bytes; they are inside of the buffer."""
 
     @abstractmethod
     def is_on(self, executor: Executor) -> bool:
@@ -104,11 +104,11 @@ class Resource(ABC):
 
     @abstractmethod
     def clone(self, start: int, nbytes: int) -> Resource:
-        """A copy of ``nbytes`` bytes from byte ``start``, a multiple of 16."""
+        """Return a copy of ``nbytes`` bytes from byte ``start``, a multiple of 16."""
 
 
 def _shown(value: Any) -> str:
-    """A value in a few words, whatever it does when it is asked for them."""
+    """A short form of a value, even if its own ``__repr__`` raises."""
     try:
         return " ".join(f"{value!r:.40}".split())
     except Exception:
@@ -116,7 +116,7 @@ def _shown(value: Any) -> str:
 
 
 class Buffer(Resource):
-    """A piece of device memory, made by ``Device.buffer`` and freed with this object."""
+    """Device memory, allocated by ``Device.buffer`` and freed with this object."""
 
     __slots__ = ("_executor", "place")
 
@@ -133,7 +133,7 @@ class Buffer(Resource):
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.name!r}>"
 
     def is_on(self, executor: Executor) -> bool:
-        """Whether that executor's device can use it: one of the same adapter.
+        """Whether that executor's device is on the same adapter.
 
         Raises:
             DeviceError: the buffer's own device is closed.
@@ -142,7 +142,7 @@ class Buffer(Resource):
         return self._executor.queue is executor.queue
 
     def clone(self, start: int, nbytes: int) -> Buffer:
-        """A copy on the device, made there."""
+        """Return a copy on the device."""
         made = Buffer(self._executor, nbytes)
         source, target = self.place.part(start, nbytes), made.place.part(0, nbytes)
         self._executor.exclusive(lambda: self._move(source, target))
@@ -212,7 +212,7 @@ class Buffer(Resource):
 
 
 class HostBuffer(Resource):
-    """Host memory in place of a buffer that the device cannot hold, made by ``Device.host_buffer``.
+    """Host memory, for more bytes than the device can hold; allocated by ``Device.host_buffer``.
 
     Operators that are bound to it stream it through the device.
     """
@@ -221,7 +221,7 @@ class HostBuffer(Resource):
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
-        self.pending: InThread | None = None  # what is streamed from it or to it meanwhile
+        self.pending: InThread | None = None  # the stream that reads or writes it
         self.bytes: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
 
     @classmethod
@@ -235,17 +235,17 @@ class HostBuffer(Resource):
         return f"<vkops.HostBuffer of {self.nbytes} bytes>"
 
     def is_on(self, executor: Executor) -> bool:
-        """It is anybody's."""
+        """True: every device can use it."""
         return True
 
     def clone(self, start: int, nbytes: int) -> HostBuffer:
-        """A copy on the host."""
+        """Return a copy on the host."""
         made = HostBuffer(nbytes)
         made.bytes[...] = self._fetch(start, nbytes)
         return made
 
     def settle(self) -> None:
-        """Wait for what is streamed from it or to it; whoever started that is told of errors."""
+        """Wait for the stream that reads or writes it; its errors go to whoever started it."""
         if self.pending is not None:
             self.pending.finish()
 
@@ -261,9 +261,9 @@ class HostBuffer(Resource):
 
 
 def _from_vector(place: Place) -> tuple[Place, int]:
-    """The place from the start of its first vector on, and the bytes before it in there.
+    """The place from the start of its first vector, and the bytes of that before the place.
 
-    Kernels count from vectors; transfers begin anywhere in a range.
+    Kernels count from whole vectors, transfers can begin at any byte.
     """
     if isinstance(place, Spread):
         return place, 0
@@ -277,7 +277,7 @@ def _visible(place: Range) -> Bytes:
 
 
 class _View:
-    """Memory as NumPy finds it; the array made from it keeps the buffer, and so the heap, alive."""
+    """Memory by NumPy's array interface; an array of it keeps the buffer and the heap alive."""
 
     def __init__(self, owner: Buffer, memory: Bytes) -> None:
         self.owner = owner
@@ -293,9 +293,9 @@ def _transfer(tuning: Tuning, start: int, to: int, nbytes: int) -> Program:
 
 
 def _pieces(nbytes: int, most: int) -> Iterator[tuple[int, int]]:
-    """(start, length) of pieces that fit in staging memory; a ragged end stands alone.
+    """The (start, length) of pieces that fit in staging memory.
 
-    That keeps the body on the widest kernel.
+    Bytes after the last whole vector are a piece of their own: the others get the widest kernel.
     """
     body = nbytes // VECTOR * VECTOR
     for start in range(0, body, most):

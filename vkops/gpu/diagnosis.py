@@ -1,4 +1,4 @@
-"""Which Vulkan drivers are installed, and why one is of no use here."""
+"""The Vulkan drivers that are installed, and why one does not work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vkops.gpu import loader_files
 
 _TIMEOUT_S = 30.0
 
-# Runs in a process of its own: a broken driver may take its process with it.
+# Runs in a process of its own, because a broken driver can crash it.
 _PROBE = """
 import ctypes, json, sys
 from vkops.errors import VkopsError
@@ -30,8 +30,8 @@ except (OSError, VkopsError) as error:
 class Driver:
     """A driver manifest that the Vulkan loader would read.
 
-    ``path`` is the manifest's; ``adapters`` are the names of the adapters it offers; ``reason``
-    says why there are none.
+    ``path`` is that of the manifest, ``adapters`` the names of the adapters it offers, ``reason``
+    why there are none.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Driver:
 
 
 def drivers() -> list[Driver]:
-    """Try each installed driver alone, in a process of its own."""
+    """Try each installed driver by itself, in a process of its own."""
     return [_diagnose(manifest) for manifest in loader_files.manifests()]
 
 

@@ -1,4 +1,4 @@
-"""From a plan to dispatches: laid out once, addresses put in at each binding."""
+"""From a plan to dispatches: encoded once; each binding only adds addresses."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan
 
-WORTH_APART = 1 << 20
-"""Bytes of outputs from which it can pay to make some of them apart, by a kernel of their own."""
+MIN_SPLIT_BYTES = 1 << 20
+"""Bytes of outputs from which a plan may be split into plans with kernels of their own."""
 
-MOST_APART = 16
-"""Outputs up to which that is looked into."""
+MAX_SPLIT_OUTPUTS = 16
+"""Outputs of a plan up to which that is considered."""
 
 _Numbers = npt.NDArray[np.intp]
 
@@ -40,7 +40,7 @@ _Numbers = npt.NDArray[np.intp]
 class Dispatch:
     """One dispatch, ready to run: a kernel, the heaps it reads and writes, and the region table.
 
-    ``groups`` is the number of workgroups: a power of two, so that few are ever recorded.
+    ``groups`` is the number of workgroups: a power of two, so that few pipelines are needed.
     """
 
     kernel: Kernel
@@ -51,45 +51,44 @@ class Dispatch:
 
 
 class Program:
-    """A plan to be bound again and again: what needs no addresses is worked out once."""
+    """A plan to be bound again and again: all but the addresses is computed once."""
 
     def __init__(self, plan: CopyPlan, tuning: Tuning) -> None:
         self._plan = optimize(plan)
         self._tuning = tuning
-        self._work = work = encode(self._plan, tuning)
-        self._unit = work.kernel.unit
-        self._in_one_heap: list[_Layout] | None = None
+        self._table = table = encode(self._plan, tuning)
+        self._unit = table.kernel.unit
+        self._in_one_heap: list[_UnboundDispatch] | None = None
         self._cut: tuple[object, Program] | None = None
 
     def bind(self, inputs: Sequence[Place], outputs: Sequence[Place]) -> list[Dispatch]:
-        """Put addresses in; the result can be run again and again."""
+        """Return dispatches on some places, which can be run again and again."""
         places = [*outputs, *inputs[::-1]]
         heap = places[0].heap
         if heap is not None and {place.heap for place in places} == {heap}:
-            # Nearly always all memory is in one heap.
-            layouts = self._in_one_heap
-            if layouts is None:
-                records = np.arange(len(self._work.records))
-                layouts = list(_layouts(self._work, self._work.kernel, records))
-                self._in_one_heap = layouts
+            # The usual case: all memory is in one heap.
+            if self._in_one_heap is None:
+                records = np.arange(len(self._table.records))
+                kernel = self._table.kernel
+                self._in_one_heap = list(_unbound_dispatches(self._table, kernel, records))
             bases = _bases(places, self._unit)
-            return [layout.bind((heap,), heap, bases) for layout in layouts]
+            return [unbound.bind((heap,), heap, bases) for unbound in self._in_one_heap]
         if any(place.heap is None for place in places):
             return self._bind_pieces(inputs, outputs)
-        work = self._work
-        groups = list(_by_heaps(work, inputs, outputs))
+        table = self._table
+        groups = list(_by_heaps(table, inputs, outputs))
         if any(len(group.sources) > self._tuning.sources for group in groups):
-            work = encode(self._plan, self._tuning, streams=False)
-            groups = list(_by_heaps(work, inputs, outputs))
-        bases = _bases(places, work.kernel.unit)
+            table = encode(self._plan, self._tuning, streams=False)
+            groups = list(_by_heaps(table, inputs, outputs))
+        bases = _bases(places, table.kernel.unit)
         return [
-            layout.bind(group.sources, group.target, bases)
+            unbound.bind(group.sources, group.target, bases)
             for group in groups
-            for layout in _layouts(work, group.kernel, group.records, group.source)
+            for unbound in _unbound_dispatches(table, group.kernel, group.records, group.source)
         ]
 
     def _bind_pieces(self, inputs: Sequence[Place], outputs: Sequence[Place]) -> list[Dispatch]:
-        """Bind places that are spread over heaps, with the plan cut as they are."""
+        """Bind places that are spread over several heaps, with the plan cut at their bounds."""
         cuts = (
             [_pieces(place, n) for place, n in zip(inputs, self._plan.inputs, strict=True)],
             [_pieces(p, o.nbytes) for p, o in zip(outputs, self._plan.outputs, strict=True)],
@@ -102,13 +101,13 @@ class Program:
 
 
 class Programs:
-    """A plan whose outputs are bound as several plans, one after the other."""
+    """A plan whose outputs are made by several plans, one after the other."""
 
     def __init__(self, plan: CopyPlan, groups: Sequence[Sequence[int]], tuning: Tuning) -> None:
         self._groups = [(group, Program(_only(plan, group), tuning)) for group in groups]
 
     def bind(self, inputs: Sequence[Place], outputs: Sequence[Place]) -> list[Dispatch]:
-        """Put addresses in; the result can be run again and again."""
+        """Return dispatches on some places, which can be run again and again."""
         return [
             dispatch
             for group, program in self._groups
@@ -117,8 +116,9 @@ class Programs:
 
 
 def prepare(plan: CopyPlan, tuning: Tuning) -> Program | Programs:
-    """Lay a plan out: as one dispatch, unless some of much data waits for a kernel of its own."""
-    if 1 < len(plan.outputs) <= MOST_APART and sum(o.nbytes for o in plan.outputs) >= WORTH_APART:
+    """Encode a plan: as one, unless large outputs can have a faster kernel of their own."""
+    nbytes = sum(output.nbytes for output in plan.outputs)
+    if 1 < len(plan.outputs) <= MAX_SPLIT_OUTPUTS and nbytes >= MIN_SPLIT_BYTES:
         whole = choose_kernel(optimize(plan), tuning.sources)
         if not (whole.granule == VECTOR or whole.unit == VECTOR):
             groups: dict[Kernel, list[int]] = {}
@@ -131,12 +131,12 @@ def prepare(plan: CopyPlan, tuning: Tuning) -> Program | Programs:
 
 
 def _only(plan: CopyPlan, outputs: Sequence[int]) -> CopyPlan:
-    """A plan that makes some of the outputs."""
+    """The plan of some of the outputs."""
     return replace(plan, outputs=tuple(plan.outputs[number] for number in outputs))
 
 
 def _pieces(place: Place, nbytes: int) -> list[int]:
-    """Bytes of a tensor in each range of its place, which may be longer."""
+    """The bytes of a tensor in each range of its place, which may be longer."""
     *first, _ = (range_.nbytes for range_ in place.ranges)
     return [*first, nbytes - sum(first)]
 
@@ -145,16 +145,16 @@ def _bases(places: Sequence[Any], unit: int) -> Words:
     return np.array([*[place.offset // unit for place in places], 0], np.uint32)
 
 
-class _Layout:
-    """Records of a region table as one dispatch takes them, but for the addresses."""
+class _UnboundDispatch:
+    """Records of a region table for one dispatch, without the addresses."""
 
     __slots__ = ("_bases", "_groups", "_kernel", "_places", "_words")
 
     def __init__(
-        self, work: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | int
+        self, table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | int
     ) -> None:
         """Number the items of all regions, and put the header before the records."""
-        records, items = work.records[chosen], work.items[chosen]
+        records, items = table.records[chosen], table.items[chosen]
         ends = np.cumsum(items)
         total = int(ends[-1])
         records[:, word(Head, "first_item")] = ends - items
@@ -167,11 +167,11 @@ class _Layout:
         self._kernel = kernel
         self._groups = groups
         self._words = np.concatenate([header, records.ravel()])
-        # The words that are addresses, and the base of each among those of all outputs, all inputs
-        # in reverse, and 0, which is for constants: their input is -1.
+        # The words that are addresses, and which base each counts from: those of all outputs, of
+        # all inputs in reverse, and 0 for constants, whose input is -1.
         starts = HEADER_WORDS + RECORD_WORDS * np.arange(len(records))
         self._places = np.concatenate([starts + word(Head, field) for field in ("dst", "src")])
-        self._bases = np.concatenate([work.outputs[chosen], -2 - work.inputs[chosen]])
+        self._bases = np.concatenate([table.outputs[chosen], -2 - table.inputs[chosen]])
 
     def bind(self, sources: tuple[Heap, ...], target: Heap, bases: Words) -> Dispatch:
         words = self._words.copy()
@@ -179,22 +179,24 @@ class _Layout:
         return Dispatch(self._kernel, sources, target, words, self._groups)
 
 
-def _layouts(
-    work: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | None = None
-) -> Iterator[_Layout]:
-    """Records in as many dispatches as it takes."""
+def _unbound_dispatches(
+    table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | None = None
+) -> Iterator[_UnboundDispatch]:
+    """Split records into as many dispatches as they need."""
     start = 0
     while start < len(chosen):
         end = start + MAX_RECORDS
         # A record without items stays with those before it.
-        while end < len(chosen) and not work.items[chosen[end]]:
+        while end < len(chosen) and not table.items[chosen[end]]:
             end -= 1
-        yield _Layout(work, kernel, chosen[start:end], 0 if source is None else source[start:end])
+        yield _UnboundDispatch(
+            table, kernel, chosen[start:end], 0 if source is None else source[start:end]
+        )
         start = end
 
 
 class _Group(NamedTuple):
-    """Records that one dispatch can take, and which of the source heaps each reads."""
+    """Records that one dispatch can have, and which of the source heaps each reads."""
 
     kernel: Kernel
     sources: tuple[Heap, ...]
@@ -203,18 +205,20 @@ class _Group(NamedTuple):
     source: _Numbers
 
 
-def _by_heaps(work: RegionTable, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[_Group]:
-    """Split a table by its heaps: one source and one target, but all sources of a stream."""
-    heads = np.nonzero(work.items)[0].tolist()
+def _by_heaps(
+    table: RegionTable, inputs: Sequence[Any], outputs: Sequence[Any]
+) -> Iterator[_Group]:
+    """Split a table by heaps: one source and one target each, but all sources of a stream."""
+    heads = np.nonzero(table.items)[0].tolist()
     groups: dict[tuple[tuple[Heap, ...], Heap], list[int]] = {}
-    # A constant reads nothing; any heap will do as its source.
+    # A constant reads nothing; any heap can be its source.
     heaps = [*(place.heap for place in inputs), outputs[0].heap]
-    for start, end in pairwise([*heads, len(work.items)]):
-        sources = tuple(dict.fromkeys(heaps[number] for number in work.inputs[start:end]))
-        target = outputs[work.outputs[start]].heap
+    for start, end in pairwise([*heads, len(table.items)]):
+        sources = tuple(dict.fromkeys(heaps[number] for number in table.inputs[start:end]))
+        target = outputs[table.outputs[start]].heap
         groups.setdefault((sources, target), []).extend(range(start, end))
     for (sources, target), numbers in groups.items():
         records = np.array(numbers)
-        source = [sources.index(heaps[number]) for number in work.inputs[records]]
-        kernel = work.kernel if len(sources) == 1 else STREAM
+        source = [sources.index(heaps[number]) for number in table.inputs[records]]
+        kernel = table.kernel if len(sources) == 1 else STREAM
         yield _Group(kernel, sources, target, records, np.array(source))

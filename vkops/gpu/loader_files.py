@@ -1,4 +1,4 @@
-"""The files that Vulkan's loader reads: where they are, and that it will not wait for one."""
+"""The files that the Vulkan loader reads: where they are, and whether it would wait for one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_MANIFEST_BYTES = 1 << 20
 
 
 def manifests() -> list[Path]:
-    """The drivers' manifests the loader reads, in its order (its documented search path)."""
+    """Return the drivers' manifests that the loader reads, in its order (its documented one)."""
     for variable in _DRIVERS:
         if os.environ.get(variable):
             return list(_expand(os.environ[variable]))
@@ -45,14 +45,14 @@ def read_manifest(path: Path) -> bytes:
 
 
 def library_of(manifest: Path, library: str) -> str:
-    """The library that a manifest names: a bare name is searched for, others are relative to it."""
+    """Return the library that a manifest names; paths are relative to the manifest."""
     return str((manifest.parent / library).resolve()) if os.sep in library else library
 
 
 def check() -> None:
-    """Make sure that no file that the loader will open is a pipe or a device.
+    """Check that no file that the loader will open is a pipe or a device.
 
-    The loader would wait, for as long as nobody writes to a pipe.
+    The loader would wait until somebody writes to a pipe.
 
     Raises:
         DeviceError: one is.
@@ -70,7 +70,7 @@ def check() -> None:
 
 
 def _opened() -> Iterator[tuple[str, Path]]:
-    """Each file that is opened while an instance is made, and what names it."""
+    """Each file that is opened while an instance is made, and where it is named."""
     lists = [(variable, _expand(os.environ.get(variable, ""))) for variable in _LISTS]
     folders = [(str(top / name), top / name) for top in _search_path() for name in _FOLDERS]
     lists += [(name, _expand(str(folder))) for name, folder in folders]
@@ -95,7 +95,7 @@ def _library(manifest: Path) -> str:
 
 
 def _search_path() -> list[Path]:
-    home = Path("~").expanduser()  # which stays as it is where there is no home
+    home = Path("~").expanduser()  # still "~" if there is no home
     folders = [
         os.environ.get("XDG_CONFIG_HOME") or str(home / ".config"),
         *(os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep),
@@ -107,7 +107,7 @@ def _search_path() -> list[Path]:
 
 
 def _expand(paths: str) -> Iterator[Path]:
-    """Files as they are named, the manifests of folders."""
+    """The files of a search path, and the manifests in its folders."""
     for path in map(Path, filter(None, paths.split(os.pathsep))):
         if path.is_dir():
             yield from sorted(path.glob("*.json"))

@@ -1,6 +1,6 @@
-"""Device memory: a few large heaps, cut into aligned ranges.
+"""Device memory: aligned ranges of a few large heaps.
 
-A kernel is bound to heaps, not to tensors, so that a new tensor needs no new pipeline.
+Kernels are bound to heaps, not to tensors, so that a new tensor needs no new pipeline.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ ALIGNMENT = 256
 
 FIRST_HEAP = 16 << 20
 HEAP_LIMIT = (1 << 31) - (64 << 10)
-"""Bytes. Kompute counts a tensor's bytes in 32 bits; below this, item numbers fit in 31, and so
-does the address of any vector that a tensor has bytes in."""
+"""Bytes. Kompute counts the bytes of a tensor in 32 bits. Below this limit, the numbers of items
+and the addresses of all vectors that a tensor reaches fit in 31 bits."""
 
 
 class FreeList:
     """The free ranges of one heap, in order of offset; neighbours are always joined.
 
-    Every change is one step, so that an interrupt finds it done or not done.
+    Each change is a single step, so that an interrupt comes before or after it.
     """
 
     def __init__(self, size: int) -> None:
@@ -40,7 +40,7 @@ class FreeList:
         self._ranges = [(0, size)]
 
     def take(self, size: int) -> int | None:
-        """Offset of the first range that fits, or None."""
+        """Take the first range that fits; return its offset, or None if there is none."""
         for i, (offset, available) in enumerate(self._ranges):
             if available > size:
                 self._ranges[i] = offset + size, available - size
@@ -51,7 +51,7 @@ class FreeList:
         return None
 
     def give(self, offset: int, size: int) -> None:
-        """Return a range."""
+        """Give a range back."""
         first = last = bisect_left(self._ranges, (offset,))
         end = offset + size
         if last < len(self._ranges) and self._ranges[last][0] == end:
@@ -63,7 +63,7 @@ class FreeList:
         self._ranges[first:last] = [(offset, end - offset)]
 
     def free_all_but(self, taken: Iterable[tuple[int, int]]) -> None:
-        """Make free what is not in these ranges: (offset, size)."""
+        """Free everything but these ranges: (offset, size)."""
         ranges, start = [], 0
         for offset, size in sorted([*taken, (self.size, 0)]):
             if offset > start:
@@ -78,10 +78,10 @@ class FreeList:
 
 
 class Heap:
-    """One Kompute tensor. ``view`` is its memory where the host sees it, else None.
+    """One Kompute tensor. ``view`` is its memory if the host sees it, else None.
 
-    ``source`` is the Vulkan heap it was taken from: (adapter, heap). It keeps the Kompute manager
-    alive: a tensor must not outlive it.
+    ``source`` is the Vulkan heap that it was taken from: (adapter, heap). The object keeps the
+    Kompute manager alive, which a tensor must not outlive.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Heap:
     ) -> None:
         kind = kp.TensorTypes.host if mapped else kp.TensorTypes.storage
         self.manager = manager
-        host_memory.require(2 * size)  # for Kompute fills it from an array
+        host_memory.require(2 * size)  # Kompute fills the tensor from an array
         self.tensor: Any = manager.tensor_t(np.zeros(size // 4, np.uint32), kind)
         self.source = source
         self.view: npt.NDArray[np.uint8] | None = (
@@ -123,26 +123,26 @@ class Range(NamedTuple):
 
     @property
     def ranges(self) -> tuple[Range, ...]:
-        """It is one piece."""
+        """The one range that it is."""
         return (self,)
 
     def part(self, start: int, nbytes: int) -> Range:
-        """A range of the range."""
+        """Return a part of the range."""
         return Range(self.heap, self.offset + start, nbytes)
 
 
 class Spread(NamedTuple):
-    """More bytes than one heap can hold: ranges of several, one after the other."""
+    """More bytes than one heap can hold: ranges of several heaps, one after the other."""
 
     ranges: tuple[Range, ...]
     nbytes: int
 
     @property
     def heap(self) -> None:
-        """Not one."""
+        """None: there are several."""
 
     def part(self, start: int, nbytes: int) -> Place:
-        """What lies in those bytes of it."""
+        """Return the place of some of its bytes."""
         parts = []
         end = start + nbytes
         for range_ in self.ranges:
@@ -154,11 +154,11 @@ class Spread(NamedTuple):
 
 
 Place = Range | Spread
-"""Where a buffer is."""
+"""The place of a buffer in memory."""
 
 
 class _Claim(ref[object]):
-    """A weak reference to what owns a place."""
+    """A weak reference to the owner of a place."""
 
     __slots__ = ("place",)
     place: Place
@@ -176,30 +176,30 @@ class MemoryReport:
 class Memory:
     """Allocates ranges for one device. Not locked: the device's lock covers it.
 
-    ``left`` tells how many bytes the device can still give to this process, ``release`` is told
-    of every heap that is given back.
+    ``available`` returns the bytes that the device can still give to this process; ``release`` is
+    called with every heap that is given back.
     """
 
     def __init__(
         self,
         create_heap: Callable[[int], Heap],
         max_buffer: int,
-        left: Callable[[], int],
+        available: Callable[[], int],
         release: Callable[[Heap], None],
     ) -> None:
         self._create_heap = create_heap
         self.max_range: int = min(max_buffer, HEAP_LIMIT) // ALIGNMENT * ALIGNMENT
-        self._left = left
+        self._available = available
         self._release = release
         self.heaps: list[Heap] = []
         self._claims: dict[int, _Claim] = {}
-        self._dead: deque[ref[object]] = deque()  # filled as owners go, on any thread at any time
+        self._dead: deque[ref[object]] = deque()  # filled when owners are freed, on any thread
 
     def allocate(self, nbytes: int, owner: object) -> Place:
-        """Reserve a place that lives as long as ``owner``.
+        """Reserve a place for as long as ``owner`` exists.
 
         Raises:
-            OutOfDeviceMemoryError: more than the device can hold; nothing was taken.
+            OutOfDeviceMemoryError: the device has too little memory; nothing was taken.
         """
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
         try:
@@ -216,14 +216,14 @@ class Memory:
         return place
 
     def require(self, nbytes: int) -> None:
-        """Make sure that new heaps could hold so much.
+        """Check that new heaps could hold so many bytes.
 
         Raises:
             OutOfDeviceMemoryError: they could not.
         """
         self._collect()
         empty = self._empty()
-        if nbytes > max(empty, self._left() + empty):
+        if nbytes > max(empty, self._available() + empty):
             raise self._refusal(nbytes)
 
     def _spread(self, size: int) -> Spread:
@@ -241,25 +241,25 @@ class Memory:
         return None
 
     def _room(self, size: int) -> int:
-        """Make sure that new heaps can hold so much; returns what is left for them."""
-        if self._left() < size <= self._left() + self._empty():
+        """Check that new heaps can hold so many bytes; return the bytes available for them."""
+        if self._available() < size <= self._available() + self._empty():
             self.release_empty_heaps()
-        left = self._left()
-        if size > left:
+        available = self._available()
+        if size > available:
             raise self._refusal(size)
-        return left
+        return available
 
     def _refusal(self, size: int) -> OutOfDeviceMemoryError:
         return OutOfDeviceMemoryError(
-            f"a buffer of {size} bytes: the device has {max(self._left() + self._empty(), 0)} "
+            f"a buffer of {size} bytes: the device has {max(self._available() + self._empty(), 0)} "
             f"bytes available ({self._reserved()} reserved by this device object)"
         )
 
     def _grow(self, size: int) -> Range:
-        left = self._room(size)
+        available = self._room(size)
         # Doubling keeps heaps, and with them pipelines, few.
         wanted = max(FIRST_HEAP, self._reserved(), size)
-        wanted = min(wanted, self.max_range, left // ALIGNMENT * ALIGNMENT)
+        wanted = min(wanted, self.max_range, available // ALIGNMENT * ALIGNMENT)
         heap = self._create(wanted, min(wanted, max(FIRST_HEAP, size)))
         self.heaps.append(heap)
         offset = heap.ranges.take(size)
@@ -267,7 +267,7 @@ class Memory:
         return Range(heap, offset, size)
 
     def _create(self, wanted: int, least: int) -> Heap:
-        """A heap of as many bytes as are wanted, or else fewer."""
+        """Create a heap of as many bytes as are wanted, or of fewer, but not below ``least``."""
         try:
             return self._create_heap(wanted)
         except OutOfDeviceMemoryError:
@@ -282,7 +282,7 @@ class Memory:
         return sum(heap.ranges.size for heap in self.heaps if _is_empty(heap))
 
     def release_empty_heaps(self) -> None:
-        """Give back the heaps that nothing is in."""
+        """Give back the heaps that nothing uses."""
         self._collect()
         for heap in [h for h in self.heaps if _is_empty(h)]:
             self._release(heap)
@@ -303,14 +303,14 @@ class Memory:
             free.free_all_but(ranges)
 
     def report(self) -> MemoryReport:
-        """What is held and used now."""
+        """Return what is held and used now."""
         self._collect()
         reserved = self._reserved()
         free = sum(heap.ranges.free for heap in self.heaps)
         return MemoryReport(reserved, reserved - free, len(self.heaps))
 
     def close(self) -> None:
-        """Let go of all heaps; those with living ranges stay until these go."""
+        """Give up all heaps; those whose ranges are in use exist until these are freed."""
         for heap in self.heaps:
             self._release(heap)
         self.heaps.clear()

@@ -1,4 +1,4 @@
-"""Mesa's cache of compiled shaders: machine code, in a folder that Mesa does not check."""
+"""Mesa's cache of compiled shaders: machine code in a folder that Mesa does not check."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import psutil
 from vkops.arguments.paths import private_folder
 
 _NAMES = ("mesa_shader_cache", "mesa_shader_cache_db", "mesa_shader_cache_sf")
-"""Its folders, by how Mesa is set to store entries."""
+"""Its folders; which one depends on Mesa's settings."""
 
-ROOM = 16 << 20
-"""Bytes that are enough for its index (1.3 MB) and what others write meanwhile."""
+MIN_FREE_BYTES = 16 << 20
+"""Free bytes of the disk, enough for its index (1.3 MB) and for what others write meanwhile."""
 
 
-def spare() -> None:
-    """Have Mesa do without its cache, in this process, where the disk or other users could harm it.
+def disable_if_unsafe() -> None:
+    """Turn Mesa's cache off in this process if a full disk or other users could do harm with it.
 
-    Mesa 22.3 maps the index into memory, a file with holes: the first page that finds no room ends
-    the process (SIGBUS). Lavapipe runs what it finds in the cache: a folder that belongs to another
-    user, or that others may write to, is not used.
+    Mesa 22.3 maps the index into memory, a file with holes: if the disk has no room for a page, the
+    process ends (SIGBUS). Lavapipe runs the code that it finds in the cache: a folder that belongs
+    to another user, or that others may write to, is not used.
     """
     chosen = os.environ.get("MESA_SHADER_CACHE_DIR") or os.environ.get("MESA_GLSL_CACHE_DIR")
     folder = Path(chosen or platformdirs.user_cache_path()).absolute()
     with suppress(OSError):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
-        full = psutil.disk_usage(str(existing)).free < ROOM
+        full = psutil.disk_usage(str(existing)).free < MIN_FREE_BYTES
         if full or not all(_is_private_or_absent(folder / name) for name in _NAMES):
             os.environ.setdefault("MESA_SHADER_CACHE_DISABLE", "true")
 

@@ -24,20 +24,20 @@ from vkops.plan.region import CopyPlan, Output, Region
 
 Bytes = npt.NDArray[np.uint8]
 Progress = Callable[[int, int], None]
-"""Told of the bytes done and of those to do in all."""
+"""Called with the bytes that are done, and with all bytes there are to do."""
 
 CHUNK = 16 << 20
-"""Bytes of a chunk's inputs, and of its outputs: large against a dispatch, small against caches
-and memory."""
+"""Bytes of a chunk's inputs, and of its outputs: many against the cost of a dispatch, few against
+memory."""
 
 MAX_CHUNKS = 1 << 16
 GAP = 4096
-"""Bytes between two pieces of an input from which they are sent apart."""
+"""Bytes between two pieces of an input from which they are sent separately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes of an input, or of an output, and where they are staged."""
+    """Bytes of an input or an output, and their offset in staging memory."""
 
     array: int
     start: int
@@ -47,7 +47,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a plan: what to send, what to run on it, and what to fetch."""
+    """A part of a plan: the bytes to send, the plan to run on them, and the bytes to fetch."""
 
     plan: CopyPlan
     sources: Sequence[Piece]
@@ -63,9 +63,9 @@ def stream(
     *,
     chunk_bytes: int = CHUNK,
 ) -> None:
-    """Run a plan on arrays of bytes in host memory; what it does not write stays as it is.
+    """Run a plan on arrays of bytes in host memory; bytes that it does not write stay as they are.
 
-    When ``progress`` raises, or an interrupt comes, what the outputs hold is undefined.
+    If ``progress`` raises, or after an interrupt, the content of the outputs is undefined.
 
     Raises:
         OutOfDeviceMemoryError: not even a chunk fits.
@@ -106,11 +106,11 @@ def _slots(executor: Executor, room: int) -> list[_Slot]:
 def chunks(plan: CopyPlan, limit: int) -> list[Chunk]:
     """Cut a plan into chunks that read and write at most so many bytes each.
 
-    Every output is cut into as many parts, so that outputs that share an input's rows still do
-    in each chunk.
+    All outputs are cut into the same number of parts, so that outputs that share an input's rows
+    share them in each chunk, too.
 
     Raises:
-        OutOfDeviceMemoryError: what a chunk needs lies too far apart.
+        OutOfDeviceMemoryError: the bytes that a chunk needs are too far apart.
     """
     nbytes = max([sum(output.nbytes for output in plan.outputs), *plan.inputs])
     count = -(-nbytes // limit)
@@ -127,7 +127,7 @@ def chunks(plan: CopyPlan, limit: int) -> list[Chunk]:
 
 
 def _parts(nbytes: int, count: int) -> list[int]:
-    """Bytes of equal parts that begin at whole vectors; the last are shorter, or empty."""
+    """The bytes of equal parts that begin at whole vectors; the last are shorter, or empty."""
     size = _up(-(-nbytes // count), VECTOR)
     edges = [min(nbytes, size * k) for k in range(count + 1)]
     return [end - start for start, end in pairwise(edges)]
@@ -155,7 +155,7 @@ def _chunk(whole: CopyPlan, parts: Sequence[Sequence[int]], number: int) -> Chun
 
 
 def _sources(regions: Iterable[Region], size: int) -> list[Piece]:
-    """The bytes of all inputs that regions read, but for long gaps between them."""
+    """The bytes of all inputs that regions read, without the long gaps between them."""
     spans: list[tuple[int, int, int]] = []
     for array, start, end in sorted(_span(r, size) for r in regions if r.input is not None):
         if spans and spans[-1][0] == array and start <= spans[-1][2] + GAP:
@@ -169,12 +169,12 @@ def _span(region: Region, size: int) -> tuple[int, int, int]:
     """Input, and the bytes of it from the first to the last that a region reads."""
     assert region.input is not None
     low, high = region.source_view.bounds
-    # Where vectors begin stays where they begin.
+    # Vectors stay aligned.
     return region.input, low * size // VECTOR * VECTOR, (high + 1) * size
 
 
 def _stage(spans: Iterable[tuple[int, int, int]]) -> list[Piece]:
-    """Places in staging memory, one after the other, for (array, start, bytes)."""
+    """Assign offsets in staging memory, one after the other, to (array, start, bytes)."""
     pieces: list[Piece] = []
     for array, start, nbytes in spans:
         pieces.append(Piece(array, start, nbytes, _staged(pieces)))
@@ -182,12 +182,12 @@ def _stage(spans: Iterable[tuple[int, int, int]]) -> list[Piece]:
 
 
 def _staged(pieces: Sequence[Piece]) -> int:
-    """Bytes of staging memory that pieces take."""
+    """The bytes of staging memory that pieces need."""
     return _up(pieces[-1].staged + pieces[-1].nbytes, ALIGNMENT) if pieces else 0
 
 
 def _moved(region: Region, sources: Sequence[Piece], size: int) -> Region:
-    """The region, reading what is staged."""
+    """The region that reads from staging memory."""
     if region.input is None:
         return region
     array, start, _ = _span(region, size)
@@ -215,7 +215,7 @@ class _Slot:
         self._targets: Sequence[Piece] = ()
 
     def preload(self, chunk: Chunk, outputs: Sequence[Bytes]) -> None:
-        """Send the present content of a chunk's targets, for all of it will be fetched."""
+        """Send the present content of a chunk's targets, all of which will be fetched."""
         for piece in chunk.targets:
             _bytes(self._target, piece)[...] = outputs[piece.array][piece.start :][: piece.nbytes]
 
@@ -235,7 +235,7 @@ class _Slot:
         self._pipelines.start(self._running, last)
 
     def wait(self) -> None:
-        """Wait for the chunk, if there is one: its memory must not go before."""
+        """Wait for the chunk, if there is one: its memory must not be freed before."""
         if self._running is not None:
             await_sequence(self._running)
             self._running = None
@@ -245,7 +245,7 @@ class _Slot:
             self.wait()
 
     def finish(self, outputs: Sequence[Bytes]) -> int:
-        """Wait for the chunk, if there is one, and fetch its targets: bytes that are done."""
+        """Wait for the chunk, if there is one, and fetch its targets; return their bytes."""
         self.wait()
         for piece in self._targets:
             outputs[piece.array][piece.start :][: piece.nbytes] = _bytes(self._target, piece)
