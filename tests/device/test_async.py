@@ -57,7 +57,7 @@ def test_reading_waits_by_itself(device):
         np.testing.assert_array_equal(numbers(out), X[::-1])
 
 
-def test_two_are_in_flight_and_a_third_waits(device):
+def test_two_submissions_are_pending_and_a_third_waits(device):
     turned, source = backwards(device), device.tensor(X)
     outs = [device.buffer(4 * N) for _ in range(5)]
     handles = []
@@ -130,7 +130,7 @@ def test_errors_of_the_device_arrive_at_the_wait(adapter):
             pending.wait()
 
 
-def test_closing_waits_for_what_is_in_flight(adapter):
+def test_closing_waits_for_submissions(adapter):
     with vkops.Device(adapter.index) as device:
         turned, source, out = backwards(device), device.tensor(X), device.buffer(4 * N)
         view = out.array().view(np.int32)

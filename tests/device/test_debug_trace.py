@@ -12,6 +12,14 @@ import pytest
 from adapters import UNDER_LAYER
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kernel_plans import (
+    TUNINGS,
+    constants,
+    more_regions_than_a_table_holds,
+    several,
+    stream_plans,
+    window,
+)
 from regions import make_region
 from strategies import input_bytes, plans
 
@@ -27,20 +35,11 @@ from vkops.dml import (
     TensorDataType,
 )
 from vkops.errors import BindingError, OutOfDeviceMemoryError
-from vkops.gpu import table
 from vkops.gpu.buffer import Buffer
 from vkops.gpu.dispatch import prepare
 from vkops.gpu.layout import MAX_RECORDS
 from vkops.gpu.stores import stores
-from vkops.gpu.table import Tuning
-from vkops.plan import CopyPlan, Fill, Output, View
-from vkops.plan.movements import copy
-
-TUNINGS = {
-    "cpu": replace(table.CPU, workgroups=1),
-    "gpu": replace(table.GPU, workgroups=1),
-    "single": Tuning(1, 1, 1, 1, 1, 1, sources=1),
-}
+from vkops.plan import CopyPlan, Output
 
 
 def bound_to(device, plan, inputs, tuning):
@@ -93,8 +92,8 @@ def draw_picks(draw, plan, count):
 
 
 @st.composite
-def traced(draw):
-    plan = draw(plans())
+def traced(draw, plans):
+    plan = draw(plans)
     return plan, draw_picks(draw, plan, 2), draw(st.sampled_from(list(TUNINGS.values())))
 
 
@@ -106,64 +105,22 @@ on_device = settings(
 
 
 @on_device
-@given(case=traced())
+@given(case=traced(plans()))
 def test_random_elements_of_random_plans(device, case):
     check(device, *case)
 
 
 @settings(on_device, max_examples=2 if UNDER_LAYER else 5)
-@given(case=traced())
+@given(case=traced(plans()))
 def test_random_elements_through_staging(staged_device, case):
     check(staged_device, *case)
 
 
-@st.composite
-def streams(draw):
-    """Rows of segments from anywhere: many vectors have bytes of several."""
-    element_size = draw(st.sampled_from([1, 1, 2, 4]))
-    rows = draw(st.sampled_from([1, 7, 50]))
-    lengths = draw(st.lists(st.integers(8 // element_size, 40), min_size=1, max_size=7))
-    row, start, end, regions = sum(lengths), 0, 0, []
-    for length in lengths:
-        stride = draw(st.sampled_from([0, 1, length, 64]))
-        first = draw(st.integers(0, 40))
-        source = View((rows, length), (stride, 1), first)
-        regions.append(copy(source, View((rows, length), (row, 1), start)))
-        end = max(end, first + stride * (rows - 1) + length)
-        start += length
-    output = Output(-(-rows * row * element_size // 4) * 4, tuple(regions))
-    plan = CopyPlan(element_size, (-(-end * element_size // 16) * 16,), (output,))
-    return plan, draw_picks(draw, plan, 3), draw(st.sampled_from(list(TUNINGS.values())))
-
-
 @on_device
-@given(case=streams())
+@given(case=traced(stream_plans()))
 def test_random_elements_of_streams(device, case):
     plan, picks, tuning = case
     check(device, plan, picks, replace(tuning, sources=device.executor.tuning.sources))
-
-
-def window(element_size, sizes, strides, offset=0, dst_strides=None):
-    """A plan with one region from an input just large enough."""
-    target = View.packed(tuple(sizes))
-    if dst_strides is not None:
-        target = View(target.sizes, tuple(dst_strides), 0)
-    first = offset - sum(min(0, (n - 1) * s) for n, s in zip(sizes, strides, strict=True))
-    last = first + sum(max(0, (n - 1) * s) for n, s in zip(sizes, strides, strict=True))
-    end = sum((n - 1) * s for n, s in zip(sizes, target.strides, strict=True))
-    region = copy(View(tuple(sizes), tuple(strides), first), target)
-    nbytes = [-(-(n + 1) * element_size // 16) * 16 for n in (last, end)]
-    return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], (region,)),))
-
-
-def several(element_size, length, count, gap):
-    """Runs that lie apart in the source, side by side in the destination."""
-    runs = tuple(
-        copy(View((length,), (1,), (length + gap) * k), View((length,), (1,), length * k))
-        for k in range(count)
-    )
-    nbytes = [-(-n * count * element_size // 4) * 4 for n in (length + gap, length)]
-    return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], runs),))
 
 
 KERNELS = {
@@ -183,27 +140,23 @@ KERNELS = {
 }
 
 
-def elements(plan, count, seed):
-    """Random bytes of random elements, the first and the last element among them."""
-    random = np.random.default_rng(seed)
-    for number in range(count):
-        region = int(random.integers(len(plan.outputs[0].regions)))
-        sizes = plan.outputs[0].regions[region].sizes
-        if number == 0:
-            index = tuple(0 for _ in sizes)
-        elif number == 1:
-            index = tuple(n - 1 for n in sizes)
-        else:
-            index = tuple(int(random.integers(n)) for n in sizes)
-        yield 0, region, index, int(random.integers(plan.element_size))
+def elements(plan):
+    """The first and the last element of the plan's regions, and two bytes of random ones."""
+    random = np.random.default_rng(5)
+    regions = plan.outputs[0].regions
+    yield 0, 0, (0,) * len(regions[0].sizes), 0
+    yield 0, len(regions) - 1, tuple(n - 1 for n in regions[-1].sizes), plan.element_size - 1
+    for number in random.integers(len(regions), size=2).tolist():
+        index = tuple(random.integers(regions[number].sizes).tolist())
+        yield 0, number, index, int(random.integers(plan.element_size))
 
 
 @pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_every_kernel_tells_of_its_stores(device, kernel, tuning):
+def test_every_kernel_reports_its_stores(device, kernel, tuning):
     plan = KERNELS[kernel]
     tuning = replace(tuning, sources=device.executor.tuning.sources)
-    ran = check(device, plan, elements(plan, 4, 5), tuning)
+    ran = check(device, plan, elements(plan), tuning)
     if kernel == "copy_stream" and tuning.sources < 4:
         kernel = "copy_run"
     assert ran == {kernel}
@@ -215,37 +168,14 @@ def test_every_kernel_has_such_a_plan():
 
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
 def test_constants(device, element_size):
-    pattern = bytes(range(1, element_size + 1))
-    regions = (
-        make_region((5, 7), 3, (20, 2), Fill(pattern)),
-        make_region((100,), 120, (1,), Fill(pattern[::-1])),
-    )
-    plan = CopyPlan(element_size, (), (Output(256 * element_size, regions),))
-    check(device, plan, [(0, 0, (4, 6), element_size - 1), (0, 1, (99,), 0), (0, 1, (17,), 0)])
-
-
-def test_workgroups_that_are_spread(device):
-    """Nine busy workgroups among sixteen."""
-    plan = window(4, [520], [2])
-    (dispatch,), *_ = bound_to(device, plan, input_bytes(plan), TUNINGS["single"])
-    assert (dispatch.groups, dispatch.words[2] != 0) == (16, True)
-    check(device, plan, [(0, 0, (n,), 0) for n in (0, 63, 64, 300, 519)], TUNINGS["single"])
+    picks = [(0, 0, (4, 6), element_size - 1), (0, 1, (99,), 0), (0, 1, (17,), 0)]
+    check(device, constants(element_size), picks)
 
 
 def test_more_than_one_dispatch(device):
-    count = MAX_RECORDS + 10
-    regions = tuple(
-        make_region((3,), 4 * i, (1,), (0, 3 * (count - 1 - i), (1,))) for i in range(count)
-    )
-    plan = CopyPlan(4, (12 * count,), (Output(16 * count, regions),))
+    plan = more_regions_than_a_table_holds()
+    count = len(plan.outputs[0].regions)
     check(device, plan, [(0, 0, (2,), 0), (0, MAX_RECORDS - 1, (1,), 3), (0, count - 1, (0,), 1)])
-
-
-def test_many_elements(device):
-    """Each lane takes many; the last one is in the middle of nowhere."""
-    n = 3_000_001
-    picks = [(0, 0, (index,), 0) for index in (0, n // 2, n - 1)]
-    check(device, window(2, [n], [2]), picks)
 
 
 @pytest.mark.parametrize("element_size", [1, 4])

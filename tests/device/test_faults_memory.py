@@ -77,7 +77,7 @@ def test_no_room_for_a_table(full):
         assert works(device)
 
 
-def test_no_room_for_a_table_in_flight(full):
+def test_no_room_for_the_table_of_a_submission(full):
     with full(16 * MIB) as device:
         x, y = device.buffer(16), device.buffer(16)
         x.write(bytes(range(16)))

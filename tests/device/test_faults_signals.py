@@ -43,7 +43,7 @@ def dispatch(device, one, other):
     other.dispatch()
 
 
-def in_flight(device, one, other):
+def submission(device, one, other):
     pending, _ = one.start(), other.start()
     pending.wait()
 
@@ -64,7 +64,7 @@ def streamed(device, one, other):
     pending.wait()
 
 
-@pytest.mark.parametrize("work", [dispatch, in_flight, allocate, new_shapes, streamed])
+@pytest.mark.parametrize("work", [dispatch, submission, allocate, new_shapes, streamed])
 def test_interrupts_at_any_moment(adapter, work):
     # In a process of its own: what measures coverage does not survive an interrupt in its locks.
     here = Path(__file__).parent
@@ -184,7 +184,7 @@ def test_the_end_by_an_exception(adapter):
     assert (done.returncode, done.stderr) == (3, "")
 
 
-def test_a_fork_with_work_in_flight(adapter):
+def test_a_fork_with_a_pending_submission(adapter):
     device = vkops.Device(adapter.index)
     one, result = bound(device)
     pending = one.start()

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kernel_plans import (
+    TUNINGS,
+    constants,
+    more_regions_than_a_table_holds,
+    several,
+    stream_plans,
+    window,
+)
 from regions import make_region
 from strategies import input_bytes, plans
 
 import vkops
-from vkops.gpu import table
 from vkops.gpu.buffer import Buffer
 from vkops.gpu.dispatch import prepare
 from vkops.gpu.kernels import BLOCKS, choose_kernel
-from vkops.gpu.layout import MAX_RECORDS, WORKGROUP_SIZE
+from vkops.gpu.layout import WORKGROUP_SIZE
 from vkops.gpu.pipelines import MAX_GROUPS_X
 from vkops.gpu.table import Tuning
-from vkops.plan import CopyPlan, Fill, Output, View, execute
+from vkops.plan import CopyPlan, Output, View, execute
 from vkops.plan.algebra import narrow, optimize
 from vkops.plan.movements import copy
 
 GUARD = 256
 POISON = 0xA5
-TUNINGS = {
-    "cpu": replace(table.CPU, workgroups=1),
-    "gpu": replace(table.GPU, workgroups=1),
-    "single": Tuning(1, 1, 1, 1, 1, 1, sources=1),
-}
 
 on_device = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -70,19 +70,6 @@ def check(device, plan, tuning=None, seed=0):
     for offset, result in zip(target_offsets, execute(plan, inputs, outputs), strict=True):
         expected[offset : offset + result.size] = result
     np.testing.assert_array_equal(targets.array(), expected)
-
-
-def window(element_size, sizes, strides, offset=0, dst_strides=None, dst_offset=0):
-    """A plan with one region from an input just large enough."""
-    target = View.packed(tuple(sizes))
-    if dst_strides is not None:
-        target = View(target.sizes, tuple(dst_strides), dst_offset)
-    first = offset - sum(min(0, (n - 1) * s) for n, s in zip(sizes, strides, strict=True))
-    last = first + sum(max(0, (n - 1) * s) for n, s in zip(sizes, strides, strict=True))
-    end = target.offset + sum((n - 1) * s for n, s in zip(sizes, target.strides, strict=True))
-    region = copy(View(tuple(sizes), tuple(strides), first), target)
-    nbytes = [-(-(n + 1) * element_size // 4) * 4 for n in (last, end)]
-    return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], (region,)),))
 
 
 @pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
@@ -202,27 +189,9 @@ def test_reversed_vectors(device, tuning, element_size, rows):
 
 @pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
 @on_device
-@given(data=st.data())
-def test_streams(device, tuning, data):
-    """Outputs of rows of segments, each from anywhere, of every length from 8 bytes on."""
-    element_size = data.draw(st.sampled_from([1, 1, 2, 4]))
-    outputs, ends = [], [0, 0]
-    for _ in range(data.draw(st.integers(1, 2))):
-        rows = data.draw(st.sampled_from([1, 2, 7, 50]))
-        shortest = 8 // element_size
-        lengths = data.draw(st.lists(st.integers(shortest, 40), min_size=1, max_size=7))
-        row, start, regions = sum(lengths), 0, []
-        for length in lengths:
-            target = View((rows, length), (row, 1), start)
-            stride = data.draw(st.sampled_from([0, 1, length, length + 3, 64, -length]))
-            first = data.draw(st.integers(0, 40)) + max(0, -stride) * (rows - 1)
-            input = data.draw(st.integers(0, 1))
-            regions.append(copy(View((rows, length), (stride, 1), first), target, input))
-            ends[input] = max(ends[input], first + max(0, stride) * (rows - 1) + length)
-            start += length
-        outputs.append(Output(-(-rows * row * element_size // 4) * 4, tuple(regions)))
-    inputs = tuple(-(-e * element_size // 16) * 16 for e in ends)
-    check(device, CopyPlan(element_size, inputs, tuple(outputs)), tuning)
+@given(plan=stream_plans())
+def test_streams(device, tuning, plan):
+    check(device, plan, tuning)
 
 
 def test_streams_are_chosen_for_unaligned_splits_and_joins():
@@ -233,10 +202,7 @@ def test_streams_are_chosen_for_unaligned_splits_and_joins():
     for plan in (CopyPlan(1, (1052,) * 3, (join,)), CopyPlan(1, (3152,), split)):
         assert choose_kernel(optimize(plan)).name == "copy_stream_4"
         assert choose_kernel(optimize(plan), sources=0).name == "copy_run"
-    many = Output(
-        5 * 24, tuple(copy(View((24,), (1,), 30 * k), View((24,), (1,), 24 * k)) for k in range(5))
-    )
-    many_plan = CopyPlan(1, (160,), (many,))
+    many_plan = several(1, 24, 5, 6)
     assert choose_kernel(many_plan).name == "copy_stream"
     assert choose_kernel(many_plan, sources=1).name == "copy_run"
 
@@ -268,12 +234,7 @@ def test_interleaved_regions_share_words(device, element_size):
 
 
 def test_more_regions_than_one_table_holds(device):
-    count = MAX_RECORDS + 10
-    regions = tuple(
-        make_region((3,), 4 * i, (1,), (0, 3 * (count - 1 - i), (1,))) for i in range(count)
-    )
-    plan = CopyPlan(4, (12 * count,), (Output(16 * count, regions),))
-    check(device, plan)
+    check(device, more_regions_than_a_table_holds())
 
 
 def test_more_workgroups_than_one_dimension_holds(device):
@@ -299,13 +260,7 @@ def test_ranks_above_eight_are_peeled(device):
 
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
 def test_constants(device, element_size):
-    pattern = bytes(range(1, element_size + 1))
-    regions = (
-        make_region((5, 7), 3, (20, 2), Fill(pattern)),
-        make_region((100,), 120, (1,), Fill(pattern[::-1])),
-    )
-    plan = CopyPlan(element_size, (), (Output(256 * element_size, regions),))
-    check(device, plan)
+    check(device, constants(element_size))
 
 
 @pytest.mark.parametrize("element_size", [1, 4])

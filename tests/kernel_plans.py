@@ -1,0 +1,88 @@
+"""Plans that make the kernels do what they have to, and ways to share the work among invocations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+from regions import make_region
+
+from vkops.gpu import table
+from vkops.gpu.layout import MAX_RECORDS
+from vkops.gpu.table import Tuning
+from vkops.plan import CopyPlan, Fill, Output, View
+from vkops.plan.movements import copy
+
+TUNINGS = {
+    "cpu": replace(table.CPU, workgroups=1),
+    "gpu": replace(table.GPU, workgroups=1),
+    "single": Tuning(1, 1, 1, 1, 1, 1, sources=1),
+}
+
+
+def words(nbytes):
+    return -(-nbytes // 4) * 4
+
+
+def window(element_size, sizes, strides, offset=0, dst_strides=None, dst_offset=0):
+    """A plan with one region from an input just large enough."""
+    target = View.packed(tuple(sizes))
+    if dst_strides is not None:
+        target = View(target.sizes, tuple(dst_strides), dst_offset)
+    first = offset - sum(min(0, (n - 1) * s) for n, s in zip(sizes, strides, strict=True))
+    last = first + sum(max(0, (n - 1) * s) for n, s in zip(sizes, strides, strict=True))
+    end = target.offset + sum((n - 1) * s for n, s in zip(sizes, target.strides, strict=True))
+    region = copy(View(tuple(sizes), tuple(strides), first), target)
+    nbytes = [words((n + 1) * element_size) for n in (last, end)]
+    return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], (region,)),))
+
+
+def several(element_size, length, count, gap):
+    """Runs that lie apart in the source, side by side in the destination."""
+    runs = tuple(
+        copy(View((length,), (1,), (length + gap) * k), View((length,), (1,), length * k))
+        for k in range(count)
+    )
+    nbytes = [words(n * count * element_size) for n in (length + gap, length)]
+    return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], runs),))
+
+
+def constants(element_size):
+    """Two regions of constants, one of them strided."""
+    pattern = bytes(range(1, element_size + 1))
+    regions = (
+        make_region((5, 7), 3, (20, 2), Fill(pattern)),
+        make_region((100,), 120, (1,), Fill(pattern[::-1])),
+    )
+    return CopyPlan(element_size, (), (Output(256 * element_size, regions),))
+
+
+def more_regions_than_a_table_holds():
+    count = MAX_RECORDS + 10
+    regions = tuple(
+        make_region((3,), 4 * i, (1,), (0, 3 * (count - 1 - i), (1,))) for i in range(count)
+    )
+    return CopyPlan(4, (12 * count,), (Output(16 * count, regions),))
+
+
+@st.composite
+def stream_plans(draw):
+    """Outputs of rows of segments, each from anywhere, of every length from 8 bytes on."""
+    element_size = draw(st.sampled_from([1, 1, 2, 4]))
+    outputs, ends = [], [0, 0]
+    for _ in range(draw(st.integers(1, 2))):
+        rows = draw(st.sampled_from([1, 2, 7, 50]))
+        shortest = 8 // element_size
+        lengths = draw(st.lists(st.integers(shortest, 40), min_size=1, max_size=7))
+        row, start, regions = sum(lengths), 0, []
+        for length in lengths:
+            target = View((rows, length), (row, 1), start)
+            stride = draw(st.sampled_from([0, 1, length, length + 3, 64, -length]))
+            first = draw(st.integers(0, 40)) + max(0, -stride) * (rows - 1)
+            input = draw(st.integers(0, 1))
+            regions.append(copy(View((rows, length), (stride, 1), first), target, input))
+            ends[input] = max(ends[input], first + max(0, stride) * (rows - 1) + length)
+            start += length
+        outputs.append(Output(words(rows * row * element_size), tuple(regions)))
+    inputs = tuple(-(-e * element_size // 16) * 16 for e in ends)
+    return CopyPlan(element_size, inputs, tuple(outputs))
