@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import BindingError
+from vkops.errors import BindingError, show
 from vkops.gpu import host_memory
 from vkops.gpu.dispatch import Program
 from vkops.gpu.executor import Executor, with_reclaim
@@ -84,7 +84,7 @@ class Resource(ABC):
             inside = False
         if not inside:
             message = (
-                f"got offset {_shown(offset)} and {_shown(nbytes)} bytes, must be integers from 0 "
+                f"got offset {show(offset)} and {show(nbytes)} bytes, must be integers from 0 "
                 f"and end at {self.nbytes} or before"
             )
             raise BindingError("", "buffer", message, "B-04")
@@ -105,14 +105,6 @@ class Resource(ABC):
     @abstractmethod
     def clone(self, start: int, nbytes: int) -> Resource:
         """Return a copy of ``nbytes`` bytes from byte ``start``, a multiple of 16."""
-
-
-def _shown(value: Any) -> str:
-    """A short form of a value, even if its own ``__repr__`` raises."""
-    try:
-        return " ".join(f"{value!r:.40}".split())
-    except Exception:
-        return f"a value of type {type(value).__name__}"
 
 
 class Buffer(Resource):
@@ -154,7 +146,7 @@ class Buffer(Resource):
         if len(ranges) != 1 or ranges[0].heap.view is None:
             super().fill(array)
             return
-        target = _visible(ranges[0]).view(array.dtype).reshape(array.shape)
+        target = ranges[0].bytes.view(array.dtype).reshape(array.shape)
         self._executor.exclusive(lambda: np.copyto(target, array))
 
     def _store(self, offset: int, source: Bytes) -> None:
@@ -176,7 +168,7 @@ class Buffer(Resource):
     def _read_ranges(self, offset: int, nbytes: int) -> Bytes:
         ranges = self.place.part(offset, nbytes).ranges
         if len(ranges) == 1 and ranges[0].heap.view is not None:
-            return np.asarray(_View(self, _visible(ranges[0])))
+            return np.asarray(_View(self, ranges[0].bytes))
         result = np.empty(nbytes, np.uint8)
         start = 0
         for range_ in ranges:
@@ -186,21 +178,21 @@ class Buffer(Resource):
 
     def _write(self, target: Range, source: Bytes) -> None:
         if target.heap.view is not None:
-            _visible(target)[...] = source
+            target.bytes[...] = source
             return
-        staging, visible = self._executor.staging()
+        staging = self._executor.staging()
         for start, n in _pieces(source.size, staging.nbytes):
-            visible[:n] = source[start : start + n]
+            staging.bytes[:n] = source[start : start + n]
             self._move(staging.part(0, n), target.part(start, n))
 
     def _read(self, source: Range, target: Bytes) -> None:
         if source.heap.view is not None:
-            target[...] = _visible(source)
+            target[...] = source.bytes
             return
-        staging, visible = self._executor.staging()
+        staging = self._executor.staging()
         for start, n in _pieces(target.size, staging.nbytes):
             self._move(source.part(start, n), staging.part(0, n))
-            target[start : start + n] = visible[:n]
+            target[start : start + n] = staging.bytes[:n]
 
     def _move(self, source: Place, target: Place) -> None:
         """Copy; called by ``exclusive``. A transfer is a plan too."""
@@ -269,11 +261,6 @@ def _from_vector(place: Place) -> tuple[Place, int]:
         return place, 0
     start = place.offset % VECTOR
     return place.part(-start, place.nbytes + start), start
-
-
-def _visible(place: Range) -> Bytes:
-    assert place.heap.view is not None
-    return place.heap.view[place.offset : place.offset + place.nbytes]
 
 
 class _View:

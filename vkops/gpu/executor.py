@@ -8,9 +8,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import ref
 
-import numpy as np
-import numpy.typing as npt
-
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu import adapter, host_memory, table
 from vkops.gpu.dispatch import Dispatch, Program, Programs, prepare
@@ -150,11 +147,10 @@ class Executor:
         if self._staging is None:
             self._staging = self._new_heap(STAGING_BYTES, mapped=True)
 
-    def staging(self) -> tuple[Range, npt.NDArray[np.uint8]]:
-        """Return staging memory, and the host's view of it; called by ``exclusive``."""
+    def staging(self) -> Range:
+        """Return staging memory, which the host sees; called by ``exclusive``."""
         assert self._staging is not None
-        assert self._staging.view is not None
-        return Range(self._staging, 0, STAGING_BYTES), self._staging.view
+        return Range(self._staging, 0, STAGING_BYTES)
 
     def transfer_tensor(self, data: table.Words) -> Any:
         """Make a Kompute tensor that Kompute's own copies accept."""

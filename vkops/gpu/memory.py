@@ -126,6 +126,12 @@ class Range(NamedTuple):
         """The one range that it is."""
         return (self,)
 
+    @property
+    def bytes(self) -> npt.NDArray[np.uint8]:
+        """The bytes themselves, if the host sees them."""
+        assert self.heap.view is not None
+        return self.heap.view[self.offset : self.offset + self.nbytes]
+
     def part(self, start: int, nbytes: int) -> Range:
         """Return a part of the range."""
         return Range(self.heap, self.offset + start, nbytes)

@@ -44,6 +44,14 @@ class Piece:
     nbytes: int
     staged: int
 
+    def of(self, arrays: Sequence[Bytes]) -> Bytes:
+        """Return its bytes of the arrays."""
+        return arrays[self.array][self.start : self.start + self.nbytes]
+
+    def on(self, heap: Heap) -> Range:
+        """Return its range of staging memory."""
+        return Range(heap, self.staged, self.nbytes)
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -217,14 +225,14 @@ class _Slot:
     def preload(self, chunk: Chunk, outputs: Sequence[Bytes]) -> None:
         """Send the present content of a chunk's targets, all of which will be fetched."""
         for piece in chunk.targets:
-            _bytes(self._target, piece)[...] = outputs[piece.array][piece.start :][: piece.nbytes]
+            piece.on(self._target).bytes[...] = piece.of(outputs)
 
     def start(self, chunk: Chunk, inputs: Sequence[Bytes]) -> None:
         """Send a chunk's sources and start its dispatch."""
         for piece in chunk.sources:
-            _bytes(self._source, piece)[...] = inputs[piece.array][piece.start :][: piece.nbytes]
+            piece.on(self._source).bytes[...] = piece.of(inputs)
         source = Range(self._source, 0, self._source.ranges.size)
-        targets = [Range(self._target, piece.staged, piece.nbytes) for piece in chunk.targets]
+        targets = [piece.on(self._target) for piece in chunk.targets]
         self._targets = chunk.targets
         dispatches = self._executor.prepare(chunk.plan).bind([source], targets)
         if not dispatches:
@@ -248,12 +256,7 @@ class _Slot:
         """Wait for the chunk, if there is one, and fetch its targets; return their bytes."""
         self.wait()
         for piece in self._targets:
-            outputs[piece.array][piece.start :][: piece.nbytes] = _bytes(self._target, piece)
+            piece.of(outputs)[...] = piece.on(self._target).bytes
         done = sum(piece.nbytes for piece in self._targets)
         self._targets = ()
         return done
-
-
-def _bytes(heap: Heap, piece: Piece) -> Bytes:
-    assert heap.view is not None
-    return heap.view[piece.staged : piece.staged + piece.nbytes]
