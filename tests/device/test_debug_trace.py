@@ -7,19 +7,13 @@ import re
 import shutil
 from dataclasses import replace
 
+import kernel_plans
 import numpy as np
 import pytest
 from adapters import UNDER_LAYER
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kernel_plans import (
-    TUNINGS,
-    constants,
-    more_regions_than_a_table_holds,
-    several,
-    stream_plans,
-    window,
-)
+from kernel_plans import TUNINGS, several, stream_plans, window
 from regions import make_region
 from strategies import input_bytes, plans
 
@@ -169,11 +163,11 @@ def test_every_kernel_has_such_a_plan():
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
 def test_constants(device, element_size):
     picks = [(0, 0, (4, 6), element_size - 1), (0, 1, (99,), 0), (0, 1, (17,), 0)]
-    check(device, constants(element_size), picks)
+    check(device, kernel_plans.constants(element_size), picks)
 
 
 def test_more_than_one_dispatch(device):
-    plan = more_regions_than_a_table_holds()
+    plan = kernel_plans.more_regions_than_a_table_holds()
     count = len(plan.outputs[0].regions)
     check(device, plan, [(0, 0, (2,), 0), (0, MAX_RECORDS - 1, (1,), 3), (0, count - 1, (0,), 1)])
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+import kernel_plans
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kernel_plans import (
-    TUNINGS,
-    constants,
-    more_regions_than_a_table_holds,
-    several,
-    stream_plans,
-    window,
-)
+from kernel_plans import TUNINGS, several, stream_plans, window
 from regions import make_region
 from strategies import input_bytes, plans
 
@@ -234,7 +228,7 @@ def test_interleaved_regions_share_words(device, element_size):
 
 
 def test_more_regions_than_one_table_holds(device):
-    check(device, more_regions_than_a_table_holds())
+    check(device, kernel_plans.more_regions_than_a_table_holds())
 
 
 def test_more_workgroups_than_one_dimension_holds(device):
@@ -260,7 +254,7 @@ def test_ranks_above_eight_are_peeled(device):
 
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
 def test_constants(device, element_size):
-    check(device, constants(element_size))
+    check(device, kernel_plans.constants(element_size))
 
 
 @pytest.mark.parametrize("element_size", [1, 4])
