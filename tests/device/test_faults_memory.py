@@ -7,9 +7,9 @@ import gc
 import numpy as np
 import pytest
 from processes import python
+from reverse import reverse
 
 import vkops
-from vkops import dml
 from vkops.gpu import adapter as adapters
 from vkops.gpu import host_memory
 
@@ -20,12 +20,6 @@ SHADER = f"#version 450\nlayout(local_size_x = 1) in;\n{WORDS}\nvoid main() {{ b
 
 def works(device):
     return vkops.split(np.arange(4), 2, device=device)[1].numpy().tolist() == [2, 3]
-
-
-def reverse(device, nbytes):
-    desc = dml.BufferTensorDesc(dml.TensorDataType.UINT8, (nbytes,))
-    slice1 = dml.Slice1OperatorDesc(desc, desc, (0,), (nbytes,), (-1,))
-    return device.compile_operator(device.create_operator(slice1))
 
 
 @pytest.fixture

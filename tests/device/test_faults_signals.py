@@ -17,19 +17,13 @@ import numpy as np
 import pytest
 from models import SPLIT
 from processes import python
+from reverse import reverse
 
 import vkops
-from vkops import dml
 
 N = 4096
 DATA = np.arange(N, dtype=np.uint32).astype(np.uint8)
 INTERRUPTS = 60
-
-
-def reverse(device, nbytes):
-    desc = dml.BufferTensorDesc(dml.TensorDataType.UINT8, (nbytes,))
-    slice1 = dml.Slice1OperatorDesc(desc, desc, (0,), (nbytes,), (-1,))
-    return device.compile_operator(device.create_operator(slice1))
 
 
 def bound(device):

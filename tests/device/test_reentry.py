@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from processes import python
+from reverse import reverse
 
 import vkops
-from vkops import dml
 from vkops.gpu.pipelines import Pipelines
 
 REFUSED = (
@@ -24,12 +24,6 @@ REFUSED = (
 )
 N = 1 << 10
 X = np.arange(N, dtype=np.int32)
-
-
-def reverse(device, nbytes):
-    desc = dml.BufferTensorDesc(dml.TensorDataType.UINT8, (nbytes,))
-    slice1 = dml.Slice1OperatorDesc(desc, desc, (0,), (nbytes,), (-1,))
-    return device.compile_operator(device.create_operator(slice1))
 
 
 def workloads(device):

@@ -30,10 +30,13 @@ def tight(adapter, monkeypatch):
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.complex128])
-def test_arrays_too_large_for_the_device_are_streamed(tight, axis, dtype):
+@pytest.mark.parametrize(
+    ("dtype", "n"),
+    [(np.uint8, 1100), (np.float16, 700), (np.float32, 400), (np.complex128, 200)],
+)
+def test_arrays_too_large_for_the_device_are_streamed(tight, axis, dtype, n):
     random = np.random.default_rng(0)
-    x = random.integers(0, 256, (30, 70, 1100), np.uint8).astype(dtype)
+    x = random.integers(0, 256, (30, 70, n), np.uint8).astype(dtype)
     told = []
     cuts = [3, x.shape[axis] // 2]
     sizes = np.diff([0, *cuts, x.shape[axis]]).tolist()
@@ -48,13 +51,13 @@ def test_arrays_too_large_for_the_device_are_streamed(tight, axis, dtype):
     # Results on the host are arguments like any other, and go to the device where they fit.
     assert isinstance(joined.buffer, HostBuffer)
     np.testing.assert_array_equal(vkops.join(parts, axis).numpy(), x)
-    few = vkops.slice(joined, [1, 2, 1000], [20, 3, 30], [1, 2, -3])
-    np.testing.assert_array_equal(few.numpy(), x[1:21, 2:7:2, 1000:910:-3])
+    few = vkops.slice(joined, [1, 2, n - 100], [20, 3, 30], [1, 2, -3])
+    np.testing.assert_array_equal(few.numpy(), x[1:21, 2:7:2, n - 100 : n - 190 : -3])
     (fewer,) = vkops.split(few, 1)
     assert isinstance(fewer.buffer, Buffer)
     np.testing.assert_array_equal(fewer.numpy(), few.numpy())
     del fewer
-    many = vkops.slice(x, [29, 0, 0], [30, 70, 1100], [-1, 1, 1], device=tight)
+    many = vkops.slice(x, [29, 0, 0], [30, 70, n], [-1, 1, 1], device=tight)
     np.testing.assert_array_equal(many.numpy(), x[::-1])
     assert tight.memory_report().used <= 1 << 14
 
