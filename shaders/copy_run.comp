@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Copies of contiguous runs of bytes, each side at any alignment. Addresses count bytes.
 //
-// An item's step is one 16-byte vector of the destination. A vector that lies wholly in the run is
+// An item's step is one 16-byte vector of the destination. A vector that is wholly in the run is
 // stored; of one at its edge, words are stored, and of a word at its edge only the run's own bits
 // are changed, atomically: the rest may belong to runs that are written at the same time.
 
@@ -29,7 +29,7 @@ uvec4 shifted(uvec4 low, uvec4 high, uint start) {
     return (low >> bits) | (uvec4(low.yzw, beyond) << (32u - bits));
 }
 
-// Stores those bytes of a word that lie in the run; `base` is the run's byte at the word's start.
+// Stores those bytes of a word that are in the run; `base` is the run's byte at the word's start.
 void store_word(uint word, uint value, int base, int run) {
     int from = clamp(-base, 0, 4) * 8;
     int to = clamp(run - base, 0, 4) * 8;

@@ -33,7 +33,7 @@ uvec2 gather(uint src, uint base, uint run, uint stride) {
 uint load_word(uint element) {
     uint word = element / PER_WORD;
     uint shift = element % PER_WORD * BITS;
-    // The next word is read only where it holds a wanted element: it may lie past the end.
+    // The next word is read only where it holds a wanted element: it may be past the end.
     uint low = source[word] >> shift;
     return shift == 0u ? low : low | (source[word + 1u] << (32u - shift));
 }

@@ -99,8 +99,8 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
             reported += [(dispatch.kernel.name, store) for store in made]
         else:
             bound.executor.run([dispatch])
-    most = " or more" if len(reported) == MAX_TRACED_STORES else ""
-    yield Stage("Stores of it", "1", f"{len(reported)}{most}")
+    more = " or more" if len(reported) == MAX_TRACED_STORES else ""
+    yield Stage("Stores of it", "1", f"{len(reported)}{more}")
     ((kernel, store),) = reported
     yield Stage("Kernel", "", kernel)
     yield Stage("Record", "", str(store.record))

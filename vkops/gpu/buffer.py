@@ -218,7 +218,7 @@ class HostBuffer(Resource):
 
     @classmethod
     def over(cls, memory: Bytes) -> HostBuffer:
-        """Host memory that is there already."""
+        """Return a host buffer of memory that exists already."""
         made = cls.__new__(cls)
         made.nbytes, made.bytes, made.pending = memory.size, memory, None
         return made
@@ -279,13 +279,13 @@ def _transfer(tuning: Tuning, start: int, to: int, nbytes: int) -> Program:
     return Program(CopyPlan(1, (start + nbytes,), (Output(to + nbytes, (region,)),)), tuning)
 
 
-def _pieces(nbytes: int, most: int) -> Iterator[tuple[int, int]]:
+def _pieces(nbytes: int, max_length: int) -> Iterator[tuple[int, int]]:
     """The (start, length) of pieces that fit in staging memory.
 
     Bytes after the last whole vector are a piece of their own: the others get the widest kernel.
     """
     body = nbytes // VECTOR * VECTOR
-    for start in range(0, body, most):
-        yield start, min(most, body - start)
+    for start in range(0, body, max_length):
+        yield start, min(max_length, body - start)
     if body < nbytes:
         yield body, nbytes - body

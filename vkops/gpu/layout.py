@@ -65,7 +65,7 @@ class Stream(NamedTuple):
 
 
 class Position(NamedTuple):
-    """What a step, and the digits 0, 1 and 3, add to the position along the steps."""
+    """The amounts that a step and the digits 0, 1 and 3 add to the position along the steps."""
 
     step: int
     digit_0: int
@@ -74,7 +74,7 @@ class Position(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A part of a stream's rows: first byte and bytes, what a row adds to src, source's number."""
+    """A part of a stream's rows: first byte, bytes, stride of a row in the source, its number."""
 
     start: int
     nbytes: int
@@ -96,7 +96,7 @@ class Run(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Of copy_block: what a row adds to the source's address, a column to the destination's."""
+    """Of copy_block: the strides of a row in the source and of a column in the destination."""
 
     row_src: int
     column_dst: int
@@ -161,7 +161,7 @@ class Writer(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """What a traced store wrote: the first byte's address, the traced one's source, the bytes."""
+    """The bytes of a traced store: the first address, the traced byte's source, their number."""
 
     first: int
     address: int

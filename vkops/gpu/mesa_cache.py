@@ -15,7 +15,7 @@ _NAMES = ("mesa_shader_cache", "mesa_shader_cache_db", "mesa_shader_cache_sf")
 """Its folders; which one depends on Mesa's settings."""
 
 MIN_FREE_BYTES = 16 << 20
-"""Free bytes of the disk, enough for its index (1.3 MB) and for what others write meanwhile."""
+"""Free bytes of the disk, enough for its index (1.3 MB) and for concurrent writes."""
 
 
 def disable_if_unsafe() -> None:

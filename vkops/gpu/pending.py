@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class Pending(Protocol):
-    """What ``dispatch(..., wait=False)`` returns."""
+    """The handle that ``dispatch(..., wait=False)`` returns."""
 
     def wait(self) -> None:
         """Wait until the results are complete; a second call returns at once.

@@ -68,7 +68,7 @@ class Submission:
 
 
 class QueueUser(Protocol):
-    """What a queue needs of the executors that use it."""
+    """The members of executors that their queue uses."""
 
     memory: Memory
 

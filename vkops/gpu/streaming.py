@@ -130,7 +130,7 @@ def chunks(plan: CopyPlan, limit: int) -> list[Chunk]:
             return made
         count *= 2
     raise OutOfDeviceMemoryError(
-        f"{nbytes} bytes do not fit, and what makes {limit} bytes of them lies too far apart"
+        f"{nbytes} bytes do not fit, and what makes {limit} bytes of them is too far apart"
     )
 
 

@@ -34,7 +34,7 @@ Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
 
 MAX_DIMS = 8
-"""Dimensions of a region that fit in a record: they become two digits more at most."""
+"""Dimensions of a region that fit in a record, which has at most two digits more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +222,9 @@ def _strided(dim: Dim, step: int) -> Dim:
     return Dim(-(-dim.size // step), dim.dst * step, dim.src * step)
 
 
-def _even(size: int, most: int) -> int:
-    """The length of equal chunks of ``most`` at most."""
-    return -(-size // -(-size // most))
+def _even(size: int, max_length: int) -> int:
+    """The length of equal chunks of ``max_length`` at most."""
+    return -(-size // -(-size // max_length))
 
 
 def _granules(box: Box, scale: int, granule: int) -> tuple[int, int, Box]:
