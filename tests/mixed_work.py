@@ -18,9 +18,10 @@ from onnx import parser
 from operator_cases import DTYPES
 
 import vkops
-from vkops import compiled_operator, dml
+from vkops import dml
 from vkops.gpu import streaming
 from vkops.onnx import Model, Session
+from vkops.runtime import bound_operator
 
 LARGEST = (900, 60, 20, 8, 5)
 """Elements of a dimension, by rank."""
@@ -51,7 +52,7 @@ void main() {
 
 def stream_in_small_chunks():
     """From now on, in this process."""
-    compiled_operator.stream = partial(streaming.stream, chunk_bytes=CHUNK)
+    bound_operator.stream = partial(streaming.stream, chunk_bytes=CHUNK)
 
 
 class Place:
