@@ -124,7 +124,7 @@ class CompiledOperator:
     ) -> Pending | None:
         """Run the operator and wait until its outputs are complete, or do not wait.
 
-        Without waiting the device works while the host goes on; two dispatches can be in flight.
+        Without waiting the device works while the host goes on; two submissions can be pending.
         Whoever reads memory, or runs what needs the results, waits for them.
 
         Args:
