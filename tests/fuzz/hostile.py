@@ -98,7 +98,7 @@ SINGLE = [
     lambda: Lying(0, [1, 2]), lambda: Lying(10**18, itertools.count()), lambda: Lying(-1, []),
     lambda: Lying(2, itertools.repeat(2)), lambda: Failing, lambda: ValueError("x"),
     lambda: TensorDataType.INT8, lambda: TensorFlags.OWNED_BY_DML, lambda: FeatureLevel.LATEST,
-    lambda: ExecutionFlags.NONE, lambda: TensorDataType, lambda: dml.TensorDataType.BUFFER,
+    lambda: ExecutionFlags.NONE, lambda: TensorDataType, lambda: dml.PaddingMode.EDGE,
     lambda: dml.ScaleBias(1.0, 0.0), lambda: BufferTensorDesc(TensorDataType.INT8, [2]),
     lambda: dml.Graph(), lambda: dml.InputGraphEdgeDesc(0, 0, 0),
 ]  # fmt: skip

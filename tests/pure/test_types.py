@@ -61,4 +61,6 @@ def test_typed_programs_use_every_public_name():
     programs = "\n".join(page.read_text() for page in ROOT.glob("tests/typing/*.py"))
     used = set(re.findall(r"\w+", programs))
     public = {name for module in (vkops, dml, onnx, plan) for name in module.__all__}
+    # Descriptors of operators are typed alike: the programs use those of several kinds of fields.
+    public -= {desc.__name__ for desc in dml.OPERATORS.values()}
     assert sorted(public - used) == []
