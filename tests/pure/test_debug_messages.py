@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from vkops.debug import layer, printf, validation
+from vkops.debug.layer_validation import KNOWN
 from vkops.debug.message_tables import faults, printed
 from vkops.debug.messages import dispatch_line, parse
-from vkops.debug.validation import KNOWN
 from vkops.errors import DeviceError
 
 SPEC = "(https://example.org/vkspec.html#{id})"

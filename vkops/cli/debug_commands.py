@@ -79,7 +79,7 @@ def validate(
     The layer checks the API, races between commands, and shaders' accesses to buffers.
     """
     from vkops.debug import message_tables
-    from vkops.debug.validation import validate as run
+    from vkops.debug.layer_validation import validate as run
     from vkops.runner.console import show
 
     command = _vkops(target, context.args) if Path(target).suffix in _RUN else None

@@ -11,9 +11,9 @@ from vkops.dxdispatch.json_model import DmlDispatchable, Overrides, ShaderDispat
 from vkops.dxdispatch.model_checks import Prepared, prepare
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, read_onnx
 from vkops.errors import ModelError, VkopsError
+from vkops.explain.dml_operators import operator_section
 from vkops.explain.explanation import Explanation, Section
 from vkops.explain.onnx_models import dispatch_sections, model_section
-from vkops.explain.operators import operator_section
 from vkops.runner.console import complain
 from vkops.shaders.listing import describe
 
