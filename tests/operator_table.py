@@ -103,7 +103,9 @@ def _identity(random, kind, sizes, _):
 
 
 def _tile(random, kind, sizes, _):
-    repeats = [random.choice((1, 1, 2, 3)) if prod(sizes) < 2000 else 1 for _ in sizes]
+    repeats = [1] * len(sizes)
+    for axis in random.sample(range(len(sizes)), min(2, len(sizes))):
+        repeats[axis] = random.choice((1, 2, 3)) if prod(sizes) < 2000 else 1
     source = _input(random, kind, sizes)
     target = _output(random, kind, tuple(map(int.__mul__, sizes, repeats)))
     desc = dml.TileOperatorDesc(source, target, repeats)

@@ -55,9 +55,7 @@ class ArrayPlan:
 
     def fits(self, executor: Executor, inputs: Sequence[Memory]) -> bool:
         """Whether to work on the device; where an input is there already, nothing else will do."""
-        if self._nbytes <= SMALL or any(isinstance(memory, Buffer) for memory in inputs):
-            return True
-        return executor.fits(self._nbytes)
+        return any(isinstance(memory, Buffer) for memory in inputs) or fits(executor, self._nbytes)
 
     def run(
         self,
@@ -87,6 +85,11 @@ class ArrayPlan:
         programs = () if program is None else (program,)
         read = range(len(sources))
         bind_pipeline(executor, self._pipeline, programs, bound, read).dispatch(progress)
+
+
+def fits(executor: Executor, nbytes: int) -> bool:
+    """Whether the device has room; small sizes are taken to fit until they do not."""
+    return nbytes <= SMALL or executor.fits(nbytes)
 
 
 def _resource(executor: Executor, memory: Memory, *, on_host: bool) -> Buffer | HostBuffer | None:

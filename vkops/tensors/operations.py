@@ -11,7 +11,7 @@ import numpy.typing as npt
 from vkops.arguments.values import Place
 from vkops.gpu.streaming import Progress
 from vkops.plan.view import View
-from vkops.tensors.array_plan import SMALL, ArrayPlan
+from vkops.tensors.array_plan import ArrayPlan, fits
 from vkops.tensors.exchange import as_array
 from vkops.tensors.tensor import Device, Tensor, check_device, default_device
 from vkops.tensors.views import packed
@@ -80,8 +80,7 @@ def as_tensor(name: str, x: Any, device: Device | None) -> Tensor:
         return x
     array = as_array(x)
     home = home or default_device()
-    on_host = array.nbytes > SMALL and not home.executor.fits(array.nbytes)
-    return Tensor.from_array(home, array, on_host=on_host)
+    return Tensor.from_array(home, array, on_host=not fits(home.executor, array.nbytes))
 
 
 def _checked(name: str, device: Any) -> Device | None:
