@@ -24,6 +24,8 @@ def bind_pipeline(
     programs: Sequence[Program | Programs],
     bound: Mapping[int, BoundTensor],
     read: Collection[int],
+    *,
+    on_host: bool,
 ) -> BoundOperator | StreamedOperator:
     """Bind the tensors of a pipeline, and allocate those between its steps.
 
@@ -33,11 +35,11 @@ def bind_pipeline(
         programs: each of them, prepared for the executor.
         bound: where each input and output lies, by its number in the pipeline.
         read: which of these are inputs.
+        on_host: whether any of this memory is on the host, so that the plans must be streamed.
 
     Returns:
-        What dispatches it; if any memory is on the host, in chunks.
+        What dispatches it.
     """
-    on_host = any(isinstance(tensor.resource, HostBuffer) for tensor in bound.values())
     if len(pipeline.steps) > 1:
         bound = dict(bound)
         for number, nbytes in pipeline.between.items():
@@ -57,10 +59,9 @@ def bind_pipeline(
 
 
 def _place(bound: BoundTensor) -> Place:
-    place: Place = bound.resource.place
-    if not bound.begin and bound.end == bound.resource.nbytes:
-        return place
-    return place.part(bound.begin, bound.end - bound.begin)
+    resource, begin, end, _ = bound
+    place: Place = resource.place
+    return place if end - begin == resource.nbytes else place.part(begin, end - begin)
 
 
 class BoundOperator:

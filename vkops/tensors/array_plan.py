@@ -50,7 +50,9 @@ class ArrayPlan:
         self.is_copy: bool = len(self.shapes) == len(plan.inputs) == 1 and _is_copy(plan)
         self.kilobytes: int = 3 + sum(len(output.regions) for output in plan.outputs)
         self._pipeline = Pipeline.of(plan)
-        self._nbytes = sum(plan.inputs) + sum(output.nbytes for output in plan.outputs)
+        sizes = (*plan.inputs, *(output.nbytes for output in plan.outputs))
+        self._nbytes = sum(sizes)
+        self._rounded = [-(-nbytes // 4) * 4 for nbytes in sizes]  # whole words
         self._programs: dict[Tuning, Program | Programs] = {}
 
     def fits(self, executor: Executor, inputs: Sequence[Memory]) -> bool:
@@ -67,24 +69,29 @@ class ArrayPlan:
         """Run between memory; where outputs are on the host, chunk by chunk."""
         if not self.plan.outputs:
             return
-        on_host = any(isinstance(output, HostBuffer) for output in outputs)
-        found = (_resource(executor, memory, on_host=on_host) for memory in inputs)
-        sources = [source for source in found if source is not None]
-        targets = [target for target in outputs if target is not None]
-        sizes = (*self.plan.inputs, *(output.nbytes for output in self.plan.outputs))
-        # Whole words; a buffer may go on behind them.
-        bound = {
-            number: BoundTensor(resource, 0, -(-nbytes // 4) * 4, "")
-            for number, (resource, nbytes) in enumerate(
-                zip([*sources, *targets], sizes, strict=True)
-            )
-        }
+        on_host = HostBuffer in map(type, outputs)
+        resources = [
+            memory if type(memory) is Buffer else _resource(executor, memory, on_host=on_host)
+            for memory in inputs
+        ]
+        sources = [resource for resource in resources if resource is not None]
+        targets = [output for output in outputs if output is not None]
         program = self._programs.get(executor.tuning)
         if program is None and not on_host:
             program = self._programs[executor.tuning] = executor.prepare(self.plan)
-        programs = () if program is None else (program,)
-        read = range(len(sources))
-        bind_pipeline(executor, self._pipeline, programs, bound, read).dispatch(progress)
+        # A buffer may go on behind the words of its array.
+        bound = [
+            BoundTensor(resource, 0, nbytes, "")
+            for resource, nbytes in zip([*sources, *targets], self._rounded, strict=True)
+        ]
+        bind_pipeline(
+            executor,
+            self._pipeline,
+            () if program is None else (program,),
+            dict(enumerate(bound)),
+            range(len(sources)),
+            on_host=on_host,
+        ).dispatch(progress)
 
 
 def fits(executor: Executor, nbytes: int) -> bool:
