@@ -47,14 +47,11 @@ def bind_pipeline(
             bound[number] = BoundTensor(resource, 0, nbytes, "")
     if on_host:
         return StreamedOperator(executor, pipeline.steps, bound)
-    dispatches = [
-        dispatch
-        for program, step in zip(programs, pipeline.steps, strict=True)
-        for dispatch in program.bind(
-            [_place(bound[number]) for number in step.reads],
-            [_place(bound[number]) for number in step.makes],
-        )
-    ]
+    places = {number: _place(tensor) for number, tensor in bound.items()}
+    dispatches: list[Dispatch] = []
+    for program, step in zip(programs, pipeline.steps, strict=True):
+        inputs, outputs = ([places[n] for n in numbers] for numbers in (step.reads, step.makes))
+        dispatches += program.bind(inputs, outputs)
     return BoundOperator(executor, dispatches, bound, read)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import repeat
 from math import prod
 from operator import attrgetter
 from typing import Any, ParamSpec, TypeAlias
@@ -57,7 +58,7 @@ class ArrayPlan:
 
     def fits(self, executor: Executor, inputs: Sequence[Memory]) -> bool:
         """Whether to work on the device; where an input is there already, nothing else will do."""
-        return any(isinstance(memory, Buffer) for memory in inputs) or fits(executor, self._nbytes)
+        return Buffer in map(type, inputs) or fits(executor, self._nbytes)
 
     def run(
         self,
@@ -70,20 +71,16 @@ class ArrayPlan:
         if not self.plan.outputs:
             return
         on_host = HostBuffer in map(type, outputs)
-        resources = [
+        found = [
             memory if type(memory) is Buffer else _resource(executor, memory, on_host=on_host)
             for memory in inputs
         ]
-        sources = [resource for resource in resources if resource is not None]
-        targets = [output for output in outputs if output is not None]
+        sources, targets = list(filter(None, found)), list(filter(None, outputs))
         program = self._programs.get(executor.tuning)
         if program is None and not on_host:
             program = self._programs[executor.tuning] = executor.prepare(self.plan)
         # A buffer may go on behind the words of its array.
-        bound = [
-            BoundTensor(resource, 0, nbytes, "")
-            for resource, nbytes in zip([*sources, *targets], self._rounded, strict=True)
-        ]
+        bound = map(BoundTensor, [*sources, *targets], repeat(0), self._rounded, repeat(""))
         bind_pipeline(
             executor,
             self._pipeline,
