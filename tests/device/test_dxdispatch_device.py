@@ -53,6 +53,11 @@ PRINTED = {
         "Resource 'Tiles': "
         + ", ".join(str(3 * (row % 2) + column % 3 + 1) for row in range(6) for column in range(9)),
     ],
+    "space_to_depth": [
+        "Compile Op",
+        "Dispatch 'space_to_depth': 1 iterations, T ms median (CPU)",
+        "Resource 'Depth': " + ", ".join(str(9 * k + i) for k in range(8) for i in range(6)),
+    ],
     "transpose": [
         "Compiling op using IDMLDevice1::CompileGraph",
         "Dispatch 'transpose': 1 iterations, T ms median (CPU)",

@@ -6,5 +6,8 @@ from vkops.dml.operators.element_wise_identity import (
 from vkops.dml.operators.join import JoinOperatorDesc as JoinOperatorDesc
 from vkops.dml.operators.slice import SliceOperatorDesc as SliceOperatorDesc
 from vkops.dml.operators.slice1 import Slice1OperatorDesc as Slice1OperatorDesc
+from vkops.dml.operators.space_to_depth import (
+    SpaceToDepthOperatorDesc as SpaceToDepthOperatorDesc,
+)
 from vkops.dml.operators.split import SplitOperatorDesc as SplitOperatorDesc
 from vkops.dml.operators.tile import TileOperatorDesc as TileOperatorDesc
