@@ -125,6 +125,19 @@ def _space_to_depth(random, kind, sizes, _):
     return Case(desc, expect)
 
 
+def _depth_to_space(random, kind, sizes, _):
+    n, c, h, w, block = _depth(random, sizes)
+    source = _input(random, kind, (n, c * block**2, h, w))
+    target = _output(random, kind, (n, c, h * block, w * block))
+    desc = dml.DepthToSpaceOperatorDesc(source, target, block)
+
+    def expect(arrays):
+        blocks = arrays[0].reshape(n, block, block, c, h, w)
+        return [blocks.transpose(0, 3, 4, 1, 5, 2).reshape(target.sizes)]
+
+    return Case(desc, expect)
+
+
 def _depth(random, sizes):
     """Four sizes, whatever the rank, and the size of a block."""
     return *(*sizes, 1, 1, 1)[:4], random.choice((1, 2, 3)) if prod(sizes) < 2000 else 1
@@ -255,6 +268,29 @@ OPERATORS = {
             },
             "output_tensor.sizes[1]: got 2, must equal input_tensor.sizes[1] * block_size**2 = 8 [SD-04]": {
                 "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 4, 6)),
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 2, 3)),
+                "block_size": 2,
+            },
+        },
+    ),
+    "DEPTH_TO_SPACE": Entry(
+        make=_depth_to_space,
+        levels={
+            "1_0": (4, 4, "FLOAT16 FLOAT32"),
+            "2_1": (4, 4, "8 16 32"),
+            "5_0": (4, 4, "8 16 32 64"),
+        },
+        broken={
+            "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [SD-01]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4, 1))
+            },
+            "block_size: got 0, must be 1 or more [SD-02]": {"block_size": 0},
+            "input_tensor.sizes[1]: got 8, must be a multiple of block_size**2 = 9 [SD-03]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 8, 2, 3)),
+                "block_size": 3,
+            },
+            "output_tensor.sizes[2]: got 2, must equal input_tensor.sizes[2] * block_size = 4 [SD-03]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 8, 2, 3)),
                 "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 2, 3)),
                 "block_size": 2,
             },

@@ -58,6 +58,13 @@ PRINTED = {
         "Dispatch 'space_to_depth': 1 iterations, T ms median (CPU)",
         "Resource 'Depth': " + ", ".join(str(9 * k + i) for k in range(8) for i in range(6)),
     ],
+    "depth_to_space": [
+        "Compile Op",
+        "Dispatch 'depth_to_space': 1 iterations, T ms median (CPU)",
+        "Resource 'Space': 0, 18, 1, 19, 2, 20, 36, 54, 37, 55, 38, 56, 3, 21, 4, 22, 5, 23, 39, 57, "
+        "40, 58, 41, 59, 9, 27, 10, 28, 11, 29, 45, 63, 46, 64, 47, 65, 12, 30, 13, 31, 14, 32, 48, "
+        "66, 49, 67, 50, 68",
+    ],
     "transpose": [
         "Compiling op using IDMLDevice1::CompileGraph",
         "Dispatch 'transpose': 1 iterations, T ms median (CPU)",

@@ -1,5 +1,8 @@
 """The operators of DirectML that vkops offers, one module for each."""
 
+from vkops.dml.operators.depth_to_space import (
+    DepthToSpaceOperatorDesc as DepthToSpaceOperatorDesc,
+)
 from vkops.dml.operators.element_wise_identity import (
     ElementWiseIdentityOperatorDesc as ElementWiseIdentityOperatorDesc,
 )

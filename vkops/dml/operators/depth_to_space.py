@@ -1,0 +1,65 @@
+"""DEPTH_TO_SPACE: channels moved into blocks of height and width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from vkops.dml import fields
+from vkops.dml.enums import FeatureLevel
+from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.errors import show
+from vkops.plan import Read, Region
+from vkops.plan.movements import depth_to_space
+
+
+@dataclass(frozen=True)
+class DepthToSpaceOperatorDesc(OperatorDesc):
+    """Moves channels into square blocks of height and width: the inverse of SPACE_TO_DEPTH.
+
+    Channel ``(row * block_size + column) * C + c`` of the input holds the elements of the output's
+    channel ``c`` (of ``C``) that stand at ``row`` and ``column`` of each block.
+
+    Source: DML_DEPTH_TO_SPACE_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: the tensor to rearrange: batch, channels, height and width.
+        output_tensor: the result; its sizes are ``N``, ``C / block_size**2``, ``H * block_size``
+            and ``W * block_size``, where ``N``, ``C``, ``H`` and ``W`` are those of the input.
+        block_size: height and width of a block in elements, at least 1; its square divides ``C``.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> depth = BufferTensorDesc(TensorDataType.FLOAT32, [1, 8, 2, 3])
+    >>> space = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2, 4, 6])
+    >>> DepthToSpaceOperatorDesc(depth, space, block_size=2).validate()
+    """
+
+    operator = "DEPTH_TO_SPACE"
+    same_data_type = "SD-01"
+    same_dimension_count = "SD-01"
+
+    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    block_size: int = field(metadata=fields.attribute("uint", "SD-02"))
+
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        block = self.block_size
+        if block < 1:
+            self._refuse("block_size", f"got {show(block)}, must be 1 or more", "SD-02")
+        batch, channels, *image = self._sizes_of_input("SD-03")
+        if channels.value % block**2:
+            message = (
+                f"got {channels.value}, must be a multiple of block_size**2 = {show(block**2)}"
+            )
+            self._refuse(channels.origin, message, "SD-03")
+        space = Size(channels.value // block**2, f"{channels.origin} / block_size**2", "SD-03")
+        blocks = [Size(s.value * block, f"{s.origin} * block_size", "SD-03") for s in image]
+        return [[batch, space, *blocks]]
+
+    def _regions(self) -> Sequence[Sequence[Region]]:
+        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
+        return [[depth_to_space(source, target, self.block_size, "DCR")]]
