@@ -28,7 +28,13 @@ NamedTensor = tuple[str, BufferTensorDesc]
 
 
 class Size(NamedTuple):
-    """A size that an output has to have, where it comes from, and the rule that says so."""
+    """A size that a dimension of an output must have.
+
+    Attributes:
+        value: the size.
+        origin: the expression that it is computed by, for the error: ``"input_tensor.sizes[0]"``.
+        rule: the rule that requires it.
+    """
 
     value: int
     origin: str
@@ -48,13 +54,14 @@ class OperatorDesc(ABC):
     """
 
     operator: ClassVar[str]
+    """DirectML's name of the operator, without ``DML_OPERATOR_``."""
     FIELDS: ClassVar[tuple[Field, ...]]
     rule_group: ClassVar[str]
-    """The word that the operator's own rules begin with."""
+    """The word that the identifiers of the operator's own rules begin with."""
     same_data_type: ClassVar[str]
-    """The rule by which all tensors have one data type."""
+    """The rule that requires all tensors to have one data type."""
     same_dimension_count: ClassVar[str]
-    """The rule by which all tensors have one rank."""
+    """The rule that requires all tensors to have one rank."""
     supports_in_place: ClassVar[bool] = False
     """Whether DirectML lets input and output be one range (B-09)."""
 
@@ -173,8 +180,9 @@ class OperatorDesc(ABC):
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         """Check the operator's own rules, and return the sizes that each output must have.
 
-        Every tensor has passed the T rules and is one that the operator takes at the level; all
-        have one data type and one rank.
+        Before the call, all tensors passed the T rules, their data types and ranks are among those
+        of levels.json, and they have one data type and one rank. ``validate`` compares the sizes of
+        each output tensor with the returned ones, and names their origin and rule in its error.
         """
 
     def _checked(
@@ -224,7 +232,10 @@ class OperatorDesc(ABC):
         raise FeatureLevelError(self.operator, path, message, "DEV-13")
 
     def _check_32_bits(self) -> None:
-        """Check the entries of arrays; an operator's own rules bound all other attributes."""
+        """Check that the entries of arrays have 32 bits.
+
+        An attribute that is a single integer may have any size: ``_infer`` checks it.
+        """
         for field in self.FIELDS:
             if field.kind in BOUNDS:
                 low, high = BOUNDS[field.kind]
@@ -249,10 +260,20 @@ class OperatorDesc(ABC):
                 message = f"got {dimensions(other.dimension_count)}, must have {rank} like {path}"
                 self._refuse(f"{other_path}.sizes", message, self.same_dimension_count)
 
-    # -- what the rules of several operators are made of -------------------------------------------
+    # -- checks that several operators use ---------------------------------------------------------
 
     def _refuse(self, field: str, message: str, rule: str) -> NoReturn:
+        """Raise the error of a broken rule.
+
+        The message reads "got ..., must ..."; integers of unbounded size are written with
+        ``vkops.errors.show``.
+        """
         raise InvalidDescError(self.operator, field, message, rule)
+
+    def _check_positive(self, path: str, value: int, rule: str) -> None:
+        """Check that an attribute, or an entry of one, is 1 or more."""
+        if value < 1:
+            self._refuse(path, f"got {show(value)}, must be 1 or more", rule)
 
     def _check_axis(self, axis: int, rule: str) -> None:
         """Check that the axis is a dimension of the first input."""
@@ -275,7 +296,7 @@ class OperatorDesc(ABC):
                 self._refuse(field.name, message + path, rule)
 
     def _sizes_of_input(self, rule: str) -> list[Size]:
-        """The sizes of the first input, as a rule demands them of an output."""
+        """The sizes of the first input, for an output that a rule requires to have them."""
         path, tensor = self.inputs[0]
         return [Size(size, f"{path}.sizes[{i}]", rule) for i, size in enumerate(tensor.sizes)]
 

@@ -48,8 +48,7 @@ class DepthToSpaceOperatorDesc(OperatorDesc):
 
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         block = self.block_size
-        if block < 1:
-            self._refuse("block_size", f"got {show(block)}, must be 1 or more", "SD-02")
+        self._check_positive("block_size", block, "SD-02")
         batch, channels, *image = self._sizes_of_input("SD-03")
         if channels.value % block**2:
             message = (

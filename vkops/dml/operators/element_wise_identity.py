@@ -51,5 +51,5 @@ class ElementWiseIdentityOperatorDesc(OperatorDesc):
             self._refuse("scale_bias", message, "IDENT-02")
         return [self._sizes_of_input("IDENT-01")]
 
-    def _regions(self) -> list[list[Region]]:
+    def _regions(self) -> Sequence[Sequence[Region]]:
         return [[copy(self.input_tensor.view, self.output_tensor.view)]]

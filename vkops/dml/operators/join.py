@@ -9,9 +9,8 @@ from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.plan import Region
+from vkops.plan import Read, Region
 from vkops.plan.movements import concat, concat_sizes
-from vkops.plan.region import Read
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,6 @@ class JoinOperatorDesc(OperatorDesc):
         whole[self.axis] = Size(total, origin, "JOIN-06")
         return [whole]
 
-    def _regions(self) -> list[list[Region]]:
+    def _regions(self) -> Sequence[Sequence[Region]]:
         sources = [Read(i, tensor.view) for i, tensor in enumerate(self.input_tensors)]
         return [concat(sources, self.output_tensor.view, self.axis)]

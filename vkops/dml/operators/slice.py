@@ -10,9 +10,8 @@ from vkops.dml.enums import FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
-from vkops.plan import Region
+from vkops.plan import Read, Region
 from vkops.plan.movements import window
-from vkops.plan.region import Read
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,7 @@ class SliceOperatorDesc(OperatorDesc):
             if size != expected:
                 message = f"got {show(size)}, must equal output_tensor.sizes[{i}] = {expected}"
                 self._refuse(f"sizes[{i}]", message, "SLICE-03")
-            if stride < 1:
-                self._refuse(f"strides[{i}]", f"got {show(stride)}, must be 1 or more", "SLICE-04")
+            self._check_positive(f"strides[{i}]", stride, "SLICE-04")
             last = offset + (size - 1) * stride
             if last >= available:
                 message = (
@@ -72,6 +70,6 @@ class SliceOperatorDesc(OperatorDesc):
                 self._refuse(f"offsets[{i}]", message, "SLICE-05")
         return [[Size(size, f"sizes[{i}]", "SLICE-03") for i, size in enumerate(self.sizes)]]
 
-    def _regions(self) -> list[list[Region]]:
+    def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view
         return [[window(source, target, tuple(self.offsets), tuple(self.strides))]]

@@ -10,9 +10,8 @@ from vkops.dml.enums import FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
-from vkops.plan import Region
+from vkops.plan import Read, Region
 from vkops.plan.movements import window
-from vkops.plan.region import Read
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ class Slice1OperatorDesc(OperatorDesc):
         )
         for i, (offset, length, stride, available, size) in enumerate(dimensions):
             field = f"input_window_sizes[{i}]"
-            if length < 1:
-                self._refuse(field, f"got {show(length)}, must be 1 or more", "SLICE1-02")
+            self._check_positive(field, length, "SLICE1-02")
             if offset + length > available:
                 message = (
                     f"the window ends at {show(offset + length)} (offset + size), "
@@ -89,7 +87,7 @@ class Slice1OperatorDesc(OperatorDesc):
         sizes = self.output_tensor.sizes
         return [[Size(n, f"output_tensor.sizes[{i}]", "SLICE1-04") for i, n in enumerate(sizes)]]
 
-    def _regions(self) -> list[list[Region]]:
+    def _regions(self) -> Sequence[Sequence[Region]]:
         windows = zip(
             self.input_window_offsets,
             self.input_window_sizes,

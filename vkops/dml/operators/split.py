@@ -9,9 +9,8 @@ from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.plan import Region
+from vkops.plan import Read, Region
 from vkops.plan.movements import split
-from vkops.plan.region import Read
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,6 @@ class SplitOperatorDesc(OperatorDesc):
             for piece in pieces
         ]
 
-    def _regions(self) -> list[list[Region]]:
+    def _regions(self) -> Sequence[Sequence[Region]]:
         targets = [tensor.view for tensor in self.output_tensors]
         return [[r] for r in split(Read(0, self.input_tensor.view), targets, self.axis)]

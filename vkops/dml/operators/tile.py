@@ -45,8 +45,7 @@ class TileOperatorDesc(OperatorDesc):
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         self._check_lengths("TILE-01")
         for i, count in enumerate(self.repeats):
-            if count < 1:
-                self._refuse(f"repeats[{i}]", f"got {count}, must be 1 or more", "TILE-02")
+            self._check_positive(f"repeats[{i}]", count, "TILE-02")
         sizes = tile_sizes(self.input_tensor.sizes, tuple(self.repeats))
         origin = "input_tensor.sizes[{0}] * repeats[{0}]"
         return [[Size(size, origin.format(i), "TILE-03") for i, size in enumerate(sizes)]]
