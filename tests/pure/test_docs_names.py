@@ -11,10 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("docker", "docs", "examples", "scripts", "shaders", "tests", "vkops")
-PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docker/*.md")]
-    + [*ROOT.glob("examples/*.md")]
-)
+PATTERNS = ("*.md", "docs/**/*.md", "docker/*.md", "examples/*.md")
+PAGES = sorted(page for pattern in PATTERNS for page in ROOT.glob(pattern))
 page_of_each = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
