@@ -421,7 +421,7 @@ two (float[N] x) => (float[K] a, float[M] b) { a, b = Split <num_outputs = 2> (x
 
 def test_tensors_between_stages_are_freed_when_nothing_reads_them_any_more(adapter, monkeypatch):
     """64 tensors of 256 KiB, each made of the one before by itself, on a device of 2 MiB."""
-    for name in ("MAX_STEPS", "STEPS_PER_REGION"):  # no tensor is looked through
+    for name in ("MAX_STEPS", "STEPS_PER_REGION"):  # no tensor is composed
         monkeypatch.setattr(f"vkops.plan.graph.{name}", 0)
     monkeypatch.setattr("vkops.gpu.memory.FIRST_HEAP", 1 << 18)
     nodes = "".join(

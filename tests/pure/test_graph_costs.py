@@ -70,7 +70,7 @@ def test_a_graph_takes_no_more_steps_than_any_graph_may(steps):
     assert 0 < steps() <= MAX_STEPS
 
 
-def test_a_region_that_is_crossed_again_and_again_is_not_looked_through(steps):
+def test_a_region_that_is_crossed_again_and_again_is_not_composed(steps):
     """2^28 rows, each crossed at another place, are not gone through one by one."""
     made = lowering(model_costs.read_across(1 << 28))
     stages = made.graph.fuse([value.number for value in made.outputs])

@@ -15,7 +15,7 @@ from strategies import boxes, input_bytes
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import coalesce, narrow
 from vkops.plan.compose import compose
-from vkops.plan.graph import REGION, SUBMISSION, Graph
+from vkops.plan.graph import ELEMENTS_PER_COST, SUBMISSION_COST, Graph
 from vkops.plan.movements import copy
 
 STRIDES = [-24, -9, -7, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 12, 24]
@@ -241,7 +241,9 @@ def test_regions_that_explode_are_cut_by_an_intermediate():
     stages = graph.fuse([number])
     assert 1 < len(stages) < 20
     regions = [len(made) for stage in stages for made in stage.made.values()]
-    assert max(regions) <= SUBMISSION + n // REGION  # instead of one for each element
+    assert (
+        max(regions) <= SUBMISSION_COST + n // ELEMENTS_PER_COST
+    )  # instead of one for each element
     leaves = {first: np.random.default_rng(0).integers(0, 256, n, np.uint8)}
     want = leaves[first]
     for _ in range(20):

@@ -19,7 +19,7 @@ from vkops.gpu.layout import MAX_TRACED_STORES
 from vkops.gpu.memory import Place
 from vkops.gpu.stores import Store, stores
 from vkops.plan.algebra import coalesce_region
-from vkops.plan.compose import Written
+from vkops.plan.compose import Writers
 from vkops.plan.region import Read, Region
 from vkops.plan.view import View
 from vkops.runner.dispatch_timing import RunOptions
@@ -117,7 +117,7 @@ def _writer(regions: Sequence[Region], at: int) -> tuple[int, Region] | None:
     element = View((), (), at)
     one = Region(element._replace(offset=0), Read(0, element))
     for number, region in enumerate(regions):
-        for part in Written([coalesce_region(region)], gaps=True).read_by(one):
+        for part in Writers([coalesce_region(region)], gaps=True).compose(one):
             return number, part
     return None
 

@@ -14,7 +14,7 @@ from vkops.onnx.element_types import HANDLE, STRING, moved_dtype, type_text
 from vkops.onnx.value_info import InputType
 from vkops.plan.execute import execute_unchecked, packed_bytes
 from vkops.plan.graph import Graph
-from vkops.plan.movements import lay
+from vkops.plan.movements import pack
 from vkops.plan.region import Fill, Read, Region
 from vkops.plan.size_limits import LimitError, check_shape
 from vkops.plan.view import Ints, View
@@ -147,7 +147,7 @@ class Lowering:
         """Add a packed copy of a strided view of a tensor."""
         if view == tensor.packed:
             return tensor
-        return self.make(tensor.dtype, view.sizes, [lay(view, 0, tensor.number)])
+        return self.make(tensor.dtype, view.sizes, [pack(view, 0, tensor.number)])
 
     def make(self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region]) -> LoweredTensor:
         """Add a tensor that is made by regions, which read tensors of its type by their numbers."""

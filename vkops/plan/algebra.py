@@ -81,7 +81,7 @@ def coalesce_region(region: Region) -> Region:
 
 
 def _is_coalesced(dims: list[_Dim]) -> bool:
-    """Whether nothing would change, as is nearly always so for what comes out of a composition."""
+    """Whether coalescing would change nothing, as for most results of a composition."""
     before, source_before = 0, 0
     for stride, size, source_stride in reversed(dims):
         if size == 1 or stride < before:
@@ -96,7 +96,7 @@ def merge_regions(regions: Iterable[Region]) -> tuple[Region, ...]:
     """Merge neighbours until no two of them form a box together."""
     merged: list[Region] = []
     for region in sorted(map(coalesce_region, regions), key=lambda r: r.target.offset):
-        # What a union makes may form a box with the region before it in turn.
+        # The union may in turn form a box with the region before it.
         while merged and (union := _union(merged[-1], region)) is not None:
             region = coalesce_region(union)
             merged.pop()
@@ -111,7 +111,7 @@ def _union(first: Region, second: Region) -> Region | None:
     step = second.target.offset - first.target.offset
     source_step = second.source_view.offset - first.source_view.offset
     dims, others = _dims(first), _dims(second)
-    # Most neighbours are nowhere near each other: that is seen without looking for the dimension.
+    # A quick test for most pairs: the second does not continue the first along any dimension.
     if not any(dst * size == step for dst, size, _ in dims) and not any(
         dst == step for dst, _, _ in others
     ):
@@ -165,27 +165,29 @@ def widen(plan: CopyPlan) -> CopyPlan:
 
 
 def _common_factor(region: Region) -> int:
-    """The greatest factor by which all of a region's figures can be divided."""
+    """The greatest factor that divides a region's offsets, its strides, and the size of its run."""
     factor = gcd(region.target.offset, region.source_view.offset)
     run = 1
-    along = _run(region)
+    run_strides = _run_strides(region)
     for dst, size, src in _dims(region):
-        if (dst, src) == along:
+        if (dst, src) == run_strides:
             run = size
         else:
             factor = gcd(factor, dst, src)
     return gcd(factor, run)
 
 
-def _run(region: Region) -> tuple[int, int]:
-    """The strides of a dimension whose elements can be taken together: a constant has none."""
+def _run_strides(region: Region) -> tuple[int, int]:
+    """The strides of a run: in the target and the source; those of a constant are 0."""
     return (1, 1) if isinstance(region.source, Read) else (1, 0)
 
 
 def _widen_region(region: Region, factor: int) -> Region:
-    along = _run(region)
+    run_strides = _run_strides(region)
     dims = [
-        (1, size // factor, src) if (dst, src) == along else (dst // factor, size, src // factor)
+        (1, size // factor, src)
+        if (dst, src) == run_strides
+        else (dst // factor, size, src // factor)
         for dst, size, src in _dims(region)
     ]
     dst_strides, sizes, strides = zip(*dims, strict=True)
@@ -196,7 +198,7 @@ def _widen_region(region: Region, factor: int) -> Region:
 
 
 def narrow(regions: Iterable[Region], element_size: int, wanted: int) -> tuple[Region, ...]:
-    """Regions of elements of ``element_size`` bytes, as ones of ``wanted``, which divides it.
+    """Rewrite regions for smaller elements; ``wanted`` divides ``element_size``.
 
     >>> from vkops.plan import View
     >>> from vkops.plan.movements import copy

@@ -1,4 +1,4 @@
-"""Composition: regions that read what others write, made to read where that came from."""
+"""Composition: two copies in a row, through an intermediate tensor, become one copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vkops.plan.size_limits import Budget
 from vkops.plan.view import View
 
 _CANDIDATES_PER_STEP = 16
-"""Regions that are passed over at the cost of a step."""
+"""Writers that can be considered at the cost of a step."""
 
 
 def compose(first: CopyPlan, second: CopyPlan) -> CopyPlan:
@@ -30,20 +30,20 @@ def compose(first: CopyPlan, second: CopyPlan) -> CopyPlan:
     >>> coalesce(compose(plan, plan)).outputs[0].regions[0].source
     Read(input=0, view=View(sizes=(3,), strides=(1,), offset=0))
     """
-    written = [Written(map(coalesce_region, output.regions)) for output in first.outputs]
+    writers = [Writers(map(coalesce_region, output.regions)) for output in first.outputs]
+
+    def composed(region: Region) -> Iterable[Region]:
+        return (region,) if region.input is None else writers[region.input].compose(region)
+
     outputs = (
-        Output(output.nbytes, tuple(part for r in output.regions for part in _read(r, written)))
+        Output(output.nbytes, tuple(part for r in output.regions for part in composed(r)))
         for output in second.outputs
     )
     return CopyPlan(second.element_size, first.inputs, tuple(outputs))
 
 
-def _read(region: Region, written: Sequence[Written]) -> Iterable[Region]:
-    return (region,) if region.input is None else written[region.input].read_by(region)
-
-
 class _Level(NamedTuple):
-    """A dimension that is written: its stride there, its size, and its stride in the source."""
+    """A dimension of a writer: stride in the intermediate, size, and stride in the source."""
 
     row: int
     size: int
@@ -51,7 +51,7 @@ class _Level(NamedTuple):
 
 
 class _Writer(NamedTuple):
-    """A region that writes the tensor between, outermost dimension first."""
+    """A region that writes elements ``low`` to ``high`` of the intermediate, outermost first."""
 
     low: int
     high: int
@@ -59,11 +59,11 @@ class _Writer(NamedTuple):
     region: Region
 
 
-class Written:
-    """A tensor as the coalesced regions that write it, to be looked through by those that read it.
+class Writers:
+    """The coalesced regions that write a tensor, indexed to be composed with those that read it.
 
-    With ``gaps``, elements that nothing writes may be read: what reads them is left out.
-    ``budget`` counts the regions, and those that are looked at for each that reads.
+    With ``gaps``, elements that nothing writes may be read; their copies are left out.
+    ``budget`` limits the number of writers.
     """
 
     def __init__(
@@ -85,8 +85,8 @@ class Written:
     def __len__(self) -> int:
         return len(self._writers)
 
-    def read_by(self, region: Region, budget: Budget | None = None) -> Iterator[Region]:
-        """What a region that reads this tensor copies, straight from the sources.
+    def compose(self, region: Region, budget: Budget | None = None) -> Iterator[Region]:
+        """A region that reads this tensor, as regions that read the writers' sources instead.
 
         Raises:
             ValueError: it reads elements that nothing writes.
@@ -101,7 +101,7 @@ class Written:
             if writer.high < box.at:
                 continue
             moved = _Box(box.dims, box.dst, box.at - writer.low, box.src)
-            for part in _through(moved, writer.levels, budget):
+            for part in _compose(moved, writer.levels, budget):
                 missing -= part.elements
                 yield _region(part, writer.region)
             if not missing:
@@ -111,7 +111,7 @@ class Written:
 
     def _candidates(self, box: _Box) -> Sequence[_Writer]:
         if self._columns is not None:
-            found = self._columns.meeting(box)
+            found = self._columns.overlapping(box)
             if found is not None:
                 return found
         first = bisect_left(self._highs, box.at)
@@ -132,13 +132,14 @@ class _Columns:
 
     @classmethod
     def of(cls, writers: list[_Writer]) -> _Columns | None:
+        """The columns of writers; None if they are not side by side."""
         rows = {writer.levels[0].row for writer in writers}
         if len(writers) < 3 or len(rows) != 1:
             return None
         columns = cls(rows.pop(), writers)
         return columns if columns._highs[-1] < columns._row else None
 
-    def meeting(self, box: _Box) -> list[_Writer] | None:
+    def overlapping(self, box: _Box) -> list[_Writer] | None:
         """The writers in the columns that a box reads; None if it crosses rows."""
         low = box.at % self._row
         high = low + sum((d.size - 1) * d.at for d in box.dims if d.at % self._row)
@@ -152,7 +153,7 @@ def _reach(levels: Iterable[_Level]) -> int:
 
 
 def _writers(region: Region) -> Iterator[_Writer]:
-    """A region as writers whose dimensions nest, so that an address has one index at most."""
+    """Split a region into writers whose dimensions nest: each address has one index at most."""
     target, steps = region.target, region.source_view.strides
     levels = [_Level(*level) for level in zip(target.strides, target.sizes, steps, strict=True)]
     for axis, level in enumerate(levels[:-1]):
@@ -161,7 +162,7 @@ def _writers(region: Region) -> Iterator[_Writer]:
                 yield from _writers(region.take(axis, index))
             return
     if levels[-1].row != 1:
-        levels.append(_Level(1, 1, 0))  # nothing between the elements is written
+        levels.append(_Level(1, 1, 0))  # the gaps between elements are not written
     yield _Writer(target.offset, target.offset + _reach(levels), tuple(levels), region)
 
 
@@ -169,7 +170,7 @@ def _writers(region: Region) -> Iterator[_Writer]:
 
 
 class _Dim(NamedTuple):
-    """A dimension of a box, and what a step along it adds to each address."""
+    """A dimension of a box: its size, and its stride in each of the three tensors."""
 
     size: int
     dst: int
@@ -178,9 +179,10 @@ class _Dim(NamedTuple):
 
 
 class _Box(NamedTuple):
-    """Elements on their way: to ``dst`` in the output, from ``at`` in the tensor between.
+    """Elements being composed: their addresses in the output, the intermediate and the source.
 
-    ``src`` is as much of the address in the source as is known. No stride of ``at`` is negative.
+    ``at`` is the address in the intermediate, relative to what is left of the writer; its strides
+    are not negative. ``src`` is the part of the source's address that is known so far.
     """
 
     dims: tuple[_Dim, ...]
@@ -200,7 +202,7 @@ class _Box(NamedTuple):
         return sum([(size - 1) * at for size, _, at, _ in self.dims])
 
     def part(self, axis: int, start: int, size: int) -> _Box:
-        """Some indices of a dimension; one of a single index goes."""
+        """Some indices of a dimension, which is dropped if there is only one."""
         dim = self.dims[axis]
         kept = (dim._replace(size=size),) if size > 1 else ()
         return _Box(
@@ -211,7 +213,7 @@ class _Box(NamedTuple):
         )
 
     def factored(self, axis: int, inner: int) -> _Box:
-        """A dimension as two, the inner one of so many indices."""
+        """The box with a dimension split in two, the inner one of size ``inner``."""
         size, dst, at, src = self.dims[axis]
         pair = (
             _Dim(size // inner, dst * inner, at * inner, src * inner),
@@ -249,8 +251,8 @@ def _region(box: _Box, writer: Region) -> Region:
     return writer.with_views(View(sizes, dst_strides, dst), source)
 
 
-def _through(box: _Box, levels: Sequence[_Level], budget: Budget) -> Iterator[_Box]:
-    """The parts of a box that a writer wrote, with their addresses in its source."""
+def _compose(box: _Box, levels: Sequence[_Level], budget: Budget) -> Iterator[_Box]:
+    """The parts of a box that a writer wrote, with their addresses in the writer's source."""
     budget.spend()
     if not levels:
         yield box
@@ -270,7 +272,7 @@ def _through(box: _Box, levels: Sequence[_Level], budget: Budget) -> Iterator[_B
                 ]
             )
             moved = _Box(dims, inside.dst, at, inside.src + index * step)
-            yield from _through(moved, levels[1:], budget)
+            yield from _compose(moved, levels[1:], budget)
 
 
 def _clip(box: _Box, end: int, budget: Budget) -> Iterator[_Box]:
@@ -300,7 +302,7 @@ def _clip(box: _Box, end: int, budget: Budget) -> Iterator[_Box]:
 
 
 def _rows(box: _Box, row: int) -> Iterator[_Box]:
-    """Parts of a box that each stay in a row but for steps of whole rows."""
+    """Split a box into parts whose inner dimensions do not cross rows."""
     inner = [(dim.at, axis) for axis, dim in enumerate(box.dims) if dim.at % row]
     start = box.at % row
     reach = sum([(box.dims[axis].size - 1) * at for at, axis in inner])

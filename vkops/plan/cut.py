@@ -1,4 +1,4 @@
-"""Cutting: a plan whose inputs and outputs lie in pieces becomes one over the pieces."""
+"""Cutting of plans whose inputs and outputs are stored in several pieces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vkops.plan.view import Ints, View
 def cut(
     plan: CopyPlan, inputs: Sequence[Sequence[int]], outputs: Sequence[Sequence[int]]
 ) -> CopyPlan:
-    """Number each piece of an input or output as one of its own.
+    """Make each piece of an input or output an input or output of its own.
 
     Args:
         plan: what to move.

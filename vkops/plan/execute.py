@@ -1,4 +1,4 @@
-"""The NumPy executor: what a plan means, stated as plainly as possible.
+"""The NumPy executor, which defines what a plan does.
 
 Every other executor is tested against this one, so it shares no code with them.
 """
@@ -21,7 +21,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def packed_bytes(array: npt.NDArray[Any]) -> Bytes:
-    """An array's elements as bytes, row by row: a view where they lie so."""
+    """An array's elements as bytes in row-major order; a view if they are stored so."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
@@ -84,7 +84,7 @@ def _elements(array: Bytes, size: int, view: View) -> Bytes:
 def _check_arrays(
     name: str, arrays: Sequence[Bytes], sizes: Sequence[int], *, written: bool = False
 ) -> None:
-    """Refuse arrays that a plan does not fit (PLAN-06)."""
+    """Refuse arrays that do not fit a plan (PLAN-06)."""
     if not isinstance(arrays, (list, tuple)) or len(arrays) != len(sizes):
         got = f"{len(arrays)} arrays" if isinstance(arrays, (list, tuple)) else show(arrays)
         refuse(name, f"got {got}, must be a list of {len(sizes)} arrays", "PLAN-06")

@@ -1,4 +1,4 @@
-"""Graphs: tensors made from each other, fused so that nothing lies between ends and beginnings."""
+"""Graphs of tensors made from each other, fused so that few or no intermediates are stored."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from itertools import islice
 from math import prod
 
 from vkops.plan.algebra import merge_regions, narrow
-from vkops.plan.compose import Written
+from vkops.plan.compose import Writers
 from vkops.plan.region import CopyPlan, Output, Region
 from vkops.plan.size_limits import MAX_GRAPH_REGIONS, Budget, BudgetError, LimitError
 
 MAX_REGIONS = 4096
-"""Regions of a tensor from which it is not looked through: what a dispatch's table holds."""
+"""A fused tensor may have this many regions: as many as the table of a dispatch holds."""
 
-SUBMISSION = 256
-"""Regions that cost as much as a submission."""
+SUBMISSION_COST = 256
+"""Cost of a submission, in regions, the unit of all costs here."""
 
-REGION = 32
-"""Elements that are written, and read again, at the cost of a region."""
+ELEMENTS_PER_COST = 32
+"""Elements that can be written, and read again, at the cost of a region."""
 
-PATIENCE = 32
-"""How often looking through a tensor may cost what making it would."""
+RECOMPUTE_LIMIT = 32
+"""A tensor is stored once composing its readers has cost this many times what storing it costs."""
 
-STEPS = 16
-"""Steps of looking through tensors that cost as much as a region."""
+STEPS_PER_COST = 16
+"""Steps of a composition that cost as much as a region."""
 
 MAX_STEPS = 1 << 19
-"""Steps of looking through tensors that any graph may take."""
+"""Steps that the compositions of any graph may take."""
 
 STEPS_PER_REGION = 16
 """Steps that a graph may take beyond those, for each of its tensors and regions."""
@@ -48,7 +48,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Steps to run in order, and the tensors that come from outside and go there, by number."""
+    """Steps to run in order, and the numbers of the tensors that are its inputs and outputs."""
 
     steps: tuple[Step, ...]
     inputs: tuple[int, ...]
@@ -56,19 +56,19 @@ class Pipeline:
 
     @classmethod
     def of(cls, plan: CopyPlan) -> Pipeline:
-        """A plan by itself."""
+        """A pipeline of one plan."""
         inputs = tuple(range(len(plan.inputs)))
         outputs = tuple(range(len(inputs), len(inputs) + len(plan.outputs)))
         return cls((Step(plan, inputs, outputs),), inputs, outputs)
 
     @property
     def plan(self) -> CopyPlan:
-        """The plan that makes the outputs: the only one, unless too many regions cut it."""
+        """The last plan, which makes the outputs; nearly always the only one."""
         return self.steps[-1].plan
 
     @property
     def between(self) -> dict[int, int]:
-        """Bytes of each tensor that is neither an input nor an output."""
+        """The intermediate tensors, and the size of each in bytes."""
         return {
             number: output.nbytes
             for step in self.steps
@@ -79,9 +79,9 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Tensors to make at once, from leaves and what earlier stages made.
+    """Tensors that one plan makes, from leaves and the tensors of earlier stages.
 
-    ``made`` holds the regions of each, by its number; they read tensors by number.
+    ``made`` maps the number of each to its regions, which read tensors by number.
     """
 
     made: Mapping[int, Regions]
@@ -91,7 +91,8 @@ class Graph:
     """Tensors by number; each is a leaf, or made by regions that read tensors before it.
 
     Regions count elements of ``element_size`` bytes; tensors that are made from each other have
-    elements of one size. With ``gaps``, what nothing writes may be read, and is not written then.
+    elements of one size. With ``gaps``, elements that nothing writes may be read; the elements
+    that would be copies of them are not written either.
     A graph of more than ``MAX_GRAPH_REGIONS`` tensors and regions is refused with a LimitError.
 
     >>> from vkops.plan import View
@@ -114,11 +115,11 @@ class Graph:
         self._count = 0  # tensors and regions
 
     def leaf(self, nbytes: int, element_size: int) -> int:
-        """A tensor that is there from the start."""
+        """Add an input of the graph; return its number."""
         return self._add(None, nbytes, element_size)
 
     def make(self, regions: Iterable[Region], nbytes: int, element_size: int) -> int:
-        """A tensor that these regions write; ``Read.input`` is the number of another."""
+        """Add a tensor that regions write; return its number. ``Read.input`` numbers a tensor."""
         available = max(0, MAX_GRAPH_REGIONS - self._count)
         return self._add(tuple(islice(regions, available + 1)), nbytes, element_size)
 
@@ -141,13 +142,13 @@ class Graph:
         return self._sizes[tensor][0]
 
     def is_leaf(self, tensor: int) -> bool:
-        """Whether it is there from the start."""
+        """Whether a tensor is an input of the graph."""
         return self._tensors[tensor] is None
 
     def reachable(self, wanted: Iterable[int], known: Container[int] = ()) -> list[int]:
-        """The tensors that these are made of, themselves among them, in order.
+        """The wanted tensors and all that they are made of, in order.
 
-        Those that are ``known``, and what only they are made of, are left out.
+        Tensors that are ``known``, and those that only they are made of, are left out.
         """
         found: set[int] = set()
         todo = list(wanted)
@@ -159,13 +160,13 @@ class Graph:
         return sorted(found)
 
     def step(self, tensor: int) -> Step:
-        """What makes a tensor of those that it reads."""
+        """The step that makes a tensor from the tensors that its regions read."""
         return self._step(Stage({tensor: merge_regions(self._tensors[tensor] or ())}))
 
     def lower(self, wanted: Sequence[int]) -> list[Step]:
-        """The stages of ``fuse`` as plans, of elements as small as the smallest that each moves.
+        """The stages of ``fuse`` as steps; each counts the smallest elements that it moves.
 
-        Tensors of no bytes take no part.
+        Empty tensors are left out.
         """
         return [self._step(stage) for stage in self.fuse(wanted)]
 
@@ -186,16 +187,16 @@ class Graph:
         return Step(CopyPlan(size, inputs, tuple(outputs)), tuple(reads), makes)
 
     def fuse(self, wanted: Sequence[int]) -> list[Stage]:
-        """What to run, in order, for these tensors to be there: nearly always one stage.
+        """The stages that make the wanted tensors, in order; nearly always one.
 
-        Where looking through tensors would cost more than making them, a stage before does.
+        An intermediate gets a stage of its own where composing its readers costs more.
         """
         fusion = _Fusion(self._tensors, self.reachable(wanted), wanted, gaps=self._gaps)
         fused, stages = fusion.fused, fusion.stages
         results = [number for number in dict.fromkeys(wanted) if number in fused]
         for number in results:
             stages.setdefault(number, fusion.stage(number))
-        # Nothing reads what is made last: it can as well be made together.
+        # Tensors that nothing reads can all be made in the last stage.
         last = max((stages[number] for number in results), default=-1)
         read = {number for tensor in stages for number in _read(fused[tensor])}
         stages.update((number, last) for number in results if number not in read)
@@ -206,9 +207,9 @@ class Graph:
 
 
 class _Fusion:
-    """Tensors of a graph as regions that read leaves, and tensors that have to be made before.
+    """The tensors of a graph, each composed into regions that read leaves or stored tensors.
 
-    ``stages`` holds the latter, and in which stage each is made.
+    ``fused`` holds the regions of each tensor, ``stages`` the stage of each that is stored.
     """
 
     def __init__(
@@ -222,9 +223,9 @@ class _Fusion:
         self.fused: dict[int, Regions] = {}
         self.stages: dict[int, int] = {}
         self._gaps = gaps
-        self._written: dict[int, Written] = {}
-        self._price: dict[int, int] = {}  # what it costs to make a tensor, counted in regions
-        self._paid: dict[int, int] = {}  # and what looking through it has cost
+        self._writers: dict[int, Writers] = {}
+        self._store_cost: dict[int, int] = {}  # the cost of storing each tensor
+        self._recompute_cost: dict[int, int] = {}  # and of composing its readers so far
         made = {number: own for number in order if (own := tensors[number]) is not None}
         size = sum(1 + len(own) for own in made.values())
         self._steps = MAX_STEPS + STEPS_PER_REGION * size
@@ -238,71 +239,65 @@ class _Fusion:
                     self._forget(number)
 
     def _forget(self, tensor: int) -> None:
-        """Drop what is known of a tensor that nothing reads any more."""
-        self._written.pop(tensor, None)
+        """Drop the data of a tensor that nothing reads any more."""
+        self._writers.pop(tensor, None)
         if tensor not in self.stages:
             self.fused.pop(tensor, None)
 
     def _add(self, tensor: int, own: Regions) -> None:
-        """Work out a tensor, all that it reads being there."""
-        between = [n for n in _read(own) if n in self.fused and n not in self.stages]
-        price = self._price[tensor] = SUBMISSION + _elements(own) // REGION
-        most = max(2 * len(own), min(MAX_REGIONS, price))
-        steps = STEPS * (most + sum(len(self.fused[n]) for n in between))
-        regions = self._looked_through(own, most, steps)
+        """Compose a tensor; all tensors that it reads have been added before."""
+        intermediates = [n for n in _read(own) if n in self.fused and n not in self.stages]
+        elements = sum(prod(region.sizes) for region in own)
+        cost = self._store_cost[tensor] = SUBMISSION_COST + elements // ELEMENTS_PER_COST
+        max_regions = max(2 * len(own), min(MAX_REGIONS, cost))
+        steps = STEPS_PER_COST * (max_regions + sum(len(self.fused[n]) for n in intermediates))
+        regions = self._composed(own, max_regions, steps)
         if regions is None:
-            for number in between:
-                self._make(number)
+            for number in intermediates:
+                self.stages[number] = self.stage(number)
             regions = merge_regions(own)
         else:
-            for number in between:
-                self._pay(number, len(regions))
+            for number in intermediates:
+                self._add_cost(number, len(regions))
         self.fused[tensor] = regions
 
     def stage(self, tensor: int) -> int:
-        """The first stage in which all that a tensor reads is there."""
+        """The first stage after those of all tensors that a tensor reads."""
         read = _read(self.fused[tensor])
         return max((self.stages[n] + 1 for n in read if n in self.stages), default=0)
 
-    def _make(self, tensor: int) -> None:
-        self.stages[tensor] = self.stage(tensor)
-
-    def _pay(self, tensor: int, regions: int) -> None:
-        """Count what looking through a tensor costs; it is made when that has been too much."""
+    def _add_cost(self, tensor: int, regions: int) -> None:
+        """Count the regions of a reader of a tensor, which is stored once they cost too much."""
         made = self.fused[tensor]
         if len(made) == 1:
-            return  # what reads it would have as many regions
-        paid = self._paid[tensor] = self._paid.get(tensor, 0) + regions
-        if paid > PATIENCE * (self._price[tensor] + len(made)):
-            self._make(tensor)
+            return  # the reader would have as many regions if the tensor were stored
+        cost = self._recompute_cost[tensor] = self._recompute_cost.get(tensor, 0) + regions
+        if cost > RECOMPUTE_LIMIT * (self._store_cost[tensor] + len(made)):
+            self.stages[tensor] = self.stage(tensor)
 
-    def _looked_through(self, own: Regions, most: int, steps: int) -> Regions | None:
-        """Regions from what is there; None if they are too many, or take too many steps."""
+    def _composed(self, own: Regions, max_regions: int, steps: int) -> Regions | None:
+        """Regions that read leaves or stored tensors; None beyond either limit."""
         steps = min(self._steps, steps)
         budget = Budget(steps)
         try:
-            found = tuple(islice((p for r in own for p in self._parts(r, budget)), most + 1))
+            found = tuple(islice((p for r in own for p in self._parts(r, budget)), max_regions + 1))
         except BudgetError:
             return None
         finally:
             self._steps -= int(steps - max(0, budget.available))
-        return merge_regions(found) if len(found) <= most else None
+        return merge_regions(found) if len(found) <= max_regions else None
 
     def _parts(self, region: Region, budget: Budget) -> Iterable[Region]:
         number = region.input
         if number is None or number not in self.fused or number in self.stages:
             return (region,)
-        through = self._written.get(number)
-        if through is None:
-            through = Written(self.fused[number], gaps=self._gaps, budget=budget)
-            self._written[number] = through
-        return through.read_by(region, budget)
+        writers = self._writers.get(number)
+        if writers is None:
+            writers = Writers(self.fused[number], gaps=self._gaps, budget=budget)
+            self._writers[number] = writers
+        return writers.compose(region, budget)
 
 
 def _read(regions: Iterable[Region]) -> set[int]:
     """The tensors that regions read."""
     return {region.input for region in regions if region.input is not None}
-
-
-def _elements(regions: Iterable[Region]) -> int:
-    return sum(prod(region.sizes) for region in regions)

@@ -28,19 +28,19 @@ def copy(source: View, target: View, input: int = 0) -> Region:
     return Region(target, Read(input, source))
 
 
-def lay(source: View, start: int = 0, input: int = 0) -> Region:
-    """Lay out a view row by row, from one element of the output on."""
+def pack(source: View, start: int = 0, input: int = 0) -> Region:
+    """Copy a view to consecutive elements of the output, from ``start`` on, in row-major order."""
     return copy(source, View(source.sizes, packed_strides(source.sizes), start), input)
 
 
-def lay_all(sources: Sequence[View]) -> list[Region]:
-    """Lay out views of the first input row by row, one after the other.
+def pack_all(sources: Sequence[View]) -> list[Region]:
+    """Pack views of the first input one after the other.
 
-    >>> [region.target.offset for region in lay_all([View.packed((2, 3)), View.packed((4,))])]
+    >>> [region.target.offset for region in pack_all([View.packed((2, 3)), View.packed((4,))])]
     [0, 6]
     """
     starts = accumulate((prod(view.sizes) for view in sources), initial=0)
-    return [lay(view, start) for view, start in zip(sources, starts, strict=False)]
+    return [pack(view, start) for view, start in zip(sources, starts, strict=False)]
 
 
 # -- parts of an axis ------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def tile_sizes(sizes: Ints, repeats: Ints) -> Ints:
 
 
 def repeat(source: Read, target: View, axis: int, count: int) -> Region:
-    """Repeat each place of an axis so many times.
+    """Repeat each index of an axis so many times.
 
     >>> repeat(Read(0, View.packed((2,))), View.packed((6,)), 0, 3).source.view
     View(sizes=(2, 3), strides=(1, 0), offset=0)
@@ -137,7 +137,7 @@ _DEPTH_AXES: Mapping[str, tuple[tuple[str, str, str], Ints]] = {
     "DCR": (("row", "column", "depth"), (0, 3, 4, 1, 5, 2)),
     "CRD": (("depth", "row", "column"), (0, 1, 4, 2, 5, 3)),
 }
-"""By order: what the parts of the depth axis are, outermost first, and where each axis goes."""
+"""By order: the parts of the depth axis, outermost first, and the permutation of all axes."""
 
 
 def depth_to_space(source: Read, target: View, block: int, order: str) -> Region:
@@ -217,7 +217,7 @@ def choose(source: Read, target: View, axes: Sequence[Sequence[Run]]) -> Iterato
 
 
 def roll(source: Read, target: View, shifts: Ints) -> Iterator[Region]:
-    """Move elements ``shifts`` places on along each axis; those that fall off come first."""
+    """Move elements ``shifts`` places on along each axis; elements past the end come first."""
     axes = []
     for size, shift in zip(target.sizes, shifts, strict=True):
         k = shift % size if size else 0

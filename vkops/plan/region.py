@@ -1,4 +1,4 @@
-"""What moves where: the one representation every operator lowers to."""
+"""Copy plans, the representation that every operator is lowered to."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Region:
         return View(self.sizes, (0,) * len(self.sizes))
 
     def with_views(self, target: View, source: View) -> Region:
-        """The same input or constant, between other views."""
+        """A region with the same input or constant and other views."""
         if isinstance(self.source, Read):
             return Region(target, Read(self.source.input, source))
         return Region(target, self.source)
 
     def map(self, change: Callable[[View], View]) -> Region:
-        """The region between both views after the same change.
+        """Apply the same change to both views.
 
         >>> region = Region(View.packed((4, 2)), Read(0, View((4, 2), (1, 4))))
         >>> region.map(lambda view: view.narrow(0, 1, 2)).source

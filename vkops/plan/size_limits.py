@@ -28,7 +28,7 @@ class BudgetError(Exception):
 
 
 class Budget:
-    """A number of steps, which those who take them count."""
+    """A limited number of steps; the code that takes them spends them."""
 
     def __init__(self, steps: float) -> None:
         self.available: float = steps
@@ -37,7 +37,7 @@ class Budget:
         """Count steps.
 
         Raises:
-            BudgetError: there are not as many.
+            BudgetError: fewer steps are available.
         """
         self.available -= steps
         if self.available < 0:

@@ -1,4 +1,4 @@
-"""The rules that plans keep, checked where plans come from outside."""
+"""The rules of copy plans, checked for plans that callers make."""
 
 from __future__ import annotations
 

@@ -38,14 +38,14 @@ class View(NamedTuple):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The first and the last element of the array that the view reaches; it has some."""
+        """The first and the last element of the array that the view reaches; it is not empty."""
         reach = [(n - 1) * stride for n, stride in zip(self.sizes, self.strides, strict=True)]
         first = self.offset + sum([r for r in reach if r < 0])
         return first, self.offset + sum([r for r in reach if r > 0])
 
     @property
     def extent(self) -> int:
-        """Elements of the array up to the last that the view reaches; 0 if it has none."""
+        """Elements that the array must have for this view; 0 if the view is empty."""
         return 1 + self.bounds[1] if prod(self.sizes) else 0
 
     @property
@@ -89,7 +89,7 @@ class View(NamedTuple):
         return View(sizes, ((0,) * new) + tuple(strides), self.offset)
 
     def flip(self, axes: Ints) -> View:
-        """Some axes backwards."""
+        """Reverse some axes."""
         steps = tuple(-1 if axis in axes else 1 for axis in range(len(self.sizes)))
         starts = tuple(n - 1 if axis in axes else 0 for axis, n in enumerate(self.sizes))
         return self.window(starts, self.sizes, steps)
@@ -100,7 +100,7 @@ class View(NamedTuple):
         return View(sizes, (*self.strides[:axis], 0, *self.strides[axis:]), self.offset)
 
     def unflatten(self, axis: int, sizes: Ints) -> View:
-        """An axis as several, whose sizes multiply to its own.
+        """Split an axis into several, whose sizes multiply to its own.
 
         >>> View.packed((2, 6)).unflatten(1, (3, 2))
         View(sizes=(2, 3, 2), strides=(6, 2, 1), offset=0)
@@ -113,35 +113,35 @@ class View(NamedTuple):
         )
 
     def take(self, axis: int, at: int) -> View:
-        """One place of an axis, which goes."""
+        """Take one index of an axis, and drop the axis."""
         sizes, strides = (of[:axis] + of[axis + 1 :] for of in (self.sizes, self.strides))
         return View(sizes, strides, self.offset + at * self.strides[axis])
 
     def reshape(self, sizes: Ints) -> View | None:
-        """The same elements, in their order, under as many sizes; None where no strides do that.
+        """The same elements in row-major order with other sizes; None where no strides express it.
 
         >>> View((4, 6), (12, 2)).reshape((2, 2, 2, 3))
         View(sizes=(2, 2, 2, 3), strides=(24, 12, 6, 2), offset=0)
         """
-        runs: list[tuple[int, int]] = []  # (size, stride), where neighbouring axes are as one
+        runs: list[tuple[int, int]] = []  # (size, stride) of merged axes
         for size, stride in zip(self.sizes, self.strides, strict=True):
             if runs and runs[-1][1] == size * stride:
                 runs[-1] = (runs[-1][0] * size, stride)
             elif size != 1:
                 runs.append((size, stride))
         strides: list[int] = []
-        left, stride = 1, 1
+        remaining, stride = 1, 1
         for size in reversed(sizes):
-            if size != 1 and left == 1:
-                left, stride = runs.pop()
-            if left % size:
+            if size != 1 and remaining == 1:
+                remaining, stride = runs.pop()
+            if remaining % size:
                 return None
             strides.append(stride)
-            left, stride = left // size, stride * size
+            remaining, stride = remaining // size, stride * size
         return View(sizes, tuple(reversed(strides)), self.offset)
 
     def boxes(self, start: int, stop: int) -> Iterator[View]:
-        """What makes up the elements from ``start`` to ``stop``, counted row by row.
+        """Views that together hold the elements from ``start`` to ``stop``, in row-major order.
 
         >>> [box.sizes for box in View.packed((4, 3)).boxes(1, 9)]
         [(2,), (2, 3)]

@@ -20,7 +20,7 @@ from vkops.gpu.table import Tuning
 from vkops.plan.algebra import coalesce
 from vkops.plan.execute import packed_bytes
 from vkops.plan.graph import Pipeline
-from vkops.plan.movements import copy, lay
+from vkops.plan.movements import copy, pack
 from vkops.plan.region import CopyPlan, Output, Region
 from vkops.plan.view import Ints, View
 from vkops.runtime.bound_operator import bind_pipeline
@@ -151,7 +151,7 @@ def memoized(build: Callable[P, ArrayPlan]) -> Callable[P, ArrayPlan]:
 
 def window(view: View, itemsize: int) -> ArrayPlan:
     """A view, made packed."""
-    return array_plan(itemsize, [view], [view.sizes], [(lay(view),)])
+    return array_plan(itemsize, [view], [view.sizes], [(pack(view),)])
 
 
 packing: Callable[[View, int], ArrayPlan] = memoized(window)

@@ -15,7 +15,7 @@ from typing import Any
 from vkops.arguments.values import Place, integer
 from vkops.errors import show
 from vkops.gpu.streaming import Progress
-from vkops.plan.movements import lay
+from vkops.plan.movements import pack
 from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import MOST_PIECES, check_shape, counts, one_axis, refuse
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
@@ -156,7 +156,9 @@ def _array_split(source: View, itemsize: int, at: Ints | int, axis: int) -> Arra
     edges = pairwise([0, *at, whole])
     ranges = [range(whole)[start:stop] for start, stop in edges]
     parts = [source.narrow(axis, part.start, len(part)) for part in ranges]
-    return array_plan(itemsize, [source], [part.sizes for part in parts], [[lay(p)] for p in parts])
+    return array_plan(
+        itemsize, [source], [part.sizes for part in parts], [[pack(p)] for p in parts]
+    )
 
 
 def concat(
@@ -195,7 +197,7 @@ def _concat_flat(views: tuple[View, ...], itemsize: int) -> ArrayPlan:
     views = tuple(view for view in views if view.extent)
     ends = tuple(accumulate(prod(view.sizes) for view in views))
     starts = (0, *ends)
-    regions = [lay(view, starts[input], input) for input, view in enumerate(views)]
+    regions = [pack(view, starts[input], input) for input, view in enumerate(views)]
     return array_plan(itemsize, views, [starts[-1:]], [regions])
 
 

@@ -65,7 +65,7 @@ def _roll_flat(source: View, itemsize: int, shift: int) -> ArrayPlan:
     size = prod(source.sizes)
     shift = shift % size if size else 0
     boxes = [*source.boxes(size - shift, size), *source.boxes(0, size - shift)]
-    return array_plan(itemsize, [source], [source.sizes], [movements.lay_all(boxes)])
+    return array_plan(itemsize, [source], [source.sizes], [movements.pack_all(boxes)])
 
 
 def tile(
@@ -154,7 +154,7 @@ def _repeat(source: View, itemsize: int, times: Ints, axis: int | None) -> Array
             for count, first, size in spans
             for box in source.boxes(first, first + size)
         ]
-        return array_plan(itemsize, [source], [shape], [movements.lay_all(boxes)])
+        return array_plan(itemsize, [source], [shape], [movements.pack_all(boxes)])
     target, regions, start = View.packed(shape), [], 0
     for count, first, size in spans:
         part = Read(0, source.narrow(axis, first, size))
