@@ -1,4 +1,4 @@
-"""DirectML's words: descriptors, rules and feature levels; no Vulkan is needed here."""
+"""DirectML API types: descriptors, enumerations, graphs and feature queries; no Vulkan needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which elements strides reach (all in elements)."""
+"""Addresses that sizes and strides reach, in elements."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def spanned_elements(sizes: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def addresses_are_distinct(sizes: Sequence[int], strides: Sequence[int]) -> bool | None:
-    """Return whether different indices have different addresses; None if it takes too long to tell.
+    """Return whether no two indices have one address; None if it takes too long to tell.
 
-    Two indices meet when their differences d, not all 0 and each below its size in magnitude,
-    give sum(d * stride) = 0. Strides are not negative.
+    Two indices have one address when their differences d, not all 0 and each below its size in
+    magnitude, give sum(d * stride) = 0. Strides are not negative.
 
     >>> addresses_are_distinct((2, 3), (3, 1)), addresses_are_distinct((2, 4), (3, 1))
     (True, False)
@@ -53,14 +53,14 @@ def _without_decided(dims: list[_Dim]) -> list[_Dim]:
 
 def _search(dims: list[_Dim]) -> bool | None:
     """Look for differences that cancel, largest stride first; None after _SEARCH_STEPS."""
-    # What the dimensions from i on can reach, and the gcd of all they can reach.
+    # The largest sum that dimensions from i on can reach, and the gcd of all their sums.
     reach = [sum(s * m for s, m in dims[i:]) for i in range(len(dims) + 1)]
     step = [gcd(*[s for s, _ in dims[i:]]) for i in range(len(dims) + 1)]
     if prod(m + 1 for _, m in dims) > reach[0] // step[0] + 1:  # more indices than addresses
         return False
     steps = 0
 
-    def meets(i: int, total: int, zero: bool) -> bool:
+    def cancels(i: int, total: int, zero: bool) -> bool:
         """Whether dimensions from i on cancel total; zero: all differences so far are 0."""
         nonlocal steps
         steps += 1
@@ -77,11 +77,11 @@ def _search(dims: list[_Dim]) -> bool | None:
         period = step[i + 1] // step[i] or 1
         first = -total // step[i] * pow(stride // step[i], -1, period) if period > 1 else 0
         for d in range(low + (first - low) % period, high + 1, period):
-            if meets(i + 1, total + d * stride, zero and d == 0):
+            if cancels(i + 1, total + d * stride, zero and d == 0):
                 return True
         return False
 
     try:
-        return not meets(0, 0, True)
+        return not cancels(0, 0, True)
     except TimeoutError:
         return None

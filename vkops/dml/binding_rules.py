@@ -1,4 +1,4 @@
-"""The binding rules that need no device: where a tensor may lie, and what may share bytes."""
+"""Binding rules that need no device: placement of tensors in resources, and shared bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MINIMUM_ALIGNMENT = 16
 
 
 class BoundTensor(NamedTuple):
-    """The bytes of a resource that one tensor takes, and the path of the tensor's field.
+    """The bytes of a resource that a tensor is bound to, and the path of the tensor's field.
 
     A resource is anything that hashes: a heap, a buffer, a name.
     """
@@ -67,7 +67,7 @@ def check_hazards(
             ``in_place`` and they are the same range.
     """
     if len({t.resource for t in (*inputs, *outputs)}) == len(inputs) + len(outputs):
-        return  # each has one to itself
+        return  # no resource is shared
     numbers = {tensor.resource: number for number, tensor in enumerate(outputs)}
     written = sorted((numbers[t.resource], t.begin, t.end, t.path) for t in outputs)
     for before, after in pairwise(written):

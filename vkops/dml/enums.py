@@ -60,7 +60,7 @@ class TensorFlags(IntFlag):
 
 
 class FeatureLevel(IntEnum):
-    """What a device promises to support; each level includes the ones below.
+    """Set of features that a device supports; each level includes the ones below.
 
     Source: DML_FEATURE_LEVEL.
 
@@ -133,7 +133,7 @@ class ExecutionFlags(IntFlag):
 
 
 class PaddingMode(IntEnum):
-    """What PADDING writes around its input. Source: DML_PADDING_MODE."""
+    """Elements that PADDING writes around its input. Source: DML_PADDING_MODE."""
 
     CONSTANT = 0
     EDGE = 1

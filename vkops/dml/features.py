@@ -1,4 +1,4 @@
-"""What a device can be asked about (IDMLDevice::CheckFeatureSupport)."""
+"""Feature queries and their answers. Source: IDMLDevice::CheckFeatureSupport."""
 
 from __future__ import annotations
 

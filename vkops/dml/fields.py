@@ -1,4 +1,4 @@
-"""How the fields of operator descriptors are declared, and converted to plain values."""
+"""Declaration of the fields of operator descriptors, and conversion of their values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Field:
 
     Attributes:
         name: name in Python; dml_name is DirectML's.
-        kind: what it holds.
+        kind: kind of its values.
         role: tensors are bound in the order of the table, attributes are fixed at creation.
         rule: the rule that a value of the wrong kind, or out of 32 bits, breaks.
         optional: whether None is allowed.
@@ -36,7 +36,7 @@ class Field:
     count: str | None = None
 
     def convert(self, operator: str, value: object) -> Any:
-        """Return a value of the field's kind, given it in any of its forms.
+        """Convert a value to the type of the field's kind.
 
         Raises:
             InvalidDescTypeError: it is of another kind.
@@ -47,7 +47,7 @@ class Field:
 
 
 Metadata = Mapping[str, Any]
-"""What a dataclass's field carries; ``fields_of`` makes a Field of it."""
+"""Metadata of a dataclass field; ``field_of`` makes a Field of it."""
 
 
 def tensor(role: Role, rule: str = "T-18") -> Metadata:
@@ -73,7 +73,7 @@ def per_dimension(kind: Kind, rule: str) -> Metadata:
 
 
 def field_of(name: str, metadata: Metadata) -> Field:
-    """The field that a declaration means.
+    """Make a Field of a declaration.
 
     >>> field_of("input_tensors", tensors("input", "JOIN-01", "InputCount")).dml_name
     'InputTensors'

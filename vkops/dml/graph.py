@@ -1,4 +1,4 @@
-"""Graphs built expression by expression, in the manner of DirectMLX and PyDirectML."""
+"""Graphs built from expressions, as in DirectMLX and PyDirectML."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from vkops.dml.operators import (
 from vkops.dml.operators.slice1 import elements_in_window
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import InvalidDescError
+from vkops.plan.view import Ints
 
-Ints = tuple[int, ...]
 T = TypeVar("T")
 
 TensorPolicy = Callable[[TensorDataType, Ints], BufferTensorDesc]
-"""From type and sizes of a tensor between operators to its descriptor."""
+"""Function from the data type and sizes of an output to its descriptor."""
 
 
 @dataclass(frozen=True, eq=False)
 class Expression:
     """A tensor of a graph: an input, or an output of a node. Source: dml::Expression.
 
-    ``desc`` is what operators see of it.
+    ``desc`` is its tensor descriptor.
     """
 
     graph: Graph = field(repr=False)
@@ -55,10 +55,10 @@ class Graph:
     """Builds a graph of operators. Source: dml::Graph of DirectMLX.
 
     Each function makes a node and checks it at once; ``Device.compile_graph`` runs the whole as one
-    operator. What lies between operators exists nowhere.
+    operator, nearly always without intermediate buffers.
 
     Args:
-        tensor_policy: the layout of what operators make; packed if left out.
+        tensor_policy: makes the descriptors of outputs; packed if left out.
         feature_level: at which operators are checked as they are made; the newest if left out.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
@@ -84,7 +84,7 @@ class Graph:
         self._nodes: list[tuple[OperatorDesc, tuple[Expression, ...]]] = []
         self._outputs: list[Expression] = []
 
-    # -- ends -------------------------------------------------------------------------------------
+    # -- inputs and outputs -----------------------------------------------------------------------
 
     def input(self, tensor_desc: BufferTensorDesc) -> Expression:
         """The next input of the graph. Source: dml::InputTensor.
@@ -142,11 +142,11 @@ class Graph:
     # -- operators --------------------------------------------------------------------------------
 
     def operator(self, desc: OperatorDesc, inputs: Sequence[Expression]) -> list[Expression]:
-        """A node of any operator: what each of its outputs is.
+        """Add a node of any operator; return its outputs.
 
         Raises:
-            InvalidDescError: the descriptor breaks a rule, or an input has not the bytes that it
-                asks for (G-07).
+            InvalidDescError: the descriptor breaks a rule, or an input has another size in bytes
+                than its tensor (G-07).
         """
         sources = self._own(inputs, "inputs")
         if not isinstance(desc, OperatorDesc):
@@ -172,7 +172,7 @@ class Graph:
         output_sizes: Sequence[Ints] | None = None,
         **attributes: Any,
     ) -> list[Expression]:
-        """A node of any operator, whose output tensors follow from its inputs and attributes.
+        """Add a node whose output tensors are inferred from its inputs and attributes.
 
         Args:
             kind: the class of the operator's descriptor.

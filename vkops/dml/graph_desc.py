@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, ClassVar, NoReturn
 
 from vkops.arguments.values import Place, array, integer
@@ -12,7 +13,7 @@ from vkops.dml.enums import FeatureLevel, TensorFlags
 from vkops.dml.operator_desc import NamedTensor, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import FeatureLevelError, InvalidDescError, show
-from vkops.plan import CopyPlan, Pipeline, Region, View
+from vkops.plan import CopyPlan, Pipeline, View
 from vkops.plan.algebra import narrow
 from vkops.plan.graph import Graph
 from vkops.plan.movements import copy
@@ -21,8 +22,8 @@ from vkops.plan.size_limits import LimitError
 OPERATOR = "GRAPH"
 """How errors name a graph."""
 
-MOST_ENDS = 1 << 16
-"""Inputs, or outputs, that a graph may declare."""
+MAX_INPUTS_OR_OUTPUTS = 1 << 16
+"""Largest number of inputs, and of outputs, of a graph."""
 
 FIRST_LEVEL = FeatureLevel.LEVEL_2_1
 """The feature level that brought graphs."""
@@ -62,7 +63,7 @@ _Source = tuple[int | None, int]
 
 @dataclass(frozen=True)
 class GraphDesc:
-    """Operators connected by edges; what is between them need not exist anywhere.
+    """Operators connected by edges; tensors between them need no memory.
 
     Source: DML_GRAPH_DESC.
 
@@ -138,10 +139,13 @@ class GraphDesc:
         if level < FIRST_LEVEL:
             message = f"not available at feature level {level}; allowed from {FIRST_LEVEL}"
             raise FeatureLevelError(OPERATOR, "", message, "DEV-12")
-        for name, count in (("input_count", self.input_count), ("output_count", self.output_count)):
-            if not (name == "output_count") <= count <= MOST_ENDS:
-                least = int(name == "output_count")
-                self._refuse(name, f"got {show(count)}, must be {least} to {MOST_ENDS}", "G-02")
+        for name, count, least in (
+            ("input_count", self.input_count, 0),
+            ("output_count", self.output_count, 1),
+        ):
+            if not least <= count <= MAX_INPUTS_OR_OUTPUTS:
+                message = f"got {show(count)}, must be {least} to {MAX_INPUTS_OR_OUTPUTS}"
+                self._refuse(name, message, "G-02")
         for i, node in enumerate(self.nodes):
             try:
                 node.validate(feature_level, alternative_levels)
@@ -176,8 +180,8 @@ class GraphDesc:
                     allowed = f"must be 0 to {limit - 1}" if limit else "there are none"
                     self._refuse(f"{name}.{field}", f"got {show(values[field])}, {allowed}", "G-03")
         for i, edge in enumerate(self.intermediate_edges):
-            made = self._tensors[edge.from_node_index][1][edge.from_node_output_index][1]
-            read = self._tensors[edge.to_node_index][0][edge.to_node_input_index][1]
+            _, made = self._made(edge)
+            _, read = self._read(edge)
             got, wanted = read.total_tensor_size_in_bytes, made.total_tensor_size_in_bytes
             if got != wanted:
                 message = f"ends at a tensor of {got} bytes, must be {wanted} as at its start"
@@ -214,7 +218,7 @@ class GraphDesc:
     def _check_owned(self) -> None:
         """Check that OWNED_BY_DML inputs come from the graph's inputs, and readers agree (G-06)."""
         for edge in self.intermediate_edges:
-            path, tensor = self._tensors[edge.to_node_index][0][edge.to_node_input_index]
+            path, tensor = self._read(edge)
             if TensorFlags.OWNED_BY_DML in tensor.flags:
                 message = "is OWNED_BY_DML, which only an input from outside the graph may be"
                 self._refuse(f"nodes[{edge.to_node_index}].{path}", message, "G-06")
@@ -232,44 +236,49 @@ class GraphDesc:
     def _refuse(self, field: str, message: str, rule: str) -> NoReturn:
         raise InvalidDescError(OPERATOR, field, message, rule)
 
-    # -- what it is made of -----------------------------------------------------------------------
+    # -- tensors ----------------------------------------------------------------------------------
 
     @property
     def inputs(self) -> tuple[tuple[str, BufferTensorDesc | None], ...]:
-        """The graph's inputs, as the node reads each that reads most; None where none does."""
+        """The graph's inputs, each as the largest tensor that reads it; None if nothing does."""
         return tuple(
-            (f"inputs[{i}]", max(readers, key=_extent) if readers else None)
+            (
+                f"inputs[{i}]",
+                max(readers, key=attrgetter("total_tensor_size_in_bytes")) if readers else None,
+            )
             for i, readers in enumerate(self._readers)
         )
 
     @property
     def outputs(self) -> tuple[NamedTensor, ...]:
         """The graph's outputs, as nodes make them."""
-        made = {
-            edge.graph_output_index: self._tensors[edge.from_node_index][1][
-                edge.from_node_output_index
-            ][1]
-            for edge in self.output_edges
-        }
+        made = {edge.graph_output_index: self._made(edge)[1] for edge in self.output_edges}
         return tuple((f"outputs[{i}]", made[i]) for i in range(self.output_count))
 
     @cached_property
     def _tensors(self) -> list[tuple[tuple[NamedTensor, ...], tuple[NamedTensor, ...]]]:
-        """The inputs and outputs of each node, asked for once."""
+        """The inputs and outputs of each node."""
         return [(node.inputs, node.outputs) for node in self.nodes]
+
+    def _made(self, edge: OutputGraphEdgeDesc | IntermediateGraphEdgeDesc) -> NamedTensor:
+        """The output of a node at which an edge begins."""
+        return self._tensors[edge.from_node_index][1][edge.from_node_output_index]
+
+    def _read(self, edge: InputGraphEdgeDesc | IntermediateGraphEdgeDesc) -> NamedTensor:
+        """The input of a node at which an edge ends."""
+        return self._tensors[edge.to_node_index][0][edge.to_node_input_index]
 
     @cached_property
     def _readers(self) -> list[list[BufferTensorDesc]]:
         """The tensors of nodes that each input of the graph feeds."""
         readers: list[list[BufferTensorDesc]] = [[] for _ in range(self.input_count)]
         for edge in self.input_edges:
-            tensor = self._tensors[edge.to_node_index][0][edge.to_node_input_index][1]
-            readers[edge.graph_input_index].append(tensor)
+            readers[edge.graph_input_index].append(self._read(edge)[1])
         return readers
 
     @cached_property
     def _sources(self) -> dict[tuple[int, int], _Source]:
-        """What feeds each input of each node."""
+        """The source of each input of each node."""
         sources: dict[tuple[int, int], _Source] = {
             (edge.to_node_index, edge.to_node_input_index): (None, edge.graph_input_index)
             for edge in self.input_edges
@@ -299,15 +308,12 @@ class GraphDesc:
         return order
 
     def lower(self) -> CopyPlan:
-        """Return what to copy where: from the graph's inputs to its outputs.
-
-        Where that would be too many regions, ``pipeline`` has steps before it.
-        """
+        """Return the plan that makes the graph's outputs, the last step of ``pipeline``."""
         return self.pipeline.plan
 
     @cached_property
     def pipeline(self) -> Pipeline:
-        """What to run: nearly always one plan.
+        """The steps that run the graph; nearly always one.
 
         Raises:
             InvalidDescError: the graph has too many tensors and regions (G-11).
@@ -330,28 +336,23 @@ class GraphDesc:
             plan = self.nodes[number].lower()
             for i, output in enumerate(plan.outputs):
                 regions = narrow(output.regions, plan.element_size, size)
-                moved = (self._reading(region, number, numbers) for region in regions)
+                moved = (
+                    region
+                    if region.input is None
+                    else region.reading(numbers[self._sources[number, region.input]])
+                    for region in regions
+                )
                 numbers[number, i] = graph.make(moved, output.nbytes, size)
         results: dict[int, int] = {}
         for edge in self.output_edges:
             made = numbers[edge.from_node_index, edge.from_node_output_index]
             nbytes = graph.nbytes(made)
             whole = View.packed((nbytes // size,))
-            # A tensor of its own: one output of a node may go to many of the graph.
+            # A copy: one output of a node may be several outputs of the graph.
             results[edge.graph_output_index] = graph.make([copy(whole, whole, made)], nbytes, size)
         outputs = tuple(results[i] for i in range(self.output_count))
         inputs = tuple(numbers[None, i] for i in range(self.input_count))
         return Pipeline(tuple(graph.lower(outputs)), inputs, outputs)
-
-    def _reading(self, region: Region, node: int, numbers: dict[_Source, int]) -> Region:
-        """A node's region, reading tensors of the graph instead of the node's inputs."""
-        if region.input is None:
-            return region
-        return region.reading(numbers[self._sources[node, region.input]])
-
-
-def _extent(tensor: BufferTensorDesc) -> int:
-    return tensor.total_tensor_size_in_bytes
 
 
 def _all_of(kind: type, value: object, place: Place) -> tuple[Any, ...]:

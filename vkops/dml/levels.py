@@ -1,4 +1,4 @@
-"""Which ranks and data types operators take at a feature level; levels.json is the table."""
+"""Ranks and data types that operators take at each feature level, read from levels.json."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vkops.dml.enums import FeatureLevel, TensorDataType
 
 
 class TensorSupport(NamedTuple):
-    """What a tensor of an operator may be (both bounds are inclusive)."""
+    """Ranks (both bounds inclusive) and data types that a tensor of an operator may have."""
 
     min_dimension_count: int
     max_dimension_count: int
@@ -34,7 +34,7 @@ class TensorSupport(NamedTuple):
 
 
 class Support:
-    """What an operator takes at each feature level from the one that introduced it.
+    """Ranks and data types an operator takes at each level from the one that introduced it.
 
     ``entries`` are those of levels.json: each changes what the ones before it say.
     """
@@ -56,7 +56,7 @@ class Support:
         return level in self._entries
 
     def at(self, level: FeatureLevel, tensor: str) -> TensorSupport:
-        """What a tensor, by DirectML's name of its field, may be at a level."""
+        """The support of a tensor, named as DirectML names its field, at a level."""
         known = self._known.get((level, tensor))
         if known is None:
             merged: dict[str, Any] = {}
@@ -68,12 +68,12 @@ class Support:
         return known
 
     def from_level(self, level: FeatureLevel, tensor: str) -> dict[FeatureLevel, TensorSupport]:
-        """What a tensor may be at a level and at each level above."""
+        """The support of a tensor at a level and at each level above."""
         return {other: self.at(other, tensor) for other in self._entries if other >= level}
 
 
 def data_types(text: str) -> frozenset[TensorDataType]:
-    """The data types that are named, or given by their bits.
+    """Parse data types, given by name or by their number of bits.
 
     >>> sorted(data_types("64 INT8")) == sorted(data_types("INT8 FLOAT64 INT64 UINT64"))
     True
@@ -94,7 +94,7 @@ INTRODUCED: Mapping[TensorDataType, FeatureLevel] = {
 SUPPORT: Mapping[str, Support] = {
     name: Support(entries) for name, entries in _DATA["operators"].items()
 }
-"""What each operator takes."""
+"""The support of each operator, by DirectML's name."""
 
 ALTERNATIVE_SUPPORT: Mapping[str, Support] = {
     name: Support(_DATA["operators"][name] | entries)

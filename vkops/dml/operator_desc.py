@@ -1,4 +1,4 @@
-"""What all operator descriptors share: their fields, inference, validation and lowering."""
+"""Base of all operator descriptors: their fields, inference, validation and lowering."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ class OperatorDesc(ABC):
     # -- lowering ---------------------------------------------------------------------------------
 
     def lower(self) -> CopyPlan:
-        """Return what to copy where, after validating at the latest level. The plan is cached.
+        """Return the copy plan, after validating at the latest level. The plan is cached.
 
         Raises:
             InvalidDescError: the first rule that is broken.
@@ -312,7 +312,7 @@ class OperatorDesc(ABC):
 
     @property
     def pipeline(self) -> Pipeline:
-        """What to run: the plan by itself."""
+        """A pipeline of the plan."""
         return Pipeline.of(self.lower())
 
     @property
@@ -346,7 +346,7 @@ class OperatorDesc(ABC):
 
     @cached_property
     def _validated(self) -> set[tuple[FeatureLevel, bool]]:
-        """The levels at which this is known to be valid, by the operator's own page or not."""
+        """Levels at which this was found valid, and whether by the operator's own page."""
         return set()
 
     def _tensors(self, role: Role) -> tuple[NamedTensor, ...]:

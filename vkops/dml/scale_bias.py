@@ -1,4 +1,4 @@
-"""The one attribute of a movement operator that calculates."""
+"""The scale and bias of ELEMENT_WISE_IDENTITY, which vkops refuses."""
 
 from __future__ import annotations
 
