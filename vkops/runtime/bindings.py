@@ -1,4 +1,4 @@
-"""What callers bind to operators and shaders, in any of its forms."""
+"""Bindings: the buffers, tensors and parts of them that callers pass to operators and shaders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Binding = Any
 def resolve(
     executor: Executor, operator: str, path: str, binding: Binding, *, written: bool
 ) -> tuple[Resource, int, int]:
-    """Say which buffer a binding means, the offset in it, and how many bytes.
+    """Return the buffer of a binding, the offset in it, and the number of bytes.
 
     Raises:
         BindingError: it is not a buffer on that adapter (B-02), the offset and the number of bytes
@@ -45,7 +45,7 @@ def resolve(
 
 
 def _count(value: Any) -> int | None:
-    """An integer of 63 bits as int (NumPy's would overflow), or None if it is none."""
+    """A non-negative integer below 2**63 as int; None for any other value."""
     try:
         number = index(value)
     except Exception:

@@ -1,4 +1,4 @@
-"""Pipelines bound to memory: the one way from a plan to a result.
+"""Pipelines bound to memory: all plans are run by them.
 
 Compiled operators and graphs, the functions for arrays and ONNX models all run their plans with
 ``bind_pipeline``.
@@ -27,18 +27,18 @@ def bind_pipeline(
     *,
     on_host: bool,
 ) -> BoundOperator | StreamedOperator:
-    """Bind the tensors of a pipeline, and allocate those between its steps.
+    """Bind the tensors of a pipeline, and allocate its intermediates.
 
     Args:
-        executor: what runs it.
-        pipeline: the plans.
-        programs: each of them, prepared for the executor.
-        bound: where each input and output lies, by its number in the pipeline.
-        read: which of these are inputs.
-        on_host: whether any of this memory is on the host, so that the plans must be streamed.
+        executor: the executor that runs it.
+        pipeline: the plans to run.
+        programs: each of the plans, prepared for the executor.
+        bound: the memory of each input and output, by its number in the pipeline.
+        read: the numbers of the inputs.
+        on_host: whether any of the memory is on the host, so that the plans must be streamed.
 
     Returns:
-        What dispatches it.
+        The bound pipeline.
     """
     if len(pipeline.steps) > 1:
         bound = dict(bound)
@@ -67,8 +67,8 @@ class BoundOperator:
     It keeps the buffers it is bound to alive. Source: IDMLBindingTable.
 
     Attributes:
-        dispatches: what it submits, one after the other.
-        bound: where each tensor of the pipeline lies, by its number there.
+        dispatches: the dispatches that it submits, in order.
+        bound: the memory of each tensor of the pipeline, by its number there.
 
     >>> import numpy as np
     >>> from vkops import Device, dml
@@ -102,7 +102,7 @@ class BoundOperator:
         """Run the operator and wait until its outputs are complete.
 
         Args:
-            progress: not told anything: only what is streamed takes so long.
+            progress: never called; only streamed operators report progress.
 
         Raises:
             DeviceError: the device is closed.
@@ -122,7 +122,7 @@ class BoundOperator:
 
 
 class StreamedOperator:
-    """What ``CompiledOperator.bind`` makes where a binding is in host memory.
+    """A compiled operator of which a binding is in host memory, made by ``CompiledOperator.bind``.
 
     >>> from vkops import Device, dml
     >>> device = Device()
@@ -148,7 +148,7 @@ class StreamedOperator:
         """Run the operator chunk by chunk and wait until its outputs are complete.
 
         Args:
-            progress: told of the bytes that are done, and of those to do in all.
+            progress: called with the bytes done so far and the bytes in all.
 
         Raises:
             DeviceError: the device is closed.
@@ -160,7 +160,7 @@ class StreamedOperator:
             read = [self._bound[number] for number in step.reads]
             made = [self._bound[number] for number in step.makes]
             sources = [bound.resource.array(bound.begin, bound.end - bound.begin) for bound in read]
-            # Outputs on the device are made on the host, and written when they are whole.
+            # Outputs on the device are made on the host, and written when they are complete.
             targets = [
                 bound.resource.bytes[bound.begin : bound.end]
                 if isinstance(bound.resource, HostBuffer)
@@ -177,12 +177,12 @@ class StreamedOperator:
         return self._executor.queue.stream(self.dispatch, self._follow)
 
     def _follow(self, pending: InThread) -> None:
-        """Let whoever uses memory on the host wait for what is streamed from it, or to it."""
+        """Make later uses of the host memory wait for this stream."""
         for resource in self._on_host():
             resource.settle()
             resource.pending = pending
 
     def _on_host(self) -> list[HostBuffer]:
-        """Each once, though several tensors may be bound to it."""
+        """The host buffers, without repetition."""
         resources = dict.fromkeys(bound.resource for bound in self._bound.values())
         return [resource for resource in resources if isinstance(resource, HostBuffer)]

@@ -1,4 +1,4 @@
-"""Operators that are ready to run, and what is bound to them."""
+"""Operators and graphs that are ready to run, and the checks of their bindings."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from vkops.runtime.bound_operator import BoundOperator, StreamedOperator, bind_p
 
 @dataclass(frozen=True, slots=True)
 class BindingProperties:
-    """What a dispatch needs besides inputs and outputs, in bytes. Source: DML_BINDING_PROPERTIES.
+    """Bytes of memory needed besides inputs and outputs. Source: DML_BINDING_PROPERTIES.
 
-    Both are looked after by vkops itself.
+    vkops allocates both itself.
     """
 
     temporary_resource_size: int
@@ -35,9 +35,8 @@ class CompiledOperator:
 
     Attributes:
         name: DirectML's name of the operator, or ``"GRAPH"``.
-        plan: what it moves, as lowered from the descriptor: of a graph, from its inputs to its
-            outputs.
-        pipeline: the plan, and steps before it where it would have too many regions.
+        plan: the copy plan of the operator; of a graph, the last step of its pipeline.
+        pipeline: the steps to run; nearly always the plan alone.
 
     >>> import numpy as np
     >>> from vkops import Device, dml
@@ -61,7 +60,7 @@ class CompiledOperator:
         self._programs = [executor.prepare(step.plan) for step in self.pipeline.steps]
         self._inputs, self._outputs = desc.inputs, desc.outputs
         self._owned = {
-            number
+            number: tensor
             for number, (_, tensor) in enumerate(self._inputs)
             if tensor is not None and TensorFlags.OWNED_BY_DML in tensor.flags
         }
@@ -71,16 +70,11 @@ class CompiledOperator:
     @property
     def binding_properties(self) -> BindingProperties:
         """Sizes of the resources that DirectML would ask the caller to bind."""
-        tensors = [tensor for _, tensor in self._inputs if tensor is not None]
-        owned = sum(
-            tensor.total_tensor_size_in_bytes
-            for tensor in tensors
-            if TensorFlags.OWNED_BY_DML in tensor.flags
-        )
+        owned = sum(tensor.total_tensor_size_in_bytes for tensor in self._owned.values())
         return BindingProperties(sum(self.pipeline.between.values()), owned)
 
     def initialize(self, inputs: Sequence[Binding]) -> None:
-        """Take over the inputs that are OWNED_BY_DML; they are copied now and bound never again.
+        """Copy the inputs that are OWNED_BY_DML; they are not bound again at execution.
 
         Only operators with such inputs need it. Source: IDMLOperatorInitializer.
 
@@ -92,9 +86,9 @@ class CompiledOperator:
         """
         self._check_count("inputs", inputs, self._inputs)
         sources: dict[int, BoundTensor] = {}
-        for number, ((path, tensor), binding) in enumerate(zip(self._inputs, inputs, strict=True)):
-            if number in self._owned and tensor is not None:
-                sources[number] = self._bind(path, tensor, binding)
+        for number, ((path, _), binding) in enumerate(zip(self._inputs, inputs, strict=True)):
+            if number in self._owned:
+                sources[number] = self._bind(path, self._owned[number], binding)
             elif binding is not None:
                 message = "bound at initialisation, must be None: it is not OWNED_BY_DML"
                 raise BindingError(self.name, path, message, "B-03")
@@ -124,8 +118,8 @@ class CompiledOperator:
     ) -> Pending | None:
         """Run the operator and wait until its outputs are complete, or do not wait.
 
-        Without waiting the device works while the host goes on; two submissions can be pending.
-        Whoever reads memory, or runs what needs the results, waits for them.
+        Without waiting, the device works while the host continues; two submissions can be pending.
+        Reading the memory, or running an operator that needs the results, waits for them.
 
         Args:
             inputs: per input tensor a buffer, tensor or (buffer, offset, bytes); None for those
@@ -134,7 +128,7 @@ class CompiledOperator:
             wait: whether to wait.
 
         Returns:
-            None, or what to ``wait()`` for; errors of the device arrive there.
+            None, or a handle whose ``wait()`` also raises the errors of the device.
 
         Raises:
             BindingError: a binding breaks one of B-01 to B-09, T-17, B-18 or B-21; nothing was run.
@@ -148,7 +142,7 @@ class CompiledOperator:
     def bind(
         self, inputs: Sequence[Binding], outputs: Sequence[Binding]
     ) -> BoundOperator | StreamedOperator:
-        """Check bindings once, to dispatch with them again and again.
+        """Check bindings once, to dispatch with them many times.
 
         Source: IDMLBindingTable. Arguments and errors are those of ``dispatch``.
         """
@@ -179,16 +173,15 @@ class CompiledOperator:
     # -- bindings ---------------------------------------------------------------------------------
 
     def _check_count(
-        self, what: str, bindings: Sequence[Binding], tensors: Sequence[object]
+        self, field: str, bindings: Sequence[Binding], tensors: Sequence[object]
     ) -> None:
         if not isinstance(bindings, Sequence) or isinstance(bindings, (str, bytes)):
-            raise BindingError(
-                self.name, what, f"got {show(bindings)}, must be a list of bindings", "B-01"
-            )
-        if len(bindings) != len(tensors):
-            raise BindingError(
-                self.name, what, f"got {len(bindings)} bindings, must be {len(tensors)}", "B-01"
-            )
+            message = f"got {show(bindings)}, must be a list of bindings"
+        elif len(bindings) != len(tensors):
+            message = f"got {len(bindings)} bindings, must be {len(tensors)}"
+        else:
+            return
+        raise BindingError(self.name, field, message, "B-01")
 
     def _initialized(self, number: int, path: str, binding: Binding) -> BoundTensor:
         if binding is not None:
@@ -203,6 +196,6 @@ class CompiledOperator:
     def _bind(
         self, path: str, tensor: BufferTensorDesc, binding: Binding, *, written: bool = False
     ) -> BoundTensor:
-        """Check a binding, and say which bytes of its buffer the tensor takes."""
+        """Check a binding; return the bytes of its buffer that the tensor uses."""
         buffer, offset, nbytes = resolve(self._executor, self.name, path, binding, written=written)
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)

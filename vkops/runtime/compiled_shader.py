@@ -1,4 +1,4 @@
-"""Compute shaders of the user's own on a device."""
+"""User-defined compute shaders on a device."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class CompiledShader:
         module, limit = self.shader.module, self._limits
         x, y, z = module.local_size
         sizes = zip(_AXES, module.local_size, limit.max_compute_work_group_size, strict=True)
-        used = [(f"local_size_{axis}", got, most) for axis, got, most in sizes]
+        used = [(f"local_size_{axis}", got, allowed) for axis, got, allowed in sizes]
         used += [
             ("invocations of a workgroup", x * y * z, limit.max_compute_work_group_invocations),
             ("bytes of shared memory", module.shared_nbytes, limit.max_compute_shared_memory_size),
@@ -155,9 +155,9 @@ class CompiledShader:
                 limit.max_per_stage_descriptor_storage_buffers,
             ),
         ]
-        for field, got, most in used:
-            if got > most:
-                message = f"got {got}, must be {most} at most on {self._executor.info.name!r}"
+        for field, got, allowed in used:
+            if got > allowed:
+                message = f"got {got}, must be {allowed} at most on {self._executor.info.name!r}"
                 raise InvalidDescError(self.name, field, message, "SH-08")
         missing = [
             capability

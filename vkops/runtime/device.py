@@ -1,4 +1,4 @@
-"""DirectML's object model: a device, and the operators it makes."""
+"""Devices that create and compile operators, graphs and shaders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from vkops import shaders
@@ -22,7 +21,7 @@ from vkops.dml.features import (
     check_feature_support,
 )
 from vkops.dml.operator_desc import alternative_operators
-from vkops.errors import InvalidDescError, InvalidDescTypeError, show
+from vkops.errors import InvalidDescError, show
 from vkops.gpu import adapter
 from vkops.gpu.adapter import DeviceInfo, devices
 from vkops.gpu.buffer import Buffer, HostBuffer
@@ -54,7 +53,7 @@ __all__ = [
 
 
 class OperatorDevice:
-    """What ``vkops.Device`` is without tensors: it compiles operators, graphs and shaders."""
+    """Base of ``vkops.Device`` without tensors: it compiles operators, graphs and shaders."""
 
     def __init__(
         self,
@@ -128,12 +127,7 @@ class OperatorDevice:
             FeatureLevelError: it needs a higher feature level.
         """
         if not isinstance(desc, OperatorDesc):
-            raise InvalidDescTypeError(
-                "",
-                "desc",
-                f"got {show(desc)}, must be an operator descriptor",
-                "T-18",
-            )
+            raise Place("", "desc", "T-18").wrong_kind(desc, "an operator descriptor")
         desc.validate(self.feature_level, self.alternative_levels)
         return Operator(self, desc)
 
@@ -148,9 +142,7 @@ class OperatorDevice:
             InvalidDescTypeError: unknown flags (DEV-10), or another device's operator.
         """
         if not isinstance(operator, Operator) or operator.device is not self:
-            raise InvalidDescTypeError(
-                "", "operator", f"got {show(operator)}, must be an operator of {self!r}", "T-18"
-            )
+            raise Place("", "operator", "T-18").wrong_kind(operator, f"an operator of {self!r}")
         member(ExecutionFlags, flags, Place(operator.desc.operator, "flags", "DEV-10"))
         return CompiledOperator(self.executor, operator.desc)
 
@@ -196,16 +188,15 @@ class OperatorDevice:
         name: str = "<source>",
         allow_paths: bool = False,
     ) -> CompiledShader:
-        """Make a compute shader of your own ready to run.
+        """Make a user-defined compute shader ready to run.
 
         Args:
-            source: GLSL text, a file of it, a .spv file, SPIR-V, or what ``shaders.load`` made of
-                one of these.
+            source: GLSL text, the path of a GLSL or .spv file, SPIR-V, or a loaded ``Shader``.
             constants: values of specialization constants, by name or id.
             defines: macros, for GLSL.
             include_dirs: where included files are, besides the source's folder.
             debug: keep source lines in the SPIR-V.
-            name: what errors call it, if it is no file.
+            name: its name in errors, if it is not read from a file.
             allow_paths: whether it may include files outside of these folders.
 
         Raises:
@@ -231,7 +222,7 @@ class OperatorDevice:
     # -- memory -----------------------------------------------------------------------------------
 
     def buffer(self, nbytes: int) -> Buffer:
-        """Allocate device memory; its first content is undefined.
+        """Allocate device memory; its initial content is undefined.
 
         Raises:
             InvalidDescError: not an integer of at least 1 (T-04).
@@ -252,21 +243,16 @@ class OperatorDevice:
         return self.executor.locked(self.executor.memory.report)
 
     def close(self) -> None:
-        """Give back the device; what still refers to its memory keeps that memory.
+        """Close the device; memory that is still referred to stays allocated.
 
-        Everything that runs on it raises a DeviceError from then on.
+        Running anything on a closed device raises a DeviceError.
         """
         self.executor.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

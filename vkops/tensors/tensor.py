@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from operator import attrgetter
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -201,7 +200,7 @@ class Tensor(Assignment, Exchange, NoOperators):
         plan.run(device.executor, held, [result.buffer for result in results], progress)
         return results
 
-    # -- what it is -------------------------------------------------------------------------------
+    # -- description ------------------------------------------------------------------------------
 
     @property
     def words(self) -> int:
@@ -306,12 +305,7 @@ class Tensor(Assignment, Exchange, NoOperators):
     def __enter__(self) -> Tensor:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.release()
 
     def numpy(self) -> npt.NDArray[Any]:
