@@ -1,8 +1,4 @@
-"""Pipelines bound to memory: all plans are run by them.
-
-Compiled operators and graphs, the functions for arrays and ONNX models all run their plans with
-``bind_pipeline``.
-"""
+"""Pipelines bound to memory: on the device they are dispatched, else streamed through it."""
 
 from __future__ import annotations
 
@@ -24,8 +20,6 @@ def bind_pipeline(
     programs: Sequence[Program | Programs],
     bound: Mapping[int, BoundTensor],
     read: Collection[int],
-    *,
-    on_host: bool,
 ) -> BoundOperator | StreamedOperator:
     """Bind the tensors of a pipeline, and allocate its intermediates.
 
@@ -35,11 +29,11 @@ def bind_pipeline(
         programs: each of the plans, prepared for the executor.
         bound: the memory of each input and output, by its number in the pipeline.
         read: the numbers of the inputs.
-        on_host: whether any of the memory is on the host, so that the plans must be streamed.
 
     Returns:
-        The bound pipeline.
+        The bound pipeline; one that is streamed in chunks if any memory is on the host.
     """
+    on_host = any(isinstance(tensor.resource, HostBuffer) for tensor in bound.values())
     if len(pipeline.steps) > 1:
         bound = dict(bound)
         for number, nbytes in pipeline.between.items():

@@ -10,7 +10,7 @@ from vkops.dml import GraphDesc, OperatorDesc, TensorFlags
 from vkops.dml.binding_rules import BoundTensor, bind, check_hazards
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import BindingError, show
-from vkops.gpu.buffer import HostBuffer, Resource
+from vkops.gpu.buffer import Resource
 from vkops.gpu.executor import Executor
 from vkops.gpu.pending import Pending
 from vkops.plan.graph import Pipeline
@@ -165,10 +165,7 @@ class CompiledOperator:
         }
         check_hazards(self.name, [*read.values()], [*written.values()], in_place=self._in_place)
         bound = {**read, **written}
-        on_host = any(isinstance(tensor.resource, HostBuffer) for tensor in bound.values())
-        return bind_pipeline(
-            self._executor, self.pipeline, self._programs, bound, read.keys(), on_host=on_host
-        )
+        return bind_pipeline(self._executor, self.pipeline, self._programs, bound, read.keys())
 
     # -- bindings ---------------------------------------------------------------------------------
 

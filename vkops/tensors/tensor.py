@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from math import prod
 from operator import attrgetter
 from typing import Any
@@ -188,14 +189,11 @@ class Tensor(Assignment, Exchange, NoOperators):
         """
         # Held until all is done: another thread may release the tensors meanwhile.
         held = [source.buffer if isinstance(source, Tensor) else source for source in inputs]
-        on_host = not plan.fits(device.executor, held) or any(
-            target is not None and isinstance(target.buffer, HostBuffer) for target in targets
-        )
+        given = [target.buffer for target in targets if target is not None]
+        on_host = not plan.fits(device.executor, held) or HostBuffer in map(type, given)
         results = [
             Tensor(device, shape, dtype, on_host=on_host) if target is None else target
-            for shape, dtype, target in zip(
-                plan.shapes, dtypes, targets or [None] * len(plan.shapes), strict=True
-            )
+            for shape, dtype, target in zip_longest(plan.shapes, dtypes, targets)
         ]
         plan.run(device.executor, held, [result.buffer for result in results], progress)
         return results
