@@ -104,6 +104,15 @@ def test_rules_are_those_of_tensors_levels_and_the_operator(operator):
     }
 
 
+@pytest.mark.parametrize(
+    ("operator", "sizes"), [("SPACE_TO_DEPTH", "SD-04"), ("DEPTH_TO_SPACE", "SD-03")]
+)
+def test_rules_of_operators_that_share_a_group(operator, sizes):
+    section, _ = only(f"{operator.lower()}.json")
+    checked = dict(section.details)["Rules checked"].split(", ")
+    assert [rule for rule in checked if rule.startswith("SD")] == ["SD-01", "SD-02", sizes]
+
+
 def test_widened_and_repeated(load):
     model = json.loads(json.dumps(SPLIT))
     identity = {"InputTensor": tensor(8, 4, Strides=[0, 1]), "OutputTensor": tensor(8, 4)}

@@ -52,7 +52,12 @@ def rules_of(operator: type[OperatorDesc]) -> list[str]:
     ['SPLIT-01', 'SPLIT-02', 'SPLIT-03', 'SPLIT-04', 'SPLIT-05', 'SPLIT-06']
     """
     groups = (operator.rule_group, "T")
-    found = [rule.id for group in groups for rule in GROUPS[group].rules if rule.enforced]
+    found = [
+        rule.id
+        for group in groups
+        for rule in GROUPS[group].rules
+        if rule.enforced and rule.operator in (None, operator.operator)
+    ]
     return sorted([*LEVEL_RULES, *found])
 
 

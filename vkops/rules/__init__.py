@@ -25,12 +25,14 @@ class Rule:
         source: where DirectML says so, or that it is a choice of vkops.
         enforced: whether an error can name it; else it is a permission, a definition, an example,
             or follows from other rules.
+        operator: the only operator that the rule is for, where several share a group.
     """
 
     id: str
     text: str
     source: str
     enforced: bool = True
+    operator: str | None = None
 
 
 _DATA: Mapping[str, Any] = json.loads(files(__package__).joinpath("rules.json").read_text("utf-8"))
