@@ -1,8 +1,10 @@
 """The meaning of every operator, written once: from views of inputs to regions.
 
 DirectML descriptors, the functions for arrays and ONNX nodes check rules of their own, and then
-call these. A source is a ``Read``, a view of a numbered input; a target is a view of an output.
-Regions without elements may be among the results.
+call these. A source is a ``Read``, a view of a numbered input; a target is a view of an output. A
+function whose result is always one region returns that region; the others return several, of which
+some may have no elements. Where the sizes of an output need a formula that several callers share,
+the function ``..._sizes`` next to it has the formula.
 """
 
 from __future__ import annotations
@@ -141,15 +143,29 @@ _DEPTH_AXES: Mapping[str, tuple[tuple[str, str, str], Ints]] = {
 
 
 def depth_to_space(source: Read, target: View, block: int, order: str) -> Region:
-    """Move depth into blocks of height and width; ``order`` is ``"DCR"`` or ``"CRD"``.
+    """Move depth (channels) into square blocks of height and width, ``block`` elements wide.
 
-    Both tensors have four dimensions: batch, depth, height and width.
+    Both tensors have four dimensions: batch, depth, height and width. ``order`` says what the depth
+    of the source is made of, outermost first: ``"DCR"`` (row in the block, column in the block,
+    depth of the target; DirectML's DEPTH_COLUMN_ROW) or ``"CRD"`` (depth of the target, row,
+    column; COLUMN_ROW_DEPTH). The names are ONNX's.
+
+    >>> source, target = Read(0, View.packed((1, 8, 1, 1))), View.packed((1, 2, 2, 2))
+    >>> depth_to_space(source, target, 2, "DCR").source.view.sizes
+    (1, 2, 1, 2, 1, 2)
     """
     return copy(_depth(source.view, block, order), _space(target, block), source.input)
 
 
 def space_to_depth(source: Read, target: View, block: int, order: str) -> Region:
-    """Move blocks of height and width into depth: the inverse of ``depth_to_space``."""
+    """Move blocks of height and width into depth: the inverse of ``depth_to_space``.
+
+    ``order`` says what the depth of the target is made of.
+
+    >>> source, target = Read(0, View.packed((1, 2, 2, 2))), View.packed((1, 8, 1, 1))
+    >>> space_to_depth(source, target, 2, "DCR").target.strides
+    (8, 1, 1, 4, 1, 2)
+    """
     return copy(_space(source.view, block), _depth(target, block, order), source.input)
 
 
