@@ -28,10 +28,17 @@ KINDS = sorted(DTYPES)
 class Entry(NamedTuple):
     """What tests need to know of an operator.
 
-    ``make`` returns a random case, given a random number generator, a data type, sizes and an axis.
-    ``levels`` are the ranks and the data types of all tensors from each feature level on, written
-    down from DirectML's documentation. With ``free_sizes``, the caller says which sizes outputs
-    have. ``broken`` holds the text of an error, and the fields of the descriptor to change for it.
+    Attributes:
+        make: returns a random case, given a random number generator, a data type, sizes and an
+            axis. The sizes have 1 to 8 dimensions, and are only a proposal: an operator of a fixed
+            rank, or with sizes that have to be divisible, makes its own of them.
+        levels: the lowest and highest rank and the data types of all tensors from each feature
+            level on, written down from DirectML's documentation.
+        free_sizes: whether the caller says which sizes outputs have.
+        broken: texts of errors, without the name of the operator in front, each with the fields
+            that cause it. They replace those of a case that is made of the operator's first data
+            type (FLOAT32 for most), sizes (2, 3, 4) and axis 1, so an error that names a size
+            replaces the tensors as well.
     """
 
     make: Callable[..., Case]
@@ -113,7 +120,7 @@ def _tile(random, kind, sizes, _):
 
 
 def _space_to_depth(random, kind, sizes, _):
-    n, c, h, w, block = _depth(random, sizes)
+    n, c, h, w, block = _depth_and_block(random, sizes)
     source = _input(random, kind, (n, c, h * block, w * block))
     target = _output(random, kind, (n, c * block**2, h, w))
     desc = dml.SpaceToDepthOperatorDesc(source, target, block)
@@ -126,7 +133,7 @@ def _space_to_depth(random, kind, sizes, _):
 
 
 def _depth_to_space(random, kind, sizes, _):
-    n, c, h, w, block = _depth(random, sizes)
+    n, c, h, w, block = _depth_and_block(random, sizes)
     source = _input(random, kind, (n, c * block**2, h, w))
     target = _output(random, kind, (n, c, h * block, w * block))
     desc = dml.DepthToSpaceOperatorDesc(source, target, block)
@@ -138,8 +145,8 @@ def _depth_to_space(random, kind, sizes, _):
     return Case(desc, expect)
 
 
-def _depth(random, sizes):
-    """Four sizes, whatever the rank, and the size of a block."""
+def _depth_and_block(random, sizes):
+    """Batch, channels, height and width, made of sizes of any rank, and the size of a block."""
     return *(*sizes, 1, 1, 1)[:4], random.choice((1, 2, 3)) if prod(sizes) < 2000 else 1
 
 

@@ -34,7 +34,10 @@ PUBLISHED_ALTERNATIVES = {"JOIN": {"3_1": (1, 8, UP_TO_32_BITS)}}
 
 
 def describe(operator, rank, data_type, odd=None):
-    """Make the smallest valid operator; the tensor of one field may be odd: (name, rank, type)."""
+    """Make the smallest valid operator; the tensor of one field may be odd: (name, rank, type).
+
+    All sizes and attributes are 1, except an axis and offsets, which are 0.
+    """
 
     def tensor(name):
         field_rank, field_type = odd[1:] if odd and odd[0] == name else (rank, data_type)
