@@ -1,4 +1,4 @@
-"""What the documentation shows is what happens."""
+"""The examples in the documentation run, and print what it shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from vkops.gpu.adapter import select
 ROOT = Path(__file__).parents[2]
 TUTORIALS = sorted(ROOT.glob("docs/tutorials/*.md"))
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")])
-# A peer's module needs the peer's packages.
+# The module of a library to compare with needs this library.
 ABSENT = {peers.module(name) for name in set(peers.PEERS) - set(peers.installed())}
 MODULES = sorted(
     {module.name for module in pkgutil.walk_packages(vkops.__path__, "vkops.")} - ABSENT
@@ -57,7 +57,7 @@ def test_onnx_examples(capsys, monkeypatch):
 
 
 def run_blocks(page):
-    """Run a page's Python, all in one; returns the number of blocks."""
+    """Run all Python blocks of a page as one program; return the number of blocks."""
     blocks = [block for kind, block in blocks_of(ROOT / page) if kind == "python"]
     exec("\n".join(blocks), {})
     return len(blocks)
@@ -65,18 +65,18 @@ def run_blocks(page):
 
 @pytest.mark.parametrize("page", [ROOT / "docs/index.md", *TUTORIALS], ids=lambda page: page.stem)
 def test_tutorials(page, tmp_path, monkeypatch):
-    """Python runs, and so do commands; what stands below them is what they print."""
+    """Python blocks and commands run, and print the text below them."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("VKOPS_EXPECT", select(None).name)  # no word of CPU drivers
-    if page.stem == "ci":  # it pins a driver of its own
+    monkeypatch.setenv("VKOPS_EXPECT", select(None).name)  # no message about CPU drivers
+    if page.stem == "ci":  # it chooses its own driver
         monkeypatch.delenv("VKOPS_EXPECT")
     if page.stem == "debugging":
         if reason := refused_by_layer(select(None).name):
             pytest.skip(reason)
-        monkeypatch.delenv("VK_INSTANCE_LAYERS", raising=False)  # it would tell of the wrong shader
+        monkeypatch.delenv("VK_INSTANCE_LAYERS", raising=False)  # it would report the wrong shader
     names, printed = {}, ""
     for kind, block in blocks_of(page):
         file = re.match(r"# (\w+\.py)\n", block)
@@ -84,7 +84,7 @@ def test_tutorials(page, tmp_path, monkeypatch):
             assert_printed(block, printed)
             printed = ""
             continue
-        assert printed == "", "it prints what the page does not show"
+        assert printed == "", "the page does not show what this prints"
         if file:
             Path(file[1]).write_text(block)
         elif kind == "python":
@@ -101,12 +101,12 @@ def test_tutorials(page, tmp_path, monkeypatch):
 
 
 def blocks_of(page):
-    """A page's blocks: kind and text of each."""
+    """Return the language and the text of each block of a page."""
     return re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
 def run_commands(block):
-    """Run what stands behind prompts; all else is what it prints."""
+    """Run the lines after prompts; the other lines are the expected output."""
     commands = re.findall(r"^\$ (.*)\n", block, re.M)
     shown = re.sub(r"^\$ .*\n", "", block, flags=re.M)
     run = subprocess.run(
@@ -121,7 +121,7 @@ def run_commands(block):
 
 
 def assert_printed(shown, printed):
-    """Whether a page shows what was printed; ``...``, adapters' names and times stand for any."""
+    """Check that a page shows what was printed; ``...``, names of adapters and times match anything."""
     for pattern, stand_in in ((r"[0-9.]+ ms", "0 ms"), (r"on '.*?'", "on 'adapter'")):
         shown, printed = (re.sub(pattern, stand_in, text) for text in (shown, printed))
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -129,10 +129,10 @@ def assert_printed(shown, printed):
 
 
 def test_continuous_integration():
-    """What cannot be run here: its packages are those of scripts/setup, its files are there."""
+    """The workflows cannot run here: their packages are those of scripts/setup, and their files exist."""
     blocks = blocks_of(ROOT / "docs/tutorials/ci.md")
     wanted = set(re.findall(r"^ *need (\S+)", (ROOT / "scripts/setup").read_text(), re.M))
-    # The interpreter's own packages, by the name that python3 has them.
+    # The packages of the chosen interpreter, under the names of those of python3.
     wanted = {name.strip('"').replace("$debian_python", "python3") for name in wanted}
     commands = [block.replace("\\\n", " ") for kind, block in blocks if kind == "sh"]
     packages = {
@@ -147,6 +147,6 @@ def test_continuous_integration():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def test_linked_files_exist(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []

@@ -15,19 +15,19 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "docker/Dockerfile"
-EXTRAS = ("dev", "docs", "onnx", "plot")  # what the images are installed with
+EXTRAS = ("dev", "docs", "onnx", "plot")  # the extras that the images install
 
 
 @pytest.fixture(scope="module")
 def stages() -> dict[str, list[tuple[str, str]]]:
-    """The instructions of each stage, continuation lines joined; in the file's order."""
+    """Return the instructions of each stage in the file's order, continuation lines joined."""
     text = re.sub(r"^#.*\n", "", DOCKERFILE.read_text(), flags=re.M).replace("\\\n", " ")
     found: dict[str, list[tuple[str, str]]] = {}
     for line in filter(None, text.splitlines()):
         instruction, _, rest = line.partition(" ")
         if instruction == "FROM":
             parent, _, name = rest.partition(" AS ")
-            found[name] = list(found.get(parent, []))  # a stage goes on where its parent ended
+            found[name] = list(found.get(parent, []))  # a stage continues its parent
         elif found:
             found[name].append((instruction, " ".join(rest.split())))
     return found
@@ -46,8 +46,15 @@ def workflow() -> dict:
     return yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
 
 
-def test_the_stages(stages):
-    assert list(stages) == ["base", "build", "test", "app", "gpu", "runtime"]  # the last: default
+def test_stages(stages):
+    assert list(stages) == [
+        "base",
+        "build",
+        "test",
+        "app",
+        "gpu",
+        "runtime",
+    ]  # the last is the default
 
 
 def test_every_package_has_a_version():
@@ -58,7 +65,7 @@ def test_every_package_has_a_version():
     assert [p for p in packages if not re.fullmatch(r"[a-z0-9+-]+=[^=]*\d[^=]*\*", p)] == []
 
 
-def test_the_packages_that_setup_needs_are_there(stages):
+def test_packages_that_setup_needs_are_installed(stages):
     text = (ROOT / "scripts/setup").read_text()
     text = re.sub(r"^if grep .*bookworm.*?^fi$", "", text, flags=re.M | re.S)  # Debian 12's
     needed = {
@@ -80,7 +87,7 @@ def test_the_command_is_vkops(stages):
     assert [json.loads(last(stages[name], "ENTRYPOINT")) for name in ("runtime", "gpu")] == (
         [[script.name]] * 2
     )
-    # The one that /opt/vkops has comes first.
+    # The command of /opt/vkops comes first.
     assert environment(stages["runtime"])["PATH"].startswith("/opt/vkops/bin:")
 
 
@@ -102,7 +109,7 @@ def test_pip_gets_its_settings_as_secrets(stages):
         assert not [key for key in environment(stages[name]) if key.startswith("PIP_")]
 
 
-def test_compose_builds_targets_that_are_there(stages):
+def test_compose_builds_targets_that_exist(stages):
     services = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
     assert {"test", "demo", "shell", "gpu"} <= set(services)
     for name, service in services.items():
@@ -126,7 +133,7 @@ def test_the_workflow_tests_every_driver_that_scripts_test_knows():
     assert {more["driver"] for more in matrix["include"]} <= set(known)
 
 
-def test_the_workflow_is_bounded_and_may_only_read(stages):
+def test_the_workflow_has_time_limits_and_may_only_read(stages):
     parsed = workflow()
     assert parsed["permissions"] == {"contents": "read"}
     assert "group" in parsed["concurrency"]
@@ -170,7 +177,7 @@ def test_files_that_git_ignores_are_not_in_the_build():
     assert [p for p in ignored if f"**/{p.rstrip('/')}" not in patterns] == []
 
 
-def test_the_pages_name_targets_and_services_that_are_there(stages):
+def test_pages_name_targets_and_services_that_exist(stages):
     pages = [(ROOT / p).read_text() for p in ("docker/README.md", "docs/tutorials/ci.md")]
     targets = [name for page in pages for name in re.findall(r"--target (\S+)", page)]
     assert {"gpu", "test"} <= set(targets) <= set(stages)

@@ -1,4 +1,4 @@
-"""The documentation: it builds without a warning and without Vulkan, and names all that is public."""
+"""The documentation builds without warnings and without Vulkan, and lists every public name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
-    """The folder of a build as scripts/docs does it."""
+    """Build the documentation as scripts/docs does, and return the folder."""
     folder = tmp_path_factory.mktemp("docs")
     script = (ROOT / "scripts/docs").read_text()
     options = re.search(r"-m sphinx (.*) \"\$@\"", script)[1].split()
@@ -40,7 +40,7 @@ def test_every_page_is_built(built):
     assert [page for page in sources if not (built / page.with_suffix(".html")).exists()] == []
 
 
-def test_the_reference_has_every_public_name(built):
+def test_the_reference_lists_every_public_name(built):
     anchors = set(re.findall(r'id="(?:module-)?([\w.]+)"', (built / "api.html").read_text()))
     public = {
         f"{module.__name__}.{name}"
@@ -53,7 +53,7 @@ def test_the_reference_has_every_public_name(built):
     assert sorted(public - anchors) == []
 
 
-def test_the_reference_tells_of_every_method(built):
+def test_the_reference_lists_every_method(built):
     anchors = set(re.findall(r'id="([\w.]+)"', (built / "api.html").read_text()))
     methods = {
         f"vkops.{kind.__name__}.{name}"

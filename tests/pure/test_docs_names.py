@@ -64,6 +64,15 @@ def test_python_names_exist(page):
             resolve_name(f"vkops.{name[0].removeprefix('vkops.')}")
 
 
+@page_of_each
+def test_linked_headings_exist(page):
+    for path, heading in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text("utf-8")):
+        target = page.parent / path if path else page
+        titles = re.findall(r"^#+ (.*)", target.read_text("utf-8"), re.M)
+        slugs = {re.sub(r"[^\w -]", "", title).replace(" ", "-").lower() for title in titles}
+        assert heading in slugs, f"{path}#{heading}"
+
+
 def test_every_fault_has_a_test():
     section = (ROOT / "docs/reliability.md").read_text("utf-8").split("## ")[1]
     rows = re.findall(r"^\| .* \|$", section, re.M)[1:]
