@@ -1,4 +1,4 @@
-"""Every error vkops raises on purpose.
+"""The exceptions that vkops raises, and the formatting of their messages.
 
 Each is a ``VkopsError``; where Python users would catch a built-in exception for the same
 mistake, that exception is a second base.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -72,12 +73,13 @@ _BY_BASE: dict[type[Exception], type[InvalidDescError]] = {
 }
 
 
-def invalid_desc_error(error: Exception) -> type[InvalidDescError]:
-    """The class of vkops that has the built-in class of an error as its second base."""
-    for base, found in _BY_BASE.items():
-        if isinstance(error, base):
-            return found
-    return InvalidDescError
+def from_builtin(
+    error: Exception, operator: str, field: str, rule: str, prefix: str = ""
+) -> InvalidDescError:
+    """Convert an error of Python or NumPy: a TypeError to an InvalidDescTypeError, and so on."""
+    kinds = (kind for base, kind in _BY_BASE.items() if isinstance(error, base))
+    message = prefix + " ".join(str(error).split())
+    return next(kinds, InvalidDescError)(operator, field, message, rule)
 
 
 class FeatureLevelError(InvalidDescError):
@@ -94,7 +96,7 @@ class ShaderCompileError(VkopsError):
     Attributes:
         file: source file named by the first diagnostic, or ``None``.
         line: line in that file, or ``None``.
-        log: the compiler's own words.
+        log: the output of the compiler.
     """
 
     def __init__(
@@ -107,13 +109,8 @@ class ShaderCompileError(VkopsError):
         super().__init__(message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_shader_error, (self.message, self.file, self.line, self.log)
-
-
-def _rebuild_shader_error(
-    message: str, file: str | None, line: int | None, log: str
-) -> ShaderCompileError:
-    return ShaderCompileError(message, file=file, line=line, log=log)
+        rebuild = partial(type(self), file=self.file, line=self.line, log=self.log)
+        return rebuild, (self.message,)
 
 
 class DeviceError(VkopsError, RuntimeError):
@@ -132,7 +129,7 @@ class ModelError(VkopsError, ValueError):
 
 
 def is_held(lock: RLock) -> bool:
-    """Whether this thread holds a lock; the lock itself knows at any moment."""
+    """Whether this thread holds a lock."""
     held: bool = lock._is_owned()  # type: ignore[attr-defined]
     return held
 
@@ -142,7 +139,7 @@ def refuse_reentry(lock: RLock, what: str, *names: object) -> None:
 
     Signal handlers, finalizers, weak reference callbacks and progress callbacks can call vkops
     while the same thread is inside of vkops. Waiting there would never end, and going on would
-    change what the outer call is working with. ``what.format(*names)`` says what is going on.
+    change the data that the outer call uses. ``what.format(*names)`` names the operation going on.
     """
     if is_held(lock):
         raise DeviceError(
@@ -173,7 +170,7 @@ _END_CHARACTERS = 500  # of a message that is cut: the reason and the rule are a
 
 
 def printable(text: str) -> str:
-    r"""Return a text without what would steer a terminal: other characters are escaped.
+    r"""Escape the characters that are not printable, such as control sequences of terminals.
 
     >>> printable("a\x1bb\n")
     'a\\x1bb\\n'

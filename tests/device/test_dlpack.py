@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkops
-from vkops.tensors.dlpack import OTHERS, Capsule
+from vkops.tensors.dlpack import EXTENSION_TYPES, Capsule
 
 READ_ONLY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 VERSIONS = ({}, {"max_version": (1, 0)})
@@ -204,11 +204,11 @@ class Foreign:
         return self.array.__dlpack_device__()
 
 
-@pytest.mark.parametrize(("code", "bits"), OTHERS)
+@pytest.mark.parametrize(("code", "bits"), EXTENSION_TYPES)
 def test_types_of_ml_dtypes(either, code, bits):
     """By from_dlpack, and wherever an array may be given; in the order of their elements."""
     bytes_ = np.arange(24 * bits // 8, dtype=np.uint8).view(f"u{bits // 8}").reshape(4, 6)
-    wanted = bytes_.T[::2].view(getattr(ml_dtypes, OTHERS[code, bits]))
+    wanted = bytes_.T[::2].view(getattr(ml_dtypes, EXTENSION_TYPES[code, bits]))
     foreign = Foreign(bytes_.T[::2], code)
     equal(vkops.from_dlpack(foreign, device=either), wanted)
     equal(either.tensor(foreign), wanted)

@@ -17,7 +17,7 @@ CHUNK = 1 << 16
 @pytest.fixture
 def tight(adapter, monkeypatch):
     """A device with room for 1 MiB, which streams 64 KiB at a time."""
-    monkeypatch.setattr("vkops.tensors.array_plan.SMALL", 0)
+    monkeypatch.setattr("vkops.tensors.array_plan.MAX_UNCHECKED_BYTES", 0)
     run = streaming.stream
     monkeypatch.setattr(
         "vkops.runtime.bound_operator.stream", lambda *args: run(*args, chunk_bytes=CHUNK)

@@ -153,7 +153,7 @@ def test_views_of_much_memory_in_many_heaps(adapter):
 
 def test_views_of_what_is_on_the_host(device, monkeypatch):
     """What does not fit stays there; its views are read there, and streamed into results."""
-    monkeypatch.setattr("vkops.tensors.array_plan.SMALL", 0)
+    monkeypatch.setattr("vkops.tensors.array_plan.MAX_UNCHECKED_BYTES", 0)
     monkeypatch.setattr(device.executor, "fits", lambda nbytes: False)
     array = np.arange(60, dtype=np.int16).reshape(5, 12)
     flipped = vkops.flip(array, device=device)

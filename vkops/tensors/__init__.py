@@ -1,1 +1,1 @@
-"""Tensors with NumPy's manners: views that cost nothing, and functions that move data at once."""
+"""Tensors with NumPy semantics: views that move no data, and functions that do."""

@@ -1,4 +1,4 @@
-"""What functions in NumPy's manner are told: axes, shapes and counts, checked."""
+"""Checks of the axes, shapes and counts that functions with NumPy semantics take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vkops.errors import InvalidDescError, InvalidDescIndexError, show
 from vkops.plan import size_limits
 from vkops.plan.view import Ints
 
-MOST_PIECES = 1 << 20
+MAX_PIECES = 1 << 20
 
 
 def refuse(name: str, field: str, message: str, rule: str) -> NoReturn:
@@ -19,7 +19,7 @@ def refuse(name: str, field: str, message: str, rule: str) -> NoReturn:
 
 
 def _refuse_axis(name: str, field: str, message: str, rule: str) -> NoReturn:
-    """Refuse an axis: an IndexError and a ValueError, as NumPy's AxisError is."""
+    """Raise an IndexError that is also a ValueError, as NumPy's AxisError is."""
     raise InvalidDescIndexError(name, field, message, rule)
 
 
@@ -33,12 +33,12 @@ def in_rank(name: str, axis: int, rank: int, rule: str, field: str = "axis") -> 
 
 
 def one_axis(name: str, axis: Any, rank: int) -> int:
-    """One axis, of whatever kind (ARRAY-01)."""
+    """An axis, converted and counted from the front (ARRAY-01)."""
     return in_rank(name, integer(axis, Place(name, "axis", "ARRAY-01")), rank, "ARRAY-01")
 
 
 def some_axes(name: str, value: Any, rank: int, field: str = "axis") -> Ints:
-    """An axis, or several of them (ARRAY-01), none of them twice (ARRAY-02)."""
+    """One or several axes (ARRAY-01), without repetition (ARRAY-02)."""
     axes = tuple(
         in_rank(name, axis, rank, "ARRAY-01", field)
         for axis in one_or_more(value, Place(name, field, "ARRAY-01"))
@@ -54,7 +54,7 @@ def one_or_more(value: Any, place: Place) -> Ints:
 
 
 def counts(values: Any, place: Place) -> Ints:
-    """A sequence of integers; tuples of integers are taken as they are."""
+    """Convert a sequence of integers to a tuple."""
     return integers(tuple(values) if type(values) is list else values, place)
 
 
@@ -67,7 +67,7 @@ def check_not_negative(values: Ints, place: Place) -> None:
 
 
 def check_shape(name: str, shape: Ints, itemsize: int) -> None:
-    """Refuse shapes that NumPy has no arrays of (ARRAY-03)."""
+    """Refuse shapes that are too large for NumPy (ARRAY-03)."""
     try:
         size_limits.check_shape(shape, itemsize)
     except size_limits.LimitError as error:
@@ -75,7 +75,7 @@ def check_shape(name: str, shape: Ints, itemsize: int) -> None:
 
 
 def reshaped(name: str, shape: Ints, size: int) -> Ints:
-    """A shape of so many elements, -1 replaced by what is left for it (ARRAY-03)."""
+    """A shape of ``size`` elements, with a size of -1 inferred (ARRAY-03)."""
     unknown = [i for i, n in enumerate(shape) if n == -1]
     others = [n for n in shape if n != -1]
     known = prod(others)
@@ -89,7 +89,7 @@ def reshaped(name: str, shape: Ints, size: int) -> Ints:
 
 
 def broadcast(name: str, own: Ints, shape: Ints, itemsize: int) -> Ints:
-    """A shape that another one can be repeated to (ARRAY-04)."""
+    """Check that ``own`` can be broadcast to a shape, and return that shape (ARRAY-04)."""
     check_not_negative(shape, Place(name, "shape", "ARRAY-04"))
     kept = shape[len(shape) - len(own) :] if own else ()
     fits = len(own) <= len(shape) and all(

@@ -1,4 +1,4 @@
-"""Plans between packed arrays, prepared once to be run again and again."""
+"""Plans that read and write arrays, prepared once to be run many times."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from vkops.tensors.memo import Memo
 P = ParamSpec("P")
 
 MAX_KILOBYTES = 8192
-"""About the size of the plans that one function keeps: 3 kB each, and 1 kB for each region."""
+"""Approximate size of the plans that one function keeps: 3 kB each, and 1 kB per region."""
 
-SMALL = 64 << 20
-"""Bytes of inputs and outputs up to which nobody asks whether they fit before they are sent."""
+MAX_UNCHECKED_BYTES = 64 << 20
+"""Inputs and outputs of at most so many bytes are sent without a check that they fit."""
 
 Memory: TypeAlias = "Buffer | HostBuffer | npt.NDArray[Any] | None"
-"""Where the elements of an array are; None if it has none."""
+"""The memory that holds the elements of an array; None if it has no elements."""
 
 
 class ArrayPlan:
@@ -60,7 +60,7 @@ class ArrayPlan:
         self._programs: dict[Tuning, Program | Programs] = {}
 
     def fits(self, executor: Executor, inputs: Sequence[Memory]) -> bool:
-        """Whether to work on the device; where an input is there already, nothing else will do."""
+        """Whether to run on the device; always if an input is there already."""
         return Buffer in map(type, inputs) or fits(executor, self._nbytes)
 
     def run(
@@ -99,7 +99,7 @@ class ArrayPlan:
 
 def fits(executor: Executor, nbytes: int) -> bool:
     """Whether the device has room; small sizes are taken to fit until they do not."""
-    return nbytes <= SMALL or executor.fits(nbytes)
+    return nbytes <= MAX_UNCHECKED_BYTES or executor.fits(nbytes)
 
 
 def _place(buffer: Any, nbytes: int) -> Place:
@@ -108,7 +108,7 @@ def _place(buffer: Any, nbytes: int) -> Place:
 
 
 def _resource(executor: Executor, memory: Memory, *, on_host: bool) -> Buffer | HostBuffer | None:
-    """The resource that holds an array, once it is where the plan runs."""
+    """The resource that holds an array, after sending it to where the plan runs."""
     if memory is None or isinstance(memory, Buffer):
         return memory
     if on_host:
@@ -122,7 +122,7 @@ def _resource(executor: Executor, memory: Memory, *, on_host: bool) -> Buffer | 
 
 
 def _host_buffer(array: npt.NDArray[Any]) -> HostBuffer | None:
-    """An array's elements, row by row, as a buffer on the host, copied if they lie otherwise."""
+    """A host buffer of an array's elements in row-major order, copied if stored otherwise."""
     return HostBuffer.over(packed_bytes(array)) if array.size else None
 
 
@@ -135,9 +135,9 @@ def array_plan(
     shapes: Sequence[Ints],
     pieces: Sequence[Sequence[Region]],
 ) -> ArrayPlan:
-    """The plan that makes arrays of some shapes, each from the regions that belong to it.
+    """The plan that makes packed arrays of some shapes, each from its own regions.
 
-    Inputs are views of what holds them; regions number only those that have elements.
+    Inputs are views of the memory that is read; regions number only the inputs with elements.
     """
     outputs = (
         Output(prod(shape) * itemsize, tuple([r for r in regions if prod(r.sizes)]))
@@ -149,7 +149,7 @@ def array_plan(
 
 
 def memoized(build: Callable[P, ArrayPlan]) -> Callable[P, ArrayPlan]:
-    """Keep the plans that were built last, for calls with the same arguments."""
+    """Memoize a function that builds plans."""
     memo: Memo[ArrayPlan] = Memo(MAX_KILOBYTES, attrgetter("kilobytes"))
 
     @wraps(build)
@@ -161,7 +161,7 @@ def memoized(build: Callable[P, ArrayPlan]) -> Callable[P, ArrayPlan]:
 
 
 def window(view: View, itemsize: int) -> ArrayPlan:
-    """A view, made packed."""
+    """The plan of a packed copy of a view."""
     return array_plan(itemsize, [view], [view.sizes], [(pack(view),)])
 
 
@@ -177,7 +177,7 @@ def assignment(source: View, target: View, nbytes: int, itemsize: int) -> ArrayP
 
 
 def _is_copy(plan: CopyPlan) -> bool:
-    """Whether the one output is the one input, as it is."""
+    """Whether the only output is an unchanged copy of the only input."""
     regions = [region for output in coalesce(plan).outputs for region in output.regions]
     return len(regions) == 1 and all(
         view == View.packed(view.sizes[:1]) for view in (regions[0].target, regions[0].source_view)

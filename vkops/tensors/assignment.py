@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import OutOfDeviceMemoryError, VkopsError, invalid_desc_error
+from vkops.errors import OutOfDeviceMemoryError, VkopsError, from_builtin
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.memory import Spread
 from vkops.plan.execute import packed_bytes
@@ -45,7 +45,7 @@ class Assignment(Views):
 
     @abstractmethod
     def _write_plan(self, plan: ArrayPlan, source: Any) -> None:
-        """Run a plan that reads a tensor, or an array that has to be sent, and writes to this."""
+        """Run a plan that reads a tensor, or an array to send, and writes to this tensor."""
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """Write to the elements that ``self[index]`` is a view of, as NumPy does.
@@ -100,7 +100,7 @@ def _assign(target: Assignment, value: Any) -> None:
     is_array = isinstance(value, (np.ndarray, Assignment))
     if is_array:  # before its elements are converted
         _check_broadcast(value.shape, target.shape)
-        if not target.size:  # NumPy asks whether it could be cast, and casts no element
+        if not target.size:  # NumPy checks the cast of dtypes, but converts no element
             value = np.empty(0, value.dtype)
     source = _converted(target, value)
     if not is_array:
@@ -123,12 +123,12 @@ def _converted(target: Assignment, value: Any) -> Assignment | npt.NDArray[Any]:
     if isinstance(value, Assignment):
         base, _ = value.placed()
         target_base, _ = target.placed()
-        in_sight = target_base.buffer is None or host_view(target_base.buffer) is not None
-        if value.dtype == dtype and isinstance(base.buffer, Buffer) and not in_sight:
+        is_visible = target_base.buffer is None or host_view(target_base.buffer) is not None
+        if value.dtype == dtype and isinstance(base.buffer, Buffer) and not is_visible:
             return value
         value = value.numpy()
     with _refusals("SETITEM"):
-        if isinstance(value, np.generic):  # assigned as a scalar, which arrays are cast unlike
+        if isinstance(value, np.generic):  # NumPy casts scalars by other rules than arrays
             scalar = np.empty((), dtype)
             scalar[...] = value
             return scalar
@@ -145,13 +145,11 @@ def _refusals(name: str) -> Iterator[None]:
     except VkopsError:  # a list holds a tensor that was released
         raise
     except Exception as error:
-        reason = " ".join(str(error).split())
-        kind = invalid_desc_error(error)
-        raise kind(name, "value", f"NumPy says: {reason}", "ARRAY-10") from error
+        raise from_builtin(error, name, "value", "ARRAY-10", "NumPy says: ") from error
 
 
 def _check_broadcast(shape: Ints, wanted: Ints, *, may_drop: bool = True) -> None:
-    """Refuse what NumPy does not broadcast; it drops leading dimensions of size 1 of arrays."""
+    """Refuse shapes that NumPy cannot broadcast; with ``may_drop``, leading sizes of 1 may go."""
     extra = max(0, len(shape) - len(wanted))
     fits = (may_drop or not extra) and prod(shape[:extra]) == 1
     pairs = zip(reversed(shape[extra:]), reversed(wanted), strict=False)
@@ -164,7 +162,7 @@ def _check_broadcast(shape: Ints, wanted: Ints, *, may_drop: bool = True) -> Non
 
 
 def _write(target: Assignment, source: Assignment | npt.NDArray[Any]) -> None:
-    """Write where the memory is: by the host if it sees it, else by the device."""
+    """Write by the host if the memory is visible to it, else by the device."""
     base, view = target.placed()
     buffer = base.buffer
     if not target.size or buffer is None:
@@ -175,10 +173,10 @@ def _write(target: Assignment, source: Assignment | npt.NDArray[Any]) -> None:
         if isinstance(buffer, HostBuffer):
             buffer.settle()
         strides = tuple([stride * itemsize for stride in view.strides])
-        seen: npt.NDArray[Any] = np.ndarray(
+        visible: npt.NDArray[Any] = np.ndarray(
             target.shape, target.dtype, memory, view.offset * itemsize, strides
         )
-        target.device.executor.exclusive(lambda: np.copyto(seen, np.asarray(source)))
+        target.device.executor.exclusive(lambda: np.copyto(visible, np.asarray(source)))
         return
     if not isinstance(source, Assignment):
         if view.is_contiguous and source.shape == target.shape:
@@ -196,7 +194,7 @@ def _write(target: Assignment, source: Assignment | npt.NDArray[Any]) -> None:
 
 
 def host_view(buffer: Buffer | HostBuffer) -> npt.NDArray[np.uint8] | None:
-    """The buffer's memory where the host sees it in one piece, to be used by ``exclusive``."""
+    """The buffer's memory if it is one piece visible to the host; to be used by ``exclusive``."""
     if isinstance(buffer, HostBuffer):
         return buffer.bytes
     place = buffer.place

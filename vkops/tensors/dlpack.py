@@ -1,4 +1,4 @@
-"""Import by DLPack of elements that NumPy has no type for, as ml_dtypes has them."""
+"""Import by DLPack of elements that NumPy lacks a type for, with the types of ml_dtypes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vkops.errors import InvalidDescTypeError
 UINT = 1
 """DLPack's kDLUInt."""
 
-OTHERS = {
+EXTENSION_TYPES = {
     (4, 16): "bfloat16",
     (7, 8): "float8_e3m4",
     (8, 8): "float8_e4m3",
@@ -36,12 +36,12 @@ _pointer.restype, _pointer.argtypes = c_void_p, [py_object, c_char_p]
 
 
 class Relabeled:
-    """An exporter whose elements of types that NumPy lacks are called unsigned integers.
+    """An exporter that labels elements of types that NumPy lacks as unsigned integers.
 
-    The capsule is the consumer's own: to change the type in it changes nothing for the exporter.
+    Each capsule belongs to its consumer: changing the type in it does not affect the exporter.
 
     Attributes:
-        name: the type's name in ml_dtypes, once it was exported; "" if NumPy has it.
+        name: the type's name in ml_dtypes, once exported; "" if it needed no label.
     """
 
     def __init__(self, exporter: Any) -> None:
@@ -52,7 +52,7 @@ class Relabeled:
         capsule = self._exporter.__dlpack__(**options)
         kind = Capsule(capsule).kind
         if kind is not None and kind.lanes == 1:
-            self.name = OTHERS.get((kind.code, kind.bits), "")
+            self.name = EXTENSION_TYPES.get((kind.code, kind.bits), "")
             if self.name:
                 Capsule(capsule).set_code(UINT)
         return capsule
@@ -61,7 +61,7 @@ class Relabeled:
         return self._exporter.__dlpack_device__()
 
     def restored(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What NumPy made of this, with the type that the elements have.
+        """NumPy's import of this exporter, with the elements' own type.
 
         Raises:
             InvalidDescTypeError: that needs ml_dtypes, which is not installed (T-02).
@@ -96,7 +96,7 @@ class Capsule:
 
     @property
     def kind(self) -> Kind | None:
-        """The type, or None of what is no capsule of a tensor."""
+        """The type; None if this is not a capsule of a tensor."""
         if self._type is None:
             return None
         code, bits, low, high = self._type[:4]

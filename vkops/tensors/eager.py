@@ -1,8 +1,8 @@
-"""split, join and slice in NumPy's manner: arrays or tensors in, tensors out.
+"""split, join and slice with NumPy semantics: arrays or tensors in, tensors out.
 
-Views are read where they lie, whatever is done to them: one dispatch, and nothing in between.
-Arrays that do not fit on the device together with the result are streamed through it; the result
-then is on the host, too. ``progress`` is told of the bytes done and to do in all meanwhile.
+Each is one dispatch, which reads views without copying them first. Arrays that do not fit on the
+device together with the result are streamed through it; the result is on the host then, and
+``progress`` is called with the bytes done so far and the bytes in all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vkops.plan import movements
 from vkops.plan.movements import concat, concat_sizes
 from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
-from vkops.tensors.arguments import MOST_PIECES, counts, in_rank, refuse
+from vkops.tensors.arguments import MAX_PIECES, counts, in_rank, refuse
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized, window
 from vkops.tensors.operations import native, run, sources
 from vkops.tensors.tensor import Device, Tensor
@@ -115,15 +115,15 @@ def slice(
     steps = None if strides is None else counts(strides, Place("SLICE", "strides", "SLICE-01"))
     plan = _slice(view, source.dtype.itemsize, starts, lengths, steps)
     if not isinstance(source, Tensor) and all(lengths):
-        # Of an array, only the box that is read is sent.
-        lows, highs = _reach(starts, lengths, steps)
-        source = source[tuple(map(_span, lows, highs))]
+        # Only the box of the array that is read is sent.
+        lows, stops = _bounds(starts, lengths, steps)
+        source = source[tuple(map(builtins.slice, lows, stops))]
         starts = tuple(map(sub, starts, lows))
         plan = _slice(View.packed(source.shape), source.itemsize, starts, lengths, steps)
     return run(plan, home, [source], progress)[0]
 
 
-# -- rules and plans, once for what is asked again -------------------------------------------------
+# -- rules and plans -------------------------------------------------------------------------------
 
 
 @memoized
@@ -148,7 +148,14 @@ def joined(
         if dtype != dtypes[0]:
             message = f"has dtype {dtype}, must be {dtypes[0]}"
             refuse(name, f"tensors[{i}]", message, "JOIN-03")
-        _check_joinable(name, first, view.sizes, f"tensors[{i}]", axis)
+        sizes = view.sizes
+        if len(sizes) != len(first):
+            message = f"has rank {len(sizes)}, must be {len(first)}"
+            refuse(name, f"tensors[{i}]", message, "JOIN-04")
+        for other, (got, wanted) in enumerate(zip(sizes, first, strict=True)):
+            if other != axis and got != wanted:
+                message = f"got {got}, must be {wanted}"
+                refuse(name, f"tensors[{i}].shape[{other}]", message, "JOIN-05")
     whole = concat_sizes([view.sizes for view in views], axis)
     parts = [view for view in views if view.extent]
     regions = concat(itertools.starmap(Read, enumerate(parts)), View.packed(whole), axis)
@@ -178,24 +185,21 @@ def _slice(view: View, itemsize: int, starts: Ints, sizes: Ints, steps: Ints | N
     return window(view.window(starts, sizes, steps), itemsize)
 
 
-def _reach(starts: Ints, sizes: Ints, steps: Ints | None) -> tuple[Ints, Ints]:
-    """The lowest and the highest index that is read, for each dimension."""
+def _bounds(starts: Ints, sizes: Ints, steps: Ints | None) -> tuple[Ints, Ints]:
+    """The lowest index that is read, and the end of the highest, for each dimension."""
     lasts = [
         start + (count - 1) * step
         for start, count, step in zip(starts, sizes, steps or (1,) * len(starts), strict=True)
     ]
-    return tuple(map(min, starts, lasts)), tuple(map(max, starts, lasts))
-
-
-def _span(low: int, high: int) -> builtins.slice:
-    return builtins.slice(low, high + 1)
+    stops = tuple(max(start, last) + 1 for start, last in zip(starts, lasts, strict=True))
+    return tuple(map(min, starts, lasts)), stops
 
 
 # -- arguments -------------------------------------------------------------------------------------
 
 
 def entries(name: str, tensors: Any) -> Sequence[Any]:
-    """What is to be put together (JOIN-01)."""
+    """The arrays or tensors to concatenate, as a sequence (JOIN-01)."""
     if type(tensors) in (list, tuple):
         return tensors  # type: ignore[no-any-return]
     place = Place(name, "tensors", "JOIN-01")
@@ -212,8 +216,8 @@ def _sizes(sizes_or_count: Ints | int, whole: int) -> Ints:
     field = "sizes_or_count"
     if isinstance(sizes_or_count, int):
         count = sizes_or_count
-        if not 1 <= count <= MOST_PIECES:
-            refuse("SPLIT", field, f"got {show(count)}, must be 1 to {MOST_PIECES}", "SPLIT-01")
+        if not 1 <= count <= MAX_PIECES:
+            refuse("SPLIT", field, f"got {show(count)}, must be 1 to {MAX_PIECES}", "SPLIT-01")
         if whole % count:
             refuse("SPLIT", field, f"got {count}, must divide {whole}", "SPLIT-06")
         return (whole // count,) * count
@@ -226,11 +230,3 @@ def _sizes(sizes_or_count: Ints | int, whole: int) -> Ints:
     if sum(sizes) != whole:
         refuse("SPLIT", field, f"got a sum of {show(sum(sizes))}, must be {whole}", "SPLIT-06")
     return sizes
-
-
-def _check_joinable(name: str, first: Ints, other: Ints, field: str, axis: int) -> None:
-    if len(other) != len(first):
-        refuse(name, field, f"has rank {len(other)}, must be {len(first)}", "JOIN-04")
-    for i, (got, wanted) in enumerate(zip(other, first, strict=True)):
-        if i != axis and got != wanted:
-            refuse(name, f"{field}.shape[{i}]", f"got {got}, must be {wanted}", "JOIN-05")

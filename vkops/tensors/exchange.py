@@ -17,19 +17,17 @@ from vkops.errors import (
     InvalidDescTypeError,
     OutOfDeviceMemoryError,
     VkopsError,
-    invalid_desc_error,
+    from_builtin,
     show,
 )
+from vkops.plan.validation import ELEMENT_SIZES
 from vkops.plan.view import Ints
 from vkops.tensors.dlpack import Relabeled
 
 T = TypeVar("T")
 
-ELEMENT_SIZES = (1, 2, 4, 8, 16)
-"""Bytes of the elements that can be moved."""
-
 CPU = (1, 0)
-"""DLPack's kDLCPU, its first."""
+"""DLPack's device of host memory: kDLCPU, number 0."""
 
 _EXPORTS_READ_ONLY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
@@ -58,7 +56,7 @@ class Exchange:
                     raise ValueError(f"a {self.dtype} tensor as {wanted} needs a copy")
                 return array.astype(wanted)
         except Exception as error:
-            raise _refusal("__array__", "dtype", error, "ARRAY-11") from error
+            raise from_builtin(error, "__array__", "dtype", "ARRAY-11") from error
         return array.copy() if copy else array
 
     # -- DLPack -----------------------------------------------------------------------------------
@@ -71,9 +69,9 @@ class Exchange:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule for consumers: the memory itself where the host sees it, marked read-only.
+        """A capsule of the memory itself where the host sees it, marked read-only.
 
-        It is of a packed copy where elements are in reverse order, since not every consumer can
+        It holds a packed copy where elements are in reverse order, since not every consumer can
         express negative strides, and for consumers of DLPack before 1.0, which cannot be told that
         memory is read-only.
 
@@ -105,7 +103,7 @@ class Exchange:
         except VkopsError:
             raise
         except Exception as error:  # a dtype that DLPack does not have
-            raise _refusal("__dlpack__", "dtype", error, "ARRAY-11") from error
+            raise from_builtin(error, "__dlpack__", "dtype", "ARRAY-11") from error
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return CPU
@@ -124,7 +122,7 @@ class Exchange:
         try:
             return convert(element)
         except Exception as error:
-            raise _refusal(name, "tensor", error, "ARRAY-07") from error
+            raise from_builtin(error, name, "tensor", "ARRAY-07") from error
 
     def __bool__(self) -> bool:
         return self._number(bool)
@@ -146,7 +144,7 @@ class Exchange:
 
 
 def as_array(array: Any) -> npt.NDArray[Any]:
-    """Anything that NumPy makes an array of, as one whose elements can be moved (T-02).
+    """Convert to a NumPy array whose elements can be moved (T-02).
 
     Elements that NumPy has no type for, such as PyTorch's bfloat16, come by DLPack.
     """
@@ -155,16 +153,16 @@ def as_array(array: Any) -> npt.NDArray[Any]:
     except MemoryError as error:
         raise OutOfDeviceMemoryError("array: the host has no memory for it") from error
     except Exception as error:  # whatever the object's own methods raise
-        imported_too = _other_elements(array)
-        if imported_too is None:
+        extension = _extension_elements(array)
+        if extension is None:
             raise _refused("array", error) from error
-        made = imported_too
+        made = extension
     check_dtype(made.dtype)
     return made
 
 
 def imported(exporter: Any) -> npt.NDArray[Any]:
-    """The elements of an exporter of DLPack: an array over the same memory where NumPy can (T-02).
+    """Import from DLPack, as an array over the same memory where NumPy can (T-02).
 
     Elements of types that NumPy lacks have those of ml_dtypes.
     """
@@ -182,8 +180,8 @@ def imported(exporter: Any) -> npt.NDArray[Any]:
     return made
 
 
-def _other_elements(array: Any) -> npt.NDArray[Any] | None:
-    """Elements of a type that only DLPack knows, of what NumPy refuses; None if there are none."""
+def _extension_elements(array: Any) -> npt.NDArray[Any] | None:
+    """The elements of an exporter whose type is one of ml_dtypes; None for anything else."""
     relabeled = Relabeled(array)
     try:
         made = np.from_dlpack(relabeled)
@@ -207,12 +205,6 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
 def _refused(field: str, error: Exception) -> InvalidDescTypeError:
     reason = " ".join(str(error).split())
     return InvalidDescTypeError("", field, f"NumPy says: {reason}", "T-02")
-
-
-def _refusal(name: str, field: str, error: Exception, rule: str) -> InvalidDescError:
-    """The error for what NumPy or Python refuse, with the class that they have for it."""
-    reason = " ".join(str(error).split())
-    return invalid_desc_error(error)(name, field, reason, rule)
 
 
 def _refuse_export(field: str, message: str) -> NoReturn:

@@ -1,7 +1,7 @@
-"""Functions by NumPy's and the array API's names: arrays or tensors in, tensors out.
+"""Functions named as in NumPy and the array API: arrays or tensors in, tensors out.
 
 ``broadcast_to``, ``expand_dims``, ``flip``, ``permute_dims``, ``squeeze`` and ``unstack`` give
-views, which cost nothing; ``array_split``, ``concat`` and ``stack`` make their results with one
+views, which move no data; ``array_split``, ``concat`` and ``stack`` make their results with one
 dispatch, whatever views they are given. Arrays are sent to ``device``, or the default device.
 """
 
@@ -17,7 +17,7 @@ from vkops.errors import show
 from vkops.gpu.streaming import Progress
 from vkops.plan.movements import pack
 from vkops.plan.view import Ints, View
-from vkops.tensors.arguments import MOST_PIECES, check_shape, counts, one_axis, refuse
+from vkops.tensors.arguments import MAX_PIECES, check_shape, counts, one_axis, refuse
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
 from vkops.tensors.eager import entries, joined
 from vkops.tensors.exchange import imported
@@ -82,7 +82,7 @@ def squeeze(
 
 
 def unstack(x: Any, axis: int = 0, *, device: Device | None = None) -> tuple[Tensor, ...]:
-    """Views of ``x`` at each place of an axis, which they are without.
+    """Views of ``x`` at each index of an axis, without that axis.
 
     Raises:
         InvalidDescError: axis out of range (ARRAY-01).
@@ -114,7 +114,7 @@ def from_dlpack(x: Any, *, device: Device | None = None) -> Tensor:
     return as_tensor("FROM_DLPACK", imported(x), device)
 
 
-# -- apart and together ----------------------------------------------------------------------------
+# -- splitting and joining -------------------------------------------------------------------------
 
 
 def array_split(
@@ -148,8 +148,8 @@ def array_split(
 def _array_split(source: View, itemsize: int, at: Ints | int, axis: int) -> ArrayPlan:
     whole = source.sizes[axis]
     if isinstance(at, int):
-        if not 1 <= at <= MOST_PIECES:
-            field, message = "indices_or_sections", f"got {show(at)}, must be 1 to {MOST_PIECES}"
+        if not 1 <= at <= MAX_PIECES:
+            field, message = "indices_or_sections", f"got {show(at)}, must be 1 to {MAX_PIECES}"
             refuse("ARRAY_SPLIT", field, message, "ARRAY-06")
         size, more = divmod(whole, at)
         at = tuple(accumulate([size + 1] * more + [size] * (at - more)))[:-1]
@@ -182,8 +182,7 @@ def concat(
     dtypes = tuple([source.dtype for source in found])
     if axis is None:
         sizes = tuple([(prod(view.sizes),) for view in views])
-        # What joins flat arrays says which of them do not fit together.
-        joined("CONCAT", tuple(map(View.packed, sizes)), dtypes, 0)
+        joined("CONCAT", tuple(map(View.packed, sizes)), dtypes, 0)  # checks the dtypes
         return run(_concat_flat(views, dtypes[0].itemsize), home, found, progress)[0]
     axis = integer(axis, Place("CONCAT", "axis", "JOIN-02"))
     return run(joined("CONCAT", views, dtypes, axis), home, found, progress)[0]
@@ -195,8 +194,7 @@ concatenate = concat
 @memoized
 def _concat_flat(views: tuple[View, ...], itemsize: int) -> ArrayPlan:
     views = tuple(view for view in views if view.extent)
-    ends = tuple(accumulate(prod(view.sizes) for view in views))
-    starts = (0, *ends)
+    starts = tuple(accumulate((prod(view.sizes) for view in views), initial=0))
     regions = [pack(view, starts[input], input) for input, view in enumerate(views)]
     return array_plan(itemsize, views, [starts[-1:]], [regions])
 

@@ -1,4 +1,4 @@
-"""An LRU cache that threads, interrupts and re-entry leave whole."""
+"""An LRU cache that is safe with threads, interrupts and re-entry."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ V = TypeVar("V")
 
 
 class Memo(Generic[V]):
-    """Values that were used last, of so much size in all.
+    """The most recently used values, up to a total size.
 
-    cachetools changes a cache in several steps. So whoever uses it takes it away meanwhile: what
-    comes in between, be it another thread, a signal handler or an interrupt, finds none. At worst
-    values are made again.
+    cachetools changes a cache in several steps, so each call takes the cache out while it uses it:
+    another thread or a signal handler meanwhile finds none, and starts a new one. At worst, values
+    are made again.
     """
 
     def __init__(self, maxsize: int, size: Callable[[V], int] = lambda value: 1) -> None:
@@ -29,7 +29,7 @@ class Memo(Generic[V]):
             return LRUCache(*self._arguments)
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """The value of a key; made, and kept unless it is too large, where there is none."""
+        """The value of a key; if there is none, it is made, and kept unless it is too large."""
         cache = self._take()
         value = cache.get(key)
         if value is None:

@@ -1,4 +1,4 @@
-"""What functions for arrays share: their arguments as memory and views, and their results."""
+"""Helpers of the functions for arrays: preparing their arguments and running their plans."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Source: TypeAlias = "Tensor | npt.NDArray[Any]"
 def run(
     plan: ArrayPlan, device: Device, inputs: Sequence[Source], progress: Progress | None = None
 ) -> list[Tensor]:
-    """Run a plan on arrays and tensors of one dtype, as ``sources`` gives them.
+    """Run a plan on arrays and tensors of one dtype, as ``sources`` returns them.
 
-    What does not fit on the device is streamed, if all inputs are on the host.
+    Data that does not fit on the device is streamed, if all inputs are on the host.
     """
     first = inputs[0]
     if (
@@ -34,16 +34,16 @@ def run(
         and first.shape == plan.shapes[0]
         and plan.fits(device.executor, [first])
     ):
-        return [Tensor.from_array(device, first)]  # what is sent is the result
+        return [Tensor.from_array(device, first)]  # the array sent is the result
     return Tensor.make(plan, device, inputs, [first.dtype] * len(plan.shapes), progress)
 
 
 def sources(
     name: str, values: Sequence[Any], device: Device | None
 ) -> tuple[Device, list[Source], tuple[View, ...]]:
-    """What arguments are made of, and where: tensors that own memory and arrays, and views of them.
+    """The device to run on, the memory of each argument, and the view of it that the argument is.
 
-    The device is that of the tensors, or the one for the arrays.
+    Memory is an array or a tensor that owns it. Without ``device``, the first tensor's is used.
     """
     home = _checked(name, device)
     found: list[Source] = []
@@ -63,7 +63,7 @@ def sources(
 
 
 def native(sources: Sequence[Source]) -> list[Source]:
-    """Sources in the byte order of the host, which NumPy gives to all that it puts together."""
+    """Sources in the byte order of the host, as NumPy concatenates them."""
     return [
         source
         if source.dtype.isnative
@@ -73,7 +73,7 @@ def native(sources: Sequence[Source]) -> list[Source]:
 
 
 def as_tensor(name: str, x: Any, device: Device | None) -> Tensor:
-    """A tensor as it is; an array is sent, or stays on the host if it does not fit."""
+    """Return a tensor unchanged; send an array, or keep it on the host if it does not fit."""
     home = _checked(name, device)
     if isinstance(x, Tensor):
         check_device(name, "x", x, home or x.device)

@@ -1,4 +1,4 @@
-"""The operators of Python that compute, which tensors refuse: vkops moves data."""
+"""Python's arithmetic and comparison operators, which tensors refuse: vkops moves data only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that repeat elements or move them round, by NumPy's names; one dispatch each."""
+"""Functions that roll or repeat elements, named as in NumPy; one dispatch each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def roll(
     device: Device | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Move elements ``shift`` places on along an axis, or several; those that fall off come first.
+    """Move elements ``shift`` places on along one or more axes; those past the end come first.
 
     Without an axis, elements move on from row to row.
 
@@ -47,9 +47,9 @@ def roll(
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         message = f"got {len(shifts)} shifts, must be 1 or {len(axes)}, as many as axes"
         refuse("ROLL", "shift", message, "ARRAY-06")
-    most = 0 if 0 in (len(shifts), len(axes)) else max(len(shifts), len(axes))
+    count = 0 if 0 in (len(shifts), len(axes)) else max(len(shifts), len(axes))
     by_axis = [0] * len(view.sizes)
-    for i in range(most):
+    for i in range(count):
         by_axis[axes[i % len(axes)]] += shifts[i % len(shifts)]
     return run(_roll(view, itemsize, tuple(by_axis)), home, found, progress)[0]
 
@@ -110,14 +110,14 @@ def repeat(
     device: Device | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Repeat each element (axis None: of the flat array), or each place along an axis.
+    """Repeat each element (axis None: of the flat array), or each index of an axis.
 
     Args:
         x: an array or tensor.
         repeats: a count for all, or one for each.
         axis: the axis, or None.
-        device: where arrays go.
-        progress: told of the bytes done and to do in all where data is streamed.
+        device: the device that arrays are sent to.
+        progress: called with the bytes done so far and the bytes in all where data is streamed.
 
     Raises:
         InvalidDescError: axis out of range (ARRAY-01), negative counts or not one for each
@@ -146,7 +146,7 @@ def _repeat(source: View, itemsize: int, times: Ints, axis: int | None) -> Array
     total = times[0] * n if len(times) == 1 else sum(times)
     shape = (total,) if axis is None else (*source.sizes[:axis], total, *source.sizes[axis + 1 :])
     check_shape("REPEAT", shape, itemsize)
-    # Neighbours of one count are one piece: (count, first, size).
+    # Neighbours with the same count are one piece: (count, first, size).
     spans = [(times[0], 0, n)] if len(times) == 1 else list(_spans(times))
     if axis is None:
         boxes = [

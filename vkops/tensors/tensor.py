@@ -31,7 +31,7 @@ class Device(OperatorDevice):
     """A Vulkan device that creates, compiles and runs DirectML operators.
 
     Devices of one adapter share Vulkan's device and queue, so each can use the tensors and buffers
-    of the others; what one operator, compiled by one of them, uses may belong to all. A device
+    of the others, in one operator too. A device
     cannot be used in the middle of an operation, as a signal handler or a finalizer on the same
     thread would: that raises a DeviceError.
 
@@ -87,8 +87,8 @@ def default_device() -> Device:
 class Tensor(Assignment, Exchange, NoOperators):
     """An array in device memory, freed with this object.
 
-    Indexing, ``transpose``, ``reshape`` and their like return views: tensors over the same memory,
-    which cost nothing. A view always shows what its tensor holds, and ``view[...] = x`` writes to
+    Indexing, ``transpose``, ``reshape`` and similar methods return views: tensors over the same
+    memory. A view always shows what its tensor holds, and ``view[...] = x`` writes to
     that tensor. Functions such as ``join`` read the memory of views directly; an operator that is
     bound to a view reads a packed copy, made at that moment with one dispatch.
 
@@ -131,8 +131,8 @@ class Tensor(Assignment, Exchange, NoOperators):
     size: int
     nbytes: int
     _buffer: Buffer | HostBuffer | None
-    # Of a view: the tensor whose memory it is over, and where in there its elements are. One
-    # attribute, so that other threads never see half of a change.
+    # Of a view: the tensor that owns the memory, and the view of it. One attribute, so that other
+    # threads never see half of a change.
     _lazy: tuple[Tensor, View] | None
     _read_only: bool
 
@@ -166,7 +166,7 @@ class Tensor(Assignment, Exchange, NoOperators):
     def over(
         cls, device: Device, buffer: Buffer | HostBuffer | None, shape: Ints, dtype: np.dtype[Any]
     ) -> Tensor:
-        """A tensor whose elements are in a buffer already."""
+        """Make a tensor of a buffer that holds its elements."""
         tensor = cls.__new__(cls)
         tensor._describe(device, shape, dtype)
         tensor._buffer = buffer
@@ -182,9 +182,9 @@ class Tensor(Assignment, Exchange, NoOperators):
         progress: Progress | None = None,
         targets: Sequence[Tensor | None] = (),
     ) -> list[Tensor]:
-        """Run a plan, giving each result a dtype of its own, or a tensor to be made in.
+        """Run a plan; make a tensor for each result, or write to the tensor in ``targets``.
 
-        Inputs are packed: of a view, a packed copy is read. What does not fit on the device is
+        Inputs are packed: of a view, a packed copy is read. Data that does not fit on the device is
         streamed, if all inputs are on the host.
         """
         # Held until all is done: another thread may release the tensors meanwhile.
@@ -207,7 +207,7 @@ class Tensor(Assignment, Exchange, NoOperators):
 
     @property
     def strides(self) -> Ints:
-        """Bytes from one element to the next along each dimension, in the memory of now."""
+        """Bytes from one element to the next along each dimension, in the present memory."""
         lazy = self._lazy
         view = packed(self.shape) if lazy is None else lazy[1]
         return tuple([stride * self.dtype.itemsize for stride in view.strides])
@@ -245,7 +245,7 @@ class Tensor(Assignment, Exchange, NoOperators):
         return base is self or (not view.offset and self.size == base.size and view.is_contiguous)
 
     def pack(self) -> Tensor:
-        """Give a view memory of its own, with one dispatch, and return it: it is a view no more."""
+        """Copy a view's elements to memory of its own, with one dispatch, and return the tensor."""
         self.placed()
         if self._lazy is not None:
             buffer = self.copy()._buffer
@@ -259,7 +259,7 @@ class Tensor(Assignment, Exchange, NoOperators):
             self._read_only = False
 
     def placed(self) -> tuple[Tensor, View]:
-        """The tensor whose memory this one is over, and where the elements are in there.
+        """The tensor that owns the memory, and the view of it that holds the elements.
 
         Raises:
             DeviceError: one of the two was released.
@@ -340,7 +340,7 @@ class Tensor(Assignment, Exchange, NoOperators):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # As bytes: NumPy's own pickles forget the order of those.
+        # As bytes: NumPy's own pickles lose the byte order.
         return _unpickled, (packed_bytes(self.numpy()), self.dtype, self.shape)
 
     def _over(self, base: Tensor, view: View, *, read_only: bool = False) -> Tensor:

@@ -1,4 +1,4 @@
-"""Views: what NumPy does to an array's shape and strides without touching its elements."""
+"""Methods that return views: changes of shape and strides that move no elements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from vkops.arguments.values import Place
-from vkops.errors import InvalidDescIndexError, InvalidDescTypeError, invalid_desc_error, show
+from vkops.errors import InvalidDescIndexError, InvalidDescTypeError, from_builtin, show
 from vkops.plan.view import Ints, View
 from vkops.tensors.arguments import (
     broadcast,
@@ -33,12 +33,12 @@ _ADDRESS = _BYTE.__array_interface__["data"][0]
 
 @lru_cache(maxsize=1024)
 def packed(shape: Ints) -> View:
-    """The whole of a row-major array, known for what is asked again."""
+    """``View.packed``, memoized."""
     return View.packed(shape)
 
 
 class Views:
-    """Methods of tensors that give views; they cost nothing but where they say so."""
+    """Methods of tensors that return views; those that can move data say so."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class Views:
 
     @abstractmethod
     def placed(self) -> tuple[Self, View]:
-        """The tensor whose memory this one is over, and where the elements are in there."""
+        """The tensor that owns the memory, and the view of it that holds the elements."""
 
     @abstractmethod
     def copy(self) -> Self:
@@ -82,24 +82,22 @@ class Views:
                 message = f"got {show(part)}, must be integers, slices, ... and None"
                 raise InvalidDescIndexError("", "index", message, "ARRAY-09")
         base, view = self.placed()
-        # NumPy itself works out the view, on one byte that stands for every element; with an
-        # ellipsis the result is always a view, so that no byte is read.
+        # NumPy computes the view on one byte that stands for every element; with an ellipsis the
+        # result is always a view, so that no byte is read.
         ellipsis = () if any(part is ... for part in parts) else (...,)
-        ghost = as_strided(_BYTE, self.shape, view.strides)
+        proxy = as_strided(_BYTE, self.shape, view.strides)
         try:
-            chosen = ghost[parts + ellipsis]
+            chosen = proxy[parts + ellipsis]
         except Exception as error:
-            kind = invalid_desc_error(error)
-            message = " ".join(str(error).split())
-            raise kind("", "index", f"NumPy says: {message}", "ARRAY-09") from error
+            raise from_builtin(error, "", "index", "ARRAY-09", "NumPy says: ") from error
         start = chosen.__array_interface__["data"][0] - _ADDRESS
         return self._over(base, View(chosen.shape, chosen.strides, view.offset + start))
 
     def __iter__(self) -> Iterator[Self]:
-        """Views of the first dimension's places."""
+        """Views at each index of the first dimension."""
         if not self.shape:
             raise InvalidDescTypeError("", "iter", "the tensor has no dimensions", "ARRAY-01")
-        return (self[place] for place in range(self.shape[0]))
+        return (self[index] for index in range(self.shape[0]))
 
     @property
     def T(self) -> Self:  # noqa: N802  # NumPy's name
@@ -124,7 +122,7 @@ class Views:
         return self._over(base, view.permute(order))
 
     def reshape(self, *shape: Any) -> Self:
-        """The elements, row by row, under another shape; one size of -1 is worked out.
+        """The elements, row by row, under another shape; one size of -1 is inferred.
 
         A view where strides can express it; else a packed copy, made with one dispatch.
 
