@@ -59,42 +59,19 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Names that need NumPy or Vulkan, and the module that brings each.
+# Names that need NumPy or Vulkan, by the module that is imported at their first use.
 _LAZY = {
-    **dict.fromkeys(
-        (
-            "BoundOperator",
-            "Buffer",
-            "CompiledOperator",
-            "CompiledShader",
-            "DeviceInfo",
-            "HostBuffer",
-            "Operator",
-            "Pending",
-            "StreamedOperator",
-            "devices",
-        ),
-        "vkops.runtime.device",
-    ),
-    **dict.fromkeys(("Device", "Tensor"), "vkops.tensors.tensor"),
-    **dict.fromkeys(("join", "slice", "split"), "vkops.tensors.eager"),
-    **dict.fromkeys(
-        (
-            "array_split",
-            "broadcast_to",
-            "concat",
-            "concatenate",
-            "expand_dims",
-            "flip",
-            "from_dlpack",
-            "permute_dims",
-            "squeeze",
-            "stack",
-            "unstack",
-        ),
-        "vkops.tensors.manipulation",
-    ),
-    **dict.fromkeys(("repeat", "roll", "tile"), "vkops.tensors.rearrangement"),
+    name: module
+    for module, names in {
+        "vkops.runtime.device": "BoundOperator Buffer CompiledOperator CompiledShader DeviceInfo "
+        "HostBuffer Operator Pending StreamedOperator devices",
+        "vkops.tensors.tensor": "Device Tensor",
+        "vkops.tensors.eager": "join slice split",
+        "vkops.tensors.manipulation": "array_split broadcast_to concat concatenate expand_dims "
+        "flip from_dlpack permute_dims squeeze stack unstack",
+        "vkops.tensors.rearrangement": "repeat roll tile",
+    }.items()
+    for name in names.split()
 }
 
 _loading = RLock()

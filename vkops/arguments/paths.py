@@ -1,4 +1,4 @@
-"""Paths that others choose or can change: kept inside a folder, and opened without waiting.
+"""Safe access to untrusted paths: confined to a folder, and opened without waiting.
 
 ``scripts/kp_wheel.py`` runs this module by itself, so it needs nothing but the standard library.
 """
@@ -40,7 +40,7 @@ def open_regular(
     own: bool = False,
     dir_fd: int | None = None,
 ) -> BinaryIO:
-    """Open a regular file for reading, at once: a pipe nobody writes to is refused, not awaited.
+    """Open a regular file for reading without waiting: pipes and devices are refused.
 
     ``follow=False`` refuses a symbolic link, too: for what ``below`` has resolved. ``own`` refuses
     a file of another user. ``path`` is relative to the folder that ``dir_fd`` is open on.
@@ -64,13 +64,13 @@ def open_regular(
 
 def read_regular(
     path: str | os.PathLike[str],
-    most: int,
+    max_bytes: int,
     *,
     follow: bool = True,
     own: bool = False,
     dir_fd: int | None = None,
 ) -> bytes:
-    """All of a regular file of at most so many bytes; more are not read.
+    """Read a regular file of at most ``max_bytes`` bytes; more are not read.
 
     The other arguments are those of ``open_regular``.
 
@@ -80,25 +80,25 @@ def read_regular(
     """
     with open_regular(path, follow=follow, own=own, dir_fd=dir_fd) as stream:
         size = os.fstat(stream.fileno()).st_size
-        if size <= most:
+        if size <= max_bytes:
             data = stream.read(size)
-            # Files in /proc say that they are empty. A read takes the memory that it asks for.
-            while len(data) <= most and (more := stream.read(_CHUNK)):
+            # Files in /proc report a size of 0. A read allocates all the bytes that it asks for.
+            while len(data) <= max_bytes and (more := stream.read(_CHUNK)):
                 data += more
-            if len(data) <= most:
+            if len(data) <= max_bytes:
                 return data
-    raise OSError(errno.EFBIG, f"longer than {most} bytes", os.fspath(path))
+    raise OSError(errno.EFBIG, f"longer than {max_bytes} bytes", os.fspath(path))
 
 
 @contextmanager
 def private_folder(path: str | os.PathLike[str], *, create: bool = False) -> Iterator[int]:
-    """Open a folder that nobody but this user can change; gives its descriptor, for ``dir_fd``.
+    """Open a folder that only this user can change; yields its descriptor, for ``dir_fd``.
 
     ``create`` makes it where it is missing, and the folders above it, with mode 0700.
 
     Raises:
-        OSError: it is missing, no folder (a symbolic link is none), belongs to another user, or
-            its mode lets others write to it.
+        OSError: it is missing, not a folder (nor may it be a symbolic link), belongs to another
+            user, or others may write to it.
     """
     if create:
         _make_private(os.path.abspath(path))
@@ -126,7 +126,7 @@ def _make_private(path: str) -> None:
 
 
 def write_private(folder: int, name: str, data: bytes) -> None:
-    """Write a file of mode 0600 into a ``private_folder``, whole or not at all.
+    """Write a file of mode 0600 into a ``private_folder``, completely or not at all.
 
     Raises:
         OSError: it cannot be written; an existing file is then as before.

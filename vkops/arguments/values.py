@@ -1,4 +1,4 @@
-"""From what a caller passes to plain Python values, or an error that names the field.
+"""Conversion of callers' arguments to plain Python values, or to errors that name the field.
 
 Nothing here trusts its argument: a hostile ``__index__`` or ``__repr__`` becomes an error, too.
 """
@@ -16,11 +16,11 @@ from vkops.errors import InvalidDescTypeError, show
 T = TypeVar("T")
 E = TypeVar("E", bound="IntEnum | IntFlag")
 
-_MOST_ENTRIES = 1 << 20
+_MAX_ENTRIES = 1 << 20
 
 
 class Place(NamedTuple):
-    """Where a value stands, for error messages: operator, field path and the rule it is under."""
+    """An argument, as error messages name it: operator, field path and the rule for its kind."""
 
     operator: str
     field: str
@@ -49,22 +49,22 @@ def integer(value: object, place: Place) -> int:
 
 
 def array(
-    value: object, place: Place, entry: Callable[[object, Place], T], what: str
+    value: object, place: Place, entry: Callable[[object, Place], T], entries: str
 ) -> tuple[T, ...]:
     """Return a list, tuple or one-dimensional NumPy array as a tuple, each entry converted."""
-    expected = f"a sequence of {what}"
+    expected = f"a sequence of {entries}"
     if isinstance(value, (str, bytes, bytearray, Mapping, Set, type)):
         raise place.wrong_kind(value, expected)
     try:
         count = len(value)  # type: ignore[arg-type]
-        if count > _MOST_ENTRIES:
-            expected += f", {_MOST_ENTRIES} at most"
+        if count > _MAX_ENTRIES:
+            expected += f", {_MAX_ENTRIES} at most"
             raise ValueError(expected)
-        # No more than promised: an iterator need not end.
-        entries = list(islice(value, count))  # type: ignore[call-overload]
+        # At most ``count``: an iterator may be endless.
+        found = list(islice(value, count))  # type: ignore[call-overload]
     except Exception:
         raise place.wrong_kind(value, expected) from None
-    return tuple([entry(item, place.item(i)) for i, item in enumerate(entries)])
+    return tuple([entry(item, place.item(i)) for i, item in enumerate(found)])
 
 
 def integers(value: object, place: Place) -> tuple[int, ...]:

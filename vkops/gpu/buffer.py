@@ -237,7 +237,7 @@ class HostBuffer(Resource):
         return made
 
     def settle(self) -> None:
-        """Wait for the stream that reads or writes it; its errors go to whoever started it."""
+        """Wait for the stream that reads or writes it; its own ``wait`` raises its errors."""
         if self.pending is not None:
             self.pending.finish()
 

@@ -1,4 +1,4 @@
-"""Executors: what a Device allocates memory and runs dispatches with."""
+"""Executors allocate the memory of a Device and run its dispatches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_STARTED_PIPELINES = 16
 """Pipelines kept to be started for each of the submissions that can be pending."""
 
 MAX_SUBMISSIONS = 2
-"""Dispatches that the device may execute while the host goes on."""
+"""Dispatches that the device may execute while the host continues."""
 
 STAGING_BYTES = 16 << 20
 
@@ -238,12 +238,12 @@ class Executor:
         return min(available, host_memory.available()) if self.info.type == "CPU" else available
 
     def forget(self, heap: Heap) -> None:
-        """Drop what is bound to a heap that is given back."""
+        """Drop the pipelines that are bound to a heap, which is being released."""
         for pipelines in (self.pipelines, *self._started):
             pipelines.forget(heap)
 
     def close(self) -> None:
-        """Give everything back; memory that arrays still view stays until they go."""
+        """Release everything; memory that arrays still view is freed with them."""
         if process.forked:
             return
         self.queue.refuse_reentry()

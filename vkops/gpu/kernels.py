@@ -1,4 +1,4 @@
-"""Kernels: which one a plan gets, the same for all its regions, so that one dispatch runs them."""
+"""Choice of the kernel of a plan: one for all its regions, so that one dispatch runs them."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _share_of_long_runs(regions: Sequence[Region], size: int) -> float:
 
 
 def _is_runs(region: Region) -> bool:
-    """Whether what is contiguous in the destination is contiguous in the source, too."""
+    """Whether runs that are contiguous in the destination are so in the source, too."""
     target, source = region.target, region.source_view
     return region.input is not None and (target.strides[-1] != 1 or source.strides[-1] == 1)
 

@@ -1,4 +1,4 @@
-"""Work that goes on while the host does something else."""
+"""Handles of work that runs while the host continues."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class InThread:
     """Work in a thread of its own, for streaming keeps the host busy.
 
     Python's Event and Thread are made of locks that an interrupt (KeyboardInterrupt) can leave
-    held for ever. This class has one lock, held until the work has ended.
+    held forever. This class has one lock, held until the work has ended.
     """
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -41,7 +41,7 @@ class InThread:
         self._running.acquire()
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         start_new_thread(self._run, ())
 
     def _run(self) -> None:

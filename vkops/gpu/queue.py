@@ -22,7 +22,7 @@ _Key = tuple[int, str, str | None]
 
 
 class Submission:
-    """A dispatch that the device executes while the host goes on; made by ``Executor.submit``.
+    """A dispatch that the device executes while the host continues; made by ``Executor.submit``.
 
     ``keep`` must not be freed meanwhile; ``reads`` and ``writes`` are the resources it uses.
     """
@@ -73,7 +73,7 @@ class QueueUser(Protocol):
     memory: Memory
 
     def forget(self, heap: Heap) -> None:
-        """Drop what is bound to a heap that is given back."""
+        """Drop the pipelines that are bound to a heap, which is being released."""
 
 
 class Queue:
@@ -211,7 +211,7 @@ class _Process:
         return living(self.by_adapter)
 
     def release_empty_heaps(self) -> None:
-        """Give back to the drivers what no device needs at the moment.
+        """Release the driver memory that no device needs at the moment.
 
         A thread that is in the middle of using one queue leaves the others alone, too: another
         thread could be waiting for the one it holds.

@@ -1,4 +1,4 @@
-"""Plans on host memory that the device cannot hold: chunk by chunk, two of them at a time."""
+"""Streaming of plans on host memory that the device cannot hold, two chunks at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from vkops.plan.region import CopyPlan, Output, Region
 
 Bytes = npt.NDArray[np.uint8]
 Progress = Callable[[int, int], None]
-"""Called with the bytes that are done, and with all bytes there are to do."""
+"""Called with the bytes done so far and the bytes in all."""
 
 CHUNK = 16 << 20
 """Bytes of a chunk's inputs, and of its outputs: many against the cost of a dispatch, few against

@@ -171,7 +171,7 @@ def _peel(region: Region) -> Iterator[Region]:
 
 
 def _encoder(kernel: Kernel, size: int, tuning: Tuning) -> Callable[[Region], _Record]:
-    """Return what encodes regions of elements of that size for a kernel."""
+    """Return the function that encodes regions of elements of that size for a kernel."""
     scale = size // kernel.unit
     granule = kernel.granule // kernel.unit
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,6 @@ class Rule:
     operator: str | None = None
 
 
-_DATA: Mapping[str, Any] = json.loads(files(__package__).joinpath("rules.json").read_text("utf-8"))
-
-
 class Group(NamedTuple):
     """Rules of one subject, whose identifiers begin with the same word."""
 
@@ -52,7 +49,9 @@ GROUPS: Mapping[str, Group] = {
         entry.get("about", ""),
         tuple(Rule(id, **rule) for id, rule in entry["rules"].items()),
     )
-    for name, entry in _DATA.items()
+    for name, entry in json.loads(
+        files(__package__).joinpath("rules.json").read_text("utf-8")
+    ).items()
 }
 """All groups by the word that identifiers begin with, such as ``"SPLIT"``."""
 

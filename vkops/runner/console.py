@@ -1,4 +1,4 @@
-"""What a run prints: DxDispatch's lines exactly, tables, and the values of resources.
+"""Output of a run: DxDispatch's lines exactly, tables, and the values of resources.
 
 One deliberate difference from DxDispatch: INT8 and UINT8 are printed as numbers, not characters.
 """
