@@ -19,7 +19,7 @@ from vkops.dml.features import (
     check_feature_support,
 )
 from vkops.dml.fields import Field
-from vkops.dml.graph import Expression, Graph
+from vkops.dml.graph_builder import Expression, Graph
 from vkops.dml.graph_desc import (
     GraphDesc,
     InputGraphEdgeDesc,

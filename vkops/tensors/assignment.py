@@ -16,8 +16,8 @@ from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.memory import Spread
 from vkops.plan.execute import packed_bytes
 from vkops.plan.view import Ints, View
-from vkops.tensors.arguments import refuse
 from vkops.tensors.array_plan import ArrayPlan, assignment
+from vkops.tensors.shape_arguments import refuse
 from vkops.tensors.views import Views, packed
 
 

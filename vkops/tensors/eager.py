@@ -22,9 +22,9 @@ from vkops.plan import movements
 from vkops.plan.movements import concat, concat_sizes
 from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
-from vkops.tensors.arguments import MAX_PIECES, counts, in_rank, refuse
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized, window
 from vkops.tensors.operations import native, run, sources
+from vkops.tensors.shape_arguments import MAX_PIECES, counts, in_rank, refuse
 from vkops.tensors.tensor import Device, Tensor
 
 

@@ -17,11 +17,11 @@ from vkops.errors import show
 from vkops.gpu.streaming import Progress
 from vkops.plan.movements import pack
 from vkops.plan.view import Ints, View
-from vkops.tensors.arguments import MAX_PIECES, check_shape, counts, one_axis, refuse
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
 from vkops.tensors.eager import entries, joined
 from vkops.tensors.exchange import imported
 from vkops.tensors.operations import as_tensor, native, run, sources
+from vkops.tensors.shape_arguments import MAX_PIECES, check_shape, counts, one_axis, refuse
 from vkops.tensors.tensor import Device, Tensor
 
 # -- views -----------------------------------------------------------------------------------------

@@ -12,9 +12,15 @@ from vkops.gpu.streaming import Progress
 from vkops.plan import movements
 from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
-from vkops.tensors.arguments import check_not_negative, check_shape, one_axis, one_or_more, refuse
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
 from vkops.tensors.operations import run, sources
+from vkops.tensors.shape_arguments import (
+    check_not_negative,
+    check_shape,
+    one_axis,
+    one_or_more,
+    refuse,
+)
 from vkops.tensors.tensor import Device, Tensor
 
 

@@ -19,11 +19,11 @@ from vkops.gpu.streaming import Progress
 from vkops.plan.execute import packed_bytes
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
-from vkops.tensors.arguments import refuse
 from vkops.tensors.array_plan import ArrayPlan, packing
 from vkops.tensors.assignment import Assignment, host_view
 from vkops.tensors.exchange import Exchange, as_array
-from vkops.tensors.operators import NoOperators
+from vkops.tensors.refused_operators import NoOperators
+from vkops.tensors.shape_arguments import refuse
 from vkops.tensors.views import packed
 
 

@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 from vkops.arguments.values import Place
 from vkops.errors import InvalidDescIndexError, InvalidDescTypeError, from_builtin, show
 from vkops.plan.view import Ints, View
-from vkops.tensors.arguments import (
+from vkops.tensors.shape_arguments import (
     broadcast,
     check_shape,
     one_axis,
