@@ -196,7 +196,7 @@ def test_every_rule_of_graphs_has_a_case():
     source = Path(vkops.dml.__file__).parent
     rules = {
         rule
-        for name in ("graph.py", "graph_desc.py")
+        for name in ("graph_builder.py", "graph_desc.py")
         for rule in re.findall(r'"(G-\d\d)"', (source / name).read_text("utf-8"))
     }
     cases = set(re.findall(r"\[(G-\d\d)\]", Path(__file__).read_text("utf-8")))
