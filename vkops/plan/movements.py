@@ -169,6 +169,26 @@ def space_to_depth(source: Read, target: View, block: int, order: str) -> Region
     return copy(_space(source.view, block), _depth(target, block, order), source.input)
 
 
+def depth_to_space_sizes(sizes: Ints, block: int) -> Ints:
+    """The sizes of the result of ``depth_to_space``; the square of ``block`` divides the depth.
+
+    >>> depth_to_space_sizes((1, 8, 2, 3), 2)
+    (1, 2, 4, 6)
+    """
+    batch, depth, height, width = sizes
+    return batch, depth // block**2, height * block, width * block
+
+
+def space_to_depth_sizes(sizes: Ints, block: int) -> Ints:
+    """The sizes of the result of ``space_to_depth``; ``block`` divides height and width.
+
+    >>> space_to_depth_sizes((1, 2, 4, 6), 2)
+    (1, 8, 2, 3)
+    """
+    batch, depth, height, width = sizes
+    return batch, depth * block**2, height // block, width // block
+
+
 def _space(view: View, block: int) -> View:
     """Batch, depth, height, row in the block, width, column in the block."""
     for axis in (3, 2):

@@ -11,7 +11,7 @@ from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
 from vkops.plan import Read, Region
-from vkops.plan.movements import depth_to_space
+from vkops.plan.movements import depth_to_space, depth_to_space_sizes
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,17 @@ class DepthToSpaceOperatorDesc(OperatorDesc):
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         block = self.block_size
         self._check_positive("block_size", block, "SD-02")
-        batch, channels, *image = self._sizes_of_input("SD-03")
-        if channels.value % block**2:
-            message = (
-                f"got {channels.value}, must be a multiple of block_size**2 = {show(block**2)}"
-            )
-            self._refuse(channels.origin, message, "SD-03")
-        space = Size(channels.value // block**2, f"{channels.origin} / block_size**2", "SD-03")
-        blocks = [Size(s.value * block, f"{s.origin} * block_size", "SD-03") for s in image]
-        return [[batch, space, *blocks]]
+        sizes = self.input_tensor.sizes
+        if sizes[1] % block**2:
+            message = f"got {sizes[1]}, must be a multiple of block_size**2 = {show(block**2)}"
+            self._refuse("input_tensor.sizes[1]", message, "SD-03")
+        factors = ("", " / block_size**2", " * block_size", " * block_size")
+        return [
+            [
+                Size(size, f"input_tensor.sizes[{axis}]{factors[axis]}", "SD-03")
+                for axis, size in enumerate(depth_to_space_sizes(sizes, block))
+            ]
+        ]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view

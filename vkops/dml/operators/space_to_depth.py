@@ -11,7 +11,7 @@ from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
 from vkops.plan import Read, Region
-from vkops.plan.movements import space_to_depth
+from vkops.plan.movements import space_to_depth, space_to_depth_sizes
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,18 @@ class SpaceToDepthOperatorDesc(OperatorDesc):
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         block = self.block_size
         self._check_positive("block_size", block, "SD-02")
-        batch, channels, *image = self._sizes_of_input("SD-04")
-        for size in image:
-            if size.value % block:
-                message = f"got {size.value}, must be a multiple of block_size = {show(block)}"
-                self._refuse(size.origin, message, size.rule)
-        depth = Size(channels.value * block**2, f"{channels.origin} * block_size**2", "SD-04")
-        blocks = [Size(s.value // block, f"{s.origin} / block_size", "SD-04") for s in image]
-        return [[batch, depth, *blocks]]
+        sizes = self.input_tensor.sizes
+        for axis in (2, 3):
+            if sizes[axis] % block:
+                message = f"got {sizes[axis]}, must be a multiple of block_size = {show(block)}"
+                self._refuse(f"input_tensor.sizes[{axis}]", message, "SD-04")
+        factors = ("", " * block_size**2", " / block_size", " / block_size")
+        return [
+            [
+                Size(size, f"input_tensor.sizes[{axis}]{factors[axis]}", "SD-04")
+                for axis, size in enumerate(space_to_depth_sizes(sizes, block))
+            ]
+        ]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view

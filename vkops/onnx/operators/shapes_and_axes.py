@@ -98,24 +98,25 @@ def transpose(call: Call) -> list[LoweredTensor]:
 
 def depth_to_space(call: Call) -> list[LoweredTensor]:
     """DepthToSpace 1 to 28."""
-    data, side, (n, depth, height, width) = _image(call)
+    data, side, sizes = _image(call)
+    depth = sizes[1]
     if depth % side**2:
         message = f"has depth {depth}, must be divisible by {side**2} (blocksize {side}, squared)"
         call.refuse("input", message)
     order = call.node.choice("mode", *DEPTH_ORDERS)
-    shape = (n, depth // side**2, height * side, width * side)
+    shape = movements.depth_to_space_sizes(sizes, side)
     region = movements.depth_to_space(data.read, View.packed(shape), side, order)
     return [call.lowering.make(data.dtype, shape, [region])]
 
 
 def space_to_depth(call: Call) -> list[LoweredTensor]:
     """SpaceToDepth 1 to 28."""
-    data, side, (n, depth, height, width) = _image(call)
-    for what, size in (("height", height), ("width", width)):
+    data, side, sizes = _image(call)
+    for what, size in zip(("height", "width"), sizes[2:], strict=True):
         if size % side:
             call.refuse("input", f"has {what} {size}, must be divisible by {side}, the blocksize")
     order = call.node.choice("mode", *DEPTH_ORDERS)
-    shape = (n, depth * side**2, height // side, width // side)
+    shape = movements.space_to_depth_sizes(sizes, side)
     region = movements.space_to_depth(data.read, View.packed(shape), side, order)
     return [call.lowering.make(data.dtype, shape, [region])]
 
