@@ -9,6 +9,8 @@ from pkgutil import resolve_name
 
 import pytest
 
+from vkops import dml
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("docker", "docs", "examples", "scripts", "shaders", "tests", "vkops")
 PATTERNS = ("*.md", "docs/**/*.md", "docker/*.md", "examples/*.md")
@@ -71,6 +73,11 @@ def test_linked_headings_exist(page):
         titles = re.findall(r"^#+ (.*)", target.read_text("utf-8"), re.M)
         slugs = {re.sub(r"[^\w -]", "", title).replace(" ", "-").lower() for title in titles}
         assert heading in slugs, f"{path}#{heading}"
+
+
+def test_the_readme_lists_every_operator():
+    row = re.search(r"^\| Operators \| (.*) \|$", (ROOT / "README.md").read_text("utf-8"), re.M)[1]
+    assert set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", row)) == set(dml.OPERATORS)
 
 
 def test_every_fault_has_a_test():
