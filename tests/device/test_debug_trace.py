@@ -42,7 +42,7 @@ def bound_to(device, plan, inputs, tuning):
     starts = np.cumsum([256, *(-(-n // 256) * 256 + 256 for n in sizes)])
     buffer = Buffer(device.executor, int(starts[-1]))
     buffer.write(np.zeros(buffer.nbytes, np.uint8))
-    places = [buffer.place.part(int(s), n) for s, n in zip(starts, sizes, strict=False)]
+    places = [buffer.allocation.part(int(s), n) for s, n in zip(starts, sizes, strict=False)]
     for start, data in zip(starts, inputs, strict=False):
         buffer.write(data, int(start))
     ins, outs = places[: len(inputs)], places[len(inputs) :]
@@ -177,14 +177,14 @@ def test_several_heaps(device, element_size):
     executor = device.executor
     big = 20 << 20  # larger than the first heap
     buffers = [Buffer(executor, big) for _ in range(3)]
-    assert len({id(buffer.place.heap) for buffer in buffers}) > 1
+    assert len({id(buffer.allocation.heap) for buffer in buffers}) > 1
     n = 4096 // element_size
     regions = [
         make_region((n // 2,), n // 2 * number, (1,), (number, 1, (1,))) for number in range(2)
     ]
     plan = CopyPlan(element_size, (4096, 4096), (Output(4096, tuple(regions)),))
-    ins = [buffer.place.part(big - 4096, 4096) for buffer in buffers[:2]]
-    out = buffers[2].place.part(512, 4096)
+    ins = [buffer.allocation.part(big - 4096, 4096) for buffer in buffers[:2]]
+    out = buffers[2].allocation.part(512, 4096)
     data = [np.full(4096, number + 1, np.uint8) for number in range(2)]
     for buffer, array in zip(buffers, data, strict=False):
         buffer.write(array, big - 4096)

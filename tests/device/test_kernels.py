@@ -44,7 +44,8 @@ def place(device, arrays):
 
 def ranges(buffer, offsets, arrays):
     return [
-        buffer.place.part(offset, array.size) for offset, array in zip(offsets, arrays, strict=True)
+        buffer.allocation.part(offset, array.size)
+        for offset, array in zip(offsets, arrays, strict=True)
     ]
 
 
@@ -263,7 +264,7 @@ def test_inputs_and_outputs_in_several_heaps(device, element_size):
     executor = device.executor
     big = 20 << 20  # larger than the first heap, so each takes one of its own
     buffers = [Buffer(executor, big) for _ in range(4)]
-    assert len({id(b.place.heap) for b in buffers}) > 1
+    assert len({id(b.allocation.heap) for b in buffers}) > 1
     data = [np.random.default_rng(i).integers(0, 256, 4096, np.uint8) for i in range(2)]
     for buffer, array in zip(buffers[:2], data, strict=True):
         buffer.write(array, big - 4096)
@@ -280,7 +281,7 @@ def test_inputs_and_outputs_in_several_heaps(device, element_size):
         for k in range(2)
     )
     plan = CopyPlan(element_size, (4096, 4096), outputs)
-    bound = [b.place.part(big - 4096, 4096) for b in buffers]
+    bound = [b.allocation.part(big - 4096, 4096) for b in buffers]
     executor.run(executor.prepare(plan).bind(bound[:2], bound[2:]))
     for buffer, expected in zip(buffers[2:], execute(plan, data), strict=True):
         np.testing.assert_array_equal(buffer.array(big - 4096), expected)
@@ -295,7 +296,7 @@ def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
     with vkops.Device(adapter.index, staged=staged) as device:
         x = random.integers(0, 256, (97, 131), np.uint8)
         t = device.tensor(x)
-        assert len(t.buffer.place.ranges) == 4
+        assert len(t.buffer.allocation.ranges) == 4
         np.testing.assert_array_equal(t.numpy(), x)
         np.testing.assert_array_equal(t.buffer.array(4000, 200), x.reshape(-1)[4000:4200])
         t.buffer.write(x.reshape(-1)[4000:4203].copy(), 4000)
@@ -310,7 +311,9 @@ def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
         turned = device.tensor(y)[:, ::-1]
         np.testing.assert_array_equal(turned.numpy(), y[:, ::-1])
         used = device.memory_report().used
-        assert used == sum(v.buffer.place.nbytes for v in (t, part, joined, turned)) // 256 * 256
+        assert (
+            used == sum(v.buffer.allocation.nbytes for v in (t, part, joined, turned)) // 256 * 256
+        )
         del t, part, joined, turned
         assert device.memory_report().used == 0
 

@@ -142,7 +142,7 @@ def test_views_of_much_memory_in_many_heaps(adapter):
         device.executor.memory.max_range = 1 << 12
         array = np.arange(1 << 13, dtype=np.uint16).reshape(64, 128)
         tensor = device.tensor(array)
-        assert tensor.buffer.place.heap is None
+        assert tensor.buffer.allocation.heap is None
         for chosen in (np.s_[:20:3], np.s_[::-1, 5:], np.s_[40:, ::-2], np.s_[63], np.s_[:2]):
             equal(tensor[chosen], array[chosen])
             equal(

@@ -16,7 +16,7 @@ from vkops.gpu import host_memory
 from vkops.gpu.dispatch import Program
 from vkops.gpu.executor import Executor, with_reclaim
 from vkops.gpu.kernels import VECTOR
-from vkops.gpu.memory import Place, Range, Spread
+from vkops.gpu.memory import Allocation, Range, Spread
 from vkops.gpu.pending import InThread
 from vkops.gpu.table import Tuning
 from vkops.plan.execute import packed_bytes
@@ -110,14 +110,14 @@ class Resource(ABC):
 class Buffer(Resource):
     """Device memory, allocated by ``Device.buffer`` and freed with this object."""
 
-    __slots__ = ("_executor", "place")
+    __slots__ = ("_executor", "allocation")
 
     def __init__(self, executor: Executor, nbytes: int) -> None:
         self._executor = executor
         self.nbytes = nbytes
-        self.place: Place = with_reclaim(self._allocate)
+        self.allocation: Allocation = with_reclaim(self._allocate)
 
-    def _allocate(self) -> Place:
+    def _allocate(self) -> Allocation:
         executor = self._executor
         return executor.locked(lambda: executor.memory.allocate(self.nbytes, self))
 
@@ -136,13 +136,13 @@ class Buffer(Resource):
     def clone(self, start: int, nbytes: int) -> Buffer:
         """Return a copy on the device."""
         made = Buffer(self._executor, nbytes)
-        source, target = self.place.part(start, nbytes), made.place.part(0, nbytes)
+        source, target = self.allocation.part(start, nbytes), made.allocation.part(0, nbytes)
         self._executor.exclusive(lambda: self._move(source, target))
         return made
 
     def fill(self, array: npt.NDArray[Any]) -> None:
         """Copy an array's elements, row by row, to the start; there is room for them."""
-        ranges = self.place.part(0, array.nbytes).ranges
+        ranges = self.allocation.part(0, array.nbytes).ranges
         if len(ranges) != 1 or ranges[0].heap.view is None:
             super().fill(array)
             return
@@ -161,12 +161,12 @@ class Buffer(Resource):
 
     def _write_ranges(self, offset: int, source: Bytes) -> None:
         start = 0
-        for range_ in self.place.part(offset, source.size).ranges:
+        for range_ in self.allocation.part(offset, source.size).ranges:
             self._write(range_, source[start : start + range_.nbytes])
             start += range_.nbytes
 
     def _read_ranges(self, offset: int, nbytes: int) -> Bytes:
-        ranges = self.place.part(offset, nbytes).ranges
+        ranges = self.allocation.part(offset, nbytes).ranges
         if len(ranges) == 1 and ranges[0].heap.view is not None:
             return np.asarray(_View(self, ranges[0].bytes))
         result = np.empty(nbytes, np.uint8)
@@ -194,7 +194,7 @@ class Buffer(Resource):
             self._move(source.part(start, n), staging.part(0, n))
             target[start : start + n] = staging.bytes[:n]
 
-    def _move(self, source: Place, target: Place) -> None:
+    def _move(self, source: Allocation, target: Allocation) -> None:
         """Copy; called by ``exclusive``. A transfer is a plan too."""
         nbytes = source.nbytes
         source, start = _from_vector(source)
@@ -252,15 +252,15 @@ class HostBuffer(Resource):
         return result
 
 
-def _from_vector(place: Place) -> tuple[Place, int]:
-    """The place from the start of its first vector, and the bytes of that before the place.
+def _from_vector(allocation: Allocation) -> tuple[Allocation, int]:
+    """Extend an allocation to the start of its first vector; also return the bytes added.
 
     Kernels count from whole vectors, transfers can begin at any byte.
     """
-    if isinstance(place, Spread):
-        return place, 0
-    start = place.offset % VECTOR
-    return place.part(-start, place.nbytes + start), start
+    if isinstance(allocation, Spread):
+        return allocation, 0
+    start = allocation.offset % VECTOR
+    return allocation.part(-start, allocation.nbytes + start), start
 
 
 class _View:

@@ -21,7 +21,7 @@ from vkops.gpu.layout import (
     Segment,
     word,
 )
-from vkops.gpu.memory import Heap, Place
+from vkops.gpu.memory import Allocation, Heap
 from vkops.gpu.table import RegionTable, Tuning, Words, encode
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
@@ -61,42 +61,44 @@ class Program:
         self._in_one_heap: list[_UnboundDispatch] | None = None
         self._cut: tuple[object, Program] | None = None
 
-    def bind(self, inputs: Sequence[Place], outputs: Sequence[Place]) -> list[Dispatch]:
-        """Return dispatches on some places, which can be run again and again."""
-        places = [*outputs, *inputs[::-1]]
-        heap = places[0].heap
-        if heap is not None and {place.heap for place in places} == {heap}:
+    def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> list[Dispatch]:
+        """Return dispatches on these allocations, which can be run many times."""
+        allocations = [*outputs, *inputs[::-1]]
+        heap = allocations[0].heap
+        if heap is not None and {allocation.heap for allocation in allocations} == {heap}:
             # The usual case: all memory is in one heap.
             if self._in_one_heap is None:
                 records = np.arange(len(self._table.records))
                 kernel = self._table.kernel
                 self._in_one_heap = list(_unbound_dispatches(self._table, kernel, records))
-            bases = _bases(places, self._unit)
+            bases = _bases(allocations, self._unit)
             return [unbound.bind((heap,), heap, bases) for unbound in self._in_one_heap]
-        if any(place.heap is None for place in places):
+        if any(allocation.heap is None for allocation in allocations):
             return self._bind_pieces(inputs, outputs)
         table = self._table
         groups = list(_by_heaps(table, inputs, outputs))
         if any(len(group.sources) > self._tuning.sources for group in groups):
             table = encode(self._plan, self._tuning, streams=False)
             groups = list(_by_heaps(table, inputs, outputs))
-        bases = _bases(places, table.kernel.unit)
+        bases = _bases(allocations, table.kernel.unit)
         return [
             unbound.bind(group.sources, group.target, bases)
             for group in groups
             for unbound in _unbound_dispatches(table, group.kernel, group.records, group.source)
         ]
 
-    def _bind_pieces(self, inputs: Sequence[Place], outputs: Sequence[Place]) -> list[Dispatch]:
-        """Bind places that are spread over several heaps, with the plan cut at their bounds."""
+    def _bind_pieces(
+        self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]
+    ) -> list[Dispatch]:
+        """Bind allocations of several ranges each, with the plan cut at their bounds."""
         cuts = (
-            [_pieces(place, n) for place, n in zip(inputs, self._plan.inputs, strict=True)],
-            [_pieces(p, o.nbytes) for p, o in zip(outputs, self._plan.outputs, strict=True)],
+            [_pieces(a, nbytes) for a, nbytes in zip(inputs, self._plan.inputs, strict=True)],
+            [_pieces(a, o.nbytes) for a, o in zip(outputs, self._plan.outputs, strict=True)],
         )
         known = self._cut
         if known is None or known[0] != cuts:
             known = self._cut = cuts, Program(cut(self._plan, *cuts), self._tuning)
-        flat = ([r for place in places for r in place.ranges] for places in (inputs, outputs))
+        flat = ([r for a in allocations for r in a.ranges] for allocations in (inputs, outputs))
         return known[1].bind(*flat)
 
 
@@ -106,8 +108,8 @@ class Programs:
     def __init__(self, plan: CopyPlan, groups: Sequence[Sequence[int]], tuning: Tuning) -> None:
         self._groups = [(group, Program(_only(plan, group), tuning)) for group in groups]
 
-    def bind(self, inputs: Sequence[Place], outputs: Sequence[Place]) -> list[Dispatch]:
-        """Return dispatches on some places, which can be run again and again."""
+    def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> list[Dispatch]:
+        """Return dispatches on these allocations, which can be run many times."""
         return [
             dispatch
             for group, program in self._groups
@@ -135,14 +137,14 @@ def _only(plan: CopyPlan, outputs: Sequence[int]) -> CopyPlan:
     return replace(plan, outputs=tuple(plan.outputs[number] for number in outputs))
 
 
-def _pieces(place: Place, nbytes: int) -> list[int]:
-    """The bytes of a tensor in each range of its place, which may be longer."""
-    *first, _ = (range_.nbytes for range_ in place.ranges)
+def _pieces(allocation: Allocation, nbytes: int) -> list[int]:
+    """The bytes of a tensor in each range of its allocation, which may be longer."""
+    *first, _ = (range_.nbytes for range_ in allocation.ranges)
     return [*first, nbytes - sum(first)]
 
 
-def _bases(places: Sequence[Any], unit: int) -> Words:
-    return np.array([*[place.offset // unit for place in places], 0], np.uint32)
+def _bases(allocations: Sequence[Any], unit: int) -> Words:
+    return np.array([*[allocation.offset // unit for allocation in allocations], 0], np.uint32)
 
 
 class _UnboundDispatch:
@@ -212,7 +214,7 @@ def _by_heaps(
     heads = np.nonzero(table.items)[0].tolist()
     groups: dict[tuple[tuple[Heap, ...], Heap], list[int]] = {}
     # A constant reads nothing; any heap can be its source.
-    heaps = [*(place.heap for place in inputs), outputs[0].heap]
+    heaps = [*(allocation.heap for allocation in inputs), outputs[0].heap]
     for start, end in pairwise([*heads, len(table.items)]):
         sources = tuple(dict.fromkeys(heaps[number] for number in table.inputs[start:end]))
         target = outputs[table.outputs[start]].heap

@@ -147,8 +147,8 @@ class Spread(NamedTuple):
     def heap(self) -> None:
         """None: there are several."""
 
-    def part(self, start: int, nbytes: int) -> Place:
-        """Return the place of some of its bytes."""
+    def part(self, start: int, nbytes: int) -> Allocation:
+        """Return some of its bytes."""
         parts = []
         end = start + nbytes
         for range_ in self.ranges:
@@ -159,15 +159,15 @@ class Spread(NamedTuple):
         return parts[0] if len(parts) == 1 else Spread(tuple(parts), nbytes)
 
 
-Place = Range | Spread
-"""The place of a buffer in memory."""
+Allocation = Range | Spread
+"""The device memory of a buffer: one range of a heap, or several."""
 
 
 class _Claim(ref[object]):
-    """A weak reference to the owner of a place."""
+    """A weak reference to the owner of an allocation."""
 
-    __slots__ = ("place",)
-    place: Place
+    __slots__ = ("allocation",)
+    allocation: Allocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +201,8 @@ class Memory:
         self._claims: dict[int, _Claim] = {}
         self._dead: deque[ref[object]] = deque()  # filled when owners are freed, on any thread
 
-    def allocate(self, nbytes: int, owner: object) -> Place:
-        """Reserve a place for as long as ``owner`` exists.
+    def allocate(self, nbytes: int, owner: object) -> Allocation:
+        """Reserve memory for as long as ``owner`` exists.
 
         Raises:
             OutOfDeviceMemoryError: the device has too little memory; nothing was taken.
@@ -210,16 +210,16 @@ class Memory:
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
         try:
             self._collect()
-            place = self._spread(size) if size > self.max_range else self._take(size)
-            if place is None:
-                place = self._grow(size)
+            allocation = self._spread(size) if size > self.max_range else self._take(size)
+            if allocation is None:
+                allocation = self._grow(size)
             claim = _Claim(owner, self._dead.append)
-            claim.place = place
+            claim.allocation = allocation
             self._claims[id(claim)] = claim
         except BaseException:  # too little memory, or an interrupt anywhere
             self._free_unclaimed()
             raise
-        return place
+        return allocation
 
     def require(self, nbytes: int) -> None:
         """Check that new heaps could hold so many bytes.
@@ -297,13 +297,13 @@ class Memory:
     def _collect(self) -> None:
         while self._dead:
             claim = self._claims.pop(id(self._dead.popleft()))
-            for range_ in claim.place.ranges:
+            for range_ in claim.allocation.ranges:
                 range_.heap.ranges.give(range_.offset, range_.nbytes)
 
     def _free_unclaimed(self) -> None:
         taken: dict[FreeList, list[tuple[int, int]]] = {heap.ranges: [] for heap in self.heaps}
         for claim in list(self._claims.values()):
-            for range_ in claim.place.ranges:
+            for range_ in claim.allocation.ranges:
                 taken[range_.heap.ranges].append((range_.offset, range_.nbytes))
         for free, ranges in taken.items():
             free.free_all_but(ranges)

@@ -8,7 +8,7 @@ from vkops.dml.binding_rules import BoundTensor
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.dispatch import Dispatch, Program, Programs
 from vkops.gpu.executor import Executor
-from vkops.gpu.memory import Place
+from vkops.gpu.memory import Allocation
 from vkops.gpu.pending import InThread, Pending
 from vkops.gpu.streaming import Progress, stream
 from vkops.plan.graph import Pipeline, Step
@@ -41,18 +41,20 @@ def bind_pipeline(
             bound[number] = BoundTensor(resource, 0, nbytes, "")
     if on_host:
         return StreamedOperator(executor, pipeline.steps, bound)
-    places = {number: _place(tensor) for number, tensor in bound.items()}
+    allocations = {number: _allocation(tensor) for number, tensor in bound.items()}
     dispatches: list[Dispatch] = []
     for program, step in zip(programs, pipeline.steps, strict=True):
-        inputs, outputs = ([places[n] for n in numbers] for numbers in (step.reads, step.makes))
+        inputs, outputs = (
+            [allocations[n] for n in numbers] for numbers in (step.reads, step.makes)
+        )
         dispatches += program.bind(inputs, outputs)
     return BoundOperator(executor, dispatches, bound, read)
 
 
-def _place(bound: BoundTensor) -> Place:
+def _allocation(bound: BoundTensor) -> Allocation:
     resource, begin, end, _ = bound
-    place: Place = resource.place
-    return place if end - begin == resource.nbytes else place.part(begin, end - begin)
+    allocation: Allocation = resource.allocation
+    return allocation if end - begin == resource.nbytes else allocation.part(begin, end - begin)
 
 
 class BoundOperator:

@@ -14,7 +14,7 @@ from vkops.dml.binding_rules import BoundTensor
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.dispatch import Program, Programs
 from vkops.gpu.executor import Executor
-from vkops.gpu.memory import Place
+from vkops.gpu.memory import Allocation
 from vkops.gpu.streaming import Progress
 from vkops.gpu.table import Tuning
 from vkops.plan.algebra import coalesce
@@ -93,8 +93,9 @@ class ArrayPlan:
         if program is None:
             program = self._programs[executor.tuning] = executor.prepare(self.plan)
         # As a BoundOperator does it; to make one would cost a tenth of a small operation.
-        places = map(_place, sources, self._input_bytes), map(_place, targets, self._output_bytes)
-        executor.run(program.bind(*map(list, places)))
+        read = map(_allocation, sources, self._input_bytes)
+        written = map(_allocation, targets, self._output_bytes)
+        executor.run(program.bind(list(read), list(written)))
 
 
 def fits(executor: Executor, nbytes: int) -> bool:
@@ -102,9 +103,9 @@ def fits(executor: Executor, nbytes: int) -> bool:
     return nbytes <= MAX_UNCHECKED_BYTES or executor.fits(nbytes)
 
 
-def _place(buffer: Any, nbytes: int) -> Place:
-    place: Place = buffer.place
-    return place if buffer.nbytes == nbytes else place.part(0, nbytes)
+def _allocation(buffer: Any, nbytes: int) -> Allocation:
+    allocation: Allocation = buffer.allocation
+    return allocation if buffer.nbytes == nbytes else allocation.part(0, nbytes)
 
 
 def _resource(executor: Executor, memory: Memory, *, on_host: bool) -> Buffer | HostBuffer | None:

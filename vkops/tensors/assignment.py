@@ -197,7 +197,7 @@ def host_view(buffer: Buffer | HostBuffer) -> npt.NDArray[np.uint8] | None:
     """The buffer's memory if it is one piece visible to the host; to be used by ``exclusive``."""
     if isinstance(buffer, HostBuffer):
         return buffer.bytes
-    place = buffer.place
-    if isinstance(place, Spread) or place.heap.view is None:
+    allocation = buffer.allocation
+    if isinstance(allocation, Spread) or allocation.heap.view is None:
         return None
-    return place.heap.view[place.offset : place.offset + place.nbytes]
+    return allocation.heap.view[allocation.offset : allocation.offset + allocation.nbytes]
