@@ -21,7 +21,7 @@ from fuzz.targets import target_class
 SECONDS = 90
 """After which a case that no signal reaches is ended."""
 
-MOST_CRASHES = 20
+MAX_CRASHES = 20
 """Of a target, after which it is given up."""
 
 BATCH = 50_000
@@ -74,7 +74,7 @@ def campaign(name, cases, first=0, out=None):
     report, start = Report(name), time.monotonic()
     end = first + cases
     crashes = 0
-    while first < end and crashes < MOST_CRASHES:
+    while first < end and crashes < MAX_CRASHES:
         reached, crashed = _batch(report, first, min(BATCH, end - first), out)
         crashes += crashed
         first = reached

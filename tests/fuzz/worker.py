@@ -23,7 +23,7 @@ from random import Random
 from fuzz.target import scratch
 from fuzz.targets import DEVICE, target_class
 
-MOST_GROWTH = 512 << 10
+MAX_GROWTH = 512 << 10
 """Kilobytes that a case may take more than any before it."""
 
 ADDRESS_SPACE = {False: 6 << 30, True: 20 << 30}
@@ -91,7 +91,7 @@ def work(target, numbers, tell, at):
         else:
             counts[outcome] += 1
         now = peak()
-        if now > most + MOST_GROWTH:
+        if now > most + MAX_GROWTH:
             text = f"{now - most} kB more than before"
             tell({"number": number, "kind": "memory", "text": text})
         most = max(most, now)
