@@ -23,7 +23,7 @@ from vkops.dxdispatch.model_checks import BoundDispatch
 from vkops.plan import execute
 from vkops.runner import run
 
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 
 
 class Target(target.Target):
@@ -42,7 +42,7 @@ class Target(target.Target):
         ready = prepared(self.file)
         found = ready.model.resources.values()
         buffers = [resource for resource in found if isinstance(resource, BufferResource)]
-        if sum(buffer.size for buffer in buffers) > MOST_BYTES:
+        if sum(buffer.size for buffer in buffers) > MAX_BYTES:
             return
         expected = _simulated(ready, buffers)
         run(ready, self.device)

@@ -17,7 +17,7 @@ from vkops.onnx.lowering import NeedsValueError
 from vkops.onnx.value_info import SequenceType, TensorType
 
 MODELS = 60
-MOST_ELEMENTS = 1 << 16
+MAX_ELEMENTS = 1 << 16
 """Of an input: a model may ask for any shape, and is given no more."""
 
 
@@ -60,7 +60,7 @@ def lowered(model):
 def elements(entry):
     """What fits what is declared, or is small enough to be had."""
     shape = tuple(n if isinstance(n, int) else 2 for n in entry.shape or ())
-    while math.prod(shape) > MOST_ELEMENTS:
+    while math.prod(shape) > MAX_ELEMENTS:
         shape = shape[1:]
     dtype = np.dtype(np.float32) if entry.dtype is None else entry.dtype
     count = math.prod(shape)

@@ -14,7 +14,7 @@ from fuzz.targets.onnx_bytes import elements, form
 from fuzz.targets.onnx_nodes import bases, changed
 from vkops.onnx import Model, Session
 
-MOST_ELEMENTS = 1 << 18
+MAX_ELEMENTS = 1 << 18
 
 
 class Target(target.Target):
@@ -34,7 +34,7 @@ class Target(target.Target):
         # A device has no room for anything that the host has no room for.
         lowering = model.lower({name: form(value) for name, value in inputs.items()}, inputs)
         tensors = [lowering[number] for number in range(len(lowering._tensors))]
-        if any(math.prod(tensor.shape) > MOST_ELEMENTS for tensor in tensors):
+        if any(math.prod(tensor.shape) > MAX_ELEMENTS for tensor in tensors):
             return
         expected = [values_of(lowering, output) for output in lowering.outputs]
         made = Session(model, self.device).run(inputs)
