@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vkops.debug import layer, printf, validation
+from vkops.debug import layer, layer_validation, printf
 from vkops.debug.layer_validation import KNOWN
 from vkops.debug.message_tables import faults, printed
 from vkops.debug.messages import dispatch_line, parse
@@ -244,7 +244,7 @@ def test_lost_messages(monkeypatch):
 def verdict(monkeypatch, log):
     outcome = layer.Outcome(0, tuple(parse(log)))
     monkeypatch.setattr(layer, "run", lambda *_: outcome)
-    return validation.validate(["it"])
+    return layer_validation.validate(["it"])
 
 
 GPU_AV = "WARNING-GPU-Assisted-Validation"
@@ -325,4 +325,4 @@ def test_a_driver_whose_shaders_the_layer_cannot_instrument(monkeypatch, id, wha
         DeviceError, match=f"^the validation layer cannot look into this driver's shaders: {needs}$"
     ):
         printf.printf(["a program"])
-    assert len(validation.validate(["a program"]).unexpected) == 1
+    assert len(layer_validation.validate(["a program"]).unexpected) == 1
