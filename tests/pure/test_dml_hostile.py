@@ -93,7 +93,7 @@ def tensors(draw):
 
 
 @given(st.lists(junk, min_size=2, max_size=6))
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_junk_tensor(values):
     with contextlib.suppress(VkopsError):
         assert BufferTensorDesc(*values).minimum_implied_size >= 0
@@ -101,7 +101,7 @@ def test_junk_tensor(values):
 
 @pytest.mark.parametrize("operator", OPERATORS)
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_junk_operator(operator, data):
     """Nothing but a VkopsError, and what the latest level accepts has a lowest level."""
     valid = {
@@ -125,7 +125,7 @@ def test_junk_operator(operator, data):
 
 
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_minimum_feature_level_agrees_with_validate(data):
     sizes = shapes(data.draw)
     data_type = data.draw(st.sampled_from(TensorDataType))
@@ -160,7 +160,7 @@ def test_minimum_feature_level_agrees_with_validate(data):
 
 
 @given(junk, junk)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_junk_queries(value, level):
     for make in (FeatureQueryTensorDataTypeSupport, FeatureQueryFeatureLevels, lambda v: v):
         with contextlib.suppress(VkopsError):

@@ -87,7 +87,7 @@ def written(plan):
 
 
 @given(st.data())
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_compose_is_one_after_the_other(data):
     elements, regions = data.draw(tensors({0: 200}))
     first = CopyPlan(1, (200,), (Output(elements, regions),))
@@ -143,7 +143,7 @@ def run(graph, stages, elements, leaves):
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_fused_graphs_are_their_tensors_one_by_one(data):
     graph, elements, whole, leaves = Graph(), {}, {}, {}
     random = np.random.default_rng(0)

@@ -223,6 +223,7 @@ def kp_wheel(tmp_path, monkeypatch):
     return module
 
 
+@pytest.mark.slow  # makes virtual environments
 def test_a_failed_wheel_keeps_its_log_and_caches_nothing(kp_wheel, capsys):
     log = kp_wheel.cache_folder() / "build.log"
     assert kp_wheel.main([]) == 1
