@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from operator_table import OPERATORS, kinds
 
 from vkops import dml
-from vkops.dml import BufferTensorDesc, Graph
+from vkops.dml import BufferTensorDesc, Graph, operator_desc
 from vkops.errors import InvalidDescError
 from vkops.plan import execute
 
@@ -49,6 +49,18 @@ def test_the_builder_infers_what_a_descriptor_says(name, random):
     for x in graph.add(type(desc), inputs, output_sizes=sizes, **attributes):
         graph.output(x)
     assert graph.desc().nodes == (desc,)
+
+
+def test_the_rules_of_tensors_are_checked_once_for_all_levels(monkeypatch):
+    """Some take long: whether two elements of an output share an address."""
+    checked = []
+    monkeypatch.setattr(operator_desc, "check_tensor", lambda *args, **kwargs: checked.append(args))
+    tensor = BufferTensorDesc(dml.TensorDataType.INT64, (2, 3))
+    desc = dml.ElementWiseIdentityOperatorDesc(tensor, tensor)
+    assert str(desc.minimum_feature_level()) == "4_1"
+    desc.validate("5_0")
+    desc.lower()
+    assert len(checked) == 2
 
 
 @pytest.mark.parametrize("name", OPERATORS)

@@ -135,7 +135,10 @@ class OperatorDesc(ABC):
         found_valid = level, support is SUPPORT[self.operator]
         if found_valid in self._validated:
             return
-        inferred = self._checked(level, support, ("input", "output"))
+        roles: Sequence[Role] = ("input", "output")
+        if not self._validated:
+            self._check_tensors(roles)
+        inferred = self._inferred(level, support, roles)
         for (path, tensor), sizes in zip(self.outputs, inferred, strict=True):
             for i, (got, wanted) in enumerate(zip(tensor.sizes, sizes, strict=True)):
                 if got != wanted.value:
@@ -155,7 +158,8 @@ class OperatorDesc(ABC):
             FeatureLevelError: the same, where a higher level would accept them.
         """
         level = FeatureLevel.of(feature_level, self.operator)
-        inferred = self._checked(level, self._support(()), ("input",))
+        self._check_tensors(("input",))
+        inferred = self._inferred(level, self._support(()), ("input",))
         data_type = self.inputs[0][1].data_type
         return tuple((data_type, tuple(size.value for size in sizes)) for sizes in inferred)
 
@@ -185,17 +189,21 @@ class OperatorDesc(ABC):
         each output tensor with the returned ones, and names their origin and rule in its error.
         """
 
-    def _checked(
-        self, level: FeatureLevel, support: Support, roles: Sequence[Role]
-    ) -> Sequence[Sequence[Size]]:
-        """Check tensors of some roles and all attributes; return the sizes of the outputs."""
+    def _check_tensors(self, roles: Sequence[Role]) -> None:
+        """Check the rules of tensors of some roles that hold at every feature level."""
         for field in self.FIELDS:
             if field.kind == "tensor_array" and not getattr(self, field.name):
                 self._refuse(field.name, "got no tensors, must be at least 1", field.rule)
+        for field in self.FIELDS:
+            if field.role in roles:
+                for path, tensor in self._named_tensors(field):
+                    check_tensor(self.operator, path, tensor, is_output=field.role == "output")
+
+    def _inferred(
+        self, level: FeatureLevel, support: Support, roles: Sequence[Role]
+    ) -> Sequence[Sequence[Size]]:
+        """Check what depends on the level, and the attributes; return the sizes of the outputs."""
         fields = [field for field in self.FIELDS if field.role in roles]
-        for field in fields:
-            for path, tensor in self._named_tensors(field):
-                check_tensor(self.operator, path, tensor, is_output=field.role == "output")
         if level not in support:
             message = f"not available at feature level {level}; allowed from {support.introduced}"
             raise FeatureLevelError(self.operator, "", message, "DEV-12")
