@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from vkops.errors import show
-from vkops.rules import GROUPS, RULES
 
 
 def rule(
@@ -18,6 +17,8 @@ def rule(
     ] = False,
 ) -> None:
     """Print a rule: what it says, and its source."""
+    from vkops.rules import GROUPS, RULES
+
     if markdown:
         typer.echo("\n".join(markdown_lines()))
         return
@@ -30,6 +31,8 @@ def rule(
 
 def markdown_lines() -> Iterator[str]:
     """The lines of the tables in docs/rules.md."""
+    from vkops.rules import GROUPS
+
     for group, (title, about, rules) in GROUPS.items():
         yield from ("", f"## {group}: {title}" if title != group else f"## {group}", "")
         if about:
