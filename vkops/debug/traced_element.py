@@ -16,7 +16,6 @@ from vkops.dxdispatch.json_model import DmlDispatchable
 from vkops.dxdispatch.model_checks import BoundDispatch, Prepared
 from vkops.errors import BindingError, ModelError
 from vkops.gpu.layout import MAX_TRACED_STORES
-from vkops.gpu.memory import Allocation
 from vkops.gpu.stores import Store, stores
 from vkops.plan.algebra import coalesce_region
 from vkops.plan.compose import Writers
@@ -91,7 +90,7 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
     yield Stage("Region", f"{number + 1} of {len(regions)}: {_text(regions[number])}", "")
 
     # Ranges begin at multiples of any element's size: an element is never in two.
-    (allocation,) = _allocation(target).part(offset, nbytes).ranges
+    (allocation,) = target.resource.part(target.begin + offset, nbytes).ranges
     reported: list[tuple[str, Store]] = []
     for dispatch in bound.dispatches:
         if dispatch.target is allocation.heap:
@@ -140,7 +139,7 @@ def _source(store: Store, inputs: Sequence[BoundTensor]) -> str:
     heap, address = store.source
     for tensor in inputs:
         start = 0
-        for piece in _allocation(tensor).ranges:
+        for piece in tensor.resource.part(tensor.begin, tensor.end - tensor.begin).ranges:
             if piece.heap is heap and 0 <= address - piece.offset < piece.nbytes:
                 return _byte(tensor, start + address - piece.offset)
             start += piece.nbytes
@@ -149,11 +148,6 @@ def _source(store: Store, inputs: Sequence[BoundTensor]) -> str:
 
 def _byte(tensor: BoundTensor, byte: int) -> str:
     return f"{tensor.path}, byte {byte}"
-
-
-def _allocation(tensor: BoundTensor) -> Allocation:
-    allocation: Allocation = tensor.resource.allocation
-    return allocation.part(tensor.begin, tensor.end - tensor.begin)
 
 
 # -- DxDispatch models -----------------------------------------------------------------------------

@@ -121,6 +121,11 @@ class Buffer(Resource):
         executor = self._executor
         return executor.locked(lambda: executor.memory.allocate(self.nbytes, self))
 
+    def part(self, start: int, nbytes: int) -> Allocation:
+        """Return the memory of some of its bytes."""
+        whole = nbytes == self.nbytes
+        return self.allocation if whole else self.allocation.part(start, nbytes)
+
     def __repr__(self) -> str:
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.name!r}>"
 

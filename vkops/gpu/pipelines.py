@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops import shaders
 from vkops.gpu.dispatch import Dispatch
 from vkops.gpu.memory import Heap
+from vkops.shaders import spirv
 
 MAX_GROUPS_X = 32768
 
@@ -88,8 +88,8 @@ class Pipelines:
         if algorithm is None:
             while len(self._algorithms) >= self._limit:
                 self._drop(next(iter(self._algorithms)))
-            spirv = shaders.spirv(dispatch.kernel.name)
-            algorithm = make_algorithm(self._manager, dispatch, self._table, spirv)
+            code = spirv(dispatch.kernel.name)
+            algorithm = make_algorithm(self._manager, dispatch, self._table, code)
             self._algorithms[key] = algorithm
         self._algorithms.move_to_end(key)
         return algorithm

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vkops import shaders
 from vkops.gpu.dispatch import Dispatch
 from vkops.gpu.executor import Executor, with_reclaim
 from vkops.gpu.layout import (
@@ -22,6 +21,7 @@ from vkops.gpu.layout import (
 from vkops.gpu.memory import Heap
 from vkops.gpu.pipelines import group_count, make_algorithm
 from vkops.gpu.table import Words
+from vkops.shaders import VARIANTS
 
 
 class Store(NamedTuple):
@@ -42,7 +42,7 @@ def stores(executor: Executor, dispatch: Dispatch, address: int) -> list[Store]:
 
     Of more than MAX_TRACED_STORES, the first are returned.
     """
-    spirv = shaders.VARIANTS[dispatch.kernel.name].compile(defines={"TRACE": 1})
+    spirv = VARIANTS[dispatch.kernel.name].compile(defines={"TRACE": 1})
     vectors = with_reclaim(
         lambda: executor.exclusive(lambda: _run(executor, dispatch, spirv, address))
     )

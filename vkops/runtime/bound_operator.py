@@ -8,7 +8,6 @@ from vkops.dml.binding_rules import BoundTensor
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.dispatch import Dispatch, Program, Programs
 from vkops.gpu.executor import Executor
-from vkops.gpu.memory import Allocation
 from vkops.gpu.pending import InThread, Pending
 from vkops.gpu.streaming import Progress, stream
 from vkops.plan.graph import Pipeline, Step
@@ -41,7 +40,10 @@ def bind_pipeline(
             bound[number] = BoundTensor(resource, 0, nbytes, "")
     if on_host:
         return StreamedOperator(executor, pipeline.steps, bound)
-    allocations = {number: _allocation(tensor) for number, tensor in bound.items()}
+    allocations = {
+        number: resource.part(begin, end - begin)
+        for number, (resource, begin, end, _) in bound.items()
+    }
     dispatches: list[Dispatch] = []
     for program, step in zip(programs, pipeline.steps, strict=True):
         inputs, outputs = (
@@ -49,12 +51,6 @@ def bind_pipeline(
         )
         dispatches += program.bind(inputs, outputs)
     return BoundOperator(executor, dispatches, bound, read)
-
-
-def _allocation(bound: BoundTensor) -> Allocation:
-    resource, begin, end, _ = bound
-    allocation: Allocation = resource.allocation
-    return allocation if end - begin == resource.nbytes else allocation.part(begin, end - begin)
 
 
 class BoundOperator:

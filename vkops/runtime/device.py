@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from vkops import shaders
 from vkops.arguments.values import Place, integer, member
 from vkops.dml import ExecutionFlags, FeatureLevel, Graph, GraphDesc, OperatorDesc
 from vkops.dml.features import (
@@ -32,7 +31,7 @@ from vkops.gpu.queue import open_queue
 from vkops.runtime.bound_operator import BoundOperator, StreamedOperator
 from vkops.runtime.compiled_operator import CompiledOperator
 from vkops.runtime.compiled_shader import CompiledShader
-from vkops.shaders import Number, Shader
+from vkops.shaders import Number, Shader, load
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -205,7 +204,7 @@ class OperatorDevice:
                 constant is not one of its own, or comes after the shader was loaded (SH-10).
         """
         if not isinstance(source, Shader):
-            source = shaders.load(
+            source = load(
                 source,
                 constants=constants,
                 defines=defines,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import repeat
 from math import prod
 from operator import attrgetter
 from typing import Any, ParamSpec, TypeAlias
@@ -14,7 +15,6 @@ from vkops.dml.binding_rules import BoundTensor
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.dispatch import Program, Programs
 from vkops.gpu.executor import Executor
-from vkops.gpu.memory import Allocation
 from vkops.gpu.streaming import Progress
 from vkops.gpu.table import Tuning
 from vkops.plan.algebra import coalesce
@@ -78,7 +78,8 @@ class ArrayPlan:
             memory if type(memory) is Buffer else _resource(executor, memory, on_host=on_host)
             for memory in inputs
         ]
-        sources, targets = list(filter(None, found)), list(filter(None, outputs))
+        sources: list[Any] = list(filter(None, found))
+        targets: list[Any] = list(filter(None, outputs))
         if on_host:
             sizes = (*self._input_bytes, *self._output_bytes)
             bound = {
@@ -93,19 +94,14 @@ class ArrayPlan:
         if program is None:
             program = self._programs[executor.tuning] = executor.prepare(self.plan)
         # As a BoundOperator does it; to make one would cost a tenth of a small operation.
-        read = map(_allocation, sources, self._input_bytes)
-        written = map(_allocation, targets, self._output_bytes)
+        read = map(Buffer.part, sources, repeat(0), self._input_bytes)
+        written = map(Buffer.part, targets, repeat(0), self._output_bytes)
         executor.run(program.bind(list(read), list(written)))
 
 
 def fits(executor: Executor, nbytes: int) -> bool:
     """Whether the device has room; small sizes are taken to fit until they do not."""
     return nbytes <= MAX_UNCHECKED_BYTES or executor.fits(nbytes)
-
-
-def _allocation(buffer: Any, nbytes: int) -> Allocation:
-    allocation: Allocation = buffer.allocation
-    return allocation if buffer.nbytes == nbytes else allocation.part(0, nbytes)
 
 
 def _resource(executor: Executor, memory: Memory, *, on_host: bool) -> Buffer | HostBuffer | None:
