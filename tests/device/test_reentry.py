@@ -90,15 +90,15 @@ def storm(index, seconds, staged):
                 counts["handled"] += 1
             except vkops.DeviceError as error:
                 counts["refused" if str(error).endswith(REFUSED) else str(error)] += 1
-            signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0001, 0.003))
+            if time.monotonic() < until:
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0001, 0.003))
 
+        until = time.monotonic() + seconds
         signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, 0.001)
-        until = time.monotonic() + seconds
         while time.monotonic() < until:
             random.choice(mine)()
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        time.sleep(0.01)
+        time.sleep(0.01)  # the last handler sets no timer
         for work in [*mine, *theirs]:
             work()
     assert set(counts) == {"handled", "refused"}, counts
