@@ -1,6 +1,7 @@
 // Written by `python -m vkops.gpu.layout`: vkops/gpu/layout.py explains each name.
 #define WORKGROUP_SIZE 64
 const uint CONSTANT = ~0u;
+const uint ALL_WORDS = ~0u;
 const uint RECORDS = 1u;
 const uint RECORD_VECTORS = 15u;
 #ifdef TRACE
@@ -26,6 +27,12 @@ const uint STREAM = 1u;
 #define STREAM_NBYTES y
 #define STREAM_SEGMENTS z
 
+const uint FORMAT = 1u;
+#define FORMAT_TERMS x
+#define FORMAT_WORDS y
+#define FORMAT_SIGNED z
+#define FORMAT_REVERSE w
+
 const uint POSITION = 2u;
 #define POSITION_STEP x
 #define POSITION_DIGIT_0 y
@@ -37,6 +44,12 @@ const uint SEGMENT = 2u;
 #define SEGMENT_NBYTES y
 #define SEGMENT_ROW_SRC z
 #define SEGMENT_SOURCE w
+
+const uint ADVANCE = 2u;
+#define ADVANCE_INDICES x
+#define ADVANCE_POSITION y
+#define ADVANCE_RUN_INDICES z
+#define ADVANCE_RUN_POSITION w
 
 const uint RUN = 3u;
 #define RUN_LENGTH x
@@ -52,17 +65,35 @@ const uint ROW = 3u;
 #define ROW_NBYTES x
 #define ROW_FACTOR y
 
+const uint WITHIN = 3u;
+#define WITHIN_FIRST x
+#define WITHIN_NUMBER y
+#define WITHIN_WORD z
+
 const uint PATTERN = 4u;
 #define PATTERN_X x
 #define PATTERN_Y y
 #define PATTERN_Z z
 #define PATTERN_W w
 
+const uint START = 4u;
+#define START_INDICES x
+#define START_POSITION y
+
 const uint DIGIT = 5u;
 #define DIGIT_SIZE x
 #define DIGIT_FACTOR y
 #define DIGIT_DST z
 #define DIGIT_SRC w
+
+const uint PLACE = 5u;
+#define PLACE_INDICES x
+#define PLACE_POSITION y
+
+const uint TERM = 5u;
+#define TERM_OFFSET x
+#define TERM_SIZE y
+#define TERM_STRIDE z
 
 #define HEADER_RECORDS x
 #define HEADER_ITEMS y

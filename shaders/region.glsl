@@ -31,6 +31,10 @@ struct Item {
     uint src;
     uint position;  // of the first element along the steps
     uint first;     // digit 0
+#ifdef INDEXED
+    uint index;     // address of the first element's index, in words of the index tensor
+    uint place;     // its position in a sequence
+#endif
 };
 
 // `vkops debug trace`: behind the table, the kernel records each store of one byte of the target.
@@ -105,6 +109,11 @@ bool find_item(out Item item) {
     item.src = head.HEAD_SRC;
     item.position = 0u;
     item.first = 0u;
+#ifdef INDEXED
+    uvec4 start = table[item.record + RECORD_VECTORS + START];
+    item.index = start.START_INDICES;
+    item.place = start.START_POSITION;
+#endif
     for (uint d = 0u; d < head.HEAD_DIGITS; ++d) {
         uvec4 digit = table[item.record + DIGIT + d];
         uint quotient = divide(rest, digit.DIGIT_SIZE, digit.DIGIT_FACTOR);
@@ -115,6 +124,11 @@ bool find_item(out Item item) {
             value * (d == 0u ? position.POSITION_DIGIT_0 : d == 1u ? position.POSITION_DIGIT_1
                    : d == 3u ? position.POSITION_DIGIT_3 : 0u);
         if (d == 0u) item.first = value;
+#ifdef INDEXED
+        uvec4 place = table[item.record + RECORD_VECTORS + PLACE + d];
+        item.index += value * place.PLACE_INDICES;
+        item.place += value * place.PLACE_POSITION;
+#endif
         rest = quotient;
     }
 #ifdef DEBUG_PRINTF

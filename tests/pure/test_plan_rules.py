@@ -11,7 +11,7 @@ from regions import make_region
 from strategies import plans
 
 from vkops.errors import InvalidDescError, InvalidDescTypeError, VkopsError
-from vkops.plan import CopyPlan, Fill, Output, Read, execute, validate
+from vkops.plan import CopyPlan, Fill, Indices, Output, Read, Term, View, execute, validate
 from vkops.plan.algebra import optimize
 
 REGION = make_region((2, 3), 0, (3, 1), (0, 5, (-3, -1)))
@@ -32,7 +32,28 @@ def with_read(input=0, **fields):
 
 
 R = "outputs[0].regions[0]"
+NOWHERE = View((2, 3), (0, 0))
+INDICES = Indices(1, "i8", View((2, 3), (1, 2)), (Term(0, 2, 3),), "clamp", NOWHERE)
+
+
+def with_indices(**fields):
+    region = make_region((2, 3), 0, (3, 1), (0, 0, (0, 1)))
+    region = replace(region, indices=replace(INDICES, **fields))
+    return CopyPlan(2, (12, 64), (Output(12, (region,)),))
+
+
 BROKEN = [
+    (with_indices(input=2), f"{R}.indices.input: got 2, must be 0 to 1 [PLAN-03]"),
+    (with_indices(dtype="i2"), f"{R}.indices.dtype: got 'i2', must be one of i4, i8, u4, u8 [PLAN-07]"),
+    (with_indices(rule="wrap"), f"{R}.indices.rule: got 'wrap', must be one of clamp, skip, reverse [PLAN-07]"),
+    (with_indices(terms=()), f"{R}.indices.terms: got 0 terms, must be 1 to 8 [PLAN-07]"),
+    (with_indices(terms=INDICES.terms * 2, rule="reverse"), f"{R}.indices.terms: got 2 terms, must be 1 to 1 [PLAN-07]"),
+    (with_indices(terms=(Term(0, 0, 1),)), f"{R}.indices.terms[0].size: got 0, must be at least 1 [PLAN-02]"),
+    (with_indices(terms=(Term(3, 2, 3),)), f"{R}.indices.view.offset: reaches elements 3 to 8, there are 8 [PLAN-03]"),
+    (with_indices(terms=(Term(0, 3, 3),)), f"{R}.source.view.offset: reaches elements 0 to 8, there are 6 [PLAN-03]"),
+    (with_indices(view=View((2, 2), (1, 1))), f"{R}.indices.view.sizes: got (2, 2), must equal target.sizes = (2, 3) [PLAN-02]"),
+    (with_indices(rule="reverse", position=View((2, 3), (0, 1))), f"{R}.indices.position: reaches positions 0 to 2, must be 0 to 1 [PLAN-07]"),
+    (with_indices(within=range(7)), f"{R}.indices.within: got range(0, 7), must be within range(0, 6) [PLAN-03]"),
     (None, "plan: got None, must be a CopyPlan [PLAN-01]"),
     (replace(PLAN, element_size="2"), "element_size: got '2', must be an int [PLAN-01]"),
     (replace(PLAN, element_size=True), "element_size: got True, must be an int [PLAN-01]"),

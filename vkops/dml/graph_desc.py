@@ -334,22 +334,19 @@ class GraphDesc:
             numbers[None, i] = graph.leaf(nbytes, size)
         for number in self._order:
             plan = self.nodes[number].lower()
+            read = {i: numbers[self._sources[number, i]] for i in range(len(plan.inputs))}
             for i, output in enumerate(plan.outputs):
                 regions = narrow(output.regions, plan.element_size, size)
-                moved = (
-                    region
-                    if region.input is None
-                    else region.reading(numbers[self._sources[number, region.input]])
-                    for region in regions
-                )
+                moved = (region.renumber(read) for region in regions)
                 numbers[number, i] = graph.make(moved, output.nbytes, size)
         results: dict[int, int] = {}
         for edge in self.output_edges:
             made = numbers[edge.from_node_index, edge.from_node_output_index]
-            nbytes = graph.nbytes(made)
-            whole = View.packed((nbytes // size,))
-            # A copy: one output of a node may be several outputs of the graph.
-            results[edge.graph_output_index] = graph.make([copy(whole, whole, made)], nbytes, size)
+            if made in results.values():  # one output of a node may be several of the graph
+                nbytes = graph.nbytes(made)
+                whole = View.packed((nbytes // size,))
+                made = graph.make([copy(whole, whole, made)], nbytes, size)
+            results[edge.graph_output_index] = made
         outputs = tuple(results[i] for i in range(self.output_count))
         inputs = tuple(numbers[None, i] for i in range(self.input_count))
         return Pipeline(tuple(graph.lower(outputs)), inputs, outputs)

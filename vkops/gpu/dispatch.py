@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.kernels import STREAM, VECTOR, Kernel, choose_kernel
+from vkops.gpu.kernels import STREAM, STREAMS, VECTOR, Kernel, choose_kernel
 from vkops.gpu.layout import (
+    ALL_WORDS,
     HEADER_WORDS,
     MAX_RECORDS,
     RECORD_WORDS,
@@ -25,7 +26,7 @@ from vkops.gpu.memory import Allocation, Heap
 from vkops.gpu.table import RegionTable, Tuning, Words, encode
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
-from vkops.plan.region import CopyPlan
+from vkops.plan.region import CopyPlan, Output
 
 MIN_SPLIT_BYTES = 1 << 20
 """Bytes of outputs from which a plan may be split into plans with kernels of their own."""
@@ -53,10 +54,12 @@ class Dispatch:
 class Program:
     """A plan to be bound again and again: all but the addresses is computed once."""
 
-    def __init__(self, plan: CopyPlan, tuning: Tuning) -> None:
+    def __init__(self, plan: CopyPlan, tuning: Tuning, word: int = ALL_WORDS) -> None:
+        """Encode a plan; ``word`` is the only word of each element that a scatter writes."""
         self._plan = optimize(plan)
         self._tuning = tuning
-        self._table = table = encode(self._plan, tuning)
+        self._word = word
+        self._table = table = encode(self._plan, tuning, word=word)
         self._unit = table.kernel.unit
         self._in_one_heap: list[_UnboundDispatch] | None = None
         self._cut: tuple[object, Program] | None = None
@@ -77,7 +80,9 @@ class Program:
             return self._bind_pieces(inputs, outputs)
         table = self._table
         groups = list(_by_heaps(table, inputs, outputs))
-        if any(len(group.sources) > self._tuning.sources for group in groups):
+        if table.kernel in STREAMS and any(
+            len(group.sources) > self._tuning.sources for group in groups
+        ):
             table = encode(self._plan, self._tuning, streams=False)
             groups = list(_by_heaps(table, inputs, outputs))
         bases = _bases(allocations, table.kernel.unit)
@@ -97,28 +102,55 @@ class Program:
         )
         known = self._cut
         if known is None or known[0] != cuts:
-            known = self._cut = cuts, Program(cut(self._plan, *cuts), self._tuning)
+            known = self._cut = cuts, Program(cut(self._plan, *cuts), self._tuning, self._word)
         flat = ([r for a in allocations for r in a.ranges] for allocations in (inputs, outputs))
         return known[1].bind(*flat)
 
 
 class Programs:
-    """A plan whose outputs are made by several plans, one after the other."""
+    """A plan whose outputs are made by several programs, one after the other.
 
-    def __init__(self, plan: CopyPlan, groups: Sequence[Sequence[int]], tuning: Tuning) -> None:
-        self._groups = [(group, Program(_only(plan, group), tuning)) for group in groups]
+    Each of them makes, or changes, the outputs whose numbers stand with it.
+    """
+
+    def __init__(self, programs: Sequence[tuple[Sequence[int], Program | Programs]]) -> None:
+        self._programs = programs
 
     def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> list[Dispatch]:
         """Return dispatches on these allocations, which can be run many times."""
         return [
             dispatch
-            for group, program in self._groups
-            for dispatch in program.bind(inputs, [outputs[number] for number in group])
+            for numbers, program in self._programs
+            for dispatch in program.bind(inputs, [outputs[number] for number in numbers])
         ]
 
 
 def prepare(plan: CopyPlan, tuning: Tuning) -> Program | Programs:
-    """Encode a plan: as one, unless large outputs can have a faster kernel of their own."""
+    """Encode a plan: as one, unless its regions need kernels of their own.
+
+    Regions with indices do. Of elements of several words that are scattered, each word is written
+    by a program of its own, where the words before it are the element's: otherwise a target that
+    is written several times could become a mixture of its values.
+    """
+    if all(region.kind == "copy" for output in plan.outputs for region in output.regions):
+        return _prepare_copies(plan, tuning)
+    programs: list[tuple[Sequence[int], Program | Programs]] = []
+    for kind in ("copy", "gather", "scatter"):
+        chosen = [[r for r in output.regions if r.kind == kind] for output in plan.outputs]
+        numbers = [number for number, regions in enumerate(chosen) if regions]
+        outputs = [Output(plan.outputs[number].nbytes, tuple(chosen[number])) for number in numbers]
+        part = replace(plan, outputs=tuple(outputs))
+        words = plan.element_size // 4 if kind == "scatter" else 1
+        if kind == "copy" and numbers:
+            programs.append((numbers, _prepare_copies(part, tuning)))
+        elif numbers:
+            for word in range(words) if words > 1 else [ALL_WORDS]:
+                programs.append((numbers, Program(part, tuning, word)))
+    return Programs(programs)
+
+
+def _prepare_copies(plan: CopyPlan, tuning: Tuning) -> Program | Programs:
+    """Encode a plan without indices: as one, unless large outputs can have a faster kernel."""
     nbytes = sum(output.nbytes for output in plan.outputs)
     if 1 < len(plan.outputs) <= MAX_SPLIT_OUTPUTS and nbytes >= MIN_SPLIT_BYTES:
         whole = choose_kernel(optimize(plan), tuning.sources)
@@ -128,7 +160,9 @@ def prepare(plan: CopyPlan, tuning: Tuning) -> Program | Programs:
                 own = choose_kernel(optimize(_only(plan, [number])), tuning.sources)
                 groups.setdefault(own, []).append(number)
             if len(groups) > 1:
-                return Programs(plan, list(groups.values()), tuning)
+                return Programs(
+                    [(group, Program(_only(plan, group), tuning)) for group in groups.values()]
+                )
     return Program(plan, tuning)
 
 
@@ -210,7 +244,7 @@ class _Group(NamedTuple):
 def _by_heaps(
     table: RegionTable, inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> Iterator[_Group]:
-    """Split a table by heaps: one source and one target each, but all sources of a stream."""
+    """Split a table by heaps: one source and one target each, but all sources of a region."""
     heads = np.nonzero(table.items)[0].tolist()
     groups: dict[tuple[tuple[Heap, ...], Heap], list[int]] = {}
     # A constant reads nothing; any heap can be its source.
@@ -222,5 +256,6 @@ def _by_heaps(
     for (sources, target), numbers in groups.items():
         records = np.array(numbers)
         source = [sources.index(heaps[number]) for number in table.inputs[records]]
-        kernel = table.kernel if len(sources) == 1 else STREAM
+        several = len(sources) > 1 and table.kernel in STREAMS
+        kernel = STREAM if several else table.kernel
         yield _Group(kernel, sources, target, records, np.array(source))

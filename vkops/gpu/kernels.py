@@ -18,13 +18,15 @@ class Kernel:
     """A shader variant: its addresses count ``unit`` bytes.
 
     If ``granule`` is not 0, a step is that many bytes of a contiguous run of the destination.
-    ``sources`` is the number of heaps it can read from at once.
+    ``sources`` is the number of heaps it can read from at once; the second of an ``indexed`` kernel
+    holds the indices.
     """
 
     name: str
     unit: int
     granule: int
     sources: int = 1
+    indexed: bool = False
 
 
 WORDS = {size: Kernel(f"copy_{size}", size, 0) for size in (4, 8, 16)}
@@ -41,6 +43,14 @@ BLOCKS = {
     for size, unit in ((1, 8), (2, 8), (4, VECTOR), (8, VECTOR))
 }
 
+GATHERS = {
+    size: Kernel(f"gather_{size}", size, 0 if size >= 4 else 4, sources=2, indexed=True)
+    for size in (1, 2, 4, 8, 16)
+}
+SCATTERS = {
+    size: Kernel(f"scatter_{size}", size, 0, sources=2, indexed=True) for size in (1, 2, 4, 8, 16)
+}
+
 MIN_LONG_RUN = 16
 """Bytes from which runs of words are copied by 16-byte accesses that are shifted into place.
 Runs of smaller elements are copied so at any length, because other kernels would need atomics."""
@@ -53,11 +63,21 @@ MAX_SEGMENTS = 1024
 
 
 class Dim(NamedTuple):
-    """A dimension of a region: its size, and what a step along it adds to both addresses."""
+    """A dimension of a region: its size, and what a step along it adds to both addresses.
+
+    With indices, it adds to the address of the index, in words, and to the position, too.
+    """
 
     size: int
     dst: int
     src: int
+    indices: int = 0
+    position: int = 0
+
+    def times(self, count: int) -> Dim:
+        """Return the dimension with every ``count``-th place; the last may go beyond the end."""
+        size, *strides = self
+        return Dim(-(-size // count), *(stride * count for stride in strides))
 
 
 class Box(NamedTuple):
@@ -73,26 +93,36 @@ class Box(NamedTuple):
         target, source = region.target, region.source_view
         strides = zip(target.sizes, target.strides, source.strides, strict=True)
         dims = [Dim(size, dst * scale, src * scale) for size, dst, src in strides]
+        if region.indices is not None:
+            words = region.indices.words
+            index, position = (view.strides for view in region.index_views)
+            dims = [
+                dim._replace(indices=index * words, position=position)
+                for dim, index, position in zip(dims, index, position, strict=True)
+            ]
         return cls(target.offset * scale, source.offset * scale, dims[::-1])
 
     def divided(self, side: int) -> Box | None:
         """Return the box in units that are ``side`` times as large; None if an address is none."""
-        strides = (stride for dim in self.dims for stride in dim[1:])
+        strides = (stride for dim in self.dims for stride in (dim.dst, dim.src))
         if any(value % side for value in (self.dst, self.src, *strides)):
             return None
-        dims = [Dim(size, dst // side, src // side) for size, dst, src in self.dims]
+        dims = [Dim(d.size, d.dst // side, d.src // side) for d in self.dims]
         return Box(self.dst // side, self.src // side, dims)
 
 
 def choose_kernel(plan: CopyPlan, sources: int = STREAM.sources) -> Kernel:
     """Return the kernel for an optimized plan.
 
-    ``sources`` is the number of heaps that a dispatch can read from; 0 rules out streams.
+    Its regions are all without indices, or all gather, or all scatter. ``sources`` is the number
+    of heaps that a dispatch can read from; 0 rules out streams.
     """
     size = plan.element_size
+    regions = [region for output in plan.outputs for region in output.regions]
+    if regions and regions[0].kind != "copy":
+        return (GATHERS if regions[0].kind == "gather" else SCATTERS)[size]
     if size == VECTOR:
         return WORDS[size]
-    regions = [region for output in plan.outputs for region in output.regions]
     if all(blocks(region, size) for region in regions):
         return BLOCKS[size]
     if all(reversed_vectors(region, size) for region in regions):

@@ -24,6 +24,9 @@ MAX_TRACED_STORES = 16
 CONSTANT = 0xFFFFFFFF
 """Stands for the number of a source where the bytes stored are those of a constant."""
 
+ALL_WORDS = 0xFFFFFFFF
+"""Stands for the number of a word where whole elements are written."""
+
 
 class Header(NamedTuple):
     """The first vector of a table: counts, and the share of the workgroups that have items.
@@ -122,6 +125,48 @@ class Pattern(NamedTuple):
     w: int = 0
 
 
+class Format(NamedTuple):
+    """Of indices: the numbers of a tuple, the words of a number, whether it is signed.
+
+    ``reverse`` is 1 if they are lengths of sequences.
+    """
+
+    terms: int
+    words: int
+    signed: int
+    reverse: int
+
+
+class Advance(NamedTuple):
+    """What a step, and an element of a run, add to the index's address and the position."""
+
+    indices: int
+    position: int
+    run_indices: int
+    run_position: int
+
+
+class Within(NamedTuple):
+    """The moved addresses whose elements are written: the first, and how many.
+
+    ``word`` is the word of each element that a scatter writes; ALL_WORDS if it writes all.
+    """
+
+    first: int
+    number: int
+    word: int
+    unused_w: int = 0
+
+
+class Start(NamedTuple):
+    """The first index's address in the index tensor, in words, and the first position."""
+
+    indices: int
+    position: int
+    unused_z: int = 0
+    unused_w: int = 0
+
+
 class Digit(NamedTuple):
     """A digit of item numbers: its base, the factor to divide by it, strides."""
 
@@ -131,15 +176,38 @@ class Digit(NamedTuple):
     src: int
 
 
+class Place(NamedTuple):
+    """What a digit adds to the index's address and the position."""
+
+    indices: int
+    position: int
+    unused_z: int = 0
+    unused_w: int = 0
+
+
+class Term(NamedTuple):
+    """A number of an index tuple: its address there in words, its bound, its stride."""
+
+    offset: int
+    size: int
+    stride: int
+    unused_w: int = 0
+
+
 RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
     (Head,),
-    (Steps, Stream),
-    (Position, Segment),
-    (Run, Block, Row),
-    (Pattern,),
-    (Digit,),
+    (Steps, Stream, Format),
+    (Position, Segment, Advance),
+    (Run, Block, Row, Within),
+    (Pattern, Start),
+    (Digit, Place, Term),
 )
-"""The vectors of a record in their order; kernels differ in some. The last one is repeated."""
+"""The vectors of a record in their order; kernels differ in some. The last one is repeated.
+
+A region with indices has two records more. ``src`` in the head of the first is the address of the
+index tensor; it has ``Format``, ``Advance``, ``Within``, ``Start`` and ``Place``. The other has
+``Term``.
+"""
 
 
 class Traced(NamedTuple):
@@ -194,6 +262,7 @@ def _declaration() -> Iterator[str]:
     yield "// Written by `python -m vkops.gpu.layout`: vkops/gpu/layout.py explains each name."
     yield f"#define WORKGROUP_SIZE {WORKGROUP_SIZE}"
     yield "const uint CONSTANT = ~0u;"
+    yield "const uint ALL_WORDS = ~0u;"
     yield f"const uint RECORDS = {HEADER_WORDS // 4}u;"
     yield f"const uint RECORD_VECTORS = {RECORD_VECTORS}u;"
     yield "#ifdef TRACE"

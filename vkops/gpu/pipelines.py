@@ -30,8 +30,9 @@ def make_algorithm(manager: Any, dispatch: Dispatch, table: Heap, spirv: bytes) 
     """Return Kompute's algorithm (a pipeline) for a dispatch that reads a region table."""
     first, *others = dispatch.sources
     others += [first] * (dispatch.kernel.sources - len(dispatch.sources))
-    # Some kernels have the target twice, as vectors and as words; the others ignore the fourth.
-    heaps = (table, first, dispatch.target, dispatch.target, *others)
+    # Some kernels have the target twice, as vectors and as words; others ignore the fourth.
+    targets = [dispatch.target] * (1 if dispatch.kernel.indexed else 2)
+    heaps = (table, first, *targets, *others)
     tensors = [heap.tensor for heap in heaps]
     return manager.algorithm(tensors, spirv, list(group_count(dispatch)), _NO_WORDS, _NO_WORDS)
 

@@ -200,8 +200,8 @@ def _moved(region: Region, sources: Sequence[Piece], size: int) -> Region:
         return region
     array, start, _ = _span(region, size)
     piece = sources[bisect_right(sources, (array, start), key=lambda p: (p.array, p.start)) - 1]
-    moved = region.source_view.shift((piece.staged - piece.start) // size)
-    return region.with_views(region.target, moved).reading(0)
+    moved = (piece.staged - piece.start) // size
+    return region.shift(0, moved).renumber({region.input: 0})
 
 
 def _up(nbytes: int, multiple: int) -> int:

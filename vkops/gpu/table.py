@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import gcd, prod
@@ -15,20 +15,28 @@ import numpy.typing as npt
 from vkops.gpu import kernels
 from vkops.gpu.kernels import VECTOR, Box, Dim, Kernel, choose_kernel
 from vkops.gpu.layout import (
+    ALL_WORDS,
+    RECORD,
     RECORD_WORDS,
     WORKGROUP_SIZE,
+    Advance,
     Block,
     Digit,
+    Format,
     Head,
     Pattern,
+    Place,
     Position,
     Row,
     Run,
     Segment,
+    Start,
     Steps,
     Stream,
+    Term,
+    Within,
 )
-from vkops.plan.region import CopyPlan, Fill, Read, Region
+from vkops.plan.region import CopyPlan, Fill, Indices, Read, Region
 
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
@@ -104,42 +112,58 @@ class RegionTable:
 
 
 class _Record(NamedTuple):
-    """One record, without the number of its first item and the pattern of a constant."""
+    """One record, without the number of its first item and the pattern of a constant.
+
+    ``step`` is the dimension that the steps of an item go along, ``element`` a run's.
+    """
 
     dst: int
     src: int
     vectors: tuple[Steps | Stream, Position | Segment, Run | Block | Row]
     digits: Sequence[Dim]
+    step: Dim = Dim(0, 0, 0)
+    element: Dim = Dim(0, 0, 0)
 
     @property
     def items(self) -> int:
         return prod(digit.size for digit in self.digits) if self.digits else 0
 
 
-def encode(plan: CopyPlan, tuning: Tuning, *, streams: bool = True) -> RegionTable:
-    """Encode an optimized plan; without ``streams``, for sources in any number of heaps."""
+def encode(
+    plan: CopyPlan, tuning: Tuning, *, streams: bool = True, word: int = ALL_WORDS
+) -> RegionTable:
+    """Encode an optimized plan; without ``streams``, for sources in any number of heaps.
+
+    ``word`` is the only word of each element that a scatter writes.
+    """
     kernel = choose_kernel(plan, tuning.sources if streams else 0)
     nbytes = plan.element_size * sum(
         prod(region.sizes) for output in plan.outputs for region in output.regions
     )
     tuning = tuning.for_bytes(nbytes, _step_bytes(kernel, plan))
     encoded = list(
-        _streams(plan, tuning) if kernel in kernels.STREAMS else _regions(plan, kernel, tuning)
+        _streams(plan, tuning)
+        if kernel in kernels.STREAMS
+        else _regions(plan, kernel, tuning, word)
     )
-    words: list[int] = []
-    for _, source, record in encoded:
-        words += _words(record, source)
+    words = [word for record in encoded for word in record.words]
     return RegionTable(
         kernel=kernel,
         # Negative strides wrap: the shaders' addresses are modulo 2^32.
         records=np.array(words, np.int64).reshape(-1, RECORD_WORDS).astype(np.uint32),
-        items=np.array([record.items for _, _, record in encoded], np.int64),
-        inputs=np.array([_input(source) for _, source, _ in encoded], np.int64),
-        outputs=np.array([output for output, _, _ in encoded], np.int64),
+        items=np.array([record.items for record in encoded], np.int64),
+        inputs=np.array([record.input for record in encoded], np.int64),
+        outputs=np.array([record.output for record in encoded], np.int64),
     )
 
 
-_Encoded = tuple[int, Read | Fill, _Record]
+class _Encoded(NamedTuple):
+    """The words of a record, with 0 for the number of its first item, and a row of the table."""
+
+    words: Sequence[int]
+    items: int
+    input: int
+    output: int
 
 
 def _step_bytes(kernel: Kernel, plan: CopyPlan) -> int:
@@ -148,17 +172,37 @@ def _step_bytes(kernel: Kernel, plan: CopyPlan) -> int:
     return kernel.granule or kernel.unit
 
 
-def _input(source: Read | Fill) -> int:
-    return source.input if isinstance(source, Read) else -1
-
-
-def _regions(plan: CopyPlan, kernel: Kernel, tuning: Tuning) -> Iterator[_Encoded]:
-    """One record for each region that has few enough dimensions."""
+def _regions(plan: CopyPlan, kernel: Kernel, tuning: Tuning, word: int) -> Iterator[_Encoded]:
+    """One record for each region that has few enough dimensions, and two more for its indices."""
     encoder = _encoder(kernel, plan.element_size, tuning)
     for output, target in enumerate(plan.outputs):
         for whole in target.regions:
             for region in _peel(whole):
-                yield output, region.source, encoder(region)
+                record = encoder(region)
+                encoded = _encoded(output, region.source, record)
+                yield encoded
+                if region.indices is not None:
+                    yield from _index_records(region.indices, record, encoded, word)
+
+
+def _index_records(
+    indices: Indices, record: _Record, encoded: _Encoded, word: int
+) -> Iterator[_Encoded]:
+    """The records with the indices of a region, of which ``record`` and ``encoded`` are."""
+    words, step, element = indices.words, record.step, record.element
+    within = indices.within or range(ALL_WORDS)
+    vectors = (
+        Head(0, 0, 0, 0),
+        Format(len(indices.terms), words, indices.dtype[0] == "i", indices.rule == "reverse"),
+        Advance(step.indices, step.position, element.indices, element.position),
+        Within(within.start, len(within), word),
+        Start(indices.view.offset * words, indices.position.offset),
+        *(Place(digit.indices, digit.position) for digit in record.digits),
+    )
+    yield encoded._replace(words=_padded(vectors), items=0, input=indices.input)
+    before = [Head(0, 0, 0, 0)] + [Pattern()] * (len(RECORD) - 2)
+    terms = (Term(offset * words, size, stride) for offset, size, stride in indices.terms)
+    yield encoded._replace(words=_padded((*before, *terms)), items=0)
 
 
 def _peel(region: Region) -> Iterator[Region]:
@@ -186,11 +230,11 @@ def _encoder(kernel: Kernel, size: int, tuning: Tuning) -> Callable[[Region], _R
         return _walk(box, Run(0, 0, 0, size if box.dims[0].src < 0 else VECTOR), tuning)
 
     def in_units(region: Region) -> _Record:
-        box = Box.of(region, scale)
-        length, run_src = 0, 0
+        box, run = Box.of(region, scale), Dim(0, 0, 0)
         if granule:
-            length, run_src, box = _granules(box, scale, granule)
-        return _walk(box, Run(length, run_src, int(region.input is None), 0), tuning)
+            run, box = _granules(box, scale, granule)
+        record = _walk(box, Run(run.size, run.src, int(region.input is None), 0), tuning)
+        return record._replace(element=run)
 
     if kernel in kernels.BLOCKS.values():
         return in_blocks
@@ -205,21 +249,15 @@ def _walk(box: Box, run: Run, tuning: Tuning) -> _Record:
         number = _even(-(-inner.size // lanes), tuning.steps)
         chunk = lanes * number
         first = inner._replace(size=lanes)
-        digits = [first, _strided(inner, chunk), *outer]
-        step, limit, position = _strided(inner, lanes), inner.size, Position(lanes, 1, chunk, 0)
+        digits = [first, inner.times(chunk), *outer]
+        step, limit, position = inner.times(lanes), inner.size, Position(lanes, 1, chunk, 0)
     else:
         row, *outer = outer
         number = _even(row.size, min(tuning.steps, tuning.across))
-        digits = [inner, _strided(row, number), *outer]
+        digits = [inner, row.times(number), *outer]
         step, limit, position = row, row.size, Position(1, 0, number, 0)
-    return _Record(
-        box.dst, box.src, (Steps(number, step.dst, step.src, limit), position, run), digits
-    )
-
-
-def _strided(dim: Dim, step: int) -> Dim:
-    """Every ``step``-th place of a dimension; the last step may go beyond the end."""
-    return Dim(-(-dim.size // step), dim.dst * step, dim.src * step)
+    steps = Steps(number, step.dst, step.src, limit)
+    return _Record(box.dst, box.src, (steps, position, run), digits, step)
 
 
 def _even(size: int, max_length: int) -> int:
@@ -227,19 +265,19 @@ def _even(size: int, max_length: int) -> int:
     return -(-size // -(-size // max_length))
 
 
-def _granules(box: Box, scale: int, granule: int) -> tuple[int, int, Box]:
-    """Turn elements into runs of granules: (length of a run, its source stride, box), in units.
+def _granules(box: Box, scale: int, granule: int) -> tuple[Dim, Box]:
+    """Turn elements into runs of granules: (units of a run, box).
 
     The new innermost dimension numbers the granules that a run reaches; it moves no addresses.
     """
-    run, run_src, dims = scale, 1, box.dims
+    run, dims = Dim(scale, 1, 1), box.dims
     if dims[0].dst == scale:
-        run, run_src = dims[0].size * scale, dims[0].src // scale
-        dims = dims[1:]
+        inner, *dims = dims
+        run = inner._replace(size=inner.size * scale, src=inner.src // scale)
     aligned = all(offset % granule == 0 for offset in (box.dst, *(d.dst for d in dims)))
     slack = 0 if aligned else granule - 1
-    granules = Dim(-(-(run + slack) // granule), 0, 0)
-    return run, run_src, box._replace(dims=[granules, *dims])
+    granules = Dim(-(-(run.size + slack) // granule), 0, 0)
+    return run, box._replace(dims=[granules, *dims])
 
 
 def _blocks(box: Box, side: int, tuning: Tuning) -> _Record:
@@ -251,11 +289,11 @@ def _blocks(box: Box, side: int, tuning: Tuning) -> _Record:
     across, along, *outer = box.dims
     cpu = tuning.interleave == 1
     number = _even(along.size, min(tuning.steps, tuning.across)) if cpu else 1
-    chunk = _strided(along, number)
+    chunk = along.times(number)
     near_rows = gcd(across.size, 4)
     near_chunks = min(2, chunk.size) if cpu else gcd(chunk.size, 8)
-    rows, far_rows = across._replace(size=near_rows), _strided(across, near_rows)
-    near, far = chunk._replace(size=near_chunks), _strided(chunk, near_chunks)
+    rows, far_rows = across._replace(size=near_rows), across.times(near_rows)
+    near, far = chunk._replace(size=near_chunks), chunk.times(near_chunks)
     digits = [rows, near, far_rows, far] if cpu else [near, rows, far, far_rows]
     position = Position(1, 0, number, near_chunks * number) if cpu else Position(1, 0, 0, 0)
     steps = Steps(number, along.dst, along.src, along.size)
@@ -281,16 +319,20 @@ def _streams(plan: CopyPlan, tuning: Tuning) -> Iterator[_Encoded]:
                 Row(row, _factor(row)),
             )
             src = source.view.offset * plan.element_size
-            yield output, source, _Record(0, src, vectors, [] if start else items)
+            yield _encoded(output, source, _Record(0, src, vectors, [] if start else items))
             start += length
 
 
-def _words(record: _Record, source: Read | Fill) -> list[int]:
-    """The words of a record, with 0 for the number of its first item."""
-    dst, src, vectors, digits = record
-    words = [*Head(0, dst, src, len(digits)), *chain(*vectors), *_pattern(source)]
-    for digit in digits:
-        words += Digit(digit.size, _factor(digit.size), digit.dst, digit.src)
+def _encoded(output: int, source: Read | Fill, record: _Record) -> _Encoded:
+    dst, src, vectors, digits = record[:4]
+    head = Head(0, dst, src, len(digits))
+    numbers = (Digit(digit.size, _factor(digit.size), digit.dst, digit.src) for digit in digits)
+    words = _padded((head, *vectors, _pattern(source), *numbers))
+    return _Encoded(words, record.items, source.input if isinstance(source, Read) else -1, output)
+
+
+def _padded(vectors: Iterable[Iterable[int]]) -> list[int]:
+    words = list(chain.from_iterable(vectors))
     return words + [0] * (RECORD_WORDS - len(words))
 
 

@@ -6,18 +6,20 @@ The names here are public. Nothing is checked when a plan is made: ``validate`` 
 
 from vkops.plan.execute import execute
 from vkops.plan.graph import Pipeline, Step
-from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
+from vkops.plan.region import CopyPlan, Fill, Indices, Output, Read, Region, Term
 from vkops.plan.validation import validate
 from vkops.plan.view import View
 
 __all__ = [
     "CopyPlan",
     "Fill",
+    "Indices",
     "Output",
     "Pipeline",
     "Read",
     "Region",
     "Step",
+    "Term",
     "View",
     "execute",
     "validate",

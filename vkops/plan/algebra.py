@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import gcd
 
@@ -48,36 +48,51 @@ def coalesce(plan: CopyPlan) -> CopyPlan:
     return replace(plan, outputs=outputs)
 
 
-# A dimension: (destination stride, size, source stride). Sorted, this is the canonical order.
-_Dim = tuple[int, int, int]
+# A dimension: destination stride, size, source stride, and the strides of further views. Sorted,
+# this is the canonical order.
+_Dim = tuple[int, ...]
 
 
 def _dims(region: Region) -> list[_Dim]:
     target, source = region.target, region.source_view
-    return list(zip(target.strides, target.sizes, source.strides, strict=True))
+    others = [view.strides for view in region.index_views]
+    return list(zip(target.strides, target.sizes, source.strides, *others, strict=True))
 
 
 def _from_dims(region: Region, dims: Iterable[_Dim]) -> Region:
-    dst_strides, sizes, strides = zip(*dims, strict=True)
-    target = View(sizes, dst_strides, region.target.offset)
-    return region.with_views(target, View(sizes, strides, region.source_view.offset))
+    dst_strides, sizes, *strides = zip(*dims, strict=True)
+    views = (region.target, region.source_view, *region.index_views)
+    return region.with_views(
+        *(
+            View(sizes, own, view.offset)
+            for own, view in zip((dst_strides, *strides), views, strict=True)
+        )
+    )
 
 
 def coalesce_region(region: Region) -> Region:
-    """Drop size-1 dimensions, merge contiguous ones, order the rest by destination stride."""
+    """Drop size-1 dimensions, merge contiguous ones, order the rest by destination stride.
+
+    Where indices move the destination, the order is that of the source's strides.
+    """
     dims = _dims(region)
-    if _is_coalesced(dims):
+    if region.indices is None and _is_coalesced(dims):
         return region
+    order = _by_source if region.kind == "scatter" else None
     merged: list[_Dim] = []
-    for dim in sorted((d for d in dims if d[1] != 1), reverse=True):
-        stride, size, source_stride = dim
+    for dim in sorted((d for d in dims if d[1] != 1), key=order, reverse=True):
+        stride, size, *strides = dim
         if merged:
-            outer_stride, outer_size, outer_source = merged[-1]
-            if (outer_stride, outer_source) == (stride * size, source_stride * size):
-                merged[-1] = (stride, outer_size * size, source_stride)
+            outer_stride, outer_size, *outer_strides = merged[-1]
+            if outer_stride == stride * size and outer_strides == [s * size for s in strides]:
+                merged[-1] = (stride, outer_size * size, *strides)
                 continue
         merged.append(dim)
-    return _from_dims(region, merged or [(1, 1, 1)])
+    return _from_dims(region, merged or [(1, 1, 1, *(0 for _ in region.index_views))])
+
+
+def _by_source(dim: _Dim) -> tuple[int, int]:
+    return abs(dim[2]), dim[0]
 
 
 def _is_coalesced(dims: list[_Dim]) -> bool:
@@ -106,7 +121,7 @@ def merge_regions(regions: Iterable[Region]) -> tuple[Region, ...]:
 
 def _union(first: Region, second: Region) -> Region | None:
     """The box that two regions form when the second continues the first along one dimension."""
-    if _origin(first) != _origin(second):
+    if _origin(first) != _origin(second) or first.indices or second.indices:
         return None
     step = second.target.offset - first.target.offset
     source_step = second.source_view.offset - first.source_view.offset
@@ -141,8 +156,8 @@ def _origin(region: Region) -> int | Fill:
 def widen(plan: CopyPlan) -> CopyPlan:
     """Use the widest element of 16, 8 or 4 bytes that divides every offset, stride and run.
 
-    A run is a dimension contiguous on both sides; it shrinks as the element grows. A plan that
-    cannot be widened is returned unchanged. Expects coalesced regions.
+    A run is a dimension contiguous on both sides, without indices of its own; it shrinks as the
+    element grows. A plan that cannot be widened is returned unchanged. Expects coalesced regions.
 
     >>> from vkops.plan import CopyPlan, Output, View
     >>> from vkops.plan.movements import copy
@@ -154,7 +169,9 @@ def widen(plan: CopyPlan) -> CopyPlan:
     regions = [region for output in plan.outputs for region in output.regions]
     factor = WIDTHS[0] // plan.element_size
     for region in regions:
-        factor = gcd(factor, _common_factor(region))
+        # Elements of several words that are scattered keep their size: see gpu/dispatch.py.
+        scattered = plan.element_size > 4 and region.kind == "scatter"
+        factor = 1 if scattered else gcd(factor, _common_factor(region))
     if factor <= 1 or factor * plan.element_size not in WIDTHS:
         return plan
     outputs = tuple(
@@ -166,35 +183,50 @@ def widen(plan: CopyPlan) -> CopyPlan:
 
 def _common_factor(region: Region) -> int:
     """The greatest factor that divides a region's offsets, its strides, and the size of its run."""
-    factor = gcd(region.target.offset, region.source_view.offset)
+    factor = gcd(region.target.offset, region.source_view.offset, *_term_strides(region))
     run = 1
     run_strides = _run_strides(region)
-    for dst, size, src in _dims(region):
-        if (dst, src) == run_strides:
+    for dst, size, *strides in _dims(region):
+        if (dst, *strides) == run_strides:
             run = size
         else:
-            factor = gcd(factor, dst, src)
+            factor = gcd(factor, dst, strides[0])
     return gcd(factor, run)
 
 
-def _run_strides(region: Region) -> tuple[int, int]:
-    """The strides of a run: in the target and the source; those of a constant are 0."""
-    return (1, 1) if isinstance(region.source, Read) else (1, 0)
+def _run_strides(region: Region) -> tuple[int, ...]:
+    """The strides of a run: in the target, in the source (0 for a constant), and of indices."""
+    return (1, int(isinstance(region.source, Read)), *(0 for _ in region.index_views))
+
+
+def _term_strides(region: Region) -> list[int]:
+    return [] if region.indices is None else [term.stride for term in region.indices.terms]
+
+
+def _scale_terms(region: Region, scale: Callable[[int], int]) -> Region:
+    """A region whose indices count elements of another size."""
+    if region.indices is None:
+        return region
+    terms = tuple(term._replace(stride=scale(term.stride)) for term in region.indices.terms)
+    return replace(region, indices=replace(region.indices, terms=terms))
 
 
 def _widen_region(region: Region, factor: int) -> Region:
     run_strides = _run_strides(region)
     dims = [
-        (1, size // factor, src)
-        if (dst, src) == run_strides
-        else (dst // factor, size, src // factor)
-        for dst, size, src in _dims(region)
+        (1, size // factor, *strides)
+        if (dst, *strides) == run_strides
+        else (dst // factor, size, strides[0] // factor, *strides[1:])
+        for dst, size, *strides in _dims(region)
     ]
-    dst_strides, sizes, strides = zip(*dims, strict=True)
-    target = View(sizes, dst_strides, region.target.offset // factor)
     if isinstance(region.source, Fill):
-        return Region(target, Fill(region.source.pattern * factor))
-    return region.with_views(target, View(sizes, strides, region.source_view.offset // factor))
+        region = replace(region, source=Fill(region.source.pattern * factor))
+    widened = _from_dims(_scale_terms(region, lambda stride: stride // factor), dims)
+    target, source = (
+        view._replace(offset=view.offset // factor)
+        for view in (widened.target, widened.source_view)
+    )
+    return widened.with_views(target, source, *widened.index_views)
 
 
 def narrow(regions: Iterable[Region], element_size: int, wanted: int) -> tuple[Region, ...]:
@@ -212,13 +244,17 @@ def narrow(regions: Iterable[Region], element_size: int, wanted: int) -> tuple[R
 
 
 def _narrow_region(region: Region, factor: int, size: int) -> Iterator[Region]:
-    narrowed = region.map(lambda view: _narrow_view(view, factor))
+    narrowed = _scale_terms(region, lambda stride: stride * factor).with_views(
+        _narrow_view(region.target, factor),
+        _narrow_view(region.source_view, factor),
+        *(view.insert(len(view.sizes), factor) for view in region.index_views),
+    )
     if isinstance(region.source, Read):
         yield narrowed
         return
     for part in range(factor):
         fill = Fill(region.source.pattern[part * size : (part + 1) * size])
-        yield Region(narrowed.target.take(len(region.sizes), part), fill)
+        yield replace(narrowed.take(len(region.sizes), part), source=fill)
 
 
 def _narrow_view(view: View, factor: int) -> View:

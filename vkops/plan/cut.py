@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from dataclasses import replace
+from itertools import accumulate, pairwise
 
 from vkops.plan.region import CopyPlan, Output, Region
 from vkops.plan.view import Ints, View
@@ -17,7 +18,8 @@ def cut(
 
     Args:
         plan: what to move.
-        inputs: for each input the bytes of its pieces, in order; whole elements.
+        inputs: for each input the bytes of its pieces, in order; whole elements. Inputs that hold
+            indices are of one piece.
         outputs: likewise for each output.
 
     Returns:
@@ -52,23 +54,39 @@ def _edges(pieces: Sequence[int], element_size: int) -> list[int]:
 
 
 def _by_target(region: Region, edges: Sequence[int]) -> Iterator[tuple[int, Region]]:
+    if region.kind == "scatter":
+        for piece, part in _by_indices(region, edges):
+            yield piece, part.shift(-edges[piece], 0)
+        return
     for piece, starts, sizes in _boxes(region.target, edges):
-        part = _part(region, starts, sizes)
-        yield piece, part.with_views(part.target.shift(-edges[piece]), part.source_view)
+        yield piece, _part(region, starts, sizes).shift(-edges[piece], 0)
 
 
 def _by_source(
     region: Region, edges: Sequence[Sequence[int]], first_pieces: Sequence[int]
 ) -> Iterator[Region]:
-    input, read = region.input, region.source_view
+    numbers = {number: first_pieces[number] for number in region.inputs}
+    input = region.input
     if input is None:
-        yield region
+        yield region.renumber(numbers)
         return
     own_edges = edges[input]
-    for piece, starts, sizes in _boxes(read, own_edges):
-        part = _part(region, starts, sizes)
-        moved = part.with_views(part.target, part.source_view.shift(-own_edges[piece]))
-        yield moved.reading(first_pieces[input] + piece)
+    if region.kind == "gather":
+        parts = _by_indices(region, own_edges)
+    else:
+        boxes = _boxes(region.source_view, own_edges)
+        parts = ((piece, _part(region, starts, sizes)) for piece, starts, sizes in boxes)
+    for piece, part in parts:
+        copied = {input: first_pieces[input] + piece}
+        yield part.shift(0, -own_edges[piece]).renumber(numbers | copied)
+
+
+def _by_indices(region: Region, edges: Sequence[int]) -> Iterator[tuple[int, Region]]:
+    """The region once for each piece: indices decide in which of them each element is."""
+    assert region.indices is not None
+    for piece, (start, stop) in enumerate(pairwise(edges)):
+        within = None if len(edges) == 2 else range(stop - start)
+        yield piece, replace(region, indices=replace(region.indices, within=within))
 
 
 def _part(region: Region, starts: Ints, sizes: Ints) -> Region:

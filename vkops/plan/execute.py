@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
 from vkops.errors import show
-from vkops.plan.region import CopyPlan, Fill
+from vkops.plan.region import CopyPlan, Fill, Indices, Region
 from vkops.plan.validation import refuse, validate
 from vkops.plan.view import View
 
@@ -62,7 +62,10 @@ def execute_unchecked(
     if outputs is None:
         outputs = [np.zeros(output.nbytes, np.uint8) for output in plan.outputs]
     for output, array in zip(plan.outputs, outputs, strict=True):
-        for region in output.regions:
+        for region in sorted(output.regions, key=lambda region: region.kind == "scatter"):
+            if region.indices is not None:
+                _copy_indexed(region, region.indices, inputs, array, size)
+                continue
             source = region.source
             target = _elements(array, size, region.target)
             if isinstance(source, Fill):
@@ -70,6 +73,48 @@ def execute_unchecked(
             else:
                 target[...] = _elements(inputs[source.input], size, source.view)
     return list(outputs)
+
+
+def _copy_indexed(
+    region: Region, indices: Indices, inputs: Sequence[Bytes], output: Bytes, size: int
+) -> None:
+    """Copy the elements of a region one by one, each to or from the address that indices say."""
+    targets, sources, first, positions = (
+        sum(
+            np.arange(n).reshape(-1, *(1 for _ in view.sizes[axis + 1 :])) * stride
+            for axis, (n, stride) in enumerate(zip(view.sizes, view.strides, strict=True))
+        )
+        + np.full(view.sizes, view.offset)
+        for view in (region.target, region.source_view, *region.index_views)
+    )
+    data = inputs[indices.input]
+    numbers = data[: data.size // int(indices.dtype[1]) * int(indices.dtype[1])].view(indices.dtype)
+    moved, inside = np.zeros_like(first), np.full(first.shape, fill_value=True)
+    for term in indices.terms:
+        given = numbers[first + term.offset]
+        if given.dtype == np.uint64:  # larger than any size, and than int64
+            given = np.minimum(given, np.uint64(2**63 - 1))
+        number = given.astype(np.int64)
+        if indices.rule == "reverse":
+            length = np.clip(number, 0, term.size)
+            number = np.where(positions < length, length - 1 - positions, positions)
+        number = np.where(number < 0, number + term.size, number)
+        inside &= (number >= 0) & (number < term.size)
+        moved += np.clip(number, 0, term.size - 1) * term.stride
+    if indices.rule == "skip":
+        targets = moved = targets + moved
+    else:
+        sources = moved = sources + moved
+        inside[...] = True
+    if indices.within is not None:
+        inside &= (moved >= indices.within.start) & (moved < indices.within.stop)
+    written = _elements(output, size, View((output.size // size,), (1,)))
+    if isinstance(region.source, Fill):
+        written[targets[inside]] = np.frombuffer(region.source.pattern, np.uint8)
+    else:
+        read = inputs[region.source.input]
+        elements = _elements(read, size, View((read.size // size,), (1,)))
+        written[targets[inside]] = elements[sources[inside]]
 
 
 def _elements(array: Bytes, size: int, view: View) -> Bytes:

@@ -178,10 +178,7 @@ class Graph:
         outputs = []
         for number in makes:
             nbytes, own_size = self._sizes[number]
-            regions = [
-                region if region.input is None else region.reading(places[region.input])
-                for region in stage.made[number]
-            ]
+            regions = [region.renumber(places) for region in stage.made[number]]
             outputs.append(Output(nbytes, narrow(regions, own_size, size)))
         inputs = tuple(map(self.nbytes, reads))
         return Step(CopyPlan(size, inputs, tuple(outputs)), tuple(reads), makes)
@@ -189,7 +186,8 @@ class Graph:
     def fuse(self, wanted: Sequence[int]) -> list[Stage]:
         """The stages that make the wanted tensors, in order; nearly always one.
 
-        An intermediate gets a stage of its own where composing its readers costs more.
+        An intermediate gets a stage of its own where composing its readers costs more. So does a
+        tensor that is made with indices, and each tensor that it reads.
         """
         fusion = _Fusion(self._tensors, self.reachable(wanted), wanted, gaps=self._gaps)
         fused, stages = fusion.fused, fusion.stages
@@ -200,10 +198,15 @@ class Graph:
         last = max((stages[number] for number in results), default=-1)
         read = {number for tensor in stages for number in _read(fused[tensor])}
         stages.update((number, last) for number in results if number not in read)
-        return [
-            Stage({number: fused[number] for number in sorted(stages) if stages[number] == stage})
-            for stage in range(last + 1)
-        ]
+        made = []
+        for stage in range(last + 1):
+            numbers = [number for number in sorted(stages) if stages[number] == stage]
+            alone = [number for number in numbers if _is_indexed(fused[number])]
+            together = [number for number in numbers if number not in alone]
+            made += [
+                Stage({n: fused[n] for n in group}) for group in (together, *zip(alone)) if group
+            ]
+        return made
 
 
 class _Fusion:
@@ -247,6 +250,13 @@ class _Fusion:
     def _add(self, tensor: int, own: Regions) -> None:
         """Compose a tensor; all tensors that it reads have been added before."""
         intermediates = [n for n in _read(own) if n in self.fused and n not in self.stages]
+        if _is_indexed(own):
+            # Nothing is composed with indices: the tensor and those that it reads are stored.
+            for number in intermediates:
+                self.stages[number] = self.stage(number)
+            self.fused[tensor] = merge_regions(own)
+            self.stages[tensor] = self.stage(tensor)
+            return
         elements = sum(prod(region.sizes) for region in own)
         cost = self._store_cost[tensor] = SUBMISSION_COST + elements // ELEMENTS_PER_COST
         max_regions = max(2 * len(own), min(MAX_REGIONS, cost))
@@ -300,4 +310,8 @@ class _Fusion:
 
 def _read(regions: Iterable[Region]) -> set[int]:
     """The tensors that regions read."""
-    return {region.input for region in regions if region.input is not None}
+    return {number for region in regions for number in region.inputs}
+
+
+def _is_indexed(regions: Iterable[Region]) -> bool:
+    return any(region.indices is not None for region in regions)

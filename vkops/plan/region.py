@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 from vkops.plan.view import Ints, View
+
+MAX_TERMS = 8
+"""Numbers of an index tuple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +27,75 @@ class Fill:
     pattern: bytes
 
 
+class Term(NamedTuple):
+    """A number of an index tuple, which selects one of ``size`` places ``stride`` elements apart.
+
+    It is ``offset`` indices behind the first number of the tuple.
+    """
+
+    offset: int
+    size: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Indices:
+    """Indices in an input, which move the address of each element of a region.
+
+    The input has indices of one data type (``"i4"``, ``"i8"``, ``"u4"`` or ``"u8"``, as NumPy calls
+    them, little-endian), which the views count. ``view`` says where the first number of each
+    element's index tuple is. Each number is multiplied by the stride of its term; a negative one
+    counts from the end. ``rule`` says which address the sum is added to, and how:
+
+    - ``"clamp"``: to the source's; a number outside its term becomes the nearest one inside.
+    - ``"skip"``: to the target's; an element with a number outside its term is not written.
+    - ``"reverse"``: to the source's; the only number is the length of a sequence whose order is
+      reversed (at most the size of the term), and ``position`` says where in the sequence each
+      element is. Elements behind the sequence stay where they are.
+
+    Elements whose moved address is not in the range ``within`` are not written; None: all are.
+    """
+
+    input: int
+    dtype: str
+    view: View
+    terms: tuple[Term, ...]
+    rule: Literal["clamp", "skip", "reverse"]
+    position: View
+    within: range | None = None
+
+    @property
+    def words(self) -> int:
+        """Words of 32 bits in an index."""
+        return int(self.dtype[1]) // 4
+
+
 @dataclass(frozen=True, slots=True)
 class Region:
     """A copy to a view of an output, element by element, from a view of an input or a constant.
 
-    Both views have the same sizes.
+    All views have the same sizes. ``indices`` move one of the two addresses of each element.
     """
 
     target: View
     source: Read | Fill
+    indices: Indices | None = None
 
     @property
     def sizes(self) -> Ints:
-        """The sizes of both views."""
+        """The sizes of all views."""
         return self.target.sizes
 
     @property
     def input(self) -> int | None:
-        """The number of the input that is read; None for a constant."""
+        """The number of the input that is copied; None for a constant."""
         return self.source.input if isinstance(self.source, Read) else None
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The numbers of all inputs that are read, that of the indices last."""
+        copied = () if self.input is None else (self.input,)
+        return copied if self.indices is None else (*copied, self.indices.input)
 
     @property
     def source_view(self) -> View:
@@ -50,35 +104,62 @@ class Region:
             return self.source.view
         return View(self.sizes, (0,) * len(self.sizes))
 
-    def with_views(self, target: View, source: View) -> Region:
+    @property
+    def index_views(self) -> tuple[View, ...]:
+        """The views of the indices and of the positions; none without indices."""
+        return () if self.indices is None else (self.indices.view, self.indices.position)
+
+    @property
+    def kind(self) -> Literal["copy", "gather", "scatter"]:
+        """Whether indices decide where elements are read (gather) or written (scatter)."""
+        if self.indices is None:
+            return "copy"
+        return "scatter" if self.indices.rule == "skip" else "gather"
+
+    def with_views(self, target: View, source: View, *index_views: View) -> Region:
         """A region with the same input or constant and other views."""
-        if isinstance(self.source, Read):
-            return Region(target, Read(self.source.input, source))
-        return Region(target, self.source)
+        read = replace(self.source, view=source) if isinstance(self.source, Read) else self.source
+        if self.indices is None:
+            return Region(target, read)
+        view, position = index_views
+        return Region(target, read, replace(self.indices, view=view, position=position))
 
     def map(self, change: Callable[[View], View]) -> Region:
-        """Apply the same change to both views.
+        """Apply the same change to all views.
 
         >>> region = Region(View.packed((4, 2)), Read(0, View((4, 2), (1, 4))))
         >>> region.map(lambda view: view.narrow(0, 1, 2)).source
         Read(input=0, view=View(sizes=(2, 2), strides=(1, 4), offset=1))
         """
-        return self.with_views(change(self.target), change(self.source_view))
+        views = map(change, self.index_views)
+        return self.with_views(change(self.target), change(self.source_view), *views)
+
+    def shift(self, target: int, source: int) -> Region:
+        """The region that begins so many elements later in the target and in the source."""
+        views = self.target.shift(target), self.source_view.shift(source)
+        return self.with_views(*views, *self.index_views)
 
     def take(self, axis: int, at: int) -> Region:
         """The part at one index of an axis, without that axis."""
         return self.map(lambda view: view.take(axis, at))
 
-    def reading(self, input: int) -> Region:
-        """The same region of another input; constants stay as they are."""
-        if isinstance(self.source, Read):
-            return Region(self.target, Read(input, self.source.view))
-        return self
+    def renumber(self, numbers: Mapping[int, int]) -> Region:
+        """The same region with other numbers of its inputs."""
+        source, indices = self.source, self.indices
+        if isinstance(source, Read):
+            source = Read(numbers[source.input], source.view)
+        if indices is not None:
+            indices = replace(indices, input=numbers[indices.input])
+        return Region(self.target, source, indices)
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One output: its size in bytes and the regions that make it (disjoint, in any order)."""
+    """One output: its size in bytes and the regions that make it, in any order.
+
+    They are disjoint, but for those that scatter: these run after the others, and where they write
+    an element several times, any of its values may remain.
+    """
 
     nbytes: int
     regions: tuple[Region, ...]
@@ -89,8 +170,8 @@ class CopyPlan:
     """Strided copies from inputs to outputs.
 
     ``element_size`` is 1, 2, 4, 8 or 16 bytes; ``inputs`` holds the byte size of each input. Views
-    count elements. All regions are independent of each other: they may run in any order, or at
-    once.
+    count elements. All regions are independent of each other, but for those that scatter: they may
+    run in any order, or at once.
 
     >>> import numpy as np
     >>> from vkops.plan import CopyPlan, Output, Read, Region, View, execute

@@ -6,7 +6,16 @@ from math import prod
 from typing import Any, NoReturn
 
 from vkops.errors import InvalidDescError, InvalidDescTypeError, show
-from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
+from vkops.plan.region import (
+    MAX_TERMS,
+    CopyPlan,
+    Fill,
+    Indices,
+    Output,
+    Read,
+    Region,
+    Term,
+)
 from vkops.plan.view import View
 
 ELEMENT_SIZES = (1, 2, 4, 8, 16)
@@ -21,8 +30,9 @@ def validate(plan: CopyPlan) -> None:
     Raises:
         InvalidDescTypeError: a field is of the wrong kind (PLAN-01).
         InvalidDescError: a size or count is wrong (PLAN-02), a region leaves an output or an input
-            (PLAN-03), a constant has another size than an element (PLAN-04), or regions write more
-            elements than the output has, or one of them twice (PLAN-05).
+            (PLAN-03), a constant has another size than an element (PLAN-04), regions write more
+            elements than the output has, or one of them twice (PLAN-05), or indices are of an
+            unknown kind (PLAN-07).
 
     >>> from vkops.plan import CopyPlan, validate
     >>> validate(CopyPlan(4, (16,), ()))
@@ -53,44 +63,107 @@ def _output(plan: CopyPlan, output: Output, field: str) -> None:
 
 
 def _region(plan: CopyPlan, region: Region, count: int, field: str) -> int:
-    """Check a region of an output of so many elements; return how many it writes."""
+    """Check a region of an output of so many elements; return how many it must write."""
     _kind(region, Region, field)
-    target = region.target
-    _view(target, f"{field}.target", count)
-    for i, (size, stride) in enumerate(zip(target.sizes, target.strides, strict=True)):
-        if size > 1 and not stride:
-            refuse(f"{field}.target.strides[{i}]", "got 0, must be another number", "PLAN-05")
-    source = region.source
+    target, source = region.target, region.source
+    if region.indices is not None:
+        _indices(plan, region.indices, f"{field}.indices")
+    _moved_view(region, "scatter", target, f"{field}.target", count)
+    if region.kind != "scatter":
+        for i, (size, stride) in enumerate(zip(target.sizes, target.strides, strict=True)):
+            if size > 1 and not stride:
+                refuse(f"{field}.target.strides[{i}]", "got 0, must be another number", "PLAN-05")
+    if region.indices is not None:
+        for name, view in zip(("view", "position"), region.index_views, strict=True):
+            _same_sizes(view, target, f"{field}.indices.{name}")
+    partial = region.kind == "scatter" or (region.indices is not None and region.indices.within)
+    written = 0 if partial else prod(target.sizes)
     if isinstance(source, Fill):
         _kind(source.pattern, bytes, f"{field}.source.pattern")
         if len(source.pattern) != plan.element_size:
             message = f"got {len(source.pattern)} bytes, must be {plan.element_size}"
             refuse(f"{field}.source.pattern", message, "PLAN-04")
-        return prod(target.sizes)
+        return written
     if not isinstance(source, Read):
         _refuse_kind(source, "a Read or a Fill", f"{field}.source")
-    _integer(source.input, f"{field}.source.input")
-    if not 0 <= source.input < len(plan.inputs):
+    elements = _input(plan, source.input, f"{field}.source.input") // plan.element_size
+    _moved_view(region, "gather", source.view, f"{field}.source.view", elements)
+    _same_sizes(source.view, target, f"{field}.source.view")
+    return written
+
+
+def _input(plan: CopyPlan, number: int, field: str) -> int:
+    """Check the number of an input; return its size in bytes."""
+    _integer(number, field)
+    if not 0 <= number < len(plan.inputs):
         allowed = f"must be 0 to {len(plan.inputs) - 1}" if plan.inputs else "there are no inputs"
-        refuse(f"{field}.source.input", f"got {show(source.input)}, {allowed}", "PLAN-03")
-    elements = plan.inputs[source.input] // plan.element_size
-    _view(source.view, f"{field}.source.view", elements)
-    if source.view.sizes != target.sizes:
-        message = f"got {show(source.view.sizes)}, must equal target.sizes = {show(target.sizes)}"
-        refuse(f"{field}.source.view.sizes", message, "PLAN-02")
-    return prod(target.sizes)
+        refuse(field, f"got {show(number)}, {allowed}", "PLAN-03")
+    return plan.inputs[number]
 
 
-def _view(view: View, field: str, count: int) -> None:
-    """Check a view of so many elements."""
+def _indices(plan: CopyPlan, indices: Indices, field: str) -> None:
+    _kind(indices, Indices, field)
+    nbytes = _input(plan, indices.input, f"{field}.input")
+    for name, got, allowed in (
+        ("dtype", indices.dtype, ("i4", "i8", "u4", "u8")),
+        ("rule", indices.rule, ("clamp", "skip", "reverse")),
+    ):
+        if got not in allowed:
+            message = f"got {show(got)}, must be one of {', '.join(allowed)}"
+            refuse(f"{field}.{name}", message, "PLAN-07")
+    _kind(indices.terms, tuple, f"{field}.terms")
+    most = 1 if indices.rule == "reverse" else MAX_TERMS
+    if not 1 <= len(indices.terms) <= most:
+        message = f"got {len(indices.terms)} terms, must be 1 to {most}"
+        refuse(f"{field}.terms", message, "PLAN-07")
+    count = nbytes // (4 * indices.words)
+    for i, term in enumerate(indices.terms):
+        path = f"{field}.terms[{i}]"
+        _kind(term, Term, path)
+        for name, value in term._asdict().items():
+            _integer(value, f"{path}.{name}", least=1 if name == "size" else None)
+        _view(indices.view, f"{field}.view", count, (term.offset, term.offset))
+    _view(indices.position, f"{field}.position", None)
+    first, last = indices.position.bounds
+    if indices.rule == "reverse" and not 0 <= first <= last < indices.terms[0].size:
+        message = f"reaches positions {show(first)} to {show(last)}, must be 0 to "
+        refuse(f"{field}.position", message + str(indices.terms[0].size - 1), "PLAN-07")
+
+
+def _moved_view(region: Region, kind: str, view: View, field: str, count: int) -> None:
+    """Check a view of so many elements, which indices move in regions of that kind."""
+    if region.indices is None or region.kind != kind:
+        _view(view, field, count)
+    elif region.indices.within is None:
+        moves = [(term.size - 1) * term.stride for term in region.indices.terms]
+        reach = sum(min(0, move) for move in moves), sum(max(0, move) for move in moves)
+        _view(view, field, count, reach)
+    else:
+        within = region.indices.within
+        path = f"{field.rpartition('].')[0]}].indices.within"
+        _kind(within, range, path)
+        _view(view, field, None)
+        if within.step != 1 or within.start < 0 or within.stop > count:
+            message = f"got {show(within)}, must be within range(0, {count})"
+            refuse(path, message, "PLAN-03")
+
+
+def _view(view: View, field: str, count: int | None, reach: tuple[int, int] = (0, 0)) -> None:
+    """Check a view of so many elements, whose addresses may be moved."""
     _kind(view, View, field)
     _integers(view.sizes, f"{field}.sizes", least=1)
     _integers(view.strides, f"{field}.strides", length=len(view.sizes))
     _integer(view.offset, f"{field}.offset")
-    first, last = view.bounds
-    if first < 0 or last >= count:
+    first, last = (bound + moved for bound, moved in zip(view.bounds, reach, strict=True))
+    if count is not None and (first < 0 or last >= count):
         message = f"reaches elements {show(first)} to {show(last)}, there are {count}"
         refuse(f"{field}.offset", message, "PLAN-03")
+
+
+def _same_sizes(view: View, target: View, field: str) -> None:
+    if view.sizes != target.sizes:
+        message = f"got {show(view.sizes)}, must equal target.sizes = {show(target.sizes)}"
+        refuse(f"{field}.sizes", message, "PLAN-02")
 
 
 # -- kinds -----------------------------------------------------------------------------------------
@@ -108,7 +181,7 @@ def _refuse_kind(value: object, allowed: str, field: str) -> NoReturn:
 def _kind(value: object, kind: type, field: str) -> None:
     if not isinstance(value, kind):
         name = kind.__name__
-        article = {"bytes": "", "Output": "an "}.get(name, "a ")
+        article = {"bytes": "", "Output": "an ", "Indices": ""}.get(name, "a ")
         _refuse_kind(value, article + name, field)
 
 

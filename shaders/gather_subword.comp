@@ -1,0 +1,64 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Copies of elements smaller than a word, UNIT = 1 or 2 bytes, from where indices say.
+//
+// Items and steps are those of copy_subword.comp: a step is one word of the destination.
+
+#define INDEXED
+#include "region.glsl"
+
+layout(std430, binding = 1) readonly buffer Source { uint source[]; };
+layout(std430, binding = 2) buffer Target { uint target[]; };
+
+#include "indices.glsl"
+
+const uint BITS = UNIT * 8u;
+const uint PER_WORD = 32u / BITS;
+const uint MASK = (1u << BITS) - 1u;
+
+void main() {
+    Item item;
+    if (!find_item(item)) return;
+
+    uvec4 steps = table[item.record + STEPS];
+    uvec4 position = table[item.record + POSITION];
+    uvec4 run = table[item.record + RUN];
+    uvec4 advance = table[item.record + RECORD_VECTORS + ADVANCE];
+    uvec4 within = table[item.record + RECORD_VECTORS + WITHIN];
+    uint base = table[item.record + 2u * RECORD_VECTORS + HEAD].HEAD_SRC;
+    bool along = position.POSITION_DIGIT_0 != 0u;  // steps go along the run, or across runs
+    bool once = (advance.ADVANCE_RUN_INDICES | advance.ADVANCE_RUN_POSITION) == 0u;
+
+    for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
+        uint word = item.dst / PER_WORD + (along ? item.position : item.first);
+        uint value = 0u;
+        uint mask = 0u;
+        uint moved = 0u;
+        // The run's elements from `first` on, before `end`, are in the word.
+        uint first = max(word * PER_WORD, item.dst) - item.dst;
+        uint end = min((word + 1u) * PER_WORD - item.dst, run.RUN_LENGTH);
+        for (uint e = first; e < end; ++e) {
+            if (!once || e == first)
+                find_moved(item, item.index + e * advance.ADVANCE_RUN_INDICES,
+                           item.place + e * advance.ADVANCE_RUN_POSITION, moved);
+            uint from = item.src + e * run.RUN_SRC + moved;
+            if (!is_within(within, from - base)) continue;
+            uint bits = (source[from / PER_WORD] >> (from % PER_WORD * BITS)) & MASK;
+            uint shift = (item.dst + e) % PER_WORD * BITS;
+            value |= bits << shift;
+            mask |= MASK << shift;
+            TRACE_STORE((item.dst + e) * UNIT, UNIT, from * UNIT, UNIT, UNIT, 0u, bits);
+        }
+        if (mask == ~0u) {
+            target[word] = value;
+        } else if (mask != 0u) {
+            atomicAnd(target[word], ~mask);
+            atomicOr(target[word], value);
+        }
+        item.dst += steps.STEPS_DST;
+        item.src += steps.STEPS_SRC;
+        item.index += advance.ADVANCE_INDICES;
+        item.place += advance.ADVANCE_POSITION;
+        item.position += position.POSITION_STEP;
+    }
+}

@@ -1,0 +1,64 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Copies of elements smaller than a word, UNIT = 1 or 2 bytes, to where indices say.
+//
+// Other elements of the word, and other values of the same element, may be written at the same
+// time: the word is exchanged only if it is what was read before.
+
+#define INDEXED
+#include "region.glsl"
+
+layout(std430, binding = 1) readonly buffer Source { uint source[]; };
+layout(std430, binding = 2) buffer Target { uint target[]; };
+
+#include "indices.glsl"
+
+const uint BITS = UNIT * 8u;
+const uint PER_WORD = 32u / BITS;
+const uint MASK = (1u << BITS) - 1u;
+const uint MAX_EXCHANGES = 32768u;
+
+void store(uint to, uint bits) {
+    uint word = to / PER_WORD;
+    uint shift = to % PER_WORD * BITS;
+    uint present = target[word];
+    for (uint k = 0u; k < MAX_EXCHANGES; ++k) {
+        uint wanted = (present & ~(MASK << shift)) | (bits << shift);
+        uint found = atomicCompSwap(target[word], present, wanted);
+        if (found == present) return;
+        present = found;
+    }
+}
+
+void main() {
+    Item item;
+    if (!find_item(item)) return;
+
+    uvec4 steps = table[item.record + STEPS];
+    uint step_position = table[item.record + POSITION].POSITION_STEP;
+    bool constant = table[item.record + RUN].RUN_CONSTANT != 0u;
+    uint pattern = table[item.record + PATTERN].PATTERN_X & MASK;
+    uvec4 advance = table[item.record + RECORD_VECTORS + ADVANCE];
+    uvec4 within = table[item.record + RECORD_VECTORS + WITHIN];
+    uint base = table[item.record + 2u * RECORD_VECTORS + HEAD].HEAD_DST;
+    bool once = (advance.ADVANCE_INDICES | advance.ADVANCE_POSITION) == 0u;
+
+    uint moved = 0u;
+    bool inside = false;
+    for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
+        if (!once || i == 0u) inside = find_moved(item, item.index, item.place, moved);
+        uint to = item.dst + moved;
+        if (inside && is_within(within, to - base)) {
+            uint bits = (source[item.src / PER_WORD] >> (item.src % PER_WORD * BITS)) & MASK;
+            if (constant) bits = pattern;
+            store(to, bits);
+            TRACE_STORE(to * UNIT, UNIT, item.src * UNIT, UNIT, UNIT, constant ? CONSTANT : 0u,
+                        bits);
+        }
+        item.dst += steps.STEPS_DST;
+        item.src += steps.STEPS_SRC;
+        item.index += advance.ADVANCE_INDICES;
+        item.place += advance.ADVANCE_POSITION;
+        item.position += step_position;
+    }
+}

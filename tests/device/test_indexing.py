@@ -1,0 +1,82 @@
+"""Kernels that read indices: against NumPy, every byte of the output and of what lies around it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from indexed_plans import elements, indexed_case
+from kernel_plans import TUNINGS
+
+from vkops.gpu.buffer import Buffer
+from vkops.gpu.dispatch import prepare
+from vkops.plan import CopyPlan, Output, Read, View
+from vkops.plan.indexing import IndexTensor, scatter_elements
+
+GUARD = 256
+on_device = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def run(device, case, tuning=None):
+    """Run a plan on one buffer with poisoned guards; compare all of it."""
+    plan = case.plan
+    arrays = [*case.inputs, np.full(plan.outputs[0].nbytes, 0xA5, np.uint8)]
+    starts = np.cumsum([GUARD, *(GUARD + -(-array.size // GUARD) * GUARD for array in arrays)])
+    image = np.full(starts[-1], 0xA5, np.uint8)
+    for start, array in zip(starts, arrays, strict=False):
+        image[start : start + array.size] = array
+    buffer = Buffer(device.executor, image.size)
+    buffer.write(image)
+    ranges = [
+        buffer.part(int(start), array.size) for start, array in zip(starts, arrays, strict=False)
+    ]
+    bound = prepare(plan, tuning or device.executor.tuning).bind(ranges[:-1], ranges[-1:])
+    device.executor.run(bound)
+    return image, int(starts[len(arrays) - 1]), buffer.array()
+
+
+def check(device, case, tuning=None):
+    image, start, made = run(device, case, tuning)
+    output = image[start : start + case.plan.outputs[0].nbytes]
+    elements(output, case.target, case.plan.element_size)[...] = case.expected
+    np.testing.assert_array_equal(made, image)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@on_device
+@given(seed=st.integers(0, 2**32))
+def test_random_plans(device, tuning, seed):
+    check(device, indexed_case(np.random.default_rng(seed)), tuning)
+
+
+@settings(on_device, max_examples=30)
+@given(seed=st.integers(0, 2**32))
+def test_random_plans_through_staging(staged_device, seed):
+    check(staged_device, indexed_case(np.random.default_rng(seed)))
+
+
+@pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
+def test_of_several_values_for_an_element_one_remains_whole(device, element_size):
+    """Values whose bytes are all different: a mixture of two of them is none of them."""
+    count = 20_000
+    random = np.random.default_rng(element_size)
+    values = random.integers(0, 256, (count, 1), np.uint8).repeat(element_size, 1)
+    places = random.integers(0, 7, count).astype(np.int32)
+    nbytes = 16 * element_size
+    updates, indices = View.packed((count,)), IndexTensor(1, "i4", View.packed((count,)))
+    region = scatter_elements(Read(0, updates), indices, View.packed((16,)), 0)
+    plan = CopyPlan(element_size, (count * element_size, 4 * count), (Output(nbytes, (region,)),))
+    buffers = [Buffer(device.executor, n) for n in (*plan.inputs, nbytes)]
+    for buffer, array in zip(buffers, (values, places), strict=False):
+        buffer.write(array)
+    bound = prepare(plan, device.executor.tuning).bind(
+        [buffer.part(0, buffer.nbytes) for buffer in buffers[:2]], [buffers[2].part(0, nbytes)]
+    )
+    for _ in range(20):
+        device.executor.run(bound)
+        made = buffers[2].array().reshape(16, element_size)
+        for place in range(7):
+            (value,) = set(made[place].tolist())
+            assert value in values[places == place]
+        assert not made[7:].any()

@@ -1,0 +1,138 @@
+"""The meaning of the operators that read indices: from views of inputs to regions with indices."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from vkops.plan.region import Fill, Indices, Read, Region, Term
+from vkops.plan.view import Ints, View
+
+
+class IndexTensor(NamedTuple):
+    """A view of an input that holds indices, and their data type as NumPy writes it: ``"i8"``."""
+
+    input: int
+    dtype: str
+    view: View
+
+
+def gather(source: Read, indices: IndexTensor, target: View, axis: int) -> Region:
+    """Copy the indexed places of an axis, which the axes of the indices replace.
+
+    >>> source, indices = Read(0, View.packed((9, 4))), IndexTensor(1, "i4", View.packed((2, 3)))
+    >>> region = gather(source, indices, View.packed((2, 3, 4)), 0)
+    >>> region.source.view.strides, region.indices.view.strides
+    ((0, 0, 1), (3, 1, 0))
+    """
+    view, own = source.view, indices.view
+    term = Term(0, view.sizes[axis], view.strides[axis])
+    moved = _spread(view.take(axis, 0), axis, own.sizes)
+    before, after = view.sizes[:axis], view.sizes[axis + 1 :]
+    numbers = _spread(_spread(own, len(own.sizes), after), 0, before)
+    return _gathered(source.input, moved, indices, numbers, (term,), target)
+
+
+def gather_elements(source: Read, indices: IndexTensor, target: View, axis: int) -> Region:
+    """Copy one element for each index, which replaces the element's own place along an axis."""
+    view = source.view
+    term = Term(0, view.sizes[axis], view.strides[axis])
+    moved = _without(view, axis, indices.view.sizes)
+    return _gathered(source.input, moved, indices, indices.view, (term,), target)
+
+
+def gather_nd(source: Read, indices: IndexTensor, target: View, batch: int) -> Region:
+    """Copy the place that each index tuple, the last axis of the indices, selects.
+
+    The first ``batch`` axes of both tensors are the same, and not indexed.
+    """
+    view, (numbers, terms) = source.view, _tuples(source.view, indices.view, batch)
+    rest = view.sizes[batch + len(terms) :]
+    for _ in terms:
+        view = view.take(batch, 0)
+    moved = _spread(view, batch, numbers.sizes[batch:])
+    numbers = _spread(numbers, len(numbers.sizes), rest)
+    return _gathered(source.input, moved, indices, numbers, terms, target)
+
+
+def scatter_elements(updates: Read | Fill, indices: IndexTensor, target: View, axis: int) -> Region:
+    """Write one element for each index, which replaces the element's own place along an axis.
+
+    The target is made by other regions before.
+    """
+    term = Term(0, target.sizes[axis], target.strides[axis])
+    moved = _without(target, axis, indices.view.sizes)
+    return _scattered(updates, indices, indices.view, (term,), moved)
+
+
+def scatter_nd(updates: Read, indices: IndexTensor, target: View) -> Region:
+    """Write to the place that each index tuple, the last axis of the indices, selects."""
+    numbers, terms = _tuples(target, indices.view, 0)
+    rest = target.sizes[len(terms) :]
+    for _ in terms:
+        target = target.take(0, 0)
+    moved = _spread(target, 0, numbers.sizes)
+    numbers = _spread(numbers, len(numbers.sizes), rest)
+    return _scattered(updates, indices, numbers, terms, moved)
+
+
+def reverse_sequences(source: Read, lengths: IndexTensor, target: View, axis: int) -> Region:
+    """Reverse the order of the first elements along an axis, as many as the lengths say.
+
+    The lengths have one element along the axis.
+    """
+    view, size = source.view, source.view.sizes[axis]
+    moved = _without(view, axis, view.sizes)
+    numbers = lengths.view.broadcast(view.sizes)
+    position = View(view.sizes, tuple(int(d == axis) for d in range(len(view.sizes))))
+    terms = (Term(0, size, view.strides[axis]),)
+    indices = Indices(lengths.input, lengths.dtype, numbers, terms, "reverse", position)
+    return Region(target, Read(source.input, moved), indices)
+
+
+def _gathered(
+    input: int,
+    source: View,
+    indices: IndexTensor,
+    numbers: View,
+    terms: tuple[Term, ...],
+    target: View,
+) -> Region:
+    found = Indices(indices.input, indices.dtype, numbers, terms, "clamp", _nowhere(numbers))
+    return Region(target, Read(input, source), found)
+
+
+def _scattered(
+    updates: Read | Fill, indices: IndexTensor, numbers: View, terms: tuple[Term, ...], target: View
+) -> Region:
+    found = Indices(indices.input, indices.dtype, numbers, terms, "skip", _nowhere(numbers))
+    return Region(target, updates, found)
+
+
+def _nowhere(view: View) -> View:
+    """Positions that are not used."""
+    return View(view.sizes, (0,) * len(view.sizes))
+
+
+def _spread(view: View, axis: int, sizes: Ints) -> View:
+    """A view with new axes, along which its elements repeat."""
+    for size in reversed(sizes):
+        view = view.insert(axis, size)
+    return view
+
+
+def _without(view: View, axis: int, sizes: Ints) -> View:
+    """The first places of a view, as many as ``sizes`` say, and always the first along an axis."""
+    strides = (*view.strides[:axis], 0, *view.strides[axis + 1 :])
+    return View(sizes, strides, view.offset)
+
+
+def _tuples(view: View, indices: View, batch: int) -> tuple[View, tuple[Term, ...]]:
+    """The first numbers of index tuples, and a term for each number."""
+    *_, count = indices.sizes
+    *_, step = indices.strides
+    axes = range(batch, batch + count)
+    terms = tuple(
+        Term(number * step, view.sizes[axis], view.strides[axis])
+        for number, axis in enumerate(axes)
+    )
+    return indices.take(len(indices.sizes) - 1, 0), terms
