@@ -94,6 +94,30 @@ def _slice(random, kind, sizes, _):
 
 
 def _slice1(random, kind, sizes, _):
+    window, counts = _window(random, sizes)
+    source, target = _input(random, kind, sizes), _output(random, kind, counts)
+    return operator_cases.slice1(source, target, *window)
+
+
+def _slice_grad(random, kind, sizes, _):
+    window, counts = _window(random, sizes)
+    source, target = _input(random, kind, counts), _output(random, kind, sizes)
+    desc = dml.SliceGradOperatorDesc(source, target, *window)
+
+    def expect(arrays):
+        taken = [
+            range(*((o, o + w) if s > 0 else (o + w - 1, o - 1)), s)[:n]
+            for o, w, s, n in zip(*window, counts, strict=True)
+        ]
+        result = np.zeros(sizes, arrays[0].dtype)
+        result[np.ix_(*taken)] = arrays[0]
+        return [result]
+
+    return Case(desc, expect)
+
+
+def _window(random, sizes):
+    """The attributes of a window of a tensor, and how many elements of it to take."""
     offsets = [random.choice((0, random.randrange(n))) for n in sizes]
     windows = [_count(random, n - offset) for n, offset in zip(sizes, offsets, strict=True)]
     strides = [random.choice((-1, -1, 1, 1, -3, -2, 2, 5)) for _ in sizes]
@@ -101,8 +125,7 @@ def _slice1(random, kind, sizes, _):
         _count(random, 1 + (window - 1) // abs(stride))
         for window, stride in zip(windows, strides, strict=True)
     ]
-    source, target = _input(random, kind, sizes), _output(random, kind, counts)
-    return operator_cases.slice1(source, target, offsets, windows, strides)
+    return (offsets, windows, strides), counts
 
 
 def _identity(random, kind, sizes, _):
@@ -225,6 +248,42 @@ OPERATORS = {
             "4_1": (1, 8, "8 16 32 64"),
         },
         free_sizes=True,
+    ),
+    "SLICE_GRAD": Entry(
+        make=_slice_grad,
+        levels={
+            "3_0": (4, 5, "8 16 32"),
+            "3_1": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+        free_sizes=True,
+        broken={
+            "input_window_sizes[0]: got 0, must be 1 or more [SGRAD-01]": {
+                "input_window_sizes": (0, 3, 4)
+            },
+            "input_window_sizes[2]: the window ends at 9 (offset + size), must be at most output_gradient_tensor.sizes[2] = 4 [SGRAD-01]": {
+                "input_window_offsets": (0, 0, 4),
+                "input_window_sizes": (2, 3, 5),
+                "input_window_strides": (1, 1, 1),
+            },
+            "input_gradient_tensor.sizes[0]: got 2, must be at most 1 (1 + (window size - 1) div the stride's magnitude) [SGRAD-01]": {
+                "input_gradient_tensor": dml.BufferTensorDesc(
+                    dml.TensorDataType.FLOAT32, (2, 3, 4)
+                ),
+                "input_window_offsets": (0, 0, 0),
+                "input_window_sizes": (2, 3, 4),
+                "input_window_strides": (-2, 1, 1),
+            },
+            "output_gradient_tensor.data_type: got UINT8, must equal input_gradient_tensor.data_type = FLOAT32 [SGRAD-02]": {
+                "output_gradient_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+            },
+            "input_window_strides: got length 1, must be 3, one entry for each dimension of input_gradient_tensor [SGRAD-02]": {
+                "input_window_strides": (1,)
+            },
+            "input_window_strides[0]: got 0, must not be 0 [SGRAD-03]": {
+                "input_window_strides": (0, 1, 1)
+            },
+        },
     ),
     "ELEMENT_WISE_IDENTITY": Entry(
         make=_identity,

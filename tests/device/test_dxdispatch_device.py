@@ -47,6 +47,11 @@ PRINTED = {
         "[2] 97 (0x61)",
         "",
     ],
+    "slice_grad": [
+        "Compile Op",
+        "Dispatch 'slice_grad': 1 iterations, T ms median (CPU)",
+        "Resource 'Spread': 97, 0, 99, 0, 0, 0, 0, 0, 105, 0, 107, 0, 0, 0, 0, 0",
+    ],
     "tile": [
         "Compile Op",
         "Dispatch 'tile': 1 iterations, T ms median (CPU)",

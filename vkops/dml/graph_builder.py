@@ -23,8 +23,8 @@ from vkops.dml.operators import (
     SliceOperatorDesc,
     SplitOperatorDesc,
 )
-from vkops.dml.operators.slice1 import elements_in_window
 from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.dml.windows import elements_in_window
 from vkops.errors import InvalidDescError
 from vkops.plan.view import Ints
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from vkops.arguments.values import Place, array
@@ -333,8 +334,8 @@ class OperatorDesc(ABC):
         )
 
     @abstractmethod
-    def _regions(self) -> Sequence[Sequence[Region]]:
-        """Return the regions of each output; the descriptor is valid."""
+    def _regions(self) -> Sequence[Iterable[Region]]:
+        """Return the regions of each output, empty ones among them; the descriptor is valid."""
 
     @cached_property
     def _plan(self) -> CopyPlan:
@@ -345,7 +346,9 @@ class OperatorDesc(ABC):
             element_size=self.inputs[0][1].data_type.element_size,
             inputs=tuple(tensor.total_tensor_size_in_bytes for _, tensor in self.inputs),
             outputs=tuple(
-                Output(tensor.total_tensor_size_in_bytes, tuple(regions))
+                Output(
+                    tensor.total_tensor_size_in_bytes, tuple(r for r in regions if prod(r.sizes))
+                )
                 for (_, tensor), regions in outputs
             ),
         )

@@ -97,6 +97,38 @@ def concat_sizes(sizes: Sequence[Ints], axis: int) -> Ints:
     return (*first[:axis], sum(part[axis] for part in sizes), *first[axis + 1 :])
 
 
+def spread(source: Read, target: View, starts: Ints, steps: Ints, value: Fill) -> Iterator[Region]:
+    """Write a source to the elements that ``window`` would read, and a value to all others.
+
+    >>> regions = spread(Read(0, View.packed((2,))), View.packed((4,)), (3,), (-2,), Fill(b"0"))
+    >>> [(region.target.offset, region.sizes) for region in regions]
+    [(3, (2,)), (0, (1,)), (4, (0,)), (2, (1, 1))]
+    """
+    sizes = source.view.sizes
+    yield Region(target.window(starts, sizes, steps), source)
+    yield from fill_around(target, starts, sizes, steps, value)
+
+
+def fill_around(
+    target: View, starts: Ints, sizes: Ints, steps: Ints, value: Read | Fill
+) -> Iterator[Region]:
+    """Write one element everywhere in a target but in a window of it.
+
+    The window has ``sizes`` elements, from ``starts`` on and ``steps`` apart.
+    """
+    rest = target
+    for axis, (start, size, step) in enumerate(zip(starts, sizes, steps, strict=True)):
+        if step < 0:
+            start, step = start + (size - 1) * step, -step
+        end = start + (size - 1) * step + 1
+        yield fill(value, rest.narrow(axis, 0, start))
+        yield fill(value, rest.narrow(axis, end, target.sizes[axis] - end))
+        if step > 1:
+            rows = rest.narrow(axis, start, (size - 1) * step).unflatten(axis, (size - 1, step))
+            yield fill(value, rows.narrow(axis + 1, 1, step - 1))
+        rest = rest.narrow(axis, start, size, step)
+
+
 # -- repetition ------------------------------------------------------------------------------------
 
 
@@ -278,12 +310,7 @@ def pad(
     kept = tuple(max(0, stop - start) for start, stop in zip(before, stops, strict=True))
     ones = (1,) * len(sizes)
     yield window(source, target.window(before, kept, ones), skipped, ones)
-    rest = target
-    for axis, (start, size) in enumerate(zip(before, kept, strict=True)):
-        stop = start + size
-        for bar in (rest.narrow(axis, 0, start), rest.narrow(axis, stop, rest.sizes[axis] - stop)):
-            yield fill(value, bar)
-        rest = rest.narrow(axis, start, size)
+    yield from fill_around(target, before, kept, ones, value)
 
 
 def fill(value: Read | Fill, target: View) -> Region:

@@ -57,10 +57,12 @@ class View(NamedTuple):
             for n, own, wanted in zip(self.sizes, self.strides, packed, strict=True)
         )
 
-    def narrow(self, axis: int, start: int, size: int) -> View:
-        """The part of an axis that begins at ``start``."""
+    def narrow(self, axis: int, start: int, size: int, step: int = 1) -> View:
+        """The part of an axis that begins at ``start``; every ``step``-th index of it."""
         sizes = (*self.sizes[:axis], size, *self.sizes[axis + 1 :])
-        return View(sizes, self.strides, self.offset + start * self.strides[axis])
+        own = self.strides[axis]
+        strides = (*self.strides[:axis], step * own, *self.strides[axis + 1 :])
+        return View(sizes, strides, self.offset + start * own)
 
     def window(self, starts: Ints, sizes: Ints, steps: Ints) -> View:
         """Element ``c`` of the result is element ``starts + c * steps`` of this view."""

@@ -9,6 +9,7 @@ from vkops.dml.operators.element_wise_identity import (
 from vkops.dml.operators.join import JoinOperatorDesc as JoinOperatorDesc
 from vkops.dml.operators.slice import SliceOperatorDesc as SliceOperatorDesc
 from vkops.dml.operators.slice1 import Slice1OperatorDesc as Slice1OperatorDesc
+from vkops.dml.operators.slice_grad import SliceGradOperatorDesc as SliceGradOperatorDesc
 from vkops.dml.operators.space_to_depth import (
     SpaceToDepthOperatorDesc as SpaceToDepthOperatorDesc,
 )

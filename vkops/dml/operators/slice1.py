@@ -9,7 +9,7 @@ from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.errors import show
+from vkops.dml.windows import WindowRules, Windows
 from vkops.plan import Read, Region
 from vkops.plan.movements import window
 
@@ -58,53 +58,23 @@ class Slice1OperatorDesc(OperatorDesc):
 
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         self._check_lengths("SLICE1-01")
-        dimensions = zip(
-            self.input_window_offsets,
-            self.input_window_sizes,
-            self.input_window_strides,
-            self.input_tensor.sizes,
-            self.output_tensor.sizes,
-            strict=True,
+        self._windows.check(
+            ("input_tensor", self.input_tensor),
+            ("output_tensor", self.output_tensor),
+            WindowRules(windows="SLICE1-02", strides="SLICE1-03", sizes="SLICE1-04"),
+            self._refuse,
         )
-        for i, (offset, length, stride, available, size) in enumerate(dimensions):
-            field = f"input_window_sizes[{i}]"
-            self._check_positive(field, length, "SLICE1-02")
-            if offset + length > available:
-                message = (
-                    f"the window ends at {show(offset + length)} (offset + size), "
-                    f"must be at most input_tensor.sizes[{i}] = {available}"
-                )
-                self._refuse(field, message, "SLICE1-02")
-            if stride == 0:
-                self._refuse(f"input_window_strides[{i}]", "got 0, must not be 0", "SLICE1-03")
-            most = elements_in_window(length, stride)
-            if size > most:
-                message = (
-                    f"got {size}, must be at most {most} "
-                    "(1 + (window size - 1) div the stride's magnitude)"
-                )
-                self._refuse(f"output_tensor.sizes[{i}]", message, "SLICE1-04")
         sizes = self.output_tensor.sizes
         return [[Size(n, f"output_tensor.sizes[{i}]", "SLICE1-04") for i, n in enumerate(sizes)]]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
-        windows = zip(
-            self.input_window_offsets,
-            self.input_window_sizes,
-            self.input_window_strides,
-            strict=True,
-        )
-        starts = tuple(
-            offset if stride > 0 else offset + size - 1 for offset, size, stride in windows
-        )
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view
-        return [[window(source, target, starts, tuple(self.input_window_strides))]]
+        return [[window(source, target, self._windows.starts, self._windows.strides)]]
 
-
-def elements_in_window(length: int, stride: int) -> int:
-    """How many elements of a window of some length are ``stride`` apart.
-
-    >>> elements_in_window(9, -2)
-    5
-    """
-    return 1 + (length - 1) // abs(stride)
+    @property
+    def _windows(self) -> Windows:
+        return Windows(
+            tuple(self.input_window_offsets),
+            tuple(self.input_window_sizes),
+            tuple(self.input_window_strides),
+        )
