@@ -168,6 +168,37 @@ def _depth_to_space(random, kind, sizes, _):
     return Case(desc, expect)
 
 
+def _unfold(random, kind, sizes, _):
+    sizes = (*sizes, 1, 1)[: max(3, len(sizes))]
+    axes = []
+    for size in sizes[2:]:
+        before, after = random.choice(((0, 0), (0, 0), (1, 0), (0, 3), (2, 1)))
+        window = random.randint(1, min(3, before + size + after))
+        dilation = random.randint(1, max(1, (before + size + after - 1) // max(1, window - 1)))
+        axes.append((window, random.choice((1, 1, 2, 3)), dilation, before, after))
+    windows, strides, dilations, starts, ends = zip(*axes, strict=True)
+    pads = [(0, 0), (0, 0), *zip(starts, ends, strict=True)]
+    reach = [d * (w - 1) + 1 for w, d in zip(windows, dilations, strict=True)]
+    counts = [
+        (before + n + after - r) // s + 1
+        for (before, after), n, r, s in zip(pads[2:], sizes[2:], reach, strides, strict=True)
+    ]
+    source = _input(random, kind, sizes)
+    target = _output(random, kind, (sizes[0], sizes[1] * prod(windows), prod(counts)))
+    desc = dml.UnfoldOperatorDesc(source, target, windows, strides, dilations, starts, ends)
+
+    def expect(arrays):
+        axes = tuple(range(2, len(sizes)))
+        held = np.lib.stride_tricks.sliding_window_view(np.pad(arrays[0], pads), reach, axes)
+        rank = len(sizes)
+        held = held[(..., *(slice(None, None, d) for d in dilations))]
+        held = held[(slice(None), slice(None), *(slice(None, None, s) for s in strides))]
+        order = (0, 1, *range(rank, 2 * rank - 2), *range(2, rank))
+        return [held.transpose(order).reshape(target.sizes)]
+
+    return Case(desc, expect)
+
+
 def _depth_and_block(random, sizes):
     """Batch, channels, height and width, made of sizes of any rank, and the size of a block."""
     return *(*sizes, 1, 1, 1)[:4], random.choice((1, 2, 3)) if prod(sizes) < 2000 else 1
@@ -359,6 +390,54 @@ OPERATORS = {
                 "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 8, 2, 3)),
                 "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 2, 3)),
                 "block_size": 2,
+            },
+        },
+    ),
+    "UNFOLD": Entry(
+        make=_unfold,
+        levels={"6_4": (3, 8, "FLOAT16 FLOAT32")},
+        broken={
+            "output_tensor.data_type: got FLOAT16, must equal input_tensor.data_type = FLOAT32 [UNF-01]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT16, (2, 3, 4))
+            },
+            "dilations: got length 2, must be 1, one entry for each dimension from 2 on of input_tensor [UNF-01]": {
+                "dilations": (1, 1)
+            },
+            "strides[0]: got 0, must be 1 or more [UNF-02]": {"strides": (0,)},
+            "window_sizes[0]: the window extends over 7 elements, must be at most 6, input_tensor.sizes[2] and its padding [UNF-02]": {
+                "window_sizes": (3,),
+                "dilations": (3,),
+                "start_padding": (1,),
+                "end_padding": (1,),
+            },
+            "output_tensor.sizes: got 4 dimensions, must have 3 [UNF-03]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 4, 1))
+            },
+            "output_tensor.sizes[1]: got 3, must equal input_tensor.sizes[1] times the product of window_sizes = 6 [UNF-03]": {
+                "window_sizes": (2,),
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 3)),
+            },
+            "output_tensor.sizes[2]: got 9, must equal the product of the window's positions = 3 [UNF-03]": {
+                "window_sizes": (2,),
+                "dilations": (1,),
+                "strides": (1,),
+                "start_padding": (0,),
+                "end_padding": (0,),
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 6, 9)),
+            },
+            "start_padding: makes 119996 regions, must be 65536 at most [UNF-07]": {
+                "window_sizes": (40000,),
+                "strides": (1,),
+                "dilations": (1,),
+                "start_padding": (39998,),
+                "end_padding": (39998,),
+            },
+            "start_padding: an axis has 100000 positions of its window or elements of it, with padding; must be 65536 at most [UNF-07]": {
+                "window_sizes": (100000,),
+                "strides": (1,),
+                "dilations": (1,),
+                "start_padding": (199995,),
+                "end_padding": (0,),
             },
         },
     ),

@@ -36,19 +36,22 @@ PUBLISHED_ALTERNATIVES = {"JOIN": {"3_1": (1, 8, UP_TO_32_BITS)}}
 def describe(operator, rank, data_type, odd=None):
     """Make the smallest valid operator; the tensor of one field may be odd: (name, rank, type).
 
-    All sizes and attributes are 1, except an axis and offsets, which are 0.
+    All sizes and attributes are 1, except an axis, offsets and padding, which are 0.
     """
+    unfolds = operator == "UNFOLD"
+    entries = max(0, rank - 2) if unfolds else rank  # of each array
 
     def tensor(name):
-        field_rank, field_type = odd[1:] if odd and odd[0] == name else (rank, data_type)
+        own_rank = 3 if unfolds and name == "OutputTensor" else rank
+        field_rank, field_type = odd[1:] if odd and odd[0] == name else (own_rank, data_type)
         return BufferTensorDesc(TensorDataType[field_type], (1,) * field_rank)
 
     values = {
         "tensor": tensor,
         "tensor_array": lambda name: [tensor(name)],
         "uint": lambda name: 0 if name == "Axis" else 1,
-        "uint_array": lambda name: (0 if name.endswith("ffsets") else 1,) * rank,
-        "int_array": lambda name: (1,) * rank,
+        "uint_array": lambda name: (int(not name.endswith(("ffsets", "Padding"))),) * entries,
+        "int_array": lambda name: (1,) * entries,
         "scale_bias": lambda name: None,
     }
     cls = OPERATORS[operator]

@@ -61,8 +61,8 @@ class OperatorDesc(ABC):
     """The word that the identifiers of the operator's own rules begin with."""
     same_data_type: ClassVar[str]
     """The rule that requires all tensors to have one data type."""
-    same_dimension_count: ClassVar[str]
-    """The rule that requires all tensors to have one rank."""
+    same_dimension_count: ClassVar[str | None]
+    """The rule that requires all tensors to have one rank; None where there is none."""
     supports_in_place: ClassVar[bool] = False
     """Whether DirectML lets input and output be one range (B-09)."""
 
@@ -141,6 +141,9 @@ class OperatorDesc(ABC):
             self._check_tensors(roles)
         inferred = self._inferred(level, support, roles)
         for (path, tensor), sizes in zip(self.outputs, inferred, strict=True):
+            if tensor.dimension_count != len(sizes):
+                message = f"got {dimensions(tensor.dimension_count)}, must have {len(sizes)}"
+                self._refuse(f"{path}.sizes", message, sizes[0].rule)
             for i, (got, wanted) in enumerate(zip(tensor.sizes, sizes, strict=True)):
                 if got != wanted.value:
                     message = f"got {got}, must equal {wanted.origin} = {wanted.value}"
@@ -264,6 +267,8 @@ class OperatorDesc(ABC):
                 )
                 self._refuse(f"{other_path}.data_type", message, self.same_data_type)
         rank = tensor.dimension_count
+        if self.same_dimension_count is None:
+            return
         for other_path, other in others:
             if other.dimension_count != rank:
                 message = f"got {dimensions(other.dimension_count)}, must have {rank} like {path}"
@@ -292,16 +297,20 @@ class OperatorDesc(ABC):
             message = f"got {show(axis)}, must be 0 to {rank - 1} ({path} has {dimensions(rank)})"
             self._refuse("axis", message, rule)
 
-    def _check_lengths(self, rule: str) -> None:
-        """Check that each array of attributes has one entry for each dimension of the input."""
+    def _check_lengths(self, rule: str, first: int = 0) -> None:
+        """Check that each array of attributes has one entry for each dimension of the input.
+
+        Where ``first`` is given, they have none for the dimensions before it.
+        """
         path, tensor = self.inputs[0]
-        rank = tensor.dimension_count
+        rank = tensor.dimension_count - first
+        which = f"dimension from {first} on" if first else "dimension"
         for field in self.FIELDS:
             if field.kind not in BOUNDS:
                 continue
             length = len(getattr(self, field.name))
             if length != rank:
-                message = f"got length {length}, must be {rank}, one entry for each dimension of "
+                message = f"got length {length}, must be {rank}, one entry for each {which} of "
                 self._refuse(field.name, message + path, rule)
 
     def _sizes_of_input(self, rule: str) -> list[Size]:

@@ -1,0 +1,103 @@
+"""UNFOLD: what a window holds at each of its positions, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from vkops.dml import fields
+from vkops.dml.enums import FeatureLevel
+from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.errors import show
+from vkops.plan import Fill, Read, Region
+from vkops.plan.size_limits import LimitError
+from vkops.plan.unfolding import Sliding, check_unfold, unfold
+
+
+@dataclass(frozen=True)
+class UnfoldOperatorDesc(OperatorDesc):
+    """Copies what a window over the spatial dimensions holds at each of its positions.
+
+    Source: DML_UNFOLD_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: batch, channels, and 1 to 6 spatial dimensions.
+        output_tensor: batch; channels times elements of the window; positions of the window. The
+            last two are in row-major order.
+        window_sizes: elements of the window, per spatial dimension, at least 1.
+        strides: distance between positions of the window, per spatial dimension, at least 1.
+        dilations: distance between elements of the window, per spatial dimension, at least 1.
+        start_padding: zeros before the first element, per spatial dimension.
+        end_padding: zeros after the last element, per spatial dimension.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> source = BufferTensorDesc(TensorDataType.FLOAT32, [1, 1, 5, 5])
+    >>> target = BufferTensorDesc(TensorDataType.FLOAT32, [1, 9, 9])
+    >>> UnfoldOperatorDesc(source, target, [3, 3], [1, 1], [1, 1], [0, 0], [0, 0]).validate()
+    """
+
+    operator = "UNFOLD"
+    same_data_type = "UNF-01"
+    same_dimension_count = None
+
+    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    window_sizes: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "UNF-02"))
+    strides: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "UNF-02"))
+    dilations: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "UNF-02"))
+    start_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "UNF-02"))
+    end_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "UNF-02"))
+
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        self._check_lengths("UNF-01", first=2)
+        for name in ("window_sizes", "strides", "dilations"):
+            for i, value in enumerate(getattr(self, name)):
+                self._check_positive(f"{name}[{i}]", value, "UNF-02")
+        for i, axis in enumerate(self._axes):
+            if axis.positions < 1:
+                message = (
+                    f"the window extends over {show(axis.extent)} elements, must be at most "
+                    f"{axis.before + axis.size + axis.after}, input_tensor.sizes[{i + 2}] and its "
+                    "padding"
+                )
+                self._refuse(f"window_sizes[{i}]", message, "UNF-02")
+        try:
+            check_unfold(self._axes)
+        except LimitError as error:
+            self._refuse("start_padding", str(error), "UNF-07")
+        batch, channels = self.input_tensor.sizes[:2]
+        windows = "input_tensor.sizes[1] times the product of window_sizes"
+        return [
+            [
+                Size(batch, "input_tensor.sizes[0]", "UNF-03"),
+                Size(channels * prod(self.window_sizes), windows, "UNF-03"),
+                Size(
+                    prod(axis.positions for axis in self._axes),
+                    "the product of the window's positions",
+                    "UNF-03",
+                ),
+            ]
+        ]
+
+    def _regions(self) -> Sequence[Iterable[Region]]:
+        source, target = Read(0, self.input_tensor.view), self.output_tensor
+        zero = Fill(bytes(target.data_type.element_size))
+        return [unfold(source, target.view, self._axes, zero)]
+
+    @property
+    def _axes(self) -> list[Sliding]:
+        attributes = zip(
+            self.input_tensor.sizes[2:],
+            self.window_sizes,
+            self.strides,
+            self.dilations,
+            self.start_padding,
+            self.end_padding,
+            strict=True,
+        )
+        return [Sliding(*values) for values in attributes]
