@@ -204,6 +204,20 @@ def _depth_and_block(random, sizes):
     return *(*sizes, 1, 1, 1)[:4], random.choice((1, 2, 3)) if prod(sizes) < 2000 else 1
 
 
+def _fill_value_constant(random, kind, sizes, _):
+    value = _value(random, kind)
+    desc = dml.FillValueConstantOperatorDesc(_output(random, kind, sizes), kind, value)
+    return Case(desc, lambda arrays: [np.full(sizes, value, DTYPES[kind])])
+
+
+def _value(random, kind):
+    """A number that the data type can hold, the lowest and the highest among them."""
+    dtype = DTYPES[kind]
+    if dtype.kind == "f":
+        return random.choice((0, 1, 0.1, -np.inf))
+    return random.choice((0, 1, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)))
+
+
 # -- tensors -----------------------------------------------------------------------------------------
 
 
@@ -439,6 +453,32 @@ OPERATORS = {
                 "start_padding": (199995,),
                 "end_padding": (0,),
             },
+        },
+    ),
+    "FILL_VALUE_CONSTANT": Entry(
+        make=_fill_value_constant,
+        levels={
+            "2_1": (4, 4, "8 16 32"),
+            "4_0": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+        free_sizes=True,
+        broken={
+            "value_data_type: got UINT8, must equal output_tensor.data_type = FLOAT32 [FILL-01]": {
+                "value_data_type": dml.TensorDataType.UINT8
+            },
+            "value: got 1e+39, must be a number in the range of FLOAT32 [FILL-02]": {"value": 1e39},
+            "value: got 0.5, must be an integer from -128 to 127 (INT8) [FILL-02]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (2, 3, 4)),
+                "value_data_type": dml.TensorDataType.INT8,
+                "value": 0.5,
+            },
+            "value: got 65536, must be an integer from 0 to 65535 (UINT16) [FILL-02]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT16, (2, 3, 4)),
+                "value_data_type": dml.TensorDataType.UINT16,
+                "value": 65536,
+            },
+            "value: got '1', must be a number [FILL-02]": {"value": "1"},
         },
     ),
 }

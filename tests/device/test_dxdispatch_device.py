@@ -61,6 +61,11 @@ PRINTED = {
         "Resource 'Tiles': "
         + ", ".join(str(3 * (row % 2) + column % 3 + 1) for row in range(6) for column in range(9)),
     ],
+    "fill_value_constant": [
+        "Compile Op",
+        "Dispatch 'fill': 1 iterations, T ms median (CPU)",
+        "Resource 'Filled': 13, 13, 13, 13, 13, 13, 13, 13",
+    ],
     "space_to_depth": [
         "Compile Op",
         "Dispatch 'space_to_depth': 1 iterations, T ms median (CPU)",

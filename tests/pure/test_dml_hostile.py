@@ -108,6 +108,8 @@ def test_junk_operator(operator, data):
         "tensor": tensors(),
         "tensor_array": st.lists(tensors(), max_size=3),
         "uint": integers,
+        "scalar": integers | st.floats(),
+        "enum": st.sampled_from([*TensorDataType]),
         "uint_array": arrays,
         "int_array": arrays,
         "scale_bias": st.none()

@@ -52,10 +52,17 @@ def describe(operator, rank, data_type, odd=None):
         "uint": lambda name: 0 if name == "Axis" else 1,
         "uint_array": lambda name: (int(not name.endswith(("ffsets", "Padding"))),) * entries,
         "int_array": lambda name: (1,) * entries,
+        "scalar": lambda name: 1,
         "scale_bias": lambda name: None,
     }
     cls = OPERATORS[operator]
-    return cls(*[values[field.kind](field.dml_name) for field in cls.FIELDS])
+    enums = {TensorDataType: TensorDataType[data_type]}
+    return cls(
+        *[
+            values[field.kind](field.dml_name) if field.enum is None else enums[field.enum]
+            for field in cls.FIELDS
+        ]
+    )
 
 
 def in_force(rows, level):

@@ -1,6 +1,7 @@
 """Models, descriptors and bindings in every form the format has."""
 
 import copy
+import math
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,40 @@ W, P = BufferTensorDesc(F32, (1, 1, 4, 5)), BufferTensorDesc(F32, (1, 1, 2, 3))
 )  # fmt: skip
 def test_every_operator_is_read_from_its_field_table(desc, operator, fields, expected):
     assert desc({"type": operator, "desc": fields}) == expected
+
+
+@pytest.mark.parametrize(("data_type", "given", "value"), [
+    ("FLOAT32", 2, 2),
+    ("FLOAT64", 1e300, 1e300),
+    ("FLOAT16", "-INF", -math.inf),
+    ("UINT64", 2**64 - 1, 2**64 - 1),
+    ("FLOAT32", {"Float32": 0.5}, 0.5),
+    ("INT8", {"Int8": -128}, -128),
+    ("UINT8", {"UInt8": 255}, 255),
+    ("FLOAT16", {"UInt16": 0x3800}, 0.5),
+])  # fmt: skip
+def test_forms_of_scalar_unions(desc, data_type, given, value):
+    fields = {"OutputTensor": tensor(4), "ValueDataType": f"DML_TENSOR_DATA_TYPE_{data_type}"}
+    found = desc({"type": "FILL_VALUE_CONSTANT", "desc": {**fields, "Value": given}})
+    assert (found.value_data_type.name, found.value) == (data_type, value)
+
+
+@pytest.mark.parametrize(("data_type", "given", "text"), [
+    ("FLOAT32", "1", 'desc.Value: got "1", allowed a number, "nan", "inf" or "-inf"'),
+    ("FLOAT32", {"Float64": 1}, "desc.Value: 'Float32' is missing"),
+    ("FLOAT16", {"UInt16": 65536}, "desc.Value.UInt16: got 65536, allowed 0 to 65535"),
+    ("FLOAT", 1, 'desc.ValueDataType: got "FLOAT", allowed UNKNOWN, FLOAT32, .*'),
+    ("UINT8", {"UInt8": 256},
+     r"desc.Value: FILL_VALUE_CONSTANT: got 256, must be an integer from 0 to 255 .* \[FILL-02\]"),
+    ("UNKNOWN", {"Unknown": 1},
+     "desc.ValueDataType: .* must equal OutputTensor.DataType = UINT8 .*"),
+])  # fmt: skip
+def test_scalar_unions_that_are_refused(load, data_type, given, text):
+    fields = {"OutputTensor": tensor(1, 1, 1, 4), "ValueDataType": data_type, "Value": given}
+    fields["OutputTensor"]["DataType"] = "UINT8"
+    made = model({}, {"fill": {"type": "FILL_VALUE_CONSTANT", "desc": fields}})
+    with pytest.raises(ModelError, match=rf"m.json: dispatchables\.fill\.{text}$"):
+        prepare(load(made), FeatureLevel.LATEST)
 
 
 def test_compile_type_and_execution_flags(load):

@@ -6,12 +6,13 @@ Nothing here trusts its argument: a hostile ``__index__`` or ``__repr__`` become
 from __future__ import annotations
 
 import operator
+import struct
 from collections.abc import Callable, Mapping, Set
 from enum import Enum, IntEnum, IntFlag
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from vkops.errors import InvalidDescTypeError, show
+from vkops.errors import InvalidDescOverflowError, InvalidDescTypeError, show
 
 T = TypeVar("T")
 E = TypeVar("E", bound="IntEnum | IntFlag")
@@ -46,6 +47,31 @@ def integer(value: object, place: Place) -> int:
         except Exception:
             pass
     raise place.wrong_kind(value, "an integer")
+
+
+def number(value: object, place: Place) -> float:
+    """Return a number (NumPy's included) as int or float; booleans are not numbers here."""
+    try:
+        return integer(value, place)
+    except InvalidDescTypeError:
+        pass
+    if not isinstance(value, (bool, str, bytes, bytearray)):
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except Exception:
+            pass
+    raise place.wrong_kind(value, "a number")
+
+
+def float32(value: object, place: Place) -> float:
+    """Return a number rounded to 32 bits, which DirectML's type FLOAT has."""
+    found = number(value, place)
+    try:
+        rounded: float = struct.unpack("f", struct.pack("f", found))[0]
+    except (struct.error, OverflowError):
+        message = f"got {show(found)}, must be a number in the range of FLOAT32"
+        raise InvalidDescOverflowError(*place[:2], message, place.rule) from None
+    return rounded
 
 
 def array(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from enum import Enum, IntEnum, IntFlag
 
 from vkops.arguments.values import Place, integer
@@ -50,6 +51,33 @@ class TensorDataType(IntEnum):
             rule = "T-19" if self.size_bits else "T-02"
             raise InvalidDescError("", "data_type", f"{self.name} has no size in whole bytes", rule)
         return self.size_bits // 8
+
+    def pack(self, number: float) -> bytes:
+        """The bytes of an element of that value, in memory order.
+
+        Types with fractions round the number to the nearest that they have.
+
+        Raises:
+            ValueError: the type cannot hold the number; the text says what it holds.
+            InvalidDescError: an element has no size in whole bytes.
+
+        >>> TensorDataType.FLOAT16.pack(-2).hex()
+        '00c0'
+        """
+        size = self.element_size
+        if self.name.startswith("FLOAT"):
+            code = {2: "e", 4: "f", 8: "d"}[size]
+            allowed = f"a number in the range of {self.name}"
+        else:
+            code = {1: "B", 2: "H", 4: "I", 8: "Q"}[size]
+            low, high = 0, 256**size - 1
+            if self.name.startswith("INT"):
+                code, low, high = code.lower(), -(high // 2) - 1, high // 2
+            allowed = f"an integer from {low} to {high} ({self.name})"
+        try:
+            return struct.pack(f"<{code}", number)
+        except (struct.error, OverflowError):
+            raise ValueError(allowed) from None
 
 
 class TensorFlags(IntFlag):

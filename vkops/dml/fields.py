@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Literal
 
-from vkops.arguments.values import Place, array, integer, integers
+from vkops.arguments.values import Place, array, float32, integer, integers, member, number
 from vkops.dml.scale_bias import ScaleBias
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
 
-Kind = Literal["tensor", "tensor_array", "uint", "int", "uint_array", "int_array", "scale_bias"]
+Kind = Literal[
+    "tensor",
+    "tensor_array",
+    "uint",
+    "int",
+    "uint_array",
+    "int_array",
+    "float",  # DirectML's FLOAT: a number of 32 bits
+    "scalar",  # DML_SCALAR_UNION: a number of a data type that another field names
+    "enum",
+    "scale_bias",
+]
 Role = Literal["input", "output", "attribute"]
 
 
@@ -25,6 +37,8 @@ class Field:
         rule: the rule that a value of the wrong kind, or out of 32 bits, breaks.
         optional: whether None is allowed.
         count: DirectML's field for the length of this array; Python needs none.
+        enum: the enumeration that values of the kind enum belong to.
+        data_type: the field that names the data type of this scalar.
     """
 
     name: str
@@ -34,16 +48,22 @@ class Field:
     rule: str
     optional: bool = False
     count: str | None = None
+    enum: type[IntEnum] | None = None
+    data_type: str | None = None
 
     def convert(self, operator: str, value: object) -> Any:
         """Convert a value to the type of the field's kind.
 
         Raises:
             InvalidDescTypeError: it is of another kind.
+            InvalidDescOverflowError: it is of the kind float, and too large for 32 bits.
         """
         if value is None and self.optional:
             return None
-        return _CONVERSIONS[self.kind](value, Place(operator, self.name, self.rule))
+        place = Place(operator, self.name, self.rule)
+        if self.enum is not None:
+            return member(self.enum, value, place)
+        return _CONVERSIONS[self.kind](value, place)
 
 
 Metadata = Mapping[str, Any]
@@ -70,6 +90,16 @@ def attribute(
 def per_dimension(kind: Kind, rule: str) -> Metadata:
     """Declare an array of attributes with one entry for each dimension."""
     return attribute(kind, rule, "DimensionCount")
+
+
+def enumeration(enum: type[IntEnum], rule: str) -> Metadata:
+    """Declare an attribute that is a member of an enumeration."""
+    return {"kind": "enum", "role": "attribute", "rule": rule, "enum": enum}
+
+
+def scalar(rule: str, data_type: str) -> Metadata:
+    """Declare a number of the data type that the field ``data_type`` names."""
+    return {"kind": "scalar", "role": "attribute", "rule": rule, "data_type": data_type}
 
 
 def field_of(name: str, metadata: Metadata) -> Field:
@@ -113,5 +143,7 @@ _CONVERSIONS: Mapping[Kind, Callable[[object, Place], Any]] = {
     "int": integer,
     "uint_array": integers,
     "int_array": integers,
+    "float": float32,
+    "scalar": number,
     "scale_bias": _scale_bias,
 }

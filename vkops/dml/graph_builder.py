@@ -177,7 +177,8 @@ class Graph:
         Args:
             kind: the class of the operator's descriptor.
             inputs: expressions of this graph, one for each input tensor.
-            output_sizes: the sizes of each output, for operators that leave them to the caller.
+            output_sizes: the sizes of each output, for operators that leave them to the caller;
+                the data type is that of the first input, or else ``value_data_type``.
             attributes: the other fields of the descriptor.
 
         Raises:
@@ -192,14 +193,15 @@ class Graph:
         """
         sources = self._own(inputs, "inputs")
         descs = [x.desc for x in sources]
-        if not descs:
+        if not descs and kind.FIELDS[0].role == "input":
             message = "got none, must be at least 1"
             raise InvalidDescError(kind.operator, "inputs", message, kind.FIELDS[0].rule)
         if output_sizes is None:
             draft = kind.of_tensors(descs, descs[:1], attributes)  # the output is inferred
             inferred = draft.infer(self._level)
         else:
-            inferred = tuple((descs[0].data_type, sizes) for sizes in output_sizes)
+            data_type = descs[0].data_type if descs else attributes["value_data_type"]
+            inferred = tuple((data_type, sizes) for sizes in output_sizes)
         outputs = [self._policy(*output) for output in inferred]
         return self.operator(kind.of_tensors(descs, outputs, attributes), sources)
 

@@ -155,16 +155,18 @@ class OperatorDesc(ABC):
     ) -> tuple[tuple[TensorDataType, Ints], ...]:
         """Return data type and sizes of each output, from inputs and attributes.
 
-        The output tensors count only where the operator leaves sizes to them: SPLIT and SLICE.
+        The output tensors count only where the operator leaves sizes to them: SPLIT, SLICE and
+        FILL_VALUE_CONSTANT.
 
         Raises:
             InvalidDescError: the inputs or attributes break a rule.
             FeatureLevelError: the same, where a higher level would accept them.
         """
         level = FeatureLevel.of(feature_level, self.operator)
-        self._check_tensors(("input",))
-        inferred = self._inferred(level, self._support(()), ("input",))
-        data_type = self.inputs[0][1].data_type
+        roles: Sequence[Role] = ("input",) if self.inputs else ("output",)
+        self._check_tensors(roles)
+        inferred = self._inferred(level, self._support(()), roles)
+        data_type = self._first_tensor[1].data_type
         return tuple((data_type, tuple(size.value for size in sizes)) for sizes in inferred)
 
     def minimum_feature_level(self, alternative_levels: Sequence[str] = ()) -> FeatureLevel:
@@ -217,6 +219,7 @@ class OperatorDesc(ABC):
         self._check_32_bits()
         tensors = [named for field in fields for named in self._named_tensors(field)]
         self._check_alike(*tensors)
+        self._check_data_types_of_scalars()
         return self._infer(level)
 
     def _check_support(
@@ -255,6 +258,16 @@ class OperatorDesc(ABC):
                     if not low <= value <= high:
                         message = f"got {show(value)}, must be {low} to {high}"
                         self._refuse(f"{field.name}[{i}]", message, field.rule)
+
+    def _check_data_types_of_scalars(self) -> None:
+        """Check that each scalar has the data type of the tensors."""
+        path, tensor = self._first_tensor
+        for field in self.FIELDS:
+            if field.enum is TensorDataType:
+                got, wanted = getattr(self, field.name), tensor.data_type
+                if got is not wanted:
+                    message = f"got {got.name}, must equal {path}.data_type = {wanted.name}"
+                    self._refuse(field.name, message, field.rule)
 
     def _check_alike(self, first: NamedTensor, *others: NamedTensor) -> None:
         """Check that all tensors have the data type and the rank of the first."""
@@ -313,6 +326,19 @@ class OperatorDesc(ABC):
                 message = f"got length {length}, must be {rank}, one entry for each {which} of "
                 self._refuse(field.name, message + path, rule)
 
+    def _element(self, name: str, value: float) -> bytes:
+        """An element of the tensors' data type, made of the value of an attribute.
+
+        Raises:
+            InvalidDescError: the data type cannot hold the value.
+        """
+        data_type = self._first_tensor[1].data_type
+        try:
+            return data_type.pack(value)
+        except ValueError as error:
+            rule = next(field.rule for field in self.FIELDS if field.name == name)
+            self._refuse(name, f"got {show(value)}, must be {error}", rule)
+
     def _sizes_of_input(self, rule: str) -> list[Size]:
         """The sizes of the first input, for an output that a rule requires to have them."""
         path, tensor = self.inputs[0]
@@ -352,7 +378,7 @@ class OperatorDesc(ABC):
             self.validate()
         outputs = zip(self.outputs, self._regions(), strict=True)
         return CopyPlan(
-            element_size=self.inputs[0][1].data_type.element_size,
+            element_size=self._first_tensor[1].data_type.element_size,
             inputs=tuple(tensor.total_tensor_size_in_bytes for _, tensor in self.inputs),
             outputs=tuple(
                 Output(
@@ -368,6 +394,11 @@ class OperatorDesc(ABC):
     def _validated(self) -> set[tuple[FeatureLevel, bool]]:
         """Levels at which this was found valid, and whether by the operator's own page."""
         return set()
+
+    @property
+    def _first_tensor(self) -> NamedTensor:
+        """The first input; of an operator without inputs, the first output."""
+        return (self.inputs or self.outputs)[0]
 
     def _tensors(self, role: Role) -> tuple[NamedTensor, ...]:
         named = [self._named_tensors(field) for field in self.FIELDS if field.role == role]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vkops.arguments.values import Place
+from vkops.arguments.values import Place, float32
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class ScaleBias:
     Source: DML_SCALE_BIAS.
 
     Raises:
-        InvalidDescTypeError: scale or bias is not a number.
+        InvalidDescError: scale or bias is not a number, or not one that 32 bits can hold.
     """
 
     scale: float
@@ -22,13 +22,4 @@ class ScaleBias:
 
     def __post_init__(self) -> None:
         for name in ("scale", "bias"):
-            vars(self)[name] = _number(getattr(self, name), Place("", name, "IDENT-02"))
-
-
-def _number(value: object, place: Place) -> float:
-    if not isinstance(value, (bool, str, bytes, bytearray)):
-        try:
-            return float(value)  # type: ignore[arg-type]
-        except Exception:
-            pass
-    raise place.wrong_kind(value, "a number")
+            vars(self)[name] = float32(getattr(self, name), Place("", name, "IDENT-02"))

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from vkops.dml import BufferTensorDesc, OperatorDesc, ScaleBias, TensorDataType, TensorFlags
-from vkops.dxdispatch.initial_values import read_scalar
+from vkops.dml import (
+    BufferTensorDesc,
+    Field,
+    OperatorDesc,
+    ScaleBias,
+    TensorDataType,
+    TensorFlags,
+)
+from vkops.dxdispatch.initial_values import read_float, read_scalar
 from vkops.dxdispatch.json_reader import EnumT, Node
 from vkops.errors import InvalidDescError, ModelError
 
@@ -29,13 +36,23 @@ def read_descriptor(node: Node, cls: type[OperatorDesc]) -> OperatorDesc:
             continue
         if child is None:
             raise node.error(f"'{field.dml_name}' is missing, {cls.operator} needs it")
-        values[field.name] = _READERS[field.kind](child)
+        values[field.name] = _read_field(child, field, values)
         if field.count is not None:
             _check_count(node, field.count, field.dml_name)
     try:
         return cls(**values)
     except InvalidDescError as error:
         raise descriptor_error(node, error) from error
+
+
+def _read_field(node: Node, field: Field, others: Mapping[str, Any]) -> Any:
+    """Read a field, after the ``others`` that stand before it in DirectML's struct."""
+    if field.enum is not None:  # the names of PaddingMode begin with DML_PADDING_MODE_ in DirectML
+        words = re.findall("[A-Z][a-z]*", field.enum.__name__)
+        return node.enum(field.enum, "_".join(["DML", *words, ""]).upper())
+    if field.data_type is not None:
+        return _read_scalar_union(node, others[field.data_type])
+    return _READERS[field.kind](node)
 
 
 def _check_count(node: Node, count: str, array: str) -> None:
@@ -111,10 +128,24 @@ def _read_int(node: Node) -> int:
     return node.integer(-(2**31), 2**31 - 1)
 
 
+def _read_float32(node: Node) -> float:
+    return float(read_scalar(node, np.dtype(np.float32)))
+
+
+def _read_scalar_union(node: Node, data_type: TensorDataType) -> float:
+    """Read a number, or an object whose member is the number: ``{"Float32": 0.5}``.
+
+    A FLOAT16 has no member of its own: ``{"UInt16": 14336}`` has its bits.
+    """
+    if isinstance(node.value, dict):
+        if data_type is TensorDataType.FLOAT16:
+            return float(np.uint16(node.required("UInt16").uint(16)).view(np.float16))
+        node = node.required(data_type.name.title().replace("Uint", "UInt"))
+    return node.value if type(node.value) is int else read_float(node)
+
+
 def _read_scale_bias(node: Node) -> ScaleBias:
-    float32 = np.dtype(np.float32)
-    scale, bias = (float(read_scalar(node.required(n), float32)) for n in ("Scale", "Bias"))
-    return ScaleBias(scale, bias)
+    return ScaleBias(*(_read_float32(node.required(name)) for name in ("Scale", "Bias")))
 
 
 _READERS: dict[str, Callable[[Node], Any]] = {
@@ -124,5 +155,6 @@ _READERS: dict[str, Callable[[Node], Any]] = {
     "int": _read_int,
     "uint_array": Node.uints,
     "int_array": lambda node: tuple(map(_read_int, node.items())),
+    "float": _read_float32,
     "scale_bias": _read_scale_bias,
 }

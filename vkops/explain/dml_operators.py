@@ -12,6 +12,7 @@ from vkops.dml import (
 )
 from vkops.dxdispatch.descriptors import with_dml_names
 from vkops.dxdispatch.json_model import DmlDispatchable
+from vkops.errors import show
 from vkops.explain.explained_plans import movements
 from vkops.explain.explanation import Section, Tensor
 from vkops.explain.tables import numbers
@@ -65,7 +66,7 @@ def _attributes(desc: OperatorDesc) -> Iterator[tuple[str, str]]:
     for field in desc.FIELDS:
         value = getattr(desc, field.name)
         if field.role == "attribute" and value is not None:
-            yield field.dml_name, numbers(value) if isinstance(value, tuple) else str(value)
+            yield field.dml_name, numbers(value) if isinstance(value, tuple) else show(value)
 
 
 def _tensor(path: str, tensor: BufferTensorDesc) -> Tensor:

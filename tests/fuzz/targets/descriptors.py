@@ -40,6 +40,8 @@ FIELDS = {
     "tensor_array": lambda choices: choices.some(3, lambda: tensor(choices)),
     "uint": lambda choices: choices.below(4),
     "int": lambda choices: choices.below(4),
+    "scalar": lambda choices: choices.below(300) / choices.pick([1, 2]),
+    "enum": lambda choices: choices.pick(TYPES),
     "uint_array": integers,
     "int_array": integers,
     "scale_bias": lambda choices: None if choices.one_in(2) else ScaleBias(1, 0),

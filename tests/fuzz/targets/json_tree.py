@@ -21,6 +21,7 @@ NAMES = [
     "initialValuesOffsetInBytes", "Sizes", "Strides", "DataType", "Flags", "TotalTensorSizeInBytes",
     "GuaranteedBaseOffsetAlignment", "InputTensor", "OutputTensor", "InputTensors", "OutputTensors",
     "Axis", "Offsets", "InputWindowOffsets", "InputWindowSizes", "InputWindowStrides", "ScaleBias",
+    "Value", "ValueDataType", "Float32", "UInt16",
     "bindings", "dispatchable", "resource", "elementOffset", "elementSizeInBytes", "elementCount",
     "counter", "dimensions", "verbose", "threadGroupCount", "dmlCompileType", "executionFlags",
     "shape", "In", "A", "Out", "commands", "resources", "dispatchables", "", "\u0000", "a.b",

@@ -6,6 +6,9 @@ from vkops.dml.operators.depth_to_space import (
 from vkops.dml.operators.element_wise_identity import (
     ElementWiseIdentityOperatorDesc as ElementWiseIdentityOperatorDesc,
 )
+from vkops.dml.operators.fill_value_constant import (
+    FillValueConstantOperatorDesc as FillValueConstantOperatorDesc,
+)
 from vkops.dml.operators.join import JoinOperatorDesc as JoinOperatorDesc
 from vkops.dml.operators.slice import SliceOperatorDesc as SliceOperatorDesc
 from vkops.dml.operators.slice1 import Slice1OperatorDesc as Slice1OperatorDesc
