@@ -210,6 +210,35 @@ def _fill_value_constant(random, kind, sizes, _):
     return Case(desc, lambda arrays: [np.full(sizes, value, DTYPES[kind])])
 
 
+def _padding(random, kind, sizes, _):
+    """The fraction of the value is dropped for integers."""
+    value = random.choice((0, 77.75, 200.5 if kind.name.startswith("UINT") else -100.5))
+    return _padded(random, kind, sizes, dml.PaddingOperatorDesc, [value])
+
+
+def _padding1(random, kind, sizes, _):
+    return _padded(random, kind, sizes, dml.Padding1OperatorDesc, [kind, _value(random, kind)])
+
+
+def _padded(random, kind, sizes, cls, value):
+    pads = [(0, 0)] * len(sizes)
+    for axis in random.sample(range(len(sizes)), min(2, len(sizes))):
+        most = 2 * sizes[axis] + 1 if prod(sizes) < 2000 else 2
+        pads[axis] = random.randint(0, most), random.randint(0, most)
+    starts, ends = zip(*pads, strict=True)
+    mode = random.choice(list(dml.PaddingMode))
+    source = _input(random, kind, sizes)
+    target = _output(random, kind, tuple(map(sum, zip(starts, sizes, ends, strict=True))))
+    desc = cls(source, target, mode, *value, starts, ends)
+
+    def expect(arrays):
+        name = {dml.PaddingMode.REFLECTION: "reflect"}.get(mode, mode.name.lower())
+        more = {"constant_values": np.array(value[-1]).astype(DTYPES[kind])}
+        return [np.pad(arrays[0], pads, name, **(more if name == "constant" else {}))]
+
+    return Case(desc, expect)
+
+
 def _value(random, kind):
     """A number that the data type can hold, the lowest and the highest among them."""
     dtype = DTYPES[kind]
@@ -254,6 +283,29 @@ def _input(random, kind, sizes):
     strides = [random.choice((stride, stride, 0)) for stride in desc.effective_strides]
     return dml.BufferTensorDesc(kind, sizes, strides)
 
+
+PADDING_BROKEN = {
+    "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [PAD-01]": {
+        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+    },
+    "end_padding: got length 1, must be 3, one entry for each dimension of input_tensor [PAD-01]": {
+        "end_padding": [2]
+    },
+    "start_padding[1]: got -1, must be 0 to 4294967295 [PAD-02]": {"start_padding": [0, -1, 0]},
+    "output_tensor.sizes[2]: got 7, must equal "
+    "start_padding[2] + input_tensor.sizes[2] + end_padding[2] = 9 [PAD-02]": {
+        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 7)),
+        "start_padding": [0, 0, 3],
+        "end_padding": [0, 0, 2],
+    },
+    "padding_mode: got 5, must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP "
+    "(PaddingMode or its value) [PAD-03]": {"padding_mode": 5},
+    "padding_mode: makes 500060001 regions of copies, must be 65536 at most [PAD-14]": {
+        "padding_mode": dml.PaddingMode.WRAP,
+        "start_padding": [0, 30_000, 200_000],
+        "end_padding": [0, 0, 0],
+    },
+}
 
 OPERATORS = {
     "SPLIT": Entry(
@@ -479,6 +531,51 @@ OPERATORS = {
                 "value": 65536,
             },
             "value: got '1', must be a number [FILL-02]": {"value": "1"},
+        },
+    ),
+    "PADDING": Entry(
+        make=_padding,
+        levels={
+            "1_0": (4, 5, "FLOAT16 FLOAT32"),
+            "2_1": (4, 5, "8 16 32"),
+            "3_1": (1, 8, "8 16 32"),
+            "5_0": (1, 8, "8 16 32 64"),
+        },
+        broken={
+            **PADDING_BROKEN,
+            "padding_value: got 256, must be an integer from 0 to 255 (UINT8) [PAD-04]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "padding_mode": dml.PaddingMode.CONSTANT,
+                "padding_value": 256.7,
+            },
+            "padding_value: got nan, must be an integer from 0 to 255 (UINT8) [PAD-04]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "padding_mode": dml.PaddingMode.CONSTANT,
+                "padding_value": np.nan,
+            },
+            "padding_value: got 1e+39, must be a number in the range of FLOAT32 [PAD-04]": {
+                "padding_value": 1e39
+            },
+        },
+    ),
+    "PADDING1": Entry(
+        make=_padding1,
+        levels={"5_0": (1, 8, "8 16 32 64")},
+        broken={
+            **PADDING_BROKEN,
+            "padding_value: got 0.5, must be an integer from -128 to 127 (INT8) [PAD-04]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (2, 3, 4)),
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (2, 3, 4)),
+                "padding_mode": dml.PaddingMode.CONSTANT,
+                "padding_value_data_type": dml.TensorDataType.INT8,
+                "padding_value": 0.5,
+            },
+            "padding_value_data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [PAD-09]": {
+                "padding_mode": dml.PaddingMode.EDGE,
+                "padding_value_data_type": dml.TensorDataType.UINT8,
+            },
         },
     ),
 }

@@ -66,6 +66,22 @@ PRINTED = {
         "Dispatch 'fill': 1 iterations, T ms median (CPU)",
         "Resource 'Filled': 13, 13, 13, 13, 13, 13, 13, 13",
     ],
+    "padding": [
+        "Compile Op",
+        "Dispatch 'pad': 1 iterations, T ms median (CPU)",
+        "Resource 'Padded': "
+        + ", ".join(["7, 6, 5, 6, 7, 8, 7, 6, 5, 6, 3, 2, 1, 2, 3, 4, 3, 2, 1, 2"] * 4),
+    ],
+    "padding1": [
+        "Compile Op",
+        "Dispatch 'pad': 1 iterations, T ms median (CPU)",
+        "Resource 'Padded': "
+        + ", ".join(
+            ["9"] * 10
+            + ["9, 9, 1, 2, 3, 4, 9, 9, 9, 9, 9, 9, 5, 6, 7, 8, 9, 9, 9, 9"] * 2
+            + ["9"] * 30
+        ),
+    ],
     "space_to_depth": [
         "Compile Op",
         "Dispatch 'space_to_depth': 1 iterations, T ms median (CPU)",

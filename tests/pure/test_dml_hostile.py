@@ -108,8 +108,9 @@ def test_junk_operator(operator, data):
         "tensor": tensors(),
         "tensor_array": st.lists(tensors(), max_size=3),
         "uint": integers,
+        "float": integers | st.floats(),
         "scalar": integers | st.floats(),
-        "enum": st.sampled_from([*TensorDataType]),
+        "enum": st.sampled_from([*TensorDataType]) | st.integers(0, 5),
         "uint_array": arrays,
         "int_array": arrays,
         "scale_bias": st.none()

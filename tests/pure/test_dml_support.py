@@ -36,7 +36,7 @@ PUBLISHED_ALTERNATIVES = {"JOIN": {"3_1": (1, 8, UP_TO_32_BITS)}}
 def describe(operator, rank, data_type, odd=None):
     """Make the smallest valid operator; the tensor of one field may be odd: (name, rank, type).
 
-    All sizes and attributes are 1, except an axis, offsets and padding, which are 0.
+    All sizes and attributes are 1, except an axis, offsets, paddings and modes, which are 0.
     """
     unfolds = operator == "UNFOLD"
     entries = max(0, rank - 2) if unfolds else rank  # of each array
@@ -52,17 +52,13 @@ def describe(operator, rank, data_type, odd=None):
         "uint": lambda name: 0 if name == "Axis" else 1,
         "uint_array": lambda name: (int(not name.endswith(("ffsets", "Padding"))),) * entries,
         "int_array": lambda name: (1,) * entries,
+        "float": lambda name: 1,
         "scalar": lambda name: 1,
+        "enum": lambda name: TensorDataType[data_type] if name.endswith("DataType") else 0,
         "scale_bias": lambda name: None,
     }
     cls = OPERATORS[operator]
-    enums = {TensorDataType: TensorDataType[data_type]}
-    return cls(
-        *[
-            values[field.kind](field.dml_name) if field.enum is None else enums[field.enum]
-            for field in cls.FIELDS
-        ]
-    )
+    return cls(*[values[field.kind](field.dml_name) for field in cls.FIELDS])
 
 
 def in_force(rows, level):
@@ -170,6 +166,24 @@ def test_no_level_takes_four_bit_types(operator, data_type):
             check()
         assert not isinstance(caught.value, FeatureLevelError)
         assert caught.value.rule == ("T-02" if data_type == "UNKNOWN" else "T-19")
+
+
+@pytest.mark.parametrize(("mode", "introduced"), [
+    ("CONSTANT", "1_0"), ("EDGE", "1_0"), ("REFLECTION", "1_0"), ("SYMMETRIC", "3_0"),
+    ("WRAP", "6_4"),
+])  # fmt: skip
+def test_modes_of_padding_have_levels(mode, introduced):
+    desc = dataclasses.replace(
+        describe("PADDING", 4, "FLOAT32"), padding_mode=vkops.dml.PaddingMode[mode]
+    )
+    assert str(desc.minimum_feature_level()) == introduced
+    if introduced != "1_0":
+        with pytest.raises(FeatureLevelError) as caught:
+            desc.validate("2_1")
+        assert str(caught.value) == (
+            f"PADDING padding_mode: got {mode}, which is not available at feature level 2_1; "
+            f"allowed from {introduced} [PAD-03]"
+        )
 
 
 @pytest.mark.parametrize("operator", DATA["operators"])

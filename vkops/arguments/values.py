@@ -67,7 +67,7 @@ def float32(value: object, place: Place) -> float:
     """Return a number rounded to 32 bits, which DirectML's type FLOAT has."""
     found = number(value, place)
     try:
-        rounded: float = struct.unpack("f", struct.pack("f", found))[0]
+        rounded: float = struct.unpack("<f", struct.pack("<f", found))[0]
     except (struct.error, OverflowError):
         message = f"got {show(found)}, must be a number in the range of FLOAT32"
         raise InvalidDescOverflowError(*place[:2], message, place.rule) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vkops.dml import operators
 from vkops.dml.enums import (
     DepthSpaceOrder,
     ExecutionFlags,
@@ -32,7 +33,9 @@ from vkops.dml.scale_bias import ScaleBias
 from vkops.dml.tensor_desc import BufferTensorDesc
 
 OPERATORS: dict[str, type[OperatorDesc]] = {
-    desc.operator: desc for desc in OperatorDesc.__subclasses__()
+    desc.operator: desc
+    for desc in vars(operators).values()
+    if isinstance(desc, type) and issubclass(desc, OperatorDesc)
 }
 """The descriptors of the operators vkops offers, by DirectML's name without its prefix."""
 

@@ -20,9 +20,6 @@ T = TypeVar("T")
 _Schema = Any
 _REQUIRED = defs.OpSchema.FormalParameterOption.Single
 
-MAX_PIECES = 1 << 16
-"""Parts that one node may make, or pieces that it may move: each takes memory on the device."""
-
 
 @lru_cache(maxsize=1024)
 def schema_of(operator: str, opset: int) -> _Schema | None:

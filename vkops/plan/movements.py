@@ -321,22 +321,51 @@ def fill(value: Read | Fill, target: View) -> Region:
     return copy(everywhere, target, value.input)
 
 
-def pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[Run]:
+def pad_with_copies(
+    source: Read, target: View, starts: Ints, ends: Ints, mode: str
+) -> Iterator[Region]:
+    """Put a source into a target with ``starts`` and ``ends`` copies of its elements around it.
+
+    ``mode`` says which elements are copied along each axis: ``"edge"`` (the first and the last
+    again and again), ``"wrap"`` (the axis again and again), ``"reflect"`` (backwards and forwards,
+    without its ends) or ``"symmetric"`` (backwards and forwards, with its ends). The source is not
+    empty.
+    """
+    padding = zip(source.view.sizes, starts, ends, strict=True)
+    return choose(source, target, [list(_pad_runs(mode, *axis)) for axis in padding])
+
+
+def pad_count(sizes: Ints, starts: Ints, ends: Ints, mode: str) -> int:
+    """The number of regions of ``pad_with_copies`` for a source of these sizes.
+
+    >>> pad_count((3, 4), (7, 0), (0, 0), "wrap")
+    4
+    """
+    count = 1
+    for size, before, after in zip(sizes, starts, ends, strict=True):
+        length = _run_length(mode, size)
+        if length:
+            count *= -(-before // length) - (-(size + after) // length)
+        else:
+            count *= 1 + bool(before) + bool(after)
+    return count
+
+
+def _pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[Run]:
     """The indices of an axis of ``size`` elements that is padded with elements of its own.
 
-    ``mode`` is ``"edge"`` (the first and the last element again and again), ``"wrap"`` (the axis
-    again and again), ``"reflect"`` (backwards and forwards, without its ends) or ``"symmetric"``
-    (backwards and forwards, with its ends).
-
-    >>> list(pad_runs("symmetric", 3, 2, 0))
+    >>> list(_pad_runs("symmetric", 3, 2, 0))
     [Run(target=0, size=2, start=1, step=-1), Run(target=2, size=3, start=0, step=1)]
     """
-    if mode == "edge" or size == 1:
-        yield Run(0, before, 0, 0)
-        yield Run(before, size, 0, 1)
-        yield Run(before + size, after, size - 1, 0)
-        return
     length = _run_length(mode, size)
+    if not length:
+        edges = (
+            Run(0, before, 0, 0),
+            Run(before, size, 0, 1),
+            Run(before + size, after, size - 1, 0),
+        )
+        yield from (run for run in edges if run.size)
+        return
     position, end = -before, size + after
     while position < end:
         done = position % length
@@ -347,14 +376,6 @@ def pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[Run]:
         position += count
 
 
-def pad_repeats(mode: str, size: int, added: int) -> int:
-    """How often ``pad_runs`` goes through an axis to add so many elements.
-
-    >>> pad_repeats("wrap", 3, 7), pad_repeats("edge", 3, 7)
-    (3, 0)
-    """
-    return 0 if mode == "edge" or size == 1 else -(-added // _run_length(mode, size))
-
-
 def _run_length(mode: str, size: int) -> int:
-    return size - (mode == "reflect")
+    """The greatest size of a run; 0 where the elements at the edges are repeated."""
+    return 0 if mode == "edge" or size == 1 else size - (mode == "reflect")

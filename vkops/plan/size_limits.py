@@ -15,8 +15,8 @@ MAX_TENSOR_BYTES = 2**63 - 1
 MAX_DIMENSIONS = 32 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 64
 """Number of dimensions of a tensor: NumPy's own limit."""
 
-MAX_OPERATOR_REGIONS = 1 << 16
-"""Number of regions of one operator."""
+MAX_PIECES = 1 << 16
+"""Parts that one operator may make, or pieces that it may move: each takes memory on the device."""
 
 MAX_GRAPH_REGIONS = 1 << 19
 """Number of tensors and regions of a graph, added together."""

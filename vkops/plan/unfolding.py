@@ -10,7 +10,7 @@ import numpy as np
 
 from vkops.plan.movements import copy, fill
 from vkops.plan.region import Fill, Read, Region
-from vkops.plan.size_limits import MAX_OPERATOR_REGIONS, LimitError
+from vkops.plan.size_limits import MAX_PIECES, LimitError
 from vkops.plan.view import View
 
 
@@ -53,9 +53,9 @@ class Sliding(NamedTuple):
         by_position = self.positions < self.window
         steps = [(self.window, self.dilation), (self.positions, self.stride)]
         (rows, row_step), (length, step) = reversed(steps) if by_position else steps
-        if rows > MAX_OPERATOR_REGIONS:
+        if rows > MAX_PIECES:
             message = f"has {rows} positions of its window or elements of it, with padding"
-            raise LimitError(f"an axis {message}; must be {MAX_OPERATOR_REGIONS} at most")
+            raise LimitError(f"an axis {message}; must be {MAX_PIECES} at most")
         starts = np.arange(rows, dtype=np.int64) * row_step - self.before
         first = np.clip(-(starts // step), 0, length)
         last = np.clip((self.size - 1 - starts) // step + 1, first, length)
@@ -136,6 +136,6 @@ def check_unfold(axes: Sequence[Sliding]) -> None:
         inside, outside = axis.boxes()
         fills += copies * len(outside)
         copies *= len(inside)
-    if copies + fills > MAX_OPERATOR_REGIONS:
-        message = f"makes {copies + fills} regions, must be {MAX_OPERATOR_REGIONS} at most"
+    if copies + fills > MAX_PIECES:
+        message = f"makes {copies + fills} regions, must be {MAX_PIECES} at most"
         raise LimitError(message)

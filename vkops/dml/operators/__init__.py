@@ -10,6 +10,8 @@ from vkops.dml.operators.fill_value_constant import (
     FillValueConstantOperatorDesc as FillValueConstantOperatorDesc,
 )
 from vkops.dml.operators.join import JoinOperatorDesc as JoinOperatorDesc
+from vkops.dml.operators.padding import Padding1OperatorDesc as Padding1OperatorDesc
+from vkops.dml.operators.padding import PaddingOperatorDesc as PaddingOperatorDesc
 from vkops.dml.operators.slice import SliceOperatorDesc as SliceOperatorDesc
 from vkops.dml.operators.slice1 import Slice1OperatorDesc as Slice1OperatorDesc
 from vkops.dml.operators.slice_grad import SliceGradOperatorDesc as SliceGradOperatorDesc

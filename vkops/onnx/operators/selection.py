@@ -10,11 +10,11 @@ import numpy as np
 
 from vkops.onnx.element_types import STRING
 from vkops.onnx.lowering import LoweredTensor
-from vkops.onnx.onnx_node import MAX_PIECES, Call
+from vkops.onnx.onnx_node import Call
 from vkops.plan import movements
 from vkops.plan.movements import Run
 from vkops.plan.region import Read
-from vkops.plan.size_limits import MAX_DIMENSIONS
+from vkops.plan.size_limits import MAX_DIMENSIONS, MAX_PIECES
 from vkops.plan.view import Ints, View
 
 _TO_THE_END = (2**31 - 1, 2**63 - 1)
@@ -142,18 +142,17 @@ def pad(call: Call) -> list[LoweredTensor]:
         return [call.lowering.make(data.dtype, sizes, regions)]
     if 0 in sizes:
         return [call.lowering.make(data.dtype, sizes, ())]
-    axes = []
+    kept = data.packed
     for axis, (size, (before, after)) in enumerate(zip(data.shape, pairs, strict=True)):
         first, end = max(0, -before), size - max(0, -after)
         if end <= first:
             call.refuse(name, f"axis {axis} is empty, there is nothing to pad it with ({mode})")
-        before, after = max(0, before), max(0, after)
-        if movements.pad_repeats(mode, end - first, before + after) > MAX_PIECES:
-            message = f"axis {axis} would be repeated more than {MAX_PIECES} times ({mode})"
-            call.refuse(name, message)
-        runs = movements.pad_runs(mode, end - first, before, after)
-        axes.append([run._replace(start=run.start + first) for run in runs])
-    return [_chosen(call, name, data, axes)]
+        kept = kept.narrow(axis, first, end - first)
+    starts, ends = (tuple(max(0, pair[end]) for pair in pairs) for end in (0, 1))
+    _check_pieces(call, name, movements.pad_count(kept.sizes, starts, ends, mode))
+    source = Read(data.number, kept)
+    regions = movements.pad_with_copies(source, View.packed(sizes), starts, ends, mode)
+    return [call.lowering.make(data.dtype, sizes, regions)]
 
 
 def _padding(call: Call, name: str, rank: int) -> list[tuple[int, int]]:
@@ -188,10 +187,13 @@ def _chosen(
     call: Call, name: str, data: LoweredTensor, axes: Sequence[Sequence[Run]]
 ) -> LoweredTensor:
     """Return the tensor each of whose axes is made of runs of the same axis of ``data``."""
-    count = prod(map(len, axes))
-    if count > MAX_PIECES:
-        call.refuse(name, f"moves {count} pieces, must be {MAX_PIECES} at most")
+    _check_pieces(call, name, prod(map(len, axes)))
     shape = tuple(sum(run.size for run in runs) for runs in axes)
     return call.lowering.make(
         data.dtype, shape, movements.choose(data.read, View.packed(shape), axes)
     )
+
+
+def _check_pieces(call: Call, name: str, count: int) -> None:
+    if count > MAX_PIECES:
+        call.refuse(name, f"moves {count} pieces, must be {MAX_PIECES} at most")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vkops.onnx.lowering import LoweredSequence, LoweredTensor
-from vkops.onnx.onnx_node import MAX_PIECES, Call
+from vkops.onnx.onnx_node import Call
 from vkops.plan import movements
+from vkops.plan.size_limits import MAX_PIECES
 from vkops.plan.view import Ints, View
 
 

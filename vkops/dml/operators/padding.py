@@ -1,0 +1,162 @@
+"""PADDING and PADDING1: elements around a tensor, constant or copies of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from vkops.dml import fields
+from vkops.dml.enums import FeatureLevel, PaddingMode, TensorDataType
+from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.errors import FeatureLevelError
+from vkops.plan import Fill, Read, Region
+from vkops.plan.movements import pad, pad_count, pad_with_copies
+from vkops.plan.size_limits import MAX_PIECES
+
+_MODES = {
+    PaddingMode.EDGE: "edge",
+    PaddingMode.REFLECTION: "reflect",
+    PaddingMode.SYMMETRIC: "symmetric",
+    PaddingMode.WRAP: "wrap",
+}
+"""The modes that copy elements of the input, as movements.py names them."""
+
+_INTRODUCED = {
+    PaddingMode.SYMMETRIC: FeatureLevel.LEVEL_3_0,
+    PaddingMode.WRAP: FeatureLevel.LEVEL_6_4,
+}
+"""The feature levels of the modes that not every level has (PAD-03)."""
+
+
+class _Padding(OperatorDesc):
+    """The rules and regions of both operators, which differ in the type of the value."""
+
+    same_data_type = "PAD-01"
+    same_dimension_count = "PAD-01"
+
+    input_tensor: BufferTensorDesc
+    output_tensor: BufferTensorDesc
+    padding_mode: PaddingMode
+    padding_value: float
+    start_padding: Sequence[int]
+    end_padding: Sequence[int]
+
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        introduced = _INTRODUCED.get(self.padding_mode, level)
+        if level < introduced:
+            message = (
+                f"got {self.padding_mode.name}, which is not available at feature level {level}; "
+                f"allowed from {introduced}"
+            )
+            raise FeatureLevelError(self.operator, "padding_mode", message, "PAD-03")
+        self._check_lengths("PAD-01")
+        starts, ends = tuple(self.start_padding), tuple(self.end_padding)
+        sizes = self.input_tensor.sizes
+        if self.padding_mode is PaddingMode.CONSTANT:
+            self._pattern()
+        else:
+            count = pad_count(sizes, starts, ends, _MODES[self.padding_mode])
+            if count > MAX_PIECES:
+                message = f"makes {count} regions of copies, must be {MAX_PIECES} at most"
+                self._refuse("padding_mode", message, "PAD-14")
+        origin = "start_padding[{0}] + input_tensor.sizes[{0}] + end_padding[{0}]"
+        padded = zip(starts, sizes, ends, strict=True)
+        return [[Size(sum(parts), origin.format(i), "PAD-02") for i, parts in enumerate(padded)]]
+
+    def _regions(self) -> Sequence[Sequence[Region]]:
+        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
+        starts, ends = tuple(self.start_padding), tuple(self.end_padding)
+        if self.padding_mode is PaddingMode.CONSTANT:
+            regions = pad(source, target, starts, ends, Fill(self._pattern()))
+        else:
+            regions = pad_with_copies(source, target, starts, ends, _MODES[self.padding_mode])
+        return [[region for region in regions if 0 not in region.sizes]]
+
+    def _pattern(self) -> bytes:
+        """The bytes of the value."""
+        return self._element("padding_value", self.padding_value)
+
+
+@dataclass(frozen=True)
+class PaddingOperatorDesc(_Padding):
+    """Puts a tensor into a larger one, and fills the rest as a mode says.
+
+    Source: DML_PADDING_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: what to pad.
+        output_tensor: what to make; its sizes are those of the input with the paddings added.
+        padding_mode: CONSTANT writes ``padding_value``; EDGE repeats the first and the last
+            element; REFLECTION and SYMMETRIC go through the input backwards and forwards, without
+            or with its ends; WRAP repeats it as a whole.
+        padding_value: the value of CONSTANT, of 32 bits; its fraction is dropped where the tensors
+            hold integers. The other modes ignore it.
+        start_padding: number of elements before those of the input, per dimension.
+        end_padding: number of elements after them.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+        InvalidDescOverflowError: ``padding_value`` is too large for 32 bits.
+
+    >>> from vkops.dml import BufferTensorDesc, PaddingMode, TensorDataType
+    >>> source, target = (BufferTensorDesc(TensorDataType.INT32, [2, n]) for n in (3, 6))
+    >>> PaddingOperatorDesc(source, target, PaddingMode.EDGE, 0, [0, 1], [0, 2]).validate()
+    """
+
+    operator = "PADDING"
+
+    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    padding_mode: PaddingMode = field(metadata=fields.enumeration(PaddingMode, "PAD-03"))
+    padding_value: float = field(metadata=fields.attribute("float", "PAD-04"))
+    start_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "PAD-02"))
+    end_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "PAD-02"))
+
+    def _pattern(self) -> bytes:
+        value, data_type = self.padding_value, self.input_tensor.data_type
+        if math.isfinite(value) and not data_type.name.startswith("FLOAT"):
+            value = math.trunc(value)
+        return self._element("padding_value", value)
+
+
+@dataclass(frozen=True)
+class Padding1OperatorDesc(_Padding):
+    """Puts a tensor into a larger one, as PADDING does; the value has the tensors' data type.
+
+    Source: DML_PADDING1_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: what to pad.
+        output_tensor: what to make; its sizes are those of the input with the paddings added.
+        padding_mode: what to fill the rest with; see ``PaddingOperatorDesc``.
+        padding_value_data_type: the tensors' data type, in every mode.
+        padding_value: the value of CONSTANT, which this data type can hold; rounded to the nearest
+            value that a floating-point type has. The other modes ignore it.
+        start_padding: number of elements before those of the input, per dimension.
+        end_padding: number of elements after them.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, PaddingMode, TensorDataType
+    >>> source, target = (BufferTensorDesc(TensorDataType.INT64, [n]) for n in (3, 5))
+    >>> frame = Padding1OperatorDesc(
+    ...     source, target, PaddingMode.CONSTANT, TensorDataType.INT64, -(2**63), [1], [1]
+    ... )
+    >>> str(frame.minimum_feature_level())
+    '5_0'
+    """
+
+    operator = "PADDING1"
+
+    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    padding_mode: PaddingMode = field(metadata=fields.enumeration(PaddingMode, "PAD-03"))
+    padding_value_data_type: TensorDataType = field(
+        metadata=fields.enumeration(TensorDataType, "PAD-09")
+    )
+    padding_value: float = field(metadata=fields.scalar("PAD-04", "padding_value_data_type"))
+    start_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "PAD-02"))
+    end_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "PAD-02"))
