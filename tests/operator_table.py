@@ -147,12 +147,21 @@ def _space_to_depth(random, kind, sizes, _):
     source = _input(random, kind, (n, c, h * block, w * block))
     target = _output(random, kind, (n, c * block**2, h, w))
     desc = dml.SpaceToDepthOperatorDesc(source, target, block)
+    return Case(desc, lambda arrays: [_depth_of(arrays[0], block)])
 
-    def expect(arrays):
-        blocks = arrays[0].reshape(n, c, h, block, w, block)
-        return [blocks.transpose(0, 3, 5, 1, 2, 4).reshape(target.sizes)]
 
-    return Case(desc, expect)
+def _space_to_depth1(random, kind, sizes, axis):
+    plain, order = _space_to_depth(random, kind, sizes, axis).desc, random.randrange(2)
+    tensors, block = (plain.input_tensor, plain.output_tensor), plain.block_size
+    desc = dml.SpaceToDepth1OperatorDesc(*tensors, block, dml.DepthSpaceOrder(order))
+    return Case(desc, lambda arrays: [_depth_of(arrays[0], block, order)])
+
+
+def _depth_of(space, block, order=0):
+    n, c, h, w = space.shape
+    h, w = h // block, w // block
+    axes = (0, 1, 3, 5, 2, 4) if order else (0, 3, 5, 1, 2, 4)
+    return space.reshape(n, c, h, block, w, block).transpose(axes).reshape(n, -1, h, w)
 
 
 def _depth_to_space(random, kind, sizes, _):
@@ -160,12 +169,23 @@ def _depth_to_space(random, kind, sizes, _):
     source = _input(random, kind, (n, c * block**2, h, w))
     target = _output(random, kind, (n, c, h * block, w * block))
     desc = dml.DepthToSpaceOperatorDesc(source, target, block)
+    return Case(desc, lambda arrays: [_space_of(arrays[0], block)])
 
-    def expect(arrays):
-        blocks = arrays[0].reshape(n, block, block, c, h, w)
-        return [blocks.transpose(0, 3, 4, 1, 5, 2).reshape(target.sizes)]
 
-    return Case(desc, expect)
+def _depth_to_space1(random, kind, sizes, axis):
+    plain, order = _depth_to_space(random, kind, sizes, axis).desc, random.randrange(2)
+    tensors, block = (plain.input_tensor, plain.output_tensor), plain.block_size
+    desc = dml.DepthToSpace1OperatorDesc(*tensors, block, dml.DepthSpaceOrder(order))
+    return Case(desc, lambda arrays: [_space_of(arrays[0], block, order)])
+
+
+def _space_of(depth, block, order=0):
+    n, _, h, w = depth.shape
+    if order:
+        blocks = depth.reshape(n, -1, block, block, h, w).transpose(0, 1, 4, 2, 5, 3)
+    else:
+        blocks = depth.reshape(n, block, block, -1, h, w).transpose(0, 3, 4, 1, 5, 2)
+    return blocks.reshape(n, -1, h * block, w * block)
 
 
 def _unfold(random, kind, sizes, _):
@@ -283,6 +303,38 @@ def _input(random, kind, sizes):
     strides = [random.choice((stride, stride, 0)) for stride in desc.effective_strides]
     return dml.BufferTensorDesc(kind, sizes, strides)
 
+
+SPACE_TO_DEPTH_BROKEN = {
+    "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [SD-01]": {
+        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4, 1))
+    },
+    "block_size: got 0, must be 1 or more [SD-02]": {"block_size": 0},
+    "input_tensor.sizes[3]: got 6, must be a multiple of block_size = 4 [SD-04]": {
+        "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 4, 6)),
+        "block_size": 4,
+    },
+    "output_tensor.sizes[1]: got 2, must equal input_tensor.sizes[1] * block_size**2 = 8 [SD-04]": {
+        "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 4, 6)),
+        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 2, 3)),
+        "block_size": 2,
+    },
+}
+
+DEPTH_TO_SPACE_BROKEN = {
+    "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [SD-01]": {
+        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4, 1))
+    },
+    "block_size: got 0, must be 1 or more [SD-02]": {"block_size": 0},
+    "input_tensor.sizes[1]: got 8, must be a multiple of block_size**2 = 9 [SD-03]": {
+        "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 8, 2, 3)),
+        "block_size": 3,
+    },
+    "output_tensor.sizes[2]: got 2, must equal input_tensor.sizes[2] * block_size = 4 [SD-03]": {
+        "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 8, 2, 3)),
+        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 2, 3)),
+        "block_size": 2,
+    },
+}
 
 PADDING_BROKEN = {
     "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [PAD-01]": {
@@ -420,20 +472,15 @@ OPERATORS = {
             "2_1": (4, 4, "8 16 32"),
             "5_0": (4, 4, "8 16 32 64"),
         },
+        broken=SPACE_TO_DEPTH_BROKEN,
+    ),
+    "SPACE_TO_DEPTH1": Entry(
+        make=_space_to_depth1,
+        levels={"2_1": (4, 4, "8 16 32"), "5_0": (4, 4, "8 16 32 64")},
         broken={
-            "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [SD-01]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4, 1))
-            },
-            "block_size: got 0, must be 1 or more [SD-02]": {"block_size": 0},
-            "input_tensor.sizes[3]: got 6, must be a multiple of block_size = 4 [SD-04]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 4, 6)),
-                "block_size": 4,
-            },
-            "output_tensor.sizes[1]: got 2, must equal input_tensor.sizes[1] * block_size**2 = 8 [SD-04]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 4, 6)),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 2, 3)),
-                "block_size": 2,
-            },
+            **SPACE_TO_DEPTH_BROKEN,
+            "order: got 2, must be DEPTH_COLUMN_ROW or COLUMN_ROW_DEPTH "
+            "(DepthSpaceOrder or its value) [SD-05]": {"order": 2},
         },
     ),
     "DEPTH_TO_SPACE": Entry(
@@ -443,20 +490,15 @@ OPERATORS = {
             "2_1": (4, 4, "8 16 32"),
             "5_0": (4, 4, "8 16 32 64"),
         },
+        broken=DEPTH_TO_SPACE_BROKEN,
+    ),
+    "DEPTH_TO_SPACE1": Entry(
+        make=_depth_to_space1,
+        levels={"2_1": (4, 4, "8 16 32"), "5_0": (4, 4, "8 16 32 64")},
         broken={
-            "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [SD-01]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4, 1))
-            },
-            "block_size: got 0, must be 1 or more [SD-02]": {"block_size": 0},
-            "input_tensor.sizes[1]: got 8, must be a multiple of block_size**2 = 9 [SD-03]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 8, 2, 3)),
-                "block_size": 3,
-            },
-            "output_tensor.sizes[2]: got 2, must equal input_tensor.sizes[2] * block_size = 4 [SD-03]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 8, 2, 3)),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 2, 3)),
-                "block_size": 2,
-            },
+            **DEPTH_TO_SPACE_BROKEN,
+            "order: got 2, must be DEPTH_COLUMN_ROW or COLUMN_ROW_DEPTH "
+            "(DepthSpaceOrder or its value) [SD-05]": {"order": 2},
         },
     ),
     "UNFOLD": Entry(

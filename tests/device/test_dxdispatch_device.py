@@ -87,6 +87,18 @@ PRINTED = {
         "Dispatch 'space_to_depth': 1 iterations, T ms median (CPU)",
         "Resource 'Depth': " + ", ".join(str(9 * k + i) for k in range(8) for i in range(6)),
     ],
+    "space_to_depth1": [
+        "Compile Op",
+        "Dispatch 'space_to_depth1': 1 iterations, T ms median (CPU)",
+        "Resource 'Depth': " + ", ".join(str(9 * k + i) for k in range(8) for i in range(6)),
+    ],
+    "depth_to_space1": [
+        "Compile Op",
+        "Dispatch 'depth_to_space1': 1 iterations, T ms median (CPU)",
+        "Resource 'Space': 0, 9, 1, 10, 2, 11, 18, 27, 19, 28, 20, 29, 3, 12, 4, 13, 5, 14, 21, 30, "
+        "22, 31, 23, 32, 36, 45, 37, 46, 38, 47, 54, 63, 55, 64, 56, 65, 39, 48, 40, 49, 41, 50, "
+        "57, 66, 58, 67, 59, 68",
+    ],
     "depth_to_space": [
         "Compile Op",
         "Dispatch 'depth_to_space': 1 iterations, T ms median (CPU)",

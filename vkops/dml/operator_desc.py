@@ -68,11 +68,12 @@ class OperatorDesc(ABC):
 
     def __init_subclass__(cls) -> None:
         declared = ((name, cls.__dict__.get(name)) for name in cls.__annotations__)
-        cls.FIELDS = tuple(
+        own = (
             field_of(name, field.metadata)
             for name, field in declared
             if isinstance(field, dataclasses.Field)
         )
+        cls.FIELDS = (*getattr(cls, "FIELDS", ()), *own)
         cls.rule_group = cls.same_data_type.rpartition("-")[0]
 
     @classmethod

@@ -57,7 +57,7 @@ def rules_of(operator: type[OperatorDesc]) -> list[str]:
         rule.id
         for group in groups
         for rule in GROUPS[group].rules
-        if rule.enforced and rule.operator in (None, operator.operator)
+        if rule.enforced and (not rule.operators or operator.operator in rule.operators.split())
     ]
     return sorted([*LEVEL_RULES, *found])
 

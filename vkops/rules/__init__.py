@@ -25,14 +25,15 @@ class Rule:
         source: where DirectML says so, or that it is a choice of vkops.
         enforced: whether an error can name it; else it is a permission, a definition, an example,
             or follows from other rules.
-        operator: the only operator that the rule is for, where several share a group.
+        operators: the only operators that the rule is for, separated by spaces; empty if it is for
+            all that share the group.
     """
 
     id: str
     text: str
     source: str
     enforced: bool = True
-    operator: str | None = None
+    operators: str = ""
 
 
 class Group(NamedTuple):

@@ -22,7 +22,7 @@ NAMES = [
     "GuaranteedBaseOffsetAlignment", "InputTensor", "OutputTensor", "InputTensors", "OutputTensors",
     "Axis", "Offsets", "InputWindowOffsets", "InputWindowSizes", "InputWindowStrides", "ScaleBias",
     "Value", "ValueDataType", "Float32", "UInt16", "PaddingMode", "PaddingValue",
-    "PaddingValueDataType", "StartPadding", "EndPadding",
+    "PaddingValueDataType", "StartPadding", "EndPadding", "BlockSize", "Order",
     "bindings", "dispatchable", "resource", "elementOffset", "elementSizeInBytes", "elementCount",
     "counter", "dimensions", "verbose", "threadGroupCount", "dmlCompileType", "executionFlags",
     "shape", "In", "A", "Out", "commands", "resources", "dispatchables", "", "\u0000", "a.b",

@@ -1,5 +1,8 @@
-"""The operators of DirectML that vkops offers, one module for each."""
+"""The operators of DirectML that vkops offers, one module for each, or for two alike."""
 
+from vkops.dml.operators.depth_to_space import (
+    DepthToSpace1OperatorDesc as DepthToSpace1OperatorDesc,
+)
 from vkops.dml.operators.depth_to_space import (
     DepthToSpaceOperatorDesc as DepthToSpaceOperatorDesc,
 )
@@ -15,6 +18,9 @@ from vkops.dml.operators.padding import PaddingOperatorDesc as PaddingOperatorDe
 from vkops.dml.operators.slice import SliceOperatorDesc as SliceOperatorDesc
 from vkops.dml.operators.slice1 import Slice1OperatorDesc as Slice1OperatorDesc
 from vkops.dml.operators.slice_grad import SliceGradOperatorDesc as SliceGradOperatorDesc
+from vkops.dml.operators.space_to_depth import (
+    SpaceToDepth1OperatorDesc as SpaceToDepth1OperatorDesc,
+)
 from vkops.dml.operators.space_to_depth import (
     SpaceToDepthOperatorDesc as SpaceToDepthOperatorDesc,
 )

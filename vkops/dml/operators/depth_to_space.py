@@ -1,4 +1,4 @@
-"""DEPTH_TO_SPACE: channels moved into blocks of height and width."""
+"""DEPTH_TO_SPACE and DEPTH_TO_SPACE1: channels moved into blocks of height and width."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel
+from vkops.dml.enums import DepthSpaceOrder, FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
@@ -46,6 +46,11 @@ class DepthToSpaceOperatorDesc(OperatorDesc):
     output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
     block_size: int = field(metadata=fields.attribute("uint", "SD-02"))
 
+    @property
+    def _order(self) -> str:
+        """The order of the channels, as movements.py names it."""
+        return "DCR"
+
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         block = self.block_size
         self._check_positive("block_size", block, "SD-02")
@@ -63,4 +68,39 @@ class DepthToSpaceOperatorDesc(OperatorDesc):
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view
-        return [[depth_to_space(source, target, self.block_size, "DCR")]]
+        return [[depth_to_space(source, target, self.block_size, self._order)]]
+
+
+@dataclass(frozen=True)
+class DepthToSpace1OperatorDesc(DepthToSpaceOperatorDesc):
+    """Moves channels into blocks as DEPTH_TO_SPACE does, with a choice of the channels' order.
+
+    Source: DML_DEPTH_TO_SPACE1_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: the tensor to rearrange: batch, channels, height and width.
+        output_tensor: the result, of the sizes that DEPTH_TO_SPACE has.
+        block_size: height and width of a block in elements, at least 1.
+        order: what the channels of the input are made of. DEPTH_COLUMN_ROW: channel
+            ``(row * block_size + column) * C + c``, as in DEPTH_TO_SPACE; COLUMN_ROW_DEPTH: channel
+            ``(c * block_size + row) * block_size + column``. ``c`` is a channel of the output,
+            which has ``C``, and ``row`` and ``column`` are those of the element in its block.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, DepthSpaceOrder, TensorDataType
+    >>> depth = BufferTensorDesc(TensorDataType.FLOAT32, [1, 8, 2, 3])
+    >>> space = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2, 4, 6])
+    >>> DepthToSpace1OperatorDesc(
+    ...     depth, space, block_size=2, order=DepthSpaceOrder.COLUMN_ROW_DEPTH
+    ... ).validate("2_1")
+    """
+
+    operator = "DEPTH_TO_SPACE1"
+
+    order: DepthSpaceOrder = field(metadata=fields.enumeration(DepthSpaceOrder, "SD-05"))
+
+    @property
+    def _order(self) -> str:
+        return "CRD" if self.order is DepthSpaceOrder.COLUMN_ROW_DEPTH else "DCR"

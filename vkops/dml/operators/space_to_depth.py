@@ -1,4 +1,4 @@
-"""SPACE_TO_DEPTH: blocks of height and width moved into the channels."""
+"""SPACE_TO_DEPTH and SPACE_TO_DEPTH1: blocks of height and width moved into the channels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel
+from vkops.dml.enums import DepthSpaceOrder, FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
@@ -46,6 +46,11 @@ class SpaceToDepthOperatorDesc(OperatorDesc):
     output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
     block_size: int = field(metadata=fields.attribute("uint", "SD-02"))
 
+    @property
+    def _order(self) -> str:
+        """The order of the channels, as movements.py names it."""
+        return "DCR"
+
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         block = self.block_size
         self._check_positive("block_size", block, "SD-02")
@@ -64,4 +69,39 @@ class SpaceToDepthOperatorDesc(OperatorDesc):
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view
-        return [[space_to_depth(source, target, self.block_size, "DCR")]]
+        return [[space_to_depth(source, target, self.block_size, self._order)]]
+
+
+@dataclass(frozen=True)
+class SpaceToDepth1OperatorDesc(SpaceToDepthOperatorDesc):
+    """Moves blocks into channels as SPACE_TO_DEPTH does, with a choice of the channels' order.
+
+    Source: DML_SPACE_TO_DEPTH1_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: the tensor to rearrange: batch, channels, height and width.
+        output_tensor: the result, of the sizes that SPACE_TO_DEPTH has.
+        block_size: height and width of a block in elements, at least 1.
+        order: what the channels of the output are made of. DEPTH_COLUMN_ROW: channel
+            ``(row * block_size + column) * C + c``, as in SPACE_TO_DEPTH; COLUMN_ROW_DEPTH: channel
+            ``(c * block_size + row) * block_size + column``. ``c`` is a channel of the input,
+            which has ``C``, and ``row`` and ``column`` are those of the element in its block.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, DepthSpaceOrder, TensorDataType
+    >>> depth = BufferTensorDesc(TensorDataType.FLOAT32, [1, 8, 2, 3])
+    >>> space = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2, 4, 6])
+    >>> SpaceToDepth1OperatorDesc(
+    ...     space, depth, block_size=2, order=DepthSpaceOrder.COLUMN_ROW_DEPTH
+    ... ).validate("2_1")
+    """
+
+    operator = "SPACE_TO_DEPTH1"
+
+    order: DepthSpaceOrder = field(metadata=fields.enumeration(DepthSpaceOrder, "SD-05"))
+
+    @property
+    def _order(self) -> str:
+        return "CRD" if self.order is DepthSpaceOrder.COLUMN_ROW_DEPTH else "DCR"
