@@ -18,30 +18,46 @@ layout(std430, binding = 2) writeonly buffer Target { Element target[]; };
 
 #include "indices.glsl"
 
+void copy_element(Item item, uint at) {
+    Element element = source[at];
+    target[item.dst] = element;
+    TRACE_STORE(item.dst * UNIT, UNIT, at * UNIT, UNIT, UNIT, 0u, element);
+}
+
 void main() {
     Item item;
     if (!find_item(item)) return;
 
     uvec4 steps = table[item.record + STEPS];
     uint step_position = table[item.record + POSITION].POSITION_STEP;
-    uvec4 advance = table[item.record + RECORD_VECTORS + ADVANCE];
-    uvec4 within = table[item.record + RECORD_VECTORS + WITHIN];
-    uint base = table[item.record + 2u * RECORD_VECTORS + HEAD].HEAD_SRC;
-    bool once = (advance.ADVANCE_INDICES | advance.ADVANCE_POSITION) == 0u;
-
-    uint moved = 0u;
-    for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
-        if (!once || i == 0u) find_moved(item, item.index, item.place, moved);
-        uint from = item.src + moved;
-        if (is_within(within, from - base)) {
-            Element element = source[from];
-            target[item.dst] = element;
-            TRACE_STORE(item.dst * UNIT, UNIT, from * UNIT, UNIT, UNIT, 0u, element);
+    Indexing from = indexing(item);
+    uint moved;
+    uint i = 0u;
+#ifdef GENERAL
+    uint base = table[from.record + RECORD_VECTORS + HEAD].HEAD_SRC;
+#else
+    // One index may be that of all steps. Loads and branches in the loop would cost more than the
+    // copy itself: CPU drivers execute both sides of a branch.
+    if ((from.advance.ADVANCE_INDICES | from.advance.ADVANCE_POSITION) == 0u) {
+        find_moved(from, item.index, item.place, moved);
+        for (; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
+            copy_element(item, item.src + moved);
+            item.dst += steps.STEPS_DST;
+            item.src += steps.STEPS_SRC;
+            item.position += step_position;
         }
+    }
+#endif
+    for (; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
+        find_moved(from, item.index, item.place, moved);
+#ifdef GENERAL
+        if (is_within(from.within, item.src + moved - base))
+#endif
+            copy_element(item, item.src + moved);
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;
-        item.index += advance.ADVANCE_INDICES;
-        item.place += advance.ADVANCE_POSITION;
+        item.index += from.advance.ADVANCE_INDICES;
+        item.place += from.advance.ADVANCE_POSITION;
         item.position += step_position;
     }
 }

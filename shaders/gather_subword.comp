@@ -23,9 +23,9 @@ void main() {
     uvec4 steps = table[item.record + STEPS];
     uvec4 position = table[item.record + POSITION];
     uvec4 run = table[item.record + RUN];
-    uvec4 advance = table[item.record + RECORD_VECTORS + ADVANCE];
-    uvec4 within = table[item.record + RECORD_VECTORS + WITHIN];
-    uint base = table[item.record + 2u * RECORD_VECTORS + HEAD].HEAD_SRC;
+    Indexing from = indexing(item);
+    uvec4 advance = from.advance;
+    uint base = table[from.record + RECORD_VECTORS + HEAD].HEAD_SRC;
     bool along = position.POSITION_DIGIT_0 != 0u;  // steps go along the run, or across runs
     bool once = (advance.ADVANCE_RUN_INDICES | advance.ADVANCE_RUN_POSITION) == 0u;
 
@@ -39,15 +39,15 @@ void main() {
         uint end = min((word + 1u) * PER_WORD - item.dst, run.RUN_LENGTH);
         for (uint e = first; e < end; ++e) {
             if (!once || e == first)
-                find_moved(item, item.index + e * advance.ADVANCE_RUN_INDICES,
+                find_moved(from, item.index + e * advance.ADVANCE_RUN_INDICES,
                            item.place + e * advance.ADVANCE_RUN_POSITION, moved);
-            uint from = item.src + e * run.RUN_SRC + moved;
-            if (!is_within(within, from - base)) continue;
-            uint bits = (source[from / PER_WORD] >> (from % PER_WORD * BITS)) & MASK;
+            uint at = item.src + e * run.RUN_SRC + moved;
+            if (!is_within(from.within, at - base)) continue;
+            uint bits = (source[at / PER_WORD] >> (at % PER_WORD * BITS)) & MASK;
             uint shift = (item.dst + e) % PER_WORD * BITS;
             value |= bits << shift;
             mask |= MASK << shift;
-            TRACE_STORE((item.dst + e) * UNIT, UNIT, from * UNIT, UNIT, UNIT, 0u, bits);
+            TRACE_STORE((item.dst + e) * UNIT, UNIT, at * UNIT, UNIT, UNIT, 0u, bits);
         }
         if (mask == ~0u) {
             target[word] = value;

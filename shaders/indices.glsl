@@ -2,45 +2,65 @@
 //
 // An index has one word or two, the low one first, and is signed or not. A record with indices is
 // followed by two more: one with their strides, and one with a term for each number of a tuple,
-// whose head has the addresses of both tensors.
+// whose head has the addresses of both tensors. Kernels that are not GENERAL read tuples of one
+// number only, and write all elements.
 
 layout(std430, binding = 3) readonly buffer Indices { uint indices[]; };
 
-// What moves the address of an element whose index tuple and position are given. Returns whether
-// all numbers are inside their terms; one that is not becomes the nearest one inside.
-bool find_moved(Item item, uint index, uint position, out uint moved) {
-    uvec4 format = table[item.record + RECORD_VECTORS + FORMAT];
-    // The tensor's own address counts units.
-    index += table[item.record + RECORD_VECTORS + HEAD].HEAD_SRC * UNIT / 4u;
-    bool all_inside = true;
-    moved = 0u;
-    for (uint t = 0u; t < format.FORMAT_TERMS; ++t) {
-        uvec4 term = table[item.record + 2u * RECORD_VECTORS + TERM + t];
-        uint low = indices[index + term.TERM_OFFSET];
-        bool negative = format.FORMAT_SIGNED != 0u && (low >> 31) != 0u;
-        uint high = negative ? ~0u : 0u;
-        if (format.FORMAT_WORDS == 2u) {
-            high = indices[index + term.TERM_OFFSET + 1u];
-            negative = format.FORMAT_SIGNED != 0u && (high >> 31) != 0u;
-        }
-        bool inside;
-        uint number;
-        if (negative) {  // it counts from the end
-            uint back = 0u - low;
-            inside = high == ~0u && back != 0u && back <= term.TERM_SIZE;
-            number = inside ? term.TERM_SIZE - back : 0u;
-        } else {
-            inside = high == 0u && low < term.TERM_SIZE;
-            number = inside ? low : term.TERM_SIZE - 1u;
-        }
-        if (format.FORMAT_REVERSE != 0u) {  // the number was the length of a sequence
-            uint length = inside ? number : negative ? 0u : term.TERM_SIZE;
-            number = position < length ? length - 1u - position : position;
-        }
-        moved += number * term.TERM_STRIDE;
-        all_inside = all_inside && inside;
+struct Indexing {
+    uvec4 format;
+    uvec4 term;     // of the first number
+    uvec4 advance;
+    uvec4 within;
+    uint address;   // of the index tensor, in words
+    uint record;
+};
+
+Indexing indexing(Item item) {
+    Indexing result;
+    result.record = item.record + RECORD_VECTORS;
+    result.format = table[result.record + FORMAT];
+    result.advance = table[result.record + ADVANCE];
+    result.within = table[result.record + WITHIN];
+    result.term = table[result.record + RECORD_VECTORS + TERM];
+    result.address = table[result.record + HEAD].HEAD_SRC * UNIT / 4u;  // it counts units
+    return result;
+}
+
+// What one number of an index tuple adds to an address. Returns whether it is inside its term;
+// otherwise the nearest number inside is taken.
+bool add_number(Indexing from, uvec4 term, uint index, uint position, inout uint moved) {
+    uint low = indices[index + term.TERM_OFFSET];
+    bool is_signed = from.format.FORMAT_SIGNED != 0u;
+    uint high = is_signed ? uint(int(low) >> 31) : 0u;
+    if (from.format.FORMAT_WORDS == 2u) high = indices[index + term.TERM_OFFSET + 1u];
+    bool negative = is_signed && int(high) < 0;
+    uint back = 0u - low;  // a negative number counts from the end
+    bool inside = negative ? high == ~0u && back != 0u && back <= term.TERM_SIZE
+                           : high == 0u && low < term.TERM_SIZE;
+    uint number = inside ? (negative ? term.TERM_SIZE - back : low)
+                         : (negative ? 0u : term.TERM_SIZE - 1u);
+    if (from.format.FORMAT_REVERSE != 0u) {  // the number is the length of a sequence
+        uint length = inside ? number : negative ? 0u : term.TERM_SIZE;
+        number = position < length ? length - 1u - position : position;
     }
-    return all_inside;
+    moved += number * term.TERM_STRIDE;
+    return inside;
+}
+
+// What moves the address of an element whose index tuple and position are given. Returns whether
+// all numbers are inside their terms.
+bool find_moved(Indexing from, uint index, uint position, out uint moved) {
+    moved = 0u;
+    index += from.address;
+    bool inside = add_number(from, from.term, index, position, moved);
+#ifdef GENERAL
+    for (uint t = 1u; t < from.format.FORMAT_TERMS; ++t) {
+        uvec4 term = table[from.record + RECORD_VECTORS + TERM + t];
+        inside = add_number(from, term, index, position, moved) && inside;
+    }
+#endif
+    return inside;
 }
 
 // Whether the element at a moved address, counted from the tensor's own, is written.

@@ -3,7 +3,7 @@
 // Copies of whole words to where indices say: elements of UNIT = 4, 8 or 16 bytes.
 //
 // Elements may have the same target. Then any of them remains: where elements have several words,
-// a dispatch writes one of them, and only where the words before it are the element's own.
+// a dispatch writes one of these (BY_WORD), and only where the words before it are the element's.
 
 #if UNIT == 16
 #define Element uvec4
@@ -20,21 +20,26 @@
 #include "region.glsl"
 
 layout(std430, binding = 1) readonly buffer Source { Element source[]; };
-layout(std430, binding = 2) buffer Target { Element target[]; };
+#if defined(BY_WORD) || defined(GENERAL)
+layout(std430, binding = 2) buffer Target { uint target[]; };
+#else
+layout(std430, binding = 2) writeonly buffer Target { Element target[]; };
+#endif
 
 #include "indices.glsl"
 
-void store(uint to, Element element, uint word) {
-#if UNIT > 4
-    if (word != ALL_WORDS) {
-        Element present = target[to];
-        for (uint k = 0u; k < word; ++k)
-            if (present[k] != element[k]) return;
-        target[to][word] = element[word];
-        return;
-    }
-#endif
+void store(Item item, uint to, Element element, bool constant, uint word) {
+    TRACE_STORE(to * UNIT, UNIT, item.src * UNIT, UNIT, UNIT, constant ? CONSTANT : 0u, element);
+#if UNIT > 4 && (defined(BY_WORD) || defined(GENERAL))
+    uint at = to * (UNIT / 4u);
+    uint first = word == ALL_WORDS ? 0u : word;
+    uint last = word == ALL_WORDS ? UNIT / 4u - 1u : word;
+    for (uint k = 0u; k < first; ++k)
+        if (target[at + k] != element[k]) return;
+    for (uint k = first; k <= last; ++k) target[at + k] = element[k];
+#else
     target[to] = element;
+#endif
 }
 
 void main() {
@@ -45,27 +50,36 @@ void main() {
     uint step_position = table[item.record + POSITION].POSITION_STEP;
     bool constant = table[item.record + RUN].RUN_CONSTANT != 0u;
     Element pattern = table[item.record + PATTERN].COMPONENTS;
-    uvec4 advance = table[item.record + RECORD_VECTORS + ADVANCE];
-    uvec4 within = table[item.record + RECORD_VECTORS + WITHIN];
-    uint base = table[item.record + 2u * RECORD_VECTORS + HEAD].HEAD_DST;
-    bool once = (advance.ADVANCE_INDICES | advance.ADVANCE_POSITION) == 0u;
-
-    uint moved = 0u;
-    bool inside = false;
-    for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
-        if (!once || i == 0u) inside = find_moved(item, item.index, item.place, moved);
-        uint to = item.dst + moved;
-        if (inside && is_within(within, to - base)) {
+    Indexing from = indexing(item);
+    uint word = from.within.WITHIN_WORD;
+    uint moved;
+    uint i = 0u;
+#ifdef GENERAL
+    uint base = table[from.record + RECORD_VECTORS + HEAD].HEAD_DST;
+#else
+    // One index may be that of all steps: see gather.comp.
+    if ((from.advance.ADVANCE_INDICES | from.advance.ADVANCE_POSITION) == 0u) {
+        if (!find_moved(from, item.index, item.place, moved)) return;
+        for (; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
             Element element = source[item.src];  // a constant's address is 0, which exists
-            if (constant) element = pattern;
-            store(to, element, within.WITHIN_WORD);
-            TRACE_STORE(to * UNIT, UNIT, item.src * UNIT, UNIT, UNIT, constant ? CONSTANT : 0u,
-                        element);
+            store(item, item.dst + moved, constant ? pattern : element, constant, word);
+            item.dst += steps.STEPS_DST;
+            item.src += steps.STEPS_SRC;
+            item.position += step_position;
         }
+    }
+#endif
+    for (; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
+        bool inside = find_moved(from, item.index, item.place, moved);
+#ifdef GENERAL
+        inside = inside && is_within(from.within, item.dst + moved - base);
+#endif
+        Element element = source[item.src];
+        if (inside) store(item, item.dst + moved, constant ? pattern : element, constant, word);
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;
-        item.index += advance.ADVANCE_INDICES;
-        item.place += advance.ADVANCE_POSITION;
+        item.index += from.advance.ADVANCE_INDICES;
+        item.place += from.advance.ADVANCE_POSITION;
         item.position += step_position;
     }
 }

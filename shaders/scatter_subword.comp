@@ -38,17 +38,14 @@ void main() {
     uint step_position = table[item.record + POSITION].POSITION_STEP;
     bool constant = table[item.record + RUN].RUN_CONSTANT != 0u;
     uint pattern = table[item.record + PATTERN].PATTERN_X & MASK;
-    uvec4 advance = table[item.record + RECORD_VECTORS + ADVANCE];
-    uvec4 within = table[item.record + RECORD_VECTORS + WITHIN];
-    uint base = table[item.record + 2u * RECORD_VECTORS + HEAD].HEAD_DST;
-    bool once = (advance.ADVANCE_INDICES | advance.ADVANCE_POSITION) == 0u;
+    Indexing from = indexing(item);
+    uint base = table[from.record + RECORD_VECTORS + HEAD].HEAD_DST;
 
-    uint moved = 0u;
-    bool inside = false;
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
-        if (!once || i == 0u) inside = find_moved(item, item.index, item.place, moved);
+        uint moved;
+        bool inside = find_moved(from, item.index, item.place, moved);
         uint to = item.dst + moved;
-        if (inside && is_within(within, to - base)) {
+        if (inside && is_within(from.within, to - base)) {
             uint bits = (source[item.src / PER_WORD] >> (item.src % PER_WORD * BITS)) & MASK;
             if (constant) bits = pattern;
             store(to, bits);
@@ -57,8 +54,8 @@ void main() {
         }
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;
-        item.index += advance.ADVANCE_INDICES;
-        item.place += advance.ADVANCE_POSITION;
+        item.index += from.advance.ADVANCE_INDICES;
+        item.place += from.advance.ADVANCE_POSITION;
         item.position += step_position;
     }
 }

@@ -68,7 +68,7 @@ def test_of_several_values_for_an_element_one_remains_whole(device, element_size
     region = scatter_elements(Read(0, updates), indices, View.packed((16,)), 0)
     plan = CopyPlan(element_size, (count * element_size, 4 * count), (Output(nbytes, (region,)),))
     buffers = [Buffer(device.executor, n) for n in (*plan.inputs, nbytes)]
-    for buffer, array in zip(buffers, (values, places), strict=False):
+    for buffer, array in zip(buffers, (values, places, np.zeros(nbytes, np.uint8)), strict=True):
         buffer.write(array)
     bound = prepare(plan, device.executor.tuning).bind(
         [buffer.part(0, buffer.nbytes) for buffer in buffers[:2]], [buffers[2].part(0, nbytes)]

@@ -77,7 +77,7 @@ def test_kernel_is_valid(name):
 
 def test_every_kernel_that_can_be_chosen_is_there():
     chosen = {value.name for value in vars(kernels).values() if isinstance(value, kernels.Kernel)}
-    groups = (kernels.WORDS, kernels.SUBWORDS, kernels.BLOCKS, kernels.GATHERS, kernels.SCATTERS)
+    groups = (kernels.WORDS, kernels.SUBWORDS, kernels.BLOCKS, *kernels.INDEXED)
     for group in groups:
         chosen |= {kernel.name for kernel in group.values()}
     assert set(shaders.VARIANTS) == chosen

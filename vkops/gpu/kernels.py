@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
@@ -43,13 +43,24 @@ BLOCKS = {
     for size, unit in ((1, 8), (2, 8), (4, VECTOR), (8, VECTOR))
 }
 
-GATHERS = {
-    size: Kernel(f"gather_{size}", size, 0 if size >= 4 else 4, sources=2, indexed=True)
-    for size in (1, 2, 4, 8, 16)
-}
-SCATTERS = {
-    size: Kernel(f"scatter_{size}", size, 0, sources=2, indexed=True) for size in (1, 2, 4, 8, 16)
-}
+
+def _indexed(name: str, units: Sequence[int], granule: int = 0) -> Mapping[int, Kernel]:
+    return {u: Kernel(f"{name}_{u}", u, granule, sources=2, indexed=True) for u in units}
+
+
+GATHERS = _indexed("gather", (4, 8, 16))
+GATHER_RUNS = _indexed("gather_run", (1, 2, 4, 8), VECTOR)
+"""For contiguous runs of the destination, of which they store vectors."""
+
+SCATTERS = _indexed("scatter", (4, 8, 16))
+SCATTERED_WORDS = _indexed("scatter_words", (8, 16))
+"""For elements of which each dispatch writes one word."""
+
+GENERAL_GATHERS = {**_indexed("gather_any", (1, 2), 4), **_indexed("gather_any", (4, 8, 16))}
+"""For tuples of several indices and tensors in several heaps, which the others do not know."""
+
+GENERAL_SCATTERS = _indexed("scatter_any", (1, 2, 4, 8, 16))
+INDEXED = (GATHERS, GATHER_RUNS, SCATTERS, SCATTERED_WORDS, GENERAL_GATHERS, GENERAL_SCATTERS)
 
 MIN_LONG_RUN = 16
 """Bytes from which runs of words are copied by 16-byte accesses that are shifted into place.
@@ -111,16 +122,19 @@ class Box(NamedTuple):
         return Box(self.dst // side, self.src // side, dims)
 
 
-def choose_kernel(plan: CopyPlan, sources: int = STREAM.sources) -> Kernel:
+def choose_kernel(
+    plan: CopyPlan, sources: int = STREAM.sources, *, by_word: bool = False
+) -> Kernel:
     """Return the kernel for an optimized plan.
 
     Its regions are all without indices, or all gather, or all scatter. ``sources`` is the number
-    of heaps that a dispatch can read from; 0 rules out streams.
+    of heaps that a dispatch can read from; 0 rules out streams. ``by_word`` says that a dispatch
+    writes one word of each element.
     """
     size = plan.element_size
     regions = [region for output in plan.outputs for region in output.regions]
     if regions and regions[0].kind != "copy":
-        return (GATHERS if regions[0].kind == "gather" else SCATTERS)[size]
+        return _choose_indexed(regions, size, by_word)
     if size == VECTOR:
         return WORDS[size]
     if all(blocks(region, size) for region in regions):
@@ -138,6 +152,21 @@ def choose_kernel(plan: CopyPlan, sources: int = STREAM.sources) -> Kernel:
     if long_runs >= LONG_RUN_THRESHOLD and all(map(_is_runs, regions)):
         return RUNS
     return WORDS.get(size) or SUBWORDS[size]
+
+
+def _choose_indexed(regions: Sequence[Region], size: int, by_word: bool) -> Kernel:
+    gathers = regions[0].kind == "gather"
+    indices = [region.indices for region in regions if region.indices is not None]
+    if any(len(i.terms) > 1 or i.within is not None for i in indices):
+        return (GENERAL_GATHERS if gathers else GENERAL_SCATTERS)[size]
+    if by_word:
+        return SCATTERED_WORDS[size]
+    if not gathers:
+        return SCATTERS.get(size) or GENERAL_SCATTERS[size]
+    targets = [region.target for region in regions]
+    if size < VECTOR and all(t.strides[-1] == 1 and t.sizes[-1] * size >= VECTOR for t in targets):
+        return GATHER_RUNS[size]
+    return GATHERS.get(size) or GENERAL_GATHERS[size]
 
 
 def _share_of_long_runs(regions: Sequence[Region], size: int) -> float:

@@ -136,7 +136,8 @@ def encode(
 
     ``word`` is the only word of each element that a scatter writes.
     """
-    kernel = choose_kernel(plan, tuning.sources if streams else 0)
+    sources = tuning.sources if streams else 0
+    kernel = choose_kernel(plan, sources, by_word=word != ALL_WORDS)
     nbytes = plan.element_size * sum(
         prod(region.sizes) for output in plan.outputs for region in output.regions
     )

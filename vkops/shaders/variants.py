@@ -57,11 +57,25 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
                 ("copy", "copy_subword.comp", (2, 1)),
                 ("copy_block", "copy_block.comp", (8, 4, 2, 1)),
                 ("gather", "gather.comp", (16, 8, 4)),
-                ("gather", "gather_subword.comp", (2, 1)),
+                ("gather_run", "gather_run.comp", (8, 4, 2, 1)),
                 ("scatter", "scatter.comp", (16, 8, 4)),
-                ("scatter", "scatter_subword.comp", (2, 1)),
             )
             for unit in units
+        },
+        **{
+            f"{name}_any_{unit}": Variant(
+                f"{name}_any_{unit}",
+                f"{name}.comp" if unit >= 4 else f"{name}_subword.comp",
+                {"UNIT": unit, "GENERAL": 1},
+            )
+            for name in ("gather", "scatter")
+            for unit in (16, 8, 4, 2, 1)
+        },
+        **{
+            f"scatter_words_{unit}": Variant(
+                f"scatter_words_{unit}", "scatter.comp", {"UNIT": unit, "BY_WORD": 1}
+            )
+            for unit in (16, 8)
         },
         **{name: Variant(name, f"{name}.comp", {}) for name in ("copy_reverse", "copy_run")},
         "copy_stream": Variant("copy_stream", "copy_stream.comp", {"SEGMENTS": 0}),
