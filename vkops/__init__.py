@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         stack,
         unstack,
     )
-    from vkops.tensors.rearrangement import repeat, roll, tile
+    from vkops.tensors.rearrangement import pad, repeat, roll, tile
     from vkops.tensors.tensor import Device, Tensor
 
 __version__ = "0.1.0"
@@ -69,7 +69,7 @@ _LAZY = {
         "vkops.tensors.eager": "join slice split",
         "vkops.tensors.manipulation": "array_split broadcast_to concat concatenate expand_dims "
         "flip from_dlpack permute_dims squeeze stack unstack",
-        "vkops.tensors.rearrangement": "repeat roll tile",
+        "vkops.tensors.rearrangement": "pad repeat roll tile",
     }.items()
     for name in names.split()
 }
@@ -111,6 +111,7 @@ __all__ = [
     "flip",
     "from_dlpack",
     "join",
+    "pad",
     "permute_dims",
     "repeat",
     "roll",

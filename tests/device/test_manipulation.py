@@ -115,6 +115,33 @@ def test_repeat(either, array, data):
     agree(lambda: vkops.repeat(tensor, repeats, axis), lambda: np.repeat(array, repeats, axis))
 
 
+MODES = ["constant", "edge", "reflect", "symmetric", "wrap"]
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_pad(either, array, data):
+    tensor, array = viewed(data, either.tensor(array), array)
+    widths = st.integers(0, 9) | st.integers(-1, 3)
+    pairs = st.tuples(widths, widths)
+    for_each = st.lists(pairs, min_size=array.ndim, max_size=array.ndim)
+    width = data.draw(widths | pairs | for_each | st.lists(st.tuples(widths), max_size=4))
+    mode = data.draw(st.sampled_from(MODES))
+    value = data.draw(st.integers(0, 99) | st.tuples(st.integers(0, 99), st.integers(0, 99)))
+    more = {"constant_values": value} if mode == "constant" else {}
+    agree(
+        lambda: vkops.pad(tensor, width, mode, **more), lambda: np.pad(array, width, mode, **more)
+    )
+
+
+def test_constants_of_each_side(device):
+    """Corners have those of the last axis; values are cast to the dtype, byte order and all."""
+    array = np.arange(24, dtype=">i2").reshape(2, 3, 4)
+    widths, values = ((1, 2), (3, 0), (2, 1)), ((1.5, 2), (3, 4), (-5, 600))
+    made = vkops.pad(array, widths, constant_values=values, device=device)
+    equal(made, np.pad(array, widths, constant_values=values))
+
+
 FUNCTIONS = {
     "split": lambda t: vkops.split(t, [2, 4], 0),
     "array_split": lambda t: vkops.array_split(t, 4),
@@ -127,6 +154,8 @@ FUNCTIONS = {
     "tile": lambda t: vkops.tile(t, (2, 3)),
     "repeat": lambda t: vkops.repeat(t, range(6), 0),
     "repeat_flat": lambda t: vkops.repeat(t, [1, 2] * 12),
+    "pad": lambda t: vkops.pad(t, 2, constant_values=((1, 2), (3, 4))),
+    "pad_copies": lambda t: vkops.pad(t, ((9, 1), (0, 7)), "reflect"),
     "copy": lambda t: t.copy(),
 }
 
@@ -157,6 +186,7 @@ def test_results_are_apart_from_what_they_are_made_of(device):
         vkops.tile(tensor, 1),
         vkops.repeat(tensor, 1),
         vkops.roll(tensor, 0),
+        vkops.pad(tensor, 0),
         vkops.concat([tensor]),
     ]
     tensor.release()
@@ -200,6 +230,17 @@ X = np.zeros((4, 6))
         (lambda: vkops.repeat(X, [1, 2], 0), "REPEAT repeats: got 2 counts, must be 1 or 4, one for each [ARRAY-06]"),
         (lambda: vkops.repeat(X, -1), "REPEAT repeats[0]: got -1, must be at least 0 [ARRAY-06]"),
         (lambda: vkops.repeat(X, 1 << 62), "REPEAT shape: got (110680464442257309696,), must have 9223372036854775807 bytes at most [ARRAY-03]"),
+        (lambda: vkops.pad(X, 1, "mean"), "PAD mode: got 'mean', must be 'constant', 'edge', 'reflect', 'symmetric', 'wrap': vkops moves data, it does not calculate [ARRAY-12]"),
+        (lambda: vkops.pad(X, 1, None), "PAD mode: got None, must be 'constant', 'edge', 'reflect', 'symmetric', 'wrap': vkops moves data, it does not calculate [ARRAY-12]"),
+        (lambda: vkops.pad(X, 1, "reflect", reflect_type="odd"), "PAD reflect_type: got 'odd', must be 'even': vkops moves data, it does not calculate [ARRAY-12]"),
+        (lambda: vkops.pad(X, (2, -1)), "PAD pad_width: got -1, must be at least 0 [ARRAY-06]"),
+        (lambda: vkops.pad(1.0, -1), "PAD pad_width: got -1, must be at least 0 [ARRAY-06]"),
+        (lambda: vkops.pad(X, 0.5), "PAD pad_width: got 0.5, must be integers [ARRAY-06]"),
+        (lambda: vkops.pad(X, (1, 2, 3)), "PAD pad_width: NumPy says: operands could not be broadcast together with remapped shapes [original->remapped]: (3,) and requested shape (2,2) [ARRAY-06]"),
+        (lambda: vkops.pad(X.astype("i4"), 1, constant_values=np.nan), "PAD constant_values: NumPy says: invalid value encountered in cast [ARRAY-10]"),
+        (lambda: vkops.pad(X[:0], 1, "edge"), "PAD pad_width: axis 0 is empty, there is nothing to pad it with (edge) [ARRAY-12]"),
+        (lambda: vkops.pad(X, (1 << 20, 0), "wrap"), "PAD pad_width: makes 45813508780 regions of copies, must be 65536 at most [ARRAY-12]"),
+        (lambda: vkops.pad(X, 1 << 62), "PAD shape: got (9223372036854775812, 9223372036854775814), must have 9223372036854775807 bytes at most [ARRAY-03]"),
         (lambda: vkops.flip(X, device="llvmpipe"), "FLIP device: got 'llvmpipe', must be a Device or None [B-02]"),
     ],
 )  # fmt: skip

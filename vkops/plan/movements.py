@@ -12,13 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, product
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.plan.region import Fill, Read, Region
 from vkops.plan.view import Ints, View, packed_strides
+
+Constants: TypeAlias = "tuple[Read | Fill, Read | Fill]"
+"""What to write before and after a part of an axis: views of one element, or constants."""
 
 
 def copy(source: View, target: View, input: int = 0) -> Region:
@@ -106,26 +109,28 @@ def spread(source: Read, target: View, starts: Ints, steps: Ints, value: Fill) -
     """
     sizes = source.view.sizes
     yield Region(target.window(starts, sizes, steps), source)
-    yield from fill_around(target, starts, sizes, steps, value)
+    yield from fill_around(target, starts, sizes, steps, [(value, value)] * len(sizes))
 
 
 def fill_around(
-    target: View, starts: Ints, sizes: Ints, steps: Ints, value: Read | Fill
+    target: View, starts: Ints, sizes: Ints, steps: Ints, values: Sequence[Constants]
 ) -> Iterator[Region]:
-    """Write one element everywhere in a target but in a window of it.
+    """Write constants everywhere in a target but in a window of it.
 
-    The window has ``sizes`` elements, from ``starts`` on and ``steps`` apart.
+    The window has ``sizes`` elements, from ``starts`` on and ``steps`` apart. ``values`` holds the
+    constants for each axis; corners have those of the last axis, as in NumPy.
     """
     rest = target
-    for axis, (start, size, step) in enumerate(zip(starts, sizes, steps, strict=True)):
+    for axis, (first, last) in reversed(tuple(enumerate(values))):
+        start, size, step = starts[axis], sizes[axis], steps[axis]
         if step < 0:
             start, step = start + (size - 1) * step, -step
         end = start + (size - 1) * step + 1
-        yield fill(value, rest.narrow(axis, 0, start))
-        yield fill(value, rest.narrow(axis, end, target.sizes[axis] - end))
+        yield fill(first, rest.narrow(axis, 0, start))
+        yield fill(last, rest.narrow(axis, end, target.sizes[axis] - end))
         if step > 1:
             rows = rest.narrow(axis, start, (size - 1) * step).unflatten(axis, (size - 1, step))
-            yield fill(value, rows.narrow(axis + 1, 1, step - 1))
+            yield fill(first, rows.narrow(axis + 1, 1, step - 1))
         rest = rest.narrow(axis, start, size, step)
 
 
@@ -297,11 +302,11 @@ def roll(source: Read, target: View, shifts: Ints) -> Iterator[Region]:
 
 
 def pad(
-    source: Read, target: View, starts: Ints, ends: Ints, value: Read | Fill
+    source: Read, target: View, starts: Ints, ends: Ints, values: Sequence[Constants]
 ) -> Iterator[Region]:
-    """Put a source into a target with ``starts`` and ``ends`` elements of a value around it.
+    """Put a source into a target with ``starts`` and ``ends`` elements of constants around it.
 
-    Negative numbers cut elements off. The value is a view of one element, or a constant.
+    Negative numbers cut elements off. ``values`` are those of ``fill_around``.
     """
     sizes = target.sizes
     before = tuple(min(size, max(0, start)) for size, start in zip(sizes, starts, strict=True))
@@ -310,7 +315,7 @@ def pad(
     kept = tuple(max(0, stop - start) for start, stop in zip(before, stops, strict=True))
     ones = (1,) * len(sizes)
     yield window(source, target.window(before, kept, ones), skipped, ones)
-    yield from fill_around(target, before, kept, ones, value)
+    yield from fill_around(target, before, kept, ones, values)
 
 
 def fill(value: Read | Fill, target: View) -> Region:

@@ -88,7 +88,7 @@ class Assignment(Views):
             self._check_device("FILL", value)
             value = value.numpy()
         scalar = np.empty((), self.dtype)
-        with _refusals("FILL"):
+        with numpy_refusals("FILL"):
             scalar.fill(value)
         _write(self, scalar)
 
@@ -127,7 +127,7 @@ def _converted(target: Assignment, value: Any) -> Assignment | npt.NDArray[Any]:
         if value.dtype == dtype and isinstance(base.buffer, Buffer) and not is_visible:
             return value
         value = value.numpy()
-    with _refusals("SETITEM"):
+    with numpy_refusals("SETITEM"):
         if isinstance(value, np.generic):  # NumPy casts scalars by other rules than arrays
             scalar = np.empty((), dtype)
             scalar[...] = value
@@ -136,16 +136,16 @@ def _converted(target: Assignment, value: Any) -> Assignment | npt.NDArray[Any]:
 
 
 @contextmanager
-def _refusals(name: str) -> Iterator[None]:
+def numpy_refusals(name: str, field: str = "value", rule: str = "ARRAY-10") -> Iterator[None]:
     """Raise the errors of NumPy's conversions as those of vkops."""
     try:
         yield
     except MemoryError as error:
-        raise OutOfDeviceMemoryError(f"{name} value: the host has no memory left") from error
+        raise OutOfDeviceMemoryError(f"{name} {field}: the host has no memory left") from error
     except VkopsError:  # a list holds a tensor that was released
         raise
     except Exception as error:
-        raise from_builtin(error, name, "value", "ARRAY-10", "NumPy says: ") from error
+        raise from_builtin(error, name, field, rule, "NumPy says: ") from error
 
 
 def _check_broadcast(shape: Ints, wanted: Ints, *, may_drop: bool = True) -> None:

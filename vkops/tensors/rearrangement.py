@@ -1,18 +1,24 @@
-"""Functions that roll or repeat elements, named as in NumPy; one dispatch each."""
+"""Functions that roll, repeat or pad elements, named as in NumPy; one dispatch each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from vkops.arguments.values import Place
+from vkops.errors import show
 from vkops.gpu.streaming import Progress
 from vkops.plan import movements
-from vkops.plan.region import Read
+from vkops.plan.region import Fill, Read
+from vkops.plan.size_limits import MAX_PIECES
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
+from vkops.tensors.assignment import numpy_refusals
 from vkops.tensors.operations import run, sources
 from vkops.tensors.shape_arguments import (
     check_not_negative,
@@ -176,3 +182,111 @@ def _spans(times: Ints) -> Iterator[tuple[int, int, int]]:
         size = sum(1 for _ in equal)
         yield count, first, size
         first += size
+
+
+# -- padding ---------------------------------------------------------------------------------------
+
+_Constants: TypeAlias = "tuple[tuple[Fill, Fill], ...]"
+
+_COPYING_MODES = ("edge", "reflect", "symmetric", "wrap")
+"""The modes of ``pad`` that copy elements of the array, as movements.py names them, too."""
+
+
+def pad(
+    x: Any,
+    pad_width: Any,
+    mode: str = "constant",
+    *,
+    constant_values: Any = 0,
+    reflect_type: str = "even",
+    device: Device | None = None,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Put elements before and after those of each axis, as NumPy does.
+
+    Args:
+        x: an array or tensor.
+        pad_width: how many: a number for all sides, ``(before, after)`` for all axes, or such a
+            pair for each axis.
+        mode: ``"constant"``; ``"edge"`` repeats the first and the last element; ``"reflect"`` and
+            ``"symmetric"`` mirror the array, without and with its ends; ``"wrap"`` repeats it. The
+            modes of NumPy that calculate are refused.
+        constant_values: the values of the mode ``"constant"``, given like ``pad_width`` and
+            converted to the dtype of ``x``; the other modes ignore them.
+        reflect_type: ``"even"``; the other type of NumPy calculates.
+        device: the device that arrays are sent to.
+        progress: called with the bytes done so far and the bytes in all where data is streamed.
+
+    Raises:
+        InvalidDescError: another mode, or an empty axis that it cannot pad (ARRAY-12), negative
+            widths or not as many as wanted (ARRAY-06), values that cannot be converted (ARRAY-10),
+            or too large a shape (ARRAY-03).
+
+    >>> import vkops
+    >>> vkops.pad([1, 2, 3], (2, 1), "reflect").numpy().tolist()
+    [3, 2, 1, 2, 3, 2]
+    >>> vkops.pad([[5]], ((1, 0), (0, 2)), constant_values=7).numpy().tolist()
+    [[7, 7, 7], [5, 7, 7]]
+    """
+    if not (isinstance(mode, str) and mode in ("constant", *_COPYING_MODES)):
+        message = (
+            f"got {show(mode)}, must be 'constant', {', '.join(map(repr, _COPYING_MODES))}: "
+            "vkops moves data, it does not calculate"
+        )
+        refuse("PAD", "mode", message, "ARRAY-12")
+    if not (isinstance(reflect_type, str) and reflect_type == "even"):
+        message = (
+            f"got {show(reflect_type)}, must be 'even': vkops moves data, it does not calculate"
+        )
+        refuse("PAD", "reflect_type", message, "ARRAY-12")
+    home, found, (view,) = sources("PAD", [x], device)
+    dtype, rank = found[0].dtype, len(view.sizes)
+    widths = _pairs("pad_width", pad_width, rank, "ARRAY-06")
+    if widths.dtype.kind not in "iu":
+        raise Place("PAD", "pad_width", "ARRAY-06").wrong_kind(pad_width, "integers")
+    lowest = widths.min()
+    if lowest < 0:
+        refuse("PAD", "pad_width", f"got {lowest}, must be at least 0", "ARRAY-06")
+    starts, ends = (tuple(widths[:rank, side].tolist()) for side in (0, 1))
+    if mode != "constant":
+        return run(_pad(view, dtype.itemsize, starts, ends, mode), home, found, progress)[0]
+    constants = _pairs("constant_values", constant_values, rank, "ARRAY-10", dtype)
+    # Slices, because the scalars of an array have the host's byte order.
+    values = tuple(
+        [(Fill(pair[:1].tobytes()), Fill(pair[1:].tobytes())) for pair in constants[:rank]]
+    )
+    return run(_pad(view, dtype.itemsize, starts, ends, values), home, found, progress)[0]
+
+
+def _pairs(
+    field: str, given: Any, rank: int, rule: str, dtype: np.dtype[Any] | None = None
+) -> npt.NDArray[Any]:
+    """Numbers for all sides, or for both sides of each axis, as an array of one or more pairs."""
+    with numpy_refusals("PAD", field, rule), np.errstate(invalid="raise"):
+        array = np.broadcast_to(np.asarray(given), (max(1, rank), 2))
+        return array if dtype is None else array.astype(dtype)
+
+
+@memoized
+def _pad(
+    source: View, itemsize: int, starts: Ints, ends: Ints, values: _Constants | str
+) -> ArrayPlan:
+    """The plan of a padding with constants, or by the mode that ``values`` names."""
+    shape = tuple(map(sum, zip(starts, source.sizes, ends, strict=True)))
+    check_shape("PAD", shape, itemsize)
+    origin, target = Read(0, source), View.packed(shape)
+    if not isinstance(values, str):
+        regions = movements.pad(origin, target, starts, ends, values)
+        return array_plan(itemsize, [source], [shape], [list(regions)])
+    for axis, (old, new) in enumerate(zip(source.sizes, shape, strict=True)):
+        if new and not old:
+            message = f"axis {axis} is empty, there is nothing to pad it with ({values})"
+            refuse("PAD", "pad_width", message, "ARRAY-12")
+    if 0 in shape:
+        return array_plan(itemsize, [source], [shape], [[]])
+    count = movements.pad_count(source.sizes, starts, ends, values)
+    if count > MAX_PIECES:
+        message = f"makes {count} regions of copies, must be {MAX_PIECES} at most"
+        refuse("PAD", "pad_width", message, "ARRAY-12")
+    regions = movements.pad_with_copies(origin, target, starts, ends, values)
+    return array_plan(itemsize, [source], [shape], [list(regions)])

@@ -57,6 +57,17 @@ def _counts(choices):
     return choices.below(5) if choices.one_in(2) else choices.some(4, lambda: choices.below(4))
 
 
+def _widths(choices):
+    count = choices.below(6)
+    if choices.one_in(2):
+        return count
+    return choices.some(4, lambda: (choices.below(6), choices.below(6) - choices.one_in(9)))
+
+
+def _mode(choices):
+    return choices.pick(["constant", "edge", "reflect", "symmetric", "wrap"])
+
+
 ONE = {
     "split": ((_counts, small), vkops.split, _split),
     "array_split": ((one_or_some, small), vkops.array_split, np.array_split),
@@ -64,6 +75,7 @@ ONE = {
     "roll": ((one_or_some, axis_or_none), vkops.roll, np.roll),
     "tile": ((one_or_some,), vkops.tile, np.tile),
     "repeat": ((_counts, axis_or_none), vkops.repeat, np.repeat),
+    "pad": ((_widths, _mode), vkops.pad, np.pad),
     "flip": ((axis_or_none,), vkops.flip, np.flip),
     "squeeze": ((axis_or_none,), vkops.squeeze, np.squeeze),
     "expand_dims": ((one_or_some,), vkops.expand_dims, np.expand_dims),
@@ -77,7 +89,7 @@ MANY = {
     "stack": ((small,), vkops.stack, np.stack),
 }
 ODD = [
-    vkops.from_dlpack, vkops.join, vkops.split, vkops.slice, vkops.tile, vkops.repeat, vkops.stack,
+    vkops.pad, vkops.from_dlpack, vkops.join, vkops.split, vkops.slice, vkops.tile, vkops.repeat, vkops.stack,
     vkops.roll, vkops.concat, vkops.array_split, vkops.broadcast_to, vkops.unstack, vkops.squeeze,
 ]  # fmt: skip
 

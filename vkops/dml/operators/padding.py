@@ -69,7 +69,8 @@ class _Padding(OperatorDesc):
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view
         starts, ends = tuple(self.start_padding), tuple(self.end_padding)
         if self.padding_mode is PaddingMode.CONSTANT:
-            regions = pad(source, target, starts, ends, Fill(self._pattern()))
+            value = Fill(self._pattern())
+            regions = pad(source, target, starts, ends, [(value, value)] * len(starts))
         else:
             regions = pad_with_copies(source, target, starts, ends, _MODES[self.padding_mode])
         return [[region for region in regions if 0 not in region.sizes]]

@@ -136,9 +136,9 @@ def pad(call: Call) -> list[LoweredTensor]:
             call.refuse(name, message)
     if mode == "constant":
         starts, ends = zip(*pairs, strict=True) if pairs else ((), ())
-        regions = movements.pad(
-            data.read, View.packed(sizes), starts, ends, _padding_value(call, data)
-        )
+        value = _padding_value(call, data)
+        values = [(value, value)] * data.rank
+        regions = movements.pad(data.read, View.packed(sizes), starts, ends, values)
         return [call.lowering.make(data.dtype, sizes, regions)]
     if 0 in sizes:
         return [call.lowering.make(data.dtype, sizes, ())]
