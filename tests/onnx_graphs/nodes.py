@@ -220,6 +220,18 @@ def pad(g, operator):
     g.node(operator, [data, pads, value, g.ints(axes, kind) if some else ""], **named)
 
 
+def center_crop_pad(g, operator):
+    data = g.tensor(operator, is_small)
+    array = g.values[data]
+    all_axes = array.ndim == 0 or g.chance(0.5)
+    axes = list(range(array.ndim)) if all_axes else g.axes(array.ndim)
+    # The reference evaluator pads strings with numbers.
+    most = 0 if array.dtype == object or array.size > MAX_ELEMENTS // 100 else 4
+    sizes = [max(0, array.shape[axis] + g.rng.randint(-4, most)) for axis in axes]
+    shape = g.ints(sizes, g.rng.choice((np.int32, np.int64)))
+    g.node(operator, [data, shape], axes=None if all_axes else axes)
+
+
 def depth_to_space(g, operator):
     side = g.rng.randint(1, 3)
     sizes = (g.rng.randint(1, 2), side**2 * g.rng.randint(1, 3), *g.shape(2))
@@ -239,6 +251,7 @@ def space_to_depth(g, operator):
 ADD_NODE = {
     "Add": computed.arithmetic,
     "Cast": computed.cast,
+    "CenterCropPad": center_crop_pad,
     "Concat": concat,
     "ConcatFromSequence": sequences.concat_from_sequence,
     "Constant": computed.constant,

@@ -99,6 +99,12 @@ CASES = [
     ("Slice-13", [X, ints(0), ints(1), ints(0), ints(0)], {}, "steps[0]: got 0, must be any other integer"),
     ("Slice-13", [X, ints(0), ints(1), ints(0), ints(1, 1)], {}, "steps: got 2 values, must be 1, as many as axes"),
     ("Slice-13", [SCALAR, ints(0), ints(1), ints(0)], {}, "axes[0]: got 0, the input has no axes"),
+    # CenterCropPad
+    ("CenterCropPad-18", [X, ints(1, 1)], {}, "shape: got 2 values, must be 3, as many as axes"),
+    ("CenterCropPad-18", [X, ints(1)], {"axes": [0, 1]}, "shape: got 1 values, must be 2, as many as axes"),
+    ("CenterCropPad-18", [ROW, ints(-1)], {}, "shape[0]: got -1, must be at least 0"),
+    ("CenterCropPad-18", [X, ints(1)], {"axes": [3]}, "axes[0]: got 3, must be -3 to 2"),
+    ("CenterCropPad-18", [X, ints(1, 1)], {"axes": [0, -3]}, "axes: got [0, -3], must be different axes"),
     # Pad
     ("Pad-1", [ROW], {"opset": 1, "paddings": [1]}, "paddings: got 1 values, must be 2, two for each axis"),
     ("Pad-2", [X], {"opset": 2, "pads": [1, 1]}, "pads: got 2 values, must be 6, two for each axis"),

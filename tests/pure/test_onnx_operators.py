@@ -413,6 +413,17 @@ MOD = [
     ((18,), SIGNS, {"fmod": 1}, ints(1, -1, 1, -1)),
     ((18,), [floats(5.5), floats(2)], {"fmod": 1}, floats(1.5)),
 ]
+CENTER_CROP_PAD = [
+    ((18, 24), [ROW, ints(4)], {}, ROW[:4]),  # an odd difference: one more is cut off at the end
+    ((18,), [ROW, int32s(3)], {}, ROW[1:4]),
+    ((18,), [ROW, ints(8)], {}, np.pad(ROW, (1, 2))),
+    ((18,), [ROW, ints(0)], {}, ROW[:0]),
+    ((18,), [ROW[:0], ints(3)], {}, floats(0, 0, 0)),
+    ((18,), [X, ints(5, 3, 1)], {}, np.pad(X[:, :, 1:2], ((1, 2), (0, 0), (0, 0)))),
+    ((18,), [X, ints(2, 5)], {"axes": [-1, 1]}, np.pad(X[..., 1:3], ((0, 0), (1, 1), (0, 0)))),
+    ((18,), [text("a", "b"), ints(4)], {}, text("", "a", "b", "")),
+    ((18,), [scalar(7), ints()], {}, scalar(7)),
+]
 DIV = [
     ((18,), [ints(7, -7, 7, -7, 6, -6), ints(2, 2, -2, -2, -3, 3)], {}, ints(3, -3, -3, 3, -2, -2)),
     ((18,), [floats(1, -1), floats(0, 0)], {}, floats(np.inf, -np.inf)),
@@ -420,7 +431,7 @@ DIV = [
 ADD = [((14,), [int8s(100, -100), int8s(100, 3)], {}, int8s(-56, -97))]  # wraps around
 
 CASES = {
-    "Add": ADD, "Cast": CAST, "Concat": CONCAT, "ConcatFromSequence": CONCAT_FROM_SEQUENCE,
+    "Add": ADD, "Cast": CAST, "CenterCropPad": CENTER_CROP_PAD, "Concat": CONCAT, "ConcatFromSequence": CONCAT_FROM_SEQUENCE,
     "Constant": CONSTANT, "ConstantOfShape": CONSTANT_OF_SHAPE, "DepthToSpace": DEPTH_TO_SPACE,
     "Div": DIV, "Equal": EQUAL, "Expand": EXPAND, "Flatten": FLATTEN, "Gather": GATHER,
     "Identity": IDENTITY, "Mod": MOD, "Pad": PAD, "Reshape": RESHAPE, "SequenceAt": SEQUENCE_AT,

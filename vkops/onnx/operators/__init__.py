@@ -17,6 +17,7 @@ LoweringFunction = Callable[[Call], Iterable[LoweredValue]]
 OPERATORS: Mapping[str, Mapping[int, LoweringFunction]] = {
     "Add": {1: elementwise(np.add)},
     "Cast": {1: arithmetic.cast},
+    "CenterCropPad": {18: selection.center_crop_pad},
     "Concat": {1: split_concat.concat},
     "ConcatFromSequence": {11: split_concat.concat_from_sequence},
     "Constant": {1: constant.constant},

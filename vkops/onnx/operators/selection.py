@@ -135,11 +135,7 @@ def pad(call: Call) -> list[LoweredTensor]:
             )
             call.refuse(name, message)
     if mode == "constant":
-        starts, ends = zip(*pairs, strict=True) if pairs else ((), ())
-        value = _padding_value(call, data)
-        values = [(value, value)] * data.rank
-        regions = movements.pad(data.read, View.packed(sizes), starts, ends, values)
-        return [call.lowering.make(data.dtype, sizes, regions)]
+        return [_framed(call, data, pairs, _padding_value(call, data))]
     if 0 in sizes:
         return [call.lowering.make(data.dtype, sizes, ())]
     kept = data.packed
@@ -153,6 +149,37 @@ def pad(call: Call) -> list[LoweredTensor]:
     source = Read(data.number, kept)
     regions = movements.pad_with_copies(source, View.packed(sizes), starts, ends, mode)
     return [call.lowering.make(data.dtype, sizes, regions)]
+
+
+def center_crop_pad(call: Call) -> list[LoweredTensor]:
+    """CenterCropPad 18: where the difference is odd, one element more is moved at the end."""
+    data = call.tensor("input_data")
+    axes = call.axes("axes", data.rank)
+    if axes is None:
+        axes = tuple(range(data.rank))
+    wanted = call.ints("shape") or ()
+    if len(wanted) != len(axes):
+        call.refuse("shape", f"got {len(wanted)} values, must be {len(axes)}, as many as axes")
+    pairs = [(0, 0)] * data.rank
+    for i, (axis, size) in enumerate(zip(axes, wanted, strict=True)):
+        if size < 0:
+            call.refuse(f"shape[{i}]", f"got {size}, must be at least 0")
+        more = size - data.shape[axis]
+        half = abs(more) // 2
+        before = half if more > 0 else -half
+        pairs[axis] = before, more - before
+    return [_framed(call, data, pairs, _zero(call, data))]
+
+
+def _framed(
+    call: Call, data: LoweredTensor, pairs: Sequence[tuple[int, int]], value: Read
+) -> LoweredTensor:
+    """Return a tensor with copies of an element around it; negative numbers cut elements off."""
+    sizes = tuple(n + sum(pair) for n, pair in zip(data.shape, pairs, strict=True))
+    starts, ends = (tuple(pair[side] for pair in pairs) for side in (0, 1))
+    values = [(value, value)] * data.rank
+    regions = movements.pad(data.read, View.packed(sizes), starts, ends, values)
+    return call.lowering.make(data.dtype, sizes, regions)
 
 
 def _padding(call: Call, name: str, rank: int) -> list[tuple[int, int]]:
@@ -179,6 +206,11 @@ def _padding_value(call: Call, data: LoweredTensor) -> Read:
         if value.size != 1:
             call.refuse("constant_value", f"has {value.size} elements, must be 1")
         return value.read
+    return _zero(call, data)
+
+
+def _zero(call: Call, data: LoweredTensor) -> Read:
+    """Return the zero of a tensor's type; of strings, the empty one."""
     zero = np.array("", STRING) if data.dtype == STRING else np.zeros((), data.dtype)
     return call.lowering.constant(zero).read
 
