@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from indexed_plans import elements, indexed_case
 
-from vkops.plan import execute
+from vkops.plan import View, execute
 from vkops.plan.algebra import coalesce, narrow, optimize
 from vkops.plan.cut import cut
+from vkops.plan.graph import Graph
+from vkops.plan.movements import pack
 from vkops.plan.region import CopyPlan, Output
 
 SEEDS = st.integers(0, 2**32)
@@ -68,3 +70,33 @@ def test_cutting_keeps_the_meaning(seed):
 def _pieces(random, nbytes):
     edges = sorted({0, nbytes, *(16 * random.integers(nbytes // 16 + 1, size=2)).tolist()})
     return [stop - start for start, stop in pairwise(edges)]
+
+
+@given(seed=SEEDS)
+def test_fusing_copies_with_gathers_and_scatters_keeps_the_meaning(seed):
+    """A window of each input and of the output, flipped, with a tensor made by indices between."""
+    random = np.random.default_rng(seed)
+    case = indexed_case(random, element_size=4)
+    plan, graph = case.plan, Graph()
+    leaves, arrays = {}, {}
+    for number, array in enumerate(case.inputs):
+        size = 8 if number == 1 and case.plan.outputs[0].regions[-1].indices.words == 2 else 4
+        leaf = graph.leaf(array.size, size)
+        backwards = View.packed((array.size // size,)).flip((0,))
+        leaves[number] = graph.make([pack(backwards, input=leaf)], array.size, size)
+        arrays[leaf] = array.view(f"u{size}")[::-1].copy().view(np.uint8)
+    (output,) = plan.outputs
+    regions = [region.renumber(leaves) for region in output.regions]
+    made = graph.make(regions, output.nbytes, 4)
+    order = tuple(int(axis) for axis in random.permutation(len(case.target.sizes)))
+    turned = case.target.permute(order).flip(order[:1])
+    nbytes = 4 * case.expected.size
+    result = graph.make([pack(turned, input=made)], nbytes, 4)
+    steps = graph.lower([result])
+    for step in steps:
+        outputs = execute(step.plan, [arrays[number] for number in step.reads])
+        arrays.update(zip(step.makes, outputs, strict=True))
+    expected = np.flip(case.expected.transpose(order), order[0])
+    np.testing.assert_array_equal(arrays[result].view(np.uint32), expected.reshape(-1))
+    # Stored are what a gather reads, and what is scattered to; the rest is fused.
+    assert len(steps) == 2 + any(region.kind == "scatter" for region in output.regions)

@@ -336,9 +336,12 @@ class GraphDesc:
             plan = self.nodes[number].lower()
             read = {i: numbers[self._sources[number, i]] for i in range(len(plan.inputs))}
             for i, output in enumerate(plan.outputs):
-                regions = narrow(output.regions, plan.element_size, size)
+                # Elements that are scattered are whole: see gpu/dispatch.py.
+                scatters = any(region.kind == "scatter" for region in output.regions)
+                own = plan.element_size if scatters else size
+                regions = narrow(output.regions, plan.element_size, own)
                 moved = (region.renumber(read) for region in regions)
-                numbers[number, i] = graph.make(moved, output.nbytes, size)
+                numbers[number, i] = graph.make(moved, output.nbytes, own)
         results: dict[int, int] = {}
         for edge in self.output_edges:
             made = numbers[edge.from_node_index, edge.from_node_output_index]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, chain
 from math import gcd, inf
 from typing import NamedTuple
@@ -20,7 +21,8 @@ _CANDIDATES_PER_STEP = 16
 def compose(first: CopyPlan, second: CopyPlan) -> CopyPlan:
     """The plan that does ``second`` after ``first``, whose outputs are its inputs.
 
-    Both count the same elements, and all that ``second`` reads ``first`` has written.
+    Both count the same elements, all that ``second`` reads ``first`` has written, and neither has
+    indices.
 
     >>> from vkops.plan import CopyPlan, Output, View
     >>> from vkops.plan.algebra import coalesce
@@ -62,7 +64,8 @@ class _Writer(NamedTuple):
 class Writers:
     """The coalesced regions that write a tensor, indexed to be composed with those that read it.
 
-    With ``gaps``, elements that nothing writes may be read; their copies are left out.
+    These copy or gather, and a region that is composed with them copies; if all of them copy, it
+    may scatter. With ``gaps``, elements that nothing writes may be read; their copies are left out.
     ``budget`` limits the number of writers.
     """
 
@@ -103,7 +106,7 @@ class Writers:
             moved = _Box(box.dims, box.dst, box.at - writer.low, box.src)
             for part in _compose(moved, writer.levels, budget):
                 missing -= part.elements
-                yield _region(part, writer.region)
+                yield _region(part, region, writer.region)
             if not missing:
                 return
         if missing and not self._gaps:
@@ -154,8 +157,10 @@ def _reach(levels: Iterable[_Level]) -> int:
 
 def _writers(region: Region) -> Iterator[_Writer]:
     """Split a region into writers whose dimensions nest: each address has one index at most."""
-    target, steps = region.target, region.source_view.strides
-    levels = [_Level(*level) for level in zip(target.strides, target.sizes, steps, strict=True)]
+    target, source = region.target, _packed((*region.index_views, region.source_view))
+    levels = [
+        _Level(*level) for level in zip(target.strides, target.sizes, source.strides, strict=True)
+    ]
     for axis, level in enumerate(levels[:-1]):
         if level.row <= _reach(levels[axis + 1 :]):
             for index in range(level.size):
@@ -223,8 +228,39 @@ class _Box(NamedTuple):
         return _Box(dims, self.dst, self.at, self.src)
 
 
+_DIGIT = 96
+"""Bits of an address in one that holds several."""
+
+
+def _packed(views: Sequence[View]) -> View:
+    """One view whose addresses hold those of several, of which the last decides the sign.
+
+    A composition adds and multiplies addresses only, so it does the same with all of them.
+    """
+    *others, view = views
+    if others:
+        lower = _packed(others)
+        strides = zip(view.strides, lower.strides, strict=True)
+        packed = tuple((high << _DIGIT * len(others)) + low for high, low in strides)
+        return View(view.sizes, packed, (view.offset << _DIGIT * len(others)) + lower.offset)
+    return view
+
+
+def _unpacked(view: View, count: int) -> Iterator[View]:
+    """The views of which ``_packed`` made one."""
+    half, digit = 1 << (_DIGIT - 1), 1 << _DIGIT
+    sizes, strides, offset = view
+    for _ in range(count - 1):
+        low = [(stride + half) % digit - half for stride in strides]
+        low_offset = (offset + half) % digit - half
+        yield View(sizes, tuple(low), low_offset)
+        strides = tuple((s - own) >> _DIGIT for s, own in zip(strides, low, strict=True))
+        offset = (offset - low_offset) >> _DIGIT
+    yield View(sizes, strides, offset)
+
+
 def _box(region: Region) -> _Box:
-    target, read = region.target, region.source_view
+    target, read = _packed((*region.index_views, region.target)), region.source_view
     dims, dst, at = [], target.offset, read.offset
     for size, to, stride in zip(target.sizes, target.strides, read.strides, strict=True):
         if size == 1:
@@ -237,7 +273,7 @@ def _box(region: Region) -> _Box:
     return _Box(tuple(dims), dst, at, 0)
 
 
-def _region(box: _Box, writer: Region) -> Region:
+def _region(box: _Box, reader: Region, writer: Region) -> Region:
     dst, src = box.dst, box.src
     dims = []
     for size, to, _, stride in box.dims:
@@ -247,8 +283,14 @@ def _region(box: _Box, writer: Region) -> Region:
             to, stride = -to, -stride
         dims.append((size, to, stride))
     sizes, dst_strides, strides = zip(*dims, strict=True) if dims else ((1,), (1,), (1,))
-    source = View(sizes, strides, writer.source_view.offset + src)
-    return writer.with_views(View(sizes, dst_strides, dst), source)
+    written, read = View(sizes, dst_strides, dst), View(sizes, strides, src)
+    if reader.indices is None and writer.indices is None:
+        return writer.with_views(written, read.shift(writer.source_view.offset))
+    *scattered, target = _unpacked(written, 1 + len(reader.index_views))
+    *gathered, source = _unpacked(read, 1 + len(writer.index_views))
+    own = [view.shift(own.offset) for view, own in zip(gathered, writer.index_views, strict=True)]
+    both = replace(writer, indices=writer.indices or reader.indices)
+    return both.with_views(target, source.shift(writer.source_view.offset), *scattered, *own)
 
 
 def _compose(box: _Box, levels: Sequence[_Level], budget: Budget) -> Iterator[_Box]:

@@ -90,9 +90,9 @@ class Stage:
 class Graph:
     """Tensors by number; each is a leaf, or made by regions that read tensors before it.
 
-    Regions count elements of ``element_size`` bytes; tensors that are made from each other have
-    elements of one size. With ``gaps``, elements that nothing writes may be read; the elements
-    that would be copies of them are not written either.
+    Regions count elements of ``element_size`` bytes; tensors whose elements have one size are
+    fused. With ``gaps``, elements that nothing writes may be read; the elements that would be
+    copies of them are not written either.
     A graph of more than ``MAX_GRAPH_REGIONS`` tensors and regions is refused with a LimitError.
 
     >>> from vkops.plan import View
@@ -187,9 +187,11 @@ class Graph:
         """The stages that make the wanted tensors, in order; nearly always one.
 
         An intermediate gets a stage of its own where composing its readers costs more. So does a
-        tensor that is made with indices, and each tensor that it reads.
+        tensor that is scattered to, and one that indices of another read or are read from.
         """
-        fusion = _Fusion(self._tensors, self.reachable(wanted), wanted, gaps=self._gaps)
+        fusion = _Fusion(
+            self._tensors, self._sizes, self.reachable(wanted), wanted, gaps=self._gaps
+        )
         fused, stages = fusion.fused, fusion.stages
         results = [number for number in dict.fromkeys(wanted) if number in fused]
         for number in results:
@@ -201,7 +203,7 @@ class Graph:
         made = []
         for stage in range(last + 1):
             numbers = [number for number in sorted(stages) if stages[number] == stage]
-            alone = [number for number in numbers if _is_indexed(fused[number])]
+            alone = [number for number in numbers if _scatters(fused[number])]
             together = [number for number in numbers if number not in alone]
             made += [
                 Stage({n: fused[n] for n in group}) for group in (together, *zip(alone)) if group
@@ -218,6 +220,7 @@ class _Fusion:
     def __init__(
         self,
         tensors: Sequence[Regions | None],
+        sizes: Sequence[tuple[int, int]],
         order: Sequence[int],
         wanted: Iterable[int],
         *,
@@ -225,6 +228,7 @@ class _Fusion:
     ) -> None:
         self.fused: dict[int, Regions] = {}
         self.stages: dict[int, int] = {}
+        self._sizes = sizes
         self._gaps = gaps
         self._writers: dict[int, Writers] = {}
         self._store_cost: dict[int, int] = {}  # the cost of storing each tensor
@@ -250,13 +254,10 @@ class _Fusion:
     def _add(self, tensor: int, own: Regions) -> None:
         """Compose a tensor; all tensors that it reads have been added before."""
         intermediates = [n for n in _read(own) if n in self.fused and n not in self.stages]
-        if _is_indexed(own):
-            # Nothing is composed with indices: the tensor and those that it reads are stored.
-            for number in intermediates:
+        for number in intermediates:
+            if self._must_be_stored(number, tensor, own):
                 self.stages[number] = self.stage(number)
-            self.fused[tensor] = merge_regions(own)
-            self.stages[tensor] = self.stage(tensor)
-            return
+        intermediates = [number for number in intermediates if number not in self.stages]
         elements = sum(prod(region.sizes) for region in own)
         cost = self._store_cost[tensor] = SUBMISSION_COST + elements // ELEMENTS_PER_COST
         max_regions = max(2 * len(own), min(MAX_REGIONS, cost))
@@ -270,6 +271,18 @@ class _Fusion:
             for number in intermediates:
                 self._add_cost(number, len(regions))
         self.fused[tensor] = regions
+        if _scatters(regions):
+            self.stages[tensor] = self.stage(tensor)
+
+    def _must_be_stored(self, read: int, tensor: int, own: Regions) -> bool:
+        """Whether a tensor that another reads cannot be composed with it."""
+        count_alike = self._sizes[read][1] == self._sizes[tensor][1]
+        gathered = any(region.kind == "gather" for region in self.fused[read])
+        return (
+            not count_alike
+            or read in _read_by_indices(own)
+            or (gathered and _scatters(own))  # a region has one index tensor only
+        )
 
     def stage(self, tensor: int) -> int:
         """The first stage after those of all tensors that a tensor reads."""
@@ -313,5 +326,15 @@ def _read(regions: Iterable[Region]) -> set[int]:
     return {number for region in regions for number in region.inputs}
 
 
-def _is_indexed(regions: Iterable[Region]) -> bool:
-    return any(region.indices is not None for region in regions)
+def _read_by_indices(regions: Iterable[Region]) -> set[int]:
+    """The tensors that hold indices of regions, and those that are read where indices say."""
+    return {
+        number
+        for region in regions
+        if region.indices is not None
+        for number in (region.inputs if region.kind == "gather" else (region.indices.input,))
+    }
+
+
+def _scatters(regions: Iterable[Region]) -> bool:
+    return any(region.kind == "scatter" for region in regions)
