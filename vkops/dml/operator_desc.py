@@ -61,8 +61,8 @@ class OperatorDesc(ABC):
     """The word that the identifiers of the operator's own rules begin with."""
     same_data_type: ClassVar[str]
     """The rule that requires all tensors to have one data type."""
-    same_dimension_count: ClassVar[str | None]
-    """The rule that requires all tensors to have one rank; None where there is none."""
+    same_dimension_count: ClassVar[str]
+    """The rule that requires all tensors to have one rank; empty where there is none."""
     supports_in_place: ClassVar[bool] = False
     """Whether DirectML lets input and output be one range (B-09)."""
 
@@ -281,7 +281,7 @@ class OperatorDesc(ABC):
                 )
                 self._refuse(f"{other_path}.data_type", message, self.same_data_type)
         rank = tensor.dimension_count
-        if self.same_dimension_count is None:
+        if not self.same_dimension_count:
             return
         for other_path, other in others:
             if other.dimension_count != rank:

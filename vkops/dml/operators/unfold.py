@@ -43,7 +43,7 @@ class UnfoldOperatorDesc(OperatorDesc):
 
     operator = "UNFOLD"
     same_data_type = "UNF-01"
-    same_dimension_count = None
+    same_dimension_count = ""
 
     input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
     output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
