@@ -246,20 +246,24 @@ def _depth(view: View, block: int, order: str) -> View:
 class Run(NamedTuple):
     """``size`` consecutive indices of a target, from ``target`` on.
 
-    They are copies of the indices of a source from ``start`` on, ``step`` apart.
+    They are copies of the indices of a source from ``start`` on, ``step`` apart. There are
+    ``repeats`` such runs, ``period`` apart in the target and ``advance`` apart in the source.
     """
 
     target: int
     size: int
     start: int
     step: int
+    repeats: int = 1
+    period: int = 0
+    advance: int = 0
 
 
 def runs_of(indices: npt.NDArray[np.integer[Any]]) -> list[Run]:
     """Chosen indices as few runs.
 
-    >>> runs_of(np.array([2, 1, 0, 0, 0]))
-    [Run(target=0, size=3, start=2, step=-1), Run(target=3, size=2, start=0, step=0)]
+    >>> [run[:4] for run in runs_of(np.array([2, 1, 0, 0, 0]))]
+    [(0, 3, 2, -1), (3, 2, 0, 0)]
     """
     steps = np.diff(indices)
     changes = np.flatnonzero(np.diff(steps)) + 1  # steps that differ from the one before
@@ -286,7 +290,13 @@ def choose(source: Read, target: View, axes: Sequence[Sequence[Run]]) -> Iterato
     ones = (1,) * len(axes)
     for runs in product(*axes):
         targets, sizes, starts, steps = (tuple(run[i] for run in runs) for i in range(4))
-        yield window(source, target.window(targets, sizes, ones), starts, steps)
+        read = source.view.window(starts, sizes, steps)
+        written = target.window(targets, sizes, ones)
+        for axis, run in enumerate(runs):
+            if run.repeats > 1:
+                read = read.insert(0, run.repeats, run.advance * source.view.strides[axis])
+                written = written.insert(0, run.repeats, run.period * target.strides[axis])
+        yield copy(read, written, source.input)
 
 
 def roll(source: Read, target: View, shifts: Ints) -> Iterator[Region]:
@@ -359,8 +369,8 @@ def pad_count(sizes: Ints, starts: Ints, ends: Ints, mode: str) -> int:
 def _pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[Run]:
     """The indices of an axis of ``size`` elements that is padded with elements of its own.
 
-    >>> list(_pad_runs("symmetric", 3, 2, 0))
-    [Run(target=0, size=2, start=1, step=-1), Run(target=2, size=3, start=0, step=1)]
+    >>> [run[:4] for run in _pad_runs("symmetric", 3, 2, 0)]
+    [(0, 2, 1, -1), (2, 3, 0, 1)]
     """
     length = _run_length(mode, size)
     if not length:

@@ -96,10 +96,10 @@ class View(NamedTuple):
         starts = tuple(n - 1 if axis in axes else 0 for axis, n in enumerate(self.sizes))
         return self.window(starts, self.sizes, steps)
 
-    def insert(self, axis: int, size: int = 1) -> View:
-        """A new axis, along which the elements repeat."""
+    def insert(self, axis: int, size: int = 1, stride: int = 0) -> View:
+        """A new axis; with stride 0, the elements repeat along it."""
         sizes = (*self.sizes[:axis], size, *self.sizes[axis:])
-        return View(sizes, (*self.strides[:axis], 0, *self.strides[axis:]), self.offset)
+        return View(sizes, (*self.strides[:axis], stride, *self.strides[axis:]), self.offset)
 
     def unflatten(self, axis: int, sizes: Ints) -> View:
         """Split an axis into several, whose sizes multiply to its own.
