@@ -24,6 +24,8 @@ MAX_SPANNED = 1 << 14
 
 KINDS = sorted(DTYPES)
 
+NEAREST = dml.InterpolationMode.NEAREST_NEIGHBOR
+
 
 class Entry(NamedTuple):
     """What tests need to know of an operator.
@@ -265,6 +267,16 @@ def _value(random, kind):
     if dtype.kind == "f":
         return random.choice((0, 1, 0.1, -np.inf))
     return random.choice((0, 1, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)))
+
+
+def _upsample_2d(random, kind, sizes, _):
+    sizes = (*sizes, 1, 1, 1)[: random.choice((4, 5)) if len(sizes) > 4 else 4]
+    factors = [random.choice((1, 2, 3, 5)) if prod(sizes) < 500 else 1 for _ in range(2)]
+    height, width = factors
+    source = _input(random, kind, sizes)
+    target = _output(random, kind, (*sizes[:-2], sizes[-2] * height, sizes[-1] * width))
+    desc = dml.Upsample2dOperatorDesc(source, target, dml.Size2D(width, height), NEAREST)
+    return Case(desc, lambda arrays: [arrays[0].repeat(height, -2).repeat(width, -1)])
 
 
 # -- tensors -----------------------------------------------------------------------------------------
@@ -617,6 +629,27 @@ OPERATORS = {
             "padding_value_data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [PAD-09]": {
                 "padding_mode": dml.PaddingMode.EDGE,
                 "padding_value_data_type": dml.TensorDataType.UINT8,
+            },
+        },
+    ),
+    "UPSAMPLE_2D": Entry(
+        make=_upsample_2d,
+        levels={"1_0": (4, 5, "FLOAT16 FLOAT32")},
+        broken={
+            "output_tensor.data_type: got FLOAT16, must equal input_tensor.data_type = FLOAT32 [UPS-01]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT16, (2, 3, 4, 1))
+            },
+            "output_tensor.sizes[3]: got 9, must equal input_tensor.sizes[3] * scale_size.width = 8 [UPS-01]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 2, 4)),
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 6, 9)),
+                "scale_size": dml.Size2D(width=2, height=3),
+            },
+            "scale_size.height: got 0, must be 1 or more [UPS-02]": {
+                "scale_size": dml.Size2D(2, 0)
+            },
+            "scale_size: got 2, must be a Size2D [UPS-02]": {"scale_size": 2},
+            "interpolation_mode: got LINEAR, which calculates: vkops moves data; must be NEAREST_NEIGHBOR [UPS-04]": {
+                "interpolation_mode": dml.InterpolationMode.LINEAR
             },
         },
     ),

@@ -82,6 +82,11 @@ PRINTED = {
             + ["9"] * 30
         ),
     ],
+    "upsample_2d": [
+        "Compile Op",
+        "Dispatch 'upsample': 1 iterations, T ms median (CPU)",
+        "Resource 'Large': 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4",
+    ],
     "space_to_depth": [
         "Compile Op",
         "Dispatch 'space_to_depth': 1 iterations, T ms median (CPU)",

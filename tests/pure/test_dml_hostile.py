@@ -21,6 +21,7 @@ from vkops.dml import (
     FeatureQueryFeatureLevels,
     FeatureQueryTensorDataTypeSupport,
     ScaleBias,
+    Size2D,
     TensorDataType,
     check_feature_support,
 )
@@ -115,6 +116,7 @@ def test_junk_operator(operator, data):
         "int_array": arrays,
         "scale_bias": st.none()
         | st.builds(ScaleBias, integers.filter(lambda i: abs(i) < 9), st.just(1)),
+        "size_2d": st.builds(Size2D, integers, integers),
     }
     cls = OPERATORS[operator]
     fields = [data.draw(valid[f.kind] | junk) for f in cls.FIELDS]
@@ -170,10 +172,11 @@ def test_junk_queries(value, level):
             check_feature_support(make(value), level)
 
 
+@pytest.mark.parametrize("kind", [ScaleBias, Size2D])
 @given(junk, junk)
-def test_junk_scale_bias(scale, bias):
+def test_junk_pair(kind, first, second):
     with contextlib.suppress(VkopsError):
-        ScaleBias(scale, bias)
+        kind(first, second)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,13 @@ from operator_table import types
 
 import vkops.dml
 from vkops import FeatureLevelError, InvalidDescError
-from vkops.dml import OPERATORS, BufferTensorDesc, FeatureLevel, TensorDataType
+from vkops.dml import (
+    OPERATORS,
+    BufferTensorDesc,
+    FeatureLevel,
+    Size2D,
+    TensorDataType,
+)
 from vkops.dml.levels import SUPPORT, Support
 
 DATA = json.loads(Path(__file__).with_name("directml.json").read_text("utf-8"))
@@ -56,6 +62,7 @@ def describe(operator, rank, data_type, odd=None):
         "scalar": lambda name: 1,
         "enum": lambda name: TensorDataType[data_type] if name.endswith("DataType") else 0,
         "scale_bias": lambda name: None,
+        "size_2d": lambda name: Size2D(1, 1),
     }
     cls = OPERATORS[operator]
     return cls(*[values[field.kind](field.dml_name) for field in cls.FIELDS])

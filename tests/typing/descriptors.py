@@ -39,6 +39,9 @@ descs: list[dml.OperatorDesc] = [
     dml.SliceOperatorDesc(whole, part, [0, 0], [2, 6], [2, 1]),
     dml.Slice1OperatorDesc(whole, part, [0, 0], [4, 6], [-2, 1]),
     dml.ElementWiseIdentityOperatorDesc(whole, whole, dml.ScaleBias(1.0, 0.0)),
+    dml.Upsample2dOperatorDesc(
+        whole, whole, dml.Size2D(1, 1), dml.InterpolationMode.NEAREST_NEIGHBOR
+    ),
 ]
 assert_type(dml.OPERATORS, dict[str, type[dml.OperatorDesc]])
 field = split.FIELDS[0]

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from vkops.arguments.values import Place, array, float32, integer, integers, member, number
 from vkops.dml.scale_bias import ScaleBias
+from vkops.dml.size_2d import Size2D
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
 
 Kind = Literal[
@@ -22,6 +23,7 @@ Kind = Literal[
     "scalar",  # DML_SCALAR_UNION: a number of a data type that another field names
     "enum",
     "scale_bias",
+    "size_2d",
 ]
 Role = Literal["input", "output", "attribute"]
 
@@ -136,6 +138,12 @@ def _scale_bias(value: object, place: Place) -> ScaleBias:
     raise place.wrong_kind(value, "a ScaleBias or None")
 
 
+def _size_2d(value: object, place: Place) -> Size2D:
+    if isinstance(value, Size2D):
+        return value
+    raise place.wrong_kind(value, "a Size2D")
+
+
 _CONVERSIONS: Mapping[Kind, Callable[[object, Place], Any]] = {
     "tensor": _tensor,
     "tensor_array": _tensors,
@@ -146,4 +154,5 @@ _CONVERSIONS: Mapping[Kind, Callable[[object, Place], Any]] = {
     "float": float32,
     "scalar": number,
     "scale_bias": _scale_bias,
+    "size_2d": _size_2d,
 }

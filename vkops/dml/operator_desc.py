@@ -74,7 +74,8 @@ class OperatorDesc(ABC):
             if isinstance(field, dataclasses.Field)
         )
         cls.FIELDS = (*getattr(cls, "FIELDS", ()), *own)
-        cls.rule_group = cls.same_data_type.rpartition("-")[0]
+        if "same_data_type" in vars(cls):  # which a base that operators share may leave to them
+            cls.rule_group = cls.same_data_type.rpartition("-")[0]
 
     @classmethod
     def of_tensors(

@@ -13,6 +13,7 @@ from vkops.dml import (
     Field,
     OperatorDesc,
     ScaleBias,
+    Size2D,
     TensorDataType,
     TensorFlags,
 )
@@ -148,6 +149,10 @@ def _read_scale_bias(node: Node) -> ScaleBias:
     return ScaleBias(*(_read_float32(node.required(name)) for name in ("Scale", "Bias")))
 
 
+def _read_size_2d(node: Node) -> Size2D:
+    return Size2D(*(node.required(name).uint() for name in ("Width", "Height")))
+
+
 _READERS: dict[str, Callable[[Node], Any]] = {
     "tensor": _read_tensor,
     "tensor_array": lambda node: tuple(map(_read_tensor, node.items())),
@@ -157,4 +162,5 @@ _READERS: dict[str, Callable[[Node], Any]] = {
     "int_array": lambda node: tuple(map(_read_int, node.items())),
     "float": _read_float32,
     "scale_bias": _read_scale_bias,
+    "size_2d": _read_size_2d,
 }

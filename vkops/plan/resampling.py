@@ -44,6 +44,15 @@ def resample(source: Read, target: View, axes: Sequence[Sequence[Run]]) -> Itera
     return choose(source, target, axes)
 
 
+def repeated_run(size: int, factor: int) -> Run:
+    """Each of the ``size`` indices of an axis so many times.
+
+    >>> repeated_run(2, 3) == resampled_runs(np.array([0, 0, 0, 1, 1, 1]))[0]
+    True
+    """
+    return Run(0, factor, 0, 0, repeats=size, period=factor, advance=1)
+
+
 def resampled_runs(indices: Indices) -> list[Run]:
     """Describe the chosen indices of an axis by few runs.
 

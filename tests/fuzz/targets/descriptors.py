@@ -11,6 +11,7 @@ from vkops.dml import (
     FeatureQueryFeatureLevels,
     FeatureQueryTensorDataTypeSupport,
     ScaleBias,
+    Size2D,
     TensorDataType,
     TensorFlags,
     check_feature_support,
@@ -46,6 +47,7 @@ FIELDS = {
     "uint_array": integers,
     "int_array": integers,
     "scale_bias": lambda choices: None if choices.one_in(2) else ScaleBias(1, 0),
+    "size_2d": lambda choices: Size2D(choices.below(4), choices.below(4)),
 }
 
 
@@ -94,11 +96,11 @@ def _query(choices):
     check_feature_support(make(hostile.value(choices)), hostile.value(choices))
 
 
-def _scale_bias(choices):
-    ScaleBias(hostile.value(choices), hostile.value(choices))
+def _pair(choices):
+    choices.pick([ScaleBias, Size2D])(hostile.value(choices), hostile.value(choices))
 
 
-CALLS = [_operator, _operator, _operator, _operator, _tensor, _tensor, _query, _scale_bias]
+CALLS = [_operator, _operator, _operator, _operator, _tensor, _tensor, _query, _pair]
 
 
 class Target(target.Target):

@@ -23,6 +23,7 @@ NAMES = [
     "Axis", "Offsets", "InputWindowOffsets", "InputWindowSizes", "InputWindowStrides", "ScaleBias",
     "Value", "ValueDataType", "Float32", "UInt16", "PaddingMode", "PaddingValue",
     "PaddingValueDataType", "StartPadding", "EndPadding", "BlockSize", "Order",
+    "ScaleSize", "Width", "InterpolationMode",
     "bindings", "dispatchable", "resource", "elementOffset", "elementSizeInBytes", "elementCount",
     "counter", "dimensions", "verbose", "threadGroupCount", "dmlCompileType", "executionFlags",
     "shape", "In", "A", "Out", "commands", "resources", "dispatchables", "", "\u0000", "a.b",
@@ -31,7 +32,7 @@ WORDS = [
     *NAMES, "INT32", "FLOAT16", "UNKNOWN", "INT4", "JOIN", "SLICE1", "SPLIT", "ELEMENT_WISE_IDENTITY",
     "DML_OPERATOR_SLICE", "onnx", "OWNED_BY_DML", "DML_TENSOR_FLAG_OWNED_BY_DML", "deferred", "nan",
     "inf", "-inf", "dispatch", "print", "writeFile", "data/thirds.npy", "data/words.bin", "../m.json",
-    "channel_shuffle.onnx", "/etc/passwd", ".", "x.npy", "x.png", "DmlCompileGraph", "\ud800", "\n",
+    "NEAREST_NEIGHBOR", "channel_shuffle.onnx", "/etc/passwd", ".", "x.npy", "x.png", "DmlCompileGraph", "\ud800", "\n",
 ]  # fmt: skip
 NUMBERS = [
     0, 1, 2, 3, 4, 8, 16, -1, 0.5, -0.0, 1e300, 2**16, 2**31, 2**32 - 1, 2**32, 2**36, 2**53, 2**63,

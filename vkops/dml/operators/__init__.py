@@ -27,3 +27,4 @@ from vkops.dml.operators.space_to_depth import (
 from vkops.dml.operators.split import SplitOperatorDesc as SplitOperatorDesc
 from vkops.dml.operators.tile import TileOperatorDesc as TileOperatorDesc
 from vkops.dml.operators.unfold import UnfoldOperatorDesc as UnfoldOperatorDesc
+from vkops.dml.operators.upsample_2d import Upsample2dOperatorDesc as Upsample2dOperatorDesc
