@@ -279,6 +279,50 @@ def _upsample_2d(random, kind, sizes, _):
     return Case(desc, lambda arrays: [arrays[0].repeat(height, -2).repeat(width, -1)])
 
 
+def _resample(version):
+    """The function that makes a case of a version of RESAMPLE."""
+
+    def make(random, kind, sizes, _):
+        sizes = sizes[:4]
+        counts = [random.randint(1, 2 * n) if prod(sizes) < 5000 else n for n in sizes]
+        axes = [_scaling(random, *axis) for axis in zip(sizes, counts, strict=True)]
+        scales, inputs, outputs = zip(*axes, strict=True)
+        increasing = random.random() < 0.5
+        fields = [dml.AxisDirection(not increasing)] if version >= 2 else []
+        fields += [scales] if version == 0 else [scales, inputs, outputs]
+        fields += [random.random() < 0.5] if version == 3 else []
+        desc = (
+            dml.ResampleOperatorDesc,
+            dml.Resample1OperatorDesc,
+            dml.Resample2OperatorDesc,
+            dml.Resample3OperatorDesc,
+        )[version](_input(random, kind, sizes), _output(random, kind, counts), NEAREST, *fields)
+        chosen = []
+        for n, count, scale, before, after in zip(
+            sizes, counts, scales, inputs, outputs, strict=True
+        ):
+            if version == 0:
+                before, after = 0.5, -0.5
+            x = np.arange(count, dtype=np.float32) - np.float32(after)
+            x = x / np.float32(scale) - np.float32(before)
+            if version < 2:
+                x = np.floor(x + np.float32(0.5))
+            else:
+                x = np.ceil(x) if increasing else np.floor(x)
+            chosen.append(x.clip(0, n - 1).astype(int))
+        return Case(desc, lambda arrays: [arrays[0][np.ix_(*chosen)]])
+
+    return make
+
+
+def _scaling(random, size, count):
+    """A scale and two offsets of an axis: often usual ones."""
+    if random.random() < 0.25:
+        return 1, *random.choice(((0, 0), (0.5, -0.5), (2, -2)))
+    scale = random.choice((count / size, 2, 3, 0.5, 1.5, random.uniform(0.1, 5), 3e38))
+    return scale, random.choice((0, 0.5, random.uniform(-3, 3))), random.choice((0, -0.5, 2))
+
+
 # -- tensors -----------------------------------------------------------------------------------------
 
 
@@ -652,5 +696,73 @@ OPERATORS = {
                 "interpolation_mode": dml.InterpolationMode.LINEAR
             },
         },
+    ),
+    "RESAMPLE": Entry(
+        make=_resample(0),
+        levels={
+            "2_0": (4, 4, "FLOAT16 FLOAT32"),
+            "5_1": (1, 4, "FLOAT16 FLOAT32"),
+            "6_2": (1, 4, "FLOAT16 FLOAT32 INT8 UINT8"),
+        },
+        free_sizes=True,
+        broken={
+            "output_tensor.sizes: got 2 dimensions, must have 3 like input_tensor [RES-01]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3))
+            },
+            "scales: got length 2, must be 3, one entry for each dimension of input_tensor [RES-01]": {
+                "scales": [1, 2]
+            },
+            "scales[1]: got 0.0, must be above 0 [RES-03]": {"scales": [1, 0, 1]},
+            "scales[2]: got inf, must be finite [RES-03]": {"scales": [1, 2, np.inf]},
+            "scales[0]: got 1e+39, must be a number in the range of FLOAT32 [RES-03]": {
+                "scales": [1e39, 1, 1]
+            },
+            "interpolation_mode: got LINEAR, which calculates: vkops moves data; must be NEAREST_NEIGHBOR [RES-14]": {
+                "interpolation_mode": dml.InterpolationMode.LINEAR
+            },
+            "output_tensor.sizes[0]: got 16777217, must be 16777216 at most where it is resampled [RES-15]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (9, 9)),
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (2**24 + 1, 9)),
+                "scales": [2, 1],
+            },
+            "output_tensor.sizes: makes 81796 regions, must be 65536 at most [RES-15]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (60000, 60000)),
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (60000, 60000)),
+                "scales": [1.618034, 1.618034],
+            },
+        },
+    ),
+    "RESAMPLE1": Entry(
+        make=_resample(1),
+        levels={
+            "2_1": (4, 4, "FLOAT16 FLOAT32"),
+            "5_1": (1, 4, "FLOAT16 FLOAT32"),
+            "6_2": (1, 4, "FLOAT16 FLOAT32 INT8 UINT8"),
+        },
+        free_sizes=True,
+        broken={
+            "output_pixel_offsets[2]: got nan, must be finite [RES-04]": {
+                "output_pixel_offsets": [0, 0, np.nan]
+            },
+        },
+    ),
+    "RESAMPLE2": Entry(
+        make=_resample(2),
+        levels={
+            "5_1": (1, 4, "FLOAT16 FLOAT32"),
+            "6_2": (1, 4, "FLOAT16 FLOAT32 INT8 UINT8"),
+        },
+        free_sizes=True,
+        broken={
+            "rounding_direction: got 2, must be INCREASING or DECREASING (AxisDirection or its value) [RES-06]": {
+                "rounding_direction": 2
+            },
+        },
+    ),
+    "RESAMPLE3": Entry(
+        make=_resample(3),
+        levels={"6_4": (1, 4, "FLOAT16 FLOAT32 INT8 UINT8")},
+        free_sizes=True,
+        broken={"antialiased: got 1, must be True or False [RES-09]": {"antialiased": 1}},
     ),
 }

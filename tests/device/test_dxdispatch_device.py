@@ -20,7 +20,7 @@ BROKEN = ROOT / "tests" / "broken_models"
 OPERATOR_NAMES = ", ".join(sorted(dml.OPERATORS))
 EXPECTED = json.loads((BROKEN / "expected.json").read_text().replace("{operators}", OPERATOR_NAMES))
 
-LEVELS = {"unfold": "6.4"}
+LEVELS = {"resample2": "5.1", "resample3": "6.4", "unfold": "6.4"}
 """The feature level of examples that the default level is too low for."""
 
 PRINTED = {
@@ -86,6 +86,26 @@ PRINTED = {
         "Compile Op",
         "Dispatch 'upsample': 1 iterations, T ms median (CPU)",
         "Resource 'Large': 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4",
+    ],
+    "resample": [
+        "Compile Op",
+        "Dispatch 'resample': 1 iterations, T ms median (CPU)",
+        "Resource 'Large': 1, 2, 2, 3, 4, 4, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 8, 8, 5, 6, 6, 7, 8, 8",
+    ],
+    "resample1": [
+        "Compile Op",
+        "Dispatch 'resample1': 1 iterations, T ms median (CPU)",
+        "Resource 'Large': 1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 8, 8, 5, 6, 6, 7, 8, 8, 5, 6, 6, 7, 8, 8",
+    ],
+    "resample2": [
+        "Compile Op",
+        "Dispatch 'resample2': 1 iterations, T ms median (CPU)",
+        "Resource 'Large': 1, 1, 2, 3, 3, 4, 1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8, 5, 5, 6, 7, 7, 8",
+    ],
+    "resample3": [
+        "Compile Op",
+        "Dispatch 'resample3': 1 iterations, T ms median (CPU)",
+        "Resource 'Large': 1, 2, 3, 3, 4, 4, 5, 6, 7, 7, 8, 8, 5, 6, 7, 7, 8, 8, 5, 6, 7, 7, 8, 8",
     ],
     "space_to_depth": [
         "Compile Op",

@@ -116,6 +116,8 @@ def test_junk_operator(operator, data):
         "int_array": arrays,
         "scale_bias": st.none()
         | st.builds(ScaleBias, integers.filter(lambda i: abs(i) < 9), st.just(1)),
+        "bool": st.booleans(),
+        "float_array": st.lists(st.floats(), max_size=5),
         "size_2d": st.builds(Size2D, integers, integers),
     }
     cls = OPERATORS[operator]

@@ -62,6 +62,8 @@ def describe(operator, rank, data_type, odd=None):
         "scalar": lambda name: 1,
         "enum": lambda name: TensorDataType[data_type] if name.endswith("DataType") else 0,
         "scale_bias": lambda name: None,
+        "bool": lambda name: False,
+        "float_array": lambda name: (0 if name.endswith("ffsets") else 1,) * rank,
         "size_2d": lambda name: Size2D(1, 1),
     }
     cls = OPERATORS[operator]

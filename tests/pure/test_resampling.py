@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkops.plan import CopyPlan, Output, Read, View, execute
-from vkops.plan.movements import Run
-from vkops.plan.resampling import resample, resampled_runs
+from vkops.plan.movements import Run, choose
+from vkops.plan.resampling import resampled_runs
 from vkops.plan.size_limits import LimitError
 
 
@@ -87,19 +87,12 @@ def test_indices_without_a_pattern_are_refused():
         resampled_runs(indices)
 
 
-def test_too_many_combinations_are_refused():
-    runs = [Run(i, 1, 0, 0) for i in range(257)]
-    with pytest.raises(LimitError) as error:
-        resample(Read(0, View.packed((1, 1))), View.packed((257, 257)), [runs, runs])
-    assert str(error.value) == "makes 66049 regions, must be 65536 at most"
-
-
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), min_size=1, max_size=3))
 def test_regions_move_what_the_indices_say(axes):
     sizes, counts = zip(*axes, strict=True)
     chosen = [nearest(size, count, count / size, 0.3) for size, count in axes]
     source = np.arange(np.prod(sizes), dtype=np.uint8).reshape(sizes)
-    regions = resample(
+    regions = choose(
         Read(0, View.packed(sizes)), View.packed(counts), [*map(resampled_runs, chosen)]
     )
     nbytes = int(np.prod(counts))

@@ -42,6 +42,16 @@ descs: list[dml.OperatorDesc] = [
     dml.Upsample2dOperatorDesc(
         whole, whole, dml.Size2D(1, 1), dml.InterpolationMode.NEAREST_NEIGHBOR
     ),
+    dml.Resample3OperatorDesc(
+        whole,
+        part,
+        dml.InterpolationMode.NEAREST_NEIGHBOR,
+        dml.AxisDirection.DECREASING,
+        scales=[0.5, 1],
+        input_pixel_offsets=[0.0, 0.5],
+        output_pixel_offsets=(0, -0.5),
+        antialiased=False,
+    ),
 ]
 assert_type(dml.OPERATORS, dict[str, type[dml.OperatorDesc]])
 field = split.FIELDS[0]

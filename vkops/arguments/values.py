@@ -74,6 +74,13 @@ def float32(value: object, place: Place) -> float:
     return rounded
 
 
+def boolean(value: object, place: Place) -> bool:
+    """Return True or False, the only values of DirectML's type BOOL here."""
+    if isinstance(value, bool):
+        return value
+    raise place.wrong_kind(value, "True or False")
+
+
 def array(
     value: object, place: Place, entry: Callable[[object, Place], T], entries: str
 ) -> tuple[T, ...]:
@@ -98,6 +105,11 @@ def integers(value: object, place: Place) -> tuple[int, ...]:
     if type(value) is tuple and all(type(item) is int for item in value):
         return value
     return array(value, place, integer, "integers")
+
+
+def floats32(value: object, place: Place) -> tuple[float, ...]:
+    """Return a sequence of numbers, each rounded to 32 bits, as a tuple."""
+    return array(value, place, float32, "numbers")
 
 
 def member(cls: type[E], value: object, place: Place) -> E:

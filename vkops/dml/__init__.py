@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vkops.dml import operators
 from vkops.dml.enums import (
+    AxisDirection,
     DepthSpaceOrder,
     ExecutionFlags,
     FeatureLevel,
@@ -42,6 +43,7 @@ OPERATORS: dict[str, type[OperatorDesc]] = {
 
 __all__ = [
     "OPERATORS",
+    "AxisDirection",
     "BufferTensorDesc",
     "DepthSpaceOrder",
     "ExecutionFlags",

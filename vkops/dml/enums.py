@@ -177,6 +177,13 @@ class DepthSpaceOrder(IntEnum):
     COLUMN_ROW_DEPTH = 1
 
 
+class AxisDirection(IntEnum):
+    """Direction along an axis. Source: DML_AXIS_DIRECTION."""
+
+    INCREASING = 0
+    DECREASING = 1
+
+
 class InterpolationMode(IntEnum):
     """How values between samples are found. Source: DML_INTERPOLATION_MODE."""
 

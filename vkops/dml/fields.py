@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal
 
-from vkops.arguments.values import Place, array, float32, integer, integers, member, number
+from vkops.arguments.values import (
+    Place,
+    array,
+    boolean,
+    float32,
+    floats32,
+    integer,
+    integers,
+    member,
+    number,
+)
 from vkops.dml.scale_bias import ScaleBias
 from vkops.dml.size_2d import Size2D
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
@@ -19,7 +29,9 @@ Kind = Literal[
     "int",
     "uint_array",
     "int_array",
+    "bool",
     "float",  # DirectML's FLOAT: a number of 32 bits
+    "float_array",
     "scalar",  # DML_SCALAR_UNION: a number of a data type that another field names
     "enum",
     "scale_bias",
@@ -58,7 +70,7 @@ class Field:
 
         Raises:
             InvalidDescTypeError: it is of another kind.
-            InvalidDescOverflowError: it is of the kind float, and too large for 32 bits.
+            InvalidDescOverflowError: it is a float, or an array of them, and too large for 32 bits.
         """
         if value is None and self.optional:
             return None
@@ -151,7 +163,9 @@ _CONVERSIONS: Mapping[Kind, Callable[[object, Place], Any]] = {
     "int": integer,
     "uint_array": integers,
     "int_array": integers,
+    "bool": boolean,
     "float": float32,
+    "float_array": floats32,
     "scalar": number,
     "scale_bias": _scale_bias,
     "size_2d": _size_2d,

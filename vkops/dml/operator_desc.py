@@ -321,7 +321,7 @@ class OperatorDesc(ABC):
         rank = tensor.dimension_count - first
         which = f"dimension from {first} on" if first else "dimension"
         for field in self.FIELDS:
-            if field.kind not in BOUNDS:
+            if field.role != "attribute" or not field.kind.endswith("_array"):
                 continue
             length = len(getattr(self, field.name))
             if length != rank:

@@ -160,7 +160,9 @@ _READERS: dict[str, Callable[[Node], Any]] = {
     "int": _read_int,
     "uint_array": Node.uints,
     "int_array": lambda node: tuple(map(_read_int, node.items())),
+    "bool": Node.boolean,
     "float": _read_float32,
+    "float_array": lambda node: tuple(map(_read_float32, node.items())),
     "scale_bias": _read_scale_bias,
     "size_2d": _read_size_2d,
 }

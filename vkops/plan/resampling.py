@@ -7,41 +7,20 @@ p * k + j reads index q * k + f(j). So a few runs that repeat describe the whole
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise, product
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.plan.movements import Run, choose, runs_of
-from vkops.plan.region import Read, Region
+from vkops.plan.movements import Run, runs_of
 from vkops.plan.size_limits import MAX_PIECES, LimitError
-from vkops.plan.view import View
 
 MAX_RESAMPLED_SIZE = 1 << 24
 """Size of a resampled axis of an output: its indices are computed one by one."""
 
 Indices = npt.NDArray[np.int64]
-
-
-def resample(source: Read, target: View, axes: Sequence[Sequence[Run]]) -> Iterator[Region]:
-    """Copy the indices of each axis that runs choose; ``resampled_runs`` makes them.
-
-    >>> runs = resampled_runs(np.array([0, 0, 0, 1, 1, 1]))
-    >>> (whole,) = resample(Read(0, View.packed((2,))), View.packed((6,)), [runs])
-    >>> whole.source.view, whole.target
-    (View(sizes=(2, 3), strides=(1, 0), offset=0), View(sizes=(2, 3), strides=(3, 1), offset=0))
-
-    Raises:
-        LimitError: there are too many combinations of runs, each of which is a region.
-    """
-    count = prod(map(len, axes))
-    if count > MAX_PIECES:
-        raise LimitError(f"makes {count} regions, must be {MAX_PIECES} at most")
-    return choose(source, target, axes)
 
 
 def repeated_run(size: int, factor: int) -> Run:

@@ -47,6 +47,8 @@ FIELDS = {
     "uint_array": integers,
     "int_array": integers,
     "scale_bias": lambda choices: None if choices.one_in(2) else ScaleBias(1, 0),
+    "bool": lambda choices: choices.one_in(2),
+    "float_array": lambda choices: choices.some(5, lambda: choices.below(99) / 16 - 1),
     "size_2d": lambda choices: Size2D(choices.below(4), choices.below(4)),
 }
 

@@ -24,6 +24,7 @@ NAMES = [
     "Value", "ValueDataType", "Float32", "UInt16", "PaddingMode", "PaddingValue",
     "PaddingValueDataType", "StartPadding", "EndPadding", "BlockSize", "Order",
     "ScaleSize", "Width", "InterpolationMode",
+    "Scales", "InputPixelOffsets", "RoundingDirection", "Antialiased",
     "bindings", "dispatchable", "resource", "elementOffset", "elementSizeInBytes", "elementCount",
     "counter", "dimensions", "verbose", "threadGroupCount", "dmlCompileType", "executionFlags",
     "shape", "In", "A", "Out", "commands", "resources", "dispatchables", "", "\u0000", "a.b",

@@ -15,6 +15,10 @@ from vkops.dml.operators.fill_value_constant import (
 from vkops.dml.operators.join import JoinOperatorDesc as JoinOperatorDesc
 from vkops.dml.operators.padding import Padding1OperatorDesc as Padding1OperatorDesc
 from vkops.dml.operators.padding import PaddingOperatorDesc as PaddingOperatorDesc
+from vkops.dml.operators.resample import ResampleOperatorDesc as ResampleOperatorDesc
+from vkops.dml.operators.resample1 import Resample1OperatorDesc as Resample1OperatorDesc
+from vkops.dml.operators.resample2 import Resample2OperatorDesc as Resample2OperatorDesc
+from vkops.dml.operators.resample3 import Resample3OperatorDesc as Resample3OperatorDesc
 from vkops.dml.operators.slice import SliceOperatorDesc as SliceOperatorDesc
 from vkops.dml.operators.slice1 import Slice1OperatorDesc as Slice1OperatorDesc
 from vkops.dml.operators.slice_grad import SliceGradOperatorDesc as SliceGradOperatorDesc

@@ -64,6 +64,7 @@ class Upsample2dOperatorDesc(NearestNeighborDesc):
             ]
         ]
 
+    @property
     def _runs(self) -> Sequence[Sequence[Run]]:
         sizes = self.input_tensor.sizes
         return [[repeated_run(*axis)] for axis in zip(sizes, self._factors, strict=True)]
