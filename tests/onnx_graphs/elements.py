@@ -45,11 +45,12 @@ def bits_of(dtype):
 
 @cache
 def schema_of(operator, opset):
-    """Return the schema of an operator in an opset; None if the opset does not have it."""
+    """Return the schema of an operator in an opset; None if the opset does not have it any more."""
     try:
-        return defs.get_schema(operator, opset, "")
+        schema = defs.get_schema(operator, opset, "")
     except defs.SchemaError:
         return None
+    return None if schema.deprecated else schema
 
 
 @cache

@@ -248,6 +248,44 @@ def space_to_depth(g, operator):
     g.node(operator, [g.tensor(operator, blocks, sizes)], blocksize=side, mode=mode)
 
 
+def resize(g, operator):
+    data = g.tensor(operator, lambda array: array.ndim and array.size and is_small(array))
+    array = g.values[data]
+    named = {}
+    axes = list(range(array.ndim))
+    if g.opset >= 18 and g.chance(0.5):
+        axes = named["axes"] = g.axes(array.ndim)
+    room = (4 * MAX_ELEMENTS // array.size) ** (1 / len(axes))
+    factors = [f for f in (0.5, 0.6, 1, 1, 1.5, 2, 3, g.rng.uniform(0.2, 4)) if f <= room]
+    scales = np.array([g.rng.choice(factors) for _ in axes], np.float32)
+    if g.opset < 11:
+        scales = np.maximum(scales, operator == "Upsample").tolist()
+        g.node(
+            operator, [data, g.argument(operator, 9, "scales", scales, named, np.float32)], **named
+        )
+        return
+    modes = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
+    modes += ["half_pixel_symmetric"] * (g.opset >= 19)
+    modes += ["tf_crop_and_resize"] * (array.dtype.kind in "fiu" and array.dtype.itemsize > 1)
+    mode = g.rng.choice(modes)
+    rounding = g.rng.choice(("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"))
+    named |= {"coordinate_transformation_mode": mode, "nearest_mode": rounding}
+    roi = g.constant(np.float32([])) if g.opset < 13 else ""
+    if mode == "tf_crop_and_resize":
+        bounds = ((0, 0.1, -0.2), (1, 0.7, 1.5))
+        roi = [g.rng.choice(choices) for choices in bounds for _ in axes]
+        roi = g.constant(np.array(roi, np.float32))
+        named["extrapolation_value"] = float(g.rng.randint(0, 9))
+    if g.chance(0.5):
+        g.node(operator, [data, roi, g.constant(scales)], **named)
+        return
+    if g.opset >= 18 and g.chance(0.5):
+        named["keep_aspect_ratio_policy"] = "not_larger"
+    sizes = [int(array.shape[axis] * f) + 1 for axis, f in zip(axes, scales, strict=True)]
+    absent = g.constant(np.float32([])) if g.opset < 13 else ""
+    g.node(operator, [data, roi, absent, g.ints(sizes)], **named)
+
+
 ADD_NODE = {
     "Add": computed.arithmetic,
     "Cast": computed.cast,
@@ -267,6 +305,7 @@ ADD_NODE = {
     "Mul": computed.arithmetic,
     "Pad": pad,
     "Reshape": reshape,
+    "Resize": resize,
     "SequenceAt": sequences.sequence_at,
     "Shape": computed.shape,
     "Size": computed.size,
@@ -279,5 +318,6 @@ ADD_NODE = {
     "Tile": tile,
     "Transpose": transpose,
     "Unsqueeze": unsqueeze,
+    "Upsample": resize,
     "Where": computed.where,
 }

@@ -77,6 +77,23 @@ class Pad(OpRun):
         return Pad_18._run(self, data, added, mode=mode, **whole)
 
 
+class Resize(OpRun):
+    """The evaluator lacks version 10 and negative axes, and multiplies elements, even strings."""
+
+    def _run(self, x, *inputs, axes=None, extrapolation_value=0, **attributes):
+        indices = np.arange(x.size, dtype=np.float64).reshape(x.shape)
+        if len(inputs) == 1:  # version 10, as ONNX Runtime has it
+            (made,) = Upsample._run(self, indices, inputs[0])
+        else:
+            inputs = [None if given is None or not given.size else given for given in inputs]
+            axes = None if axes is None else [axis % x.ndim for axis in axes]
+            whole = {**attributes, "axes": axes, "extrapolation_value": -1}
+            (made,) = load_op("", "Resize")._run(self, indices, *inputs, **whole)
+        outside = np.array(extrapolation_value or 0).astype(x.dtype) if x.dtype != object else ""
+        places = made.astype(np.int64)
+        return (np.where(places < 0, outside, x.reshape(-1)[places]).astype(x.dtype),)
+
+
 class Shape(OpRun):
     """The evaluator counts an end before the first axis from the last axis again."""
 
@@ -113,6 +130,18 @@ class Unsqueeze(OpRun):
         return (np.expand_dims(data, tuple(axes)),)
 
 
+class Upsample(OpRun):
+    """The evaluator has integer scales only; others are as ONNX Runtime has them."""
+
+    def _run(self, x, scales, mode=None):
+        chosen = []
+        for n, scale in zip(x.shape, np.array(scales, np.float32).tolist(), strict=True):
+            positions = np.arange(int(n * scale)) / scale
+            rounded = np.ceil(positions) if scale < 1 else np.floor(positions)
+            chosen.append(rounded.clip(0, n - 1).astype(np.int64))
+        return (x[np.ix_(*chosen)] if chosen else x,)
+
+
 class Where(OpRun):
     """The evaluator cuts strings to the width of the first operand."""
 
@@ -122,7 +151,21 @@ class Where(OpRun):
         return (np.where(condition, x, y).astype(x.dtype),)
 
 
-CORRECTED = [Cast, Constant, Equal, Expand, Flatten, Pad, Shape, Slice, Squeeze, Unsqueeze, Where]
+CORRECTED = [
+    Cast,
+    Constant,
+    Equal,
+    Expand,
+    Flatten,
+    Pad,
+    Resize,
+    Shape,
+    Slice,
+    Squeeze,
+    Unsqueeze,
+    Upsample,
+    Where,
+]
 
 
 def evaluate(proto: ModelProto | GraphProto, inputs, opset=None):

@@ -20,6 +20,7 @@ from vkops.onnx.onnx_model import Model
 from vkops.onnx.onnx_node import Call, Node
 from vkops.onnx.operators import lowering_function
 from vkops.onnx.operators.arithmetic import MAX_ELEMENTS, depends_on
+from vkops.onnx.operators.resize import check_attributes
 from vkops.onnx.operators.selection import pad_modes
 from vkops.onnx.value_info import InputType, TensorType, ValueInfo, check_output_type
 from vkops.plan.size_limits import MAX_DIMENSIONS, LimitError
@@ -91,6 +92,8 @@ def _check_nodes(model: Model) -> None:
         node.check_types([value.type for value in inputs])
         if node.operator == "Pad":
             node.choice("mode", *pad_modes(node.version))
+        elif node.operator in ("Resize", "Upsample"):
+            check_attributes(node)
         made = _output(node, inputs)
         computes = node.operator in _COMPUTING or (
             node.operator == "Cast" and made.dtype != inputs[0].dtype

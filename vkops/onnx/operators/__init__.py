@@ -8,7 +8,14 @@ import numpy as np
 
 from vkops.onnx.lowering import LoweredValue
 from vkops.onnx.onnx_node import Call
-from vkops.onnx.operators import arithmetic, constant, selection, shapes_and_axes, split_concat
+from vkops.onnx.operators import (
+    arithmetic,
+    constant,
+    resize,
+    selection,
+    shapes_and_axes,
+    split_concat,
+)
 from vkops.onnx.operators.arithmetic import elementwise
 
 LoweringFunction = Callable[[Call], Iterable[LoweredValue]]
@@ -33,6 +40,7 @@ OPERATORS: Mapping[str, Mapping[int, LoweringFunction]] = {
     "Mul": {1: elementwise(np.multiply)},
     "Pad": {1: selection.pad},
     "Reshape": {1: shapes_and_axes.reshape},
+    "Resize": {10: resize.resize},
     "SequenceAt": {11: split_concat.sequence_at},
     "Shape": {1: constant.shape},
     "Size": {1: constant.size},
@@ -45,6 +53,7 @@ OPERATORS: Mapping[str, Mapping[int, LoweringFunction]] = {
     "Tile": {1: selection.tile_along_axis, 6: selection.tile},
     "Transpose": {1: shapes_and_axes.transpose},
     "Unsqueeze": {1: shapes_and_axes.unsqueeze},
+    "Upsample": {1: resize.resize},
     "Where": {9: arithmetic.where},
 }
 """For each operator, its functions by the first version of the operator that each is for."""

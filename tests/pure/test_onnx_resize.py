@@ -1,0 +1,212 @@
+"""Resize and Upsample, compared with ONNX's reference evaluator, and their errors."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx_models import evaluate, info, model, node_model, run, same
+
+from vkops.errors import ModelError
+from vkops.onnx import Model
+from vkops.onnx.lowering import NeedsValueError
+from vkops.onnx.operators.resize import coordinate_modes
+from vkops.onnx.static_checks import check_statically
+from vkops.onnx.value_info import TensorType
+
+ROUNDINGS = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+ROW = np.arange(4, dtype=np.float32)
+IMAGE = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
+
+
+def floats(*values):
+    return np.array(values, np.float32)
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+SCALES = st.sampled_from([0.5, 0.6, 0.7, 1, 1.2, 1.5, 2, 3]) | st.floats(0.125, 4, width=32)
+ROI = st.sampled_from([0, 0.1, 0.5, 1, 1.3, -0.3]) | st.floats(-1, 2, width=32)
+
+
+@st.composite
+def nodes(draw):
+    """A node for the reference evaluator, and its inputs."""
+    opset = draw(st.sampled_from([11, 13, 18, 19]))
+    shape = draw(
+        st.lists(st.integers(1, 6), min_size=1, max_size=3) | st.tuples(st.integers(1, 60))
+    )
+    axes = list(range(len(shape)))
+    modes = [mode for mode in coordinate_modes(opset) if mode != "tf_half_pixel_for_nn"]
+    attributes = {
+        "coordinate_transformation_mode": draw(st.sampled_from(modes)),
+        "nearest_mode": draw(st.sampled_from(ROUNDINGS)),
+        "extrapolation_value": -7.5,
+    }
+    if opset >= 18 and draw(st.booleans()):
+        axes = attributes["axes"] = draw(st.permutations(axes))[: draw(st.integers(1, len(axes)))]
+    count = len(axes)
+    roi, absent = floats(*draw(st.lists(ROI, min_size=2 * count, max_size=2 * count))), floats()
+    if opset > 11:
+        absent = None
+    data = np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
+    if draw(st.booleans()):
+        return (
+            data,
+            roi,
+            floats(*draw(st.lists(SCALES, min_size=count, max_size=count))),
+            opset,
+            attributes,
+        )
+    if opset >= 18:
+        policies = ["stretch", "not_larger", "not_smaller"]
+        attributes["keep_aspect_ratio_policy"] = draw(st.sampled_from(policies))
+    sizes = draw(st.lists(st.integers(1, 90 if count == 1 else 9), min_size=count, max_size=count))
+    return data, roi, absent, ints(*sizes), opset, attributes
+
+
+@given(nodes())
+@settings(max_examples=400)
+def test_nearest_is_what_the_reference_evaluator_makes(node):
+    *inputs, opset, attributes = node
+    proto, values = node_model("Resize", *inputs, opset=opset, **attributes)
+    (expected,) = ReferenceEvaluator(proto).run(None, values)
+    same(evaluate(proto, values)[0], expected)
+
+
+@pytest.mark.parametrize(("operator", "opset"), [("Resize", 10), ("Upsample", 9), ("Upsample", 7)])
+@pytest.mark.parametrize(
+    ("scale", "chosen"), [(2, [0, 0, 1, 1, 2, 2, 3, 3]), (1.5, [0, 0, 1, 2, 2, 3]), (0.6, [0, 2])]
+)
+def test_older_versions_round_down_to_enlarge_and_up_to_shrink(operator, opset, scale, chosen):
+    if opset == 7:
+        made = run(operator, ROW, opset=opset, scales=[float(scale)])
+    else:
+        made = run(operator, ROW, floats(scale), opset=opset)
+    same(made, ROW[chosen])
+
+
+def test_the_first_version_of_upsample():
+    made = run("Upsample", IMAGE, opset=6, height_scale=2.0, width_scale=1.5)
+    same(made, IMAGE.repeat(2, 2)[..., [0, 0, 1, 2]])
+
+
+def test_half_pixel_for_nearest_neighbours():
+    mode = {"coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": "floor"}
+    made = run("Resize", ROW, floats(), floats(1.5), opset=11, **mode)
+    same(made, ROW[[0, 1, 1, 2, 3, 3]])
+
+
+def test_strings_and_empty_tensors():
+    text = np.array(["a", "b"], object)
+    same(run("Resize", text, None, floats(2)), text.repeat(2))
+    same(run("Resize", text, None, floats(0.1)), text[:0])
+    same(run("Resize", IMAGE[:0], None, floats(1, 1, 2, 1)), IMAGE[:0].repeat(2, 2))
+    same(run("Resize", floats(1).reshape(()), None, floats()), floats(1).reshape(()))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "expected"),
+    [
+        (np.int8, 1000.0, 127),
+        (np.uint8, -3.0, 0),
+        (np.int32, 2.5, 2),
+        (np.bool_, 1.0, True),
+        (np.complex64, 2.5, 2.5),
+        (np.float16, 1e9, 65504),
+        (ml_dtypes.bfloat16, 3.0, 3),
+    ],
+)
+def test_extrapolation_of_types(dtype, value, expected):
+    data = np.ones(2, dtype)
+    mode = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": value}
+    made = run("Resize", data, floats(0, 3), None, ints(4), **mode)
+    same(made, np.array([1, 1, expected, expected], dtype))
+
+
+def test_negative_axes():
+    made = run("Resize", IMAGE, None, floats(2), axes=[-1])
+    same(made, IMAGE.repeat(2, -1))
+
+
+def test_scales_may_depend_on_an_input():
+    proto, values = node_model("Resize", ROW, None, floats(2))
+    types = {name: TensorType(value.dtype, value.shape) for name, value in values.items()}
+    with pytest.raises(NeedsValueError):
+        Model(proto).lower(types, {})
+
+
+def lowered(dtype, shape, *scales):
+    """Lower a node for an input of any size."""
+    x = helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(dtype), None)
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"])
+    constants = [numpy_helper.from_array(floats(*scales), "scales")]
+    proto = model([node], [x], ["y"], initializer=constants)
+    return Model(proto).lower({"x": TensorType(dtype, shape)}, {})
+
+
+@pytest.mark.parametrize(("shape", "scale", "most"), [
+    ((1, 3, 512, 512), 1.5, 4), ((1, 3, 512, 512), 2, 1), ((1, 3, 768, 768), 2 / 3, 1),
+    ((1, 1, 1000, 1000), 0.777, 200), ((1, 1, 3000, 4000), 0.31831, 2500),
+])  # fmt: skip
+def test_few_regions(shape, scale, most):
+    lowering = lowered(np.dtype(np.float32), shape, 1, 1, scale, scale)
+    (step,) = lowering.graph.lower([lowering.outputs[0].number])
+    assert len(step.plan.outputs[0].regions) <= most
+
+
+CROP = {"coordinate_transformation_mode": "tf_crop_and_resize"}
+ERRORS = [
+    (19, [ROW, None, floats(2)], {"mode": "linear"}, "mode: got 'linear', must be 'nearest': vkops moves data, it does not interpolate"),
+    (10, [ROW, floats(2)], {"mode": "linear"}, "mode: got 'linear', must be 'nearest': vkops moves data, it does not interpolate"),
+    (18, [ROW, None, floats(2)], {"antialias": 1}, "antialias: got 1, must be 0: it is for interpolation"),
+    (13, [ROW, None, floats(2)], {"exclude_outside": 1}, "exclude_outside: got 1, must be 0: it is for interpolation"),
+    (18, [ROW, None, floats(2)], {"nearest_mode": "up"}, "nearest_mode: got 'up', must be 'round_prefer_floor', 'round_prefer_ceil', 'floor', 'ceil'"),
+    (18, [ROW, None, floats(2)], {"coordinate_transformation_mode": "half_pixel_symmetric"},
+     "coordinate_transformation_mode: got 'half_pixel_symmetric', must be 'half_pixel', 'pytorch_half_pixel', 'align_corners', 'asymmetric', 'tf_crop_and_resize'"),
+    (18, [ROW, None, None, ints(2)], {"keep_aspect_ratio_policy": "no"}, "keep_aspect_ratio_policy: got 'no', must be 'stretch', 'not_larger', 'not_smaller'"),
+    (18, [ROW], {}, "scales and sizes: must be given one of them, and not both"),
+    (18, [ROW, None, floats(2), ints(2)], {}, "scales and sizes: must be given one of them, and not both"),
+    (18, [ROW, None, floats(2, 2)], {}, "scales: got 2 values, must be 1, one for each axis"),
+    (18, [ROW, None, floats(2).reshape(1, 1)], {}, "scales: has 2 dimensions, must have 1"),
+    (18, [ROW, None, floats(0)], {}, "scales[0]: got 0.0, must be above 0 and finite"),
+    (18, [ROW, None, floats(np.nan)], {}, "scales[0]: got nan, must be above 0 and finite"),
+    (18, [ROW, None, None, ints(-2)], {}, "sizes[0]: got -2, must be at least 0"),
+    (18, [ROW[:0], None, None, ints(2)], {}, "X: axis 0 is empty, there is nothing to copy"),
+    (18, [IMAGE, None, floats(2)], {"axes": [4]}, "axes[0]: got 4, must be -4 to 3"),
+    (18, [ROW, None, floats(2)], CROP, "roi: is missing, tf_crop_and_resize needs it"),
+    (18, [ROW, floats(0), floats(2)], CROP, "roi: has shape (1,), must be (2,), two for each axis"),
+    (18, [ROW, floats(0, np.inf), floats(2)], CROP, "roi: must be finite"),
+    (18, [np.array(["a", "b"], object), floats(0, 2), None, ints(3)], CROP, "X: has strings, which tf_crop_and_resize cannot extrapolate"),
+    (18, [ROW, None, floats(1e9)], {}, "X: axis 0 would be resized to 4000000000, must be 16777216 at most"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("opset", "inputs", "attributes", "text"), ERRORS)
+def test_errors(opset, inputs, attributes, text):
+    with pytest.raises(ModelError) as caught:
+        run("Resize", *inputs, opset=opset, **attributes)
+    assert str(caught.value) == f"node 0, which makes 'o0' (Resize-{opset}): {text}"
+
+
+def test_too_many_pieces():
+    """A scale without small fractions near it, along two long axes."""
+    with pytest.raises(
+        ModelError, match=r"X: would be resized by \d+ pieces, must be 65536 at most"
+    ):
+        lowered(np.dtype(np.int8), (60000, 60000), 1.618034, 1.618034)
+
+
+def test_modes_are_checked_before_shapes_are_known():
+    node = node_model("Resize", ROW, None, floats(2), mode="cubic")[0].graph.node[0]
+    declared = info("i0", ROW)
+    declared.type.tensor_type.shape.dim[0].dim_param = "N"
+    proto = model([node], [declared, info("i2", floats(2))], ["o0"])
+    with pytest.raises(ModelError, match="mode: got 'cubic', must be 'nearest'"):
+        check_statically(Model(proto))

@@ -1,0 +1,249 @@
+"""Resize and Upsample: each element of the output is a copy of the nearest one of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite, prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import numpy_helper
+
+from vkops.onnx.element_types import STRING
+from vkops.onnx.lowering import LoweredTensor
+from vkops.onnx.onnx_node import Call, Node
+from vkops.plan.movements import Run, choose, fill
+from vkops.plan.region import Read
+from vkops.plan.resampling import MAX_RESAMPLED_SIZE, resampled_runs, surroundings
+from vkops.plan.size_limits import MAX_PIECES, LimitError
+from vkops.plan.view import Ints, View
+
+Floats = npt.NDArray[np.float64]
+
+_ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+_POLICIES = ("stretch", "not_larger", "not_smaller")
+
+
+def coordinate_modes(version: int) -> tuple[str, ...]:
+    """Return the coordinate transformation modes that a version of Resize has, the default first.
+
+    >>> coordinate_modes(11)[-1]
+    'tf_half_pixel_for_nn'
+    """
+    added = {11: ("tf_half_pixel_for_nn",), 19: ("half_pixel_symmetric",)}
+    return (
+        "half_pixel",
+        "pytorch_half_pixel",
+        "align_corners",
+        "asymmetric",
+        "tf_crop_and_resize",
+        *added.get(version, ()),
+    )
+
+
+def check_attributes(node: Node) -> None:
+    """Refuse a node that interpolates, and attributes that its version does not have."""
+    mode = node.attributes["mode"].decode("utf-8", "replace")
+    if mode != "nearest":
+        message = f"got {mode!r}, must be 'nearest': vkops moves data, it does not interpolate"
+        node.refuse("mode", message)
+    for name in ("antialias", "exclude_outside"):
+        if node.attributes.get(name):
+            node.refuse(name, f"got {node.attributes[name]}, must be 0: it is for interpolation")
+    node.choice("coordinate_transformation_mode", *coordinate_modes(node.version))
+    node.choice("nearest_mode", *_ROUNDINGS)
+    node.choice("keep_aspect_ratio_policy", *_POLICIES)
+
+
+def resize(call: Call) -> list[LoweredTensor]:
+    """Resize 10 to 19, and Upsample 1, 7 and 9."""
+    check_attributes(call.node)
+    data = call.tensor("X")
+    axes = call.axes("axes", data.rank)
+    if axes is None:
+        axes = tuple(range(data.rank))
+    sizes, scales = _target(call, data.shape, axes)
+    crop = call.attribute("coordinate_transformation_mode") == b"tf_crop_and_resize"
+    bounds = _bounds(call, axes) if crop else {}
+    runs, starts, kept = [], [], []
+    for axis, (size, count, scale) in enumerate(zip(data.shape, sizes, scales, strict=True)):
+        if count and not size:
+            call.refuse("X", f"axis {axis} is empty, there is nothing to copy")
+        start, chosen = 0, [Run(0, count, 0, 1)]
+        if count == 0:
+            chosen = []
+        elif count != size or scale != 1 or bounds.get(axis, (0, 1)) != (0, 1):
+            if count > MAX_RESAMPLED_SIZE:
+                message = f"would be resized to {count}, must be {MAX_RESAMPLED_SIZE} at most"
+                call.refuse("X", f"axis {axis} {message}")
+            start, indices = _chosen_indices(call, size, count, scale, bounds.get(axis))
+            try:
+                chosen = resampled_runs(indices)
+            except LimitError as error:
+                call.refuse("X", f"axis {axis}: {error}")
+            count = len(indices)
+        runs.append(chosen)
+        starts.append(start)
+        kept.append(count)
+    return [_resized(call, data, sizes, runs, tuple(starts), tuple(kept))]
+
+
+def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
+    """Return the size of each axis of the output, and by how much it is scaled."""
+    given, wanted = call.array("scales"), call.ints("sizes")
+    if call.version == 1:  # Upsample, of images
+        given = np.array([1, 1, call.attribute("height_scale"), call.attribute("width_scale")])
+    # Version 11 has an empty list for what is left out.
+    if (given is None or not given.size) == (not wanted) and axes:
+        call.refuse("scales and sizes", "must be given one of them, and not both")
+    sizes, scales = list(shape), [1.0] * len(shape)
+    if wanted:
+        _check_count(call, "sizes", len(wanted), axes)
+        for i, size in enumerate(wanted):
+            if size < 0:
+                call.refuse(f"sizes[{i}]", f"got {size}, must be at least 0")
+        for axis, size in zip(axes, wanted, strict=True):
+            sizes[axis], scales[axis] = size, size / (shape[axis] or 1)
+        policy = call.node.choice("keep_aspect_ratio_policy", *_POLICIES)
+        if policy != "stretch":
+            scale = (min if policy == "not_larger" else max)(scales[axis] for axis in axes)
+            for axis in axes:
+                sizes[axis], scales[axis] = int(scale * shape[axis] + 0.5), scale
+    elif given is not None:
+        if given.ndim != 1:
+            call.refuse("scales", f"has {given.ndim} dimensions, must have 1")
+        _check_count(call, "scales", given.size, axes)
+        # Attributes are 32-bit floats, too.
+        for i, (axis, scale) in enumerate(
+            zip(axes, given.astype(np.float32).tolist(), strict=True)
+        ):
+            if not (isfinite(scale) and scale > 0):
+                call.refuse(f"scales[{i}]", f"got {scale}, must be above 0 and finite")
+            sizes[axis], scales[axis] = int(scale * shape[axis]), scale
+    return tuple(sizes), scales
+
+
+def _check_count(call: Call, name: str, count: int, axes: Ints) -> None:
+    if count != len(axes):
+        call.refuse(name, f"got {count} values, must be {len(axes)}, one for each axis")
+
+
+def _bounds(call: Call, axes: Ints) -> dict[int, tuple[Any, Any]]:
+    """Return the first and the last coordinate of the region of interest, for each axis.
+
+    They are NumPy's numbers: the coordinates are computed with their precision.
+    """
+    roi = call.array("roi")
+    if roi is None:
+        call.refuse("roi", "is missing, tf_crop_and_resize needs it")
+    if roi.shape != (2 * len(axes),):
+        message = f"has shape {roi.shape}, must be {(2 * len(axes),)}, two for each axis"
+        call.refuse("roi", message)
+    if not np.isfinite(roi).all():
+        call.refuse("roi", "must be finite")
+    return {axis: (roi[i], roi[i + len(axes)]) for i, axis in enumerate(axes)}
+
+
+def _chosen_indices(
+    call: Call, size: int, count: int, scale: float, bounds: tuple[Any, Any] | None
+) -> tuple[int, npt.NDArray[np.int64]]:
+    """Return the indices of an axis that an axis of the output copies, from its first one on.
+
+    With bounds, indices of the output whose coordinates are outside of the input are left out.
+    """
+    first = 0
+    if call.attribute("nearest_mode") is None:  # older versions, as ONNX Runtime has them
+        x = np.arange(count) / scale
+        nearest = np.ceil(x) if scale < 1 else np.floor(x)
+    else:
+        with np.errstate(all="ignore"):
+            mode = call.node.choice(
+                "coordinate_transformation_mode", *coordinate_modes(call.version)
+            )
+            x = _coordinates(mode, size, count, scale, bounds)
+        if bounds:
+            (inside,) = np.nonzero((x >= 0) & (x <= size - 1))
+            first = int(inside[0]) if len(inside) else 0
+            x = x[inside]
+        nearest = _rounded(x, call.node.choice("nearest_mode", *_ROUNDINGS))
+    return first, np.clip(nearest, 0, size - 1).astype(np.int64)
+
+
+def _coordinates(
+    mode: str, size: int, count: int, scale: float, bounds: tuple[Any, Any] | None
+) -> Floats:
+    """Return the coordinates in the input of the indices of the output, as ONNX's reference does.
+
+    It uses 64-bit floats, and ``width``, which may have a fraction, for the size of the output.
+    """
+    y = np.arange(count, dtype=np.float64)
+    width = scale * size
+    if bounds:
+        start, end = bounds
+        along = (
+            (end - start) * (size - 1) / 2
+            if width == 1
+            else y * (end - start) * (size - 1) / (width - 1)
+        )
+        return np.broadcast_to(along + start * (size - 1), y.shape)
+    match mode:
+        case "align_corners":
+            return np.zeros(count) if width == 1 else y * (size - 1) / (width - 1)
+        case "asymmetric":
+            return y / scale
+        case "tf_half_pixel_for_nn":
+            return (y + 0.5) / scale
+        case "half_pixel_symmetric":
+            return size / 2 * (1 - count / width) + (y + 0.5) / scale - 0.5
+        case "pytorch_half_pixel" if width == 1:
+            return np.full(count, -0.5)
+    return (y + 0.5) / scale - 0.5
+
+
+def _rounded(x: Floats, mode: str) -> Floats:
+    """Return the nearest whole numbers.
+
+    Like ONNX's reference, this chooses between two elements that are found with an addition, so
+    that both have the same rounding errors.
+    """
+    fraction = x - np.floor(x)
+    up: Any = {
+        "round_prefer_floor": fraction > 0.5,
+        "round_prefer_ceil": fraction >= 0.5,
+        "floor": False,
+        "ceil": True,
+    }[mode]
+    nearest: Floats = np.ceil(x + 1) - 2 + (up | (fraction == 0))
+    return nearest
+
+
+def _resized(
+    call: Call,
+    data: LoweredTensor,
+    sizes: Ints,
+    runs: Sequence[Sequence[Run]],
+    starts: Ints,
+    kept: Ints,
+) -> LoweredTensor:
+    """Return the tensor that copies the chosen indices to a box, and has one value around it."""
+    target = View.packed(sizes)
+    count = prod(map(len, runs))
+    if count > MAX_PIECES:
+        call.refuse("X", f"would be resized by {count} pieces, must be {MAX_PIECES} at most")
+    box = target.window(starts, kept, (1,) * len(sizes))
+    regions = [*choose(data.read, box, runs)]
+    if kept != sizes:
+        value = _extrapolation_value(call, data)
+        regions += [fill(value, part) for part in surroundings(target, starts, kept)]
+    return call.lowering.make(data.dtype, sizes, regions)
+
+
+def _extrapolation_value(call: Call, data: LoweredTensor) -> Read:
+    """Return the element for coordinates outside of the input."""
+    if data.dtype == STRING:
+        call.refuse("X", "has strings, which tf_crop_and_resize cannot extrapolate")
+    value = np.array(call.attribute("extrapolation_value"), np.float64)
+    if data.dtype.kind not in "bc":
+        value = numpy_helper.saturate_cast(value, data.dtype)
+    return call.lowering.constant(value.astype(data.dtype)).read
