@@ -261,6 +261,42 @@ def _padded(random, kind, sizes, cls, value):
     return Case(desc, expect)
 
 
+def _diagonal_matrix(random, kind, sizes, _):
+    sizes = _matrices(sizes)
+    offset = random.randint(-sizes[-2] - 1, sizes[-1] + 1)
+    value = random.choice((0, 1, 100.9))
+    desc = dml.DiagonalMatrixOperatorDesc(_output(random, kind, sizes), offset, value)
+    dtype = DTYPES[kind]
+    found = np.eye(*sizes[-2:], offset, dtype) * np.float32(value).astype(dtype)
+    return Case(desc, lambda arrays: [np.broadcast_to(found, sizes)])
+
+
+def _diagonal_matrix1(random, kind, sizes, _):
+    sizes = _matrices(sizes)
+    least, greatest = -(2**31), 2**31 - 1
+    begin, end = (
+        random.choice((least, greatest, *range(-sizes[-2] - 1, sizes[-1] + 2))) for _ in range(2)
+    )
+    source = random.choice((None, _input(random, kind, sizes)))
+    value = _value(random, kind)
+    desc = dml.DiagonalMatrix1OperatorDesc(
+        source, _output(random, kind, sizes), kind, value, begin, end
+    )
+
+    def expect(arrays):
+        d = np.arange(sizes[-1]) - np.arange(sizes[-2])[:, None]
+        filled = (begin <= d) & (d < end) if begin <= end else (d < end) | (begin <= d)
+        others = arrays[0] if arrays else np.zeros(sizes, DTYPES[kind])
+        return [np.where(filled, np.array(value, DTYPES[kind]), others)]
+
+    return Case(desc, expect)
+
+
+def _matrices(sizes):
+    """Sizes of 2 to 4 dimensions."""
+    return (*sizes, 3)[: min(4, max(2, len(sizes)))]
+
+
 def _value(random, kind):
     """A number that the data type can hold, the lowest and the highest among them."""
     dtype = DTYPES[kind]
@@ -555,6 +591,53 @@ OPERATORS = {
             **DEPTH_TO_SPACE_BROKEN,
             "order: got 2, must be DEPTH_COLUMN_ROW or COLUMN_ROW_DEPTH "
             "(DepthSpaceOrder or its value) [SD-05]": {"order": 2},
+        },
+    ),
+    "DIAGONAL_MATRIX": Entry(
+        make=_diagonal_matrix,
+        levels={
+            "2_0": (4, 4, "FLOAT16 FLOAT32"),
+            "2_1": (4, 4, "8 16 32"),
+            "4_0": (2, 4, "8 16 32"),
+            "5_1": (2, 4, "8 16 32 64"),
+        },
+        free_sizes=True,
+        broken={
+            "value: got 256, must be an integer from 0 to 255 (UINT8) [DIAG-03]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "value": 256.5,
+            },
+            "value: got nan, must be an integer from 0 to 255 (UINT8) [DIAG-03]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "value": np.nan,
+            },
+            "offset: got 2147483648, must be -2147483648 to 2147483647 [DIAG-07]": {
+                "offset": 2**31
+            },
+        },
+    ),
+    "DIAGONAL_MATRIX1": Entry(
+        make=_diagonal_matrix1,
+        levels={"5_1": (2, 4, "8 16 32 64")},
+        free_sizes=True,
+        broken={
+            "value: got 1e+39, must be a number in the range of FLOAT32 [DIAG-03]": {"value": 1e39},
+            "value_data_type: got UINT8, must equal output_tensor.data_type = FLOAT32 [DIAG-04]": {
+                "input_tensor": None,
+                "value_data_type": dml.TensorDataType.UINT8,
+            },
+            "output_tensor.data_type: got FLOAT32, must equal input_tensor.data_type = UINT8 [DIAG-04]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+            },
+            "output_tensor.sizes: got 3 dimensions, must have 2 like input_tensor [DIAG-04]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 4))
+            },
+            "output_tensor.sizes[1]: got 3, must equal input_tensor.sizes[1] = 4 [DIAG-04]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 4, 4))
+            },
+            "diagonal_fill_begin: got -2147483649, must be -2147483648 to 2147483647 [DIAG-07]": {
+                "diagonal_fill_begin": -(2**31) - 1
+            },
         },
     ),
     "UNFOLD": Entry(

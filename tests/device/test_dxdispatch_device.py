@@ -20,7 +20,7 @@ BROKEN = ROOT / "tests" / "broken_models"
 OPERATOR_NAMES = ", ".join(sorted(dml.OPERATORS))
 EXPECTED = json.loads((BROKEN / "expected.json").read_text().replace("{operators}", OPERATOR_NAMES))
 
-LEVELS = {"resample2": "5.1", "resample3": "6.4", "unfold": "6.4"}
+LEVELS = {"diagonal_matrix1": "5.1", "resample2": "5.1", "resample3": "6.4", "unfold": "6.4"}
 """The feature level of examples that the default level is too low for."""
 
 PRINTED = {
@@ -130,6 +130,19 @@ PRINTED = {
         "Resource 'Space': 0, 18, 1, 19, 2, 20, 36, 54, 37, 55, 38, 56, 3, 21, 4, 22, 5, 23, 39, 57, "
         "40, 58, 41, 59, 9, 27, 10, 28, 11, 29, 45, 63, 46, 64, 47, 65, 12, 30, 13, 31, 14, 32, 48, "
         "66, 49, 67, 50, 68",
+    ],
+    "diagonal_matrix": [
+        "Compile Op",
+        "Dispatch 'diagonal_matrix': 1 iterations, T ms median (CPU)",
+        "Resource 'Identity': 1, 0, 0, 0, 1, 0, 0, 0, 1",
+    ],
+    "diagonal_matrix1": [
+        "Compile Op",
+        "Compile Op",
+        "Dispatch 'upper': 1 iterations, T ms median (CPU)",
+        "Dispatch 'band': 1 iterations, T ms median (CPU)",
+        "Resource 'Upper': 0, 7, 3, 7, 9, 0, 0, 8, 6, 9, 0, 0, 0, 8, 7, 0, 0, 0, 0, 4",
+        "Resource 'Band': 7, 7, 7, 0, 0, 0, 7, 7, 7, 0, 0, 0, 7, 7, 7, 0, 0, 0, 7, 7",
     ],
     "unfold": [
         "Compile Op",

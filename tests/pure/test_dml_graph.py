@@ -410,3 +410,28 @@ def test_a_node_of_many_tensors_takes_work_in_proportion():
         return instructions(lambda: graph.desc().lower())
 
     assert work(200) < 8 * work(50)
+
+
+def test_operators_without_inputs():
+    graph = Graph()
+    (eye,) = graph.add(
+        vkops.dml.DiagonalMatrixOperatorDesc, [], output_sizes=[(3, 3)], output_data_type=F32,
+        offset=1, value=2,
+    )  # fmt: skip
+    (filled,) = graph.add(
+        vkops.dml.DiagonalMatrix1OperatorDesc, [eye], value_data_type=F32, value=7,
+        diagonal_fill_begin=0, diagonal_fill_end=1,
+    )  # fmt: skip
+    graph.output(filled)
+    (y,) = run(graph.desc())
+    assert y.view(np.float32).tolist() == [7, 2, 0, 0, 7, 2, 0, 0, 7]
+
+
+def test_the_data_type_of_operators_without_inputs_must_be_given():
+    with pytest.raises(InvalidDescTypeError) as caught:
+        Graph().add(
+            vkops.dml.DiagonalMatrixOperatorDesc, [], output_sizes=[(3, 3)], offset=0, value=1
+        )
+    assert str(caught.value) == (
+        "DIAGONAL_MATRIX output_data_type: got None, must be a TensorDataType [T-02]"
+    )

@@ -109,6 +109,7 @@ def test_junk_operator(operator, data):
         "tensor": tensors(),
         "tensor_array": st.lists(tensors(), max_size=3),
         "uint": integers,
+        "int": integers,
         "float": integers | st.floats(),
         "scalar": integers | st.floats(),
         "enum": st.sampled_from([*TensorDataType]) | st.integers(0, 5),

@@ -58,6 +58,7 @@ def describe(operator, rank, data_type, odd=None):
         "uint": lambda name: 0 if name == "Axis" else 1,
         "uint_array": lambda name: (int(not name.endswith(("ffsets", "Padding"))),) * entries,
         "int_array": lambda name: (1,) * entries,
+        "int": lambda name: 1,
         "float": lambda name: 1,
         "scalar": lambda name: 1,
         "enum": lambda name: TensorDataType[data_type] if name.endswith("DataType") else 0,

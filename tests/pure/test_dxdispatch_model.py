@@ -147,6 +147,33 @@ def test_scalar_unions_that_are_refused(load, data_type, given, text):
         prepare(load(made), FeatureLevel.LATEST)
 
 
+@pytest.mark.parametrize(("given", "bindings", "text"), [
+    ({}, {}, None),
+    ({"InputTensor": None}, {"InputTensor": []}, None),
+    ({"InputTensor": tensor(2, 2)}, {"InputTensor": "In"}, None),
+    ({}, {"InputTensor": "In"}, "requires 0 resources, but 1 were bound"),
+    ({"InputTensor": tensor(2, 2)}, {}, "Nothing bound for required tensor 'InputTensor'"),
+])  # fmt: skip
+def test_an_optional_tensor_is_bound_if_the_descriptor_has_it(load, given, bindings, text):
+    fields = {
+        **given, "OutputTensor": tensor(2, 2), "ValueDataType": "FLOAT32", "Value": 0,
+        "DiagonalFillBegin": 0, "DiagonalFillEnd": 1,
+    }  # fmt: skip
+    made = model(
+        {"In": zeros(4), "Out": zeros(4)},
+        {"band": {"type": "DIAGONAL_MATRIX1", "desc": fields}},
+        dispatch("band", **bindings, OutputTensor="Out"),
+    )
+    if text is None:
+        assert bound(load(made)) == [
+            [("In", 0)] if bindings.get("InputTensor") else [],
+            [("Out", 0)],
+        ]
+        return
+    with pytest.raises(ModelError, match=text):
+        prepared(load(made))
+
+
 def test_compile_type_and_execution_flags(load):
     made = copy.deepcopy(SPLIT)
     split = made["dispatchables"]["split"]

@@ -84,9 +84,9 @@ Metadata = Mapping[str, Any]
 """Metadata of a dataclass field; ``field_of`` makes a Field of it."""
 
 
-def tensor(role: Role, rule: str = "T-18") -> Metadata:
+def tensor(role: Role, rule: str = "T-18", *, optional: bool = False) -> Metadata:
     """Declare a tensor."""
-    return {"kind": "tensor", "role": role, "rule": rule}
+    return {"kind": "tensor", "role": role, "rule": rule, "optional": optional}
 
 
 def tensors(role: Role, rule: str, count: str) -> Metadata:
@@ -128,8 +128,9 @@ def field_of(name: str, metadata: Metadata) -> Field:
 BOUNDS: Mapping[str, tuple[int, int]] = {
     "uint_array": (0, UINT32_MAX),
     "int_array": (-(2**31), 2**31 - 1),
+    "int": (-(2**31), 2**31 - 1),
 }
-"""The least and the greatest entry, by the kind of an array."""
+"""The least and the greatest value, or entry of an array, by kind."""
 
 
 def _tensor(value: object, place: Place) -> BufferTensorDesc:

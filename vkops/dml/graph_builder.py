@@ -170,6 +170,7 @@ class Graph:
         inputs: Sequence[Expression],
         *,
         output_sizes: Sequence[Ints] | None = None,
+        output_data_type: TensorDataType | None = None,
         **attributes: Any,
     ) -> list[Expression]:
         """Add a node whose output tensors are inferred from its inputs and attributes.
@@ -177,8 +178,9 @@ class Graph:
         Args:
             kind: the class of the operator's descriptor.
             inputs: expressions of this graph, one for each input tensor.
-            output_sizes: the sizes of each output, for operators that leave them to the caller;
-                the data type is that of the first input, or else ``value_data_type``.
+            output_sizes: the sizes of each output, for operators that leave them to the caller.
+            output_data_type: their data type, where there are no inputs; ``value_data_type`` if
+                the operator has it.
             attributes: the other fields of the descriptor.
 
         Raises:
@@ -193,14 +195,18 @@ class Graph:
         """
         sources = self._own(inputs, "inputs")
         descs = [x.desc for x in sources]
-        if not descs and kind.FIELDS[0].role == "input":
+        if not descs and any(f.role == "input" and not f.optional for f in kind.FIELDS):
             message = "got none, must be at least 1"
             raise InvalidDescError(kind.operator, "inputs", message, kind.FIELDS[0].rule)
         if output_sizes is None:
             draft = kind.of_tensors(descs, descs[:1], attributes)  # the output is inferred
             inferred = draft.infer(self._level)
         else:
-            data_type = descs[0].data_type if descs else attributes["value_data_type"]
+            data_type = descs[0].data_type if descs else output_data_type
+            data_type = attributes.get("value_data_type", data_type)
+            if data_type is None:
+                place = Place(kind.operator, "output_data_type", "T-02")
+                raise place.wrong_kind(None, "a TensorDataType")
             inferred = tuple((data_type, sizes) for sizes in output_sizes)
         outputs = [self._policy(*output) for output in inferred]
         return self.operator(kind.of_tensors(descs, outputs, attributes), sources)
@@ -236,8 +242,14 @@ class Graph:
             InvalidDescError: a rule of SLICE is broken; ``x`` is of another graph (G-03).
         """
         taken = integers(sizes, Place("SLICE", "sizes", "SLICE-03"))
-        fields = {"offsets": offsets, "sizes": taken, "strides": strides}
-        return self.add(SliceOperatorDesc, [x], output_sizes=[taken], **fields)[0]
+        return self.add(
+            SliceOperatorDesc,
+            [x],
+            output_sizes=[taken],
+            offsets=offsets,
+            sizes=taken,
+            strides=strides,
+        )[0]
 
     def slice1(
         self,

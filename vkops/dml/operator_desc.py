@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,6 +93,9 @@ class OperatorDesc(ABC):
         values = dict(attributes)
         for role, tensors in (("input", inputs), ("output", outputs)):
             fields = [field for field in cls.FIELDS if field.role == role]
+            if len(tensors) < len(fields):  # then those that are optional are left out
+                values |= {field.name: None for field in fields if field.optional}
+                fields = [field for field in fields if not field.optional]
             if any(field.kind == "tensor_array" for field in fields):
                 values[fields[0].name] = tensors
                 continue
@@ -157,8 +161,8 @@ class OperatorDesc(ABC):
     ) -> tuple[tuple[TensorDataType, Ints], ...]:
         """Return data type and sizes of each output, from inputs and attributes.
 
-        The output tensors count only where the operator leaves sizes to them: SPLIT, SLICE and
-        FILL_VALUE_CONSTANT.
+        The output tensors count only where the operator leaves sizes to them: SPLIT and SLICE, and
+        operators without inputs.
 
         Raises:
             InvalidDescError: the inputs or attributes break a rule.
@@ -249,17 +253,24 @@ class OperatorDesc(ABC):
         raise FeatureLevelError(self.operator, path, message, "DEV-13")
 
     def _check_32_bits(self) -> None:
-        """Check that the entries of arrays have 32 bits.
+        """Check that signed integers and the entries of arrays have 32 bits.
 
-        An attribute that is a single integer may have any size: ``_infer`` checks it.
+        An attribute that is a single unsigned integer may have any size: ``_infer`` checks it.
         """
         for field in self.FIELDS:
             if field.kind in BOUNDS:
                 low, high = BOUNDS[field.kind]
-                for i, value in enumerate(getattr(self, field.name)):
-                    if not low <= value <= high:
-                        message = f"got {show(value)}, must be {low} to {high}"
-                        self._refuse(f"{field.name}[{i}]", message, field.rule)
+                value = getattr(self, field.name)
+                entries = (
+                    [(field.name, value)]
+                    if field.count is None
+                    else [(f"{field.name}[{i}]", entry) for i, entry in enumerate(value)]
+                )
+                for path, entry in entries:
+                    if not low <= entry <= high:
+                        self._refuse(
+                            path, f"got {show(entry)}, must be {low} to {high}", field.rule
+                        )
 
     def _check_data_types_of_scalars(self) -> None:
         """Check that each scalar has the data type of the tensors."""
@@ -321,7 +332,7 @@ class OperatorDesc(ABC):
         rank = tensor.dimension_count - first
         which = f"dimension from {first} on" if first else "dimension"
         for field in self.FIELDS:
-            if field.role != "attribute" or not field.kind.endswith("_array"):
+    """The rule that requires all tensors to have one rank; empty where ranks differ."""
                 continue
             length = len(getattr(self, field.name))
             if length != rank:
@@ -331,15 +342,20 @@ class OperatorDesc(ABC):
     def _element(self, name: str, value: float) -> bytes:
         """An element of the tensors' data type, made of the value of an attribute.
 
+        A FLOAT loses its fraction where the data type is one of integers.
+
         Raises:
             InvalidDescError: the data type cannot hold the value.
         """
         data_type = self._first_tensor[1].data_type
+        field = next(field for field in self.FIELDS if field.name == name)
+        is_integer = not data_type.name.startswith("FLOAT")
+        if field.kind == "float" and is_integer and math.isfinite(value):
+            value = math.trunc(value)
         try:
             return data_type.pack(value)
         except ValueError as error:
-            rule = next(field.rule for field in self.FIELDS if field.name == name)
-            self._refuse(name, f"got {show(value)}, must be {error}", rule)
+            self._refuse(name, f"got {show(value)}, must be {error}", field.rule)
 
     def _sizes_of_input(self, rule: str) -> list[Size]:
         """The sizes of the first input, for an output that a rule requires to have them."""
@@ -408,6 +424,8 @@ class OperatorDesc(ABC):
 
     def _named_tensors(self, field: Field) -> list[NamedTensor]:
         value = getattr(self, field.name)
+        if value is None:
+            return []
         if field.kind == "tensor":
             return [(field.name, value)]
         return [(f"{field.name}[{i}]", tensor) for i, tensor in enumerate(value)]

@@ -145,9 +145,11 @@ def _slots(
     slots: list[BindingSource | None] = []
     for spec in type(dispatchable.desc).FIELDS:
         value = getattr(dispatchable.desc, spec.name)
-        if spec.role != role or value is None:
+        if spec.role != role:
             continue
         tensors: tuple[BufferTensorDesc, ...] = value if isinstance(value, tuple) else (value,)
+        if value is None:  # an optional tensor that is left out
+            tensors = ()
         sources = bindings.get(spec.dml_name)
         takes = [(TensorFlags.OWNED_BY_DML in tensor.flags) == owned for tensor in tensors]
         if sources is None:
@@ -162,7 +164,7 @@ def _slots(
                 f"Bind point '{spec.dml_name}' requires {len(tensors)} resources, "
                 f"but {len(sources)} were bound. [B-01]"
             )
-        if not any(takes):
+        if sources and not any(takes):
             raise sources[0].node.error(
                 f"{spec.dml_name} is {'not ' if owned else ''}OWNED_BY_DML and "
                 f"must not be bound at {phase} [{'B-03' if owned else 'T-17'}]"

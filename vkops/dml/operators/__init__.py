@@ -6,6 +6,12 @@ from vkops.dml.operators.depth_to_space import (
 from vkops.dml.operators.depth_to_space import (
     DepthToSpaceOperatorDesc as DepthToSpaceOperatorDesc,
 )
+from vkops.dml.operators.diagonal_matrix import (
+    DiagonalMatrixOperatorDesc as DiagonalMatrixOperatorDesc,
+)
+from vkops.dml.operators.diagonal_matrix1 import (
+    DiagonalMatrix1OperatorDesc as DiagonalMatrix1OperatorDesc,
+)
 from vkops.dml.operators.element_wise_identity import (
     ElementWiseIdentityOperatorDesc as ElementWiseIdentityOperatorDesc,
 )

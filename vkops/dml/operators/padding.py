@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -114,12 +113,6 @@ class PaddingOperatorDesc(_Padding):
     padding_value: float = field(metadata=fields.attribute("float", "PAD-04"))
     start_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "PAD-02"))
     end_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "PAD-02"))
-
-    def _pattern(self) -> bytes:
-        value, data_type = self.padding_value, self.input_tensor.data_type
-        if math.isfinite(value) and not data_type.name.startswith("FLOAT"):
-            value = math.trunc(value)
-        return self._element("padding_value", value)
 
 
 @dataclass(frozen=True)

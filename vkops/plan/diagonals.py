@@ -1,0 +1,112 @@
+"""Parts of matrices that diagonals bound, as few regions.
+
+The matrices are the last two dimensions of a region; dimensions before them are kept. Diagonal
+``k`` has the elements whose column is their row plus ``k``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vkops.plan.region import Fill, Read, Region
+from vkops.plan.view import View
+
+
+def fill_diagonals(
+    source: Read | Fill, target: View, begin: int, end: int, value: Read | Fill
+) -> Iterator[Region]:
+    """Write a value to the diagonals from ``begin`` to before ``end``, and a source elsewhere.
+
+    If ``begin`` is greater, the value is written to the diagonals before ``end`` and from ``begin``
+    on, and the source between them. Both are views of the sizes of the target, or constants.
+
+    >>> regions = fill_diagonals(Fill(b"0"), View.packed((2, 2)), 0, 1, Fill(b"1"))
+    >>> [(part.source.pattern, part.target) for part in regions if 0 not in part.sizes]
+    ... # doctest: +NORMALIZE_WHITESPACE
+    [(b'1', View(sizes=(2, 1), strides=(3, 1), offset=0)),
+     (b'0', View(sizes=(1, 1, 1), strides=(6, 2, 1), offset=2)),
+     (b'0', View(sizes=(1, 1, 1), strides=(6, 1, 2), offset=1))]
+    """
+    outside, inside = Region(target, source), Region(target, value)
+    if begin > end:
+        begin, end, outside, inside = end, begin, inside, outside
+    if begin == end:
+        yield outside
+        return
+    yield from band(inside, begin, end)
+    yield from below(outside, begin)
+    yield from above(outside, end)
+
+
+def band(region: Region, begin: int, end: int) -> Iterator[Region]:
+    """The diagonals from ``begin`` to before ``end``; ``begin`` is smaller."""
+    *_, rows, columns = region.sizes
+    left = min(max(0, -begin), rows)  # the rows above begin in the first column
+    right = min(max(0, columns - end + 1), rows)  # those from here on end in the last
+    yield from below(_block(region, 0, 0, min(left, right), columns), end)
+    if left <= right:
+        # Each row is one column further right than the row above it.
+        yield region.map(lambda view: _sheared(view, left, begin, right - left, end - begin))
+    else:
+        yield _block(region, right, 0, left - right, columns)
+    start = max(left, right)
+    yield from above(_block(region, start, 0, rows - start, columns), begin + start)
+
+
+def below(region: Region, end: int) -> Iterator[Region]:
+    """The diagonals before ``end``.
+
+    >>> from vkops.plan.movements import copy
+    >>> matrix = View.packed((4, 4))
+    >>> [part.target for part in below(copy(matrix, matrix), 0) if 0 not in part.sizes]
+    ... # doctest: +NORMALIZE_WHITESPACE
+    [View(sizes=(2, 1, 1), strides=(10, 4, 1), offset=4),
+     View(sizes=(1, 2, 2), strides=(20, 4, 1), offset=8)]
+    """
+    *_, rows, columns = region.sizes
+    first = min(max(0, -end), rows)  # the first row with an element
+    last = min(max(0, columns - end), rows)  # the first row with all elements
+    width = min(max(0, end), columns)  # the columns that all rows have
+    yield _block(region, last, 0, rows - last, columns)
+    yield _block(region, first, 0, last - first, width)
+    # What is left is a triangle, in which row i has i elements. It consists of squares of 1, 2, 4
+    # and so on elements, those of one size evenly spaced along its diagonal; the last is cut off.
+    size, side = last - first, 1
+    while side < size:
+        count, rest = divmod(size, 2 * side)
+        yield region.map(lambda view: _squares(view, first, width, side, count))  # noqa: B023
+        at = size - rest
+        yield _block(region, first + at + side, width + at, max(0, rest - side), side)
+        side *= 2
+
+
+def above(region: Region, begin: int) -> Iterator[Region]:
+    """The diagonals from ``begin`` on."""
+    axes = len(region.sizes)
+    swap = (*range(axes - 2), axes - 1, axes - 2)
+    return below(region.map(lambda view: view.permute(swap)), 1 - begin)
+
+
+def _block(region: Region, row: int, column: int, rows: int, columns: int) -> Region:
+    axis = len(region.sizes) - 2
+    return region.map(lambda view: view.narrow(axis, row, rows).narrow(axis + 1, column, columns))
+
+
+def _sheared(view: View, row: int, begin: int, rows: int, columns: int) -> View:
+    """So many columns from diagonal ``begin`` on, in each of some rows."""
+    *outer, down, right = view.strides
+    return View(
+        (*view.sizes[:-2], rows, columns),
+        (*outer, down + right, right),
+        view.offset + row * down + (row + begin) * right,
+    )
+
+
+def _squares(view: View, row: int, column: int, side: int, count: int) -> View:
+    """Squares whose first rows are ``2 * side`` rows apart, and their first columns likewise."""
+    *outer, down, right = view.strides
+    return View(
+        (*view.sizes[:-2], count, side, side),
+        (*outer, 2 * side * (down + right), down, right),
+        view.offset + (row + side) * down + column * right,
+    )
