@@ -58,6 +58,14 @@ def arithmetic(g, operator):
     g.node(operator, operands)
 
 
+def range_(g, operator):
+    dtype = g.kind(g.dtypes(operator))
+    delta = g.rng.choice((-3, -1, 1, 2))
+    start = g.rng.randint(-9, 9)
+    limit = start + delta * g.rng.randint(-1, 8) + g.rng.randint(-1, 1)
+    g.node(operator, [g.numbers(np.array(n, dtype)) for n in (start, limit, delta)])
+
+
 def equal(g, operator):
     whole = g.shape(g.rng.randint(0, 3))
     first = g.elements(g.kind(g.dtypes(operator)), whole)

@@ -149,7 +149,9 @@ class Graph:
             [helper.make_empty_tensor_value_info(name) for name in names],
         )
         made = evaluate(graph, {name: self.values[name] for name in inputs}, self.opset)
-        known = operator in ("Shape", "Size") or all(name in self.known for name in inputs if name)
+        known = operator in ("EyeLike", "Shape", "Size") or all(
+            name in self.known for name in inputs if name
+        )
         for name, value in zip(names, made, strict=True):
             if isinstance(value, np.ndarray) and value.dtype.kind in "US":
                 value = value.astype(object)

@@ -8,6 +8,7 @@ import numpy as np
 
 from onnx_graphs import computed, sequences
 from onnx_graphs.arguments import has_axes, is_small
+from onnx_graphs.elements import elem_type
 from onnx_graphs.graph import MAX_ELEMENTS
 
 INT64 = np.iinfo(np.int64)
@@ -286,6 +287,23 @@ def resize(g, operator):
     g.node(operator, [data, roi, absent, g.ints(sizes)], **named)
 
 
+def trilu(g, operator):
+    data = g.tensor(operator, lambda a: a.ndim >= 2)
+    rows, columns = g.values[data].shape[-2:]
+    k = None
+    if g.chance(0.8):
+        k = g.rng.choice((INT64.min, INT64.max, *[g.rng.randint(-rows - 1, columns + 1)] * 6))
+        k = g.ints([k]) if g.chance(0.3) else g.constant(np.int64(k))
+    g.node(operator, [data, k], upper=g.rng.choice((None, 0, 1)))
+
+
+def eye_like(g, operator):
+    data = g.tensor(operator, lambda a: a.ndim == 2, g.shape(2))
+    made = g.rng.choice((None, g.kind(g.dtypes(operator, output=True))))
+    k = g.rng.choice((None, g.rng.randint(-4, 4)))
+    g.node(operator, [data], k=k, dtype=None if made is None else elem_type(made))
+
+
 ADD_NODE = {
     "Add": computed.arithmetic,
     "Cast": computed.cast,
@@ -298,12 +316,14 @@ ADD_NODE = {
     "Div": computed.arithmetic,
     "Equal": computed.equal,
     "Expand": expand,
+    "EyeLike": eye_like,
     "Flatten": flatten,
     "Gather": gather,
     "Identity": identity,
     "Mod": computed.modulo,
     "Mul": computed.arithmetic,
     "Pad": pad,
+    "Range": computed.range_,
     "Reshape": reshape,
     "Resize": resize,
     "SequenceAt": sequences.sequence_at,
@@ -317,6 +337,7 @@ ADD_NODE = {
     "Sub": computed.arithmetic,
     "Tile": tile,
     "Transpose": transpose,
+    "Trilu": trilu,
     "Unsqueeze": unsqueeze,
     "Upsample": resize,
     "Where": computed.where,

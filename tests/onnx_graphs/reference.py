@@ -123,6 +123,17 @@ class Squeeze(OpRun):
         return (np.squeeze(data, None if axes is None else tuple(axes)),)
 
 
+class Trilu(OpRun):
+    """NumPy cannot take a ``k`` of 64 bits, and makes strings of the number 0."""
+
+    def _run(self, data, k=None, upper=None):
+        rows, columns = data.shape[-2:]
+        k = 0 if k is None else min(columns, max(-rows, int(np.squeeze(k))))
+        column = np.arange(columns) - np.arange(rows)[:, None]
+        zero = "" if data.dtype.kind in "UO" else data.dtype.type(0)
+        return (np.where(column >= k if upper else column <= k, data, zero).astype(data.dtype),)
+
+
 class Unsqueeze(OpRun):
     """Versions 1 and 11 of the evaluator require sorted axes that are not negative."""
 
@@ -162,6 +173,7 @@ CORRECTED = [
     Shape,
     Slice,
     Squeeze,
+    Trilu,
     Unsqueeze,
     Upsample,
     Where,

@@ -168,6 +168,16 @@ CASES = [
     ("SpaceToDepth-1", [IMAGE], {"opset": 1, "blocksize": 2}, "input: has height 3, must be divisible by 2, the blocksize"),
     ("SpaceToDepth-13", [IMAGE], {"blocksize": 3}, "input: has width 4, must be divisible by 3, the blocksize"),
     ("SpaceToDepth-13", [IMAGE], {"blocksize": -1}, "blocksize: got -1, must be at least 1"),
+    ("EyeLike-9", [X], {"opset": 9}, "input: has rank 3, must be 2"),
+    ("EyeLike-22", [X[0]], {"opset": 22, "dtype": 99}, "dtype: got 99, which is not a data type"),
+    ("EyeLike-9", [X[0]], {"opset": 9, "dtype": 8}, "dtype: got tensor(string), must be tensor(bool), tensor(double), tensor(float), tensor(float16), tensor(int16), tensor(int32), tensor(int64), tensor(int8), tensor(uint16), tensor(uint32), tensor(uint64), tensor(uint8)"),
+    ("Trilu-14", [ROW], {}, "input: has rank 1, must be at least 2"),
+    ("Trilu-14", [X, ints(1, 2)], {}, "k: got 2 values, must be 1"),
+    ("Range-11", [ints(0, 1), ints(2), ints(1)], {}, "start: has 2 elements, must be 1"),
+    ("Range-11", [ints(0), ints(2), ints(0)], {}, "delta: got 0, which gives no number of elements from 0 to 2"),
+    ("Range-11", [floats(0), floats(np.nan), floats(1)], {}, "delta: got 1.0, which gives no number of elements from 0.0 to nan"),
+    ("Range-11", [ints(0), ints(2**40), ints(1)], {}, "limit: gives 1099511627776 elements of 8 bytes, must have 268435456 bytes at most"),
+    ("Range-27", [np.zeros((), np.float16)] * 3, {"opset": 27, "stash_type": 10}, "stash_type: got 10, must be 1 (float)"),
     # what is known beforehand
     ("ConstantOfShape-9", [ints(2, -1)], {"opset": 9}, "input[1]: got -1, must be at least 0"),
     ("ConstantOfShape-9", [ints(2)], {"value": tensor(1, 2)}, "value: has 2 elements, must be 1"),
@@ -327,6 +337,15 @@ def test_all_nodes_that_are_not_supported_are_listed():
     assert str(caught.value) == (
         "node 0, which makes 'a' (Relu): vkops does not have this operator, nor 2 more nodes; it "
         f"has {', '.join(OPERATORS)}"
+    )
+
+
+def test_the_reason_why_an_operator_is_refused():
+    proto = model([helper.make_node("NonZero", ["x"], ["y"])], [info("x", X)], ["y"])
+    (found,) = unsupported_nodes(read(proto, check=False))
+    assert found.reason == (
+        "vkops does not have this operator (the sizes of its output depend on the elements of its "
+        "input)"
     )
 
 

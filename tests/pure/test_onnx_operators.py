@@ -428,16 +428,92 @@ DIV = [
     ((18,), [ints(7, -7, 7, -7, 6, -6), ints(2, 2, -2, -2, -3, 3)], {}, ints(3, -3, -3, 3, -2, -2)),
     ((18,), [floats(1, -1), floats(0, 0)], {}, floats(np.inf, -np.inf)),
 ]
+EYE_LIKE = [
+    ((9, 22), [X[0]], {}, np.eye(3, 4, dtype=np.float32)),
+    ((9, 22), [X[0]], {"k": 1, "dtype": TensorProto.INT8}, np.eye(3, 4, 1, np.int8)),
+    ((22,), [EMPTY], {"dtype": TensorProto.BOOL}, np.zeros((2, 0), bool)),
+    *[
+        (
+            (22,),
+            [TABLE],
+            {"k": k, "dtype": TensorProto.BFLOAT16},
+            np.eye(3, 5, min(9, max(-9, k)), ml_dtypes.bfloat16),
+        )
+        for k in (-2, -3, 4, 5, I64.max, I64.min)
+    ],
+]
+TRILU = [
+    ((14,), [X], {}, np.triu(X)),
+    ((14,), [X, scalar(1)], {"upper": 0}, np.tril(X, 1)),
+    ((14,), [X, ints(-1)], {"upper": 1}, np.triu(X, -1)),
+    (
+        (14,),
+        [text("a", "b", "c", "d").reshape(2, 2)],
+        {"upper": 0},
+        text("a", "", "c", "d").reshape(2, 2),
+    ),
+    ((14,), [X[:, :0]], {}, X[:, :0]),
+    *[
+        ((14,), [TABLE, scalar(k)], {"upper": upper}, function(TABLE, min(9, max(-9, k))))
+        for upper, function in ((0, np.tril), (1, np.triu))
+        for k in (-4, -3, -2, 2, 4, 5, I64.max, I64.min)
+    ],
+]
+RANGE = [
+    ((11, 27), [scalar(3), scalar(9), scalar(3)], {}, ints(3, 6)),
+    (
+        (11, 27),
+        [scalar(10, np.int32), scalar(4, np.int32), scalar(-2, np.int32)],
+        {},
+        int32s(10, 8, 6),
+    ),
+    (
+        (11, 27),
+        [scalar(1, np.int16), scalar(-1, np.int16), scalar(1, np.int16)],
+        {},
+        array(np.int16)(),
+    ),
+    (
+        (11, 27),
+        [scalar(0.5, np.float32), scalar(2, np.float32), scalar(0.5, np.float32)],
+        {},
+        floats(0.5, 1, 1.5),
+    ),
+    (
+        (11,),
+        [floats(0), floats(0.3), floats(0.1)],
+        {},
+        np.arange(3, dtype=np.float32) * np.float32(0.1),
+    ),
+    (
+        (11,),
+        [scalar(I64.min), scalar(I64.max), scalar(I64.max)],
+        {},
+        ints(I64.min, -1, I64.max - 1),
+    ),
+    (
+        (27,),
+        [scalar(v, np.float16) for v in (2048, 2052, 1)],
+        {},
+        array(np.float16)(2048, 2049, 2050, 2051),
+    ),
+    (
+        (27,),
+        [scalar(v, ml_dtypes.bfloat16) for v in (4, 0, -1)],
+        {},
+        array(ml_dtypes.bfloat16)(4, 3, 2, 1),
+    ),
+]
 ADD = [((14,), [int8s(100, -100), int8s(100, 3)], {}, int8s(-56, -97))]  # wraps around
 
 CASES = {
     "Add": ADD, "Cast": CAST, "CenterCropPad": CENTER_CROP_PAD, "Concat": CONCAT, "ConcatFromSequence": CONCAT_FROM_SEQUENCE,
     "Constant": CONSTANT, "ConstantOfShape": CONSTANT_OF_SHAPE, "DepthToSpace": DEPTH_TO_SPACE,
-    "Div": DIV, "Equal": EQUAL, "Expand": EXPAND, "Flatten": FLATTEN, "Gather": GATHER,
-    "Identity": IDENTITY, "Mod": MOD, "Pad": PAD, "Reshape": RESHAPE, "SequenceAt": SEQUENCE_AT,
+    "Div": DIV, "Equal": EQUAL, "Expand": EXPAND, "EyeLike": EYE_LIKE, "Flatten": FLATTEN, "Gather": GATHER,
+    "Identity": IDENTITY, "Mod": MOD, "Pad": PAD, "Range": RANGE, "Reshape": RESHAPE, "SequenceAt": SEQUENCE_AT,
     "Shape": SHAPE, "Size": SIZE, "Slice": SLICE, "SpaceToDepth": SPACE_TO_DEPTH, "Split": SPLIT,
     "SplitToSequence": SPLIT_TO_SEQUENCE, "Squeeze": SQUEEZE, "Tile": TILE,
-    "Transpose": TRANSPOSE, "Unsqueeze": UNSQUEEZE, "Where": WHERE,
+    "Transpose": TRANSPOSE, "Trilu": TRILU, "Unsqueeze": UNSQUEEZE, "Where": WHERE,
 }  # fmt: skip
 """For each operator, opsets, inputs, attributes and the output; several outputs are a tuple."""
 

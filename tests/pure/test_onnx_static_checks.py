@@ -43,6 +43,12 @@ REFUSED = [
      "node 0, which makes 'z' (Cast-13): to: vkops does not compute with strings"),
     ("float[N] x", "z = Cast <to = 99> (x)", 18,
      "node 0, which makes 'z' (Cast-13): to: got 99, which is not a data type"),
+    ("float[M] x", "c = Constant <value_float = 1.0> ()  z = Range (c, x, c)", 18,
+     "node 1, which makes 'z' (Range-11): limit: " + COMPUTES.format("x")),
+    ("float[N, M] x", "z = EyeLike <dtype = 8> (x)", 18,
+     "node 0, which makes 'z' (EyeLike-9): dtype: got tensor(string), must be tensor(bool), tensor(double), "
+     "tensor(float), tensor(float16), tensor(int16), tensor(int32), tensor(int64), tensor(int8), tensor(uint16), "
+     "tensor(uint32), tensor(uint64), tensor(uint8)"),
     ("float[N] x", 'p = Constant <value_ints = [1, 1]> ()  z = Pad <mode = "wrap"> (x, p)', 18,
      "node 1, which makes 'z' (Pad-18): mode: got 'wrap', must be 'constant', 'reflect', 'edge'"),
     ("float[A, B, C, D] x", 'z = DepthToSpace <blocksize = 2, mode = "CDR"> (x)', 18,

@@ -14,7 +14,7 @@ from vkops.errors import ModelError, show
 from vkops.onnx.lowering import LoweredSequence, LoweredValue, Lowering
 from vkops.onnx.model_file import DOMAINS, Content, opset_of, read
 from vkops.onnx.onnx_node import Call, Node, label, schema_of
-from vkops.onnx.operators import OPERATORS, lowering_function
+from vkops.onnx.operators import OPERATORS, REFUSED, lowering_function
 from vkops.onnx.tensor_data import TensorReader
 from vkops.onnx.value_info import (
     InputType,
@@ -173,6 +173,8 @@ def unsupported_nodes(content: Content) -> list[Unsupported]:
         is_own = node.domain in DOMAINS
         if not is_own or node.op_type not in OPERATORS:
             reason = "vkops does not have this operator"
+            if is_own and node.op_type in REFUSED:
+                reason += f" ({REFUSED[node.op_type]})"
         elif schema_of(node.op_type, opset) is None:
             reason = f"opset {opset} does not have this operator"
         else:

@@ -27,7 +27,7 @@ from vkops.plan.size_limits import MAX_DIMENSIONS, LimitError
 from vkops.plan.view import Ints
 
 _INPUT_KINDS = ("", "tensor", "sequence", "optional")
-_COMPUTING = ("Add", "Div", "Equal", "Mod", "Mul", "Sub", "Where")
+_COMPUTING = ("Add", "Div", "Equal", "Mod", "Mul", "Range", "Sub", "Where")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,9 @@ def _check_nodes(model: Model) -> None:
         computes = node.operator in _COMPUTING or (
             node.operator == "Cast" and made.dtype != inputs[0].dtype
         )
-        # Shape and Size depend on the shape of their input only.
-        arguments = [] if node.operator in ("Shape", "Size") else [*node.parameters(inputs)]
+        # These depend on the shape of their input only.
+        of_shape = node.operator in ("EyeLike", "Shape", "Size")
+        arguments = [] if of_shape else [*node.parameters(inputs)]
         moved = 0
         for parameter, value in arguments:
             unknown = value.origins & ~needed
@@ -185,6 +186,8 @@ def _stub_shape(node: Node) -> Ints | None:
     match node.operator:
         case "Cast" | "ConstantOfShape":
             return (1,)
+        case "EyeLike":
+            return (1, 1)
         case "DepthToSpace" | "SpaceToDepth":
             side = max(1, attributes["blocksize"])
             return (1, side * side, side, side)

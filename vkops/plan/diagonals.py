@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vkops.plan.movements import fill
 from vkops.plan.region import Fill, Read, Region
 from vkops.plan.view import View
 
@@ -18,7 +19,8 @@ def fill_diagonals(
     """Write a value to the diagonals from ``begin`` to before ``end``, and a source elsewhere.
 
     If ``begin`` is greater, the value is written to the diagonals before ``end`` and from ``begin``
-    on, and the source between them. Both are views of the sizes of the target, or constants.
+    on, and the source between them. The source is a view of the sizes of the target, the value a
+    view of one element; each may be a constant.
 
     >>> regions = fill_diagonals(Fill(b"0"), View.packed((2, 2)), 0, 1, Fill(b"1"))
     >>> [(part.source.pattern, part.target) for part in regions if 0 not in part.sizes]
@@ -27,7 +29,7 @@ def fill_diagonals(
      (b'0', View(sizes=(1, 1, 1), strides=(6, 2, 1), offset=2)),
      (b'0', View(sizes=(1, 1, 1), strides=(6, 1, 2), offset=1))]
     """
-    outside, inside = Region(target, source), Region(target, value)
+    outside, inside = Region(target, source), fill(value, target)
     if begin > end:
         begin, end, outside, inside = end, begin, inside, outside
     if begin == end:

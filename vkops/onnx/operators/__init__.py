@@ -11,6 +11,7 @@ from vkops.onnx.onnx_node import Call
 from vkops.onnx.operators import (
     arithmetic,
     constant,
+    diagonals,
     resize,
     selection,
     shapes_and_axes,
@@ -33,12 +34,14 @@ OPERATORS: Mapping[str, Mapping[int, LoweringFunction]] = {
     "Div": {1: elementwise(arithmetic.quotient, divides=True)},
     "Equal": {1: elementwise(np.equal, dtype=bool)},
     "Expand": {8: selection.expand},
+    "EyeLike": {9: diagonals.eye_like},
     "Flatten": {1: shapes_and_axes.flatten},
     "Gather": {1: selection.gather},
     "Identity": {1: shapes_and_axes.identity},
     "Mod": {10: arithmetic.modulo},
     "Mul": {1: elementwise(np.multiply)},
     "Pad": {1: selection.pad},
+    "Range": {11: arithmetic.range},
     "Reshape": {1: shapes_and_axes.reshape},
     "Resize": {10: resize.resize},
     "SequenceAt": {11: split_concat.sequence_at},
@@ -52,11 +55,18 @@ OPERATORS: Mapping[str, Mapping[int, LoweringFunction]] = {
     "Sub": {1: elementwise(np.subtract)},
     "Tile": {1: selection.tile_along_axis, 6: selection.tile},
     "Transpose": {1: shapes_and_axes.transpose},
+    "Trilu": {14: diagonals.trilu},
     "Unsqueeze": {1: shapes_and_axes.unsqueeze},
     "Upsample": {1: resize.resize},
     "Where": {9: arithmetic.where},
 }
 """For each operator, its functions by the first version of the operator that each is for."""
+
+REFUSED: Mapping[str, str] = {
+    "CastLike": "it converts elements to another type",
+    "NonZero": "the sizes of its output depend on the elements of its input",
+}
+"""Operators that could be taken for movements of data, and why vkops does not have them."""
 
 
 def lowering_function(operator: str, version: int) -> LoweringFunction:

@@ -80,6 +80,40 @@ def _check_size(call: Call, *arrays: Array) -> None:
         call.refuse("result", f"has shape {shape}, must have {MAX_KNOWN_BYTES} bytes at most")
 
 
+def range(call: Call) -> list[LoweredTensor]:
+    """Range 11 and 27: numbers from ``start`` to before ``limit``, ``delta`` apart."""
+    arrays = [_elements(call, name) for name in ("start", "limit", "delta")]
+    for name, array in zip(("start", "limit", "delta"), arrays, strict=True):
+        if array.size != 1:
+            call.refuse(name, f"has {array.size} elements, must be 1")
+    dtype = arrays[0].dtype
+    wide = dtype
+    if dtype.kind == "i":
+        wide = np.dtype(np.int64)
+    elif dtype.itemsize == 2:
+        wide = np.dtype(np.float32)
+        if call.attribute("stash_type") != TensorProto.FLOAT:
+            call.refuse("stash_type", f"got {call.attribute('stash_type')}, must be 1 (float)")
+    start, limit, delta = (array.astype(wide).reshape(-1)[0] for array in arrays)
+    with np.errstate(all="ignore"):
+        if wide.kind == "i":
+            count = -((int(start) - int(limit)) // int(delta)) if delta else np.nan
+        else:
+            count = np.ceil((limit - start) / delta)
+        if not np.isfinite(count):
+            message = f"got {delta}, which gives no number of elements from {start} to {limit}"
+            call.refuse("delta", message)
+        count = max(0, int(count))
+        if count * wide.itemsize > MAX_KNOWN_BYTES:
+            call.refuse(
+                "limit",
+                f"gives {count} elements of {wide.itemsize} bytes, must have "
+                f"{MAX_KNOWN_BYTES} bytes at most",
+            )
+        numbers = start + np.arange(count).astype(wide) * delta
+    return [call.lowering.computed(numbers.astype(dtype))]
+
+
 def modulo(call: Call) -> list[LoweredTensor]:
     """Mod 10 and 13: the sign is that of the divisor, with ``fmod`` that of the dividend."""
     compute = np.fmod if call.attribute("fmod") else np.mod

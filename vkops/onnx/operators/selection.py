@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -168,7 +169,7 @@ def center_crop_pad(call: Call) -> list[LoweredTensor]:
         half = abs(more) // 2
         before = half if more > 0 else -half
         pairs[axis] = before, more - before
-    return [_framed(call, data, pairs, _zero(call, data))]
+    return [_framed(call, data, pairs, zero_of(call, data.dtype))]
 
 
 def _framed(
@@ -206,12 +207,12 @@ def _padding_value(call: Call, data: LoweredTensor) -> Read:
         if value.size != 1:
             call.refuse("constant_value", f"has {value.size} elements, must be 1")
         return value.read
-    return _zero(call, data)
+    return zero_of(call, data.dtype)
 
 
-def _zero(call: Call, data: LoweredTensor) -> Read:
-    """Return the zero of a tensor's type; of strings, the empty one."""
-    zero = np.array("", STRING) if data.dtype == STRING else np.zeros((), data.dtype)
+def zero_of(call: Call, dtype: np.dtype[Any]) -> Read:
+    """Return an element of a type: 0 or the empty string."""
+    zero = np.array("", STRING) if dtype == STRING else np.zeros((), dtype)
     return call.lowering.constant(zero).read
 
 
