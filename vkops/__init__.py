@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         stack,
         unstack,
     )
+    from vkops.tensors.matrices import diag, diagonal, eye, tril, triu
     from vkops.tensors.rearrangement import pad, repeat, roll, tile
     from vkops.tensors.tensor import Device, Tensor
 
@@ -69,6 +70,7 @@ _LAZY = {
         "vkops.tensors.eager": "join slice split",
         "vkops.tensors.manipulation": "array_split broadcast_to concat concatenate expand_dims "
         "flip from_dlpack permute_dims squeeze stack unstack",
+        "vkops.tensors.matrices": "diag diagonal eye tril triu",
         "vkops.tensors.rearrangement": "pad repeat roll tile",
     }.items()
     for name in names.split()
@@ -106,8 +108,11 @@ __all__ = [
     "concat",
     "concatenate",
     "devices",
+    "diag",
+    "diagonal",
     "dml",
     "expand_dims",
+    "eye",
     "flip",
     "from_dlpack",
     "join",
@@ -120,6 +125,8 @@ __all__ = [
     "squeeze",
     "stack",
     "tile",
+    "tril",
+    "triu",
     "unstack",
 ]
 

@@ -142,6 +142,58 @@ def test_constants_of_each_side(device):
     equal(made, np.pad(array, widths, constant_values=values))
 
 
+diagonals = st.integers(-6, 6) | st.sampled_from([-(2**70), 2**70])
+
+
+def clamped(k):
+    """NumPy's functions take no ``k`` of so many bits; beyond the sizes all are alike."""
+    return max(-99, min(99, k))
+
+
+@on_device
+@given(array=small.filter(lambda array: array.ndim > 1), k=diagonals, data=st.data())
+def test_tril_and_triu(either, array, k, data):
+    tensor, array = either.tensor(array), array
+    if data.draw(st.booleans()):
+        tensor, array = tensor[..., ::-1, 1:], array[..., ::-1, 1:]
+    agree(lambda: vkops.tril(tensor, k), lambda: np.tril(array, clamped(k)))
+    agree(lambda: vkops.triu(tensor, k), lambda: np.triu(array, clamped(k)))
+
+
+@on_device
+@given(array=small, k=st.integers(-6, 6), data=st.data())
+def test_diagonal_and_diag(either, array, k, data):
+    tensor, array = viewed(data, either.tensor(array), array)
+    first, second = data.draw(axes), data.draw(axes)
+    agree(
+        lambda: vkops.diagonal(tensor, k, first, second),
+        lambda: np.diagonal(array, k, first, second),
+    )
+    agree(lambda: vkops.diag(tensor, k), lambda: np.diag(array, k))
+    if array.ndim:
+        row, column = tensor.reshape(-1)[:50], array.reshape(-1)[:50]
+        agree(lambda: vkops.diag(row, k), lambda: np.diag(column, k))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, "int8", bool, ">i2", "complex128", "S1"])
+@pytest.mark.parametrize(
+    ("n", "m", "k"), [(3, None, 0), (3, 5, 1), (5, 3, -2), (4, 4, 9), (0, 3, 0), (70, 90, -7)]
+)
+def test_eye(device, dtype, n, m, k):
+    equal(vkops.eye(n, m, k, dtype, device=device), np.eye(n, m, k, dtype))
+
+
+def test_diagonals_are_read_only_views(device):
+    tensor = device.tensor(np.arange(12).reshape(3, 4))
+    with Counter(device) as counter:
+        found = tensor.diagonal(1)
+    assert counter.count == 0
+    tensor[0, 1] = 99
+    assert found.numpy().tolist() == [99, 6, 11]
+    with pytest.raises(vkops.InvalidDescError, match="ARRAY-10"):
+        found[0] = 1
+
+
 FUNCTIONS = {
     "split": lambda t: vkops.split(t, [2, 4], 0),
     "array_split": lambda t: vkops.array_split(t, 4),
@@ -156,6 +208,9 @@ FUNCTIONS = {
     "repeat_flat": lambda t: vkops.repeat(t, [1, 2] * 12),
     "pad": lambda t: vkops.pad(t, 2, constant_values=((1, 2), (3, 4))),
     "pad_copies": lambda t: vkops.pad(t, ((9, 1), (0, 7)), "reflect"),
+    "tril": lambda t: vkops.tril(t, -1),
+    "triu": vkops.triu,
+    "diag": lambda t: vkops.diag(t[0], 2),
     "copy": lambda t: t.copy(),
 }
 
@@ -241,6 +296,17 @@ X = np.zeros((4, 6))
         (lambda: vkops.pad(X[:0], 1, "edge"), "PAD pad_width: axis 0 is empty, there is nothing to pad it with (edge) [ARRAY-12]"),
         (lambda: vkops.pad(X, (1 << 20, 0), "wrap"), "PAD pad_width: makes 45813508780 regions of copies, must be 65536 at most [ARRAY-12]"),
         (lambda: vkops.pad(X, 1 << 62), "PAD shape: got (9223372036854775812, 9223372036854775814), must have 9223372036854775807 bytes at most [ARRAY-03]"),
+        (lambda: vkops.tril(X[0]), "TRIL x: has rank 1, must be at least 2 [ARRAY-13]"),
+        (lambda: vkops.triu(X, 0.5), "TRIU k: got 0.5, must be an integer [ARRAY-13]"),
+        (lambda: vkops.diag(X[None]), "DIAG x: has rank 3, must be 1 or 2 [ARRAY-13]"),
+        (lambda: vkops.diag(X[0], 1 << 62), "DIAG shape: got (4611686018427387910, 4611686018427387910), must have 9223372036854775807 bytes at most [ARRAY-03]"),
+        (lambda: vkops.diagonal(X, 0, 1, 1), "DIAGONAL axis2: got 1, must be another dimension than axis1 [ARRAY-02]"),
+        (lambda: vkops.diagonal(X, 0, 0, 2), "DIAGONAL axis2: got 2, must be -2 to 1 [ARRAY-01]"),
+        (lambda: vkops.diagonal(X, "1"), "DIAGONAL offset: got '1', must be an integer [ARRAY-13]"),
+        (lambda: vkops.eye(2, -1), "EYE shape[1]: got -1, must be at least 0 [ARRAY-06]"),
+        (lambda: vkops.eye(1 << 62), "EYE shape: got (4611686018427387904, 4611686018427387904), must have 9223372036854775807 bytes at most [ARRAY-03]"),
+        (lambda: vkops.eye(2, dtype="V3"), "dtype: got |V3 (3 bytes), must be elements of 1, 2, 4, 8 or 16 bytes that hold no Python objects [T-02]"),
+        (lambda: vkops.eye(2, dtype="x"), "EYE dtype: NumPy says: data type 'x' not understood [T-02]"),
         (lambda: vkops.flip(X, device="llvmpipe"), "FLIP device: got 'llvmpipe', must be a Device or None [B-02]"),
     ],
 )  # fmt: skip

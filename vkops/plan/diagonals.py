@@ -40,6 +40,22 @@ def fill_diagonals(
     yield from above(outside, end)
 
 
+def on_diagonal(source: Read, target: View, k: int, value: Fill) -> Iterator[Region]:
+    """Write a source to diagonal ``k``, and a value elsewhere.
+
+    The source has one dimension less than the target; its last is as long as the diagonal.
+
+    >>> column = Read(0, View.packed((2,)))
+    >>> [part.target for part in on_diagonal(column, View.packed((2, 2)), 0, Fill(b"0"))][0]
+    View(sizes=(2,), strides=(3,), offset=0)
+    """
+    axes = len(target.sizes)
+    yield Region(target.diagonal(k, axes - 2, axes - 1), source)
+    others = Region(target, value)
+    yield from below(others, k)
+    yield from above(others, k + 1)
+
+
 def band(region: Region, begin: int, end: int) -> Iterator[Region]:
     """The diagonals from ``begin`` to before ``end``; ``begin`` is smaller."""
     *_, rows, columns = region.sizes

@@ -119,6 +119,24 @@ class View(NamedTuple):
         sizes, strides = (of[:axis] + of[axis + 1 :] for of in (self.sizes, self.strides))
         return View(sizes, strides, self.offset + at * self.strides[axis])
 
+    def diagonal(self, offset: int, axis1: int, axis2: int) -> View:
+        """The elements whose index along one axis is that along another plus ``offset``.
+
+        They become the last axis, in place of the two.
+
+        >>> View.packed((3, 4)).diagonal(2, 0, 1)
+        View(sizes=(2,), strides=(5,), offset=2)
+        """
+        rows, columns = self.sizes[axis1], self.sizes[axis2]
+        down, right = self.strides[axis1], self.strides[axis2]
+        first, last = max(0, -offset), min(rows, columns - offset)
+        others = [axis for axis in range(len(self.sizes)) if axis not in (axis1, axis2)]
+        return View(
+            (*(self.sizes[axis] for axis in others), max(0, last - first)),
+            (*(self.strides[axis] for axis in others), down + right),
+            self.offset + (first * (down + right) + offset * right if first < last else 0),
+        )
+
     def reshape(self, sizes: Ints) -> View | None:
         """The same elements in row-major order with other sizes; None where no strides express it.
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from vkops.arguments.values import Place
+from vkops.arguments.values import Place, integer
 from vkops.errors import InvalidDescIndexError, InvalidDescTypeError, from_builtin, show
 from vkops.plan.view import Ints, View
 from vkops.tensors.shape_arguments import (
     broadcast,
     check_shape,
+    in_rank,
     one_axis,
     one_or_more,
     refuse,
@@ -163,6 +164,32 @@ class Views:
         axes = everything if axis is None else some_axes("FLIP", axis, self.ndim)
         base, view = self.placed()
         return self._over(base, view.flip(axes))
+
+    def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Self:
+        """A view of a diagonal, as the last dimension, in place of two others.
+
+        It has the elements whose index along ``axis2`` is that along ``axis1`` plus ``offset``, and
+        is read-only, as in NumPy.
+
+        Raises:
+            InvalidDescError: axes out of range, or the same twice (ARRAY-01, ARRAY-02).
+        """
+        axes = [
+            in_rank(
+                "DIAGONAL",
+                integer(axis, Place("DIAGONAL", name, "ARRAY-01")),
+                self.ndim,
+                "ARRAY-01",
+                name,
+            )
+            for name, axis in (("axis1", axis1), ("axis2", axis2))
+        ]
+        if axes[0] == axes[1]:
+            message = f"got {show(axis2)}, must be another dimension than axis1"
+            refuse("DIAGONAL", "axis2", message, "ARRAY-02")
+        k = integer(offset, Place("DIAGONAL", "offset", "ARRAY-13"))
+        base, view = self.placed()
+        return self._over(base, view.diagonal(k, *axes), read_only=True)
 
     def expand_dims(self, axis: Any) -> Self:
         """A view with new dimensions of size 1 where the result has these axes.

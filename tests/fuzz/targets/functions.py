@@ -82,6 +82,10 @@ ONE = {
     "permute_dims": ((some,), vkops.permute_dims, np.transpose),
     "broadcast_to": ((some,), vkops.broadcast_to, np.broadcast_to),
     "unstack": ((small,), vkops.unstack, _unstack),
+    "tril": ((small,), vkops.tril, np.tril),
+    "triu": ((small,), vkops.triu, np.triu),
+    "diag": ((small,), vkops.diag, np.diag),
+    "diagonal": ((small, small, small), vkops.diagonal, np.diagonal),
 }
 MANY = {
     "join": ((small,), vkops.join, np.concatenate),
@@ -91,6 +95,7 @@ MANY = {
 ODD = [
     vkops.pad, vkops.from_dlpack, vkops.join, vkops.split, vkops.slice, vkops.tile, vkops.repeat, vkops.stack,
     vkops.roll, vkops.concat, vkops.array_split, vkops.broadcast_to, vkops.unstack, vkops.squeeze,
+    vkops.tril, vkops.triu, vkops.diag, vkops.diagonal, vkops.eye,
 ]  # fmt: skip
 
 

@@ -51,6 +51,7 @@ def same(tensor, wanted, dtype):
 STRICTER = (
     "RESHAPE shape: ",  # -2 is a size to NumPy where there are no elements
     "must be at least 0 [ARRAY-06]",  # so is -1 of no elements
+    "must be at least 2 [ARRAY-13]",  # NumPy makes a square matrix of a vector in tril and triu
 )
 """How vkops refuses what NumPy takes."""
 

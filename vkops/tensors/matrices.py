@@ -1,0 +1,168 @@
+"""Functions on the diagonals of matrices, named as in NumPy.
+
+``diagonal``, and ``diag`` of a matrix, give views, which move no data; the others make their
+results with one dispatch. Diagonal ``k`` has the elements whose column is their row plus ``k``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.arguments.values import Place, integer
+from vkops.errors import VkopsError, from_builtin
+from vkops.gpu.streaming import Progress
+from vkops.plan.diagonals import fill_diagonals, on_diagonal
+from vkops.plan.region import Fill, Read
+from vkops.plan.view import Ints, View
+from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
+from vkops.tensors.exchange import check_dtype
+from vkops.tensors.operations import as_tensor, run, sources
+from vkops.tensors.shape_arguments import check_not_negative, check_shape, refuse
+from vkops.tensors.tensor import Device, Tensor
+
+
+def diagonal(
+    x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, *, device: Device | None = None
+) -> Tensor:
+    """A view of a diagonal of ``x``, as the last dimension; see ``Tensor.diagonal``.
+
+    >>> import vkops
+    >>> vkops.diagonal([[1, 2], [3, 4]]).numpy().tolist()
+    [1, 4]
+    """
+    return as_tensor("DIAGONAL", x, device).diagonal(offset, axis1, axis2)
+
+
+def diag(
+    x: Any, k: int = 0, *, device: Device | None = None, progress: Progress | None = None
+) -> Tensor:
+    """Make a matrix with ``x`` on diagonal ``k`` and 0 elsewhere; of a matrix, view that diagonal.
+
+    Raises:
+        InvalidDescError: ``x`` has neither one dimension nor two (ARRAY-13), or too large a shape
+            (ARRAY-03).
+
+    >>> import vkops
+    >>> vkops.diag([1, 2]).numpy().tolist()
+    [[1, 0], [0, 2]]
+    """
+    home, found, (view,) = sources("DIAG", [x], device)
+    rank = len(view.sizes)
+    if rank == 2:
+        return as_tensor("DIAG", x, device).diagonal(k)
+    if rank != 1:
+        refuse("DIAG", "x", f"has rank {rank}, must be 1 or 2", "ARRAY-13")
+    k = integer(k, Place("DIAG", "k", "ARRAY-13"))
+    return run(_diag(view, found[0].dtype.itemsize, k), home, found, progress)[0]
+
+
+@memoized
+def _diag(source: View, itemsize: int, k: int) -> ArrayPlan:
+    side = source.sizes[0] + abs(k)
+    check_shape("DIAG", (side, side), itemsize)
+    target = View.packed((side, side))
+    regions = list(on_diagonal(Read(0, source), target, k, Fill(bytes(itemsize))))
+    return array_plan(itemsize, [source], [target.sizes], [regions])
+
+
+def tril(
+    x: Any, k: int = 0, *, device: Device | None = None, progress: Progress | None = None
+) -> Tensor:
+    """A copy of ``x`` with 0 above diagonal ``k`` of the matrices in its last two dimensions.
+
+    Raises:
+        InvalidDescError: ``x`` has fewer than two dimensions (ARRAY-13).
+
+    >>> import vkops
+    >>> vkops.tril([[1, 2], [3, 4]]).numpy().tolist()
+    [[1, 0], [3, 4]]
+    """
+    return _triangle("TRIL", x, k, device, progress)
+
+
+def triu(
+    x: Any, k: int = 0, *, device: Device | None = None, progress: Progress | None = None
+) -> Tensor:
+    """A copy of ``x`` with 0 below diagonal ``k`` of the matrices in its last two dimensions.
+
+    Raises:
+        InvalidDescError: ``x`` has fewer than two dimensions (ARRAY-13).
+
+    >>> import vkops
+    >>> vkops.triu([[1, 2], [3, 4]], 1).numpy().tolist()
+    [[0, 2], [0, 0]]
+    """
+    return _triangle("TRIU", x, k, device, progress)
+
+
+def _triangle(
+    name: str, x: Any, k: int, device: Device | None, progress: Progress | None
+) -> Tensor:
+    home, found, (view,) = sources(name, [x], device)
+    if len(view.sizes) < 2:
+        refuse(name, "x", f"has rank {len(view.sizes)}, must be at least 2", "ARRAY-13")
+    k = integer(k, Place(name, "k", "ARRAY-13"))
+    first, end = -view.sizes[-2], view.sizes[-1]  # all diagonals
+    zeros = (min(k + 1, end), end) if name == "TRIL" else (first, max(first, k))
+    return run(_zeroed(view, found[0].dtype.itemsize, zeros), home, found, progress)[0]
+
+
+@memoized
+def _zeroed(source: View, itemsize: int, diagonals: Ints) -> ArrayPlan:
+    """Copy a view with zeros on the diagonals from one to before another."""
+    begin, end = diagonals
+    target, zero = View.packed(source.sizes), Fill(bytes(itemsize))
+    regions = list(fill_diagonals(Read(0, source), target, begin, end, zero))
+    return array_plan(itemsize, [source], [source.sizes], [regions])
+
+
+def eye(
+    n: int,
+    m: int | None = None,
+    k: int = 0,
+    dtype: npt.DTypeLike = np.float32,
+    *,
+    device: Device | None = None,
+) -> Tensor:
+    """A matrix of ``n`` rows and ``m`` columns (default ``n``) with 1 on diagonal ``k``, else 0.
+
+    NumPy's default is float64.
+
+    Raises:
+        InvalidDescError: negative (ARRAY-06) or too large a shape (ARRAY-03), or a dtype whose
+            elements cannot be moved (T-02).
+
+    >>> import vkops
+    >>> vkops.eye(2, 3, k=1, dtype="int8").numpy().tolist()
+    [[0, 1, 0], [0, 0, 1]]
+    """
+    home, _, _ = sources("EYE", [], device)
+    rows = integer(n, Place("EYE", "n", "ARRAY-06"))
+    columns = rows if m is None else integer(m, Place("EYE", "m", "ARRAY-06"))
+    check_not_negative((rows, columns), Place("EYE", "shape", "ARRAY-06"))
+    k = integer(k, Place("EYE", "k", "ARRAY-13"))
+    one = _one(dtype)
+    check_shape("EYE", (rows, columns), one.itemsize)
+    return Tensor.make(_eye((rows, columns), one.tobytes(), k), home, [], [one.dtype])[0]
+
+
+def _one(dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """The number 1 in a type whose elements can be moved (T-02)."""
+    try:
+        found = np.dtype(dtype)
+        check_dtype(found)
+        return np.ones((), found)
+    except VkopsError:
+        raise
+    except Exception as error:  # whatever the attributes of an object raise
+        raise from_builtin(error, "EYE", "dtype", "T-02", "NumPy says: ") from error
+
+
+@memoized
+def _eye(shape: Ints, one: bytes, k: int) -> ArrayPlan:
+    zero = Fill(bytes(len(one)))
+    regions = list(fill_diagonals(zero, View.packed(shape), k, k + 1, Fill(one)))
+    return array_plan(len(one), [], [shape], [regions])
