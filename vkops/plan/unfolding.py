@@ -84,7 +84,7 @@ class _Box(NamedTuple):
     positions: int
 
     def of(self, region: Region, axis: int, count: int) -> Region:
-        """The part of a region whose axis ``axis + count`` has the positions of a window."""
+        """The part of a region: elements along an axis, positions along that ``count`` later."""
         return region.map(
             lambda view: view.narrow(axis, self.element, self.elements).narrow(
                 axis + count, self.position, self.positions
