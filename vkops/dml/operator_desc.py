@@ -63,7 +63,7 @@ class OperatorDesc(ABC):
     same_data_type: ClassVar[str]
     """The rule that requires all tensors to have one data type."""
     same_dimension_count: ClassVar[str]
-    """The rule that requires all tensors to have one rank; empty where there is none."""
+    """The rule that requires all tensors to have one rank; empty where ranks differ."""
     supports_in_place: ClassVar[bool] = False
     """Whether DirectML lets input and output be one range (B-09)."""
 
@@ -332,7 +332,7 @@ class OperatorDesc(ABC):
         rank = tensor.dimension_count - first
         which = f"dimension from {first} on" if first else "dimension"
         for field in self.FIELDS:
-    """The rule that requires all tensors to have one rank; empty where ranks differ."""
+            if field.role != "attribute" or field.count is None:
                 continue
             length = len(getattr(self, field.name))
             if length != rank:
