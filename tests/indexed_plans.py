@@ -6,6 +6,7 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from index_numbers import any_numbers, clamped, distinct_numbers, distinct_tuples, wrapped
 from numpy.lib.stride_tricks import as_strided
 
 from vkops.plan import CopyPlan, Output, Read, View
@@ -90,10 +91,7 @@ class _Maker:
         return indices, np.broadcast_to(numbers, sizes)
 
     def numbers(self, sizes, n):
-        """Indices of which most are among ``n`` places, counted from either end."""
-        inside = self.random.integers(-n, n, sizes)
-        beyond = self.random.choice([n, -n - 1, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63)], sizes)
-        return np.where(self.random.random(sizes) < 0.8, inside, beyond)
+        return any_numbers(self.random, sizes, n, self.dtype)
 
     def case(self, regions, target, expected):
         inputs = tuple(stored.size for stored in self.inputs)
@@ -106,19 +104,6 @@ def elements(stored, view, size):
     typed = stored[: stored.size // size * size].view(WORDS.get(size))
     strides = tuple(stride * size for stride in view.strides)
     return as_strided(typed[view.offset :], view.sizes, strides)
-
-
-def wrapped(numbers, n):
-    """Indices counted from the start: -1 where they are outside."""
-    if numbers.dtype.kind == "u":
-        numbers = np.minimum(numbers.astype(np.uint64), np.uint64(n))
-    numbers = numbers.astype(np.int64)
-    numbers = np.where(numbers < 0, np.maximum(numbers, -n - 1) + n, numbers)
-    return np.where(numbers < n, numbers, n)
-
-
-def clamped(numbers, n):
-    return np.clip(wrapped(numbers, n), 0, n - 1)
 
 
 def _bytes(view, size):
@@ -166,10 +151,8 @@ def _scatter_elements(maker):
     n = data.shape[axis]
     sizes = list(data.shape)
     sizes[axis] = int(maker.random.integers(1, n + 1))
-    # No place twice along the axis, counted from either end; some are outside.
-    numbers = np.argsort(maker.random.random(data.shape), axis)
-    numbers = numbers.take(range(sizes[axis]), axis)
-    indices, numbers = maker.indices(_from_either_end(maker, numbers, n))
+    given = distinct_numbers(maker.random, sizes, axis, n, maker.dtype)
+    indices, numbers = maker.indices(given)
     updates, new = maker.data(tuple(sizes))
     expected = data.copy()
     places = wrapped(numbers, n)
@@ -186,11 +169,9 @@ def _scatter_nd(maker):
     source, data = maker.data(maker.sizes())
     count = int(maker.random.integers(1, data.ndim + 1))
     places = data.shape[:count]
-    chosen = maker.random.permutation(prod(places))[: int(maker.random.integers(1, 9))]
-    columns = np.stack(np.unravel_index(chosen, places), -1)
-    columns = np.stack([_from_either_end(maker, columns[:, k], n) for k, n in enumerate(places)], 1)
-    indices, numbers = maker.indices(columns)
-    updates, new = maker.data((len(chosen), *data.shape[count:]))
+    count = min(int(maker.random.integers(1, 9)), prod(places))
+    indices, numbers = maker.indices(distinct_tuples(maker.random, count, places, maker.dtype))
+    updates, new = maker.data((count, *data.shape[len(places) :]))
     found = np.stack([wrapped(numbers[:, k], n) for k, n in enumerate(places)], 1)
     inside = ((found >= 0) & (found < places)).all(1)
     expected = data.copy()
@@ -198,12 +179,6 @@ def _scatter_nd(maker):
     target = maker.view(data.shape, target=True)
     before = copy(source.view, target, source.input)
     return maker.case([before, scatter_nd(updates, indices, target)], target, expected)
-
-
-def _from_either_end(maker, numbers, n):
-    signed = maker.dtype[0] == "i"
-    numbers = numbers - n * (maker.random.random(numbers.shape) < 0.4 * signed)
-    return np.where(maker.random.random(numbers.shape) < 0.1, n, numbers)
 
 
 def _reverse(maker):

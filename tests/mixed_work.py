@@ -183,7 +183,9 @@ def not_waited_for(place, random):
 def streamed(place, random):
     """An operator on host memory, which goes through the device; others run meanwhile."""
     case = operator_table.random_case(random)
-    inputs, outputs = bindings(place.device, random, case, random.sample((0, 1, 2), 2))
+    # Indices need all tensors on the device (B-22).
+    on_host = () if case.indices else random.sample((0, 1, 2), 2)
+    inputs, outputs = bindings(place.device, random, case, on_host)
     wait = random.random() < 0.5
     place.compile(case.desc).dispatch(inputs, outputs, wait=wait)
     check(case, inputs, outputs)
@@ -312,9 +314,15 @@ def bindings(device, random, case, on_host=()):
 
     inputs = [make(tensor, 0) for _, tensor in case.desc.inputs]
     outputs = [make(tensor, 1) for _, tensor in case.desc.outputs]
-    for buffer in inputs:
-        buffer.write(random.randbytes(buffer.nbytes))
+    fill(random, case, inputs)
     return inputs, outputs
+
+
+def fill(random, case, inputs):
+    """Write random bytes to the inputs, and indices where they are read."""
+    for number, buffer in enumerate(inputs):
+        data = np.frombuffer(bytearray(random.randbytes(buffer.nbytes)), np.uint8)
+        buffer.write(case.fill(number, data))
 
 
 def check(case, inputs, outputs):

@@ -5,7 +5,7 @@ Nothing of vkops but descriptors and devices is used: NumPy says what is right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
@@ -31,10 +31,21 @@ SPACE = 1 << 20
 
 
 class Case(NamedTuple):
-    """An operator, and NumPy's function of its inputs that returns all its outputs."""
+    """An operator, and NumPy's function of its inputs that returns all its outputs.
+
+    ``indices`` are what inputs hold whose content is not arbitrary, by the number of the input.
+    """
 
     desc: dml.OperatorDesc
     expect: Callable[[list[np.ndarray]], Sequence[np.ndarray]]
+    indices: Mapping[int, np.ndarray] = {}
+
+    def fill(self, number, data):
+        """Write the indices of an input into its bytes, which stay as they are otherwise."""
+        if number in self.indices:
+            _, tensor = self.desc.inputs[number]
+            _array(tensor, 0, data)[...] = self.indices[number]
+        return data
 
 
 # -- operators, by what NumPy needs to know of them -----------------------------------------------
@@ -87,6 +98,32 @@ def identity(source, target):
 # -- running them ---------------------------------------------------------------------------------
 
 
+def run(device, case):
+    """Dispatch with random inputs and poisoned outputs; compare all bytes with NumPy's."""
+    inputs, outputs = ([t for _, t in tensors] for tensors in (case.desc.inputs, case.desc.outputs))
+    random = np.random.default_rng(1)
+    sources = [
+        case.fill(number, random.integers(0, 256, tensor.total_tensor_size_in_bytes, np.uint8))
+        for number, tensor in enumerate(inputs)
+    ]
+    targets = [np.full(t.total_tensor_size_in_bytes, POISON, np.uint8) for t in outputs]
+    buffers = []
+    for array in (*sources, *targets):
+        buffers.append(device.buffer(array.size + 32))
+        buffers[-1].write(np.full(array.size + 32, POISON, np.uint8))
+        buffers[-1].write(array, 16)
+    bindings = [(b, 16, b.nbytes - 32) for b in buffers]
+    compiled = device.compile_operator(device.create_operator(case.desc))
+    compiled.dispatch(bindings[: len(sources)], bindings[len(sources) :])
+
+    results = case.expect([_array(t, 0, s) for t, s in zip(inputs, sources, strict=True)])
+    for tensor, target, result in zip(outputs, targets, results, strict=True):
+        _array(tensor, 0, target)[...] = result
+    for buffer, target in zip(buffers[len(sources) :], targets, strict=True):
+        guard = np.full(16, POISON, np.uint8)
+        np.testing.assert_array_equal(buffer.array(), np.concatenate([guard, target, guard]))
+
+
 class Runner:
     """Runs cases on devices in memory that they share; ``compare`` looks at all bytes of it.
 
@@ -131,6 +168,11 @@ class Runner:
         assert at <= SPACE, desc
         assert self.end >= GUARD, desc
         self.since.append((self.end, desc))
+        for number in case.indices:
+            place = slice(reads[number], reads[number] + _room(inputs[number]))
+            indices = case.fill(number, self.data[place])
+            for _, source, _ in self.memory:
+                source.write(indices, place.start)
         for device, source, target in self.memory:
             try:
                 compiled = device.compile_operator(device.create_operator(desc))

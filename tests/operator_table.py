@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import operator_cases
+from index_numbers import any_numbers, clamped
 from operator_cases import DTYPES, Case
 
 from vkops import dml
@@ -25,6 +26,8 @@ MAX_SPANNED = 1 << 14
 KINDS = sorted(DTYPES)
 
 NEAREST = dml.InterpolationMode.NEAREST_NEIGHBOR
+ANY_INDICES = "INT32 INT64 UINT32 UINT64"
+"""The data types of tensors that hold indices."""
 
 
 class Entry(NamedTuple):
@@ -35,7 +38,9 @@ class Entry(NamedTuple):
             axis. The sizes have 1 to 8 dimensions, and are only a proposal: an operator of a fixed
             rank, or with sizes that have to be divisible, makes its own of them.
         levels: the lowest and highest rank and the data types of all tensors from each feature
-            level on, written down from DirectML's documentation.
+            level on, written down from DirectML's documentation; of tensors that hold indices,
+            only the ranks.
+        index_types: the data types of tensors that hold indices, from each feature level on.
         free_sizes: whether the caller says which sizes outputs have.
         broken: texts of errors, without the name of the operator in front, each with the fields
             that cause it. They replace those of a case that is made of the operator's first data
@@ -45,6 +50,7 @@ class Entry(NamedTuple):
 
     make: Callable[..., Case]
     levels: Mapping[str, tuple[int, int, str]]
+    index_types: Mapping[str, str] = {}
     free_sizes: bool = False
     broken: Mapping[str, Mapping[str, object]] = {}
 
@@ -359,6 +365,65 @@ def _scaling(random, size, count):
     return scale, random.choice((0, 0.5, random.uniform(-3, 3))), random.choice((0, -0.5, 2))
 
 
+# -- operators with indices ------------------------------------------------------------------------
+
+
+def _gather(random, kind, sizes, axis):
+    count = random.randint(0, min(3, 9 - len(sizes)))
+    places = _few(random, count, MAX_SPANNED * sizes[axis] // prod(sizes))
+    rank = _rank(random, len(sizes), len(sizes) - 1 + count)
+    own, axis = _raised(sizes, rank), axis + rank - len(sizes)
+    indices, content = _indices(random, any_numbers, _raised(places, rank), sizes[axis - rank])
+    result = (*sizes[: axis - rank], *places, *sizes[axis - rank :][1:])
+    source, target = _input(random, kind, own), _output(random, kind, _raised(result, rank))
+    desc = dml.GatherOperatorDesc(source, indices, target, axis, count)
+
+    def expect(arrays):
+        numbers = clamped(arrays[1], own[axis]).ravel()
+        return [arrays[0].take(numbers, axis).reshape(target.sizes)]
+
+    return Case(desc, expect, {1: content})
+
+
+def _few(random, count, most):
+    """Sizes of so many dimensions that have at most so many elements."""
+    sizes = []
+    for _ in range(count):
+        sizes.append(random.randint(1, max(1, min(40, most))))
+        most //= sizes[-1]
+    return tuple(sizes)
+
+
+def _rank(random, *ranks):
+    """A rank that is not less than any of these."""
+    return random.randint(max(ranks), min(8, max(ranks) + 1))
+
+
+def _raised(sizes, rank):
+    """Sizes of a rank: 1 in front of those that are given, or without what is 1 in front."""
+    surplus = max(0, len(sizes) - rank)
+    return (*(1,) * (rank - len(sizes)), *sizes[surplus:])
+
+
+def _indices(random, numbers, sizes, *places, repeat=None):
+    """A tensor of indices that a function of ``index_numbers`` makes, and what it holds.
+
+    They may repeat along one of some dimensions, any of them if left out.
+    """
+    kind = random.choice(sorted(types(ANY_INDICES)))
+    rng = np.random.default_rng(random.getrandbits(32))
+    numbers = numbers(rng, sizes, *places, DTYPES[kind])
+    content = numbers.astype(DTYPES[kind])
+    desc = _output(random, kind, sizes)
+    axes = range(len(sizes)) if repeat is None else repeat
+    if axes and random.random() < 0.2:
+        strides, axis = list(desc.effective_strides), random.choice(axes)
+        strides[axis] = 0
+        desc = dml.BufferTensorDesc(kind, sizes, strides)
+        content = np.broadcast_to(content.take([0], axis), sizes)
+    return desc, content
+
+
 # -- tensors -----------------------------------------------------------------------------------------
 
 
@@ -427,6 +492,15 @@ DEPTH_TO_SPACE_BROKEN = {
         "block_size": 2,
     },
 }
+
+GATHERED = {
+    "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 4)),
+    "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 5)),
+    "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 4)),
+    "axis": 0,
+    "index_dimensions": 2,
+}
+"""Fields of a GATHER."""
 
 PADDING_BROKEN = {
     "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [PAD-01]": {
@@ -637,6 +711,54 @@ OPERATORS = {
             },
             "diagonal_fill_begin: got -2147483649, must be -2147483648 to 2147483647 [DIAG-07]": {
                 "diagonal_fill_begin": -(2**31) - 1
+            },
+        },
+    ),
+    "GATHER": Entry(
+        make=_gather,
+        levels={
+            "1_0": (4, 4, "FLOAT16 FLOAT32"),
+            "2_1": (4, 4, "8 16 32"),
+            "3_0": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+        index_types={"1_0": "UINT32", "3_0": ANY_INDICES},
+        broken={
+            "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [GATH-01]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+            },
+            "indices_tensor.sizes: got 1 dimension, must have 2 like input_tensor [GATH-01]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 4)),
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT32, (5,)),
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 5)),
+            },
+            "axis: got 2, must be 0 to 1 (input_tensor has 2 dimensions) [GATH-02]": {
+                **GATHERED,
+                "axis": 2,
+            },
+            "index_dimensions: got 3, must be 0 to 2 [GATH-03]": {
+                **GATHERED,
+                "index_dimensions": 3,
+            },
+            "indices_tensor.sizes[0]: got 2, must be 1: index_dimensions is 1 [GATH-03]": {
+                **GATHERED,
+                "index_dimensions": 1,
+            },
+            "input_tensor.sizes[0]: got 3, must be 1: of 3 dimensions input_tensor has 2 [GATH-04]": {
+                **GATHERED,
+                "axis": 1,
+            },
+            "output_tensor.sizes[1]: got 4, must equal indices_tensor.sizes[1] = 5 [GATH-04]": {
+                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 4)),
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 5)),
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 4)),
+                "axis": 1,
+                "index_dimensions": 2,
+            },
+            "output_tensor.sizes[0]: got 3, must be 1 [GATH-04]": {
+                **GATHERED,
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 1)),
+                "index_dimensions": 0,
             },
         },
     ),

@@ -61,6 +61,11 @@ PRINTED = {
         "Resource 'Tiles': "
         + ", ".join(str(3 * (row % 2) + column % 3 + 1) for row in range(6) for column in range(9)),
     ],
+    "gather": [
+        "Compile Op",
+        "Dispatch 'gather': 1 iterations, T ms median (CPU)",
+        "Resource 'Taken': 1, 2, 3, 4, 3, 4, 5, 6",
+    ],
     "fill_value_constant": [
         "Compile Op",
         "Dispatch 'fill': 1 iterations, T ms median (CPU)",

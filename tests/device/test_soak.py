@@ -131,8 +131,7 @@ def dispatches(index, count, rounds=100, cases=20):
             work.append((case, inputs, outputs, ready.bind(inputs, outputs)))
         for number in range(rounds):
             for case, inputs, outputs, bound in work:
-                for buffer in inputs:
-                    buffer.write(random.randbytes(buffer.nbytes))
+                mixed_work.fill(random, case, inputs)
                 for _ in range(count // rounds // cases // 2):
                     bound.dispatch()
                     bound.start()

@@ -36,26 +36,33 @@ PUBLISHED = {
     }
     for name, entry in OPERATOR_TABLE.items()
 }
+PUBLISHED_INDEX_TYPES = {
+    name: {level: {kind.name for kind in types(text)} for level, text in entry.index_types.items()}
+    for name, entry in OPERATOR_TABLE.items()
+}
 PUBLISHED_ALTERNATIVES = {"JOIN": {"3_1": (1, 8, UP_TO_32_BITS)}}
 
 
 def describe(operator, rank, data_type, odd=None):
     """Make the smallest valid operator; the tensor of one field may be odd: (name, rank, type).
 
-    All sizes and attributes are 1, except an axis, offsets, paddings and modes, which are 0.
+    All sizes and attributes are 1, except an axis, offsets, paddings, modes and batch dimensions,
+    which are 0, and a second element of values.
     """
     unfolds = operator == "UNFOLD"
     entries = max(0, rank - 2) if unfolds else rank  # of each array
 
     def tensor(name):
         own_rank = 3 if unfolds and name == "OutputTensor" else rank
-        field_rank, field_type = odd[1:] if odd and odd[0] == name else (own_rank, data_type)
-        return BufferTensorDesc(TensorDataType[field_type], (1,) * field_rank)
+        own_type = "UINT32" if name in ("IndicesTensor", "SequenceLengthsTensor") else data_type
+        field_rank, field_type = odd[1:] if odd and odd[0] == name else (own_rank, own_type)
+        last = 2 if name == "ValuesTensor" else 1
+        return BufferTensorDesc(TensorDataType[field_type], (*(1,) * (field_rank - 1), last))
 
     values = {
         "tensor": tensor,
         "tensor_array": lambda name: [tensor(name)],
-        "uint": lambda name: 0 if name == "Axis" else 1,
+        "uint": lambda name: 0 if name in ("Axis", "BatchDimensionCount") else 1,
         "uint_array": lambda name: (int(not name.endswith(("ffsets", "Padding"))),) * entries,
         "int_array": lambda name: (1,) * entries,
         "int": lambda name: 1,
@@ -75,6 +82,14 @@ def in_force(rows, level):
     """Return the newest of some rows by level whose level is not above the given one."""
     older = [row for row in rows if LEVELS.index(row) <= LEVELS.index(level)]
     return rows[max(older, key=LEVELS.index)] if older else None
+
+
+def published(operator, field, level):
+    """The row of one tensor: lowest and highest rank, and data types; None if there is none yet."""
+    row = in_force(PUBLISHED[operator], level)
+    if row is None or not field.holds_indices:
+        return row
+    return *row[:2], in_force(PUBLISHED_INDEX_TYPES[operator], level)
 
 
 def accepts(desc, level, alternative_levels=()):
@@ -117,7 +132,8 @@ def test_every_rank_and_type_of_join_by_the_alternative_rows(level):
 )
 def test_each_tensor_is_looked_up(operator, field, level):
     """One tensor outside the row, all others within it, is refused by name, level and remedy."""
-    row = in_force(PUBLISHED[operator], level)
+    rows = {level: published(operator, field, level) for level in LEVELS}
+    row = rows[level]
     if row is None:
         desc = describe(operator, 4, "FLOAT32")
         with pytest.raises(FeatureLevelError) as caught:
@@ -129,11 +145,12 @@ def test_each_tensor_is_looked_up(operator, field, level):
         )
         return
     low, high, types = row
+    own_type = "UINT32" if field.holds_indices else "FLOAT32"
     path = f"{field.name}[0]" if field.kind == "tensor_array" else field.name
     bounds = f"{low}" if low == high else f"{low} to {high}"
     names = ", ".join(t.name for t in TensorDataType if t.name in types)
     odd = [
-        (rank, "FLOAT32", f"{path}.sizes: got {rank} dimension{'s' * (rank > 1)}, must be {bounds}")
+        (rank, own_type, f"{path}.sizes: got {rank} dimension{'s' * (rank > 1)}, must be {bounds}")
         for rank in RANKS
         if not low <= rank <= high
     ] + [
@@ -143,8 +160,8 @@ def test_each_tensor_is_looked_up(operator, field, level):
     for rank, data_type, text in odd:
         allowed = [
             level
-            for level, (low, high, types) in PUBLISHED[operator].items()
-            if low <= rank <= high and data_type in types
+            for level, row in rows.items()
+            if row and row[0] <= rank <= row[1] and data_type in row[2]
         ]
         with pytest.raises(FeatureLevelError if allowed else InvalidDescError) as caught:
             describe(operator, low, "FLOAT32", (field.dml_name, rank, data_type)).validate(level)

@@ -80,7 +80,8 @@ def test_broken_descriptors(name):
 def test_plans_do_what_numpy_does(name, random):
     case = OPERATORS[name].make(random, random.choice(kinds(name)), (2, 3, 4), 1)
     plan = case.desc.lower()
-    inputs = [np.random.default_rng(0).integers(0, 256, n, np.uint8) for n in plan.inputs]
+    random_bytes = [np.random.default_rng(0).integers(0, 256, n, np.uint8) for n in plan.inputs]
+    inputs = [case.fill(number, data) for number, data in enumerate(random_bytes)]
     outputs = execute(plan, inputs)
     wanted = [np.zeros(output.nbytes, np.uint8) for output in plan.outputs]
     arrays = [array_of(t, bytes_) for (_, t), bytes_ in zip(case.desc.inputs, inputs, strict=True)]

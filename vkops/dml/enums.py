@@ -52,6 +52,15 @@ class TensorDataType(IntEnum):
             raise InvalidDescError("", "data_type", f"{self.name} has no size in whole bytes", rule)
         return self.size_bits // 8
 
+    @property
+    def numpy_code(self) -> str:
+        """NumPy's code of the type: its kind and its bytes.
+
+        >>> TensorDataType.UINT32.numpy_code
+        'u4'
+        """
+        return f"{self.name[0].lower()}{self.element_size}"
+
     def pack(self, number: float) -> bytes:
         """The bytes of an element of that value, in memory order.
 

@@ -53,6 +53,7 @@ class Field:
         count: DirectML's field for the length of this array; Python needs none.
         enum: the enumeration that values of the kind enum belong to.
         data_type: the field that names the data type of this scalar.
+        holds_indices: whether this tensor has a data type of its own, because it holds indices.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Field:
     count: str | None = None
     enum: type[IntEnum] | None = None
     data_type: str | None = None
+    holds_indices: bool = False
 
     def convert(self, operator: str, value: object) -> Any:
         """Convert a value to the type of the field's kind.
@@ -87,6 +89,11 @@ Metadata = Mapping[str, Any]
 def tensor(role: Role, rule: str = "T-18", *, optional: bool = False) -> Metadata:
     """Declare a tensor."""
     return {"kind": "tensor", "role": role, "rule": rule, "optional": optional}
+
+
+def indices() -> Metadata:
+    """Declare an input tensor of indices, whose data type is not that of the other tensors."""
+    return {**tensor("input"), "holds_indices": True}
 
 
 def tensors(role: Role, rule: str, count: str) -> Metadata:

@@ -202,8 +202,10 @@ class Graph:
             draft = kind.of_tensors(descs, descs[:1], attributes)  # the output is inferred
             inferred = draft.infer(self._level)
         else:
-            data_type = descs[0].data_type if descs else output_data_type
-            data_type = attributes.get("value_data_type", data_type)
+            if descs:
+                data_type = kind.of_tensors(descs, descs[:1], attributes).data_type
+            else:
+                data_type = attributes.get("value_data_type", output_data_type)
             if data_type is None:
                 place = Place(kind.operator, "output_data_type", "T-02")
                 raise place.wrong_kind(None, "a TensorDataType")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import ChainMap
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -59,9 +60,9 @@ class Support:
         """The support of a tensor, named as DirectML names its field, at a level."""
         known = self._known.get((level, tensor))
         if known is None:
-            merged: dict[str, Any] = {}
-            for entry in self._entries[level]:
-                merged |= entry | entry.get("tensors", {}).get(tensor, {})
+            entries = self._entries[level]
+            own = [entry.get("tensors", {}).get(tensor, {}) for entry in entries]
+            merged: dict[str, Any] = dict(ChainMap(*reversed([*entries, *own])))
             low, high = merged["ranks"]
             known = TensorSupport(low, high, data_types(merged["types"]))
             self._known[level, tensor] = known

@@ -20,6 +20,7 @@ from vkops.dml.tensor_desc import BufferTensorDesc, check_tensor, dimensions
 from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Output, Pipeline, Read, Region
 from vkops.plan.algebra import coalesce
+from vkops.plan.indexing import IndexTensor
 from vkops.plan.view import Ints
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class OperatorDesc(ABC):
     rule_group: ClassVar[str]
     """The word that the identifiers of the operator's own rules begin with."""
     same_data_type: ClassVar[str]
-    """The rule that requires all tensors to have one data type."""
+    """The rule that requires all tensors, but those of indices, to have one data type."""
     same_dimension_count: ClassVar[str]
     """The rule that requires all tensors to have one rank; empty where ranks differ."""
     supports_in_place: ClassVar[bool] = False
@@ -119,6 +120,11 @@ class OperatorDesc(ABC):
         """The output tensors with their field paths, in binding order."""
         return self._tensors("output")
 
+    @property
+    def data_type(self) -> TensorDataType:
+        """The data type of all tensors, but those that hold indices."""
+        return self._first_tensor[1].data_type
+
     # -- rules ------------------------------------------------------------------------------------
 
     def validate(
@@ -147,13 +153,7 @@ class OperatorDesc(ABC):
             self._check_tensors(roles)
         inferred = self._inferred(level, support, roles)
         for (path, tensor), sizes in zip(self.outputs, inferred, strict=True):
-            if tensor.dimension_count != len(sizes):
-                message = f"got {dimensions(tensor.dimension_count)}, must have {len(sizes)}"
-                self._refuse(f"{path}.sizes", message, sizes[0].rule)
-            for i, (got, wanted) in enumerate(zip(tensor.sizes, sizes, strict=True)):
-                if got != wanted.value:
-                    message = f"got {got}, must equal {wanted.origin} = {wanted.value}"
-                    self._refuse(f"{path}.sizes[{i}]", message, wanted.rule)
+            self._check_sizes(path, tensor, sizes)
         self._validated.add(found_valid)
 
     def infer(
@@ -172,8 +172,7 @@ class OperatorDesc(ABC):
         roles: Sequence[Role] = ("input",) if self.inputs else ("output",)
         self._check_tensors(roles)
         inferred = self._inferred(level, self._support(()), roles)
-        data_type = self._first_tensor[1].data_type
-        return tuple((data_type, tuple(size.value for size in sizes)) for sizes in inferred)
+        return tuple((self.data_type, tuple(size.value for size in sizes)) for sizes in inferred)
 
     def minimum_feature_level(self, alternative_levels: Sequence[str] = ()) -> FeatureLevel:
         """Return the lowest feature level that accepts this operator.
@@ -197,8 +196,9 @@ class OperatorDesc(ABC):
         """Check the operator's own rules, and return the sizes that each output must have.
 
         Before the call, all tensors passed the T rules, their data types and ranks are among those
-        of levels.json, and they have one data type and one rank. ``validate`` compares the sizes of
-        each output tensor with the returned ones, and names their origin and rule in its error.
+        of levels.json, and they have one data type, but for indices, and one rank. ``validate``
+        compares the sizes of each output tensor with the returned ones, and names their origin and
+        rule in its error.
         """
 
     def _check_tensors(self, roles: Sequence[Role]) -> None:
@@ -223,8 +223,7 @@ class OperatorDesc(ABC):
             for path, tensor in self._named_tensors(field):
                 self._check_support(level, support, field.dml_name, path, tensor)
         self._check_32_bits()
-        tensors = [named for field in fields for named in self._named_tensors(field)]
-        self._check_alike(*tensors)
+        self._check_alike(fields)
         self._check_data_types_of_scalars()
         return self._infer(level)
 
@@ -282,20 +281,21 @@ class OperatorDesc(ABC):
                     message = f"got {got.name}, must equal {path}.data_type = {wanted.name}"
                     self._refuse(field.name, message, field.rule)
 
-    def _check_alike(self, first: NamedTensor, *others: NamedTensor) -> None:
-        """Check that all tensors have the data type and the rank of the first."""
-        path, tensor = first
-        for other_path, other in others:
-            if other.data_type is not tensor.data_type:
+    def _check_alike(self, fields: Iterable[Field]) -> None:
+        """Check that all tensors have one rank, and one data type where they hold no indices."""
+        tensors = [(field, named) for field in fields for named in self._named_tensors(field)]
+        path, first = self._first_tensor
+        for field, (other_path, other) in tensors:
+            if other.data_type is not first.data_type and not field.holds_indices:
                 message = (
                     f"got {other.data_type.name}, "
-                    f"must equal {path}.data_type = {tensor.data_type.name}"
+                    f"must equal {path}.data_type = {first.data_type.name}"
                 )
                 self._refuse(f"{other_path}.data_type", message, self.same_data_type)
-        rank = tensor.dimension_count
+        rank = first.dimension_count
         if not self.same_dimension_count:
             return
-        for other_path, other in others:
+        for _, (other_path, other) in tensors:
             if other.dimension_count != rank:
                 message = f"got {dimensions(other.dimension_count)}, must have {rank} like {path}"
                 self._refuse(f"{other_path}.sizes", message, self.same_dimension_count)
@@ -310,14 +310,24 @@ class OperatorDesc(ABC):
         """
         raise InvalidDescError(self.operator, field, message, rule)
 
+    def _check_sizes(self, path: str, tensor: BufferTensorDesc, sizes: Sequence[Size]) -> None:
+        """Check that a tensor has these sizes."""
+        if tensor.dimension_count != len(sizes):
+            message = f"got {dimensions(tensor.dimension_count)}, must have {len(sizes)}"
+            self._refuse(f"{path}.sizes", message, sizes[0].rule)
+        for i, (got, (value, origin, rule)) in enumerate(zip(tensor.sizes, sizes, strict=True)):
+            if got != value:
+                wanted = f"equal {origin} = {value}" if origin else f"be {value}"
+                self._refuse(f"{path}.sizes[{i}]", f"got {got}, must {wanted}", rule)
+
     def _check_positive(self, path: str, value: int, rule: str) -> None:
         """Check that an attribute, or an entry of one, is 1 or more."""
         if value < 1:
             self._refuse(path, f"got {show(value)}, must be 1 or more", rule)
 
     def _check_axis(self, axis: int, rule: str) -> None:
-        """Check that the axis is a dimension of the first input."""
-        path, tensor = self.inputs[0]
+        """Check that the axis is a dimension of the tensors."""
+        path, tensor = self._first_tensor
         rank = tensor.dimension_count
         if not 0 <= axis < rank:
             message = f"got {show(axis)}, must be 0 to {rank - 1} ({path} has {dimensions(rank)})"
@@ -347,20 +357,52 @@ class OperatorDesc(ABC):
         Raises:
             InvalidDescError: the data type cannot hold the value.
         """
-        data_type = self._first_tensor[1].data_type
         field = next(field for field in self.FIELDS if field.name == name)
-        is_integer = not data_type.name.startswith("FLOAT")
+        is_integer = not self.data_type.name.startswith("FLOAT")
         if field.kind == "float" and is_integer and math.isfinite(value):
             value = math.trunc(value)
         try:
-            return data_type.pack(value)
+            return self.data_type.pack(value)
         except ValueError as error:
             self._refuse(name, f"got {show(value)}, must be {error}", field.rule)
 
     def _sizes_of_input(self, rule: str) -> list[Size]:
         """The sizes of the first input, for an output that a rule requires to have them."""
-        path, tensor = self.inputs[0]
-        return [Size(size, f"{path}.sizes[{i}]", rule) for i, size in enumerate(tensor.sizes)]
+        return _sizes(*self.inputs[0], rule)
+
+    # -- operators with index tensors --------------------------------------------------------------
+
+    def _meaningful(self, name: str, path: str, rule: str, least: int = 1) -> list[Size]:
+        """Check how many dimensions of a tensor count, and return their sizes.
+
+        The field ``name`` holds the number, at ``least`` so many; those before have size 1.
+        """
+        count, sizes = getattr(self, name), _sizes(path, getattr(self, path), rule)
+        if not least <= count <= len(sizes):
+            self._refuse(name, f"got {show(count)}, must be {least} to {len(sizes)}", rule)
+        for value, origin, _ in sizes[: len(sizes) - count]:
+            if value != 1:
+                self._refuse(origin, f"got {value}, must be 1: {name} is {count}", rule)
+        return sizes[len(sizes) - count :]
+
+    def _fitted(self, sizes: Sequence[Size], rule: str) -> list[Size]:
+        """Sizes that a rule requires of a tensor that has more or fewer dimensions, which are 1."""
+        path, tensor = self._first_tensor
+        rank = tensor.dimension_count
+        surplus = len(sizes) - rank
+        for value, origin, _ in sizes[: max(0, surplus)]:
+            if value != 1:
+                message = f"got {value}, must be 1: of {len(sizes)} dimensions {path} has {rank}"
+                self._refuse(origin, message, rule)
+        fitted = [*[Size(1, "", rule)] * -surplus, *sizes[max(0, surplus) :]]
+        return [size._replace(rule=rule) for size in fitted]
+
+    def _index_tensor(self, path: str, rank: int | None = None) -> IndexTensor:
+        """The input tensor of a field, as the functions of ``vkops.plan.indexing`` take it."""
+        number = [name for name, _ in self.inputs].index(path)
+        tensor: BufferTensorDesc = getattr(self, path)
+        view = tensor.view if rank is None else tensor.view.with_rank(rank)
+        return IndexTensor(number, tensor.data_type.numpy_code, view)
 
     # -- lowering ---------------------------------------------------------------------------------
 
@@ -396,7 +438,7 @@ class OperatorDesc(ABC):
             self.validate()
         outputs = zip(self.outputs, self._regions(), strict=True)
         return CopyPlan(
-            element_size=self._first_tensor[1].data_type.element_size,
+            element_size=self.data_type.element_size,
             inputs=tuple(tensor.total_tensor_size_in_bytes for _, tensor in self.inputs),
             outputs=tuple(
                 Output(
@@ -415,8 +457,9 @@ class OperatorDesc(ABC):
 
     @property
     def _first_tensor(self) -> NamedTensor:
-        """The first input; of an operator without inputs, the first output."""
-        return (self.inputs or self.outputs)[0]
+        """The first input without indices; of an operator without inputs, the first output."""
+        fields = (f for f in self.FIELDS if f.role != "attribute" and not f.holds_indices)
+        return next(chain.from_iterable(map(self._named_tensors, fields)))
 
     def _tensors(self, role: Role) -> tuple[NamedTensor, ...]:
         named = [self._named_tensors(field) for field in self.FIELDS if field.role == role]
@@ -434,6 +477,11 @@ class OperatorDesc(ABC):
         if self.operator in alternative_operators(alternative_levels, self.operator):
             return ALTERNATIVE_SUPPORT[self.operator]
         return SUPPORT[self.operator]
+
+
+def _sizes(path: str, tensor: BufferTensorDesc, rule: str) -> list[Size]:
+    """The sizes of a tensor, for another one that a rule requires to have them."""
+    return [Size(size, f"{path}.sizes[{i}]", rule) for i, size in enumerate(tensor.sizes)]
 
 
 def alternative_operators(value: object, operator: str = "") -> tuple[str, ...]:

@@ -184,3 +184,9 @@ class CopyPlan:
     element_size: int
     inputs: Ints
     outputs: tuple[Output, ...]
+
+    @property
+    def index_inputs(self) -> frozenset[int]:
+        """The numbers of the inputs that hold indices."""
+        regions = (region for output in self.outputs for region in output.regions)
+        return frozenset(r.indices.input for r in regions if r.indices is not None)

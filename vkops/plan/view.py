@@ -101,6 +101,15 @@ class View(NamedTuple):
         sizes = (*self.sizes[:axis], size, *self.sizes[axis:])
         return View(sizes, (*self.strides[:axis], stride, *self.strides[axis:]), self.offset)
 
+    def with_rank(self, rank: int) -> View:
+        """Drop axes of size 1 in front, or add them, until there are so many axes."""
+        view = self
+        while len(view.sizes) > rank:
+            view = view.take(0, 0)
+        while len(view.sizes) < rank:
+            view = view.insert(0)
+        return view
+
     def unflatten(self, axis: int, sizes: Ints) -> View:
         """Split an axis into several, whose sizes multiply to its own.
 

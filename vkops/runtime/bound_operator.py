@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from vkops.dml.binding_rules import BoundTensor
+from vkops.errors import BindingError
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.dispatch import Dispatch, Program, Programs
 from vkops.gpu.executor import Executor
@@ -19,6 +20,8 @@ def bind_pipeline(
     programs: Sequence[Program | Programs],
     bound: Mapping[int, BoundTensor],
     read: Collection[int],
+    indices: Collection[int],
+    operator: str,
 ) -> BoundOperator | StreamedOperator:
     """Bind the tensors of a pipeline, and allocate its intermediates.
 
@@ -28,11 +31,20 @@ def bind_pipeline(
         programs: each of the plans, prepared for the executor.
         bound: the memory of each input and output, by its number in the pipeline.
         read: the numbers of the inputs.
+        indices: the numbers of the tensors that hold indices, intermediates among them.
+        operator: its name, for errors.
 
     Returns:
         The bound pipeline; one that is streamed in chunks if any memory is on the host.
+
+    Raises:
+        BindingError: indices are read, and memory is on the host (B-22), or the indices are not in
+            one buffer of the device (B-23).
     """
-    on_host = any(isinstance(tensor.resource, HostBuffer) for tensor in bound.values())
+    on_host = [tensor.path for tensor in bound.values() if isinstance(tensor.resource, HostBuffer)]
+    if on_host and indices:
+        message = "is in host memory, must be in device memory: the operator reads indices"
+        raise BindingError(operator, on_host[0], message, "B-22")
     if len(pipeline.steps) > 1:
         bound = dict(bound)
         for number, nbytes in pipeline.between.items():
@@ -44,6 +56,11 @@ def bind_pipeline(
         number: resource.part(begin, end - begin)
         for number, (resource, begin, end, _) in bound.items()
     }
+    for number in indices:
+        count = len(allocations[number].ranges)
+        if count > 1:
+            message = f"indices are spread over {count} buffers of the device, must be in 1"
+            raise BindingError(operator, bound[number].path, message, "B-23")
     dispatches: list[Dispatch] = []
     for program, step in zip(programs, pipeline.steps, strict=True):
         inputs, outputs = (

@@ -58,6 +58,9 @@ class CompiledOperator:
         self.plan: CopyPlan = self.pipeline.plan
         self._executor = executor
         self._programs = [executor.prepare(step.plan) for step in self.pipeline.steps]
+        self._indices = sorted(
+            {step.reads[n] for step in self.pipeline.steps for n in step.plan.index_inputs}
+        )
         self._inputs, self._outputs = desc.inputs, desc.outputs
         self._owned = {
             number: tensor
@@ -131,7 +134,8 @@ class CompiledOperator:
             None, or a handle whose ``wait()`` also raises the errors of the device.
 
         Raises:
-            BindingError: a binding breaks one of B-01 to B-09, T-17, B-18 or B-21; nothing was run.
+            BindingError: a binding breaks one of B-01 to B-09, T-17, B-18 or B-21 to B-23; nothing
+                was run.
             DeviceError: the device is closed.
         """
         bound = self.bind(inputs, outputs)
@@ -165,7 +169,15 @@ class CompiledOperator:
         }
         check_hazards(self.name, [*read.values()], [*written.values()], in_place=self._in_place)
         bound = {**read, **written}
-        return bind_pipeline(self._executor, self.pipeline, self._programs, bound, read.keys())
+        return bind_pipeline(
+            self._executor,
+            self.pipeline,
+            self._programs,
+            bound,
+            read.keys(),
+            self._indices,
+            self.name,
+        )
 
     # -- bindings ---------------------------------------------------------------------------------
 

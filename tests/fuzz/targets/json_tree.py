@@ -22,7 +22,7 @@ NAMES = [
     "GuaranteedBaseOffsetAlignment", "InputTensor", "OutputTensor", "InputTensors", "OutputTensors",
     "Axis", "Offsets", "InputWindowOffsets", "InputWindowSizes", "InputWindowStrides", "ScaleBias",
     "Value", "ValueDataType", "Float32", "UInt16", "PaddingMode", "PaddingValue",
-    "PaddingValueDataType", "StartPadding", "EndPadding", "BlockSize", "Order",
+    "PaddingValueDataType", "StartPadding", "EndPadding", "BlockSize", "Order", "IndicesTensor", "IndexDimensions",
     "ScaleSize", "Width", "InterpolationMode",
     "Scales", "InputPixelOffsets", "RoundingDirection", "Antialiased",
     "bindings", "dispatchable", "resource", "elementOffset", "elementSizeInBytes", "elementCount",

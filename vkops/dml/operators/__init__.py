@@ -18,6 +18,7 @@ from vkops.dml.operators.element_wise_identity import (
 from vkops.dml.operators.fill_value_constant import (
     FillValueConstantOperatorDesc as FillValueConstantOperatorDesc,
 )
+from vkops.dml.operators.gather import GatherOperatorDesc as GatherOperatorDesc
 from vkops.dml.operators.join import JoinOperatorDesc as JoinOperatorDesc
 from vkops.dml.operators.padding import Padding1OperatorDesc as Padding1OperatorDesc
 from vkops.dml.operators.padding import PaddingOperatorDesc as PaddingOperatorDesc
