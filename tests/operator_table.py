@@ -385,6 +385,20 @@ def _gather(random, kind, sizes, axis):
     return Case(desc, expect, {1: content})
 
 
+def _gather_elements(random, kind, sizes, axis):
+    rest = prod(sizes) // sizes[axis]
+    count = _few(random, 1, MAX_SPANNED // rest)
+    wanted = (*sizes[:axis], *count, *sizes[axis + 1 :])
+    indices, content = _indices(random, any_numbers, wanted, sizes[axis])
+    source, target = _input(random, kind, sizes), _output(random, kind, wanted)
+    desc = dml.GatherElementsOperatorDesc(source, indices, target, axis)
+
+    def expect(arrays):
+        return [np.take_along_axis(arrays[0], clamped(arrays[1], sizes[axis]), axis)]
+
+    return Case(desc, expect, {1: content})
+
+
 def _few(random, count, most):
     """Sizes of so many dimensions that have at most so many elements."""
     sizes = []
@@ -405,12 +419,12 @@ def _raised(sizes, rank):
     return (*(1,) * (rank - len(sizes)), *sizes[surplus:])
 
 
-def _indices(random, numbers, sizes, *places, repeat=None):
-    """A tensor of indices that a function of ``index_numbers`` makes, and what it holds.
+def _indices(random, numbers, sizes, *places, repeat=None, kinds=ANY_INDICES):
+    """A tensor of indices that a function such as those of ``index_numbers`` makes, and its content.
 
     They may repeat along one of some dimensions, any of them if left out.
     """
-    kind = random.choice(sorted(types(ANY_INDICES)))
+    kind = random.choice(sorted(types(kinds)))
     rng = np.random.default_rng(random.getrandbits(32))
     numbers = numbers(rng, sizes, *places, DTYPES[kind])
     content = numbers.astype(DTYPES[kind])
@@ -759,6 +773,31 @@ OPERATORS = {
                 **GATHERED,
                 "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 1)),
                 "index_dimensions": 0,
+            },
+        },
+    ),
+    "GATHER_ELEMENTS": Entry(
+        make=_gather_elements,
+        levels={
+            "2_1": (4, 4, "8 16 32"),
+            "3_0": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+        index_types={"2_1": "UINT32", "3_0": ANY_INDICES},
+        broken={
+            "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [GEL-01]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+            },
+            "indices_tensor.sizes: got 1 dimension, must have 3 like input_tensor [GEL-01]": {
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT32, (5,))
+            },
+            "axis: got -1, must be 0 to 2 (input_tensor has 3 dimensions) [GEL-01]": {"axis": -1},
+            "indices_tensor.sizes[2]: got 3, must equal input_tensor.sizes[2] = 4 [GEL-02]": {
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 9, 3))
+            },
+            "output_tensor.sizes[1]: got 3, must equal indices_tensor.sizes[1] = 9 [GEL-03]": {
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 9, 4)),
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 4)),
             },
         },
     ),

@@ -66,6 +66,11 @@ PRINTED = {
         "Dispatch 'gather': 1 iterations, T ms median (CPU)",
         "Resource 'Taken': 1, 2, 3, 4, 3, 4, 5, 6",
     ],
+    "gather_elements": [
+        "Compile Op",
+        "Dispatch 'gather': 1 iterations, T ms median (CPU)",
+        "Resource 'Taken': 4, 8, 3, 7, 2, 3",
+    ],
     "fill_value_constant": [
         "Compile Op",
         "Dispatch 'fill': 1 iterations, T ms median (CPU)",

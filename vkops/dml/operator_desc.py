@@ -370,20 +370,54 @@ class OperatorDesc(ABC):
         """The sizes of the first input, for an output that a rule requires to have them."""
         return _sizes(*self.inputs[0], rule)
 
+    def _sizes_of(self, path: str, rule: str) -> list[Size]:
+        """The sizes of a tensor, for another one that a rule requires to have them."""
+        return _sizes(path, getattr(self, path), rule)
+
     # -- operators with index tensors --------------------------------------------------------------
 
-    def _meaningful(self, name: str, path: str, rule: str, least: int = 1) -> list[Size]:
+    def _check_sizes_but(self, path: str, axis: int, rule: str, size: int | None = None) -> None:
+        """Check that a tensor has the first input's sizes, but along an axis: None is any there."""
+        tensor: BufferTensorDesc = getattr(self, path)
+        sizes = self._sizes_of_input(rule)
+        sizes[axis] = Size(tensor.sizes[axis] if size is None else size, "", rule)
+        self._check_sizes(path, tensor, sizes)
+
+    def _meaningful(
+        self, name: str, path: str, rule: str, ones_rule: str, least: int = 1
+    ) -> list[Size]:
         """Check how many dimensions of a tensor count, and return their sizes.
 
         The field ``name`` holds the number, at ``least`` so many; those before have size 1.
         """
-        count, sizes = getattr(self, name), _sizes(path, getattr(self, path), rule)
+        count, sizes = getattr(self, name), self._sizes_of(path, rule)
         if not least <= count <= len(sizes):
             self._refuse(name, f"got {show(count)}, must be {least} to {len(sizes)}", rule)
         for value, origin, _ in sizes[: len(sizes) - count]:
             if value != 1:
-                self._refuse(origin, f"got {value}, must be 1: {name} is {count}", rule)
+                self._refuse(origin, f"got {value}, must be 1: {name} is {count}", ones_rule)
         return sizes[len(sizes) - count :]
+
+    def _sizes_of_slices(
+        self, batch: int, counts_rule: str, ones_rule: str, tuples_rule: str, sizes_rule: str
+    ) -> list[Size]:
+        """Sizes of a tensor of the slices that tuples select, after ``batch`` dimensions.
+
+        Tuples are what the last dimension of the indices holds.
+        """
+        data, (*places, count) = (
+            self._meaningful(f"{name}_dimension_count", f"{name}_tensor", counts_rule, ones_rule)
+            for name in ("input", "indices")
+        )
+        most = min(len(data) - 1, len(places))
+        if not 0 <= batch <= most:
+            message = f"got {show(batch)}, must be 0 to {most}, less than the other counts"
+            self._refuse("batch_dimension_count", message, counts_rule)
+        most = len(data) - batch
+        if count.value > most:
+            message = f"got {count.value}, must be 1 to {most}, indices of a tuple"
+            self._refuse(count.origin, message, tuples_rule)
+        return self._fitted([*places, *data[batch + count.value :]], sizes_rule)
 
     def _fitted(self, sizes: Sequence[Size], rule: str) -> list[Size]:
         """Sizes that a rule requires of a tensor that has more or fewer dimensions, which are 1."""

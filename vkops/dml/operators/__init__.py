@@ -19,6 +19,9 @@ from vkops.dml.operators.fill_value_constant import (
     FillValueConstantOperatorDesc as FillValueConstantOperatorDesc,
 )
 from vkops.dml.operators.gather import GatherOperatorDesc as GatherOperatorDesc
+from vkops.dml.operators.gather_elements import (
+    GatherElementsOperatorDesc as GatherElementsOperatorDesc,
+)
 from vkops.dml.operators.join import JoinOperatorDesc as JoinOperatorDesc
 from vkops.dml.operators.padding import Padding1OperatorDesc as Padding1OperatorDesc
 from vkops.dml.operators.padding import PaddingOperatorDesc as PaddingOperatorDesc

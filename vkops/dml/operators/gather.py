@@ -50,7 +50,8 @@ class GatherOperatorDesc(OperatorDesc):
 
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         self._check_axis(self.axis, "GATH-02")
-        indices = self._meaningful("index_dimensions", "indices_tensor", "GATH-03", least=0)
+        rule = "GATH-03"
+        indices = self._meaningful("index_dimensions", "indices_tensor", rule, rule, least=0)
         own, axis = self._sizes_of_input("GATH-04"), self.axis
         return [self._fitted([*own[:axis], *indices, *own[axis + 1 :]], "GATH-04")]
 
