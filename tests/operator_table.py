@@ -399,6 +399,40 @@ def _gather_elements(random, kind, sizes, axis):
     return Case(desc, expect, {1: content})
 
 
+def _gather_nd(random, kind, sizes, _):
+    return _gathered_slices(random, kind, sizes, 0, dml.GatherNdOperatorDesc)
+
+
+def _gathered_slices(random, kind, sizes, batch, cls, *batches):
+    length = random.randint(1, len(sizes) - batch)
+    rest = sizes[batch + length :]
+    more = random.randint(0, min(2, 7 - batch, 8 - batch - len(rest)))
+    places = (*sizes[:batch], *_few(random, more, MAX_SPANNED // prod(sizes[:batch] + rest)))
+    rank = _rank(random, len(sizes), len(places) + 1, len(places) + len(rest))
+
+    def tuples(rng, wanted, dtype):
+        indexed = sizes[batch : batch + length]
+        return np.stack([any_numbers(rng, wanted[:-1], n, dtype) for n in indexed], -1)
+
+    indices, content = _indices(random, tuples, _raised((*places, length), rank))
+    source = _input(random, kind, _raised(sizes, rank))
+    target = _output(random, kind, _raised((*places, *rest), rank))
+    desc = cls(source, indices, target, len(sizes), len(places) + 1, *batches)
+
+    def expect(arrays):
+        data, numbers = arrays[0].reshape(sizes), arrays[1].reshape(*places, length)
+        columns = [clamped(numbers[..., k], sizes[batch + k]) for k in range(length)]
+        grid = np.indices(places)[:batch]
+        return [data[(*grid, *columns)].reshape(target.sizes)]
+
+    return Case(desc, expect, {1: content})
+
+
+def _gather_nd1(random, kind, sizes, _):
+    batch = random.randrange(len(sizes))
+    return _gathered_slices(random, kind, sizes, batch, dml.GatherNd1OperatorDesc, batch)
+
+
 def _few(random, count, most):
     """Sizes of so many dimensions that have at most so many elements."""
     sizes = []
@@ -515,6 +549,57 @@ GATHERED = {
     "index_dimensions": 2,
 }
 """Fields of a GATHER."""
+
+SLICES = {
+    "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 3, 4)),
+    "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 5, 2)),
+    "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 5)),
+    "input_dimension_count": 2,
+    "indices_dimension_count": 2,
+}
+"""Fields of a GATHER_ND."""
+
+GATHER_ND_BROKEN = {
+    "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [GND-01]": {
+        **SLICES,
+        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (1, 1, 5)),
+    },
+    "output_tensor.sizes: got 1 dimension, must have 3 like input_tensor [GND-01]": {
+        **SLICES,
+        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (5,)),
+    },
+    "input_dimension_count: got 0, must be 1 to 3 [GND-02]": {
+        **SLICES,
+        "input_dimension_count": 0,
+    },
+    "indices_dimension_count: got 4, must be 1 to 3 [GND-02]": {
+        **SLICES,
+        "indices_dimension_count": 4,
+    },
+    "indices_tensor.sizes[2]: got 3, must be 1 to 2, indices of a tuple [GND-03]": {
+        **SLICES,
+        "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 5, 3)),
+    },
+    "indices_tensor.sizes[0]: got 3, must be 1: of 4 dimensions input_tensor has 3 [GND-04]": {
+        **SLICES,
+        "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 4)),
+        "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (3, 5, 1)),
+        "input_dimension_count": 3,
+        "indices_dimension_count": 3,
+    },
+    "output_tensor.sizes[2]: got 6, must equal indices_tensor.sizes[1] = 5 [GND-04]": {
+        **SLICES,
+        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6)),
+    },
+    "output_tensor.sizes[0]: got 2, must be 1 [GND-04]": {
+        **SLICES,
+        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 1, 5)),
+    },
+    "input_tensor.sizes[0]: got 2, must be 1: input_dimension_count is 2 [GND-08]": {
+        **SLICES,
+        "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 4)),
+    },
+}
 
 PADDING_BROKEN = {
     "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [PAD-01]": {
@@ -798,6 +883,37 @@ OPERATORS = {
             "output_tensor.sizes[1]: got 3, must equal indices_tensor.sizes[1] = 9 [GEL-03]": {
                 "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 9, 4)),
                 "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 4)),
+            },
+        },
+    ),
+    "GATHER_ND": Entry(
+        make=_gather_nd,
+        levels={
+            "2_1": (4, 4, "8 16 32"),
+            "3_0": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+        index_types={"2_1": "UINT32", "3_0": ANY_INDICES},
+        broken=GATHER_ND_BROKEN,
+    ),
+    "GATHER_ND1": Entry(
+        make=_gather_nd1,
+        levels={"3_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
+        index_types={"3_0": ANY_INDICES},
+        broken={
+            **{text: {"batch_dimension_count": 0, **f} for text, f in GATHER_ND_BROKEN.items()},
+            "batch_dimension_count: got 2, must be 0 to 1, less than the other counts [GND-02]": {
+                **SLICES,
+                "batch_dimension_count": 2,
+            },
+            "batch_dimension_count: got -1, must be 0 to 1, less than the other counts [GND-02]": {
+                **SLICES,
+                "batch_dimension_count": -1,
+            },
+            "indices_tensor.sizes[1]: got 5, must equal input_tensor.sizes[1] = 3 [GND-05]": {
+                **SLICES,
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 5, 1)),
+                "batch_dimension_count": 1,
             },
         },
     ),

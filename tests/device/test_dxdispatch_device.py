@@ -71,6 +71,16 @@ PRINTED = {
         "Dispatch 'gather': 1 iterations, T ms median (CPU)",
         "Resource 'Taken': 4, 8, 3, 7, 2, 3",
     ],
+    "gather_nd": [
+        "Compile Op",
+        "Dispatch 'gather': 1 iterations, T ms median (CPU)",
+        "Resource 'Rows': 2, 3, 4, 5",
+    ],
+    "gather_nd1": [
+        "Compile Op",
+        "Dispatch 'gather': 1 iterations, T ms median (CPU)",
+        "Resource 'Taken': 0, 3, 7, 4, 9, 10",
+    ],
     "fill_value_constant": [
         "Compile Op",
         "Dispatch 'fill': 1 iterations, T ms median (CPU)",

@@ -22,6 +22,12 @@ from vkops.dml.operators.gather import GatherOperatorDesc as GatherOperatorDesc
 from vkops.dml.operators.gather_elements import (
     GatherElementsOperatorDesc as GatherElementsOperatorDesc,
 )
+from vkops.dml.operators.gather_nd import (
+    GatherNd1OperatorDesc as GatherNd1OperatorDesc,
+)
+from vkops.dml.operators.gather_nd import (
+    GatherNdOperatorDesc as GatherNdOperatorDesc,
+)
 from vkops.dml.operators.join import JoinOperatorDesc as JoinOperatorDesc
 from vkops.dml.operators.padding import Padding1OperatorDesc as Padding1OperatorDesc
 from vkops.dml.operators.padding import PaddingOperatorDesc as PaddingOperatorDesc
