@@ -433,6 +433,27 @@ def _gather_nd1(random, kind, sizes, _):
     return _gathered_slices(random, kind, sizes, batch, dml.GatherNd1OperatorDesc, batch)
 
 
+def _reverse_subsequences(random, kind, sizes, axis):
+    n = sizes[axis]
+
+    def counts(rng, wanted, dtype):
+        return rng.choice(np.array([0, 1, n // 2, n, n + 1, np.iinfo(dtype).max], dtype), wanted)
+
+    wanted = (*sizes[:axis], 1, *sizes[axis + 1 :])
+    lengths, content = _indices(random, counts, wanted, kinds="UINT32 UINT64")
+    source, target = _input(random, kind, sizes), _output(random, kind, sizes)
+    desc = dml.ReverseSubsequencesOperatorDesc(source, lengths, target, axis)
+
+    def expect(arrays):
+        place = np.indices(sizes)[axis]
+        count = np.minimum(arrays[1], n).astype(np.int64)
+        return [
+            np.take_along_axis(arrays[0], np.where(place < count, count - 1 - place, place), axis)
+        ]
+
+    return Case(desc, expect, {1: content})
+
+
 def _few(random, count, most):
     """Sizes of so many dimensions that have at most so many elements."""
     sizes = []
@@ -914,6 +935,38 @@ OPERATORS = {
                 **SLICES,
                 "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 5, 1)),
                 "batch_dimension_count": 1,
+            },
+        },
+    ),
+    "REVERSE_SUBSEQUENCES": Entry(
+        make=_reverse_subsequences,
+        levels={
+            "2_1": (4, 4, "8 16 32"),
+            "3_0": (4, 5, "8 16 32"),
+            "4_0": (1, 8, "8 16 32"),
+            "5_0": (1, 8, "8 16 32 64"),
+        },
+        index_types={"2_1": "UINT32", "5_0": "UINT32 UINT64"},
+        broken={
+            "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [REV-01]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+            },
+            "sequence_lengths_tensor.sizes: got 2 dimensions, must have 3 like input_tensor [REV-01]": {
+                "sequence_lengths_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT32, (2, 4))
+            },
+            "output_tensor.sizes[1]: got 4, must equal input_tensor.sizes[1] = 3 [REV-01]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 4, 4))
+            },
+            "axis: got 3, must be 0 to 2 (input_tensor has 3 dimensions) [REV-02]": {"axis": 3},
+            "sequence_lengths_tensor.sizes[1]: got 3, must be 1 [REV-03]": {
+                "sequence_lengths_tensor": dml.BufferTensorDesc(
+                    dml.TensorDataType.UINT64, (2, 3, 4)
+                )
+            },
+            "sequence_lengths_tensor.sizes[0]: got 1, must equal input_tensor.sizes[0] = 2 [REV-03]": {
+                "sequence_lengths_tensor": dml.BufferTensorDesc(
+                    dml.TensorDataType.UINT64, (1, 1, 4)
+                )
             },
         },
     ),

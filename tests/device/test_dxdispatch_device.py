@@ -81,6 +81,11 @@ PRINTED = {
         "Dispatch 'gather': 1 iterations, T ms median (CPU)",
         "Resource 'Taken': 0, 3, 7, 4, 9, 10",
     ],
+    "reverse_subsequences": [
+        "Compile Op",
+        "Dispatch 'reverse': 1 iterations, T ms median (CPU)",
+        "Resource 'Reversed': 2, 1, 3, 4, 8, 7, 6, 5, 11, 10, 9, 12",
+    ],
     "fill_value_constant": [
         "Compile Op",
         "Dispatch 'fill': 1 iterations, T ms median (CPU)",

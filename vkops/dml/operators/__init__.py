@@ -35,6 +35,9 @@ from vkops.dml.operators.resample import ResampleOperatorDesc as ResampleOperato
 from vkops.dml.operators.resample1 import Resample1OperatorDesc as Resample1OperatorDesc
 from vkops.dml.operators.resample2 import Resample2OperatorDesc as Resample2OperatorDesc
 from vkops.dml.operators.resample3 import Resample3OperatorDesc as Resample3OperatorDesc
+from vkops.dml.operators.reverse_subsequences import (
+    ReverseSubsequencesOperatorDesc as ReverseSubsequencesOperatorDesc,
+)
 from vkops.dml.operators.slice import SliceOperatorDesc as SliceOperatorDesc
 from vkops.dml.operators.slice1 import Slice1OperatorDesc as Slice1OperatorDesc
 from vkops.dml.operators.slice_grad import SliceGradOperatorDesc as SliceGradOperatorDesc

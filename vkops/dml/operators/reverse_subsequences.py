@@ -1,0 +1,54 @@
+"""REVERSE_SUBSEQUENCES: the first elements along a dimension in reverse order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from vkops.dml import fields
+from vkops.dml.enums import FeatureLevel
+from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.plan import Read, Region
+from vkops.plan.indexing import reverse_sequences
+
+
+@dataclass(frozen=True)
+class ReverseSubsequencesOperatorDesc(OperatorDesc):
+    """Reverses the order of the first elements along a dimension, and copies the others.
+
+    Source: DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: what to copy.
+        sequence_lengths_tensor: how many elements to reverse, of type UINT32 or UINT64; its sizes
+            are the input's, but 1 along ``axis``. A length above the input's size stands for it.
+        output_tensor: has the input's sizes.
+        axis: the dimension along which elements are reversed.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> words = BufferTensorDesc(TensorDataType.FLOAT32, [3, 9])
+    >>> lengths = BufferTensorDesc(TensorDataType.UINT32, [3, 1])
+    >>> ReverseSubsequencesOperatorDesc(words, lengths, words, 1).validate()
+    """
+
+    operator = "REVERSE_SUBSEQUENCES"
+    same_data_type = same_dimension_count = "REV-01"
+
+    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    sequence_lengths_tensor: BufferTensorDesc = field(metadata=fields.indices())
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    axis: int = field(metadata=fields.attribute("uint", "REV-02"))
+
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        self._check_axis(self.axis, "REV-02")
+        self._check_sizes_but("sequence_lengths_tensor", self.axis, "REV-03", 1)
+        return [self._sizes_of_input("REV-01")]
+
+    def _regions(self) -> Sequence[Sequence[Region]]:
+        source = Read(0, self.input_tensor.view)
+        lengths = self._index_tensor("sequence_lengths_tensor")
+        return [[reverse_sequences(source, lengths, self.output_tensor.view, self.axis)]]
