@@ -13,8 +13,9 @@ from vkops.plan import View, execute
 from vkops.plan.algebra import coalesce, narrow, optimize
 from vkops.plan.cut import cut
 from vkops.plan.graph import Graph
+from vkops.plan.indexing import IndexTensor, gather
 from vkops.plan.movements import pack
-from vkops.plan.region import CopyPlan, Output
+from vkops.plan.region import CopyPlan, Output, Read
 
 SEEDS = st.integers(0, 2**32)
 
@@ -34,6 +35,13 @@ def check(case, plan, inputs=None):
 def test_numpys_results(seed):
     case = indexed_case(np.random.default_rng(seed))
     check(case, case.plan)
+
+
+def test_a_single_index_may_be_the_largest_number():
+    source, indices = Read(0, View.packed((3,))), IndexTensor(1, "i8", View.packed(()))
+    plan = CopyPlan(1, (3, 8), (Output(1, (gather(source, indices, View.packed(()), 0),)),))
+    largest = np.array([2**63 - 1], np.int64).view(np.uint8)
+    assert execute(plan, [np.frombuffer(b"abc", np.uint8), largest])[0].tobytes() == b"c"
 
 
 @given(seed=SEEDS)

@@ -98,7 +98,7 @@ def _copy_indexed(
         if indices.rule == "reverse":
             length = np.clip(number, 0, term.size)
             number = np.where(positions < length, length - 1 - positions, positions)
-        number = np.where(number < 0, number + term.size, number)
+        number = number + term.size * (number < 0)
         inside &= (number >= 0) & (number < term.size)
         moved += np.clip(number, 0, term.size - 1) * term.stride
     if indices.rule == "skip":
