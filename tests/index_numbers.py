@@ -37,9 +37,8 @@ def wrapped(numbers, n):
     """Indices counted from the start: -1 or ``n`` where they are outside."""
     if numbers.dtype.kind == "u":
         numbers = np.minimum(numbers.astype(np.uint64), np.uint64(n))
-    numbers = numbers.astype(np.int64)
-    numbers = np.where(numbers < 0, np.maximum(numbers, -n - 1) + n, numbers)
-    return np.where(numbers < n, numbers, n)
+    numbers = np.clip(numbers.astype(np.int64), -n - 1, n)
+    return np.where(numbers < 0, numbers + n, numbers)
 
 
 def clamped(numbers, n):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import operator_cases
-from index_numbers import any_numbers, clamped
+from index_numbers import any_numbers, clamped, distinct_numbers, wrapped
 from operator_cases import DTYPES, Case
 
 from vkops import dml
@@ -450,6 +450,27 @@ def _reverse_subsequences(random, kind, sizes, axis):
         return [
             np.take_along_axis(arrays[0], np.where(place < count, count - 1 - place, place), axis)
         ]
+
+    return Case(desc, expect, {1: content})
+
+
+def _scatter(random, kind, sizes, axis):
+    wanted = (*sizes[:axis], _count(random, sizes[axis]), *sizes[axis + 1 :])
+    others = [d for d in range(len(sizes)) if d != axis]
+    indices, content = _indices(random, distinct_numbers, wanted, axis, sizes[axis], repeat=others)
+    source, target = _input(random, kind, sizes), _output(random, kind, sizes)
+    updates = _input(random, kind, wanted)
+    desc = dml.ScatterOperatorDesc(source, indices, updates, target, axis)
+
+    def expect(arrays):
+        data, numbers, new = arrays
+        places = wrapped(numbers, sizes[axis])
+        inside = (places >= 0) & (places < sizes[axis])
+        grid = [*np.indices(wanted)]
+        grid[axis] = places
+        result = data.copy()
+        result[tuple(places[inside] for places in grid)] = new[inside]
+        return [result]
 
     return Case(desc, expect, {1: content})
 
@@ -967,6 +988,35 @@ OPERATORS = {
                 "sequence_lengths_tensor": dml.BufferTensorDesc(
                     dml.TensorDataType.UINT64, (1, 1, 4)
                 )
+            },
+        },
+    ),
+    "SCATTER": Entry(
+        make=_scatter,
+        levels={
+            "2_0": (4, 4, "FLOAT16 FLOAT32"),
+            "2_1": (4, 4, "8 16 32"),
+            "3_0": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+        index_types={"2_0": "UINT32", "3_0": ANY_INDICES},
+        broken={
+            "updates_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [SCAT-02]": {
+                "updates_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+            },
+            "updates_tensor.sizes: got 2 dimensions, must have 3 like input_tensor [SCAT-02]": {
+                "updates_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 4))
+            },
+            "output_tensor.sizes[0]: got 3, must equal input_tensor.sizes[0] = 2 [SCAT-02]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 3, 4))
+            },
+            "axis: got 3, must be 0 to 2 (input_tensor has 3 dimensions) [SCAT-03]": {"axis": 3},
+            "indices_tensor.sizes[0]: got 1, must equal input_tensor.sizes[0] = 2 [SCAT-03]": {
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 3, 4))
+            },
+            "updates_tensor.sizes[1]: got 2, must equal indices_tensor.sizes[1] = 5 [SCAT-03]": {
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 5, 4)),
+                "updates_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 2, 4)),
             },
         },
     ),

@@ -86,6 +86,11 @@ PRINTED = {
         "Dispatch 'reverse': 1 iterations, T ms median (CPU)",
         "Resource 'Reversed': 2, 1, 3, 4, 8, 7, 6, 5, 11, 10, 9, 12",
     ],
+    "scatter": [
+        "Compile Op",
+        "Dispatch 'scatter': 1 iterations, T ms median (CPU)",
+        "Resource 'Scattered': 20, 11, 0, 10, 0, 22, 0, 21, 12",
+    ],
     "fill_value_constant": [
         "Compile Op",
         "Dispatch 'fill': 1 iterations, T ms median (CPU)",

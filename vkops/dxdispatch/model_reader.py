@@ -47,6 +47,9 @@ _SOURCE_FIELDS = (
 
 _T = TypeVar("_T")
 _DataTypes = Mapping[str, Sequence[TensorDataType | None]]  # of the tensors of each bind point
+_OTHER_NAMES = {"SCATTER_ELEMENTS": "SCATTER"}
+"""Names of DML_OPERATOR_TYPE that have the value of another."""
+
 _UNAVAILABLE = {
     "hlsl": "HLSL shaders are not available, only GLSL and SPIR-V: types 'glsl' and 'spirv'",
     "dmlserializedgraph": "DML graphs are not available, only DirectML operators: "
@@ -157,7 +160,8 @@ class _ModelReader:
             return shader_dispatchable.read_dispatchable(name, node, self.folders)
         if kind in _UNAVAILABLE:
             raise type_node.error(_UNAVAILABLE[kind])
-        operator = OPERATORS.get(type_node.string().removeprefix("DML_OPERATOR_"))
+        operator_name = type_node.string().removeprefix("DML_OPERATOR_")
+        operator = OPERATORS.get(_OTHER_NAMES.get(operator_name, operator_name))
         if operator is None:
             raise type_node.error(
                 f"operator {quote(type_node.string())} is not available; available: "

@@ -38,6 +38,9 @@ from vkops.dml.operators.resample3 import Resample3OperatorDesc as Resample3Oper
 from vkops.dml.operators.reverse_subsequences import (
     ReverseSubsequencesOperatorDesc as ReverseSubsequencesOperatorDesc,
 )
+from vkops.dml.operators.scatter import (
+    ScatterOperatorDesc as ScatterOperatorDesc,
+)
 from vkops.dml.operators.slice import SliceOperatorDesc as SliceOperatorDesc
 from vkops.dml.operators.slice1 import Slice1OperatorDesc as Slice1OperatorDesc
 from vkops.dml.operators.slice_grad import SliceGradOperatorDesc as SliceGradOperatorDesc
