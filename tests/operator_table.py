@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import operator_cases
-from index_numbers import any_numbers, clamped, distinct_numbers, wrapped
+from index_numbers import any_numbers, clamped, distinct_numbers, distinct_tuples, wrapped
 from operator_cases import DTYPES, Case
 
 from vkops import dml
@@ -475,6 +475,32 @@ def _scatter(random, kind, sizes, axis):
     return Case(desc, expect, {1: content})
 
 
+def _scatter_nd(random, kind, sizes, _):
+    length = random.randint(1, len(sizes))
+    indexed, rest = sizes[:length], sizes[length:]
+    places = _few(random, random.randint(0, min(2, 8 - len(rest))), prod(indexed))
+    rank = _rank(random, len(sizes), len(places) + 1, len(places) + len(rest))
+
+    def tuples(rng, wanted, dtype):
+        return distinct_tuples(rng, prod(places), indexed, dtype).reshape(wanted)
+
+    wanted = _raised((*places, length), rank)
+    indices, content = _indices(random, tuples, wanted, repeat=())
+    source, target = (make(random, kind, _raised(sizes, rank)) for make in (_input, _output))
+    updates = _input(random, kind, _raised((*places, *rest), rank))
+    counts = len(sizes), len(places) + 1
+    desc = dml.ScatterNdOperatorDesc(source, indices, updates, target, *counts)
+
+    def expect(arrays):
+        data, numbers = arrays[0].reshape(sizes).copy(), arrays[1].reshape(-1, length)
+        found = np.stack([wrapped(numbers[:, k], n) for k, n in enumerate(indexed)], 1)
+        inside = ((found >= 0) & (found < indexed)).all(1)
+        data[tuple(found[inside].T)] = arrays[2].reshape(-1, *rest)[inside]
+        return [data.reshape(target.sizes)]
+
+    return Case(desc, expect, {1: content})
+
+
 def _few(random, count, most):
     """Sizes of so many dimensions that have at most so many elements."""
     sizes = []
@@ -642,6 +668,16 @@ GATHER_ND_BROKEN = {
         "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 4)),
     },
 }
+
+UPDATED = {
+    "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 3, 4)),
+    "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 5, 1)),
+    "updates_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 5, 4)),
+    "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 3, 4)),
+    "input_dimension_count": 2,
+    "indices_dimension_count": 2,
+}
+"""Fields of a SCATTER_ND."""
 
 PADDING_BROKEN = {
     "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [PAD-01]": {
@@ -1017,6 +1053,41 @@ OPERATORS = {
             "updates_tensor.sizes[1]: got 2, must equal indices_tensor.sizes[1] = 5 [SCAT-03]": {
                 "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 5, 4)),
                 "updates_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 2, 4)),
+            },
+        },
+    ),
+    "SCATTER_ND": Entry(
+        make=_scatter_nd,
+        levels={
+            "2_1": (4, 4, "8 16 32"),
+            "3_0": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+        index_types={"2_1": "UINT32", "3_0": ANY_INDICES},
+        broken={
+            "output_tensor.sizes[2]: got 5, must equal input_tensor.sizes[2] = 4 [SCAT-02]": {
+                **UPDATED,
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 3, 5)),
+            },
+            "indices_tensor.sizes: got 2 dimensions, must have 3 like input_tensor [SCAT-02]": {
+                **UPDATED,
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (5, 1)),
+            },
+            "input_dimension_count: got 4, must be 1 to 3 [SCAT-06]": {
+                **UPDATED,
+                "input_dimension_count": 4,
+            },
+            "indices_tensor.sizes[0]: got 2, must be 1: indices_dimension_count is 2 [SCAT-06]": {
+                **UPDATED,
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 5, 1)),
+            },
+            "indices_tensor.sizes[2]: got 3, must be 1 to 2, indices of a tuple [SCAT-06]": {
+                **UPDATED,
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 5, 3)),
+            },
+            "updates_tensor.sizes[1]: got 4, must equal indices_tensor.sizes[1] = 5 [SCAT-06]": {
+                **UPDATED,
+                "updates_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 4, 4)),
             },
         },
     ),

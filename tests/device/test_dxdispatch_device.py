@@ -91,6 +91,11 @@ PRINTED = {
         "Dispatch 'scatter': 1 iterations, T ms median (CPU)",
         "Resource 'Scattered': 20, 11, 0, 10, 0, 22, 0, 21, 12",
     ],
+    "scatter_nd": [
+        "Compile Op",
+        "Dispatch 'scatter': 1 iterations, T ms median (CPU)",
+        "Resource 'Scattered': 1, 11, 3, 10, 9, 6, 7, 12",
+    ],
     "fill_value_constant": [
         "Compile Op",
         "Dispatch 'fill': 1 iterations, T ms median (CPU)",

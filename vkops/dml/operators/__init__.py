@@ -41,6 +41,9 @@ from vkops.dml.operators.reverse_subsequences import (
 from vkops.dml.operators.scatter import (
     ScatterOperatorDesc as ScatterOperatorDesc,
 )
+from vkops.dml.operators.scatter_nd import (
+    ScatterNdOperatorDesc as ScatterNdOperatorDesc,
+)
 from vkops.dml.operators.slice import SliceOperatorDesc as SliceOperatorDesc
 from vkops.dml.operators.slice1 import Slice1OperatorDesc as Slice1OperatorDesc
 from vkops.dml.operators.slice_grad import SliceGradOperatorDesc as SliceGradOperatorDesc
