@@ -501,6 +501,22 @@ def _scatter_nd(random, kind, sizes, _):
     return Case(desc, expect, {1: content})
 
 
+def _one_hot(random, kind, sizes, axis):
+    wanted = (*sizes[:axis], 1, *sizes[axis + 1 :])
+    indices, content = _indices(random, any_numbers, wanted, sizes[axis])
+    few = [random.choice((1, 2, 3)) for _ in sizes]
+    few[random.randrange(len(sizes))] = 2
+    values, target = _input(random, kind, few), _output(random, kind, sizes)
+    desc = dml.OneHotOperatorDesc(indices, values, target, axis)
+
+    def expect(arrays):
+        places, values = wrapped(arrays[0], sizes[axis]), np.squeeze(arrays[1])
+        off, on = values.reshape(-1, values.shape[-1])[0, :2]
+        return [np.where(np.indices(sizes)[axis] == places, on, off)]
+
+    return Case(desc, expect, {0: content})
+
+
 def _few(random, count, most):
     """Sizes of so many dimensions that have at most so many elements."""
     sizes = []
@@ -1088,6 +1104,35 @@ OPERATORS = {
             "updates_tensor.sizes[1]: got 4, must equal indices_tensor.sizes[1] = 5 [SCAT-06]": {
                 **UPDATED,
                 "updates_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 4, 4)),
+            },
+        },
+    ),
+    "ONE_HOT": Entry(
+        make=_one_hot,
+        levels={
+            "2_0": (4, 4, "FLOAT16 FLOAT32"),
+            "2_1": (4, 4, "8 16 32"),
+            "3_0": (1, 8, "8 16 32"),
+            "4_1": (1, 8, "8 16 32 64"),
+        },
+        index_types={"2_0": "UINT32", "3_0": ANY_INDICES},
+        free_sizes=True,
+        broken={
+            "output_tensor.data_type: got UINT8, must equal values_tensor.data_type = FLOAT32 [HOT-01]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+            },
+            "indices_tensor.sizes: got 2 dimensions, must have 3 like values_tensor [HOT-01]": {
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 4))
+            },
+            "axis: got 3, must be 0 to 2 (values_tensor has 3 dimensions) [HOT-02]": {"axis": 3},
+            "indices_tensor.sizes[1]: got 3, must be 1 [HOT-03]": {
+                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 3, 4))
+            },
+            "output_tensor.sizes[2]: got 5, must equal indices_tensor.sizes[2] = 4 [HOT-03]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 9, 5))
+            },
+            "values_tensor.sizes: got [1, 1, 1], must have 2 elements or more [HOT-04]": {
+                "values_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 1))
             },
         },
     ),

@@ -96,6 +96,11 @@ PRINTED = {
         "Dispatch 'scatter': 1 iterations, T ms median (CPU)",
         "Resource 'Scattered': 1, 11, 3, 10, 9, 6, 7, 12",
     ],
+    "one_hot": [
+        "Compile Op",
+        "Dispatch 'one_hot': 1 iterations, T ms median (CPU)",
+        "Resource 'Rows': 2, 4, 4, 4, 4, 4, 4, 2, 4, 4, 2, 4",
+    ],
     "fill_value_constant": [
         "Compile Op",
         "Dispatch 'fill': 1 iterations, T ms median (CPU)",

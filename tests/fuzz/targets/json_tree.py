@@ -25,7 +25,7 @@ NAMES = [
     "PaddingValueDataType", "StartPadding", "EndPadding", "BlockSize", "Order", "IndicesTensor",
     "IndexDimensions", "ScaleSize", "Width", "InterpolationMode", "Scales", "InputPixelOffsets",
     "RoundingDirection", "Antialiased", "InputDimensionCount", "IndicesDimensionCount",
-    "BatchDimensionCount", "SequenceLengthsTensor", "UpdatesTensor",
+    "BatchDimensionCount", "SequenceLengthsTensor", "UpdatesTensor", "ValuesTensor",
     "bindings", "dispatchable", "resource", "elementOffset", "elementSizeInBytes", "elementCount",
     "counter", "dimensions", "verbose", "threadGroupCount", "dmlCompileType", "executionFlags",
     "shape", "In", "A", "Out", "commands", "resources", "dispatchables", "", "\u0000", "a.b",

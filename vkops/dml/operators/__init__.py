@@ -29,6 +29,9 @@ from vkops.dml.operators.gather_nd import (
     GatherNdOperatorDesc as GatherNdOperatorDesc,
 )
 from vkops.dml.operators.join import JoinOperatorDesc as JoinOperatorDesc
+from vkops.dml.operators.one_hot import (
+    OneHotOperatorDesc as OneHotOperatorDesc,
+)
 from vkops.dml.operators.padding import Padding1OperatorDesc as Padding1OperatorDesc
 from vkops.dml.operators.padding import PaddingOperatorDesc as PaddingOperatorDesc
 from vkops.dml.operators.resample import ResampleOperatorDesc as ResampleOperatorDesc

@@ -1,0 +1,70 @@
+"""ONE_HOT: one of two values, where an index is and where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from vkops.dml import fields
+from vkops.dml.enums import FeatureLevel
+from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.plan import Read, Region, View
+from vkops.plan.indexing import scatter_elements
+from vkops.plan.movements import copy
+
+
+@dataclass(frozen=True)
+class OneHotOperatorDesc(OperatorDesc):
+    """Writes one value at the places along a dimension that indices select, and another elsewhere.
+
+    Source: DML_ONE_HOT_OPERATOR_DESC.
+
+    Attributes:
+        indices_tensor: indices along ``axis``, of type INT32, INT64, UINT32 or UINT64. Negative
+            ones count from the end; one that is out of range selects no place.
+        values_tensor: the value of all other places, and after it, along the last dimension whose
+            size is not 1, the value of those that are selected.
+        output_tensor: has the sizes of the indices, but any size along ``axis``.
+        axis: a dimension, along which the indices have size 1.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> digits = BufferTensorDesc(TensorDataType.UINT32, [6, 1])
+    >>> off_and_on = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2])
+    >>> rows = BufferTensorDesc(TensorDataType.FLOAT32, [6, 10])
+    >>> OneHotOperatorDesc(digits, off_and_on, rows, 1).validate()
+    """
+
+    operator = "ONE_HOT"
+    same_data_type = same_dimension_count = "HOT-01"
+
+    indices_tensor: BufferTensorDesc = field(metadata=fields.indices())
+    values_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    axis: int = field(metadata=fields.attribute("uint", "HOT-02"))
+
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        self._check_axis(self.axis, "HOT-02")
+        self._check_sizes_but("indices_tensor", self.axis, "HOT-03", 1)
+        if max(self.values_tensor.sizes) == 1:
+            message = f"got {list(self.values_tensor.sizes)}, must have 2 elements or more"
+            self._refuse("values_tensor.sizes", message, "HOT-04")
+        sizes, axis = self._sizes_of_input("HOT-03"), self.axis
+        sizes[axis] = sizes[axis]._replace(value=self.output_tensor.sizes[axis])
+        return [sizes]
+
+    def _regions(self) -> Sequence[Sequence[Region]]:
+        values, target = self.values_tensor, self.output_tensor.view
+        last = max(d for d, size in enumerate(values.sizes) if size > 1)
+        off, on = (
+            View((), (), at).broadcast(sizes)
+            for at, sizes in (
+                (0, target.sizes),
+                (values.effective_strides[last], self.indices_tensor.sizes),
+            )
+        )
+        indices = self._index_tensor("indices_tensor")
+        return [[copy(off, target, 1), scatter_elements(Read(1, on), indices, target, self.axis)]]
