@@ -202,6 +202,7 @@ class Graph:
             draft = kind.of_tensors(descs, descs[:1], attributes)  # the output is inferred
             inferred = draft.infer(self._level)
         else:
+            data_type: TensorDataType | None
             if descs:
                 data_type = kind.of_tensors(descs, descs[:1], attributes).data_type
             else:
