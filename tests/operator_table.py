@@ -238,6 +238,26 @@ def _fill_value_constant(random, kind, sizes, _):
     return Case(desc, lambda arrays: [np.full(sizes, value, DTYPES[kind])])
 
 
+def _fill_value_sequence(random, kind, sizes, _):
+    dtype = DTYPES[kind]
+    start, delta = random.choice(((0, 1), (100, -2), (3, 7), (-5, 3), (0.5, 0.25)))
+    if dtype.kind != "f":
+        start, delta = int(start), int(delta)
+        start = start % 2**8 if dtype.kind == "u" else start
+    output = _output(random, kind, sizes)
+    desc = dml.FillValueSequenceOperatorDesc(output, kind, start, delta)
+
+    def expect(arrays):
+        numbers = [start + i * delta for i in range(prod(sizes))]
+        if dtype.kind != "f":
+            bits = 8 * dtype.itemsize
+            numbers = [number % 2**bits for number in numbers]
+            return [np.array(numbers, f"u{dtype.itemsize}").view(dtype).reshape(sizes)]
+        return [np.array(numbers, np.float32).astype(dtype).reshape(sizes)]
+
+    return Case(desc, expect)
+
+
 def _padding(random, kind, sizes, _):
     """The fraction of the value is dropped for integers."""
     value = random.choice((0, 77.75, 200.5 if kind.name.startswith("UINT") else -100.5))
@@ -1208,6 +1228,40 @@ OPERATORS = {
                 "value": 65536,
             },
             "value: got '1', must be a number [FILL-02]": {"value": "1"},
+        },
+    ),
+    "FILL_VALUE_SEQUENCE": Entry(
+        make=_fill_value_sequence,
+        levels={
+            "2_1": (4, 4, "8 16 32"),
+            "4_0": (1, 8, "8 16 32"),
+            "5_0": (1, 8, "8 16 32 INT64 UINT64"),
+        },
+        free_sizes=True,
+        broken={
+            "value_data_type: got UINT8, must equal output_tensor.data_type = FLOAT32 [FILL-01]": {
+                "value_data_type": dml.TensorDataType.UINT8
+            },
+            "value_start: got 1e+39, must be a number in the range of FLOAT32 [FILL-02]": {
+                "value_start": 1e39
+            },
+            "value_start: got -1, must be an integer from 0 to 255 (UINT8) [FILL-02]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "value_data_type": dml.TensorDataType.UINT8,
+                "value_start": -1,
+            },
+            "value_delta: got -0.5, must be an integer from -128 to 255 [FILL-02]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "value_data_type": dml.TensorDataType.UINT8,
+                "value_start": 0,
+                "value_delta": -0.5,
+            },
+            "value_delta: got -129, must be an integer from -128 to 255 [FILL-02]": {
+                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "value_data_type": dml.TensorDataType.UINT8,
+                "value_start": 0,
+                "value_delta": -129,
+            },
         },
     ),
     "PADDING": Entry(

@@ -106,6 +106,11 @@ PRINTED = {
         "Dispatch 'fill': 1 iterations, T ms median (CPU)",
         "Resource 'Filled': 13, 13, 13, 13, 13, 13, 13, 13",
     ],
+    "fill_value_sequence": [
+        "Compile Op",
+        "Dispatch 'fill': 1 iterations, T ms median (CPU)",
+        "Resource 'Filled': 3.2, 4.7, 6.2, 7.7, 9.2",
+    ],
     "padding": [
         "Compile Op",
         "Dispatch 'pad': 1 iterations, T ms median (CPU)",

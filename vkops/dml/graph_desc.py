@@ -17,6 +17,7 @@ from vkops.plan import CopyPlan, Pipeline, View
 from vkops.plan.algebra import narrow
 from vkops.plan.graph import Graph
 from vkops.plan.movements import copy
+from vkops.plan.region import Progression
 from vkops.plan.size_limits import LimitError
 
 OPERATOR = "GRAPH"
@@ -329,12 +330,16 @@ class GraphDesc:
         size = min((node.lower().element_size for node in self.nodes), default=4)
         graph = Graph(gaps=True)  # G-08
         numbers: dict[_Source, int] = {}
+        constants: dict[int, Progression] = {}
         for i, (_, tensor) in enumerate(self.inputs):
             nbytes = 0 if tensor is None else tensor.total_tensor_size_in_bytes
             numbers[None, i] = graph.leaf(nbytes, size)
         for number in self._order:
             plan = self.nodes[number].lower()
             read = {i: numbers[self._sources[number, i]] for i in range(len(plan.inputs))}
+            for i, constant in enumerate(plan.constants, len(read)):
+                read[i] = graph.leaf(constant.nbytes, size)
+                constants[read[i]] = constant
             for i, output in enumerate(plan.outputs):
                 # Elements that are scattered are whole: see gpu/dispatch.py.
                 scatters = any(region.kind == "scatter" for region in output.regions)
@@ -352,7 +357,7 @@ class GraphDesc:
             results[edge.graph_output_index] = made
         outputs = tuple(results[i] for i in range(self.output_count))
         inputs = tuple(numbers[None, i] for i in range(self.input_count))
-        return Pipeline(tuple(graph.lower(outputs)), inputs, outputs)
+        return Pipeline(tuple(graph.lower(outputs)), inputs, outputs, constants)
 
 
 def _all_of(kind: type, value: object, place: Place) -> tuple[Any, ...]:

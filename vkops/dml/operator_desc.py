@@ -21,6 +21,7 @@ from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Output, Pipeline, Read, Region
 from vkops.plan.algebra import coalesce
 from vkops.plan.indexing import IndexTensor
+from vkops.plan.region import Progression
 from vkops.plan.view import Ints
 
 if TYPE_CHECKING:
@@ -480,7 +481,13 @@ class OperatorDesc(ABC):
                 )
                 for (_, tensor), regions in outputs
             ),
+            constants=self._constants,
         )
+
+    @property
+    def _constants(self) -> tuple[Progression, ...]:
+        """Elements that the plan brings along, with the numbers after those of the inputs."""
+        return ()
 
     # -- fields -----------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from vkops.errors import show
 from vkops.explain.explained_plans import movements
 from vkops.explain.explanation import Section, Tensor
 from vkops.explain.tables import numbers
+from vkops.plan.region import Progression
 from vkops.rules import GROUPS
 
 LEVEL_RULES = ("DEV-12", "DEV-13")
@@ -30,6 +31,7 @@ def operator_section(dispatchable: DmlDispatchable, level: FeatureLevel) -> Sect
         *zip(pipeline.outputs, desc.outputs, strict=True),
     )
     found = {number: _tensor(path, tensor) for number, (path, tensor) in named}
+    constants = {number: _constant(number, c) for number, c in pipeline.constants.items()}
     lowest = desc.minimum_feature_level()
     verdict = "accepted" if lowest <= level else "refused"
     return Section(
@@ -41,7 +43,7 @@ def operator_section(dispatchable: DmlDispatchable, level: FeatureLevel) -> Sect
             ("Rules checked", ", ".join(rules_of(type(desc)))),
         ),
         tensors=tuple(found.values()),
-        movements=tuple(movements(pipeline.steps, found)),
+        movements=tuple(movements(pipeline.steps, {**found, **constants})),
     )
 
 
@@ -80,3 +82,9 @@ def _tensor(path: str, tensor: BufferTensorDesc) -> Tensor:
         nbytes=tensor.total_tensor_size_in_bytes,
         note="OWNED_BY_DML" if owned else "",
     )
+
+
+def _constant(number: int, constant: Progression) -> Tensor:
+    code, size = constant.dtype, constant.nbytes // constant.count
+    note = f"from {show(constant.start)} in steps of {show(constant.delta)}"
+    return Tensor(f"constant {number}", code, (constant.count,), (1,), size, constant.nbytes, note)

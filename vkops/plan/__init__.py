@@ -6,7 +6,7 @@ The names here are public. Nothing is checked when a plan is made: ``validate`` 
 
 from vkops.plan.execute import execute
 from vkops.plan.graph import Pipeline, Step
-from vkops.plan.region import CopyPlan, Fill, Indices, Output, Read, Region, Term
+from vkops.plan.region import CopyPlan, Fill, Indices, Output, Progression, Read, Region, Term
 from vkops.plan.validation import validate
 from vkops.plan.view import View
 
@@ -16,6 +16,7 @@ __all__ = [
     "Indices",
     "Output",
     "Pipeline",
+    "Progression",
     "Read",
     "Region",
     "Step",

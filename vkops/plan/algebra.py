@@ -178,7 +178,7 @@ def widen(plan: CopyPlan) -> CopyPlan:
         Output(output.nbytes, tuple(_widen_region(region, factor) for region in output.regions))
         for output in plan.outputs
     )
-    return CopyPlan(plan.element_size * factor, plan.inputs, outputs)
+    return replace(plan, element_size=plan.element_size * factor, outputs=outputs)
 
 
 def _common_factor(region: Region) -> int:

@@ -59,6 +59,7 @@ def execute_unchecked(
 ) -> list[Bytes]:
     """``execute`` for plans that vkops made itself."""
     size = plan.element_size
+    inputs = [*inputs, *(constant.array().view(np.uint8) for constant in plan.constants)]
     if outputs is None:
         outputs = [np.zeros(output.nbytes, np.uint8) for output in plan.outputs]
     for output, array in zip(plan.outputs, outputs, strict=True):

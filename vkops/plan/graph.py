@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import prod
 
 from vkops.plan.algebra import merge_regions, narrow
 from vkops.plan.compose import Writers
-from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.region import CopyPlan, Output, Progression, Region
 from vkops.plan.size_limits import MAX_GRAPH_REGIONS, Budget, BudgetError, LimitError
 
 MAX_REGIONS = 4096
@@ -48,18 +48,27 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Steps to run in order, and the numbers of the tensors that are its inputs and outputs."""
+    """Steps to run in order, and the numbers of the tensors that are its inputs and outputs.
+
+    ``constants`` are tensors that it brings along, by number.
+    """
 
     steps: tuple[Step, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    constants: Mapping[int, Progression] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: CopyPlan) -> Pipeline:
         """A pipeline of one plan."""
         inputs = tuple(range(len(plan.inputs)))
-        outputs = tuple(range(len(inputs), len(inputs) + len(plan.outputs)))
-        return cls((Step(plan, inputs, outputs),), inputs, outputs)
+        constants = dict(enumerate(plan.constants, len(inputs)))
+        if constants:  # steps read them like other tensors
+            sizes = (constant.nbytes for constant in plan.constants)
+            plan = replace(plan, inputs=(*plan.inputs, *sizes), constants=())
+        read = (*inputs, *constants)
+        outputs = tuple(range(len(read), len(read) + len(plan.outputs)))
+        return cls((Step(plan, read, outputs),), inputs, outputs, constants)
 
     @property
     def plan(self) -> CopyPlan:

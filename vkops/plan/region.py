@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from vkops.plan.view import Ints, View
 
@@ -166,11 +169,50 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Progression:
+    """Elements that a plan brings along: ``count`` numbers, each by ``delta`` above the one before.
+
+    ``dtype`` is NumPy's code of their data type, little-endian. Integers wrap; numbers of 16 bits
+    are computed with 32.
+
+    >>> Progression("u1", 10, -2, 4).array()
+    array([10,  8,  6,  4], dtype=uint8)
+    """
+
+    dtype: str
+    start: float
+    delta: float
+    count: int
+
+    @property
+    def nbytes(self) -> int:
+        """Their size in bytes."""
+        return self.count * int(self.dtype[1])
+
+    def array(self) -> npt.NDArray[Any]:
+        """The numbers; their memory is allocated by this call."""
+        dtype = np.dtype(f"<{self.dtype}")
+        if dtype.kind == "f":
+            kind = np.promote_types(dtype, np.float32)
+            made = np.arange(self.count, dtype=kind)
+            made *= kind.type(self.delta)
+            made += kind.type(self.start)
+            return made.astype(dtype, copy=False)
+        # Modulo a power of two, so only the lowest bits of all numbers count.
+        words = np.dtype(f"<u{dtype.itemsize}")
+        numbers = np.arange(self.count, dtype=np.uint64).astype(words)
+        numbers *= words.type(int(self.delta) % 2 ** (8 * dtype.itemsize))
+        numbers += words.type(int(self.start) % 2 ** (8 * dtype.itemsize))
+        return numbers.view(dtype)
+
+
+@dataclass(frozen=True, slots=True)
 class CopyPlan:
     """Strided copies from inputs to outputs.
 
-    ``element_size`` is 1, 2, 4, 8 or 16 bytes; ``inputs`` holds the byte size of each input. Views
-    count elements. All regions are independent of each other, but for those that scatter: they may
+    ``element_size`` is 1, 2, 4, 8 or 16 bytes; ``inputs`` holds the byte size of each input. The
+    ``constants``, which the plan brings along, have the numbers after the inputs. Views count
+    elements. All regions are independent of each other, but for those that scatter: they may
     run in any order, or at once.
 
     >>> import numpy as np
@@ -184,6 +226,7 @@ class CopyPlan:
     element_size: int
     inputs: Ints
     outputs: tuple[Output, ...]
+    constants: tuple[Progression, ...] = ()
 
     @property
     def index_inputs(self) -> frozenset[int]:

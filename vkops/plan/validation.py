@@ -12,6 +12,7 @@ from vkops.plan.region import (
     Fill,
     Indices,
     Output,
+    Progression,
     Read,
     Region,
     Term,
@@ -44,6 +45,9 @@ def validate(plan: CopyPlan) -> None:
             "element_size", f"got {show(plan.element_size)}, must be 1, 2, 4, 8 or 16", "PLAN-02"
         )
     _integers(plan.inputs, "inputs", least=0)
+    _kind(plan.constants, tuple, "constants")
+    for i, constant in enumerate(plan.constants):
+        _kind(constant, Progression, f"constants[{i}]")
     _kind(plan.outputs, tuple, "outputs")
     for i, output in enumerate(plan.outputs):
         _output(plan, output, f"outputs[{i}]")
@@ -95,10 +99,11 @@ def _region(plan: CopyPlan, region: Region, count: int, field: str) -> int:
 def _input(plan: CopyPlan, number: int, field: str) -> int:
     """Check the number of an input; return its size in bytes."""
     _integer(number, field)
-    if not 0 <= number < len(plan.inputs):
-        allowed = f"must be 0 to {len(plan.inputs) - 1}" if plan.inputs else "there are no inputs"
+    sizes = (*plan.inputs, *(constant.nbytes for constant in plan.constants))
+    if not 0 <= number < len(sizes):
+        allowed = f"must be 0 to {len(sizes) - 1}" if sizes else "there are no inputs"
         refuse(field, f"got {show(number)}, {allowed}", "PLAN-03")
-    return plan.inputs[number]
+    return sizes[number]
 
 
 def _indices(plan: CopyPlan, indices: Indices, field: str) -> None:

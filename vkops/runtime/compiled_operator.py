@@ -10,11 +10,11 @@ from vkops.dml import GraphDesc, OperatorDesc, TensorFlags
 from vkops.dml.binding_rules import BoundTensor, bind, check_hazards
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import BindingError, show
-from vkops.gpu.buffer import Resource
+from vkops.gpu.buffer import Buffer, Resource
 from vkops.gpu.executor import Executor
 from vkops.gpu.pending import Pending
 from vkops.plan.graph import Pipeline
-from vkops.plan.region import CopyPlan
+from vkops.plan.region import CopyPlan, Progression
 from vkops.runtime.bindings import Binding, resolve
 from vkops.runtime.bound_operator import BoundOperator, StreamedOperator, bind_pipeline
 
@@ -68,12 +68,17 @@ class CompiledOperator:
             if tensor is not None and TensorFlags.OWNED_BY_DML in tensor.flags
         }
         self._in_place = desc.runs_in_place
+        self._constants = {
+            number: _stored(executor, constant)
+            for number, constant in self.pipeline.constants.items()
+        }
         self._persistent: dict[int, Resource] = {}
 
     @property
     def binding_properties(self) -> BindingProperties:
         """Sizes of the resources that DirectML would ask the caller to bind."""
         owned = sum(tensor.total_tensor_size_in_bytes for tensor in self._owned.values())
+        owned += sum(constant.nbytes for constant in self.pipeline.constants.values())
         return BindingProperties(sum(self.pipeline.between.values()), owned)
 
     def initialize(self, inputs: Sequence[Binding]) -> None:
@@ -168,13 +173,13 @@ class CompiledOperator:
             )
         }
         check_hazards(self.name, [*read.values()], [*written.values()], in_place=self._in_place)
-        bound = {**read, **written}
+        bound = {**read, **written, **self._constants}
         return bind_pipeline(
             self._executor,
             self.pipeline,
             self._programs,
             bound,
-            read.keys(),
+            read.keys() | self._constants.keys(),
             self._indices,
             self.name,
         )
@@ -208,3 +213,10 @@ class CompiledOperator:
         """Check a binding; return the bytes of its buffer that the tensor uses."""
         buffer, offset, nbytes = resolve(self._executor, self.name, path, binding, written=written)
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)
+
+
+def _stored(executor: Executor, constant: Progression) -> BoundTensor:
+    """Allocate and fill the memory of a constant of a plan."""
+    buffer = Buffer(executor, constant.nbytes)
+    buffer.write(constant.array())
+    return BoundTensor(buffer, 0, constant.nbytes, "")

@@ -18,6 +18,9 @@ from vkops.dml.operators.element_wise_identity import (
 from vkops.dml.operators.fill_value_constant import (
     FillValueConstantOperatorDesc as FillValueConstantOperatorDesc,
 )
+from vkops.dml.operators.fill_value_sequence import (
+    FillValueSequenceOperatorDesc as FillValueSequenceOperatorDesc,
+)
 from vkops.dml.operators.gather import GatherOperatorDesc as GatherOperatorDesc
 from vkops.dml.operators.gather_elements import (
     GatherElementsOperatorDesc as GatherElementsOperatorDesc,

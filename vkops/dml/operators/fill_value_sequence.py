@@ -1,0 +1,70 @@
+"""FILL_VALUE_SEQUENCE: numbers at equal distances in the elements of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from vkops.dml import fields
+from vkops.dml.enums import FeatureLevel, TensorDataType
+from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.plan import Region, View
+from vkops.plan.movements import copy
+from vkops.plan.region import Progression
+
+
+@dataclass(frozen=True)
+class FillValueSequenceOperatorDesc(OperatorDesc):
+    """Writes ``value_start``, ``value_start + value_delta`` ... to the elements in row-major order.
+
+    The numbers are made on the host when the operator is compiled, and stored on the device.
+
+    Source: DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC.
+
+    Attributes:
+        output_tensor: the tensor to fill.
+        value_data_type: its data type.
+        value_start: the first number, which this data type can hold; rounded to the nearest value
+            that a floating-point type has.
+        value_delta: what each number has more than the one before; of an unsigned type it may be
+            negative, as integers wrap.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> tensor = BufferTensorDesc(TensorDataType.INT32, [1, 1, 1, 3])
+    >>> FillValueSequenceOperatorDesc(tensor, TensorDataType.INT32, 3, 2).validate()
+    """
+
+    operator = "FILL_VALUE_SEQUENCE"
+    same_data_type = "FILL-01"
+    same_dimension_count = "FILL-01"
+
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    value_data_type: TensorDataType = field(metadata=fields.enumeration(TensorDataType, "FILL-01"))
+    value_start: float = field(metadata=fields.scalar("FILL-02", "value_data_type"))
+    value_delta: float = field(metadata=fields.scalar("FILL-02", "value_data_type"))
+
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        self._element("value_start", self.value_start)
+        delta = self.value_delta
+        if delta >= 0 or not self.value_data_type.name.startswith("UINT"):
+            self._element("value_delta", delta)
+        elif delta != int(delta) or -delta > 2 ** (self.value_data_type.size_bits - 1):
+            bits = self.value_data_type.size_bits
+            message = f"got {delta}, must be an integer from {-(2 ** (bits - 1))} to {2**bits - 1}"
+            self._refuse("value_delta", message, "FILL-02")
+        sizes = self.output_tensor.sizes
+        return [[Size(n, f"output_tensor.sizes[{i}]", "FILL-01") for i, n in enumerate(sizes)]]
+
+    @property
+    def _constants(self) -> tuple[Progression, ...]:
+        code, count = self.value_data_type.numpy_code, prod(self.output_tensor.sizes)
+        return (Progression(code, self.value_start, self.value_delta, count),)
+
+    def _regions(self) -> Sequence[Sequence[Region]]:
+        target = self.output_tensor.view
+        return [[copy(View.packed(target.sizes), target)]]
