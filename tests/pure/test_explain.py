@@ -17,15 +17,23 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from models import SPLIT, tensor, zeros
+from operator_table import OPERATORS, kinds
 from regions import make_region
 
 from vkops.cli import main
-from vkops.dml import FeatureLevel
-from vkops.dxdispatch.json_model import Overrides
-from vkops.explain import Tensor, explain
+from vkops.dml import ExecutionFlags, FeatureLevel
+from vkops.dxdispatch.descriptors import with_dml_names
+from vkops.dxdispatch.json_model import DmlDispatchable, Overrides
+from vkops.dxdispatch.json_reader import parse
+from vkops.explain import Explanation, Tensor, explain
+from vkops.explain.dml_operators import operator_section
 from vkops.explain.elements import NONE, all_elements, boxes, rectangles
 from vkops.explain.page import page
+from vkops.explain.pictures import Budget, pictures
+from vkops.explain.tables import region_rows
 from vkops.plan import Fill
 from vkops.rules import GROUPS
 
@@ -323,6 +331,57 @@ def test_the_elements_of_a_tensor():
     _, movement = only("slice.json")
     region = all_elements(20, boxes(movement, "input", 0)).region
     assert np.flatnonzero(region != NONE).tolist() == [1, 2, 3, 11, 12, 13]
+
+
+def test_indices_select_elements():
+    """Which elements they are is not known: the regions' texts say in words what moves them."""
+    _, movement = only("gather.json")
+    assert region_rows(movement).rows == [
+        (
+            "0",
+            "4 × 2",
+            "InputTensor at 0, strides 0, 1, moved by IndicesTensor at 0, strides 1, 0",
+            "OutputTensor at 0, strides 2, 1",
+        )
+    ]
+    assert (movement.bytes_read, movement.bytes_written) == (4 * 8 + 4 * 4, 4 * 8)
+    assert all_elements(6, boxes(movement, "input", 0)).region.tolist() == [0] * 6
+    assert all_elements(4, boxes(movement, "input", 1)).region.tolist() == [0] * 4
+    (drawn,) = pictures(movement, "output", Budget(100))
+    assert [part.text for part in drawn.parts] == ["a[b]"] * 8
+    assert drawn.parts[0].attributes.endswith('data-s="0.?1"')
+
+    _, movement = only("scatter.json")
+    assert region_rows(movement).rows[1][2:] == (
+        "UpdatesTensor at 0, strides 3, 1",
+        "OutputTensor at 0, strides 0, 1, moved by IndicesTensor at 0, strides 3, 1",
+    )
+    assert all_elements(9, boxes(movement, "output", 0)).region.tolist() == [0] * 9
+    assert all_elements(6, boxes(movement, "input", 2)).region.tolist() == [1] * 6
+
+    _, movement = only("gather_nd1.json")  # indices of 8 bytes
+    assert movement.element_size("input", 1) == 8
+    assert all_elements(12, boxes(movement, "input", 1)).region.tolist() == [0] * 12
+
+    _, movement = only("reverse_subsequences.json")
+    source = (
+        "InputTensor at 0, strides 4, 0, reversed up to SequenceLengthsTensor at 0, strides 1, 0"
+    )
+    assert region_rows(movement).rows[0][2] == source
+
+
+@pytest.mark.parametrize("name", [name for name, entry in OPERATORS.items() if entry.index_types])
+@settings(max_examples=8)
+@given(random=st.randoms(use_true_random=False), large=st.booleans())
+def test_any_operator_with_indices_can_be_drawn(name, random, large):
+    sizes = (40, 60) if large else (2, 3, 4)
+    desc = OPERATORS[name].make(random, random.choice(kinds(name)), sizes, 1).desc
+    flags = ExecutionFlags.NONE
+    dispatchable = DmlDispatchable("any", desc, False, flags, {}, parse(b"{}", "m.json"))
+    section = operator_section(dispatchable, FeatureLevel.LATEST)
+    text = page(Explanation("m.json", (section,)))
+    tensors = [with_dml_names(path) for path, _ in (*desc.inputs, *desc.outputs)]
+    assert [found for found in tensors if f"{found}: " not in text] == []
 
 
 def joined(load, *sizes, axis):

@@ -32,23 +32,48 @@ MAX_REGIONS = 2048
 
 
 class Box(NamedTuple):
-    """The elements of one tensor that a region reads or writes, and the region's source."""
+    """The elements of one tensor that a region reads or writes, and the region's source.
+
+    The source is None where indices decide which element is read.
+    """
 
     region: int
     view: View
-    source: Read | Fill
+    source: Read | Fill | None
 
 
 def boxes(movement: Movement, role: str, number: int) -> list[Box]:
-    """The elements that each region reads of an ``"input"``, or writes to an ``"output"``."""
+    """The elements that each region reads of an ``"input"``, or writes to an ``"output"``.
+
+    Of an input that indices select elements of, they are all that can be selected; elements of an
+    output that indices select are left out.
+    """
     found = []
+    size = movement.element_size(role, number)
     for i, (output, region) in enumerate(movement.regions):
-        source = region.source
-        if role == "output" and output == number:
-            found.append(Box(i, region.target, source))
-        elif role == "input" and isinstance(source, Read) and source.input == number:
-            found.append(Box(i, source.view, source))
+        source, indices = region.source, region.indices
+        if role == "output":
+            if output == number and region.kind != "scatter":
+                found.append(Box(i, region.target, None if indices else source))
+            continue
+        if isinstance(source, Read) and source.input == number:
+            if indices is None or region.kind == "scatter":
+                found.append(Box(i, source.view, source))
+            else:
+                places = [(term.size, term.stride) for term in indices.terms]
+                found.append(Box(i, _reached(source.view, places), None))
+        if indices is not None and indices.input == number and size == 4 * indices.words:
+            step = indices.terms[-1].offset // max(1, len(indices.terms) - 1)
+            tuples = _reached(indices.view, [(len(indices.terms), step)])
+            found.append(Box(i, tuples, None))
     return found
+
+
+def _reached(view: View, places: Sequence[tuple[int, int]]) -> View:
+    """The elements of a view and those that so many places (count, stride) move them to, once."""
+    dims = [*zip(view.sizes, view.strides, strict=True), *places]
+    sizes, strides = (tuple(dim[k] for dim in dims if dim[1]) for k in range(2))
+    return View(sizes, strides, view.offset)
 
 
 class Elements(NamedTuple):

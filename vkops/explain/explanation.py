@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from vkops.plan.region import CopyPlan, Region
-from vkops.plan.view import Ints
+from vkops.plan.view import Ints, View
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,17 @@ class Movement:
             (i, region) for i, output in enumerate(self.plan.outputs) for region in output.regions
         ]
 
+    def element_size(self, role: str, number: int) -> int:
+        """Bytes of the elements in which regions count a tensor: an ``"input"`` or an ``"output"``.
+
+        They are the plan's, but for inputs that hold nothing but indices.
+        """
+        indices = [r.indices for _, r in self.regions if r.indices and r.indices.input == number]
+        is_data = any(region.input == number for _, region in self.regions)
+        if role == "input" and indices and not is_data:
+            return 4 * indices[0].words
+        return self.plan.element_size
+
     @property
     def bytes_written(self) -> int:
         """Number of bytes that the regions write."""
@@ -59,12 +70,27 @@ class Movement:
 
     @property
     def bytes_read(self) -> int:
-        """Number of bytes that the regions read; bytes that a region repeats count once."""
-        return self.plan.element_size * sum(
-            prod(n for n, stride in zip(region.sizes, source.strides, strict=True) if stride)
-            for _, region in self.regions
-            if region.input is not None and (source := region.source_view)
+        """Number of bytes that the regions read; bytes that a region repeats count once.
+
+        Elements that indices select count as often as they are selected.
+        """
+        regions = [region for _, region in self.regions]
+        elements = sum(
+            prod(r.sizes) if r.kind == "gather" else _distinct(r.source_view)
+            for r in regions
+            if r.input is not None
         )
+        words = sum(
+            _distinct(indices.view) * len(indices.terms) * indices.words
+            for r in regions
+            if (indices := r.indices)
+        )
+        return self.plan.element_size * elements + 4 * words
+
+
+def _distinct(view: View) -> int:
+    """Number of elements of a view, without those that a stride of 0 repeats."""
+    return prod(n for n, stride in zip(view.sizes, view.strides, strict=True) if stride)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,13 @@ document.querySelectorAll("figure").forEach((figure) => {
     ...figure.querySelectorAll(`[data-s="${cell.parentElement.dataset.input}.${index(cell)}"]`),
   ];
   const said = (cell) => {
+    const moved = cell.dataset.s?.match(/^(\d+)\.\?(\d+)$/);
+    if (moved) {
+      const [of, by] = moved
+        .slice(1)
+        .map((input) => figure.querySelector(`[data-input="${input}"]`)?.dataset.name ?? "an input");
+      return [`${name(cell)} is an element of ${of} that ${by} selects`, []];
+    }
     if (cell.dataset.s === "") return [`${name(cell)} is a constant`, []];
     if (cell.dataset.s) {
       const from = source(cell);

@@ -101,9 +101,9 @@ def pictures(movement: Movement, role: str, budget: Budget) -> Iterator[Picture]
     """Draw the inputs or the outputs of a plan; ``role`` is ``"input"`` or ``"output"``."""
     tensors = movement.inputs if role == "input" else movement.outputs
     limit = min(MAX_CELLS, MAX_CELLS_OF_A_SIDE // min(MAX_TENSORS, len(tensors)))
-    size = movement.plan.element_size
     largest = max(tensor.nbytes for tensor in (*movement.inputs, *movement.outputs))
     for number, tensor in enumerate(tensors[:MAX_TENSORS]):
+        size = movement.element_size(role, number)
         elements, sizes = tensor.nbytes // size, memory_shape(tensor, size)
         found = boxes(movement, role, number)
         if elements <= budget.available(limit):
@@ -169,9 +169,12 @@ def _cells(movement: Movement, elements: Elements, role: str) -> list[Part]:
         text = str(i) if role == "input" else ""
         attributes = "" if region == NONE else style(region, len(regions), shade)
         if role == "output" and region != NONE:
-            input = regions[region][1].input
+            input, indices = regions[region][1].input, regions[region][1].indices
             if input is None:
                 text, attributes = "=", f'{attributes} data-s=""'
+            elif indices is not None:
+                text = f"{letter(input, inputs)}[{letter(indices.input, inputs)}]"
+                attributes += f' data-s="{input}.?{indices.input}"'
             else:
                 text = f"{letter(input, inputs)}{source}"
                 attributes += f' data-s="{input}.{source}"'

@@ -46,7 +46,7 @@ def region_rows(movement: Movement) -> Rows:
             str(i),
             " × ".join(map(str, region.sizes)),
             source_text(region, movement.inputs),
-            address_text(movement.outputs[output].name, region.target),
+            target_text(region, movement.outputs[output], movement.inputs),
         )
         for i, (output, region) in enumerate(regions[:MAX_ROWS])
     ]
@@ -58,7 +58,7 @@ def _more(items: Sequence[object]) -> str:
 
 
 def source_text(region: Region, inputs: tuple[Tensor, ...]) -> str:
-    """Describe the source of a region.
+    """Describe the source of a region, and the indices that move it.
 
     >>> from vkops.plan import Fill, View
     >>> source_text(Region(View((4,), (1,)), Fill(bytes([1, 2]))), ())
@@ -66,8 +66,22 @@ def source_text(region: Region, inputs: tuple[Tensor, ...]) -> str:
     """
     source = region.source
     if isinstance(source, Read):
-        return address_text(inputs[source.input].name, source.view)
+        moved = _moved_text(region, inputs) if region.kind == "gather" else ""
+        return address_text(inputs[source.input].name, source.view) + moved
     return f"constant 0x{source.pattern[::-1].hex()}"
+
+
+def target_text(region: Region, output: Tensor, inputs: tuple[Tensor, ...]) -> str:
+    """Describe the target of a region, and the indices that move it."""
+    moved = _moved_text(region, inputs) if region.kind == "scatter" else ""
+    return address_text(output.name, region.target) + moved
+
+
+def _moved_text(region: Region, inputs: tuple[Tensor, ...]) -> str:
+    """Name the tensor of the indices that move the elements of a region."""
+    assert region.indices is not None
+    how = "reversed up to" if region.indices.rule == "reverse" else "moved by"
+    return f", {how} {address_text(inputs[region.indices.input].name, region.indices.view)}"
 
 
 def address_text(name: str, view: View) -> str:
