@@ -6,14 +6,17 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from random import Random
 
 import kernel_plans
+import mixed_work
 import numpy as np
 import pytest
 from adapters import UNDER_LAYER
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernel_plans import TUNINGS, several, stream_plans, window
+from operator_table import OPERATORS
 from regions import make_region
 from strategies import input_bytes, plans
 
@@ -25,6 +28,7 @@ from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
     JoinOperatorDesc,
+    ScatterOperatorDesc,
     Slice1OperatorDesc,
     TensorDataType,
 )
@@ -157,7 +161,8 @@ def test_every_kernel_reports_its_stores(device, kernel, tuning):
 
 
 def test_every_kernel_has_such_a_plan():
-    assert KERNELS.keys() == shaders.VARIANTS.keys()
+    with_indices = {name for name in shaders.VARIANTS if name.startswith(("gather", "scatter"))}
+    assert KERNELS.keys() == shaders.VARIANTS.keys() - with_indices
 
 
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
@@ -260,6 +265,61 @@ def test_elements_of_every_size(device, staged_device, kind, staged):
         assert [stage.name for stage in found if stage.differs] == []
         at = (3 + index) * size
         assert found[-1].device == data[at : at + size].tobytes().hex(" ")
+
+
+INDEXED = [name for name, entry in OPERATORS.items() if entry.index_types]
+
+
+@pytest.mark.parametrize("kind", ["UINT8", "UINT16", "FLOAT32", "INT64"])
+@pytest.mark.parametrize("name", INDEXED)
+def test_operators_with_indices(device, name, kind):
+    """The plan's source is computed from what the index tensor holds."""
+    kind = TensorDataType[kind]
+    case = OPERATORS[name].make(Random(len(name)), kind, (5, 6, 4), 1)
+    inputs, outputs = mixed_work.bindings(device, Random(0), case)
+    desc, size = case.desc, kind.element_size
+    (tensor,) = (tensor for _, tensor in desc.outputs)
+    expected = np.full(tensor.total_tensor_size_in_bytes, 0, np.uint8)
+    arrays = [mixed_work.as_described(t, b) for (_, t), b in zip(desc.inputs, inputs, strict=True)]
+    (result,) = case.expect(arrays)
+    strides = [stride * size for stride in tensor.effective_strides]
+    np.ndarray(tensor.sizes, result.dtype, expected, 0, strides)[...] = result
+    for index in ([0] * len(tensor.sizes), [n - 1 for n in tensor.sizes]):
+        offset = int(np.dot(index, strides))
+        found = stages(device, desc, inputs, outputs, Element(0, offset, size))
+        assert [stage for stage in found if stage.differs] == []
+        assert found[-1].device == expected[offset : offset + size].tobytes().hex(" ")
+
+
+def scatter(kind, count, width):
+    """Rows of a table of 8, written where indices say."""
+    table, updates = (BufferTensorDesc(TensorDataType[kind], [n, width]) for n in (8, count))
+    indices = BufferTensorDesc(TensorDataType.INT32, [count, width], [1, 0])
+    return ScatterOperatorDesc(table, indices, updates, table, 0)
+
+
+@pytest.mark.parametrize("kind", ["UINT8", "INT32", "FLOAT64"])
+def test_of_several_updates_any_may_be_the_last(device, kind):
+    desc = scatter(kind, 5, 3)
+    size = desc.data_type.element_size
+    table = device.tensor(np.zeros((8, 3), f"i{size}")).buffer
+    rows = device.tensor(np.full(5, -3, np.int32)).buffer
+    updates = device.tensor(np.arange(15, dtype=f"i{size}"))
+    inputs, output = [table, rows, updates.buffer], device.buffer(8 * 3 * size)
+    found = stages(device, desc, inputs, [output], Element(0, (5 * 3 + 1) * size, size))
+    assert [stage for stage in found if stage.differs] == []
+    (source,) = (stage.plan for stage in found if stage.name == "Source")
+    assert source.startswith("updates_tensor, byte ")
+    found = stages(device, desc, inputs, [output], Element(0, (4 * 3 + 1) * size, size))
+    assert ("Stores of it", "1", "1") in found
+    assert [stage for stage in found if stage.differs] == []
+
+
+def test_more_updates_than_are_reported(device):
+    memory = device.tensor(np.zeros(300, np.int32)).buffer
+    inputs, output = [memory] * 3, device.buffer(8 * 3 * 4)
+    found = stages(device, scatter("INT32", 20, 3), inputs, [output], Element(0, 4, 4))
+    assert found[-1] == ("Stores of it", "16 or more", "16 or more")
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -412,6 +472,50 @@ def test_planted_bugs(vkops_trace, tmp_path, monkeypatch, bug):
     last = out.splitlines()[-2]
     assert last.startswith(f"│ {stage} ")
     assert "the same" not in last
+
+
+GATHER = {
+    "resources": {
+        "X": values("FLOAT32", 6),
+        "Rows": values("INT64", 4, -2),
+        "Y": values("FLOAT32", 8, delta=0),
+    },
+    "dispatchables": {
+        "gather": {
+            "type": "GATHER",
+            "desc": {
+                "InputTensor": {"DataType": "FLOAT32", "Sizes": [3, 2]},
+                "IndicesTensor": {"DataType": "INT64", "Sizes": [1, 4]},
+                "OutputTensor": {"DataType": "FLOAT32", "Sizes": [4, 2]},
+                "Axis": 0,
+                "IndexDimensions": 1,
+            },
+        }
+    },
+    "commands": [
+        {
+            "type": "dispatch",
+            "dispatchable": "gather",
+            "bindings": {"InputTensor": "X", "IndicesTensor": "Rows", "OutputTensor": "Y"},
+        }
+    ],
+}
+
+
+def test_a_planted_bug_in_reading_indices(vkops_trace, tmp_path, monkeypatch):
+    status, out, _ = vkops_trace(GATHER, "1,0")
+    assert status == 0
+    assert re.search("strides .*, moved by the indices in input 1 ", out)
+    assert "InputTensor, byte 16" in out  # index -1 is the third row
+    folder = tmp_path / "shaders"
+    shutil.copytree(shaders.source_dir(), folder)
+    file = folder / "indices.glsl"
+    right = "term.TERM_SIZE - back"
+    assert right in file.read_text()
+    file.write_text(file.read_text().replace(right, "term.TERM_SIZE - back - 1u"))
+    monkeypatch.setenv("VKOPS_SHADER_DIR", str(folder))
+    status, out, err = vkops_trace(GATHER, "1,0")
+    assert (status, err) == (1, "The device differs from the plan: Source\n"), out
 
 
 def split(kind, sizes, parts):

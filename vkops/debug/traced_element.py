@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+import numpy as np
+
 from vkops.dml.binding_rules import BoundTensor
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dxdispatch.descriptors import with_dml_names
@@ -19,8 +21,9 @@ from vkops.gpu.layout import MAX_TRACED_STORES
 from vkops.gpu.stores import Store, stores
 from vkops.plan.algebra import coalesce_region
 from vkops.plan.compose import Writers
+from vkops.plan.execute import addresses
 from vkops.plan.region import Read, Region
-from vkops.plan.view import View
+from vkops.plan.view import Ints, View
 from vkops.runner.dispatch_timing import RunOptions
 from vkops.runner.model_execution import Execution
 from vkops.runtime.bound_operator import BoundOperator
@@ -73,21 +76,20 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
     target = bound.bound[step.makes[output]]
     inputs = [bound.bound[number] for number in step.reads]
     regions = step.plan.outputs[output].regions
-    found = _writer(regions, offset // size)
-    if found is None:
+    writers = [w for region in regions for w in _writers(region, offset // size, inputs)]
+    # What scatters is done after the others; of several such writers, any may be the last.
+    last = [w for w in writers if w.region.kind == "scatter"] or writers
+    if not last:
         message = f"byte {offset} is none of an element: the operator writes nothing there"
         raise BindingError(operator.name, target.path, message, "T-14")
-    number, copied = found
-    if isinstance(copied.source, Read):
-        origin = inputs[copied.source.input]
-        at = copied.source.view.offset * size + offset % size
-        wanted = origin.resource.read(origin.begin + at, nbytes)
+    values = [
+        _value(writer, inputs, size, offset % size, nbytes) for writer in last[:MAX_TRACED_STORES]
+    ]
+    region = last[0].region
+    if region.input is not None:
         # Inputs can share memory; then the one that the plan reads is named.
-        inputs.insert(0, origin)
-        source = _byte(origin, at)
-    else:
-        wanted, source = copied.source.pattern, "a constant"
-    yield Stage("Region", f"{number + 1} of {len(regions)}: {_text(regions[number])}", "")
+        inputs.insert(0, inputs[region.input])
+    yield Stage("Region", f"{regions.index(region) + 1} of {len(regions)}: {_text(region)}", "")
 
     # Ranges begin at multiples of any element's size: an element is never in two.
     (allocation,) = target.resource.part(target.begin + offset, nbytes).ranges
@@ -98,27 +100,87 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
             reported += [(dispatch.kernel.name, store) for store in made]
         else:
             bound.executor.run([dispatch])
-    more = " or more" if len(reported) == MAX_TRACED_STORES else ""
-    yield Stage("Stores of it", "1", f"{len(reported)}{more}")
-    ((kernel, store),) = reported
+    # Each word of a scattered element of several words is written by a dispatch of its own.
+    passes = [max(1, size // 4) if w.region.kind == "scatter" else 1 for w in writers]
+    yield Stage("Stores of it", _count(sum(passes)), _count(len(reported)))
+    if len(last) >= MAX_TRACED_STORES:
+        return  # the store that remained may be one that is not reported
+    after = target.resource.read(target.begin + offset, nbytes)
+    # Of several stores, the one that remained.
+    matching = (made for made in reversed(reported) if made[1].value[:nbytes] == after)
+    kernel, store = next(matching, reported[-1])
+    found = _source(store, inputs)
+    wanted, source = next((value for value in values if value.source == found), values[0])
     yield Stage("Kernel", "", kernel)
     yield Stage("Record", "", str(store.record))
     yield Stage("Workgroup", "", str(store.workgroup))
     yield Stage("Invocation in it", "", str(store.invocation))
-    yield Stage("Source", source, _source(store, inputs))
+    yield Stage("Source", source, found)
     yield Stage("Bytes stored", wanted.hex(" "), store.value[:nbytes].hex(" "))
-    after = target.resource.read(target.begin + offset, nbytes)
     yield Stage("Bytes in the output", wanted.hex(" "), after.hex(" "))
 
 
-def _writer(regions: Sequence[Region], at: int) -> tuple[int, Region] | None:
-    """The region that writes element ``at`` of an output: its number, and its part that does."""
+class _Writer(NamedTuple):
+    """A region that writes an element of an output, and the element of its input that it copies."""
+
+    region: Region
+    source: int
+
+
+class _Value(NamedTuple):
+    """Bytes that the plan writes, and where they are from."""
+
+    bytes: bytes
+    source: str
+
+
+def _writers(region: Region, at: int, inputs: Sequence[BoundTensor]) -> Iterator[_Writer]:
+    """Find how a region writes element ``at`` of an output: once at most, unless it scatters."""
+    indices = region.indices
+    if indices is not None:
+        tensor = inputs[indices.input]
+        numbers = tensor.resource.array(tensor.begin, tensor.end - tensor.begin)
+    if indices is not None and region.kind == "scatter":
+        targets, sources, inside = addresses(region, indices, numbers)
+        for source in sources[inside & (targets == at)].tolist():
+            yield _Writer(region, source)
+        return
+    index = _index(region.target, at)
+    if index is None:
+        return
+    one = region.map(lambda view: view.window(index, (1,) * len(index), (1,) * len(index)))
+    if one.indices is None:
+        yield _Writer(region, one.source_view.offset)
+    else:
+        _, sources, _ = addresses(one, one.indices, numbers)
+        yield _Writer(region, sources.item())
+
+
+def _index(view: View, at: int) -> Ints | None:
+    """The index of element ``at`` of an array in a view of it; None where it is not in it."""
     element = View((), (), at)
     one = Region(element._replace(offset=0), Read(0, element))
-    for number, region in enumerate(regions):
-        for part in Writers([coalesce_region(region)], gaps=True).compose(one):
-            return number, part
+    numbered = Region(view, Read(0, View.packed(view.sizes)))
+    for part in Writers([coalesce_region(numbered)], gaps=True).compose(one):
+        place = np.unravel_index(part.source_view.offset, view.sizes)
+        return tuple(int(number) for number in place)
     return None
+
+
+def _value(
+    writer: _Writer, inputs: Sequence[BoundTensor], size: int, byte: int, nbytes: int
+) -> _Value:
+    """The value that a writer copies, from a byte of its element on."""
+    source = writer.region.source
+    if not isinstance(source, Read):
+        return _Value(source.pattern, "a constant")
+    origin, at = inputs[source.input], writer.source * size + byte
+    return _Value(origin.resource.read(origin.begin + at, nbytes), _byte(origin, at))
+
+
+def _count(stores: int) -> str:
+    """A number of stores, of which the device reports so many at most."""
+    return str(stores) if stores < MAX_TRACED_STORES else f"{MAX_TRACED_STORES} or more"
 
 
 def _text(region: Region) -> str:
@@ -129,7 +191,10 @@ def _text(region: Region) -> str:
         if isinstance(source, Read)
         else f"constant {source.pattern.hex(' ')}"
     )
-    return f"sizes {target.sizes}, to {target.offset}, strides {target.strides}, from {read}"
+    moved = (
+        "" if region.indices is None else f", moved by the indices in input {region.indices.input}"
+    )
+    return f"sizes {target.sizes}, to {target.offset}, strides {target.strides}, from {read}{moved}"
 
 
 def _source(store: Store, inputs: Sequence[BoundTensor]) -> str:

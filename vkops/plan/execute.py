@@ -80,6 +80,23 @@ def _copy_indexed(
     region: Region, indices: Indices, inputs: Sequence[Bytes], output: Bytes, size: int
 ) -> None:
     """Copy the elements of a region one by one, each to or from the address that indices say."""
+    targets, sources, inside = addresses(region, indices, inputs[indices.input])
+    written = _elements(output, size, View((output.size // size,), (1,)))
+    if isinstance(region.source, Fill):
+        written[targets[inside]] = np.frombuffer(region.source.pattern, np.uint8)
+    else:
+        read = inputs[region.source.input]
+        elements = _elements(read, size, View((read.size // size,), (1,)))
+        written[targets[inside]] = elements[sources[inside]]
+
+
+def addresses(
+    region: Region, indices: Indices, data: Bytes
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """The addresses that elements of a region are copied to and from, and whether each is copied.
+
+    ``data`` is the content of the input that holds the indices.
+    """
     targets, sources, first, positions = (
         sum(
             np.arange(n).reshape(-1, *(1 for _ in view.sizes[axis + 1 :])) * stride
@@ -88,7 +105,6 @@ def _copy_indexed(
         + np.full(view.sizes, view.offset)
         for view in (region.target, region.source_view, *region.index_views)
     )
-    data = inputs[indices.input]
     numbers = data[: data.size // int(indices.dtype[1]) * int(indices.dtype[1])].view(indices.dtype)
     moved, inside = np.zeros_like(first), np.full(first.shape, fill_value=True)
     for term in indices.terms:
@@ -109,13 +125,7 @@ def _copy_indexed(
         inside[...] = True
     if indices.within is not None:
         inside &= (moved >= indices.within.start) & (moved < indices.within.stop)
-    written = _elements(output, size, View((output.size // size,), (1,)))
-    if isinstance(region.source, Fill):
-        written[targets[inside]] = np.frombuffer(region.source.pattern, np.uint8)
-    else:
-        read = inputs[region.source.input]
-        elements = _elements(read, size, View((read.size // size,), (1,)))
-        written[targets[inside]] = elements[sources[inside]]
+    return targets, sources, inside
 
 
 def _elements(array: Bytes, size: int, view: View) -> Bytes:
