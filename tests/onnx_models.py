@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 from onnx import ValueInfoProto, helper
 
 from vkops.onnx import Model
-from vkops.onnx.element_types import elem_type_of
-from vkops.onnx.lowering import LoweredSequence
+from vkops.onnx.element_types import STRING, elem_type_of, moved_dtype
+from vkops.onnx.lowering import LoweredSequence, NeedsValueError, string_handles
 from vkops.onnx.value_info import SequenceType, TensorType
+from vkops.plan import execute
+from vkops.plan.execute import packed_bytes
 
 OPSET = 18
 
@@ -51,6 +54,36 @@ def run(operator, *inputs, outputs=1, opset=OPSET, **attributes):
     """Evaluate a single node: return its output, or a list of its outputs."""
     results = evaluate(*node_model(operator, *inputs, outputs=outputs, opset=opset, **attributes))
     return results[0] if outputs == 1 else results
+
+
+def run_on_device(operator, *inputs, opset=OPSET, **attributes):
+    """Evaluate a single node as a device would: inputs are known only where shapes need them."""
+    proto, values = node_model(operator, *inputs, opset=opset, **attributes)
+    lowering = _lowered(Model(proto), values)
+    strings = list(lowering.strings)
+    tensors = {number: packed_bytes(array) for number, array in lowering.constants.items()}
+    for number, (name, _) in lowering.inputs.items():
+        array = values[name]
+        moved = string_handles(array, strings) if array.dtype == STRING else array
+        tensors[number] = packed_bytes(moved)
+    (output,) = lowering.outputs
+    for step in lowering.graph.lower([output.number]):
+        made = execute(step.plan, [tensors[number] for number in step.reads])
+        tensors.update(zip(step.makes, made, strict=True))
+    elements = tensors.get(output.number, np.empty(0, np.uint8)).view(moved_dtype(output.dtype))
+    if output.dtype == STRING:
+        elements = np.array([strings[handle] for handle in elements], STRING)
+    return elements.reshape(output.shape)
+
+
+def _lowered(model, values):
+    forms = {name: _form(value) for name, value in values.items()}
+    known = {}
+    while True:
+        try:
+            return model.lower(forms, known)
+        except NeedsValueError as needed:
+            known[needed.name] = values[needed.name]
 
 
 def same(got, expected):

@@ -111,7 +111,16 @@ def gather(g, operator):
         indices.sort()
     indices = np.array(indices, g.rng.choice((np.int32, np.int64))).reshape(sizes)
     named = {} if axis == 0 and g.chance(0.5) else {"axis": axis}
-    g.node(operator, [data, g.ints(indices, indices.dtype)], **named)
+    g.node(operator, [data, indices_tensor(g, indices)], **named)
+
+
+def indices_tensor(g, indices):
+    """Return a tensor of indices; as a graph input, its elements are not known before a run."""
+    if g.chance(0.3):
+        return g.ints(indices, indices.dtype)
+    if g.chance(0.3) and indices.dtype in g.dtypes("Identity"):
+        return g.node("Identity", [g.input(indices)])
+    return g.input(indices)
 
 
 def reshape(g, operator):

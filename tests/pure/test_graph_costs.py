@@ -81,9 +81,9 @@ def test_a_region_that_is_crossed_again_and_again_is_not_composed(steps):
 def test_a_graph_of_too_many_regions_is_refused(monkeypatch):
     monkeypatch.setattr(vkops.plan.graph, "MAX_GRAPH_REGIONS", 1000)
     with pytest.raises(ModelError) as caught:
-        lowering(model_costs.gathered(1))
+        lowering(model_costs.sequence(1000))
     assert str(caught.value) == (
-        "node 0, which makes 'g0' (Gather-13): there are more than 1000 tensors and regions in the "
+        "node 0, which makes 's' (SplitToSequence-11): there are more than 1000 tensors and regions in the "
         "graph"
     )
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper, parser
-from onnx_models import evaluate, info, model, node_model, run, same
+from onnx_models import evaluate, info, model, node_model, run, run_on_device, same
 
 from vkops.onnx import Model
 from vkops.onnx.lowering import NeedsValueError
@@ -35,6 +35,7 @@ def counted(shape):
 
 X, ROW, ONES, BLOCKS = map(counted, ((2, 3, 4), (5,), (1, 2, 1, 3, 1), (2, 8, 2, 3)))
 EMPTY = np.zeros((2, 0), np.int64)
+BYTES = np.arange(9, dtype=np.uint8).reshape(3, 3)
 TABLE = np.arange(15, dtype=np.int32).reshape(3, 5)
 
 
@@ -259,6 +260,9 @@ GATHER = [
     ((18,), [text("a", "b", "ç"), ints(2, 2, 0)], {}, text("ç", "ç", "a")),
     ((18,), [X[:0], ints()], {}, X[:0]),
     ((18,), [X[:0], ints(1, 1)], {"axis": 1}, X[:0, :2]),
+    ((18,), [BYTES, ints(1, 0, 1, -3)], {}, BYTES[[1, 0, 1, 0]]),
+    ((18,), [BYTES > 4, int32s(-1)], {"axis": 1}, BYTES[:, -1:] > 4),
+    ((18,), [ROW, np.tile(ints(0, 3, 1), 999)], {}, np.tile(ROW[[0, 3, 1]], 999)),  # many runs
 ]  # fmt: skip
 EXPAND = [
     *[
@@ -517,6 +521,9 @@ CASES = {
 }  # fmt: skip
 """For each operator, opsets, inputs, attributes and the output; several outputs are a tuple."""
 
+INDEXED = ("Gather",)
+"""Operators whose indices need not be known before the model runs."""
+
 
 @pytest.mark.parametrize(
     ("operator", "opset", "inputs", "attributes", "expected"),
@@ -531,6 +538,41 @@ def test_operators(operator, opset, inputs, attributes, expected):
     outputs = list(expected) if isinstance(expected, tuple) else expected
     count = len(expected) if isinstance(expected, tuple) else 1
     same(run(operator, *inputs, outputs=count, opset=opset, **attributes), outputs)
+
+
+@pytest.mark.parametrize(
+    ("operator", "opset", "inputs", "attributes", "expected"),
+    [
+        pytest.param(operator, opset, *case, id=f"{operator}-{opset}-{number}")
+        for operator in INDEXED
+        for number, (opsets, *case) in enumerate(CASES[operator])
+        for opset in opsets
+    ],
+)
+def test_indices_that_are_known_only_on_the_device(operator, opset, inputs, attributes, expected):
+    same(run_on_device(operator, *inputs, opset=opset, **attributes), expected)
+
+
+# Wrong for ONNX; without an error, they are as near as possible, or have no effect.
+@pytest.mark.parametrize(
+    ("operator", "inputs", "attributes", "expected"),
+    [
+        ("Gather", [X, ints(3, I64.max, -4, I64.min)], {"axis": 1}, X[:, [2, 2, 0, 0]]),
+        ("Gather", [X, int32s(3, -4, I32.min)], {"axis": 1}, X[:, [2, 0, 0]]),
+    ],
+)
+def test_indices_out_of_range_on_the_device(operator, inputs, attributes, expected):
+    same(run_on_device(operator, *inputs, **attributes), expected)
+
+
+def test_few_indices_that_are_known_are_copied():
+    """Without the indices, a copy can be fused with others; many of them are read instead."""
+    for count, kinds in ((150, {"copy"}), (9999, {"gather"})):
+        indices = np.tile(ints(0, 3, 1), count)
+        proto, values = node_model("Gather", ROW, indices)
+        lowering = Model(proto).lower(types(values), {"i1": indices})
+        (step,) = lowering.graph.lower([lowering.outputs[0].number])
+        assert {region.kind for region in step.plan.outputs[0].regions} == kinds
 
 
 def test_split_leaves_out_the_outputs_that_have_no_name():
@@ -722,7 +764,7 @@ def test_a_negative_size_is_a_free_one():
     )
 )
 def test_runs_reproduce_the_indices(indices):
-    runs = runs_of(np.array(indices, np.int64))
+    runs = [*runs_of(np.array(indices, np.int64))]
     assert [run.start + run.step * i for run in runs for i in range(run.size)] == indices
     assert [run.target for run in runs] == np.cumsum([0, *(run.size for run in runs)])[:-1].tolist()
     assert len(runs) <= max(1, (len(indices) + 1) // 2) if indices else not runs

@@ -110,6 +110,7 @@ class Lowering:
         self.constants: dict[int, npt.NDArray[Any]] = {}
         self.strings: list[str] = []
         self._tensors: list[LoweredTensor] = []
+        self._origins: dict[int, int] = {}  # the first input that a tensor depends on
         self._known: dict[int, npt.NDArray[np.uint8]] = {}  # bytes of tensors read on the host
         self._known_bytes = 0
 
@@ -122,6 +123,8 @@ class Lowering:
         """Add a graph input, or an item of one; its elements are known when the graph runs."""
         made = self._new(dtype, shape)
         self.inputs[made.number] = name, item
+        if made.size:
+            self._origins[made.number] = made.number
         return made
 
     def constant(self, array: npt.NDArray[Any]) -> LoweredTensor:
@@ -153,6 +156,10 @@ class Lowering:
         """Add a tensor that is made by regions, which read tensors of its type by their numbers."""
         return self._new(dtype, shape, (region for region in regions if prod(region.sizes)))
 
+    def is_known(self, tensor: LoweredTensor) -> bool:
+        """Whether the elements of a tensor do not depend on a graph input."""
+        return tensor.number not in self._origins
+
     def values(self, tensor: LoweredTensor) -> npt.NDArray[Any]:
         """Return the elements of a tensor, which must be known before the graph runs.
 
@@ -162,11 +169,11 @@ class Lowering:
             LimitError: there are too many of them.
             NeedsValueError: they depend on a graph input.
         """
+        if not self.is_known(tensor):
+            name, _ = self.inputs[self._origins[tensor.number]]
+            raise NeedsValueError(name)
         graph, known = self.graph, self._known
         missing = graph.reachable([tensor.number], known)
-        for number in missing:
-            if number in self.inputs and self[number].size:
-                raise NeedsValueError(self.inputs[number][0])
         made = [number for number in missing if not graph.is_leaf(number)]
         needed = sum(map(graph.nbytes, (*made, tensor.number)))
         self._count_known(needed, tensor.shape)
@@ -204,6 +211,9 @@ class Lowering:
         number = graph.leaf(nbytes, size) if regions is None else graph.make(regions, nbytes, size)
         made = LoweredTensor(number, dtype, tuple(shape))
         self._tensors.append(made)
+        origins = [self._origins[n] for n in graph.reads(number) if n in self._origins]
+        if origins:
+            self._origins[number] = min(origins)
         return made
 
 

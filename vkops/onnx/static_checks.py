@@ -27,6 +27,9 @@ from vkops.plan.size_limits import MAX_DIMENSIONS, LimitError
 from vkops.plan.view import Ints
 
 _INPUT_KINDS = ("", "tensor", "sequence", "optional")
+_MOVED = ("constant_value", "indices", "sequence_lens", "updates", "values")
+"""Inputs that are moved, or say what is, beside the first one of a node."""
+
 _COMPUTING = ("Add", "Div", "Equal", "Mod", "Mul", "Range", "Sub", "Where")
 
 
@@ -37,7 +40,7 @@ class _Known:
     dtype: np.dtype[Any] | None = None
     kind: str = "tensor"
     origins: int = 0
-    """The graph inputs whose elements it may hold, a bit for each."""
+    """The graph inputs whose elements it may depend on, a bit for each."""
     may_be_list: bool = True
     """Whether it may be a list of at most ``MAX_ELEMENTS`` elements, which shapes can depend on."""
 
@@ -131,10 +134,10 @@ def _may_be_computed_with(value: _Known) -> bool:
 
 
 def _is_moved(node: Node, parameter: str) -> bool:
-    """Whether a node moves the elements of an input; if not, it reads a shape, axis or the like."""
+    """Whether the device reads an input of a node; if not, it is a shape, an axis or the like."""
     if node.operator == "ConstantOfShape":
         return False
-    return parameter in (node.schema.inputs[0].name, "constant_value")
+    return parameter == node.schema.inputs[0].name or parameter in _MOVED
 
 
 def _output(node: Node, inputs: Sequence[_Known]) -> _Known:

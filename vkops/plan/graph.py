@@ -154,6 +154,10 @@ class Graph:
         """Whether a tensor is an input of the graph."""
         return self._tensors[tensor] is None
 
+    def reads(self, tensor: int) -> set[int]:
+        """The tensors that the regions of a tensor read."""
+        return _read(self._tensors[tensor] or ())
+
     def reachable(self, wanted: Iterable[int], known: Container[int] = ()) -> list[int]:
         """The wanted tensors and all that they are made of, in order.
 
@@ -165,7 +169,7 @@ class Graph:
             tensor = todo.pop()
             if tensor not in found and tensor not in known:
                 found.add(tensor)
-                todo += _read(self._tensors[tensor] or ())
+                todo += self.reads(tensor)
         return sorted(found)
 
     def step(self, tensor: int) -> Step:
@@ -209,15 +213,16 @@ class Graph:
         last = max((stages[number] for number in results), default=-1)
         read = {number for tensor in stages for number in _read(fused[tensor])}
         stages.update((number, last) for number in results if number not in read)
-        made = []
-        for stage in range(last + 1):
-            numbers = [number for number in sorted(stages) if stages[number] == stage]
-            alone = [number for number in numbers if _scatters(fused[number])]
-            together = [number for number in numbers if number not in alone]
-            made += [
-                Stage({n: fused[n] for n in group}) for group in (together, *zip(alone)) if group
-            ]
-        return made
+        together: list[list[int]] = [[] for _ in range(last + 1)]
+        alone: list[list[int]] = [[] for _ in range(last + 1)]
+        for number in sorted(stages):
+            (alone if _scatters(fused[number]) else together)[stages[number]].append(number)
+        return [
+            Stage({number: fused[number] for number in group})
+            for stage in range(last + 1)
+            for group in (together[stage], *zip(alone[stage]))
+            if group
+        ]
 
 
 class _Fusion:

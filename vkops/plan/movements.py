@@ -10,7 +10,7 @@ the function ``..._sizes`` next to it has the formula.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, product
+from itertools import accumulate, chain, product
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
@@ -259,7 +259,7 @@ class Run(NamedTuple):
     advance: int = 0
 
 
-def runs_of(indices: npt.NDArray[np.integer[Any]]) -> list[Run]:
+def runs_of(indices: npt.NDArray[np.integer[Any]]) -> Iterator[Run]:
     """Chosen indices as few runs.
 
     >>> [run[:4] for run in runs_of(np.array([2, 1, 0, 0, 0]))]
@@ -267,16 +267,15 @@ def runs_of(indices: npt.NDArray[np.integer[Any]]) -> list[Run]:
     """
     steps = np.diff(indices)
     changes = np.flatnonzero(np.diff(steps)) + 1  # steps that differ from the one before
-    runs, first = [], 0
-    for change in (*changes.tolist(), len(indices)):
+    first = 0
+    for change in chain(map(int, changes), [len(indices)]):
         # A run ends where its step does, but its last index may begin the next.
         if change < first + 1:
             continue
         end = min(change + 1, len(indices))
         step = int(steps[first]) if end - first > 1 else 0
-        runs.append(Run(first, end - first, int(indices[first]), step))
+        yield Run(first, end - first, int(indices[first]), step)
         first = end
-    return runs
 
 
 def choose(source: Read, target: View, axes: Sequence[Sequence[Run]]) -> Iterator[Region]:

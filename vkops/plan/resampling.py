@@ -103,7 +103,7 @@ def _cut(indices: Indices, period: int, start: int, stop: int) -> list[Run]:
     the same in all rows.
     """
     if period == 1:
-        return runs_of(indices)
+        return [*runs_of(indices)]
     table = indices[start:stop]
     steps = np.diff(table)
     uneven = np.flatnonzero(steps[period:] != steps[:-period]) % period + 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from vkops.onnx.element_types import STRING
 from vkops.onnx.lowering import LoweredTensor
 from vkops.onnx.onnx_node import Call
 from vkops.plan import movements
-from vkops.plan.movements import Run
 from vkops.plan.region import Read
 from vkops.plan.size_limits import MAX_DIMENSIONS, MAX_PIECES
 from vkops.plan.view import Ints, View
@@ -50,26 +48,6 @@ def slice(call: Call) -> list[LoweredTensor]:
         tuple(indices.step for indices in taken),
     )
     return [call.lowering.view(data, view)]
-
-
-def gather(call: Call) -> list[LoweredTensor]:
-    """Gather 1, 11 and 13."""
-    data = call.tensor("data")
-    axis = call.axis("axis", data.rank)
-    indices = call.array("indices")
-    assert indices is not None
-    whole = data.shape[axis]
-    wrong = (indices < -whole) | (indices >= whole)
-    if wrong.any():
-        got = indices[wrong].reshape(-1)[0]
-        allowed = f"must be {-whole} to {whole - 1}" if whole else "the axis is empty"
-        call.refuse("indices", f"got {got}, {allowed}")
-    flat = indices.astype(np.int64).reshape(-1)
-    flat[flat < 0] += whole
-    runs = [[Run(0, n, 0, 1)] for n in data.shape]
-    runs[axis] = movements.runs_of(flat)
-    made = _chosen(call, "indices", data, runs)
-    return [made.reshape((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))]
 
 
 def expand(call: Call) -> list[LoweredTensor]:
@@ -214,17 +192,6 @@ def zero_of(call: Call, dtype: np.dtype[Any]) -> Read:
     """Return an element of a type: 0 or the empty string."""
     zero = np.array("", STRING) if dtype == STRING else np.zeros((), dtype)
     return call.lowering.constant(zero).read
-
-
-def _chosen(
-    call: Call, name: str, data: LoweredTensor, axes: Sequence[Sequence[Run]]
-) -> LoweredTensor:
-    """Return the tensor each of whose axes is made of runs of the same axis of ``data``."""
-    _check_pieces(call, name, prod(map(len, axes)))
-    shape = tuple(sum(run.size for run in runs) for runs in axes)
-    return call.lowering.make(
-        data.dtype, shape, movements.choose(data.read, View.packed(shape), axes)
-    )
 
 
 def _check_pieces(call: Call, name: str, count: int) -> None:
