@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -12,8 +13,9 @@ from operator_table import OPERATORS
 
 import vkops
 from vkops import dml
+from vkops.cli import main
 from vkops.dml import BufferTensorDesc, TensorDataType, TensorFlags
-from vkops.errors import BindingError
+from vkops.errors import BindingError, OutOfDeviceMemoryError
 
 F32, I32 = TensorDataType.FLOAT32, TensorDataType.INT32
 INDEXED = [name for name, entry in OPERATORS.items() if entry.index_types]
@@ -114,3 +116,16 @@ def test_indices_that_are_owned(device, bound):
     rows.write(np.zeros(4, np.int32))
     ready.dispatch([table, None], [taken])
     assert np.frombuffer(taken.read(), np.float32).tolist() == RESULT
+
+
+def test_a_model_that_does_not_fit_on_the_device(adapter, monkeypatch, capsys):
+    """Its memory would be on the host, and the operator streamed."""
+
+    def full(self, nbytes):
+        raise OutOfDeviceMemoryError("full")
+
+    monkeypatch.setattr(vkops.Device, "buffer", full)
+    model = Path(__file__).parents[2] / "examples" / "gather.json"
+    assert main(["run", str(model), "-a", adapter.name]) == 1
+    text = "is in host memory, must be in device memory: the operator reads indices [B-22]\n"
+    assert capsys.readouterr().err.endswith(text)

@@ -41,7 +41,7 @@ def soak(kind, adapter, count):
 
 
 @pytest.mark.parametrize(
-    "count", [500, pytest.param(100_000, marks=pytest.mark.slow)], ids="{:,}".format
+    "count", [3_000, pytest.param(100_000, marks=pytest.mark.slow)], ids="{:,}".format
 )
 def test_memory_stays_as_it_is_over_many_operators(adapter, count):
     found = soak("operators", adapter, count)
@@ -90,7 +90,7 @@ def operators(index, count):
         while right < count:
             right += mixed_work.work(place, seed)
             seed += 1
-            if right >= count // 20 and seed % (count // 100) == 0:
+            if right >= count // 4 and seed % (count // 100) == 0:
                 found["resident"].append(resident())
                 found["reserved"].append(device.memory_report().reserved)
         kernels = len(device.executor.pipelines)
