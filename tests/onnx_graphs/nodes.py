@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from onnx_graphs import computed, sequences
+from onnx_graphs import computed, indexed, sequences
 from onnx_graphs.arguments import has_axes, is_small
 from onnx_graphs.elements import elem_type
 from onnx_graphs.graph import MAX_ELEMENTS
@@ -95,32 +95,6 @@ def slice(g, operator):
     arguments.append("" if all_axes else g.ints(axes, kind))
     arguments.append(g.ints(steps, kind) if stepped else "")
     g.node(operator, [data, *arguments])
-
-
-def gather(g, operator):
-    data = g.tensor(operator, lambda array: array.ndim and is_small(array))
-    array = g.values[data]
-    axis = g.axis(array.ndim)
-    whole = array.shape[axis]
-    lowest = -whole if g.opset >= 11 else 0
-    sizes = g.rng.choice(((), (1,), (4,), (3,), (2, 3), (0,), (2, 1, 2), (12,)))
-    indices = [g.rng.randint(lowest, whole - 1) for _ in range(prod(sizes))] if whole else []
-    if not whole:
-        sizes = (0,)
-    if g.chance(0.3):
-        indices.sort()
-    indices = np.array(indices, g.rng.choice((np.int32, np.int64))).reshape(sizes)
-    named = {} if axis == 0 and g.chance(0.5) else {"axis": axis}
-    g.node(operator, [data, indices_tensor(g, indices)], **named)
-
-
-def indices_tensor(g, indices):
-    """Return a tensor of indices; as a graph input, its elements are not known before a run."""
-    if g.chance(0.3):
-        return g.ints(indices, indices.dtype)
-    if g.chance(0.3) and indices.dtype in g.dtypes("Identity"):
-        return g.node("Identity", [g.input(indices)])
-    return g.input(indices)
 
 
 def reshape(g, operator):
@@ -327,14 +301,21 @@ ADD_NODE = {
     "Expand": expand,
     "EyeLike": eye_like,
     "Flatten": flatten,
-    "Gather": gather,
+    "Gather": indexed.gather,
+    "GatherElements": indexed.gather_elements,
+    "GatherND": indexed.gather_nd,
     "Identity": identity,
     "Mod": computed.modulo,
     "Mul": computed.arithmetic,
+    "OneHot": indexed.one_hot,
     "Pad": pad,
     "Range": computed.range_,
     "Reshape": reshape,
     "Resize": resize,
+    "ReverseSequence": indexed.reverse_sequence,
+    "Scatter": indexed.scatter,
+    "ScatterElements": indexed.scatter_elements,
+    "ScatterND": indexed.scatter_nd,
     "SequenceAt": sequences.sequence_at,
     "Shape": computed.shape,
     "Size": computed.size,

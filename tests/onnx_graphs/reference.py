@@ -9,6 +9,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 from onnx.reference.ops.op_constant import Constant_12
 from onnx.reference.ops.op_pad import Pad_18
+from onnx.reference.ops.op_scatter_elements import scatter_elements
 
 
 class Cast(OpRun):
@@ -57,6 +58,34 @@ class Flatten(OpRun):
         return (data.reshape(np.prod([1, *data.shape[:axis]]), np.prod([1, *data.shape[axis:]])),)
 
 
+class GatherElements(OpRun):
+    """The evaluator requires as many indices as elements, and treats a few types only."""
+
+    def _run(self, data, indices, axis=None):
+        part = tuple(slice(n) for n in indices.shape)
+        whole = (*part[: axis % data.ndim], slice(None), *part[axis % data.ndim + 1 :])
+        return (np.take_along_axis(data[whole], indices, axis),)
+
+
+class GatherND(OpRun):
+    """The evaluator fails for empty tensors."""
+
+    def _run(self, data, indices, batch_dims=None):
+        batch = np.indices(indices.shape[:-1])[: batch_dims or 0]
+        return (np.asarray(data[(*batch, *np.moveaxis(indices, -1, 0))], data.dtype),)
+
+
+class OneHot(OpRun):
+    """The evaluator multiplies the values, even strings."""
+
+    def _run(self, indices, depth, values, axis=None):
+        depth = int(np.squeeze(depth))
+        indices = indices.astype(np.int64)
+        places = np.expand_dims(np.where(indices < 0, indices + depth, indices), axis)
+        classes = np.arange(depth).reshape(-1, *[1] * (indices.ndim - axis % places.ndim))
+        return (np.where(places == classes, values[1], values[0]).astype(values.dtype),)
+
+
 class Pad(OpRun):
     """The evaluator refuses negative pads and scalars, and pads strings with the number 0."""
 
@@ -92,6 +121,13 @@ class Resize(OpRun):
         outside = np.array(extrapolation_value or 0).astype(x.dtype) if x.dtype != object else ""
         places = made.astype(np.int64)
         return (np.where(places < 0, outside, x.reshape(-1)[places]).astype(x.dtype),)
+
+
+class Scatter(OpRun):
+    """The evaluator has the operator's new name only."""
+
+    def _run(self, data, indices, updates, axis=None):
+        return (scatter_elements(data, indices, updates, axis),)
 
 
 class Shape(OpRun):
@@ -168,8 +204,12 @@ CORRECTED = [
     Equal,
     Expand,
     Flatten,
+    GatherElements,
+    GatherND,
+    OneHot,
     Pad,
     Resize,
+    Scatter,
     Shape,
     Slice,
     Squeeze,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper, parser
 from onnx_models import evaluate, info, model, node_model, run, run_on_device, same
 
+from vkops.errors import ModelError
 from vkops.onnx import Model
 from vkops.onnx.lowering import NeedsValueError
 from vkops.onnx.value_info import SequenceType, TensorType
@@ -264,6 +265,102 @@ GATHER = [
     ((18,), [BYTES > 4, int32s(-1)], {"axis": 1}, BYTES[:, -1:] > 4),
     ((18,), [ROW, np.tile(ints(0, 3, 1), 999)], {}, np.tile(ROW[[0, 3, 1]], 999)),  # many runs
 ]  # fmt: skip
+GATHER_ELEMENTS = [
+    *[
+        case
+        for dtype in (np.int32, np.int64)
+        for case in (
+            ((11, 13), [BYTES, np.array([[1, 2, 0], [2, 0, 0]], dtype)], {},
+             np.take_along_axis(BYTES, np.array([[1, 2, 0], [2, 0, 0]]), 0)),
+            ((11, 13), [X, np.array([[[-4], [3]]], dtype)], {"axis": -1},
+             np.take_along_axis(X[:1, :2], np.array([[[0], [3]]]), 2)),
+            # Along the axis, there may be more indices than elements.
+            ((11, 13), [ROW, np.array([-1, 0] * 5, dtype)], {"axis": 0}, ROW[[-1, 0] * 5]),
+        )
+    ],
+    ((18,), [text("a", "b", "ç"), ints(2, 2, 0)], {}, text("ç", "ç", "a")),
+    ((18,), [X[0, :, :0], ints().reshape(0, 0)], {}, X[0, :0, :0]),
+    ((18,), [X[:0], ints().reshape(0, 1, 1)], {}, X[:0, :1, :1]),
+]  # fmt: skip
+PAIRS_OF_INDICES = ints(0, 2, -1, -3, 1, 1).reshape(3, 2)
+GATHER_ND = [
+    ((11, 12, 13), [X, PAIRS_OF_INDICES], {}, X[[0, -1, 1], [2, -3, 1]]),
+    ((11, 12, 13), [X, ints(1, -2).reshape(2, 1, 1)], {}, X[[[1], [-2]]]),
+    ((11, 12, 13), [X, ints(1, 2, 3)], {}, X[1, 2, 3]),
+    ((11, 12, 13), [X, PAIRS_OF_INDICES[:0]], {}, np.zeros((0, 4), np.float32)),
+    ((11, 12, 13), [X[:, :, :0], PAIRS_OF_INDICES], {}, np.zeros((3, 0), np.float32)),
+    ((12, 13), [X, ints(2, 0, 0, 3, 1, 1, -1, -1).reshape(2, 2, 2)], {"batch_dims": 1},
+     X[[[0], [1]], [[2, 0], [1, -1]], [[0, 3], [1, -1]]]),
+    ((12, 13), [X, ints(0, 1, -1, 2, 3, -4).reshape(2, 3, 1)], {"batch_dims": 2},
+     X[[[0], [1]], [[0, 1, 2]], [[0, 1, -1], [2, 3, -4]]]),
+    ((13,), [text("a", "b", "ç", "d").reshape(2, 2), ints(1, 0)], {}, scalar("ç", object)),
+]  # fmt: skip
+SCATTERED = X.copy()
+SCATTERED[1, [2, 0], 1] = [-5, -6]
+TWICE = X.copy()
+TWICE[1, 1] = X[0, 2]
+MARKED = np.array([[0, 9, 2], [8, 4, 7], [6, 7, 8]], np.uint8)
+SCATTER_ELEMENTS = [
+    *[
+        case
+        for dtype in (np.int32, np.int64)
+        for case in (
+            ((11, 13, 16, 18), [BYTES, np.array([[1, 0, 1]], dtype), np.uint8([[8, 9, 7]])], {},
+             MARKED),
+            ((11, 13, 16, 18), [BYTES, np.array([[-2, 0, -2]], dtype), np.uint8([[8, 9, 7]])], {},
+             MARKED),
+            ((11, 13, 16, 18), [X[1], np.array([[3], [-4]], dtype), floats(-1, -2).reshape(2, 1)],
+             {"axis": -1}, np.block([[X[1, :1, :3], floats(-1)], [floats(-2), X[1, 1:2, 1:]], [X[1, 2:]]])),
+        )
+    ],
+    ((18,), [BYTES, ints().reshape(0, 3), BYTES[:0]], {"reduction": "none"}, BYTES),
+    ((18,), [X[:0], ints().reshape(0, 1, 2), X[:0, :1, :2]], {"axis": 2}, X[:0]),
+    ((18,), [text("a", "b", "c"), ints(-1), text("ç")], {}, text("a", "b", "ç")),
+    ((18,), [BYTES < 2, ints(2).reshape(1, 1), np.array([[True]])], {"axis": 1},
+     np.array([[True, True, True], [False] * 3, [False] * 3])),
+]  # fmt: skip
+SCATTER = [
+    ((9,), SCATTER_ELEMENTS[0][1], {}, MARKED),
+    ((9,), SCATTER_ELEMENTS[1][1], {}, MARKED),
+    ((9,), [ROW, int32s(1, -1), floats(7, 8)], {"axis": -1}, floats(0, 7, 2, 3, 8)),
+]
+SCATTER_ND = [
+    ((11, 13, 16, 18), [X, ints(1, 2, 1, 1, -3, -3).reshape(2, 3), floats(-5, -6)], {}, SCATTERED),
+    ((11, 13, 16, 18), [X, ints(-1).reshape(1, 1, 1), X[None, :1]], {}, X[[0, 0]]),
+    ((18,), [X, ints(1), X[0]], {"reduction": "none"}, X[[0, 0]]),
+    ((18,), [X, PAIRS_OF_INDICES[:0], X[0, :0]], {}, X),
+    ((18,), [X[..., :0], PAIRS_OF_INDICES, X[0, :, :0]], {}, X[..., :0]),
+    ((18,), [text("a", "b"), ints(0).reshape(1, 1), text("ç")], {}, text("ç", "b")),
+]
+FIRST_ROWS = np.stack([TABLE[[1, 0, 2], 0], TABLE[[2, 1, 0], 1], *TABLE.T[2:]], 1)
+REVERSE_SEQUENCE = [
+    ((10,), [TABLE, ints(2, 3, 1, 1, 1)], {}, FIRST_ROWS),
+    ((10,), [TABLE, ints(1, 5, 2)], {"batch_axis": 0, "time_axis": 1},
+     np.stack([TABLE[0], TABLE[1, ::-1], TABLE[2, [1, 0, 2, 3, 4]]])),
+    ((10,), [X, ints(1, 3)], {"batch_axis": 0, "time_axis": 1}, np.stack([X[0], X[1, ::-1]])),
+    ((10,), [X, ints(2, 1, 0)], {}, np.stack([X[::-1, 0], X[:, 1], X[:, 2]], 1)),
+    ((10,), [X[:, :0], ints()], {}, X[:, :0]),
+    ((10,), [X[:0], ints(0, 0, 0)], {}, X[:0]),
+    ((10,), [text("a", "b").reshape(2, 1), ints(2)], {}, text("b", "a").reshape(2, 1)),
+]  # fmt: skip
+ONE_HOT = [
+    *[
+        ((9, 11), [np.array([[0, 2], [3, 9]], dtype), scalar(4, of), np.int8([5, 7])], {"axis": axis},
+         np.stack([[[7, 5], [5, 5]], [[5, 5], [5, 5]], [[5, 7], [5, 5]], [[5, 5], [7, 5]]], axis).astype(np.int8))
+        for axis in (0, 1, 2, -1, -3)
+        for dtype, of in ((np.int32, np.int64), (np.int64, np.float32), (np.uint32, np.uint8), (np.uint64, np.float64))
+    ],
+    # Version 9 has no indices that count from the end.
+    ((9,), [ints(-1, -2, -3), scalar(2), ints(0, 1)], {}, ints(0, 0, 0, 0, 0, 0).reshape(3, 2)),
+    ((9,), [int32s(-1, 1), scalar(2), ints(0, 1)], {}, ints(0, 0, 0, 1).reshape(2, 2)),
+    ((11,), [ints(-1, -2, -3), scalar(2), ints(0, 1)], {}, ints(0, 1, 1, 0, 0, 0).reshape(3, 2)),
+    ((11,), [ints(I64.min, I64.max), scalar(2), ints(0, 1)], {}, ints(0, 0, 0, 0).reshape(2, 2)),
+    ((11,), [np.uint64([2**64 - 1, 1]), scalar(2), ints(0, 1)], {}, ints(0, 0, 0, 1).reshape(2, 2)),
+    ((11,), [int8s(-1), scalar(2), text("", "ç")], {}, text("", "ç").reshape(1, 2)),
+    ((11,), [scalar(1), ints(3), np.array([True, False])], {}, np.array([True, False, True])),
+    ((11,), [ints(), floats(2.5), ints(0, 1)], {}, ints().reshape(0, 2)),
+    ((11,), [ints(1, 2), scalar(0), ints(0, 1)], {}, ints().reshape(2, 0)),
+]  # fmt: skip
 EXPAND = [
     *[
         ((8, 13), [counted(shape), ints(*wanted)], {},
@@ -514,6 +611,8 @@ CASES = {
     "Add": ADD, "Cast": CAST, "CenterCropPad": CENTER_CROP_PAD, "Concat": CONCAT, "ConcatFromSequence": CONCAT_FROM_SEQUENCE,
     "Constant": CONSTANT, "ConstantOfShape": CONSTANT_OF_SHAPE, "DepthToSpace": DEPTH_TO_SPACE,
     "Div": DIV, "Equal": EQUAL, "Expand": EXPAND, "EyeLike": EYE_LIKE, "Flatten": FLATTEN, "Gather": GATHER,
+    "GatherElements": GATHER_ELEMENTS, "GatherND": GATHER_ND, "OneHot": ONE_HOT, "ReverseSequence": REVERSE_SEQUENCE,
+    "Scatter": SCATTER, "ScatterElements": SCATTER_ELEMENTS, "ScatterND": SCATTER_ND,
     "Identity": IDENTITY, "Mod": MOD, "Pad": PAD, "Range": RANGE, "Reshape": RESHAPE, "SequenceAt": SEQUENCE_AT,
     "Shape": SHAPE, "Size": SIZE, "Slice": SLICE, "SpaceToDepth": SPACE_TO_DEPTH, "Split": SPLIT,
     "SplitToSequence": SPLIT_TO_SEQUENCE, "Squeeze": SQUEEZE, "Tile": TILE,
@@ -521,7 +620,9 @@ CASES = {
 }  # fmt: skip
 """For each operator, opsets, inputs, attributes and the output; several outputs are a tuple."""
 
-INDEXED = ("Gather",)
+INDEXED = (
+    "Gather", "GatherElements", "GatherND", "OneHot", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND",
+)  # fmt: skip
 """Operators whose indices need not be known before the model runs."""
 
 
@@ -559,10 +660,21 @@ def test_indices_that_are_known_only_on_the_device(operator, opset, inputs, attr
     [
         ("Gather", [X, ints(3, I64.max, -4, I64.min)], {"axis": 1}, X[:, [2, 2, 0, 0]]),
         ("Gather", [X, int32s(3, -4, I32.min)], {"axis": 1}, X[:, [2, 0, 0]]),
+        ("GatherElements", [ROW, ints(5, -6, I64.max)], {}, ROW[[4, 0, 4]]),
+        ("GatherND", [X, ints(-3, 1, 9, 2, -9, 0).reshape(2, 3)], {}, X[[0, 1], [1, 0], [3, 0]]),
+        ("ScatterElements", [ROW, ints(5, -6, I64.min, 1), ROW[:4]], {}, floats(0, 3, 2, 3, 4)),
+        ("ScatterND", [X, ints(1, 3, -3, 0, 1, 1).reshape(3, 2), X[0]], {}, TWICE),
+        ("ReverseSequence", [TABLE, ints(9, 0, -1, I64.min, I64.max)], {},
+         np.concatenate([TABLE[::-1, :1], TABLE[:, 1:4], TABLE[::-1, 4:]], 1)),
     ],
-)
+)  # fmt: skip
 def test_indices_out_of_range_on_the_device(operator, inputs, attributes, expected):
     same(run_on_device(operator, *inputs, **attributes), expected)
+    if operator != "ReverseSequence":
+        with pytest.raises(
+            ModelError, match=r": indices: got -?\d+, must be -\d to \d for axis \d$"
+        ):
+            run(operator, *inputs, **attributes)
 
 
 def test_few_indices_that_are_known_are_copied():

@@ -67,6 +67,19 @@ REFUSED = [
      "node 0, which makes 'z' (Transpose-13): perm: got [1, 1], must be different axes"),
     ("int64[N] x", "z = ConstantOfShape <value = int64[2] {1, 2}> (x)", 18,
      "node 0, which makes 'z' (ConstantOfShape-9): value: has 2 elements, must be 1"),
+    ("float[N] x, int64[M] i, float[M] u", 'z = ScatterElements <reduction = "mul"> (x, i, u)', 18,
+     "node 0, which makes 'z' (ScatterElements-18): reduction: got 'mul', must be 'none': vkops moves data, it does "
+     "not compute"),
+    ("float[N] x, int64[M, 1] i, float[M] u", 'z = ScatterND <reduction = "add"> (x, i, u)', 18,
+     "node 0, which makes 'z' (ScatterND-18): reduction: got 'add', must be 'none': vkops moves data, it does not "
+     "compute"),
+    ("float[A, B, C] x, int64[C] s", "z = ReverseSequence <batch_axis = 2> (x, s)", 18,
+     "node 0, which makes 'z' (ReverseSequence-10): batch_axis and time_axis: got 2 and 0, must be 0 and 1, or 1 "
+     "and 0"),
+    ("float[N] x, float[2] v", "d = Constant <value_int = 3> ()  z = OneHot (x, d, v)", 18,
+     "node 1, which makes 'z' (OneHot-11): indices: " + COMPUTES.format("x")),
+    ("int16[N, M] x, float[2] v", "d = Constant <value_int = 3> ()  z = OneHot (x, d, v)", 18,
+     "node 1, which makes 'z' (OneHot-11): indices: " + COMPUTES.format("x")),
     # Sizes that are declared decide more.
     ("float[5] x", "z, a = Split <axis = 0> (x)", 13,
      "node 0, which makes 'z' (Split-13): outputs: got 2, must divide 5, or 'split' must be given"),
@@ -93,6 +106,8 @@ def test_models_that_cannot_run_are_refused_without_inputs(inputs, nodes, opset,
         ("int64[N] x", "z = Add (x, x)"),
         ("float[N] x, int64[N] y", "s = Mul (y, y)  z = Reshape (x, s)"),
         ("float[N, M] x, int64[K, L] y", "t = Expand (x, y)  z = Sub (y, y)"),
+        ("int16[N] x, float[2] v", "d = Constant <value_int = 3> ()  z = OneHot (x, d, v)"),
+        ("int64[N, M] x, float[2] v, int64 d", "z = OneHot (x, d, v)"),
         ("float[N, M] x", "s = Shape (x)  z = Div (s, s)"),
         ("float[N] x", "z = Cast <to = 1> (x)"),
         ("float[0] x", "z = Add (x, x)"),

@@ -6,7 +6,7 @@ inputs. All other faults depend on shapes or elements, and ``Model.lower`` finds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -20,6 +20,7 @@ from vkops.onnx.onnx_model import Model
 from vkops.onnx.onnx_node import Call, Node
 from vkops.onnx.operators import lowering_function
 from vkops.onnx.operators.arithmetic import MAX_ELEMENTS, depends_on
+from vkops.onnx.operators.indexing import check_reduction, check_sequence_axes, is_index_type
 from vkops.onnx.operators.resize import check_attributes
 from vkops.onnx.operators.selection import pad_modes
 from vkops.onnx.value_info import InputType, TensorType, ValueInfo, check_output_type
@@ -29,6 +30,16 @@ from vkops.plan.view import Ints
 _INPUT_KINDS = ("", "tensor", "sequence", "optional")
 _MOVED = ("constant_value", "indices", "sequence_lens", "updates", "values")
 """Inputs that are moved, or say what is, beside the first one of a node."""
+
+_CHECKS: Mapping[str, Callable[[Node], object]] = {
+    "Pad": lambda node: node.choice("mode", *pad_modes(node.version)),
+    "Resize": check_attributes,
+    "ReverseSequence": check_sequence_axes,
+    "ScatterElements": check_reduction,
+    "ScatterND": check_reduction,
+    "Upsample": check_attributes,
+}
+"""Checks of attributes that are wrong for all shapes."""
 
 _COMPUTING = ("Add", "Div", "Equal", "Mod", "Mul", "Range", "Sub", "Where")
 
@@ -93,20 +104,17 @@ def _check_nodes(model: Model) -> None:
     for node in model.nodes:
         inputs = [known[name] for name in node.inputs]
         node.check_types([value.type for value in inputs])
-        if node.operator == "Pad":
-            node.choice("mode", *pad_modes(node.version))
-        elif node.operator in ("Resize", "Upsample"):
-            check_attributes(node)
+        if node.operator in _CHECKS:
+            _CHECKS[node.operator](node)
         made = _output(node, inputs)
-        computes = node.operator in _COMPUTING or (
-            node.operator == "Cast" and made.dtype != inputs[0].dtype
-        )
+        computing = _computing(node, inputs, made)
         # These depend on the shape of their input only.
         of_shape = node.operator in ("EyeLike", "Shape", "Size")
         arguments = [] if of_shape else [*node.parameters(inputs)]
         moved = 0
         for parameter, value in arguments:
             unknown = value.origins & ~needed
+            computes = parameter.name in computing
             if computes and unknown and not _may_be_computed_with(value):
                 first = (unknown & -unknown).bit_length() - 1
                 node.refuse(parameter.name, depends_on(model.inputs[first].name))
@@ -118,6 +126,16 @@ def _check_nodes(model: Model) -> None:
         known.update(dict.fromkeys(filter(None, node.outputs), made))
     for entry in model.outputs:
         check_output_type(entry, known[entry.name].dtype)
+
+
+def _computing(node: Node, inputs: Sequence[_Known], made: _Known) -> Collection[str]:
+    """Return the names of the inputs whose elements a node computes with."""
+    first = inputs[0].dtype if inputs else None
+    if node.operator in _COMPUTING or (node.operator == "Cast" and made.dtype != first):
+        return [parameter.name for parameter in node.schema.inputs]
+    if node.operator == "OneHot" and first is not None and not is_index_type(first):
+        return ["indices"]
+    return ()
 
 
 def _input(entry: ValueInfo, origins: int) -> _Known:
@@ -155,6 +173,8 @@ def _output(node: Node, inputs: Sequence[_Known]) -> _Known:
             return _Known(np.dtype(bool))
         case "Where":
             return _Known(inputs[1].dtype)
+        case "OneHot":
+            return _Known(inputs[2].dtype)
         case "SplitToSequence":
             return _Known(inputs[0].dtype, "sequence")
     arguments = _stub_arguments(node, inputs)

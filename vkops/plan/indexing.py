@@ -75,6 +75,24 @@ def scatter_nd(updates: Read, indices: IndexTensor, target: View) -> Region:
     return _scattered(updates, indices, numbers, terms, moved)
 
 
+def one_hot(
+    off: Read, on: Read, indices: IndexTensor, target: View, axis: int
+) -> tuple[Region, Region]:
+    """Write one element where each index along an axis is, and another everywhere else.
+
+    Both are views without axes. The indices have one element along the axis.
+
+    >>> off, on = (Read(0, View((), (), place)) for place in (0, 1))
+    >>> indices = IndexTensor(1, "i8", View.packed((3, 1)))
+    >>> fill, marks = one_hot(off, on, indices, View.packed((3, 4)), 1)
+    >>> fill.source.view, marks.source.view
+    (View(sizes=(3, 4), strides=(0, 0), offset=0), View(sizes=(3, 1), strides=(0, 0), offset=1))
+    """
+    fill = Region(target, Read(off.input, off.view.broadcast(target.sizes)))
+    marks = Read(on.input, on.view.broadcast(indices.view.sizes))
+    return fill, scatter_elements(marks, indices, target, axis)
+
+
 def reverse_sequences(source: Read, lengths: IndexTensor, target: View, axis: int) -> Region:
     """Reverse the order of the first elements along an axis, as many as the lengths say.
 

@@ -10,8 +10,7 @@ from vkops.dml.enums import FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Read, Region, View
-from vkops.plan.indexing import scatter_elements
-from vkops.plan.movements import copy
+from vkops.plan.indexing import one_hot
 
 
 @dataclass(frozen=True)
@@ -59,12 +58,5 @@ class OneHotOperatorDesc(OperatorDesc):
     def _regions(self) -> Sequence[Sequence[Region]]:
         values, target = self.values_tensor, self.output_tensor.view
         last = max(d for d, size in enumerate(values.sizes) if size > 1)
-        off, on = (
-            View((), (), at).broadcast(sizes)
-            for at, sizes in (
-                (0, target.sizes),
-                (values.effective_strides[last], self.indices_tensor.sizes),
-            )
-        )
-        indices = self._index_tensor("indices_tensor")
-        return [[copy(off, target, 1), scatter_elements(Read(1, on), indices, target, self.axis)]]
+        off, on = (Read(1, View((), (), at)) for at in (0, values.effective_strides[last]))
+        return [one_hot(off, on, self._index_tensor("indices_tensor"), target, self.axis)]

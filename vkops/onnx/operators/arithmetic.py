@@ -43,7 +43,7 @@ def elementwise(
     """
 
     def lowered(call: Call) -> list[LoweredTensor]:
-        a, b = _elements(call, "A"), _elements(call, "B")
+        a, b = operand(call, "A"), operand(call, "B")
         if call.version < 7:
             b = _aligned(call, a, b)
         _check_size(call, a, b)
@@ -61,7 +61,7 @@ def elementwise(
 
 def where(call: Call) -> list[LoweredTensor]:
     """Where 9 and 16."""
-    condition, x, y = (_elements(call, name) for name in ("condition", "X", "Y"))
+    condition, x, y = (operand(call, name) for name in ("condition", "X", "Y"))
     _check_size(call, condition, x, y)
     try:
         return [call.lowering.computed(np.where(condition, x, y).astype(x.dtype))]
@@ -82,7 +82,7 @@ def _check_size(call: Call, *arrays: Array) -> None:
 
 def range(call: Call) -> list[LoweredTensor]:
     """Range 11 and 27: numbers from ``start`` to before ``limit``, ``delta`` apart."""
-    arrays = [_elements(call, name) for name in ("start", "limit", "delta")]
+    arrays = [operand(call, name) for name in ("start", "limit", "delta")]
     for name, array in zip(("start", "limit", "delta"), arrays, strict=True):
         if array.size != 1:
             call.refuse(name, f"has {array.size} elements, must be 1")
@@ -143,7 +143,7 @@ def cast(call: Call) -> list[LoweredTensor]:
     given = call.tensor("input")
     if given.dtype == dtype:
         return [given]
-    array = _elements(call, "input")
+    array = operand(call, "input")
     if STRING in (array.dtype, dtype):
         call.refuse("to", "vkops does not compute with strings")
     with np.errstate(all="ignore"):
@@ -166,7 +166,7 @@ def _converted(call: Call, array: Array, dtype: np.dtype[Any], to: int) -> Array
     return np.asarray(flat.astype(dtype)).reshape(array.shape)
 
 
-def _elements(call: Call, name: str) -> Array:
+def operand(call: Call, name: str) -> Array:
     """Return an operand: made of constants and shapes, or of integers that a graph input holds."""
     tensor = call.tensor(name)
     try:

@@ -8,17 +8,20 @@ not writing anything.
 from __future__ import annotations
 
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.onnx.lowering import LoweredTensor
-from vkops.onnx.onnx_node import Call
+from vkops.onnx.onnx_node import Call, Node
+from vkops.onnx.operators.arithmetic import operand
 from vkops.plan import indexing, movements
 from vkops.plan.graph import SUBMISSION_COST
 from vkops.plan.indexing import IndexTensor
-from vkops.plan.movements import Run
-from vkops.plan.view import View
+from vkops.plan.movements import Run, pack
+from vkops.plan.region import MAX_TERMS, Read, Region
+from vkops.plan.view import Ints, View
 
 MAX_RUNS = SUBMISSION_COST
 """Runs of indices up to which Gather copies each run, which can be fused with all other copies.
@@ -42,11 +45,176 @@ def gather(call: Call) -> list[LoweredTensor]:
             sizes = (*data.shape[:axis], flat.size, *data.shape[axis + 1 :])
             regions = movements.choose(data.read, View.packed(sizes), axes)
             return [call.lowering.make(data.dtype, sizes, regions).reshape(shape)]
-    region = indexing.gather(data.read, index_tensor(indices), View.packed(shape), axis)
+    region = indexing.gather(data.read, _index_tensor(indices), View.packed(shape), axis)
     return [call.lowering.make(data.dtype, shape, [region])]
 
 
-def index_tensor(indices: LoweredTensor, view: View | None = None) -> IndexTensor:
+def gather_elements(call: Call) -> list[LoweredTensor]:
+    """GatherElements 11 and 13."""
+    data, indices = call.tensor("data"), call.tensor("indices")
+    axis = _axis_of_elements(call, data, indices)
+    target = View.packed(indices.shape)
+    region = indexing.gather_elements(data.read, _index_tensor(indices), target, axis)
+    return [call.lowering.make(data.dtype, indices.shape, [region])]
+
+
+def gather_nd(call: Call) -> list[LoweredTensor]:
+    """GatherND 11 to 13."""
+    data, indices = _data_and_indices(call)
+    batch = call.attribute("batch_dims") or 0
+    most = min(data.rank, indices.rank) - 1
+    if not 0 <= batch <= most:
+        call.refuse("batch_dims", f"got {batch}, must be 0 to {most}, below both ranks")
+    if indices.shape[:batch] != data.shape[:batch]:
+        message = f"has shape {indices.shape}, must begin with {data.shape[:batch]}, as data does"
+        call.refuse("indices", message)
+    count = _tuple_length(call, data, indices, batch)
+    shape = (*indices.shape[:-1], *data.shape[batch + count :])
+    region = indexing.gather_nd(data.read, _index_tensor(indices), View.packed(shape), batch)
+    return [call.lowering.make(data.dtype, shape, [region])]
+
+
+def scatter_elements(call: Call) -> list[LoweredTensor]:
+    """Scatter 9 and 11, and ScatterElements 11 to 18."""
+    check_reduction(call.node)
+    data, indices = call.tensor("data"), call.tensor("indices")
+    updates = _updates(call, indices.shape)
+    axis = _axis_of_elements(call, data, indices)
+    region = indexing.scatter_elements(updates.read, _index_tensor(indices), data.packed, axis)
+    return [_scattered(call, data, region)]
+
+
+def scatter_nd(call: Call) -> list[LoweredTensor]:
+    """ScatterND 11 to 18."""
+    check_reduction(call.node)
+    data, indices = _data_and_indices(call)
+    count = _tuple_length(call, data, indices, 0)
+    updates = _updates(call, (*indices.shape[:-1], *data.shape[count:]))
+    region = indexing.scatter_nd(updates.read, _index_tensor(indices), data.packed)
+    return [_scattered(call, data, region)]
+
+
+def reverse_sequence(call: Call) -> list[LoweredTensor]:
+    """ReverseSequence 10 and 28."""
+    check_sequence_axes(call.node)
+    data, lengths = call.tensor("input"), call.tensor("sequence_lens")
+    if data.rank < 2:
+        call.refuse("input", f"has rank {data.rank}, must be at least 2")
+    batch, time = call.attribute("batch_axis"), call.attribute("time_axis")
+    if lengths.shape != (data.shape[batch],):
+        message = f"has shape {lengths.shape}, must be {(data.shape[batch],)}, a length for each"
+        call.refuse("sequence_lens", f"{message} index of axis {batch}")
+    each = View((1,) * data.rank, (0,) * data.rank)
+    each = each.take(batch, 0).insert(batch, data.shape[batch], 1)
+    region = indexing.reverse_sequences(data.read, _index_tensor(lengths, each), data.packed, time)
+    return [call.lowering.make(data.dtype, data.shape, [region])]
+
+
+def one_hot(call: Call) -> list[LoweredTensor]:
+    """OneHot 9 to 28: ``values[0]`` everywhere, then ``values[1]`` where the indices say."""
+    indices, values = call.tensor("indices"), call.tensor("values")
+    depth = _depth(call)
+    if values.shape != (2,):
+        call.refuse("values", f"has shape {values.shape}, must be (2,)")
+    axis = call.in_rank("axis", call.attribute("axis"), indices.rank + 1)
+    if not is_index_type(indices.dtype):
+        with np.errstate(all="ignore"):
+            numbers = operand(call, "indices").astype(np.int64)
+        indices = call.lowering.computed(numbers)
+    shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
+    if not depth:
+        return [call.lowering.make(values.dtype, shape, ())]
+    where = _index_tensor(indices, indices.packed.insert(axis))
+    if call.version < 11:  # which knows no negative ones: they are outside as unsigned ones, too
+        where = where._replace(dtype=f"u{indices.dtype.itemsize}")
+    off, on = (Read(values.number, View((), (), place)) for place in (0, 1))
+    regions = indexing.one_hot(off, on, where, View.packed(shape), axis)
+    return [call.lowering.make(values.dtype, shape, regions)]
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def check_reduction(node: Node) -> None:
+    """Refuse a node that combines elements with others."""
+    reduction = node.attributes.get("reduction", b"none").decode("utf-8", "replace")
+    if reduction != "none":
+        message = f"got {reduction!r}, must be 'none': vkops moves data, it does not compute"
+        node.refuse("reduction", message)
+
+
+def check_sequence_axes(node: Node) -> None:
+    """Refuse axes that no shape allows."""
+    batch, time = node.attributes["batch_axis"], node.attributes["time_axis"]
+    if {batch, time} != {0, 1}:
+        message = f"got {batch} and {time}, must be 0 and 1, or 1 and 0"
+        node.refuse("batch_axis and time_axis", message)
+
+
+def is_index_type(dtype: np.dtype[Any]) -> bool:
+    """Whether the device can read indices of a type."""
+    return dtype.kind in "iu" and dtype.itemsize >= 4
+
+
+def _axis_of_elements(call: Call, data: LoweredTensor, indices: LoweredTensor) -> int:
+    """Return the axis that has an index for each element; check the indices."""
+    axis = call.axis("axis", data.rank)
+    if indices.rank != data.rank:
+        call.refuse("indices", f"has rank {indices.rank}, must be {data.rank}, as data has")
+    for other, (size, most) in enumerate(zip(indices.shape, data.shape, strict=True)):
+        if other != axis and size > most:
+            call.refuse("indices", f"has size {size} for axis {other}, must be {most} at most")
+    _known_indices(call, data, range(axis, axis + 1))
+    return axis
+
+
+def _data_and_indices(call: Call) -> tuple[LoweredTensor, LoweredTensor]:
+    """Return the inputs of an operator whose indices are tuples."""
+    data, indices = call.tensor("data"), call.tensor("indices")
+    for name, tensor in (("data", data), ("indices", indices)):
+        if not tensor.rank:
+            call.refuse(name, "has rank 0, must be at least 1")
+    return data, indices
+
+
+def _tuple_length(call: Call, data: LoweredTensor, indices: LoweredTensor, batch: int) -> int:
+    """Return how many axes the tuples of indices are for; check the indices."""
+    count, most = indices.shape[-1], min(data.rank - batch, MAX_TERMS)
+    if not 1 <= count <= most:
+        call.refuse("indices", f"has tuples of {count} numbers, must be 1 to {most}")
+    _known_indices(call, data, range(batch, batch + count))
+    return count
+
+
+def _updates(call: Call, shape: Ints) -> LoweredTensor:
+    updates = call.tensor("updates")
+    if updates.shape != shape:
+        call.refuse("updates", f"has shape {updates.shape}, must be {shape}")
+    return updates
+
+
+def _depth(call: Call) -> int:
+    """Return the size of the axis that OneHot adds; fractions are dropped."""
+    array = call.array("depth")
+    assert array is not None
+    if array.size != 1:
+        call.refuse("depth", f"has {array.size} elements, must be 1")
+    depth = array.item()
+    if not 0 <= depth < 2**63:
+        call.refuse("depth", f"got {depth}, must be 0 to {2**63 - 1}")
+    return int(depth)
+
+
+# -- indices ---------------------------------------------------------------------------------------
+
+
+def _scattered(call: Call, data: LoweredTensor, region: Region) -> LoweredTensor:
+    """Return a copy of a tensor that a region writes to."""
+    copied = pack(data.packed, 0, data.number)
+    return call.lowering.make(data.dtype, data.shape, [copied, region])
+
+
+def _index_tensor(indices: LoweredTensor, view: View | None = None) -> IndexTensor:
     """Return indices as the regions of the graph read them."""
     dtype = f"{indices.dtype.kind}{indices.dtype.itemsize}"
     return IndexTensor(indices.number, dtype, indices.packed if view is None else view)
