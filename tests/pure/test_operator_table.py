@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -96,3 +97,16 @@ def array_of(tensor, bytes_):
     dtype = np.dtype(tensor.data_type.name.lower())
     strides = [stride * dtype.itemsize for stride in tensor.effective_strides]
     return np.ndarray(tensor.sizes, dtype, bytes_, 0, strides)
+
+
+@pytest.mark.parametrize("rank", [1, 8])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_output_of_another_rank_is_no_fault(name, rank):
+    """Some operators infer sizes from those of an output, which callers choose."""
+    desc = OPERATORS[name].make(Random(0), kinds(name)[0], (2, 3, 4), 1).desc
+    field = next(field for field in desc.FIELDS if field.role == "output")
+    other = BufferTensorDesc(desc.data_type, (2,) * rank)
+    changed = replace(desc, **{field.name: [other] if field.kind == "tensor_array" else other})
+    for check in (changed.infer, changed.validate):
+        with contextlib.suppress(InvalidDescError):
+            check()

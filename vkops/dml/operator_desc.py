@@ -224,7 +224,8 @@ class OperatorDesc(ABC):
             for path, tensor in self._named_tensors(field):
                 self._check_support(level, support, field.dml_name, path, tensor)
         self._check_32_bits()
-        self._check_alike(fields)
+        self._check_data_types(fields)
+        self._check_ranks()
         self._check_data_types_of_scalars()
         return self._infer(level)
 
@@ -282,22 +283,23 @@ class OperatorDesc(ABC):
                     message = f"got {got.name}, must equal {path}.data_type = {wanted.name}"
                     self._refuse(field.name, message, field.rule)
 
-    def _check_alike(self, fields: Iterable[Field]) -> None:
-        """Check that all tensors have one rank, and one data type where they hold no indices."""
-        tensors = [(field, named) for field in fields for named in self._named_tensors(field)]
+    def _check_data_types(self, fields: Iterable[Field]) -> None:
+        """Check that all tensors of some fields have one data type, but those of indices."""
         path, first = self._first_tensor
-        for field, (other_path, other) in tensors:
-            if other.data_type is not first.data_type and not field.holds_indices:
-                message = (
-                    f"got {other.data_type.name}, "
-                    f"must equal {path}.data_type = {first.data_type.name}"
-                )
-                self._refuse(f"{other_path}.data_type", message, self.same_data_type)
+        wanted = first.data_type
+        for field in fields:
+            for other_path, other in self._named_tensors(field):
+                if other.data_type is not wanted and not field.holds_indices:
+                    message = f"got {other.data_type.name}, must equal {path}.data_type = "
+                    path = f"{other_path}.data_type"
+                    self._refuse(path, message + wanted.name, self.same_data_type)
+
+    def _check_ranks(self) -> None:
+        """Check that all tensors have one rank."""
+        path, first = self._first_tensor
         rank = first.dimension_count
-        if not self.same_dimension_count:
-            return
-        for _, (other_path, other) in tensors:
-            if other.dimension_count != rank:
+        for other_path, other in (*self.inputs, *self.outputs):
+            if self.same_dimension_count and other.dimension_count != rank:
                 message = f"got {dimensions(other.dimension_count)}, must have {rank} like {path}"
                 self._refuse(f"{other_path}.sizes", message, self.same_dimension_count)
 

@@ -7,7 +7,6 @@ p * k + j reads index q * k + f(j). So a few runs that repeat describe the whole
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
@@ -17,7 +16,6 @@ import numpy.typing as npt
 
 from vkops.plan.movements import Run, runs_of
 from vkops.plan.size_limits import MAX_PIECES, LimitError
-from vkops.plan.view import Ints, View
 
 MAX_RESAMPLED_SIZE = 1 << 24
 """Size of a resampled axis of an output: its indices are computed one by one."""
@@ -127,16 +125,3 @@ def _cut(indices: Indices, period: int, start: int, stop: int) -> list[Run]:
                 )
     runs += [run._replace(target=stop + run.target) for run in runs_of(indices[stop:])]
     return runs
-
-
-def surroundings(target: View, starts: Ints, sizes: Ints) -> Iterator[View]:
-    """The parts of a view outside of a box: two for each axis, of which some may be empty.
-
-    >>> [part.sizes for part in surroundings(View.packed((5, 4)), (1, 0), (2, 3))]
-    [(1, 4), (2, 4), (2, 0), (2, 1)]
-    """
-    for axis, (start, size) in enumerate(zip(starts, sizes, strict=True)):
-        stop = start + size
-        yield target.narrow(axis, 0, start)
-        yield target.narrow(axis, stop, target.sizes[axis] - stop)
-        target = target.narrow(axis, start, size)

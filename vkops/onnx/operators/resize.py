@@ -13,9 +13,9 @@ from onnx import numpy_helper
 from vkops.onnx.element_types import STRING
 from vkops.onnx.lowering import LoweredTensor
 from vkops.onnx.onnx_node import Call, Node
-from vkops.plan.movements import Run, choose, fill
+from vkops.plan.movements import Run, choose, fill_around
 from vkops.plan.region import Read
-from vkops.plan.resampling import MAX_RESAMPLED_SIZE, resampled_runs, surroundings
+from vkops.plan.resampling import MAX_RESAMPLED_SIZE, resampled_runs
 from vkops.plan.size_limits import MAX_PIECES, LimitError
 from vkops.plan.view import Ints, View
 
@@ -231,11 +231,12 @@ def _resized(
     count = prod(map(len, runs))
     if count > MAX_PIECES:
         call.refuse("X", f"would be resized by {count} pieces, must be {MAX_PIECES} at most")
-    box = target.window(starts, kept, (1,) * len(sizes))
+    ones = (1,) * len(sizes)
+    box = target.window(starts, kept, ones)
     regions = [*choose(data.read, box, runs)]
     if kept != sizes:
         value = _extrapolation_value(call, data)
-        regions += [fill(value, part) for part in surroundings(target, starts, kept)]
+        regions += fill_around(target, starts, kept, ones, [(value, value)] * len(sizes))
     return call.lowering.make(data.dtype, sizes, regions)
 
 
