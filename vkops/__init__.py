@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     )
     from vkops.tensors.matrices import diag, diagonal, eye, tril, triu
     from vkops.tensors.rearrangement import pad, repeat, roll, tile
+    from vkops.tensors.selection import put_along_axis, take, take_along_axis
     from vkops.tensors.tensor import Device, Tensor
 
 __version__ = "0.1.0"
@@ -72,6 +73,7 @@ _LAZY = {
         "flip from_dlpack permute_dims squeeze stack unstack",
         "vkops.tensors.matrices": "diag diagonal eye tril triu",
         "vkops.tensors.rearrangement": "pad repeat roll tile",
+        "vkops.tensors.selection": "put_along_axis take take_along_axis",
     }.items()
     for name in names.split()
 }
@@ -118,12 +120,15 @@ __all__ = [
     "join",
     "pad",
     "permute_dims",
+    "put_along_axis",
     "repeat",
     "roll",
     "slice",
     "split",
     "squeeze",
     "stack",
+    "take",
+    "take_along_axis",
     "tile",
     "tril",
     "triu",

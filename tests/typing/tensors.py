@@ -33,11 +33,14 @@ assert_type(x.fill(1), None)
 assert_type(x.owns_buffer, bool)
 x[1:, 0] = [1, 2]
 x[...] = x[::-1]
+x[[0, 2], 1:] = 3
 assert_type(Tensor.from_array(device, [1, 2], on_host=True), Tensor)
 
 # Views
 assert_type(x[1:, ::-1], Tensor)
 assert_type(x[None, ..., 0], Tensor)
+assert_type(x[[2, 0]], Tensor)
+assert_type(x[np.array([1]), None, device.tensor([0])], Tensor)
 assert_type(x.T, Tensor)
 assert_type(x.transpose(), Tensor)
 assert_type(x.transpose(1, 0), Tensor)
@@ -80,6 +83,9 @@ assert_type(vkops.concat([x, x], axis=None), Tensor)
 assert_type(vkops.concatenate([x, x]), Tensor)
 assert_type(vkops.stack((x, x), axis=-1), Tensor)
 assert_type(vkops.roll(x, (1, 2), (0, 1)), Tensor)
+assert_type(vkops.take(x, [2, 0], axis=1, device=device), Tensor)
+assert_type(vkops.take_along_axis(x, np.zeros((3, 1), int), 1), Tensor)
+assert_type(vkops.put_along_axis(x, [[0]], 5, axis=1), None)
 assert_type(vkops.tile([1, 2], 2), Tensor)
 assert_type(vkops.pad(x, ((1, 2), (0, 1)), constant_values=3), Tensor)
 assert_type(vkops.repeat(x, [1, 0, 2], axis=0), Tensor)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import wraps
 from itertools import repeat
 from math import prod
 from operator import attrgetter
 from typing import Any, ParamSpec, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 from vkops.dml.binding_rules import BoundTensor
+from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.dispatch import Program, Programs
 from vkops.gpu.executor import Executor
+from vkops.gpu.memory import Allocation
 from vkops.gpu.streaming import Progress
 from vkops.gpu.table import Tuning
 from vkops.plan.algebra import coalesce
-from vkops.plan.execute import packed_bytes
+from vkops.plan.execute import execute_unchecked, packed_bytes
 from vkops.plan.graph import Pipeline
 from vkops.plan.movements import copy, pack
 from vkops.plan.region import CopyPlan, Output, Region
@@ -33,6 +37,9 @@ MAX_KILOBYTES = 8192
 
 MAX_UNCHECKED_BYTES = 64 << 20
 """Inputs and outputs of at most so many bytes are sent without a check that they fit."""
+
+MAX_HOST_ELEMENTS = 1 << 18
+"""Elements that the host copies by indices at once."""
 
 Memory: TypeAlias = "Buffer | HostBuffer | npt.NDArray[Any] | None"
 """The memory that holds the elements of an array; None if it has no elements."""
@@ -51,6 +58,7 @@ class ArrayPlan:
         self.is_copy: bool = len(self.shapes) == len(plan.inputs) == 1 and _is_copy(plan)
         self.kilobytes: int = 3 + sum(len(output.regions) for output in plan.outputs)
         self._pipeline = Pipeline.of(plan)
+        self._index_inputs = plan.index_inputs
         outputs = [output.nbytes for output in plan.outputs]
         self._nbytes = sum(plan.inputs) + sum(outputs)
         # Whole words; a buffer may go on behind them.
@@ -70,15 +78,26 @@ class ArrayPlan:
         outputs: Sequence[Buffer | HostBuffer | None],
         progress: Progress | None = None,
     ) -> None:
-        """Run between memory; where outputs are on the host, chunk by chunk."""
+        """Run between memory; where outputs are on the host, chunk by chunk.
+
+        Where indices select elements of data on the host, the host copies them: all the data would
+        have to be sent for them.
+        """
         if not self.plan.outputs:
             return
         on_host = HostBuffer in map(type, outputs)
+        if on_host and self._index_inputs:
+            (target,) = outputs
+            assert isinstance(target, HostBuffer)
+            _run_on_host(self.plan, inputs, target)
+            return
         found = [
             memory if type(memory) is Buffer else _resource(executor, memory, on_host=on_host)
             for memory in inputs
         ]
         sources: list[Any] = list(filter(None, found))
+        for number in self._index_inputs:
+            _check_indices(sources[number].allocation)
         targets: list[Any] = list(filter(None, outputs))
         if on_host:
             sizes = (*self._input_bytes, *self._output_bytes)
@@ -121,6 +140,45 @@ def _resource(executor: Executor, memory: Memory, *, on_host: bool) -> Buffer | 
 def _host_buffer(array: npt.NDArray[Any]) -> HostBuffer | None:
     """A host buffer of an array's elements in row-major order, copied if stored otherwise."""
     return HostBuffer.over(packed_bytes(array)) if array.size else None
+
+
+def _check_indices(allocation: Allocation) -> None:
+    """Refuse indices in several ranges of memory: which holds the next one depends on the plan."""
+    if allocation.heap is None:
+        raise OutOfDeviceMemoryError(
+            f"indices of {allocation.nbytes} bytes: a buffer of the device holds "
+            f"{allocation.ranges[0].nbytes}; use fewer at a time"
+        )
+
+
+def _run_on_host(plan: CopyPlan, inputs: Sequence[Memory], target: HostBuffer) -> None:
+    """Run a plan with indices by NumPy, some elements at a time."""
+    target.settle()
+    sources = [
+        packed_bytes(memory) if isinstance(memory, np.ndarray) else memory.array()
+        for memory in inputs
+        if memory is not None
+    ]
+    # Assigned values may be a view of the tensor that is written.
+    sources = [
+        source.copy() if np.may_share_memory(source, target.bytes) else source for source in sources
+    ]
+    (output,) = plan.outputs
+    for region in output.regions:
+        for part in _parts(region):
+            part_plan = replace(plan, outputs=(Output(output.nbytes, (part,)),))
+            execute_unchecked(part_plan, sources, [target.bytes])
+
+
+def _parts(region: Region) -> Iterator[Region]:
+    """Parts of a region of few elements: the host needs some 64 bytes for each."""
+    size = max(region.sizes, default=1)
+    if prod(region.sizes) <= MAX_HOST_ELEMENTS:
+        yield region
+        return
+    axis = region.sizes.index(size)
+    for start, count in ((0, size // 2), (size // 2, size - size // 2)):
+        yield from _parts(region.map(lambda view: view.narrow(axis, start, count)))  # noqa: B023
 
 
 # -- plans of views --------------------------------------------------------------------------------

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import OutOfDeviceMemoryError, VkopsError, from_builtin
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.memory import Spread
 from vkops.plan.execute import packed_bytes
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, assignment
+from vkops.tensors.exchange import numpy_refusals
+from vkops.tensors.index_arrays import Numbers
+from vkops.tensors.index_plans import scattering
+from vkops.tensors.indexing import Indexing
 from vkops.tensors.shape_arguments import refuse
-from vkops.tensors.views import Views, packed
+from vkops.tensors.views import packed
 
 
-class Assignment(Views):
+class Assignment(Indexing):
     """Methods of tensors that write to their elements."""
 
     __slots__ = ()
@@ -40,23 +42,23 @@ class Assignment(Views):
         """The elements as an array."""
 
     @abstractmethod
-    def _check_device(self, name: str, value: Any) -> None:
-        """Refuse a tensor of another adapter (B-02)."""
-
-    @abstractmethod
-    def _write_plan(self, plan: ArrayPlan, source: Any) -> None:
-        """Run a plan that reads a tensor, or an array to send, and writes to this tensor."""
+    def _write_plan(self, plan: ArrayPlan, inputs: Sequence[Any]) -> None:
+        """Run a plan that reads tensors, or arrays to send, and writes to this tensor."""
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        """Write to the elements that ``self[index]`` is a view of, as NumPy does.
+        """Write to the elements that ``self[index]`` is a view or a copy of, as NumPy does.
 
         The value is an array, a tensor, a scalar or a nested list. It is broadcast to the shape of
-        the view, and converted to the dtype: arrays and tensors by any cast (``casting="unsafe"``),
-        Python's numbers only where they fit. A value that shares memory with this tensor is read
-        before anything is written. If an error is raised, nothing was written.
+        ``self[index]``, and converted to the dtype: arrays and tensors by any cast
+        (``casting="unsafe"``), Python's numbers only where they fit. A value that shares memory
+        with this tensor is read before anything is written. If an error is raised, nothing was
+        written.
+
+        Where arrays of indices select an element several times, any of its values remains. Indices
+        in a tensor that are out of range are skipped.
 
         Raises:
-            InvalidDescIndexError: the index is not one of basic indexing (ARRAY-09).
+            InvalidDescIndexError: as for ``self[index]`` (ARRAY-09).
             InvalidDescError: the value cannot be broadcast or converted, or this is a view made by
                 ``broadcast_to``, which is read-only as in NumPy (ARRAY-10), or it is a tensor of
                 another adapter (B-02).
@@ -68,8 +70,22 @@ class Assignment(Views):
         >>> x[:, :2] = x[:, 1:]
         >>> x.numpy().tolist()
         [[0, 0, 0], [5, 6, 6]]
+        >>> x[[1, 0], [0, 2]] = 7, 8
+        >>> x.numpy().tolist()
+        [[0, 0, 8], [7, 6, 6]]
         """
-        _assign(self[index], value)
+        found = self._select(index)
+        if isinstance(found, View):
+            target = self._over(self.placed()[0], found)
+            _write(target, assigned("SETITEM", target, target.shape, value))
+            return
+        view, numbers, place = found
+        source = assigned("SETITEM", self, found.shape, value)
+
+        def plan(read: View, nbytes: int) -> ArrayPlan:
+            return scattering(read, view, numbers.tensor, place, nbytes, self.dtype.itemsize)
+
+        write_indexed(self, source, numbers, found.shape, plan)
 
     def fill(self, value: Any) -> None:
         """Write a scalar to all elements; arrays are written by ``tensor[...] = array``.
@@ -77,7 +93,7 @@ class Assignment(Views):
         Raises:
             InvalidDescError: it is not a scalar, or as for assignment (ARRAY-10).
         """
-        _check_writable("FILL", self)
+        check_writable("FILL", self)
         self.placed()
         if isinstance(value, (np.ndarray, Assignment)) and value.shape:
             message = (
@@ -85,7 +101,7 @@ class Assignment(Views):
             )
             refuse("FILL", "value", message, "ARRAY-10")
         if isinstance(value, Assignment):
-            self._check_device("FILL", value)
+            self._check_device("FILL", "value", value)
             value = value.numpy()
         scalar = np.empty((), self.dtype)
         with numpy_refusals("FILL"):
@@ -93,41 +109,43 @@ class Assignment(Views):
         _write(self, scalar)
 
 
-def _assign(target: Assignment, value: Any) -> None:
-    _check_writable("SETITEM", target)
+def assigned(
+    name: str, target: Assignment, shape: Ints, value: Any
+) -> Assignment | npt.NDArray[Any]:
+    """A value with the dtype of the tensor, to be written to elements of this shape."""
+    check_writable(name, target)
     if isinstance(value, Assignment):
-        target._check_device("SETITEM", value)
+        target._check_device(name, "value", value)
     is_array = isinstance(value, (np.ndarray, Assignment))
     if is_array:  # before its elements are converted
-        _check_broadcast(value.shape, target.shape)
-        if not target.size:  # NumPy checks the cast of dtypes, but converts no element
+        _check_broadcast(name, value.shape, shape)
+        if 0 in shape:  # NumPy checks the cast of dtypes, but converts no element
             value = np.empty(0, value.dtype)
-    source = _converted(target, value)
+    source = _converted(target, value, name)
     if not is_array:
-        _check_broadcast(source.shape, target.shape, may_drop=False)
-    _write(target, source)
+        _check_broadcast(name, source.shape, shape, may_drop=False)
+    return source
 
 
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def _check_writable(name: str, target: Assignment) -> None:
+def check_writable(name: str, target: Assignment) -> None:
+    """Refuse a read-only view (ARRAY-10)."""
     if target._read_only:
         message = "is read-only: broadcast_to repeats its elements"
         refuse(name, "tensor", message, "ARRAY-10")
 
 
-def _converted(target: Assignment, value: Any) -> Assignment | npt.NDArray[Any]:
-    """A value with the target's dtype, as NumPy converts it; a tensor where the device reads it."""
+def _converted(target: Assignment, value: Any, name: str) -> Assignment | npt.NDArray[Any]:
+    """A value with the target's dtype, as NumPy converts it; a tensor that has it, as it is."""
     dtype = target.dtype
     if isinstance(value, Assignment):
         base, _ = value.placed()
-        target_base, _ = target.placed()
-        is_visible = target_base.buffer is None or host_view(target_base.buffer) is not None
-        if value.dtype == dtype and isinstance(base.buffer, Buffer) and not is_visible:
+        if value.dtype == dtype and isinstance(base.buffer, Buffer):
             return value
         value = value.numpy()
-    with numpy_refusals("SETITEM"):
+    with numpy_refusals(name):
         if isinstance(value, np.generic):  # NumPy casts scalars by other rules than arrays
             scalar = np.empty((), dtype)
             scalar[...] = value
@@ -135,27 +153,14 @@ def _converted(target: Assignment, value: Any) -> Assignment | npt.NDArray[Any]:
         return np.asarray(value, dtype)
 
 
-@contextmanager
-def numpy_refusals(name: str, field: str = "value", rule: str = "ARRAY-10") -> Iterator[None]:
-    """Raise the errors of NumPy's conversions as those of vkops."""
-    try:
-        yield
-    except MemoryError as error:
-        raise OutOfDeviceMemoryError(f"{name} {field}: the host has no memory left") from error
-    except VkopsError:  # a list holds a tensor that was released
-        raise
-    except Exception as error:
-        raise from_builtin(error, name, field, rule, "NumPy says: ") from error
-
-
-def _check_broadcast(shape: Ints, wanted: Ints, *, may_drop: bool = True) -> None:
+def _check_broadcast(name: str, shape: Ints, wanted: Ints, *, may_drop: bool = True) -> None:
     """Refuse shapes that NumPy cannot broadcast; with ``may_drop``, leading sizes of 1 may go."""
     extra = max(0, len(shape) - len(wanted))
     fits = (may_drop or not extra) and prod(shape[:extra]) == 1
     pairs = zip(reversed(shape[extra:]), reversed(wanted), strict=False)
     if not (fits and all(n in (1, size) for n, size in pairs)):
         message = f"has shape {shape}, which cannot be broadcast to {wanted}"
-        refuse("SETITEM", "value", message, "ARRAY-10")
+        refuse(name, "value", message, "ARRAY-10")
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -176,21 +181,48 @@ def _write(target: Assignment, source: Assignment | npt.NDArray[Any]) -> None:
         visible: npt.NDArray[Any] = np.ndarray(
             target.shape, target.dtype, memory, view.offset * itemsize, strides
         )
-        target.device.executor.exclusive(lambda: np.copyto(visible, np.asarray(source)))
+        array = np.asarray(source)
+        target.device.executor.exclusive(lambda: np.copyto(visible, array))
         return
-    if not isinstance(source, Assignment):
-        if view.is_contiguous and source.shape == target.shape:
-            buffer.write(packed_bytes(source), view.offset * itemsize)
-            return
-        origin: Any = source
-        read = packed(source.shape)
-    else:
-        if source.placed()[0].buffer is buffer:
-            source = source.copy()
-        origin, read = source.placed()
-    extra = max(0, len(read.sizes) - target.ndim)
-    read = View(read.sizes[extra:], read.strides[extra:], read.offset).broadcast(target.shape)
-    base._write_plan(assignment(read, view, base.nbytes, itemsize), origin)
+    if not isinstance(source, Assignment) and view.is_contiguous and source.shape == target.shape:
+        buffer.write(packed_bytes(source), view.offset * itemsize)
+        return
+    origin, read = _readable(source, target.shape, buffer)
+    base._write_plan(assignment(read, view, base.nbytes, itemsize), [origin])
+
+
+def write_indexed(
+    target: Assignment,
+    source: Assignment | npt.NDArray[Any],
+    numbers: Numbers,
+    shape: Ints,
+    plan: Callable[[View, int], ArrayPlan],
+) -> None:
+    """Write to the elements, of this shape, that indices select.
+
+    ``plan`` makes the plan from a view of the source and the bytes of the memory that is written.
+    """
+    base, _ = target.placed()
+    if 0 in shape:
+        return
+    origin, read = _readable(source, shape, base.buffer)
+    memory = numbers.memory
+    if isinstance(memory, Assignment) and memory.buffer is base.buffer:
+        memory = memory.copy()
+    base._write_plan(plan(read, base.nbytes), [origin, memory])
+
+
+def _readable(
+    source: Assignment | npt.NDArray[Any], shape: Ints, target: Buffer | HostBuffer | None
+) -> tuple[Any, View]:
+    """The memory of a source, which is not the target's, and its view broadcast to a shape."""
+    origin: Any = source
+    read = packed(source.shape)
+    if isinstance(source, Assignment):
+        is_target = source.placed()[0].buffer is target
+        origin, read = (source.copy() if is_target else source).placed()
+    extra = max(0, len(read.sizes) - len(shape))
+    return origin, View(read.sizes[extra:], read.strides[extra:], read.offset).broadcast(shape)
 
 
 def host_view(buffer: Buffer | HostBuffer) -> npt.NDArray[np.uint8] | None:

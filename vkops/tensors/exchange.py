@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -141,6 +142,19 @@ class Exchange:
             message = f"is {self.dtype} {self.shape}, must be an integer without dimensions"
             raise InvalidDescTypeError("index", "tensor", message, "ARRAY-07")
         return self._number(int)
+
+
+@contextmanager
+def numpy_refusals(name: str, field: str = "value", rule: str = "ARRAY-10") -> Iterator[None]:
+    """Raise the errors of NumPy's conversions as those of vkops."""
+    try:
+        yield
+    except MemoryError as error:
+        raise OutOfDeviceMemoryError(f"{name} {field}: the host has no memory left") from error
+    except VkopsError:  # a list holds a tensor that was released
+        raise
+    except Exception as error:
+        raise from_builtin(error, name, field, rule, "NumPy says: ") from error
 
 
 def as_array(array: Any) -> npt.NDArray[Any]:

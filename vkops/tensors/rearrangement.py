@@ -18,7 +18,7 @@ from vkops.plan.region import Fill, Read
 from vkops.plan.size_limits import MAX_PIECES
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
-from vkops.tensors.assignment import numpy_refusals
+from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.operations import run, sources
 from vkops.tensors.shape_arguments import (
     check_not_negative,

@@ -18,17 +18,18 @@ def refuse(name: str, field: str, message: str, rule: str) -> NoReturn:
     raise InvalidDescError(name, field, message, rule)
 
 
-def _refuse_axis(name: str, field: str, message: str, rule: str) -> NoReturn:
+def refuse_index(place: Place, message: str) -> NoReturn:
     """Raise an IndexError that is also a ValueError, as NumPy's AxisError is."""
-    raise InvalidDescIndexError(name, field, message, rule)
+    raise InvalidDescIndexError(*place[:2], message, place.rule)
 
 
 def in_rank(name: str, axis: int, rank: int, rule: str, field: str = "axis") -> int:
     """An axis, counted from the front; negative ones count from the end."""
     if rank == 0:
-        _refuse_axis(name, field, "the array has no dimensions", rule)
+        refuse_index(Place(name, field, rule), "the array has no dimensions")
     if not -rank <= axis < rank:
-        _refuse_axis(name, field, f"got {show(axis)}, must be {-rank} to {rank - 1}", rule)
+        message = f"got {show(axis)}, must be {-rank} to {rank - 1}"
+        refuse_index(Place(name, field, rule), message)
     return axis % rank
 
 

@@ -327,11 +327,14 @@ class Tensor(Assignment, Exchange, NoOperators):
         array: npt.NDArray[Any] = np.ndarray(self.shape, self.dtype, memory, start, strides)
         return array
 
-    def _check_device(self, name: str, value: Any) -> None:
-        check_device(name, "value", value, self.device)
+    def _check_device(self, name: str, field: str, value: Any) -> None:
+        check_device(name, field, value, self.device)
 
-    def _write_plan(self, plan: ArrayPlan, source: Any) -> None:
-        Tensor.make(plan, self.device, [source], [self.dtype], targets=[self])
+    def _run(self, plan: ArrayPlan, inputs: Sequence[Any], dtype: np.dtype[Any]) -> Tensor:
+        return Tensor.make(plan, self.device, inputs, [dtype])[0]
+
+    def _write_plan(self, plan: ArrayPlan, inputs: Sequence[Any]) -> None:
+        Tensor.make(plan, self.device, inputs, [self.dtype], targets=[self])
 
     def __copy__(self) -> Tensor:
         return self.copy()

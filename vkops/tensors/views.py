@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from vkops.arguments.values import Place, integer
-from vkops.errors import InvalidDescIndexError, InvalidDescTypeError, from_builtin, show
+from vkops.errors import InvalidDescTypeError, show
 from vkops.plan.view import Ints, View
 from vkops.tensors.shape_arguments import (
     broadcast,
@@ -26,10 +24,6 @@ from vkops.tensors.shape_arguments import (
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-_BYTE = np.empty(1, np.uint8)
-_ADDRESS = _BYTE.__array_interface__["data"][0]
 
 
 @lru_cache(maxsize=1024)
@@ -68,37 +62,6 @@ class Views:
         if not self.shape:
             raise InvalidDescTypeError("", "len", "the tensor has no dimensions", "ARRAY-01")
         return self.shape[0]
-
-    def __getitem__(self, index: Any) -> Self:
-        """A view by basic indexing: integers, slices, ``...`` and ``None``, as in NumPy.
-
-        Raises:
-            InvalidDescIndexError: an index is out of range, or of another kind (ARRAY-09).
-        """
-        parts = index if isinstance(index, tuple) else (index,)
-        for part in parts:
-            if isinstance(part, bool) or not (
-                part is None or part is ... or isinstance(part, (slice, int, np.integer))
-            ):
-                message = f"got {show(part)}, must be integers, slices, ... and None"
-                raise InvalidDescIndexError("", "index", message, "ARRAY-09")
-        base, view = self.placed()
-        # NumPy computes the view on one byte that stands for every element; with an ellipsis the
-        # result is always a view, so that no byte is read.
-        ellipsis = () if any(part is ... for part in parts) else (...,)
-        proxy = as_strided(_BYTE, self.shape, view.strides)
-        try:
-            chosen = proxy[parts + ellipsis]
-        except Exception as error:
-            raise from_builtin(error, "", "index", "ARRAY-09", "NumPy says: ") from error
-        start = chosen.__array_interface__["data"][0] - _ADDRESS
-        return self._over(base, View(chosen.shape, chosen.strides, view.offset + start))
-
-    def __iter__(self) -> Iterator[Self]:
-        """Views at each index of the first dimension."""
-        if not self.shape:
-            raise InvalidDescTypeError("", "iter", "the tensor has no dimensions", "ARRAY-01")
-        return (self[index] for index in range(self.shape[0]))
 
     @property
     def T(self) -> Self:  # noqa: N802  # NumPy's name

@@ -1,0 +1,355 @@
+"""Indexing by arrays, take and put, against NumPy."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from arrays import Counter, agree, equal, numbered, on_device, small, viewed
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+import vkops
+
+TYPES = ["int32", "int64", "uint32", "uint64"]
+
+
+@pytest.fixture(params=["direct", "staged", "on the host"])
+def make(request, device, staged_device):
+    """Makes tensors of arrays, on memory of a kind."""
+    home = staged_device if request.param == "staged" else device
+    on_host = request.param == "on the host"
+    return lambda array: vkops.Tensor.from_array(home, array, on_host=on_host)
+
+
+def places(data, n, shape, *, dtypes=(*TYPES, "int8", ">i4")):
+    """Indices of an axis of so many elements, some of them counted from the end."""
+    dtype = np.dtype(data.draw(st.sampled_from(dtypes)))
+    least = 0 if dtype.kind == "u" or not n else -n
+    return data.draw(npst.arrays(dtype, shape, elements=st.integers(least, max(0, n - 1))))
+
+
+def given_as(data, make, array):
+    """The same indices in a tensor, a view, a list or an array."""
+    kinds = ["array", "list"] if array.size and array.ndim else ["array"]
+    if array.dtype.name in TYPES and array.dtype.isnative:
+        kinds += ["tensor", "view"]
+    kind = data.draw(st.sampled_from(kinds))
+    if kind == "list":
+        return array.tolist()
+    if kind == "tensor":
+        return make(array)
+    if kind == "view":
+        return make(np.flip(array)).flip()
+    return array
+
+
+shapes = npst.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_take(make, array, data):
+    tensor, array = viewed(data, make(array), array)
+    axis = data.draw(st.none() | st.integers(-array.ndim - 1, array.ndim))
+    inside = axis is not None and -array.ndim <= axis < array.ndim
+    n = array.shape[axis] if inside else array.size
+    indices = places(data, n, data.draw(shapes))
+    if indices.size and not n:
+        with pytest.raises(vkops.InvalidDescError):
+            vkops.take(tensor, indices, axis)
+        return
+    agree(
+        lambda: vkops.take(tensor, given_as(data, make, indices), axis),
+        lambda: np.take(array, indices.astype(np.int64), axis),
+    )
+
+
+def beside(data, shape, axis):
+    """A shape of indices along an axis: each other size may be 1, or be broadcast from 1."""
+    sizes = [data.draw(st.sampled_from([n, n, 1] if n != 1 else [1, 1, 3])) for n in shape]
+    return (*sizes[:axis], data.draw(st.integers(0, 4)), *sizes[axis + 1 :])
+
+
+@on_device
+@given(array=small.filter(lambda array: array.ndim), data=st.data())
+def test_take_along_axis(make, array, data):
+    tensor, array = viewed(data, make(array), array)
+    if data.draw(st.booleans()) or not array.ndim:
+        axis, shape = None, (data.draw(st.integers(0, 5)),)
+        n = array.size
+    else:
+        axis = data.draw(st.integers(-array.ndim, array.ndim - 1))
+        shape, n = beside(data, array.shape, axis % array.ndim), array.shape[axis]
+    indices = places(data, n, shape)
+    if indices.size and not n:
+        with pytest.raises(vkops.InvalidDescError):
+            vkops.take_along_axis(tensor, indices, axis)
+        return
+    agree(
+        lambda: vkops.take_along_axis(tensor, given_as(data, make, indices), axis),
+        lambda: np.take_along_axis(array, indices.astype(np.int64), axis),
+    )
+
+
+@on_device
+@given(array=small.filter(lambda array: array.size), data=st.data())
+def test_put_along_axis(make, array, data):
+    """Where an element is written several times, all values are the same."""
+    array = np.array(array)
+    whole = make(array)
+    tensor, target = viewed(data, whole, array, steps=2)
+    if not (target.flags.writeable and target.size):
+        return
+    axis = data.draw(st.integers(-target.ndim, target.ndim - 1) if target.ndim else st.none())
+    if axis is None or data.draw(st.booleans()):
+        axis, shape = None, target.size
+    else:
+        shape = target.shape
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    if data.draw(st.booleans()):  # each place once
+        along = np.moveaxis(np.empty(shape, np.uint8), -1 if axis is None else axis, -1)
+        orders = random.permuted(np.broadcast_to(np.arange(along.shape[-1]), along.shape), axis=-1)
+        indices = np.moveaxis(orders, -1, -1 if axis is None else axis)
+        values = numbered(indices.shape, array.dtype)
+    else:
+        sizes = (data.draw(st.integers(0, 5)),)
+        sizes = sizes if axis is None else beside(data, target.shape, axis % target.ndim)
+        indices = places(data, target.size if axis is None else target.shape[axis], sizes)
+        values = numbered((), array.dtype)
+    ours = make(values) if data.draw(st.booleans()) else values
+    vkops.put_along_axis(tensor, given_as(data, make, indices), ours, axis)
+    flat = np.array(target if axis is not None else target.reshape(-1))
+    np.put_along_axis(flat, indices.astype(np.int64), values, axis or 0)
+    target[...] = flat.reshape(target.shape)
+    equal(whole, array)
+
+
+def parts(data, make, shape):
+    """An index with arrays, for us and for NumPy; and whether one is of an empty axis."""
+    common = data.draw(npst.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=4))
+    ours, theirs, empty, axis = [], [], False, 0
+    dtype = data.draw(st.sampled_from(TYPES))  # of all indices in tensors
+    rest = data.draw(st.integers(0, len(shape)))  # axes that the ellipsis stands for
+    kinds = ["array", "array", "integer", "slice", "mask", "None", "..."]
+    while axis < len(shape):
+        kind = data.draw(st.sampled_from(kinds))
+        n = shape[axis]
+        if kind == "None":
+            ours, theirs = [*ours, None], [*theirs, None]
+            continue
+        if kind == "...":
+            kinds.remove(kind)
+            ours, theirs = [*ours, ...], [*theirs, ...]
+            axis += min(rest, len(shape) - axis)
+            continue
+        if kind == "array":
+            sizes = tuple(data.draw(st.sampled_from([size, size, 1])) for size in common)
+            sizes = sizes[data.draw(st.integers(0, len(sizes))) :]
+            indices = places(data, n, sizes, dtypes=(dtype, "int8"))
+            empty |= bool(indices.size) and not n
+            ours.append(given_as(data, make, indices))
+            theirs.append(indices.astype(np.int64))
+        elif kind == "mask":
+            sizes = shape[axis : axis + data.draw(st.integers(1, 2))]
+            mask = data.draw(npst.arrays(bool, sizes))
+            ours.append(mask.tolist() if mask.size and data.draw(st.booleans()) else mask)
+            theirs.append(mask)
+            axis += mask.ndim - 1
+        else:
+            part = data.draw(st.integers(-n, n - 1)) if kind == "integer" and n else slice(None)
+            if kind == "slice":
+                part = data.draw(st.slices(n))
+            ours, theirs = [*ours, part], [*theirs, part]
+        axis += 1
+    return tuple(ours), tuple(theirs), empty
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_index(make, array, data):
+    tensor, array = viewed(data, make(array), array)
+    ours, theirs, empty = parts(data, make, array.shape)
+    assume(any(isinstance(part, np.ndarray) for part in theirs))
+    if empty:
+        with pytest.raises(IndexError):
+            tensor[ours]
+        return
+    agree(lambda: tensor[ours], lambda: array[theirs])
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_assignment(make, array, data):
+    """Where an element is written several times, all values are the same."""
+    array = np.array(array)
+    whole = make(array)
+    tensor, target = viewed(data, whole, array, steps=2)
+    ours, theirs, empty = parts(data, make, target.shape)
+    assume(any(np.ndim(part) for part in theirs if isinstance(part, np.ndarray)) and not empty)
+    assume(target.flags.writeable)
+    new = np.flip(target).copy()
+    try:
+        values = np.asarray(new[theirs], array.dtype)
+    except IndexError:
+        return
+    forms = ["all", "scalar", "wrong"] if values.size else ["all"]
+    form = data.draw(st.sampled_from(forms))
+    if form == "scalar":
+        values = values.reshape(-1)[:1].reshape((1,) * values.ndim)
+    elif form == "wrong":
+        values = np.zeros((2, *values.shape), array.dtype)
+    try:
+        target[theirs] = values
+    except Exception:
+        with pytest.raises(vkops.InvalidDescError):
+            tensor[ours] = values
+    else:
+        tensor[ours] = make(values) if data.draw(st.booleans()) else values
+    equal(whole, array)
+
+
+def test_one_dispatch_each(device):
+    array = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    tensor = device.tensor(array)
+    rows, columns = device.tensor([2, 0]), np.array([[1], [3]])
+    order = np.argsort(-array, axis=2)
+    with Counter(device) as counter:
+        made = [
+            tensor[rows],
+            tensor[::-1, columns, 1:],
+            tensor[[0, 2], :, [1, 3]],
+            vkops.take(tensor.T, columns, 1),
+            vkops.take_along_axis(tensor, order, 2),
+        ]
+        tensor[:, rows] = 7
+    assert counter.count == 6
+    wanted = [
+        array[[2, 0]],
+        array[::-1, columns, 1:],
+        array[[0, 2], :, [1, 3]],
+        np.take(array.T, columns, 1),
+        np.take_along_axis(array, order, 2),
+    ]
+    for one, other in zip(made, wanted, strict=True):
+        equal(one, other)
+    array[:, [2, 0]] = 7
+    equal(tensor, array)
+
+
+def test_indices_in_tensors_are_clamped_or_skipped(make):
+    array = np.arange(6, dtype=np.int16).reshape(2, 3)
+    tensor, far = make(array), make(np.array([-4, -3, 2, 3, 1 << 40]))
+    nearest = [0, 0, 2, 2, 2]
+    equal(tensor[:, far], array[:, nearest])
+    equal(vkops.take(tensor, far, axis=1), array[:, nearest])
+    equal(vkops.take_along_axis(tensor, far[None], axis=1), array[:, nearest])
+    equal(tensor[[1], far], array[1, nearest])
+    tensor[:, far] = np.array([10, 11, 12, 13, 14])
+    equal(tensor, np.int16([[11, 1, 12], [11, 4, 12]]))
+    vkops.put_along_axis(tensor, far[None], 9, axis=1)
+    equal(tensor, np.int16([[9, 1, 9], [9, 4, 9]]))
+    vkops.put_along_axis(tensor.T, far, 8, axis=None)
+    equal(tensor, np.int16([[9, 8, 9], [9, 8, 9]]))
+
+
+def test_what_is_written_is_read_before(make):
+    """Values and indices in the memory that is written."""
+    array = np.array([3, 0, 2, 1])
+    tensor = make(array)
+    tensor[tensor] = tensor[::-1]
+    array[array.copy()] = array[::-1].copy()
+    equal(tensor, array)
+    tensor[[0, 1, 2]], array[[0, 1, 2]] = tensor.numpy()[1:], array[1:].copy()
+    equal(tensor, array)
+
+
+def test_tensors_in_many_heaps(adapter):
+    with vkops.Device(adapter.index) as device:
+        device.executor.memory.max_range = 1 << 12
+        array = np.arange(1 << 13, dtype=np.uint16).reshape(64, 128)
+        tensor = device.tensor(array)
+        assert tensor.buffer.allocation.heap is None
+        rows = np.arange(64, dtype=np.int32)[::-3]
+        equal(tensor[rows, 5:], array[rows, 5:])
+        tensor[rows], array[rows] = array[rows + 0] + 1, array[rows] + 1
+        equal(tensor, array)
+        many = np.arange(2000, dtype=np.int32) % 64
+        message = "indices of 8192 bytes: a buffer of the device holds 4096; use fewer at a time"
+        with pytest.raises(vkops.OutOfDeviceMemoryError, match=f"^{re.escape(message)}$"):
+            tensor[many]
+
+
+def test_what_the_device_cannot_hold_is_copied_by_the_host(device, monkeypatch):
+    monkeypatch.setattr("vkops.tensors.array_plan.MAX_UNCHECKED_BYTES", 0)
+    monkeypatch.setattr("vkops.tensors.array_plan.MAX_HOST_ELEMENTS", 50)
+    monkeypatch.setattr(device.executor, "fits", lambda nbytes: nbytes < 1000)
+    array = np.arange(300, dtype=np.int32).reshape(30, 10)
+    indices = np.array([[29, 3], [-1, 0]])
+    made = vkops.take(array, indices, 0, device=device)
+    assert isinstance(made.buffer, vkops.HostBuffer)
+    equal(made, array[indices])
+    wanted = array[indices]
+    made[:, [1]], wanted[:, [1]] = 0, 0
+    made[[1], 0], wanted[[1], 0] = made[[0], 0], wanted[[0], 0]
+    equal(made, wanted)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda t, b: t[[0, 4]], IndexError, "index: got 4, which is outside of axis 0 of size 4 [ARRAY-09]"),
+        (lambda t, b: t[:, [0, -7]], IndexError, "index: got -7, which is outside of axis 1 of size 6 [ARRAY-09]"),
+        (lambda t, b: t[..., None, np.uint64([2**64 - 1])], IndexError, "index: got 18446744073709551615, which is outside of axis 2 of size 6 [ARRAY-09]"),
+        (lambda t, b: t[[0], 6], IndexError, "index: NumPy says: index 6 is out of bounds for axis 1 with size 6 [ARRAY-09]"),
+        (lambda t, b: t[[0], 0, 0], IndexError, "index: NumPy says: too many indices for array: array is 2-dimensional, but 3 were indexed [ARRAY-09]"),
+        (lambda t, b: t[[0, 1], [0, 1, 2]], IndexError, "index: shapes [(2,), (3,)] cannot be broadcast together [ARRAY-09]"),
+        (lambda t, b: t[[0.5]], IndexError, "index: got [0.5], must be integers, slices, ..., None and arrays of integers or Booleans [ARRAY-09]"),
+        (lambda t, b: t[True], IndexError, "index: got True, must be integers, slices, ..., None and arrays of integers or Booleans [ARRAY-09]"),
+        (lambda t, b: t[[[0], [1, 2]]], ValueError, "index: NumPy says: setting an array element with a sequence. The requested array has an inhomogeneous shape after 1 dimensions. The detected shape was (2,) + inhomogeneous part. [ARRAY-09]"),
+        (lambda t, b: t[[True, False]], IndexError, "index: has Booleans for 2 indices of axis 0 of size 4 [ARRAY-09]"),
+        (lambda t, b: t[:, b > 0], IndexError, "index: has Booleans for 7 indices of axis 1 of size 6 [ARRAY-09]"),
+        (lambda t, b: t[t.device.tensor([True] * 4)], IndexError, "index: is a tensor of bool, must be of int32, int64, uint32, uint64: the shape of the result would depend on its elements [ARRAY-09]"),
+        (lambda t, b: t[t.device.tensor(np.int8([1]))], IndexError, "index: is a tensor of int8, must be of int32, int64, uint32, uint64 [ARRAY-09]"),
+        (lambda t, b: t[t.device.tensor(np.array([1], ">i4"))], IndexError, "index: is a tensor of >i4, must be of int32, int64, uint32, uint64 [ARRAY-09]"),
+        (lambda t, b: t[t.device.tensor([0]), t.device.tensor(np.int32([0]))], IndexError, "index: has arrays of int64, int32, which must be of one data type in tensors [ARRAY-09]"),
+        (lambda t, b: t[:0][t.device.tensor([0])], IndexError, "index: has 1 indices of axis 0, which is empty [ARRAY-09]"),
+        (lambda t, b: t.reshape((2,) * 3 + (3,) + (1,) * 6)[([0],) * 10], IndexError, "index: has 10 arrays, must be 8 at most [ARRAY-09]"),
+        (lambda t, b: t.__setitem__([0, 1], [1, 2, 3]), ValueError, "SETITEM value: has shape (3,), which cannot be broadcast to (2, 6) [ARRAY-10]"),
+        (lambda t, b: t.broadcast_to((2, 4, 6)).__setitem__([0], 1), ValueError, "SETITEM tensor: is read-only: broadcast_to repeats its elements [ARRAY-10]"),
+        (lambda t, b: t.__setitem__([9], 1), IndexError, "index: got 9, which is outside of axis 0 of size 4 [ARRAY-09]"),
+        (lambda t, b: vkops.take(t, [24]), IndexError, "TAKE indices: got 24, which is outside of axis 0 of size 24 [ARRAY-14]"),
+        (lambda t, b: vkops.take(t, [True], 0), IndexError, "TAKE indices: got [True], must be integers [ARRAY-14]"),
+        (lambda t, b: vkops.take(t, "x", 0), IndexError, "TAKE indices: got 'x', must be integers [ARRAY-14]"),
+        (lambda t, b: vkops.take(t, t, 0), IndexError, "TAKE indices: is a tensor of float32, must be of int32, int64, uint32, uint64 [ARRAY-14]"),
+        (lambda t, b: vkops.take(t, [0], 2), IndexError, "TAKE axis: got 2, must be -2 to 1 [ARRAY-01]"),
+        (lambda t, b: vkops.take_along_axis(t, [0], 1), IndexError, "TAKE_ALONG_AXIS indices: has rank 1, must be 2, that of x [ARRAY-14]"),
+        (lambda t, b: vkops.take_along_axis(t, [[0]] * 3, 1), IndexError, "TAKE_ALONG_AXIS indices: shapes [(4, 1), (3, 1)] cannot be broadcast together [ARRAY-14]"),
+        (lambda t, b: vkops.put_along_axis(b, [0], 1, 0), TypeError, "PUT_ALONG_AXIS x: got array([0, 1, 2, 3, 4, 5, 6]), must be a Tensor [ARRAY-14]"),
+        (lambda t, b: vkops.put_along_axis(t, [[4]], 1, 0), IndexError, "PUT_ALONG_AXIS indices: got 4, which is outside of axis 0 of size 4 [ARRAY-14]"),
+        (lambda t, b: vkops.put_along_axis(t, [[0]], [1, 2], 1), ValueError, "PUT_ALONG_AXIS value: has shape (2,), which cannot be broadcast to (4, 1) [ARRAY-10]"),
+        (lambda t, b: vkops.put_along_axis(t.broadcast_to((4, 6)), [0], 1, None), ValueError, "PUT_ALONG_AXIS tensor: is read-only: broadcast_to repeats its elements [ARRAY-10]"),
+    ],
+)  # fmt: skip
+def test_refusals(device, call, kind, message):
+    tensor = device.tensor(np.zeros((4, 6), np.float32))
+    with Counter(device) as counter, pytest.raises(vkops.VkopsError) as caught:
+        call(tensor, np.arange(7))
+    assert str(caught.value) == message
+    assert isinstance(caught.value, kind)
+    assert counter.count == 0
+    assert not tensor.numpy().any()
+
+
+def test_tensors_of_another_adapter(adapter, device):
+    """Staged and direct devices of one adapter share memory; another adapter's is refused."""
+    others = [info.index for info in vkops.devices() if info.index != adapter.index]
+    if not others:
+        pytest.skip("there is one adapter")
+    with vkops.Device(others[0]) as other:
+        indices = other.tensor([0])
+        for call in (lambda t: t[indices], lambda t: vkops.take(t, indices, 0)):
+            with pytest.raises(vkops.InvalidDescError, match=r"must be on .* \[B-02\]$"):
+                call(device.tensor(np.zeros(3)))

@@ -1,0 +1,120 @@
+"""Arrays of indices that callers give: their checks, and the memory that the device reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.arguments.values import Place
+from vkops.errors import show
+from vkops.plan.indexing import IndexTensor
+from vkops.plan.view import Ints, View
+from vkops.tensors.array_plan import ArrayPlan
+from vkops.tensors.exchange import numpy_refusals
+from vkops.tensors.index_plans import stacking
+from vkops.tensors.shape_arguments import check_shape, refuse_index
+from vkops.tensors.views import Views, packed
+
+Indices: TypeAlias = "Views | npt.NDArray[Any]"
+"""Indices in a tensor, which are not read back, or on the host."""
+
+Run: TypeAlias = Callable[[ArrayPlan, Sequence[Any], "np.dtype[Any]"], Views]
+"""Runs a plan on tensors and arrays, and returns its only result."""
+
+_TYPES = ("int32", "int64", "uint32", "uint64")
+"""The data types of indices that the device reads."""
+
+
+class Numbers(NamedTuple):
+    """Indices as a plan reads them: the tensor or array that is its second input, and a view."""
+
+    memory: Any
+    tensor: IndexTensor
+
+    @classmethod
+    def of(cls, indices: Indices) -> Numbers:
+        """All indices of a tensor or an array."""
+        if isinstance(indices, Views):
+            memory, view = indices.placed()
+            return cls(memory, IndexTensor(1, indices.dtype.str[1:], view))
+        return cls(indices, IndexTensor(1, indices.dtype.str[1:], packed(indices.shape)))
+
+    def over(self, view: View) -> Numbers:
+        """The same memory through another view."""
+        return Numbers(self.memory, self.tensor._replace(view=view))
+
+
+def as_indices(value: Any, place: Place, *, masks: bool = False) -> Indices:
+    """A tensor of indices, or an array of integers; with ``masks``, also one of Booleans."""
+    if isinstance(value, Views):
+        if value.dtype.name in _TYPES and value.dtype.isnative:
+            return value
+        message = f"is a tensor of {value.dtype}, must be of {', '.join(_TYPES)}"
+        if masks and value.dtype == bool:
+            message += ": the shape of the result would depend on its elements"
+        refuse_index(place, message)
+    with numpy_refusals(place.operator, place.field, place.rule):
+        array = np.asarray(value)
+    if not array.size and not isinstance(value, np.ndarray):
+        array = array.astype(np.int64)  # an empty list, of which NumPy makes floats
+    if masks and array.dtype == bool and array.ndim:
+        return array
+    if array.dtype.kind not in "iu":
+        wanted = "integers, slices, ..., None and arrays of integers or Booleans"
+        refuse_index(place, f"got {show(value)}, must be {wanted if masks else 'integers'}")
+    known = array.dtype.name in _TYPES
+    return array.astype(array.dtype.newbyteorder("=") if known else np.int64, copy=False)
+
+
+def check_range(indices: Indices, axis: int, size: int, place: Place) -> None:
+    """Refuse indices outside of an axis: those on the host, and all if the axis is empty."""
+    if not isinstance(indices, Views) and indices.size:
+        least, most = int(indices.min()), int(indices.max())
+        if least < -size or most >= size:
+            outside = most if most >= size else least
+            refuse_index(place, f"got {outside}, which is outside of axis {axis} of size {size}")
+    elif indices.size and not size:
+        refuse_index(place, f"has {indices.size} indices of axis {axis}, which is empty")
+
+
+def common_shape(shapes: Sequence[Ints], place: Place) -> Ints:
+    """The shape that arrays of some shapes are broadcast to."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        refuse_index(place, f"shapes {show(shapes)} cannot be broadcast together")
+
+
+def tuples(arrays: Sequence[Indices], largest: int, place: Place, run: Run) -> Numbers:
+    """Tuples of indices, from arrays that are broadcast together; the last axis numbers the arrays.
+
+    All indices on the host are below ``largest``. Several arrays are packed into one: by the device
+    where there is a tensor among them.
+    """
+    shape = common_shape([array.shape for array in arrays], place)
+    check_shape(place.operator, (*shape, len(arrays)), 8)
+    if len(arrays) == 1:
+        numbers = Numbers.of(arrays[0])
+        return numbers.over(numbers.tensor.view.insert(len(shape)))
+    tensors = [array for array in arrays if isinstance(array, Views)]
+    types = {tensor.dtype for tensor in tensors} or {np.dtype(np.int32)}
+    fits = largest - 1 <= min(np.iinfo(dtype).max for dtype in types)
+    if not tensors:
+        dtype = types.pop() if fits else np.dtype(np.int64)
+        with numpy_refusals(place.operator, place.field, place.rule):
+            whole = np.empty((*shape, len(arrays)), dtype)
+            for number, array in enumerate(arrays):
+                whole[..., number] = array
+        return Numbers.of(whole)
+    if len(types) > 1 or not (fits or len(tensors) == len(arrays)):
+        names = ", ".join(str(array.dtype) for array in arrays)
+        refuse_index(place, f"has arrays of {names}, which must be of one data type in tensors")
+    (dtype,) = types
+    parts = [
+        Numbers.of(array if isinstance(array, Views) else array.astype(dtype)) for array in arrays
+    ]
+    views = tuple([part.tensor.view.broadcast(shape) for part in parts])
+    return Numbers.of(run(stacking(views, dtype.itemsize), [part.memory for part in parts], dtype))

@@ -1,0 +1,154 @@
+"""Functions that read and write elements by arrays of indices, named as in NumPy.
+
+Indices are arrays, lists or tensors of integers; negative ones count from the end. Those on the
+host are checked before anything runs. Those in a tensor (of int32, int64, uint32 or uint64) are not
+read back: as in DirectML, reading uses the nearest index where one is out of range (the mode
+``"clip"`` of ``numpy.take``, but negative indices still count from the end), and writing skips it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkops.arguments.values import Place
+from vkops.plan.view import View
+from vkops.tensors.array_plan import ArrayPlan
+from vkops.tensors.assignment import assigned, check_writable, write_indexed
+from vkops.tensors.index_arrays import (
+    Indices,
+    Numbers,
+    as_indices,
+    check_range,
+    common_shape,
+    tuples,
+)
+from vkops.tensors.index_plans import gathering_along, scattering_along
+from vkops.tensors.indexing import Selection
+from vkops.tensors.operations import as_tensor
+from vkops.tensors.shape_arguments import check_shape, one_axis, refuse_index
+from vkops.tensors.tensor import Device, Tensor, check_device
+
+
+def take(x: Any, indices: Any, axis: int | None = None, *, device: Device | None = None) -> Tensor:
+    """Copy the elements at some indices of an axis; without one, of the flat array.
+
+    The axes of ``indices``, which may have any number of them, stand for the axis. In the array
+    API, ``indices`` has one dimension, and only an ``x`` of one dimension needs no axis. Indices on
+    the host that are out of range raise an error; those in a tensor become the nearest one.
+
+    Raises:
+        InvalidDescError: axis out of range (ARRAY-01), indices that are out of range or no integers
+            (ARRAY-14), or too large a shape (ARRAY-03).
+        OutOfDeviceMemoryError: the result does not fit, or more indices than a buffer can hold.
+
+    >>> import vkops
+    >>> vkops.take([[1, 2, 3], [4, 5, 6]], [2, -2], axis=1).numpy().tolist()
+    [[3, 2], [6, 5]]
+    """
+    tensor = _on_device("TAKE", x, indices, device)
+    if axis is not None:
+        axis = one_axis("TAKE", axis, max(1, len(tensor.shape)))
+    if axis is None or not tensor.shape:  # as in NumPy, a scalar has the axis 0
+        tensor, axis = tensor.reshape(-1), 0
+    place = Place("TAKE", "indices", "ARRAY-14")
+    found = _indices(tensor, indices, axis, place)
+    numbers = tuples([found], tensor.shape[axis], place, tensor._run)
+    others = (other for other in range(tensor.ndim) if other != axis)
+    view = tensor.placed()[1].permute((axis, *others))
+    return tensor._gather(Selection(view, numbers, axis), "TAKE")
+
+
+def take_along_axis(
+    x: Any, indices: Any, axis: int | None = -1, *, device: Device | None = None
+) -> Tensor:
+    """Copy one element for each index, which says its place along ``axis``.
+
+    ``indices`` has as many dimensions as ``x``; beside the axis, the two are broadcast together.
+    Without an axis (None), ``x`` is flat. Indices on the host that are out of range raise an error;
+    those in a tensor become the nearest one.
+
+    Raises:
+        InvalidDescError: axis out of range (ARRAY-01), indices that are out of range or no
+            integers, or shapes that cannot be broadcast (ARRAY-14).
+        OutOfDeviceMemoryError: the result does not fit, or more indices than a buffer can hold.
+
+    >>> import vkops
+    >>> vkops.take_along_axis([[1, 2, 3], [4, 5, 6]], [[2], [0]], axis=1).numpy().tolist()
+    [[3], [4]]
+    """
+    tensor = _on_device("TAKE_ALONG_AXIS", x, indices, device)
+    if axis is None:
+        tensor, axis = tensor.reshape(-1), 0
+    axis = one_axis("TAKE_ALONG_AXIS", axis, tensor.ndim)
+    view, (memory, found) = _along("TAKE_ALONG_AXIS", tensor, indices, axis)
+    plan = gathering_along(view, found, axis, tensor.dtype.itemsize)
+    return tensor._run(plan, [tensor.placed()[0], memory], tensor.dtype)
+
+
+def put_along_axis(x: Tensor, indices: Any, values: Any, axis: int | None) -> None:
+    """Write one element of a tensor for each index, which says its place along ``axis``.
+
+    ``indices`` has as many dimensions as ``x``; beside the axis, the two are broadcast together.
+    Without an axis (None), ``x`` is flat. ``values`` are broadcast to the shape of the indices, and
+    converted as in an assignment. Where several are written to one element, any of them remains.
+    Indices on the host that are out of range raise an error; those in a tensor are skipped.
+
+    Raises:
+        InvalidDescError: axis out of range (ARRAY-01), ``x`` is not a tensor, indices that are out
+            of range or no integers, or shapes that cannot be broadcast (ARRAY-14), values that
+            cannot be broadcast or converted, or a read-only view (ARRAY-10).
+        OutOfDeviceMemoryError: no memory to send the values, or more indices than a buffer can
+            hold.
+
+    >>> import vkops
+    >>> x = vkops.tile(0, (2, 3))
+    >>> vkops.put_along_axis(x, [[2], [0]], [[5], [6]], axis=1)
+    >>> x.numpy().tolist()
+    [[0, 0, 5], [6, 0, 0]]
+    """
+    name = "PUT_ALONG_AXIS"
+    if not isinstance(x, Tensor):
+        raise Place(name, "x", "ARRAY-14").wrong_kind(x, "a Tensor")
+    check_writable(name, x)
+    target = x.reshape(-1) if axis is None else x
+    along = one_axis(name, 0 if axis is None else axis, target.ndim)
+    view, numbers = _along(name, target, indices, along)
+    shape = numbers.tensor.view.sizes
+    source = assigned(name, target, shape, values)
+
+    def plan(read: View, nbytes: int) -> ArrayPlan:
+        return scattering_along(read, view, numbers.tensor, along, nbytes, x.dtype.itemsize)
+
+    write_indexed(target, source, numbers, shape, plan)
+    if target.placed()[0] is not x.placed()[0]:  # no strides express the flat tensor: it is a copy
+        x[...] = target.reshape(x.shape)
+
+
+def _on_device(name: str, x: Any, indices: Any, device: Device | None) -> Tensor:
+    """The tensor to read, on the device of the indices where it is an array."""
+    if device is None and isinstance(indices, Tensor) and not isinstance(x, Tensor):
+        device = indices.device
+    return as_tensor(name, x, device)
+
+
+def _indices(tensor: Tensor, value: Any, axis: int, place: Place) -> Indices:
+    """Indices of an axis of a tensor, checked."""
+    indices = as_indices(value, place)
+    if isinstance(indices, Tensor):
+        check_device(place.operator, place.field, indices, tensor.device)
+    check_range(indices, axis, tensor.shape[axis], place)
+    return indices
+
+
+def _along(name: str, tensor: Tensor, indices: Any, axis: int) -> tuple[View, Numbers]:
+    """The view of a tensor that indices along an axis move in, and the indices, broadcast to it."""
+    place = Place(name, "indices", "ARRAY-14")
+    found = _indices(tensor, indices, axis, place)
+    if len(found.shape) != tensor.ndim:
+        refuse_index(place, f"has rank {len(found.shape)}, must be {tensor.ndim}, that of x")
+    before, size, after = tensor.shape[:axis], tensor.shape[axis], tensor.shape[axis + 1 :]
+    shape = common_shape([(*before, 1, *after), found.shape], place)
+    check_shape(name, shape, max(8, tensor.dtype.itemsize))
+    view = tensor.placed()[1].broadcast((*shape[:axis], size, *shape[axis + 1 :]))
+    numbers = Numbers.of(found)
+    return view, numbers.over(numbers.tensor.view.broadcast(shape))
