@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from vkops.bench import WORKLOADS, measure
 from vkops.cli import main
@@ -15,6 +16,27 @@ def test_results(device):
         assert list(result.seconds) == ["vkops", "end_to_end", "numpy", "memcpy", "buffer_copy"]
         assert min(result.seconds.values()) > 0
         assert result.ratio() == result.seconds["numpy"] / result.seconds["vkops"]
+
+
+def test_movements(device):
+    """`measure` compares what vkops makes, by its operator and its function, with NumPy's."""
+    tiny = {
+        "W19": ((50, 8), (20,)),
+        "W20": ((30, 40), (30, 7)),
+        "W21": ((50, 8), (20, 1), (20, 8)),
+        "W22": ((2, 3, 4, 5),),
+        "W23": ((2, 8, 3, 4),),
+        "W24": ((5, 6),),
+        "W25": ((2, 3, 4, 5),),
+        "W26": ((9, 1), (1, 2)),
+        "W27": ((3, 7, 2), (3,)),
+    }
+    found = [
+        replace(workload, case=replace(workload.case, shapes=tiny[workload.name]).scaled(3))
+        for workload in WORKLOADS
+        if workload.name in tiny
+    ]
+    assert [result.work for result in measure(device, found, rounds=1)] == list(tiny)
 
 
 def test_command(adapter, capsys):

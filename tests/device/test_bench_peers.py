@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from vkops.bench import Workload, measure, peers
-from vkops.bench.workloads import Join, Permute, Split, Step, Window, case
+from vkops.bench.movements import (
+    DepthToSpace,
+    Gather,
+    GatherElements,
+    OneHot,
+    PadReflect,
+    ReverseSequences,
+    ScatterRows,
+    Tile,
+    Upsample,
+)
+from vkops.bench.workloads import Join, Permute, Split, Step, Window, case, case_of
 from vkops.cli import main
 from vkops.errors import DeviceError
 
@@ -30,10 +41,23 @@ TINY = {
     "transpose of bytes": case("uint8", Permute((1, 0)), (5, 7)),
     "permute": case("float32", Permute((7, 3, 5, 1, 6, 2, 4, 0)), (2, 3, 4, 5, 2, 3, 2, 2)),
 }
+MOVEMENTS = {
+    "gather": case_of("float32", Gather(), (9, 4), (5,)),
+    "gather elements": case_of("float32", GatherElements(), (4, 5), (4, 3)),
+    "scatter rows": case_of("float32", ScatterRows(), (9, 4), (5, 1), (5, 4)),
+    "pad": case_of("float32", PadReflect(1), (2, 3, 4, 5)),
+    "depth to space": case_of("float32", DepthToSpace(2), (2, 8, 3, 2)),
+    "tile": case_of("float32", Tile((2, 3)), (3, 4)),
+    "upsample": case_of("float32", Upsample(2), (2, 3, 4, 5)),
+    "one-hot": case_of("uint8", OneHot(6), (7, 1), (1, 2)),
+    "reverse sequences": case_of("float32", ReverseSequences(), (3, 5, 2), (3,)),
+}
+TINY |= MOVEMENTS
 WORKLOADS = [Workload(name, name, False, made) for name, made in TINY.items()]
 NOT_NCNN = {name for name in TINY if "of bytes" in name or "half words" in name} | {
-    "join of rank 5", "steps", "steps back", "permute",
+    "join of rank 5", "steps", "steps back", "permute", *MOVEMENTS,
 }  # fmt: skip
+REFUSED = {"ncnn": NOT_NCNN, "wgpu": set(MOVEMENTS), "onnxruntime": {"one-hot"}}
 
 
 @pytest.mark.parametrize("name", peers.installed())
@@ -41,7 +65,7 @@ def test_peer(device, name):
     """`measure` compares each result with NumPy's."""
     results = list(measure(device, WORKLOADS, {name: peers.load(name, device.info)}, rounds=1))
     done = {result.work for result in results if name in result.seconds}
-    assert done == set(TINY) - (NOT_NCNN if name == "ncnn" else set())
+    assert done == set(TINY) - REFUSED.get(name, set())
 
 
 def test_wgpu_by_kernels_alone(device, monkeypatch):
@@ -51,7 +75,7 @@ def test_wgpu_by_kernels_alone(device, monkeypatch):
     monkeypatch.setattr(webgpu, "_MAX_COPIES", 0)
     results = measure(device, WORKLOADS, {"wgpu": webgpu.Peer(device.info)}, rounds=1)
     done = {result.work for result in results if "wgpu" in result.seconds}
-    assert done >= set(TINY) - {"join of many"}
+    assert done >= set(TINY) - {"join of many", *MOVEMENTS}
 
 
 class Wrong:

@@ -113,7 +113,7 @@ def test_command_shows_a_saved_report(tmp_path, capsys):
         assert re.search(f"<!-- *{label} *-->", drawn), label
 
 
-@pytest.mark.parametrize("count", [1, 4, 18])
+@pytest.mark.parametrize("count", [1, 4, 27])
 def test_plot_as_png(tmp_path, count):
     path = tmp_path / "p.png"
     plots.plot(report(count, torch="PyTorch CPU"), path)

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from vkops.bench.movements import Array, Gather, GatherElements, PadReflect, Tile
 from vkops.bench.peers import Peer
-from vkops.bench.workloads import Array, Case, Join, Split, Step, Window, Workload
+from vkops.bench.workloads import Case, Join, Split, Step, Window, Workload
 from vkops.errors import DeviceError
 from vkops.gpu.buffer_copy import BufferCopy
 from vkops.runtime.device import Buffer
 from vkops.tensors import eager
+from vkops.tensors.rearrangement import pad, tile
+from vkops.tensors.selection import take, take_along_axis
 from vkops.tensors.tensor import Device, Tensor
 
 
@@ -81,13 +84,7 @@ def _contenders(
     device: Device, name: str, case: Case, peers: Mapping[str, Peer]
 ) -> dict[str, Callable[[], Any]]:
     """Prepare all contenders, and compare their results with NumPy's."""
-    random = np.random.default_rng(0)
-    arrays = [
-        random.integers(0, 256, int(np.prod(shape)) * case.dtype.itemsize, np.uint8)
-        .view(case.dtype)
-        .reshape(shape)
-        for shape in case.shapes
-    ]
+    arrays = case.inputs(np.random.default_rng(0))
     expected = case.numpy(arrays)
 
     def check(contender: str, results: Sequence[Array]) -> None:
@@ -142,6 +139,15 @@ def _eager(case: Case, arrays: Sequence[Array], device: Device) -> list[Tensor] 
             ends = zip(case.shapes[0], strides, strict=True)
             starts = [0 if stride > 0 else n - 1 for n, stride in ends]
             return [eager.slice(arrays[0], starts, case.output_shapes[0], strides, device=device)]
+        case Gather():
+            return [take(arrays[0], arrays[1], 0, device=device)]
+        case GatherElements():
+            return [take_along_axis(arrays[0], arrays[1], 1, device=device)]
+        case PadReflect() as pad_reflect:
+            widths = [(width, width) for width in pad_reflect.widths]
+            return [pad(arrays[0], widths, "reflect", device=device)]
+        case Tile(repeats):
+            return [tile(arrays[0], repeats, device=device)]
     return None
 
 

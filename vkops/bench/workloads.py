@@ -6,12 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from math import prod
 from operator import add
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from vkops.bench.movements import (
+    Array,
+    DepthToSpace,
+    Gather,
+    GatherElements,
+    Movement,
+    OneHot,
+    PadReflect,
+    ReverseSequences,
+    ScatterRows,
+    Shape,
+    Tile,
+    Upsample,
+)
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
@@ -22,9 +36,6 @@ from vkops.dml import (
     SplitOperatorDesc,
     TensorDataType,
 )
-
-Array = npt.NDArray[Any]
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -74,26 +85,48 @@ class Join:
     axis: int
 
 
-Operation = Split | Step | Window | Permute | Join
+Operation = Split | Step | Window | Permute | Join | Movement
 
 
 @dataclass(frozen=True)
 class Case:
-    """An operation on inputs of given shapes; all tensors have one data type."""
+    """An operation on inputs of given shapes; all data have one data type."""
 
     dtype: np.dtype[Any]
     operation: Operation
     shapes: Sequence[Shape]
 
     def scaled(self, scale: int) -> Case:
-        """Return this case with the first dimension of each input multiplied by ``scale``."""
+        """Return this case with the first dimension of each input multiplied by ``scale``.
+
+        The values of ONE_HOT, which have the first size 1, stay as they are.
+        """
         operation = self.operation
         match operation:
             case Split(0, sizes):
                 operation = Split(0, tuple(n * scale for n in sizes))
             case Window(offsets, (first, *others)):
                 operation = Window(offsets, (first * scale, *others))
-        return Case(self.dtype, operation, [(n * scale, *rest) for n, *rest in self.shapes])
+        fixed = isinstance(operation, OneHot)
+        shapes = [(n if fixed and n == 1 else n * scale, *rest) for n, *rest in self.shapes]
+        return Case(self.dtype, operation, shapes)
+
+    @property
+    def dtypes(self) -> list[np.dtype[Any]]:
+        """The data types of the inputs."""
+        others = self.operation.dtypes if isinstance(self.operation, Movement) else {}
+        return [np.dtype(others.get(number, self.dtype)) for number in range(len(self.shapes))]
+
+    def inputs(self, random: np.random.Generator) -> list[Array]:
+        """Return inputs of random bytes, and of random indices where the operation has indices."""
+        operation, made = self.operation, []
+        for number, (shape, dtype) in enumerate(zip(self.shapes, self.dtypes, strict=True)):
+            if isinstance(operation, Movement) and number in operation.dtypes:
+                made.append(operation.indices(random, self.shapes).astype(dtype))
+            else:
+                stored = random.integers(0, 256, prod(shape) * dtype.itemsize, np.uint8)
+                made.append(stored.view(dtype).reshape(shape))
+        return made
 
     @cached_property
     def desc(self) -> OperatorDesc:
@@ -121,9 +154,14 @@ class Case:
                 )
                 source = self._tensor(sizes, strides)
                 return ElementWiseIdentityOperatorDesc(source, self._tensor(sizes))
+            case Movement() as movement:
+                return movement.desc(self._tensor, self.shapes)
 
-    def _tensor(self, shape: Shape, strides: Shape | None = None) -> BufferTensorDesc:
-        return BufferTensorDesc(TensorDataType[self.dtype.name.upper()], shape, strides)
+    def _tensor(
+        self, shape: Shape, strides: Shape | None = None, kind: TensorDataType | None = None
+    ) -> BufferTensorDesc:
+        kind = TensorDataType[self.dtype.name.upper()] if kind is None else kind
+        return BufferTensorDesc(kind, shape, strides)
 
     def views(self, array: Array) -> list[Array]:
         """Return each output as a view of the input, or for a join, each input of the output."""
@@ -138,6 +176,8 @@ class Case:
                 return [array[window.slices]]
             case Permute(order):
                 return [array.transpose(order)]
+            case Movement():
+                raise ValueError(f"{self.operation} makes no views")
 
     @cached_property
     def _cuts(self) -> list[int]:
@@ -150,6 +190,8 @@ class Case:
         >>> case("int64", Split(0, (1, 2)), (3,)).numpy([np.array([7, 8, 9])])
         [array([7]), array([8, 9])]
         """
+        if isinstance(self.operation, Movement):
+            return [self.operation.numpy(arrays)]
         if isinstance(self.operation, Join):
             return [np.concatenate(arrays, self.operation.axis)]
         return [view.copy() for view in self.views(arrays[0])]
@@ -167,7 +209,12 @@ class Case:
 
 def case(dtype: str, operation: Operation, shape: Shape, inputs: int = 1) -> Case:
     """Make a case with a number of inputs of one shape."""
-    return Case(np.dtype(dtype), operation, [shape] * inputs)
+    return case_of(dtype, operation, *[shape] * inputs)
+
+
+def case_of(dtype: str, operation: Operation, *shapes: Shape) -> Case:
+    """Make a case with inputs of some shapes."""
+    return Case(np.dtype(dtype), operation, shapes)
 
 
 @dataclass(frozen=True)
@@ -181,7 +228,7 @@ class Workload:
     case: Case
 
 
-F32, SQUARE = "float32", (4096, 4096)
+F32, SQUARE, TABLE = "float32", (4096, 4096), (100_000, 256)
 QUARTERS = (1024,) * 4
 
 WORKLOADS = (
@@ -228,6 +275,39 @@ WORKLOADS = (
     ),
     Workload(
         "W18", "uint8: transpose (8192,8192)", False, case("uint8", Permute((1, 0)), (8192, 8192))
+    ),
+    Workload(
+        "W19", "gather 65536 rows of (100000,256)", True,
+        case_of(F32, Gather(), TABLE, (65536,)),
+    ),
+    Workload(
+        "W20", "gather elements of (4096,4096)", False,
+        case_of(F32, GatherElements(), SQUARE, SQUARE),
+    ),
+    Workload(
+        "W21", "scatter 65536 rows to (100000,256)", True,
+        case_of(F32, ScatterRows(), TABLE, (65536, 1), (65536, 256)),
+    ),
+    Workload(
+        "W22", "pad (16,64,112,112) by 1: reflect", False,
+        case_of(F32, PadReflect(1), (16, 64, 112, 112)),
+    ),
+    Workload(
+        "W23", "depth to space (8,256,64,64), 2x2", False,
+        case_of(F32, DepthToSpace(2), (8, 256, 64, 64)),
+    ),
+    Workload("W24", "tile (1024,1024) by (4,4)", True, case_of(F32, Tile((4, 4)), (1024, 1024))),
+    Workload(
+        "W25", "upsample (8,64,128,128) by 2", False,
+        case_of(F32, Upsample(2), (8, 64, 128, 128)),
+    ),
+    Workload(
+        "W26", "uint8: one-hot 65536 x 1024", False,
+        case_of("uint8", OneHot(1024), (65536, 1), (1, 2)),
+    ),
+    Workload(
+        "W27", "reverse sequences (256,1024,64)", True,
+        case_of(F32, ReverseSequences(), (256, 1024, 64), (256,)),
     ),
 )  # fmt: skip
 """As named in docs/performance.md."""

@@ -16,7 +16,7 @@ from vkops.cli import options
 def bench(
     workloads: Annotated[
         options.Texts,
-        Argument(metavar="[WORKLOAD]...", help="Workloads, W1 to W18; all by default."),
+        Argument(metavar="[WORKLOAD]...", help="Workloads, W1 to W27; all by default."),
     ] = None,
     adapter: options.Adapter = "",
     expect: options.Expect = None,

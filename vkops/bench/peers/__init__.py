@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from vkops.bench.workloads import Array, Case
+from vkops.bench.movements import Array
+from vkops.bench.workloads import Case
 from vkops.errors import MissingPackageError
 from vkops.gpu.adapter import DeviceInfo
 

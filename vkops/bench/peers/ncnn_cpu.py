@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import ncnn
 import numpy as np
 
+from vkops.bench.movements import Array
 from vkops.bench.peers import Program
-from vkops.bench.workloads import Array, Case, Join, Permute, Split, Step, Window
+from vkops.bench.workloads import Case, Join, Permute, Split, Step, Window
 from vkops.errors import DeviceError
 from vkops.gpu.adapter import DeviceInfo
 

@@ -6,16 +6,31 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnxruntime
-from onnx import TensorProto, helper
+from onnx import helper, numpy_helper
 
+from vkops.bench.movements import (
+    Array,
+    DepthToSpace,
+    Gather,
+    GatherElements,
+    Movement,
+    OneHot,
+    PadReflect,
+    ReverseSequences,
+    ScatterRows,
+    Tile,
+    Upsample,
+)
 from vkops.bench.peers import Program
-from vkops.bench.workloads import Array, Case, Join, Permute, Split, Step, Window
+from vkops.bench.workloads import Case, Join, Permute, Split, Step, Window
 from vkops.gpu.adapter import DeviceInfo
 
 _OPSET, _IR_VERSION = 17, 8  # ONNX 1.12: every current runtime reads it
 _END = 2**63 - 1
 _CPU = ["CPUExecutionProvider"]
+_NotImplemented = onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented
 
 
 class Peer:
@@ -32,9 +47,15 @@ class Peer:
 
     def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
         """Prepare a workload; see ``Peer``."""
-        session = onnxruntime.InferenceSession(_model(case), self._options, providers=_CPU)
+        given = _given(case, arrays)
+        try:
+            session = onnxruntime.InferenceSession(
+                _model(case, given), self._options, providers=_CPU
+            )
+        except _NotImplemented:  # it has no kernel for this data type
+            return None
         binding = session.io_binding()
-        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array.copy()) for array in arrays]
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array.copy()) for array in given]
         for number, value in enumerate(values):
             binding.bind_ortvalue_input(f"x{number}", value)
         outputs = [
@@ -49,19 +70,42 @@ class Peer:
         )
 
 
-def _model(case: Case) -> bytes:
+def _given(case: Case, arrays: Sequence[Array]) -> list[Array]:
+    """The inputs as ONNX has them."""
+    match case.operation:
+        case OneHot():
+            return [arrays[0][:, 0]]
+        case ReverseSequences():
+            return [arrays[0], arrays[1].astype(np.int64)]
+    return list(arrays)
+
+
+def _model(case: Case, arrays: Sequence[Array]) -> bytes:
     operator, parameters, attributes = _node(case)
     dtype = helper.np_dtype_to_tensor_dtype(case.dtype)
-    inputs, outputs = (
-        [helper.make_tensor_value_info(f"{letter}{i}", dtype, s) for i, s in enumerate(shapes)]
-        for letter, shapes in (("x", case.shapes), ("y", case.output_shapes))
-    )
-    constants = [
-        helper.make_tensor(f"p{i}", TensorProto.INT64, [len(values)], values)
-        for i, values in enumerate(parameters)
+    inputs = [
+        helper.make_tensor_value_info(
+            f"x{i}", helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+        )
+        for i, array in enumerate(arrays)
     ]
-    names = [value.name for value in (*inputs, *constants)]
-    node = helper.make_node(operator, names, [value.name for value in outputs], **attributes)
+    outputs = [
+        helper.make_tensor_value_info(f"y{i}", dtype, shape)
+        for i, shape in enumerate(case.output_shapes)
+    ]
+    # None is an optional input that is left out.
+    names = ["" if values is None else f"p{i}" for i, values in enumerate(parameters)]
+    constants = [
+        numpy_helper.from_array(np.asarray(values), name)
+        for name, values in zip(names, parameters, strict=True)
+        if name
+    ]
+    node = helper.make_node(
+        operator,
+        [*(value.name for value in inputs), *names],
+        [value.name for value in outputs],
+        **attributes,
+    )
     graph = helper.make_graph([node], "workload", inputs, outputs, constants)
     model = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION
@@ -69,7 +113,7 @@ def _model(case: Case) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def _node(case: Case) -> tuple[str, list[Sequence[int]], dict[str, Any]]:
+def _node(case: Case) -> tuple[str, list[Any], dict[str, Any]]:
     """Return the operator, its inputs after the data, and its attributes."""
     axes = range(len(case.shapes[0]))
     match case.operation:
@@ -85,3 +129,30 @@ def _node(case: Case) -> tuple[str, list[Sequence[int]], dict[str, Any]]:
             starts = [0 if s > 0 else -1 for s in strides]
             ends = [_END if s > 0 else -_END for s in strides]
             return "Slice", [starts, ends, axes, strides], {}
+        case Movement() as movement:
+            return _movement(movement)
+
+
+def _movement(movement: Movement) -> tuple[str, list[Any], dict[str, Any]]:
+    match movement:
+        case Gather():
+            return "Gather", [], {"axis": 0}
+        case GatherElements():
+            return "GatherElements", [], {"axis": 1}
+        case ScatterRows():
+            return "ScatterND", [], {}
+        case PadReflect() as pad:
+            return "Pad", [pad.widths * 2], {"mode": "reflect"}
+        case DepthToSpace(block):
+            return "DepthToSpace", [], {"blocksize": block, "mode": "DCR"}
+        case Tile(repeats):
+            return "Tile", [repeats], {}
+        case Upsample(factor):
+            scales = np.array([1, 1, factor, factor], np.float32)
+            modes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+            return "Resize", [None, scales], {"mode": "nearest", **modes}
+        case OneHot(depth):
+            return "OneHot", [[depth], np.array([0, 1], np.uint8)], {}
+        case ReverseSequences():
+            return "ReverseSequence", [], {"batch_axis": 0, "time_axis": 1}
+    raise ValueError(f"no operator of ONNX for {movement}")

@@ -8,8 +8,21 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from vkops.bench.movements import (
+    Array,
+    DepthToSpace,
+    Gather,
+    GatherElements,
+    Movement,
+    OneHot,
+    PadReflect,
+    ReverseSequences,
+    ScatterRows,
+    Tile,
+    Upsample,
+)
 from vkops.bench.peers import Program
-from vkops.bench.workloads import Array, Case, Join, Permute, Split, Step, Window
+from vkops.bench.workloads import Case, Join, Permute, Split, Step, Window
 from vkops.gpu.adapter import DeviceInfo
 
 # torch supports these types only in part; the signed type of the same width has the same bytes.
@@ -61,6 +74,38 @@ def _outputs(case: Case, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
             return [_packed(x[window.slices])]
         case Step(strides):
             return [_step(x, strides)]
+        case Movement() as movement:
+            return [_movement(movement, inputs)]
+
+
+def _movement(movement: Movement, inputs: list[torch.Tensor]) -> torch.Tensor:
+    x = inputs[0]
+    match movement:
+        case Gather():
+            return torch.index_select(x, 0, inputs[1])
+        case GatherElements():
+            return torch.gather(x, 1, inputs[1])
+        case ScatterRows():
+            return x.index_copy(0, inputs[1][:, 0], inputs[2])
+        case PadReflect(width):
+            return torch.nn.functional.pad(x, (width,) * 4, mode="reflect")
+        case DepthToSpace(b):
+            n, c, h, w = x.shape
+            blocks = x.reshape(n, b, b, c // b**2, h, w).permute(0, 3, 4, 1, 5, 2)
+            return blocks.reshape(n, c // b**2, h * b, w * b)
+        case Tile(repeats):
+            return x.repeat(repeats)
+        case Upsample(factor):
+            return torch.nn.functional.interpolate(x, scale_factor=factor, mode="nearest")
+        case OneHot(depth):
+            zeros = torch.zeros((len(x), depth), dtype=inputs[1].dtype, device=x.device)
+            return zeros.scatter_(1, x, 1)
+        case ReverseSequences():
+            places = torch.arange(x.shape[1], device=x.device)
+            lengths = inputs[1][:, None]
+            order = torch.where(places < lengths, lengths - 1 - places, places)
+            return x[torch.arange(len(x), device=x.device)[:, None], order]
+    raise ValueError(f"no operation of PyTorch for {movement}")
 
 
 def _step(x: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vkops.bench.workloads import Array, Case, Join, Shape
+from vkops.bench.movements import Array, Shape
+from vkops.bench.workloads import Case, Join
 
 
 class Source(NamedTuple):

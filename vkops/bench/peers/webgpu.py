@@ -1,8 +1,8 @@
 """wgpu on the measured device, through its Vulkan driver.
 
-A workload runs as a kernel with one invocation per word of the result, or as copies between buffers
-where a limited number of contiguous parts suffices, whichever is faster. WebGPU submits a command
-buffer once, so each run encodes its commands.
+A workload of strided copies runs as a kernel with one invocation per word of the result, or as
+copies between buffers where a limited number of contiguous parts suffices, whichever is faster.
+WebGPU submits a command buffer once, so each run encodes its commands.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import wgpu
 
+from vkops.bench.movements import Array, Movement
 from vkops.bench.peers import Program
 from vkops.bench.peers.strided import Output, Source, copies, reads
-from vkops.bench.workloads import Array, Case
+from vkops.bench.workloads import Case
 from vkops.errors import DeviceError
 from vkops.gpu.adapter import DeviceInfo
 
@@ -42,6 +43,8 @@ class Peer:
 
     def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
         """Prepare a workload; see ``Peer``."""
+        if isinstance(case.operation, Movement):
+            return None
         device, limits = self._device, self._device.limits
         nbytes = [prod(shape) * case.dtype.itemsize for shape in case.output_shapes]
         sizes = [_whole_words(n) for n in (*nbytes, *(array.nbytes for array in arrays))]
