@@ -101,6 +101,26 @@ def gathered(count):
     return model(lines, 65536, i=np.random.default_rng(0).permutation(65536)[:40000])
 
 
+def indexed(count):
+    """Elements of the tensor before, which indices choose that only the device reads."""
+    lines = [
+        "i = Reshape (n, s)",
+        *chain(count, lambda _, a, b: [f"{b} = Gather <axis = 0> ({a}, i)"]),
+    ]
+    proto = model(lines, 64, s=[-1])
+    proto.graph.input.append(
+        onnx.helper.make_tensor_value_info("n", onnx.TensorProto.INT64, [8, 8])
+    )
+    return proto
+
+
+def scattered(count):
+    """A tensor with other elements in places that indices choose, again and again, all joined."""
+    lines = [f"s{step} = ScatterElements <axis = 0> (x, i, x)" for step in range(count)]
+    lines.append(f"y = Concat <axis = 0> ({', '.join(f's{step}' for step in range(count))})")
+    return model(lines, 64, i=np.arange(64)[::-1])
+
+
 def computed(count):
     """Sums of large constants, on the host."""
     lines = ["c0 = ConstantOfShape <value = int64[1] {1}> (n)"]
@@ -154,6 +174,8 @@ FAMILIES = {
     shuffled: (8, 32),
     sequence: (16384, 65536, 262144),
     gathered: (2, 8, 32),
+    indexed: (250, 1000, 4000),
+    scattered: (250, 1000, 4000),
     computed: (8, 32, 64),
     looked_up: (250, 1000),
     nothing: (250, 1000),

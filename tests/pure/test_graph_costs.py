@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import model_costs
-import numpy as np
 import onnx
 import pytest
 
@@ -15,15 +14,19 @@ import vkops.onnx.lowering
 import vkops.plan.graph
 from vkops.errors import ModelError
 from vkops.onnx import Model
+from vkops.onnx.element_types import dtype_of
 from vkops.onnx.value_info import TensorType
 from vkops.plan.graph import MAX_STEPS, STEPS_PER_REGION
 from vkops.plan.size_limits import Budget
 
 
 def lowering(proto):
-    dims = proto.graph.input[0].type.tensor_type.shape.dim
-    form = TensorType(np.dtype(np.float32), tuple(dim.dim_value for dim in dims))
-    return Model(proto, check=False).lower({"x": form}, {})
+    forms = {}
+    for entry in proto.graph.input:
+        given = entry.type.tensor_type
+        shape = tuple(dim.dim_value for dim in given.shape.dim)
+        forms[entry.name] = TensorType(dtype_of(given.elem_type), shape)
+    return Model(proto, check=False).lower(forms, {})
 
 
 @pytest.fixture
@@ -47,6 +50,8 @@ def steps(monkeypatch):
         (model_costs.interleaved, 8),
         (model_costs.shuffled, 2),
         (model_costs.read_across, 1 << 10),
+        (model_costs.indexed, 50),
+        (model_costs.scattered, 50),
     ],
 )
 def test_steps_and_regions_grow_in_proportion(family, small, steps, monkeypatch):
@@ -86,6 +91,13 @@ def test_a_graph_of_too_many_regions_is_refused(monkeypatch):
         "node 0, which makes 's' (SplitToSequence-11): there are more than 1000 tensors and regions in the "
         "graph"
     )
+
+
+@pytest.mark.parametrize("family", [model_costs.indexed, model_costs.scattered])
+def test_each_index_that_only_the_device_reads_takes_a_submission(family):
+    made = lowering(family(100))
+    stages = made.graph.fuse([value.number for value in made.outputs])
+    assert len(stages) == 100 + (family is model_costs.scattered)
 
 
 def test_constants_that_shapes_are_made_of_are_worked_out_once(monkeypatch):
