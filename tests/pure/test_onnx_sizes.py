@@ -111,7 +111,8 @@ OPERATORS = {
     "Tile": 1, "Expand": 1, "Pad": 2, "Reshape": 1, "Slice": 3, "Unsqueeze": 1, "Squeeze": 1,
     "ConstantOfShape": 1, "Shape": 0, "Size": 0, "Flatten": 0, "Transpose": 0, "Gather": 1,
     "Concat": 0, "Split": 1, "DepthToSpace": 0, "SpaceToDepth": 0, "SplitToSequence": 1,
-    "Identity": 0, "Mul": 0, "CenterCropPad": 1,
+    "Identity": 0, "Mul": 0, "CenterCropPad": 1, "GatherElements": 1, "GatherND": 1,
+    "ReverseSequence": 1,
 }  # fmt: skip
 """Operators, and how many lists of integers each takes where they are inputs."""
 
@@ -120,9 +121,10 @@ ATTRIBUTES = {
     "Slice": ["starts", "ends", "axes"], "Unsqueeze": ["axes"], "Squeeze": ["axes"],
     "Split": ["split", "axis"], "Concat": ["axis"], "Gather": ["axis"], "Flatten": ["axis"],
     "DepthToSpace": ["blocksize"], "SpaceToDepth": ["blocksize"], "SplitToSequence": ["axis"],
-    "CenterCropPad": ["axes"],
+    "CenterCropPad": ["axes"], "GatherElements": ["axis"], "GatherND": ["batch_dims"],
+    "ReverseSequence": ["batch_axis", "time_axis"],
 }  # fmt: skip
-SINGLE = {"axis", "blocksize", "tiles"}
+SINGLE = {"axis", "batch_axis", "batch_dims", "blocksize", "tiles", "time_axis"}
 
 
 @st.composite
