@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from onnx_models import node_model
 from operator_cases import run
 from operator_table import OPERATORS
 
@@ -16,6 +17,7 @@ from vkops import dml
 from vkops.cli import main
 from vkops.dml import BufferTensorDesc, TensorDataType, TensorFlags
 from vkops.errors import BindingError, OutOfDeviceMemoryError
+from vkops.onnx import Session
 
 F32, I32 = TensorDataType.FLOAT32, TensorDataType.INT32
 INDEXED = [name for name, entry in OPERATORS.items() if entry.index_types]
@@ -50,6 +52,17 @@ def test_data_may_be_spread_and_indices_not(small_buffers, name):
                 run(small_buffers, case)
         outcomes.add(whole)
     assert True in outcomes
+
+
+def test_indices_of_a_node_are_in_one_buffer(small_buffers):
+    table, many = np.arange(3000, dtype=np.float32), np.arange(600) - 50
+    proto, inputs = node_model("Gather", table, many[:500])
+    (taken,) = Session(proto, small_buffers).run(inputs)
+    np.testing.assert_array_equal(taken.numpy(), table[many[:500]])
+    proto, inputs = node_model("Gather", table, many)
+    text = r"indices of 4800 bytes: a buffer of the device holds \d+; use fewer at a time"
+    with pytest.raises(OutOfDeviceMemoryError, match=f"^{text}$"):
+        Session(proto, small_buffers).run(inputs)
 
 
 def gather(flags=TensorFlags.NONE):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx_models import node_model
 
 import vkops
 from vkops import dml
 from vkops.gpu import streaming
 from vkops.gpu.buffer import Buffer, HostBuffer
+from vkops.onnx import Session
 from vkops.runtime.device import StreamedOperator
 
 CHUNK = 1 << 16
@@ -96,3 +98,17 @@ def test_operators_bound_to_host_memory(tight):
 def test_more_than_the_host_has(device):
     with pytest.raises(vkops.OutOfDeviceMemoryError, match="neither the device nor the host"):
         device.host_buffer(1 << 60)
+
+
+@pytest.mark.parametrize("columns", [300, 600])
+def test_nodes_that_read_indices_from_data_on_the_host(tight, columns):
+    """The host takes elements of data that do not fit on the device; so it does for its tensors."""
+    rows = np.random.default_rng(2).integers(-400, 400, 50)
+    data = np.arange(400 * columns, dtype=np.int32).reshape(400, columns)
+    proto, inputs = node_model("Gather", data, rows)
+    session = Session(proto, tight)
+    (y,) = session.run(inputs)
+    np.testing.assert_array_equal(y.numpy(), data[rows])
+    on_host = vkops.Tensor(tight, y.shape, y.dtype, on_host=True)
+    session.run(inputs, targets={0: on_host})
+    np.testing.assert_array_equal(on_host.numpy(), data[rows])

@@ -87,9 +87,7 @@ class ArrayPlan:
             return
         on_host = HostBuffer in map(type, outputs)
         if on_host and self._index_inputs:
-            (target,) = outputs
-            assert isinstance(target, HostBuffer)
-            _run_on_host(self.plan, inputs, target)
+            _run_on_host(self.plan, inputs, [o for o in outputs if isinstance(o, HostBuffer)])
             return
         found = [
             memory if type(memory) is Buffer else _resource(executor, memory, on_host=on_host)
@@ -97,7 +95,7 @@ class ArrayPlan:
         ]
         sources: list[Any] = list(filter(None, found))
         for number in self._index_inputs:
-            _check_indices(sources[number].allocation)
+            _check_indices(sources[number].allocation, self.plan.inputs[number])
         targets: list[Any] = list(filter(None, outputs))
         if on_host:
             sizes = (*self._input_bytes, *self._output_bytes)
@@ -113,9 +111,9 @@ class ArrayPlan:
         if program is None:
             program = self._programs[executor.tuning] = executor.prepare(self.plan)
         # As a BoundOperator does it; to make one would cost a tenth of a small operation.
-        read = map(Buffer.part, sources, repeat(0), self._input_bytes)
+        read = [*map(Buffer.part, sources, repeat(0), self._input_bytes)]
         written = map(Buffer.part, targets, repeat(0), self._output_bytes)
-        executor.run(program.bind(list(read), list(written)))
+        executor.run(program.bind(read, list(written)))
 
 
 def fits(executor: Executor, nbytes: int) -> bool:
@@ -142,18 +140,20 @@ def _host_buffer(array: npt.NDArray[Any]) -> HostBuffer | None:
     return HostBuffer.over(packed_bytes(array)) if array.size else None
 
 
-def _check_indices(allocation: Allocation) -> None:
+def _check_indices(allocation: Allocation, nbytes: int) -> None:
     """Refuse indices in several ranges of memory: which holds the next one depends on the plan."""
     if allocation.heap is None:
         raise OutOfDeviceMemoryError(
-            f"indices of {allocation.nbytes} bytes: a buffer of the device holds "
+            f"indices of {nbytes} bytes: a buffer of the device holds "
             f"{allocation.ranges[0].nbytes}; use fewer at a time"
         )
 
 
-def _run_on_host(plan: CopyPlan, inputs: Sequence[Memory], target: HostBuffer) -> None:
+def _run_on_host(plan: CopyPlan, inputs: Sequence[Memory], targets: Sequence[HostBuffer]) -> None:
     """Run a plan with indices by NumPy, some elements at a time."""
-    target.settle()
+    for target in targets:
+        target.settle()
+    written = [target.bytes for target in targets]
     sources = [
         packed_bytes(memory) if isinstance(memory, np.ndarray) else memory.array()
         for memory in inputs
@@ -161,13 +161,14 @@ def _run_on_host(plan: CopyPlan, inputs: Sequence[Memory], target: HostBuffer) -
     ]
     # Assigned values may be a view of the tensor that is written.
     sources = [
-        source.copy() if np.may_share_memory(source, target.bytes) else source for source in sources
+        source.copy() if any(np.may_share_memory(source, array) for array in written) else source
+        for source in sources
     ]
-    (output,) = plan.outputs
-    for region in output.regions:
-        for part in _parts(region):
-            part_plan = replace(plan, outputs=(Output(output.nbytes, (part,)),))
-            execute_unchecked(part_plan, sources, [target.bytes])
+    for output, array in zip(plan.outputs, written, strict=True):
+        for region in sorted(output.regions, key=lambda region: region.kind == "scatter"):
+            for part in _parts(region):
+                part_plan = replace(plan, outputs=(Output(output.nbytes, (part,)),))
+                execute_unchecked(part_plan, sources, [array])
 
 
 def _parts(region: Region) -> Iterator[Region]:
