@@ -24,4 +24,6 @@ EXCLUDED = {
     # So is conversion to another type.
     r"^test_cast_": _COMPUTES,
     r"^test_castlike_.*_expanded$": _COMPUTES,
+    # So is an index modulo a size.
+    r"^test_tensorscatter_circular$": "vkops does not write around the end of an axis",
 }

@@ -90,6 +90,7 @@ def test_every_operator_that_moves_data_has_cases():
         "scatter_elements",
         "scatter_with",
         "scatternd",
+        "tensorscatter",
         "tril",
         "triu",
     ):

@@ -134,13 +134,29 @@ def _scatter(g, operator, data, indices, shape, named):
     g.node(operator, [data, indices_tensor(g, indices), updates], **named)
 
 
-def reverse_sequence(g, operator):
+def tensor_scatter(g, operator):
     data = g.tensor(operator, lambda array: array.ndim >= 2)
-    time = g.rng.randint(0, 1)
-    sizes = g.values[data].shape
-    lengths = [g.rng.randint(0, sizes[time]) for _ in range(sizes[1 - time])]
-    named = {"time_axis": time, "batch_axis": 1 - time} if time or g.chance(0.5) else {}
-    g.node(operator, [data, indices_tensor(g, np.array(lengths, np.int64))], **named)
+    shape = g.values[data].shape
+    axis = g.rng.randint(1, len(shape) - 1)
+    count = g.rng.randint(0, shape[axis])
+    sizes = (*shape[:axis], count, *shape[axis + 1 :])
+    updates = g.tensor(operator, lambda array: array.shape == sizes, sizes, g.dtype(data))
+    starts = np.array([g.rng.randint(0, shape[axis] - count) for _ in range(shape[0])], np.int64)
+    places = indices_tensor(g, starts) if g.chance(0.8) else None
+    axis = None if axis == len(shape) - 2 else axis - g.rng.choice((0, len(shape)))
+    g.node(operator, [data, updates, places], axis=axis)
+
+
+def reverse_sequence(g, operator):
+    for _ in range(3):  # only one opset has all types
+        dtype = g.kind(g.dtypes(operator)) if g.chance(0.7) else None
+        data = g.tensor(operator, lambda array: array.ndim >= 2, dtype=dtype)
+        time = g.rng.randint(0, 1)
+        sizes = g.values[data].shape
+        lengths = [g.rng.randint(0, sizes[time]) for _ in range(sizes[1 - time])]
+        lengths = indices_tensor(g, np.array(lengths, np.int64))
+        named = {"time_axis": time, "batch_axis": 1 - time} if time or g.chance(0.5) else {}
+        g.node(operator, [data, lengths], **named)
 
 
 def one_hot(g, operator):

@@ -325,6 +325,7 @@ ADD_NODE = {
     "SplitToSequence": sequences.split_to_sequence,
     "Squeeze": squeeze,
     "Sub": computed.arithmetic,
+    "TensorScatter": indexed.tensor_scatter,
     "Tile": tile,
     "Transpose": transpose,
     "Trilu": trilu,

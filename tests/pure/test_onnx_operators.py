@@ -332,6 +332,17 @@ SCATTER_ND = [
     ((18,), [X[..., :0], PAIRS_OF_INDICES, X[0, :, :0]], {}, X[..., :0]),
     ((18,), [text("a", "b"), ints(0).reshape(1, 1), text("ç")], {}, text("ç", "b")),
 ]
+CACHE = X.copy()
+CACHE[0, 1:], CACHE[1, :2] = -X[1, :2], -X[0, :2]
+TENSOR_SCATTER = [
+    ((24,), [X, -X[::-1, :2], ints(1, 0)], {}, CACHE),
+    ((24,), [X, -X[..., :3]], {"axis": 2}, np.concatenate([-X[..., :3], X[..., 3:]], 2)),
+    ((24,), [X, -X], {"axis": 1}, -X),
+    ((24,), [X, X[:, :0], ints(3, 0)], {}, X),
+    ((24,), [X[:0], X[:0, :1], ints()], {}, X[:0]),
+    ((24,), [text("a", "b").reshape(1, 2), text("ç").reshape(1, 1), ints(1)], {"axis": -1},
+     text("a", "ç").reshape(1, 2)),
+]  # fmt: skip
 FIRST_ROWS = np.stack([TABLE[[1, 0, 2], 0], TABLE[[2, 1, 0], 1], *TABLE.T[2:]], 1)
 REVERSE_SEQUENCE = [
     ((10,), [TABLE, ints(2, 3, 1, 1, 1)], {}, FIRST_ROWS),
@@ -613,6 +624,7 @@ CASES = {
     "Div": DIV, "Equal": EQUAL, "Expand": EXPAND, "EyeLike": EYE_LIKE, "Flatten": FLATTEN, "Gather": GATHER,
     "GatherElements": GATHER_ELEMENTS, "GatherND": GATHER_ND, "OneHot": ONE_HOT, "ReverseSequence": REVERSE_SEQUENCE,
     "Scatter": SCATTER, "ScatterElements": SCATTER_ELEMENTS, "ScatterND": SCATTER_ND,
+    "TensorScatter": TENSOR_SCATTER,
     "Identity": IDENTITY, "Mod": MOD, "Pad": PAD, "Range": RANGE, "Reshape": RESHAPE, "SequenceAt": SEQUENCE_AT,
     "Shape": SHAPE, "Size": SIZE, "Slice": SLICE, "SpaceToDepth": SPACE_TO_DEPTH, "Split": SPLIT,
     "SplitToSequence": SPLIT_TO_SEQUENCE, "Squeeze": SQUEEZE, "Tile": TILE,
@@ -622,6 +634,7 @@ CASES = {
 
 INDEXED = (
     "Gather", "GatherElements", "GatherND", "OneHot", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND",
+    "TensorScatter",
 )  # fmt: skip
 """Operators whose indices need not be known before the model runs."""
 
@@ -655,6 +668,13 @@ def test_indices_that_are_known_only_on_the_device(operator, opset, inputs, attr
 
 
 # Wrong for ONNX; without an error, they are as near as possible, or have no effect.
+def test_blocks_that_do_not_fit_are_not_written():
+    starts = ints(2, -1)
+    same(run_on_device("TensorScatter", X, -X[:, :2], starts, opset=24), X)
+    with pytest.raises(ModelError, match=r": write_indices: got 2, must be 0 to 1$"):
+        run("TensorScatter", X, -X[:, :2], starts, opset=24)
+
+
 @pytest.mark.parametrize(
     ("operator", "inputs", "attributes", "expected"),
     [

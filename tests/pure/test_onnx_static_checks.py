@@ -80,6 +80,9 @@ REFUSED = [
      "node 1, which makes 'z' (OneHot-11): indices: " + COMPUTES.format("x")),
     ("int16[N, M] x, float[2] v", "d = Constant <value_int = 3> ()  z = OneHot (x, d, v)", 18,
      "node 1, which makes 'z' (OneHot-11): indices: " + COMPUTES.format("x")),
+    ("float[N, M, K] x, float[N, L, K] u", 'z = TensorScatter <mode = "circular"> (x, u)', 24,
+     "node 0, which makes 'z' (TensorScatter-24): mode: got 'circular', must be 'linear': vkops does not write around "
+     "the end of an axis"),
     # Sizes that are declared decide more.
     ("float[5] x", "z, a = Split <axis = 0> (x)", 13,
      "node 0, which makes 'z' (Split-13): outputs: got 2, must divide 5, or 'split' must be given"),

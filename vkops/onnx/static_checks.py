@@ -20,7 +20,12 @@ from vkops.onnx.onnx_model import Model
 from vkops.onnx.onnx_node import Call, Node
 from vkops.onnx.operators import lowering_function
 from vkops.onnx.operators.arithmetic import MAX_ELEMENTS, depends_on
-from vkops.onnx.operators.indexing import check_reduction, check_sequence_axes, is_index_type
+from vkops.onnx.operators.indexing import (
+    check_linear,
+    check_reduction,
+    check_sequence_axes,
+    is_index_type,
+)
 from vkops.onnx.operators.resize import check_attributes
 from vkops.onnx.operators.selection import pad_modes
 from vkops.onnx.value_info import InputType, TensorType, ValueInfo, check_output_type
@@ -28,7 +33,15 @@ from vkops.plan.size_limits import MAX_DIMENSIONS, LimitError
 from vkops.plan.view import Ints
 
 _INPUT_KINDS = ("", "tensor", "sequence", "optional")
-_MOVED = ("constant_value", "indices", "sequence_lens", "updates", "values")
+_MOVED = (
+    "constant_value",
+    "indices",
+    "sequence_lens",
+    "update",
+    "updates",
+    "values",
+    "write_indices",
+)
 """Inputs that are moved, or say what is, beside the first one of a node."""
 
 _CHECKS: Mapping[str, Callable[[Node], object]] = {
@@ -37,6 +50,7 @@ _CHECKS: Mapping[str, Callable[[Node], object]] = {
     "ReverseSequence": check_sequence_axes,
     "ScatterElements": check_reduction,
     "ScatterND": check_reduction,
+    "TensorScatter": check_linear,
     "Upsample": check_attributes,
 }
 """Checks of attributes that are wrong for all shapes."""

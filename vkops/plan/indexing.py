@@ -75,6 +75,22 @@ def scatter_nd(updates: Read, indices: IndexTensor, target: View) -> Region:
     return _scattered(updates, indices, numbers, terms, moved)
 
 
+def scatter_blocks(updates: Read, starts: IndexTensor, target: View, axis: int) -> Region:
+    """Write blocks of places along an axis, each from the place on that an index says.
+
+    The indices have one element along the axis. A block that does not fit is not written.
+
+    >>> starts = IndexTensor(1, "u8", View.packed((2, 1)))
+    >>> region = scatter_blocks(Read(0, View.packed((2, 3))), starts, View.packed((2, 9)), 1)
+    >>> region.target.sizes, region.indices.terms
+    ((2, 3), (Term(offset=0, size=7, stride=1),))
+    """
+    sizes = updates.view.sizes
+    term = Term(0, target.sizes[axis] - sizes[axis] + 1, target.strides[axis])
+    moved = target.narrow(axis, 0, sizes[axis])
+    return _scattered(updates, starts, starts.view.broadcast(sizes), (term,), moved)
+
+
 def one_hot(
     off: Read, on: Read, indices: IndexTensor, target: View, axis: int
 ) -> tuple[Region, Region]:

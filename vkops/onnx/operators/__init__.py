@@ -61,6 +61,7 @@ OPERATORS: Mapping[str, Mapping[int, LoweringFunction]] = {
     "SplitToSequence": {11: split_concat.split_to_sequence},
     "Squeeze": {1: shapes_and_axes.squeeze},
     "Sub": {1: elementwise(np.subtract)},
+    "TensorScatter": {24: indexing.tensor_scatter},
     "Tile": {1: selection.tile_along_axis, 6: selection.tile},
     "Transpose": {1: shapes_and_axes.transpose},
     "Trilu": {14: diagonals.trilu},

@@ -19,7 +19,7 @@ from vkops.onnx.operators.arithmetic import operand
 from vkops.plan import indexing, movements
 from vkops.plan.graph import SUBMISSION_COST
 from vkops.plan.indexing import IndexTensor
-from vkops.plan.movements import Run, pack
+from vkops.plan.movements import Run, copy, pack
 from vkops.plan.region import MAX_TERMS, Read, Region
 from vkops.plan.view import Ints, View
 
@@ -94,6 +94,39 @@ def scatter_nd(call: Call) -> list[LoweredTensor]:
     return [_scattered(call, data, region)]
 
 
+def tensor_scatter(call: Call) -> list[LoweredTensor]:
+    """TensorScatter 24, whose updates begin at an index for each element of the first axis."""
+    check_linear(call.node)
+    data, updates = call.tensor("past_cache"), call.tensor("update")
+    axis = call.axis("axis", data.rank)
+    if not axis:
+        call.refuse("axis", f"got {call.attribute('axis')}, must not be the first axis, the batch")
+    if updates.rank != data.rank:
+        call.refuse("update", f"has rank {updates.rank}, must be {data.rank}, as past_cache has")
+    count, whole = updates.shape[axis], data.shape[axis]
+    if updates.shape != (*data.shape[:axis], count, *data.shape[axis + 1 :]) or count > whole:
+        message = f"has shape {updates.shape}, must be {data.shape}, or less along axis {axis}"
+        call.refuse("update", message)
+    starts = call.optional("write_indices")
+    if not isinstance(starts, LoweredTensor):
+        rest = data.packed.narrow(axis, count, whole - count)
+        first = data.packed.narrow(axis, 0, count)
+        copies = [copy(rest, rest, data.number), copy(updates.packed, first, updates.number)]
+        return [call.lowering.make(data.dtype, data.shape, copies)]
+    if starts.shape != data.shape[:1]:
+        call.refuse("write_indices", f"has shape {starts.shape}, must be {data.shape[:1]}")
+    if call.lowering.is_known(starts):
+        numbers = call.lowering.values(starts)
+        wrong = numbers[(numbers < 0) | (numbers > whole - count)]
+        if wrong.size:
+            call.refuse("write_indices", f"got {wrong[0]}, must be 0 to {whole - count}")
+    each = View((*starts.shape, *[1] * (data.rank - 1)), (1, *[0] * (data.rank - 1)))
+    # As unsigned integers, negative ones are out of range.
+    places = _index_tensor(starts, each)._replace(dtype="u8")
+    region = indexing.scatter_blocks(updates.read, places, data.packed, axis)
+    return [_scattered(call, data, region)]
+
+
 def reverse_sequence(call: Call) -> list[LoweredTensor]:
     """ReverseSequence 10 and 28."""
     check_sequence_axes(call.node)
@@ -141,6 +174,14 @@ def check_reduction(node: Node) -> None:
     if reduction != "none":
         message = f"got {reduction!r}, must be 'none': vkops moves data, it does not compute"
         node.refuse("reduction", message)
+
+
+def check_linear(node: Node) -> None:
+    """Refuse a node whose blocks go on at the start of the axis."""
+    mode = node.attributes["mode"].decode("utf-8", "replace")
+    if mode != "linear":
+        message = f"got {mode!r}, must be 'linear': vkops does not write around the end of an axis"
+        node.refuse("mode", message)
 
 
 def check_sequence_axes(node: Node) -> None:
