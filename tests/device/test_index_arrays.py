@@ -307,6 +307,7 @@ def test_what_the_device_cannot_hold_is_copied_by_the_host(device, monkeypatch):
         (lambda t, b: t[[0], 0, 0], IndexError, "index: NumPy says: too many indices for array: array is 2-dimensional, but 3 were indexed [ARRAY-09]"),
         (lambda t, b: t[[0, 1], [0, 1, 2]], IndexError, "index: shapes [(2,), (3,)] cannot be broadcast together [ARRAY-09]"),
         (lambda t, b: t[[0.5]], IndexError, "index: got [0.5], must be integers, slices, ..., None and arrays of integers or Booleans [ARRAY-09]"),
+        (lambda t, b: t[range(10**9)], IndexError, "index: has 1000000000 entries, must be an array or have 1048576 at most [ARRAY-09]"),
         (lambda t, b: t[True], IndexError, "index: got True, must be integers, slices, ..., None and arrays of integers or Booleans [ARRAY-09]"),
         (lambda t, b: t[[[0], [1, 2]]], ValueError, "index: NumPy says: setting an array element with a sequence. The requested array has an inhomogeneous shape after 1 dimensions. The detected shape was (2,) + inhomogeneous part. [ARRAY-09]"),
         (lambda t, b: t[[True, False]], IndexError, "index: has Booleans for 2 indices of axis 0 of size 4 [ARRAY-09]"),

@@ -28,6 +28,10 @@ _TYPES = ("int32", "int64", "uint32", "uint64")
 """The data types of indices that the device reads."""
 
 
+MAX_ENTRIES = 1 << 20
+"""Entries of a list of indices."""
+
+
 class Numbers(NamedTuple):
     """Indices as a plan reads them: the tensor or array that is its second input, and a view."""
 
@@ -57,6 +61,8 @@ def as_indices(value: Any, place: Place, *, masks: bool = False) -> Indices:
             message += ": the shape of the result would depend on its elements"
         refuse_index(place, message)
     with numpy_refusals(place.operator, place.field, place.rule):
+        if not hasattr(value, "__array__") and hasattr(value, "__len__"):
+            _check_length(value, place)
         array = np.asarray(value)
     if not array.size and not isinstance(value, np.ndarray):
         array = array.astype(np.int64)  # an empty list, of which NumPy makes floats
@@ -67,6 +73,13 @@ def as_indices(value: Any, place: Place, *, masks: bool = False) -> Indices:
         refuse_index(place, f"got {show(value)}, must be {wanted if masks else 'integers'}")
     known = array.dtype.name in _TYPES
     return array.astype(array.dtype.newbyteorder("=") if known else np.int64, copy=False)
+
+
+def _check_length(value: Any, place: Place) -> None:
+    """Refuse a sequence, such as a range, of which an array would take long to make."""
+    if len(value) > MAX_ENTRIES:
+        message = f"has {len(value)} entries, must be an array or have {MAX_ENTRIES} at most"
+        refuse_index(place, message)
 
 
 def check_range(indices: Indices, axis: int, size: int, place: Place) -> None:

@@ -68,6 +68,19 @@ def _mode(choices):
     return choices.pick(["constant", "edge", "reflect", "symmetric", "wrap"])
 
 
+def _take_along_axis(x, indices, axis):
+    return np.take_along_axis(x, np.array(indices), axis)
+
+
+def _indices(choices):
+    return choices.some(4, lambda: small(choices))
+
+
+def _matrix(choices):
+    width = 1 + choices.below(3)
+    return [[small(choices) for _ in range(width)] for _ in range(1 + choices.below(3))]
+
+
 ONE = {
     "split": ((_counts, small), vkops.split, _split),
     "array_split": ((one_or_some, small), vkops.array_split, np.array_split),
@@ -76,6 +89,8 @@ ONE = {
     "tile": ((one_or_some,), vkops.tile, np.tile),
     "repeat": ((_counts, axis_or_none), vkops.repeat, np.repeat),
     "pad": ((_widths, _mode), vkops.pad, np.pad),
+    "take": ((_indices, axis_or_none), vkops.take, lambda x, i, a: np.take(x, np.int64(i), a)),
+    "take_along_axis": ((_matrix, small), vkops.take_along_axis, _take_along_axis),
     "flip": ((axis_or_none,), vkops.flip, np.flip),
     "squeeze": ((axis_or_none,), vkops.squeeze, np.squeeze),
     "expand_dims": ((one_or_some,), vkops.expand_dims, np.expand_dims),
@@ -95,7 +110,8 @@ MANY = {
 ODD = [
     vkops.pad, vkops.from_dlpack, vkops.join, vkops.split, vkops.slice, vkops.tile, vkops.repeat, vkops.stack,
     vkops.roll, vkops.concat, vkops.array_split, vkops.broadcast_to, vkops.unstack, vkops.squeeze,
-    vkops.tril, vkops.triu, vkops.diag, vkops.diagonal, vkops.eye,
+    vkops.tril, vkops.triu, vkops.diag, vkops.diagonal, vkops.eye, vkops.take,
+    vkops.take_along_axis,
 ]  # fmt: skip
 
 
