@@ -247,6 +247,8 @@ def test_indices_in_tensors_are_clamped_or_skipped(make):
     equal(vkops.take(tensor, far, axis=1), array[:, nearest])
     equal(vkops.take_along_axis(tensor, far[None], axis=1), array[:, nearest])
     equal(tensor[[1], far], array[1, nearest])
+    unsigned = make(np.uint32([0, 2, 7]))
+    equal(tensor[np.int8([-1, -2, 1]), unsigned], array[[-1, -2, 1], [0, 2, 2]])
     tensor[:, far] = np.array([10, 11, 12, 13, 14])
     equal(tensor, np.int16([[11, 1, 12], [11, 4, 12]]))
     vkops.put_along_axis(tensor, far[None], 9, axis=1)

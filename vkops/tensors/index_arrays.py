@@ -101,11 +101,12 @@ def common_shape(shapes: Sequence[Ints], place: Place) -> Ints:
         refuse_index(place, f"shapes {show(shapes)} cannot be broadcast together")
 
 
-def tuples(arrays: Sequence[Indices], largest: int, place: Place, run: Run) -> Numbers:
-    """Tuples of indices, from arrays that are broadcast together; the last axis numbers the arrays.
+def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place, run: Run) -> Numbers:
+    """Tuples of indices, one of each array, from arrays that are broadcast together.
 
-    All indices on the host are below ``largest``. Several arrays are packed into one: by the device
-    where there is a tensor among them.
+    Each array has indices of an axis of one of the ``sizes``. The last axis of
+    the result numbers the arrays. Several are packed into one: by the device where there is a
+    tensor among them.
     """
     shape = common_shape([array.shape for array in arrays], place)
     check_shape(place.operator, (*shape, len(arrays)), 8)
@@ -114,7 +115,7 @@ def tuples(arrays: Sequence[Indices], largest: int, place: Place, run: Run) -> N
         return numbers.over(numbers.tensor.view.insert(len(shape)))
     tensors = [array for array in arrays if isinstance(array, Views)]
     types = {tensor.dtype for tensor in tensors} or {np.dtype(np.int32)}
-    fits = largest - 1 <= min(np.iinfo(dtype).max for dtype in types)
+    fits = max(sizes) - 1 <= min(np.iinfo(dtype).max for dtype in types)
     if not tensors:
         dtype = types.pop() if fits else np.dtype(np.int64)
         with numpy_refusals(place.operator, place.field, place.rule):
@@ -127,7 +128,12 @@ def tuples(arrays: Sequence[Indices], largest: int, place: Place, run: Run) -> N
         refuse_index(place, f"has arrays of {names}, which must be of one data type in tensors")
     (dtype,) = types
     parts = [
-        Numbers.of(array if isinstance(array, Views) else array.astype(dtype)) for array in arrays
+        Numbers.of(
+            array
+            if isinstance(array, Views)
+            else np.where(array < 0, array + size, array).astype(dtype)  # it may have no sign
+        )
+        for array, size in zip(arrays, sizes, strict=True)
     ]
     views = tuple([part.tensor.view.broadcast(shape) for part in parts])
     return Numbers.of(run(stacking(views, dtype.itemsize), [part.memory for part in parts], dtype))

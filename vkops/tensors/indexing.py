@@ -109,8 +109,8 @@ class Indexing(Views):
 
     def _select(self, index: Any) -> View | Selection:
         """The view of the memory that an index is, or the selection, where it has arrays."""
-        given = index if isinstance(index, tuple) else (index,)
-        parts = [part for one in given for part in self._parts(one)]
+        items = index if isinstance(index, tuple) else (index,)
+        parts = [part for item in items for part in self._parts(item)]
         basic = tuple([slice(None) if isinstance(part, _Array) else part for part in parts])
         view = self._basic(basic)
         arrays = {i: part for i, part in enumerate(parts) if isinstance(part, _Array)}
@@ -125,8 +125,8 @@ class Indexing(Views):
                 message = f"has Booleans for {booleans} indices of axis {axis} of size {size}"
                 refuse_index(_PLACE, message)
             check_range(indices, axis, size, _PLACE)
-        largest = max(view.sizes[axis] for axis in axes)
-        numbers = tuples([part.indices for part in arrays.values()], largest, _PLACE, self._run)
+        given = [part.indices for part in arrays.values()]
+        numbers = tuples(given, [view.sizes[axis] for axis in axes], _PLACE, self._run)
         # Beside arrays, integers are arrays to NumPy, too.
         advanced = [i for i, part in enumerate(parts) if isinstance(part, (_Array, int))]
         adjacent = advanced[-1] - advanced[0] < len(advanced)

@@ -52,7 +52,7 @@ def take(x: Any, indices: Any, axis: int | None = None, *, device: Device | None
         tensor, axis = tensor.reshape(-1), 0
     place = Place("TAKE", "indices", "ARRAY-14")
     found = _indices(tensor, indices, axis, place)
-    numbers = tuples([found], tensor.shape[axis], place, tensor._run)
+    numbers = tuples([found], [tensor.shape[axis]], place, tensor._run)
     others = (other for other in range(tensor.ndim) if other != axis)
     view = tensor.placed()[1].permute((axis, *others))
     return tensor._gather(Selection(view, numbers, axis), "TAKE")
