@@ -147,6 +147,21 @@ def test_scalar_unions_that_are_refused(load, data_type, given, text):
         prepare(load(made), FeatureLevel.LATEST)
 
 
+@pytest.mark.parametrize(
+    ("operator", "reason"),
+    [
+        ("CAST", "it converts values, and vkops moves data"),
+        ("NONZERO_COORDINATES", "how much it writes depends on the data"),
+        ("FOLD", "it adds elements, and vkops moves data"),
+    ],
+)
+def test_operators_that_compute_are_refused_with_the_reason(load, operator, reason):
+    made = model({}, {"it": {"type": f"DML_OPERATOR_{operator}", "desc": {}}})
+    text = f"m.json: dispatchables.it.type: operator {operator} is not available: {reason}$"
+    with pytest.raises(ModelError, match=text):
+        load(made)
+
+
 @pytest.mark.parametrize(("given", "bindings", "text"), [
     ({}, {}, None),
     ({"InputTensor": None}, {"InputTensor": []}, None),

@@ -50,6 +50,13 @@ _DataTypes = Mapping[str, Sequence[TensorDataType | None]]  # of the tensors of 
 _OTHER_NAMES = {"SCATTER_ELEMENTS": "SCATTER"}
 """Names of DML_OPERATOR_TYPE that have the value of another."""
 
+_NEAR_MOVEMENT = {
+    "CAST": "it converts values, and vkops moves data",
+    "NONZERO_COORDINATES": "how much it writes depends on the data",
+    "FOLD": "it adds elements, and vkops moves data",
+}
+"""Why operators that are near to those that move data are not available."""
+
 _UNAVAILABLE = {
     "hlsl": "HLSL shaders are not available, only GLSL and SPIR-V: types 'glsl' and 'spirv'",
     "dmlserializedgraph": "DML graphs are not available, only DirectML operators: "
@@ -162,6 +169,9 @@ class _ModelReader:
             raise type_node.error(_UNAVAILABLE[kind])
         operator_name = type_node.string().removeprefix("DML_OPERATOR_")
         operator = OPERATORS.get(_OTHER_NAMES.get(operator_name, operator_name))
+        if operator_name in _NEAR_MOVEMENT:
+            reason = _NEAR_MOVEMENT[operator_name]
+            raise type_node.error(f"operator {operator_name} is not available: {reason}")
         if operator is None:
             raise type_node.error(
                 f"operator {quote(type_node.string())} is not available; available: "
