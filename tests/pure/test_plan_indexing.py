@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from indexed_plans import elements, indexed_case
 
+from vkops.gpu.layout import Within, word
+from vkops.gpu.table import CPU, encode
 from vkops.plan import View, execute
 from vkops.plan.algebra import coalesce, narrow, optimize
 from vkops.plan.cut import cut
@@ -108,3 +111,17 @@ def test_fusing_copies_with_gathers_and_scatters_keeps_the_meaning(seed):
     np.testing.assert_array_equal(arrays[result].view(np.uint32), expected.reshape(-1))
     # Stored are what a gather reads, and what is scattered to; the rest is fused.
     assert len(steps) == 2 + any(region.kind == "scatter" for region in output.regions)
+
+
+@given(seed=SEEDS)
+def test_nothing_is_written_within_an_empty_range(seed):
+    """The NumPy executor and the region table agree on it."""
+    case = indexed_case(np.random.default_rng(seed), element_size=4)
+    (output,) = case.plan.outputs
+    region = output.regions[-1]
+    empty = replace(region, indices=replace(region.indices, within=range(0)))
+    plan = replace(case.plan, outputs=(Output(output.nbytes, (empty,)),))
+    (made,) = execute(plan, case.inputs)
+    assert not made.any()
+    records = encode(optimize(plan), CPU).records
+    assert not records[1::3, word(Within, "number")].any()

@@ -191,7 +191,7 @@ def _index_records(
 ) -> Iterator[_Encoded]:
     """The records with the indices of a region, of which ``record`` and ``encoded`` are."""
     words, step, element = indices.words, record.step, record.element
-    within = indices.within or range(ALL_WORDS)
+    within = range(ALL_WORDS) if indices.within is None else indices.within
     vectors = (
         Head(0, 0, 0, 0),
         Format(len(indices.terms), words, indices.dtype[0] == "i", indices.rule == "reverse"),

@@ -80,8 +80,8 @@ def _region(plan: CopyPlan, region: Region, count: int, field: str) -> int:
     if region.indices is not None:
         for name, view in zip(("view", "position"), region.index_views, strict=True):
             _same_sizes(view, target, f"{field}.indices.{name}")
-    partial = region.kind == "scatter" or (region.indices is not None and region.indices.within)
-    written = 0 if partial else prod(target.sizes)
+    is_limited = region.indices is not None and region.indices.within is not None
+    written = 0 if is_limited or region.kind == "scatter" else prod(target.sizes)
     if isinstance(source, Fill):
         _kind(source.pattern, bytes, f"{field}.source.pattern")
         if len(source.pattern) != plan.element_size:
