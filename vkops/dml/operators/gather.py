@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
-from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.indexed_operators import IndexedOperatorDesc
+from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Read, Region
 from vkops.plan.indexing import gather
 
 
 @dataclass(frozen=True)
-class GatherOperatorDesc(OperatorDesc):
+class GatherOperatorDesc(IndexedOperatorDesc):
     """Takes elements along a dimension, at indices that are read when the operator runs.
 
     Source: DML_GATHER_OPERATOR_DESC.

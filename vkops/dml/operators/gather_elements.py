@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
-from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.indexed_operators import IndexedOperatorDesc
+from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Read, Region
 from vkops.plan.indexing import gather_elements
 
 
 @dataclass(frozen=True)
-class GatherElementsOperatorDesc(OperatorDesc):
+class GatherElementsOperatorDesc(IndexedOperatorDesc):
     """Takes an element for each index, which replaces the element's own place along a dimension.
 
     Source: DML_GATHER_ELEMENTS_OPERATOR_DESC.

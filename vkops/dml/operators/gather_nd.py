@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
-from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.indexed_operators import IndexedOperatorDesc
+from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Read, Region
 from vkops.plan.indexing import gather_nd
 
 
 @dataclass(frozen=True)
-class GatherNdOperatorDesc(OperatorDesc):
+class GatherNdOperatorDesc(IndexedOperatorDesc):
     """Takes slices of a tensor, at tuples of indices that are read when the operator runs.
 
     Source: DML_GATHER_ND_OPERATOR_DESC.

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
-from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.indexed_operators import IndexedOperatorDesc
+from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Read, Region, View
 from vkops.plan.indexing import one_hot
 
 
 @dataclass(frozen=True)
-class OneHotOperatorDesc(OperatorDesc):
+class OneHotOperatorDesc(IndexedOperatorDesc):
     """Writes one value at the places along a dimension that indices select, and another elsewhere.
 
     Source: DML_ONE_HOT_OPERATOR_DESC.

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
-from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.indexed_operators import IndexedOperatorDesc
+from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Read, Region
 from vkops.plan.indexing import reverse_sequences
 
 
 @dataclass(frozen=True)
-class ReverseSubsequencesOperatorDesc(OperatorDesc):
+class ReverseSubsequencesOperatorDesc(IndexedOperatorDesc):
     """Reverses the order of the first elements along a dimension, and copies the others.
 
     Source: DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC.

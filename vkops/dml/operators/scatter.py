@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
-from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.indexed_operators import IndexedOperatorDesc
+from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Read, Region
 from vkops.plan.indexing import scatter_elements
@@ -15,7 +16,7 @@ from vkops.plan.movements import copy
 
 
 @dataclass(frozen=True)
-class ScatterOperatorDesc(OperatorDesc):
+class ScatterOperatorDesc(IndexedOperatorDesc):
     """Copies a tensor, and replaces an element for each index by an update.
 
     The index replaces the update's own place along a dimension. Where several updates are for one

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
-from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.indexed_operators import IndexedOperatorDesc
+from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Read, Region
 from vkops.plan.indexing import scatter_nd
@@ -15,7 +16,7 @@ from vkops.plan.movements import copy
 
 
 @dataclass(frozen=True)
-class ScatterNdOperatorDesc(OperatorDesc):
+class ScatterNdOperatorDesc(IndexedOperatorDesc):
     """Copies a tensor, and replaces a slice for each tuple of indices by an update.
 
     Where several updates are for one element, any of them can remain.

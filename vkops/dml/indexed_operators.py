@@ -1,0 +1,76 @@
+"""Base of the operators that read indices: GATHER, SCATTER, ONE_HOT and their like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.errors import show
+from vkops.plan.indexing import IndexTensor
+
+
+class IndexedOperatorDesc(OperatorDesc):
+    """Checks that these operators share, and their index tensors as plans read them."""
+
+    def _check_sizes_but(self, path: str, axis: int, rule: str, size: int | None = None) -> None:
+        """Check that a tensor has the first input's sizes, but along an axis: None is any there."""
+        tensor: BufferTensorDesc = getattr(self, path)
+        sizes = self._sizes_of_input(rule)
+        sizes[axis] = Size(tensor.sizes[axis] if size is None else size, "", rule)
+        self._check_sizes(path, tensor, sizes)
+
+    def _meaningful(
+        self, name: str, path: str, rule: str, ones_rule: str, least: int = 1
+    ) -> list[Size]:
+        """Check how many dimensions of a tensor count, and return their sizes.
+
+        The field ``name`` holds the number, at ``least`` so many; those before have size 1.
+        """
+        count, sizes = getattr(self, name), self._sizes_of(path, rule)
+        if not least <= count <= len(sizes):
+            self._refuse(name, f"got {show(count)}, must be {least} to {len(sizes)}", rule)
+        for value, origin, _ in sizes[: len(sizes) - count]:
+            if value != 1:
+                self._refuse(origin, f"got {value}, must be 1: {name} is {count}", ones_rule)
+        return sizes[len(sizes) - count :]
+
+    def _sizes_of_slices(
+        self, batch: int, counts_rule: str, ones_rule: str, tuples_rule: str, sizes_rule: str
+    ) -> list[Size]:
+        """Sizes of a tensor of the slices that tuples select, after ``batch`` dimensions.
+
+        Tuples are what the last dimension of the indices holds.
+        """
+        data, (*places, count) = (
+            self._meaningful(f"{name}_dimension_count", f"{name}_tensor", counts_rule, ones_rule)
+            for name in ("input", "indices")
+        )
+        most = min(len(data) - 1, len(places))
+        if not 0 <= batch <= most:
+            message = f"got {show(batch)}, must be 0 to {most}, less than the other counts"
+            self._refuse("batch_dimension_count", message, counts_rule)
+        most = len(data) - batch
+        if count.value > most:
+            message = f"got {count.value}, must be 1 to {most}, indices of a tuple"
+            self._refuse(count.origin, message, tuples_rule)
+        return self._fitted([*places, *data[batch + count.value :]], sizes_rule)
+
+    def _fitted(self, sizes: Sequence[Size], rule: str) -> list[Size]:
+        """Sizes that a rule requires of a tensor that has more or fewer dimensions, which are 1."""
+        path, tensor = self._first_tensor
+        rank = tensor.dimension_count
+        surplus = len(sizes) - rank
+        for value, origin, _ in sizes[: max(0, surplus)]:
+            if value != 1:
+                message = f"got {value}, must be 1: of {len(sizes)} dimensions {path} has {rank}"
+                self._refuse(origin, message, rule)
+        fitted = [*[Size(1, "", rule)] * -surplus, *sizes[max(0, surplus) :]]
+        return [size._replace(rule=rule) for size in fitted]
+
+    def _index_tensor(self, path: str, rank: int | None = None) -> IndexTensor:
+        """The input tensor of a field, as the functions of ``vkops.plan.indexing`` take it."""
+        number = [name for name, _ in self.inputs].index(path)
+        tensor: BufferTensorDesc = getattr(self, path)
+        view = tensor.view if rank is None else tensor.view.with_rank(rank)
+        return IndexTensor(number, tensor.data_type.numpy_code, view)
