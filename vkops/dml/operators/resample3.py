@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from vkops.dml import fields
-from vkops.dml.enums import AxisDirection, InterpolationMode
-from vkops.dml.resampling import ResamplingDesc
-from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.dml.operators.resample2 import Resample2OperatorDesc
 
 
 @dataclass(frozen=True)
-class Resample3OperatorDesc(ResamplingDesc):
+class Resample3OperatorDesc(Resample2OperatorDesc):
     """Scales a tensor along each dimension, as RESAMPLE2 does.
 
     Index ``i`` of the output copies the index of the input that is not below (INCREASING), or not
@@ -44,17 +41,4 @@ class Resample3OperatorDesc(ResamplingDesc):
 
     operator = "RESAMPLE3"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    interpolation_mode: InterpolationMode = field(
-        metadata=fields.enumeration(InterpolationMode, "RES-14")
-    )
-    rounding_direction: AxisDirection = field(metadata=fields.enumeration(AxisDirection, "RES-06"))
-    scales: Sequence[float] = field(metadata=fields.per_dimension("float_array", "RES-03"))
-    input_pixel_offsets: Sequence[float] = field(
-        metadata=fields.per_dimension("float_array", "RES-04")
-    )
-    output_pixel_offsets: Sequence[float] = field(
-        metadata=fields.per_dimension("float_array", "RES-04")
-    )
     antialiased: bool = field(metadata=fields.attribute("bool", "RES-09"))
