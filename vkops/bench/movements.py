@@ -38,9 +38,6 @@ Describe = Callable[..., BufferTensorDesc]
 class Movement(ABC):
     """An operation with one output, which is no view of an input."""
 
-    dtypes: ClassVar[dict[int, str]] = {}
-    """The data types of the inputs that do not have that of the data, by number."""
-
     @abstractmethod
     def desc(self, tensor: Describe, shapes: Sequence[Shape]) -> OperatorDesc:
         """The DirectML operator."""
@@ -49,9 +46,16 @@ class Movement(ABC):
     def numpy(self, arrays: Sequence[Array]) -> Array:
         """The result, made in the fastest way that NumPy has."""
 
+
+class IndexedMovement(Movement):
+    """A movement that reads indices."""
+
+    dtypes: ClassVar[dict[int, str]]
+    """The data type of the input that holds the indices, by its number."""
+
+    @abstractmethod
     def indices(self, random: np.random.Generator, shapes: Sequence[Shape]) -> Array:
-        """Random indices, or what else the input in ``dtypes`` holds."""
-        raise NotImplementedError
+        """Random indices, or lengths."""
 
 
 def _tensor_of(tensor: Describe, dtype: str, shape: Shape, strides: Shape | None = None) -> Any:
@@ -59,7 +63,7 @@ def _tensor_of(tensor: Describe, dtype: str, shape: Shape, strides: Shape | None
 
 
 @dataclass(frozen=True)
-class Gather(Movement):
+class Gather(IndexedMovement):
     """Take the rows of a matrix that indices name."""
 
     dtypes = {1: "int64"}  # noqa: RUF012
@@ -80,7 +84,7 @@ class Gather(Movement):
 
 
 @dataclass(frozen=True)
-class GatherElements(Movement):
+class GatherElements(IndexedMovement):
     """Take the element of its row that each index names."""
 
     dtypes = {1: "int64"}  # noqa: RUF012
@@ -101,7 +105,7 @@ class GatherElements(Movement):
 
 
 @dataclass(frozen=True)
-class ScatterRows(Movement):
+class ScatterRows(IndexedMovement):
     """Copy a matrix, and write rows to places that indices name; each is another one."""
 
     dtypes = {1: "int64"}  # noqa: RUF012
@@ -204,7 +208,7 @@ class Upsample(Movement):
 
 
 @dataclass(frozen=True)
-class OneHot(Movement):
+class OneHot(IndexedMovement):
     """Make rows of zeros, with a one where an index says; the second input has both values."""
 
     depth: int
@@ -230,7 +234,7 @@ class OneHot(Movement):
 
 
 @dataclass(frozen=True)
-class ReverseSequences(Movement):
+class ReverseSequences(IndexedMovement):
     """Reverse the first elements along axis 1 of each batch, as many as its length says."""
 
     dtypes = {1: "uint32"}  # noqa: RUF012

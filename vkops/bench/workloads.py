@@ -17,6 +17,7 @@ from vkops.bench.movements import (
     DepthToSpace,
     Gather,
     GatherElements,
+    IndexedMovement,
     Movement,
     OneHot,
     PadReflect,
@@ -114,14 +115,14 @@ class Case:
     @property
     def dtypes(self) -> list[np.dtype[Any]]:
         """The data types of the inputs."""
-        others = self.operation.dtypes if isinstance(self.operation, Movement) else {}
+        others = self.operation.dtypes if isinstance(self.operation, IndexedMovement) else {}
         return [np.dtype(others.get(number, self.dtype)) for number in range(len(self.shapes))]
 
     def inputs(self, random: np.random.Generator) -> list[Array]:
         """Return inputs of random bytes, and of random indices where the operation has indices."""
         operation, made = self.operation, []
         for number, (shape, dtype) in enumerate(zip(self.shapes, self.dtypes, strict=True)):
-            if isinstance(operation, Movement) and number in operation.dtypes:
+            if isinstance(operation, IndexedMovement) and number in operation.dtypes:
                 made.append(operation.indices(random, self.shapes).astype(dtype))
             else:
                 stored = random.integers(0, 256, prod(shape) * dtype.itemsize, np.uint8)
