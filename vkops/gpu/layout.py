@@ -138,7 +138,7 @@ class Format(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """What a step, and an element of a run, add to the index's address and the position."""
+    """Added by a step, and by an element of a run: to the index's address and to the position."""
 
     indices: int
     position: int
@@ -177,7 +177,7 @@ class Digit(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a digit adds to the index's address and the position."""
+    """Added by a digit: to the index's address and to the position."""
 
     indices: int
     position: int

@@ -21,7 +21,7 @@ from vkops.plan.region import Fill, Read, Region
 from vkops.plan.view import Ints, View, packed_strides
 
 Constants: TypeAlias = "tuple[Read | Fill, Read | Fill]"
-"""What to write before and after a part of an axis: views of one element, or constants."""
+"""Written before and after a part of an axis: views of one element, or constants."""
 
 
 def copy(source: View, target: View, input: int = 0) -> Region:
