@@ -1,8 +1,9 @@
 """Build the Kompute wheel (kp) for the interpreter that runs this, once, and print its path.
 
 PyPI has only the source of Kompute, whose build clones its dependencies from GitHub. This script
-builds it with the Vulkan headers and fmt of the system and with pybind11 from PyPI, and stores it
-in ``${XDG_CACHE_HOME:-~/.cache}/vkops/wheels``. pip gets no options for an index, so that its own
+builds it with the Vulkan headers and fmt of the system and with pybind11 from PyPI. The wheel has a
+second module, vkops_native (vkops/native), which is built in the same run. It is stored in
+``${XDG_CACHE_HOME:-~/.cache}/vkops/wheels``. pip gets no options for an index, so that its own
 configuration (pip.conf, PIP_* variables) decides where packages come from.
 
     kp_wheel.py             build unless cached; print the wheel's path
@@ -41,7 +42,9 @@ SWITCHES = {
 NUMPY_REQUIREMENT = "numpy>=1.26"
 LOG_TAIL = 25
 
-PATHS = Path(__file__).resolve().parents[1] / "vkops" / "arguments" / "paths.py"
+_PACKAGE = Path(__file__).resolve().parents[1] / "vkops"
+PATHS = _PACKAGE / "arguments" / "paths.py"
+NATIVE = [_PACKAGE / "native" / name for name in ("kompute.cmake", "module.cpp")]
 
 
 class BuildError(Exception):
@@ -58,7 +61,8 @@ def cache_folder() -> Path:
     system = release.get("ID", "linux") + release.get("VERSION_ID", "")
     fmt = ctypes.util.find_library("fmt") or "nofmt"  # its soname: libfmt.so.9
     abi = str(sysconfig.get_config_var("SOABI"))  # Python version, processor and C library
-    recipe = repr((KP, BUILD_REQUIREMENTS, sorted(SWITCHES.items()), NUMPY_REQUIREMENT))
+    sources = [path.read_text(encoding="utf-8") for path in NATIVE]
+    recipe = repr((KP, BUILD_REQUIREMENTS, sorted(SWITCHES.items()), NUMPY_REQUIREMENT, sources))
     digest = hashlib.sha256(recipe.encode()).hexdigest()[:8]
     return Path(base, "vkops", "wheels", f"{abi}-{system}-{fmt}-{digest}")
 
@@ -85,7 +89,11 @@ def build(work: Path, log_path: Path) -> Path:
     python = work / "venv" / "bin" / "python"
     toolchain = work / "toolchain.cmake"
     # setup.py does not pass this to CMake because of a missing comma.
-    toolchain.write_text(f'set(PYTHON_EXECUTABLE "{python}" CACHE FILEPATH "")\n')
+    toolchain.write_text(
+        f'set(PYTHON_EXECUTABLE "{python}" CACHE FILEPATH "")\n'
+        f'set(CMAKE_PROJECT_kompute_INCLUDE "{NATIVE[0]}")\n',
+        encoding="utf-8",
+    )
     env = os.environ | SWITCHES
     env["CMAKE_TOOLCHAIN_FILE"] = str(toolchain)
     env["KOMPUTE_PYTHON_NUM_PARALLEL_THREADS"] = str(jobs())
@@ -137,7 +145,7 @@ def build(work: Path, log_path: Path) -> Path:
         )
         (packed,) = (work / "packed").glob("kp-*.whl")
         module("trying the wheel", "pip", "install", str(packed))
-        step("importing kp", str(python), "-c", "import kp")
+        step("importing kp", str(python), "-c", "import kp, vkops_native")
         return packed
 
 

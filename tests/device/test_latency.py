@@ -21,7 +21,7 @@ import kp, numpy as np, vkops
 from vkops import dml, shaders
 
 device = vkops.Device(int(sys.argv[1]))
-manager = device.executor.queue.manager
+manager = device.executor.queue.kompute.manager
 nothing = np.zeros(0, np.uint32)
 tensor = manager.tensor_t(np.zeros(64, np.uint32), kp.TensorTypes.host)
 spirv = shaders.compile("#version 450\\nlayout(local_size_x = 1) in;\\nvoid main() {}")

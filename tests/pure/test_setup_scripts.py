@@ -27,6 +27,7 @@ def checkout(tmp_path):
     for name in ("setup", "kp_wheel.py"):
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts" / name)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(ROOT / "vkops" / "native", tmp_path / "vkops" / "native")
     return tmp_path
 
 

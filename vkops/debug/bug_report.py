@@ -21,7 +21,7 @@ import psutil
 import vkops
 from vkops import gpu
 from vkops.errors import VkopsError
-from vkops.gpu import adapter, queue
+from vkops.gpu import adapter, kompute
 from vkops.gpu.adapter_limits import FEATURES, limits, loader
 from vkops.shaders import tools
 
@@ -169,7 +169,7 @@ def _probe() -> None:
     """Query the loader and its adapters, and print the findings as JSON."""
     found: dict[str, Any] = {"kompute": "loads", "problem": ""}
     try:
-        queue.load_kompute()
+        kompute.load_kompute()
     except VkopsError as error:
         found["kompute"] = str(error)
     try:

@@ -17,6 +17,7 @@ from vkops.dxdispatch.descriptors import with_dml_names
 from vkops.dxdispatch.json_model import DmlDispatchable
 from vkops.dxdispatch.model_checks import BoundDispatch, Prepared
 from vkops.errors import BindingError, ModelError
+from vkops.gpu.dispatch import Dispatch
 from vkops.gpu.layout import MAX_TRACED_STORES
 from vkops.gpu.stores import Store, stores
 from vkops.plan.algebra import coalesce_region
@@ -58,6 +59,8 @@ class Element(NamedTuple):
 def trace(operator: CompiledOperator, bound: BoundOperator, element: Element) -> Iterator[Stage]:
     """Run an operator that has one step, and compare an element of an output with the plan.
 
+    The operator was compiled after ``Executor.copy_by_shaders``: copies with regions have no trace.
+
     The first stage that differs is the last one.
 
     Raises:
@@ -95,6 +98,7 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
     (allocation,) = target.resource.part(target.begin + offset, nbytes).ranges
     reported: list[tuple[str, Store]] = []
     for dispatch in bound.dispatches:
+        assert isinstance(dispatch, Dispatch)
         if dispatch.target is allocation.heap:
             made = stores(bound.executor, dispatch, allocation.offset)
             reported += [(dispatch.kernel.name, store) for store in made]
@@ -238,6 +242,7 @@ def trace_model(
         raise ModelError(f"--dispatch: got {dispatch}, the model has {len(found)} of operators")
     bound = found[dispatch - 1]
     element = _element(bound, output, index)
+    device.executor.copy_by_shaders()
     execution = Execution(prepared, device, RunOptions())
     for command in takewhile(lambda command: command is not bound, prepared.commands):
         execution.run_command(command)

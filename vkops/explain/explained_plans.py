@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vkops.explain.explanation import Movement, Run, Tensor
-from vkops.gpu.dispatch import prepare
+from vkops.gpu.dispatch import Dispatch, prepare
 from vkops.gpu.memory import Range
 from vkops.gpu.table import CPU, GPU
 from vkops.plan.algebra import coalesce, optimize
@@ -46,6 +46,7 @@ def _run(plan: CopyPlan, driver: str) -> Run:
     heap: Any = object()  # nothing is read or written
     inputs = [Range(heap, 0, nbytes) for nbytes in plan.inputs]
     outputs = [Range(heap, 0, output.nbytes) for output in plan.outputs]
-    dispatches = prepare(plan, TUNINGS[driver]).bind(inputs, outputs)
+    work = prepare(plan, TUNINGS[driver]).bind(inputs, outputs)
+    dispatches = [dispatch for dispatch in work if isinstance(dispatch, Dispatch)]
     kernels = tuple(dispatch.kernel.name for dispatch in dispatches)
     return Run(driver, kernels, sum(dispatch.groups for dispatch in dispatches))

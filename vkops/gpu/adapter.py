@@ -156,6 +156,14 @@ def printf_extensions(index: int) -> list[str]:
     return [_NON_SEMANTIC_INFO] if _NON_SEMANTIC_INFO in extensions(handles()[index]) else []
 
 
+def threads() -> int:
+    """Return the number of threads that Mesa's CPU driver runs shaders on."""
+    try:
+        return max(1, min(32, int(os.environ.get("LP_NUM_THREADS", ""))))
+    except ValueError:
+        return os.cpu_count() or 1
+
+
 def tensor_heap(index: int, *, host: bool) -> MemoryHeap:
     """Return the heap that Kompute takes host-visible or device-local tensors from.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from operator import index
 from typing import Any
 
@@ -25,6 +26,9 @@ from vkops.plan.region import CopyPlan, Output
 from vkops.plan.view import View
 
 Bytes = npt.NDArray[np.uint8]
+
+MAX_UPLOADED_TOGETHER = 16 << 20
+"""Bytes of arrays that are packed on the host and then copied to the device as one."""
 
 _NOTHING = np.empty(0, np.uint8)
 
@@ -206,6 +210,33 @@ class Buffer(Resource):
         target, to = _from_vector(target)
         program = _transfer(self._executor.tuning, start, to, nbytes)
         self._executor.evaluate(program.bind([source], [target]))
+
+
+def upload(
+    executor: Executor, arrays: Sequence[npt.NDArray[Any]]
+) -> tuple[list[Allocation], list[Buffer]]:
+    """Copy arrays to the device, row by row; many small ones at once.
+
+    Returns:
+        The memory of each array, and the buffers that must exist as long as it is used.
+    """
+    sizes = [-(-array.nbytes // VECTOR) * VECTOR for array in arrays]
+    total = sum(sizes)
+    if len(arrays) > 1 and total <= MAX_UPLOADED_TOGETHER:
+        packed = Buffer(executor, total)
+        packed.fill(np.concatenate([*map(_whole_vectors, arrays, sizes)]))
+        starts = accumulate(sizes, initial=0)
+        return [*map(packed.allocation.part, starts, sizes)], [packed]
+    buffers = [Buffer(executor, nbytes) for nbytes in sizes]
+    for buffer, array in zip(buffers, arrays, strict=True):
+        buffer.fill(array)
+    return [buffer.allocation for buffer in buffers], buffers
+
+
+def _whole_vectors(array: npt.NDArray[Any], nbytes: int) -> Bytes:
+    """The bytes of an array, row by row, and zeros up to ``nbytes``."""
+    own = packed_bytes(array)
+    return own if own.size == nbytes else np.pad(own, (0, nbytes - own.size))
 
 
 class HostBuffer(Resource):

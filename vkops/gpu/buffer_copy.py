@@ -26,9 +26,10 @@ class BufferCopy:
                 f"{executor.memory.max_range} bytes"
             )
         self._tensors = [executor.transfer_tensor(np.zeros(nbytes // 4, np.uint32)) for _ in "ab"]
-        self._sequence = executor.sequence()
-        self._sequence.record(executor.queue.kp.OpTensorCopy(self._tensors))
+        kompute = executor.queue.kompute
+        self._commands = kompute.commands()
+        self._commands.record([kompute.kp.OpTensorCopy(self._tensors)])
 
     def run(self) -> None:
         """Copy once and wait."""
-        self._sequence.eval()
+        self._commands.run()

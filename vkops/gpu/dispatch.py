@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,11 @@ from vkops.gpu.layout import (
     word,
 )
 from vkops.gpu.memory import Allocation, Heap
+from vkops.gpu.region_copies import MIN_SAVED_NS, CopyProgram, RegionCopy, can_bind
 from vkops.gpu.table import RegionTable, Tuning, Words, encode
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
-from vkops.plan.region import CopyPlan, Output
+from vkops.plan.region import CopyPlan, Output, Region
 
 MIN_SPLIT_BYTES = 1 << 20
 """Bytes of outputs from which a plan may be split into plans with kernels of their own."""
@@ -49,6 +50,16 @@ class Dispatch:
     target: Heap
     words: Words
     groups: int
+
+
+Work = Dispatch | RegionCopy
+
+
+class PreparedPlan(Protocol):
+    """A plan that was encoded for a device; it only lacks the memory."""
+
+    def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> Sequence[Work]:
+        """Return what to run on these allocations, in order; it can be run many times."""
 
 
 class Program:
@@ -107,16 +118,34 @@ class Program:
         return known[1].bind(*flat)
 
 
+class CopiedProgram:
+    """A plan that copies with regions can do, unless its tensors lie in an unusual way."""
+
+    def __init__(self, plan: CopyPlan, tuning: Tuning) -> None:
+        self._plan = plan
+        self._tuning = replace(tuning, copies=None)
+        self._copies = CopyProgram(plan)
+        self._by_shader: PreparedPlan | None = None
+
+    def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> Sequence[Work]:
+        """Return copies between these allocations, or dispatches where regions cannot be copied."""
+        if can_bind(inputs, outputs):
+            return self._copies.bind(inputs, outputs)
+        if self._by_shader is None:
+            self._by_shader = _prepare_copies(self._plan, self._tuning)
+        return self._by_shader.bind(inputs, outputs)
+
+
 class Programs:
     """A plan whose outputs are made by several programs, one after the other.
 
     Each of them makes, or changes, the outputs whose numbers stand with it.
     """
 
-    def __init__(self, programs: Sequence[tuple[Sequence[int], Program | Programs]]) -> None:
+    def __init__(self, programs: Sequence[tuple[Sequence[int], PreparedPlan]]) -> None:
         self._programs = programs
 
-    def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> list[Dispatch]:
+    def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> Sequence[Work]:
         """Return dispatches on these allocations, which can be run many times."""
         return [
             dispatch
@@ -125,7 +154,7 @@ class Programs:
         ]
 
 
-def prepare(plan: CopyPlan, tuning: Tuning) -> Program | Programs:
+def prepare(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
     """Encode a plan: as one, unless its regions need kernels of their own.
 
     Regions with indices do. Of elements of several words that are scattered, each word is written
@@ -134,12 +163,9 @@ def prepare(plan: CopyPlan, tuning: Tuning) -> Program | Programs:
     """
     if all(region.kind == "copy" for output in plan.outputs for region in output.regions):
         return _prepare_copies(plan, tuning)
-    programs: list[tuple[Sequence[int], Program | Programs]] = []
+    programs: list[tuple[Sequence[int], PreparedPlan]] = []
     for kind in ("copy", "gather", "scatter"):
-        chosen = [[r for r in output.regions if r.kind == kind] for output in plan.outputs]
-        numbers = [number for number, regions in enumerate(chosen) if regions]
-        outputs = [Output(plan.outputs[number].nbytes, tuple(chosen[number])) for number in numbers]
-        part = replace(plan, outputs=tuple(outputs))
+        numbers, part = _some(plan, lambda region: region.kind == kind)  # noqa: B023
         words = plan.element_size // 4 if kind == "scatter" else 1
         if kind == "copy" and numbers:
             programs.append((numbers, _prepare_copies(part, tuning)))
@@ -149,9 +175,21 @@ def prepare(plan: CopyPlan, tuning: Tuning) -> Program | Programs:
     return Programs(programs)
 
 
-def _prepare_copies(plan: CopyPlan, tuning: Tuning) -> Program | Programs:
-    """Encode a plan without indices: as one, unless large outputs can have a faster kernel."""
+def _prepare_copies(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
+    """Encode a plan without indices; what is copied faster by regions is not left to shaders."""
     nbytes = sum(output.nbytes for output in plan.outputs)
+    costs = tuning.copies
+    if costs is not None and costs.can_save(nbytes):
+        plan = optimize(plan)
+        regions = [region for output in plan.outputs for region in output.regions]
+        saved = {id(region): costs.saved(region, plan.element_size) for region in regions}
+        numbers, copied = _some(plan, lambda region: saved[id(region)] > 0)
+        others, rest = _some(plan, lambda region: saved[id(region)] <= 0)
+        if not others:
+            return CopiedProgram(plan, tuning)
+        if sum(max(0, value) for value in saved.values()) > MIN_SAVED_NS:
+            by_shader = _prepare_copies(rest, replace(tuning, copies=None))
+            return Programs([(numbers, CopiedProgram(copied, tuning)), (others, by_shader)])
     if 1 < len(plan.outputs) <= MAX_SPLIT_OUTPUTS and nbytes >= MIN_SPLIT_BYTES:
         whole = choose_kernel(optimize(plan), tuning.sources)
         if not (whole.granule == VECTOR or whole.unit == VECTOR):
@@ -164,6 +202,14 @@ def _prepare_copies(plan: CopyPlan, tuning: Tuning) -> Program | Programs:
                     [(group, Program(_only(plan, group), tuning)) for group in groups.values()]
                 )
     return Program(plan, tuning)
+
+
+def _some(plan: CopyPlan, wanted: Callable[[Region], bool]) -> tuple[list[int], CopyPlan]:
+    """The plan of some of the regions, and the numbers of the outputs that have any of them."""
+    chosen = [tuple(filter(wanted, output.regions)) for output in plan.outputs]
+    numbers = [number for number, regions in enumerate(chosen) if regions]
+    outputs = (Output(plan.outputs[number].nbytes, chosen[number]) for number in numbers)
+    return numbers, replace(plan, outputs=tuple(outputs))
 
 
 def _only(plan: CopyPlan, outputs: Sequence[int]) -> CopyPlan:

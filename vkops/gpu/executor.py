@@ -8,14 +8,18 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import ref
 
+import numpy.typing as npt
+
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu import adapter, host_memory, table
-from vkops.gpu.dispatch import Dispatch, Program, Programs, prepare
+from vkops.gpu.dispatch import PreparedPlan, Work, prepare
 from vkops.gpu.kernels import STREAM
+from vkops.gpu.kompute import Commands
 from vkops.gpu.layout import TABLE_BYTES
-from vkops.gpu.memory import Heap, Memory, Range, held_bytes
+from vkops.gpu.memory import Heap, ImportedHeap, Memory, Range, held_bytes
 from vkops.gpu.pipelines import Pipelines
 from vkops.gpu.queue import FORKED, Queue, Submission, process
+from vkops.gpu.region_copies import CopyCosts, chosen_costs, on_cpu
 from vkops.plan.region import CopyPlan
 
 MAX_PIPELINES = 64
@@ -23,6 +27,12 @@ MAX_PIPELINES = 64
 
 MAX_STARTED_PIPELINES = 16
 """Pipelines kept to be started for each of the submissions that can be pending."""
+
+MAX_TOGETHER = 8
+"""Dispatches that one submission may have, each with pipelines and a region table of its own."""
+
+MIN_IMPORTED_BYTES = 32 << 10
+"""Bytes of an array that take longer to copy than to import."""
 
 MAX_SUBMISSIONS = 2
 """Dispatches that the device may execute while the host continues."""
@@ -49,10 +59,12 @@ class Executor:
         self.mapped: bool = self.info.unified_memory and not staged
         # Besides its sources, a kernel has the table, and its target twice.
         sources = STREAM.sources if self.info.max_bindings >= STREAM.sources + 3 else 1
+        self._kompute = queue.kompute
         self.tuning: table.Tuning = replace(
-            table.CPU if self.info.type == "CPU" else table.GPU, sources=sources
+            table.CPU if self.info.type == "CPU" else table.GPU,
+            sources=sources,
+            copies=self._copy_costs(),
         )
-        self._manager, self._kp = queue.manager, queue.kp
         self.memory: Memory = Memory(
             lambda size: self._new_heap(size, mapped=self.mapped),
             self.info.max_buffer,
@@ -61,28 +73,58 @@ class Executor:
         )
         self.pipelines: Pipelines = with_reclaim(lambda: self.new_pipelines(MAX_PIPELINES))
         self._started: list[Pipelines] = []
+        # Each dispatch of a submission has a region table of its own.
+        self._tables: list[Pipelines] = [self.pipelines]
+        self._most_together = MAX_TOGETHER if self._kompute.native else 1
+        self._together: Commands | None = None
         self._staging: Heap | None = None
         self._closed = False
         self.queue.add(self)
 
     # -- running ----------------------------------------------------------------------------------
 
-    def prepare(self, plan: CopyPlan) -> Program | Programs:
+    def _copy_costs(self) -> CopyCosts | None:
+        """What copies with regions cost: only Mesa's CPU driver is known to gain by them."""
+        if not self._kompute.native or not self.mapped:
+            return None
+        costs = on_cpu(adapter.threads()) if self.info.type == "CPU" else None
+        return chosen_costs(costs, validated=adapter.under_validation())
+
+    def copy_by_shaders(self) -> None:
+        """Prepare all plans from now on for shaders, so that each store can be traced."""
+        self.tuning = replace(self.tuning, copies=None)
+
+    def prepare(self, plan: CopyPlan) -> PreparedPlan:
         """Pack a plan's regions for this device."""
         return prepare(plan, self.tuning)
 
-    def run(self, dispatches: Sequence[Dispatch]) -> None:
+    def run(self, dispatches: Sequence[Work]) -> None:
         """Execute bound dispatches and wait until their results are visible."""
         self.exclusive(lambda: self.evaluate(dispatches))
 
-    def evaluate(self, dispatches: Sequence[Dispatch]) -> None:
+    def evaluate(self, dispatches: Sequence[Work]) -> None:
         """Execute bound dispatches and wait for them; called by ``exclusive``."""
-        for dispatch in dispatches:
-            self.pipelines.run(dispatch)
+        for start in range(0, len(dispatches), self._most_together):
+            together = dispatches[start : start + self._most_together]
+            if len(together) == 1:
+                self.pipelines.run(together[0])
+            else:
+                self._run_together(together)
+
+    def _run_together(self, dispatches: Sequence[Work]) -> None:
+        """Execute dispatches, each of which may depend on those before it, as one submission."""
+        while len(self._tables) < len(dispatches):
+            self._tables.append(self.new_pipelines(MAX_STARTED_PIPELINES))
+        if self._together is None:
+            self._together = self._kompute.commands()
+        pairs = zip(self._tables, dispatches, strict=False)
+        self._together.record([pipelines.operation(dispatch) for pipelines, dispatch in pairs])
+        self._together.run()
+        self._together.clear()
 
     def submit(
         self,
-        dispatches: Sequence[Dispatch],
+        dispatches: Sequence[Work],
         keep: object,
         reads: frozenset[Hashable],
         writes: frozenset[Hashable],
@@ -101,7 +143,7 @@ class Executor:
             submission.error = error
         return submission
 
-    def _start(self, submission: Submission, dispatches: Sequence[Dispatch]) -> None:
+    def _start(self, submission: Submission, dispatches: Sequence[Work]) -> None:
         queue = self.queue
         conflicts = any(map(submission.conflicts_with, queue.submissions))
         *first, last = dispatches
@@ -111,9 +153,9 @@ class Executor:
         while len(queue.submissions) >= MAX_SUBMISSIONS:
             queue.complete(queue.submissions[0])
         submission.pipelines = self._free_pipelines()
-        submission.sequence = self.sequence()
+        submission.commands = submission.pipelines.commands(last)
         queue.submissions.append(submission)
-        submission.pipelines.start(submission.sequence, last)
+        submission.commands.start()
 
     def _free_pipelines(self) -> Pipelines:
         """Pipelines whose region table no submission uses."""
@@ -126,7 +168,7 @@ class Executor:
 
     def new_pipelines(self, limit: int) -> Pipelines:
         """Make a region table, and room for pipelines that read it."""
-        return Pipelines(self._manager, self._kp, self.host_heap(TABLE_BYTES), limit)
+        return Pipelines(self._kompute, self.host_heap(TABLE_BYTES), limit)
 
     # -- memory and Kompute's objects -------------------------------------------------------------
 
@@ -134,9 +176,16 @@ class Executor:
         """Take memory that host and device both see."""
         return self._new_heap(size, mapped=True)
 
-    def sequence(self) -> Any:
-        """Make a sequence for ``Pipelines.start``; freeing it before it has ended would crash."""
-        return self._manager.sequence()
+    def import_array(self, array: npt.NDArray[Any]) -> Range | None:
+        """Return the memory of an array for copies with regions, if it is worthwhile.
+
+        The caller keeps the array as it is until these copies have ended.
+        """
+        if array.nbytes < MIN_IMPORTED_BYTES or not array.flags.c_contiguous:
+            return None
+        imported: Any = self._kompute.import_array(array)
+        heap: Any = ImportedHeap(imported)
+        return None if imported is None else Range(heap, 0, array.nbytes)
 
     def reserve_staging(self) -> None:
         """Take staging memory, if the host does not see device memory and none is there yet."""
@@ -154,8 +203,8 @@ class Executor:
 
     def transfer_tensor(self, data: table.Words) -> Any:
         """Make a Kompute tensor that Kompute's own copies accept."""
-        kind = self._kp.TensorTypes.host if self.mapped else self._kp.TensorTypes.device
-        return self._manager.tensor_t(data, kind)
+        kinds = self._kompute.kp.TensorTypes
+        return self._kompute.manager.tensor_t(data, kinds.host if self.mapped else kinds.device)
 
     def check_room(self, sizes: Sequence[int]) -> None:
         """Check that ``transfer_tensor``s of these sizes fit.
@@ -228,7 +277,7 @@ class Executor:
         """Take memory from the driver after a check that it is available."""
         _require(size, self._available(mapped=mapped))
         number = adapter.tensor_heap(self.info.index, host=mapped).index
-        return Heap(self._manager, self._kp, size, (self.info.index, number), mapped=mapped)
+        return Heap(self._kompute, size, (self.info.index, number), mapped=mapped)
 
     def _available(self, *, mapped: bool) -> int:
         """Return the bytes that this process can still get from the driver."""
@@ -239,7 +288,7 @@ class Executor:
 
     def forget(self, heap: Heap) -> None:
         """Drop the pipelines that are bound to a heap, which is being released."""
-        for pipelines in (self.pipelines, *self._started):
+        for pipelines in (*self._tables, *self._started):
             pipelines.forget(heap)
 
     def close(self) -> None:
@@ -251,9 +300,9 @@ class Executor:
         with self.queue.lock:
             self.queue.settle()
             self._closed = True
-            self.pipelines.close()
-            while self._started:
-                self._started.pop().close()
+            for pipelines in (*self._tables, *self._started):
+                pipelines.close()
+            self._started.clear()
             self._staging = None
             self.memory.close()
 

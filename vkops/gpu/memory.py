@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu import host_memory
+from vkops.gpu.kompute import Kompute
 
 _T = TypeVar("_T")
 
@@ -80,17 +81,19 @@ class FreeList:
 class Heap:
     """One Kompute tensor. ``view`` is its memory if the host sees it, else None.
 
-    ``source`` is the Vulkan heap that it was taken from: (adapter, heap). The object keeps the
-    Kompute manager alive, which a tensor must not outlive.
+    ``source`` is the Vulkan heap that it was taken from: (adapter, heap). The object keeps
+    Kompute's manager alive, which a tensor must not outlive.
     """
 
     def __init__(
-        self, manager: Any, kp: Any, size: int, source: tuple[int, int], *, mapped: bool
+        self, kompute: Kompute, size: int, source: tuple[int, int], *, mapped: bool
     ) -> None:
-        kind = kp.TensorTypes.host if mapped else kp.TensorTypes.storage
-        self.manager = manager
+        kinds = kompute.kp.TensorTypes
+        self.kompute = kompute
         host_memory.require(2 * size)  # Kompute fills the tensor from an array
-        self.tensor: Any = manager.tensor_t(np.zeros(size // 4, np.uint32), kind)
+        self.tensor: Any = kompute.manager.tensor_t(
+            np.zeros(size // 4, np.uint32), kinds.host if mapped else kinds.storage
+        )
         self.source = source
         self.view: npt.NDArray[np.uint8] | None = (
             self.tensor.data().view(np.uint8) if mapped else None
@@ -112,6 +115,13 @@ def living(objects: WeakValueDictionary[Any, _T]) -> list[_T]:
 def held_bytes(source: tuple[int, int]) -> int:
     """Return the bytes that this process holds from one Vulkan heap: (adapter, heap)."""
     return sum(heap.ranges.size for heap in living(_heaps) if heap.source == source)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImportedHeap:
+    """An array of the host, which copies with regions read where it is."""
+
+    tensor: Any
 
 
 class Range(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import start_new_thread
 from collections.abc import Callable
 from threading import Lock, get_ident
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 
 @runtime_checkable
@@ -18,12 +18,6 @@ class Pending(Protocol):
         Raises:
             VkopsError: what went wrong.
         """
-
-
-def await_sequence(sequence: Any) -> None:
-    """Wait for a sequence, if it was started."""
-    if sequence.is_running():
-        sequence.eval_await()
 
 
 class InThread:

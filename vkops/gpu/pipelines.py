@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.gpu.dispatch import Dispatch
+from vkops.gpu.kompute import Commands, Kompute
 from vkops.gpu.memory import Heap
+from vkops.gpu.region_copies import RegionCopy
 from vkops.shaders import spirv
 
 MAX_GROUPS_X = 32768
@@ -19,6 +21,10 @@ _NO_WORDS = np.zeros(0, np.uint32)
 
 _Key = tuple[str, tuple[Heap, ...], Heap, int]
 """Kernel, sources, target, workgroups."""
+
+
+def _key(dispatch: Dispatch) -> _Key:
+    return dispatch.kernel.name, dispatch.sources, dispatch.target, dispatch.groups
 
 
 def group_count(dispatch: Dispatch) -> tuple[int, int, int]:
@@ -44,42 +50,57 @@ class Pipelines:
     steps, so the table counts as unknown while it is written.
     """
 
-    def __init__(self, manager: Any, kp: Any, table: Heap, limit: int) -> None:
+    def __init__(self, kompute: Kompute, table: Heap, limit: int) -> None:
         assert table.view is not None
-        self._manager, self._kp = manager, kp
+        self._kompute = kompute
         self._table = table
         self._words: npt.NDArray[np.uint32] = table.view.view(np.uint32)
         self._limit = limit
         self._loaded: Dispatch | None = None
         self._algorithms: OrderedDict[_Key, Any] = OrderedDict()
-        self._recorded: dict[_Key, Any] = {}
+        self._recorded: dict[_Key, Commands] = {}
+        self._copies: Commands | None = None
 
     def __len__(self) -> int:
         return len(self._algorithms)
 
-    def run(self, dispatch: Dispatch) -> None:
-        """Run a dispatch and wait for it."""
-        if self._loaded is not dispatch:
-            self._load(dispatch)
-        key = (dispatch.kernel.name, dispatch.sources, dispatch.target, dispatch.groups)
-        sequence = self._recorded.get(key)
-        if sequence is None:
-            algorithm = self._algorithm(key, dispatch)
-            sequence = self._manager.sequence()
-            sequence.record(self._kp.OpAlgoDispatch(algorithm))
-            self._recorded[key] = sequence
-        self._algorithms.move_to_end(key)
-        sequence.eval()
+    def run(self, dispatch: Dispatch | RegionCopy) -> None:
+        """Run a dispatch, or a copy, and wait for it."""
+        commands = self.commands(dispatch)
+        commands.run()
+        if isinstance(dispatch, RegionCopy):
+            commands.clear()
 
-    def start(self, sequence: Any, dispatch: Dispatch) -> None:
-        """Begin to run a dispatch with a new sequence, to be ended by ``await_sequence``."""
-        if self._loaded is not dispatch:
+    def commands(self, dispatch: Dispatch | RegionCopy) -> Commands:
+        """Return the commands of a dispatch or a copy, valid until the next call."""
+        if isinstance(dispatch, RegionCopy):
+            if self._copies is None:
+                self._copies = self._kompute.commands()
+            self._copies.record([self.operation(dispatch)])
+            return self._copies
+        key = _key(dispatch)
+        commands = self._recorded.get(key)
+        if commands is None:
+            commands = self._kompute.commands()
+            commands.record([self.operation(dispatch)])
+            self._recorded[key] = commands
+        else:
             self._load(dispatch)
-        key = (dispatch.kernel.name, dispatch.sources, dispatch.target, dispatch.groups)
-        # A recorded sequence cannot be started without waiting: Kompute does both.
-        sequence.eval_async(self._kp.OpAlgoDispatch(self._algorithm(key, dispatch)))
+            self._algorithms.move_to_end(key)
+        return commands
+
+    def operation(self, dispatch: Dispatch | RegionCopy) -> Any:
+        """Return Kompute's operation of a dispatch or a copy, valid until the next call."""
+        kompute = self._kompute
+        if isinstance(dispatch, RegionCopy):
+            source, target = dispatch.source.tensor, dispatch.target.tensor
+            return kompute.native.OpCopyRegions(source, target, dispatch.regions)
+        self._load(dispatch)
+        return kompute.kp.OpAlgoDispatch(self._algorithm(_key(dispatch), dispatch))
 
     def _load(self, dispatch: Dispatch) -> None:
+        if self._loaded is dispatch:
+            return
         self._loaded = None
         self._words[: dispatch.words.size] = dispatch.words
         self._loaded = dispatch
@@ -90,14 +111,14 @@ class Pipelines:
             while len(self._algorithms) >= self._limit:
                 self._drop(next(iter(self._algorithms)))
             code = spirv(dispatch.kernel.name)
-            algorithm = make_algorithm(self._manager, dispatch, self._table, code)
+            algorithm = make_algorithm(self._kompute.manager, dispatch, self._table, code)
             self._algorithms[key] = algorithm
         self._algorithms.move_to_end(key)
         return algorithm
 
     def _drop(self, key: _Key) -> None:
-        if (sequence := self._recorded.pop(key, None)) is not None:
-            sequence.destroy()
+        if (commands := self._recorded.pop(key, None)) is not None:
+            commands.clear()
         self._algorithms.pop(key).destroy()
 
     def forget(self, heap: Heap) -> None:

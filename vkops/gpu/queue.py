@@ -7,18 +7,18 @@ import os
 from collections import deque
 from collections.abc import Callable, Hashable
 from ctypes import py_object, pythonapi
-from functools import lru_cache
 from threading import RLock
-from typing import Any, Protocol
+from typing import Protocol
 from weakref import WeakValueDictionary, ref
 
 from vkops.errors import DeviceError, is_held, refuse_reentry
 from vkops.gpu import adapter
+from vkops.gpu.kompute import NATIVE, Commands, Kompute, load_kompute, open_kompute
 from vkops.gpu.memory import Heap, Memory, living
-from vkops.gpu.pending import InThread, await_sequence
+from vkops.gpu.pending import InThread
 from vkops.gpu.pipelines import Pipelines
 
-_Key = tuple[int, str, str | None]
+_Key = tuple[int, str, str | None, str | None]
 
 
 class Submission:
@@ -39,7 +39,7 @@ class Submission:
         self.reads = reads
         self.writes = writes
         self.pipelines: Pipelines | None = None
-        self.sequence: Any = None
+        self.commands: Commands | None = None
         self.error: Exception | None = None
 
     def conflicts_with(self, other: Submission) -> bool:
@@ -60,11 +60,11 @@ class Submission:
     def finish(self) -> None:
         """Wait for the device; called by the queue, once."""
         try:
-            if self.sequence is not None:
-                await_sequence(self.sequence)
+            if self.commands is not None:
+                self.commands.wait()
         except Exception as error:  # Kompute raises what Vulkan reports
             self.error = error
-        self.sequence = self._keep = None
+        self.commands = self._keep = None
 
 
 class QueueUser(Protocol):
@@ -92,12 +92,11 @@ class Queue:
         self._stream: InThread | None = None
         self._stream_lock = RLock()
         self._users: WeakValueDictionary[int, QueueUser] = WeakValueDictionary()
-        self.kp: Any = load_kompute()
+        extensions = adapter.printf_extensions(info.index)
+        load_kompute()
         try:
-            self.manager: Any = self.kp.Manager(
-                info.index, [], adapter.printf_extensions(info.index)
-            )
-            name = self.manager.get_device_properties()["device_name"]
+            self.kompute: Kompute = open_kompute(info.index, extensions)
+            name = self.kompute.manager.get_device_properties()["device_name"]
         except RuntimeError as error:
             raise DeviceError(f"Kompute cannot open {info.name!r}: {error}") from error
         if name != info.name:
@@ -225,7 +224,7 @@ class _Process:
         self.forked = self.opened
         for queue in self.queues:
             # Destroying it would wait for threads for ever.
-            pythonapi.Py_IncRef(py_object(queue.manager))
+            pythonapi.Py_IncRef(py_object(queue.kompute))
 
     def at_exit(self) -> None:
         if not self.forked:
@@ -243,7 +242,7 @@ _opening = RLock()
 def open_queue(info: adapter.DeviceInfo) -> Queue:
     """Return the queue of an adapter: opened once, and again when nothing refers to it any more.
 
-    Another one is opened if Vulkan's layers have changed since.
+    Another one is opened if Vulkan's layers, or the choice of native operations, have changed.
 
     Raises:
         DeviceError: Kompute cannot open the adapter, or this process was forked.
@@ -252,26 +251,9 @@ def open_queue(info: adapter.DeviceInfo) -> Queue:
         raise DeviceError(FORKED)
     refuse_reentry(_opening, "a device is being opened")
     with _opening:
-        key = info.index, info.name, os.environ.get(adapter.LAYERS)
+        chosen = os.environ.get(adapter.LAYERS), os.environ.get(NATIVE)
+        key = info.index, info.name, *chosen
         queue = process.by_adapter.get(key)
         if queue is None:
             queue = process.by_adapter[key] = Queue(info)
         return queue
-
-
-@lru_cache(maxsize=1)
-def load_kompute() -> Any:
-    """Return Kompute's Python package.
-
-    Raises:
-        DeviceError: it cannot be imported; the message says what it needs.
-    """
-    try:
-        import kp
-    except ImportError as error:
-        raise DeviceError(
-            f"Kompute (the kp package) cannot be loaded: {error}. scripts/setup builds its wheel; "
-            "at run time it needs libvulkan.so.1 and libfmt (Debian and Ubuntu: libvulkan1, "
-            "libfmt9 or libfmt10)"
-        ) from error
-    return kp

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,28 +36,28 @@ class ShaderRun:
             words = [content.view(np.uint32) for content in contents] or [np.zeros(1, np.uint32)]
             self._tensors = [executor.transfer_tensor(data) for data in words]
             # A tensor that was in this command twice would be written by two copies at once.
-            self._manager.sequence().eval(self._kp.OpTensorSyncDevice(self._tensors))
+            self._kompute.run(kp.OpTensorSyncDevice(self._tensors))
             numbers = range(max(bindings, default=0) + 1)
             bound = [self._tensors[bindings.get(number, 0)] for number in numbers]
             none, push = np.zeros(0, np.uint32), np.frombuffer(push_constants, np.uint32)
-            algorithm = self._manager.algorithm(bound, spirv, list(groups), none, push)
-            sequence = self._manager.sequence()
-            sequence.record(self._kp.OpAlgoDispatch(algorithm))
-            self._sequence = sequence
+            algorithm = self._kompute.manager.algorithm(bound, spirv, list(groups), none, push)
+            commands = self._kompute.commands()
+            commands.record([kp.OpAlgoDispatch(algorithm)])
+            self._commands = commands
 
         self._executor = executor
-        self._manager: Any = executor.queue.manager
-        self._kp: Any = executor.queue.kp
+        self._kompute = executor.queue.kompute
+        kp = self._kompute.kp
         executor.exclusive(record)
 
     def dispatch(self) -> None:
         """Run the shader and wait for it."""
-        self._executor.exclusive(lambda: self._sequence.eval())
+        self._executor.exclusive(self._commands.run)
 
     def content(self, number: int) -> Bytes:
         """Return one of the contents as it is now."""
         tensor = self._tensors[number]
-        fetch = self._kp.OpTensorSyncLocal([tensor])
-        self._executor.exclusive(lambda: self._manager.sequence().eval(fetch))
+        fetch = self._kompute.kp.OpTensorSyncLocal([tensor])
+        self._executor.exclusive(lambda: self._kompute.run(fetch))
         content: Bytes = tensor.data().view(np.uint8)
         return content

@@ -62,8 +62,9 @@ def _run(executor: Executor, dispatch: Dispatch, spirv: bytes, address: int) -> 
     words[: dispatch.words.size] = dispatch.words
     traced: Words = words[TABLE_BYTES // 4 :].reshape(-1, 4)
     traced[0] = Traced(stores=0, address=address)
-    algorithm = make_algorithm(executor.queue.manager, dispatch, heap, spirv)
-    executor.sequence().eval(executor.queue.kp.OpAlgoDispatch(algorithm))
+    kompute = executor.queue.kompute
+    algorithm = make_algorithm(kompute.manager, dispatch, heap, spirv)
+    kompute.run(kompute.kp.OpAlgoDispatch(algorithm))
     algorithm.destroy()
     return np.array(traced)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +14,8 @@ import numpy.typing as npt
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu.executor import MAX_STARTED_PIPELINES, Executor, with_reclaim
 from vkops.gpu.kernels import VECTOR
+from vkops.gpu.kompute import Commands
 from vkops.gpu.memory import ALIGNMENT, Heap, Range
-from vkops.gpu.pending import await_sequence
 from vkops.gpu.queue import process
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
@@ -214,7 +213,7 @@ def _up(nbytes: int, multiple: int) -> int:
 class _Slot:
     """Memory for one chunk, and the chunk that is in it."""
 
-    _running: Any = None
+    _running: Commands | None = None
 
     def __init__(self, executor: Executor, size: int) -> None:
         self._executor = executor
@@ -239,13 +238,13 @@ class _Slot:
             return
         *first, last = dispatches
         self._executor.evaluate(first)  # rare: more regions than a table holds
-        self._running = self._executor.sequence()
-        self._pipelines.start(self._running, last)
+        self._running = self._pipelines.commands(last)
+        self._running.start()
 
     def wait(self) -> None:
         """Wait for the chunk, if there is one: its memory must not be freed before."""
         if self._running is not None:
-            await_sequence(self._running)
+            self._running.wait()
             self._running = None
 
     def __del__(self) -> None:

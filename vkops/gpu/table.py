@@ -36,6 +36,7 @@ from vkops.gpu.layout import (
     Term,
     Within,
 )
+from vkops.gpu.region_copies import CopyCosts
 from vkops.plan.region import CopyPlan, Fill, Indices, Read, Region
 
 Words = npt.NDArray[np.uint32]
@@ -55,7 +56,7 @@ class Tuning:
     ``interleave``: this many neighbouring invocations copy neighbouring elements, each stepping
     over those of the others; with 1, each copies consecutive ones. ``long_run``: the length from
     which steps go along a run; else they go across. ``sources``: the heaps that a dispatch can
-    read from.
+    read from. ``copies``: what copies with regions cost, if the device has them.
     """
 
     steps: int
@@ -65,6 +66,7 @@ class Tuning:
     interleave: int
     long_run: int
     sources: int = kernels.STREAM.sources
+    copies: CopyCosts | None = None
 
     def for_bytes(self, nbytes: int, step_bytes: int) -> Tuning:
         """Return it with fewer steps, if so many bytes, in steps of so many, need fewer."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from vkops.dml.binding_rules import BoundTensor
 from vkops.errors import BindingError
 from vkops.gpu.buffer import Buffer, HostBuffer
-from vkops.gpu.dispatch import Dispatch, Program, Programs
+from vkops.gpu.dispatch import PreparedPlan, Work
 from vkops.gpu.executor import Executor
 from vkops.gpu.pending import InThread, Pending
 from vkops.gpu.streaming import Progress, stream
@@ -17,7 +17,7 @@ from vkops.plan.graph import Pipeline, Step
 def bind_pipeline(
     executor: Executor,
     pipeline: Pipeline,
-    programs: Sequence[Program | Programs],
+    programs: Sequence[PreparedPlan],
     bound: Mapping[int, BoundTensor],
     read: Collection[int],
     indices: Collection[int],
@@ -61,7 +61,7 @@ def bind_pipeline(
         if count > 1:
             message = f"indices are spread over {count} buffers of the device, must be in 1"
             raise BindingError(operator, bound[number].path, message, "B-23")
-    dispatches: list[Dispatch] = []
+    dispatches: list[Work] = []
     for program, step in zip(programs, pipeline.steps, strict=True):
         inputs, outputs = (
             [allocations[n] for n in numbers] for numbers in (step.reads, step.makes)
@@ -98,12 +98,12 @@ class BoundOperator:
     def __init__(
         self,
         executor: Executor,
-        dispatches: Sequence[Dispatch],
+        dispatches: Sequence[Work],
         bound: Mapping[int, BoundTensor],
         read: Collection[int],
     ) -> None:
         self.executor: Executor = executor
-        self.dispatches: Sequence[Dispatch] = dispatches
+        self.dispatches: Sequence[Work] = dispatches
         self.bound: Mapping[int, BoundTensor] = bound
         self._read = read
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from vkops.dml.binding_rules import BoundTensor
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.gpu.buffer import Buffer, HostBuffer
-from vkops.gpu.dispatch import Program, Programs
+from vkops.gpu.buffer import Buffer, HostBuffer, upload
+from vkops.gpu.dispatch import CopiedProgram, PreparedPlan
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import Allocation
 from vkops.gpu.streaming import Progress
@@ -65,7 +65,7 @@ class ArrayPlan:
         self._input_bytes, self._output_bytes = (
             [-(-nbytes // 4) * 4 for nbytes in sizes] for sizes in (plan.inputs, outputs)
         )
-        self._programs: dict[Tuning, Program | Programs] = {}
+        self._programs: dict[Tuning, PreparedPlan] = {}
 
     def fits(self, executor: Executor, inputs: Sequence[Memory]) -> bool:
         """Whether to run on the device; always if an input is there already."""
@@ -89,31 +89,58 @@ class ArrayPlan:
         if on_host and self._index_inputs:
             _run_on_host(self.plan, inputs, [o for o in outputs if isinstance(o, HostBuffer)])
             return
-        found = [
-            memory if type(memory) is Buffer else _resource(executor, memory, on_host=on_host)
-            for memory in inputs
-        ]
-        sources: list[Any] = list(filter(None, found))
-        for number in self._index_inputs:
-            _check_indices(sources[number].allocation, self.plan.inputs[number])
         targets: list[Any] = list(filter(None, outputs))
         if on_host:
+            sources = [_on_host(memory) for memory in inputs]
             sizes = (*self._input_bytes, *self._output_bytes)
+            resources = [*filter(None, sources), *targets]
             bound = {
                 number: BoundTensor(resource, 0, nbytes, "")
-                for number, (resource, nbytes) in enumerate(
-                    zip([*sources, *targets], sizes, strict=True)
-                )
+                for number, (resource, nbytes) in enumerate(zip(resources, sizes, strict=True))
             }
             StreamedOperator(executor, self._pipeline.steps, bound).dispatch(progress)
             return
         program = self._programs.get(executor.tuning)
         if program is None:
             program = self._programs[executor.tuning] = executor.prepare(self.plan)
+        if {*map(type, inputs)} == {Buffer}:
+            read = [*map(Buffer.part, inputs, repeat(0), self._input_bytes)]  # type: ignore[arg-type]
+            kept: object = None
+        else:
+            read, kept = self._sent(executor, inputs, program)
+        for number in self._index_inputs:
+            _check_indices(read[number], self.plan.inputs[number])
         # As a BoundOperator does it; to make one would cost a tenth of a small operation.
-        read = [*map(Buffer.part, sources, repeat(0), self._input_bytes)]
         written = map(Buffer.part, targets, repeat(0), self._output_bytes)
         executor.run(program.bind(read, list(written)))
+        del kept
+
+    def _sent(
+        self, executor: Executor, inputs: Sequence[Memory], program: PreparedPlan
+    ) -> tuple[list[Allocation], object]:
+        """Return the device's memory of each input, and what keeps it until the plan has run.
+
+        Arrays on the host are copied there, or imported if copies with regions read them.
+        """
+        found: list[Any] = [
+            memory.array() if isinstance(memory, HostBuffer) else memory
+            for memory in inputs
+            if memory is not None
+        ]
+        found = [memory for memory in found if type(memory) is Buffer or memory.size]
+        arrays = {n: memory for n, memory in enumerate(found) if type(memory) is not Buffer}
+        read = [
+            memory if number in arrays else memory.part(0, nbytes)
+            for number, (memory, nbytes) in enumerate(zip(found, self._input_bytes, strict=True))
+        ]
+        if isinstance(program, CopiedProgram):
+            for number, array in arrays.items():
+                read[number] = executor.import_array(array) or array
+        left = [number for number in arrays if read[number] is arrays[number]]
+        sent, kept = upload(executor, [arrays[number] for number in left])
+        for number, allocation in zip(left, sent, strict=True):
+            read[number] = allocation
+        return read, (arrays, kept)
 
 
 def fits(executor: Executor, nbytes: int) -> bool:
@@ -121,23 +148,11 @@ def fits(executor: Executor, nbytes: int) -> bool:
     return nbytes <= MAX_UNCHECKED_BYTES or executor.fits(nbytes)
 
 
-def _resource(executor: Executor, memory: Memory, *, on_host: bool) -> Buffer | HostBuffer | None:
-    """The resource that holds an array, after sending it to where the plan runs."""
-    if memory is None or isinstance(memory, Buffer):
+def _on_host(memory: Memory) -> Buffer | HostBuffer | None:
+    """The resource of an input whose plan is streamed; an array's elements in row-major order."""
+    if memory is None or isinstance(memory, (Buffer, HostBuffer)):
         return memory
-    if on_host:
-        return memory if isinstance(memory, HostBuffer) else _host_buffer(memory)
-    array = memory.array() if isinstance(memory, HostBuffer) else memory
-    if not array.size:
-        return None
-    sent = Buffer(executor, -(-array.nbytes // 4) * 4)
-    sent.fill(array)
-    return sent
-
-
-def _host_buffer(array: npt.NDArray[Any]) -> HostBuffer | None:
-    """A host buffer of an array's elements in row-major order, copied if stored otherwise."""
-    return HostBuffer.over(packed_bytes(array)) if array.size else None
+    return HostBuffer.over(packed_bytes(memory)) if memory.size else None
 
 
 def _check_indices(allocation: Allocation, nbytes: int) -> None:

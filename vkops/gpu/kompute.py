@@ -1,0 +1,172 @@
+"""Kompute: its own Python module, and vkops' native operations where they are installed.
+
+The wheel that ``scripts/kp_wheel.py`` builds has both. Anyone else's Kompute lacks the second
+module, ``vkops_native``; then all data is moved by shaders, and each dispatch is waited for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from vkops.errors import DeviceError
+
+NATIVE = "VKOPS_NATIVE"
+"""Environment variable: 0 runs without the native operations."""
+
+_INTERFACE = 1
+"""What ``vkops_native.interface`` must be: that of vkops/native/module.cpp."""
+
+
+class Commands(Protocol):
+    """Operations of Kompute that the device runs, once or many times."""
+
+    def record(self, operations: Sequence[Any], timed: bool = False) -> None:
+        """Replace the operations; ``timed`` has the device measure how long they take."""
+
+    def run(self) -> None:
+        """Run the operations and wait for them."""
+
+    def start(self) -> None:
+        """Begin to run the operations."""
+
+    def wait(self) -> None:
+        """Wait for what was started, if anything was."""
+
+    def clear(self) -> None:
+        """Drop the operations and what they keep alive; nothing of them is running."""
+
+    @property
+    def nanoseconds(self) -> float | None:
+        """What the device measured in the last run."""
+
+
+class Kompute:
+    """A Vulkan device as Kompute opens it, without optional features.
+
+    Raises:
+        RuntimeError: Kompute cannot open it.
+    """
+
+    native: Any = None
+    """The module ``vkops_native``, if the device was opened by it."""
+
+    def __init__(self, index: int, extensions: list[str]) -> None:
+        self.kp: Any = load_kompute()
+        self.manager: Any = self.kp.Manager(index, [], extensions)
+
+    def import_array(self, array: npt.NDArray[Any]) -> Any:
+        """Return what copies can read an array's own memory from; None if the driver refuses."""
+        return None
+
+    def commands(self) -> Commands:
+        """Make commands without operations; Kompute's own take exactly one."""
+        return _Sequence(self.manager.sequence)
+
+    def run(self, operation: Any) -> None:
+        """Run one operation and wait for it."""
+        commands = self.commands()
+        commands.record([operation])
+        commands.run()
+
+
+class NativeKompute(Kompute):
+    """A Vulkan device that the native operations open, with the features that they use."""
+
+    def __init__(self, native: Any, index: int, extensions: list[str]) -> None:
+        self.kp = load_kompute()
+        self.native = native
+        self.device: Any = native.Device(index, extensions)
+        self.manager = self.device.manager
+
+    def import_array(self, array: npt.NDArray[Any]) -> Any:
+        """Return what copies can read an array's own memory from; None if the driver refuses."""
+        if not self.device.import_alignment:
+            return None
+        try:
+            return self.native.ImportedArray(self.device, array)
+        except RuntimeError:
+            return None
+
+    def commands(self) -> Commands:
+        """Make commands without operations; they take any number."""
+        commands: Commands = self.native.Commands(self.device)
+        return commands
+
+
+class _Sequence:
+    """Commands of one operation by Kompute's sequences, which nobody can record again."""
+
+    nanoseconds = None
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._operation: Any = None
+        self._recorded: Any = None
+        self._started: Any = None
+
+    def record(self, operations: Sequence[Any], timed: bool = False) -> None:
+        (self._operation,) = operations
+        self._recorded = None
+
+    def run(self) -> None:
+        if self._recorded is None:
+            self._recorded = self._make()
+            self._recorded.record(self._operation)
+        self._recorded.eval()
+
+    def start(self) -> None:
+        # A recorded sequence cannot be started without waiting: Kompute does both.
+        self._started = self._make()
+        self._started.eval_async(self._operation)
+
+    def wait(self) -> None:
+        if self._started is not None and self._started.is_running():
+            self._started.eval_await()
+        self._started = None
+
+    def clear(self) -> None:
+        self._recorded = self._operation = None
+
+
+def open_kompute(index: int, extensions: list[str]) -> Kompute:
+    """Open an adapter, by the native operations if they are installed.
+
+    Raises:
+        RuntimeError: Kompute cannot open it.
+    """
+    native = load_native()
+    return NativeKompute(native, index, extensions) if native else Kompute(index, extensions)
+
+
+@lru_cache(maxsize=1)
+def load_kompute() -> Any:
+    """Return Kompute's Python package.
+
+    Raises:
+        DeviceError: it cannot be imported; the message says what it needs.
+    """
+    try:
+        import kp
+    except ImportError as error:
+        raise DeviceError(
+            f"Kompute (the kp package) cannot be loaded: {error}. scripts/setup builds its wheel; "
+            "at run time it needs libvulkan.so.1 and libfmt (Debian and Ubuntu: libvulkan1, "
+            "libfmt9 or libfmt10)"
+        ) from error
+    return kp
+
+
+def load_native() -> Any:
+    """Return the module of native operations, or None if there is none for this version."""
+    if os.environ.get(NATIVE) == "0":
+        return None
+    try:
+        import vkops_native
+    except ImportError:
+        return None
+    return vkops_native if getattr(vkops_native, "interface", None) == _INTERFACE else None

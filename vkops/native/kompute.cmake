@@ -1,0 +1,8 @@
+# Kompute's own CMakeLists.txt includes this file: CMAKE_PROJECT_kompute_INCLUDE names it.
+set(VKOPS_NATIVE_SOURCE "${CMAKE_CURRENT_LIST_DIR}/module.cpp")
+function(add_vkops_native)
+  pybind11_add_module(vkops_native "${VKOPS_NATIVE_SOURCE}")
+  set_target_properties(vkops_native PROPERTIES CXX_STANDARD 17)
+  target_link_libraries(vkops_native PRIVATE kompute::kompute)
+endfunction()
+cmake_language(DEFER CALL add_vkops_native) # when Kompute's targets exist
