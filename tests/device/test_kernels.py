@@ -19,6 +19,7 @@ from vkops.gpu.dispatch import prepare
 from vkops.gpu.kernels import BLOCKS, choose_kernel
 from vkops.gpu.layout import WORKGROUP_SIZE
 from vkops.gpu.pipelines import MAX_GROUPS_X
+from vkops.gpu.region_copies import ALWAYS_REGIONS
 from vkops.gpu.table import Tuning
 from vkops.plan import CopyPlan, Output, View, execute
 from vkops.plan.algebra import narrow, optimize
@@ -74,6 +75,15 @@ def check(device, plan, tuning=None, seed=0):
 @given(plan=plans())
 def test_random_plans(device, tuning, plan):
     check(device, plan, tuning)
+
+
+@settings(on_device, max_examples=60)
+@given(plan=plans())
+def test_random_plans_by_regions_where_they_can(device, plan):
+    """Runs are copied with regions, whatever they cost, and the rest by shaders."""
+    if not device.executor.queue.kompute.native:
+        pytest.skip("the native operations are switched off")
+    check(device, plan, replace(device.executor.tuning, copies=ALWAYS_REGIONS))
 
 
 @settings(on_device, max_examples=30)

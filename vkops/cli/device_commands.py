@@ -47,6 +47,7 @@ def devices(
         lists = {
             "devices": [asdict(info) for info in infos],
             "drivers": [{**asdict(driver), "usable": driver.usable} for driver in drivers],
+            "native_operations": gpu.native_state(),
         }
         typer.echo(json.dumps(lists, indent=2))
     elif infos:
@@ -61,6 +62,7 @@ def devices(
                 memory_size(info.dedicated_memory + info.shared_memory),
             )
         show(shown)
+        typer.echo(f"Native operations: {gpu.native_state()}")
     if problem is not None:
         raise problem
 

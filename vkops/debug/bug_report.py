@@ -136,6 +136,7 @@ def _vulkan() -> Iterator[str]:
     if problem := found["problem"]:
         yield _item("problem", problem)
     yield _item("Kompute", found["kompute"])
+    yield _item("native operations", found["native"])
     if found["loader"]:
         yield _item("loader", found["loader"]["version"])
         yield _item("layers", ", ".join(found["loader"]["layers"]))
@@ -146,7 +147,8 @@ def _vulkan() -> Iterator[str]:
 
 def _probed() -> dict[str, Any]:
     """Run ``_probe`` in another process, and return its findings."""
-    nothing: dict[str, Any] = {"kompute": "not known", "loader": None, "adapters": []}
+    nothing: dict[str, Any] = {"loader": None, "adapters": []}
+    nothing |= dict.fromkeys(("kompute", "native"), "not known")
     try:
         done = subprocess.run(
             [sys.executable, "-c", _PROBE],
@@ -167,9 +169,10 @@ def _probed() -> dict[str, Any]:
 
 def _probe() -> None:
     """Query the loader and its adapters, and print the findings as JSON."""
-    found: dict[str, Any] = {"kompute": "loads", "problem": ""}
+    found: dict[str, Any] = {"kompute": "loads", "native": "not known", "problem": ""}
     try:
         kompute.load_kompute()
+        found["native"] = kompute.native_state()
     except VkopsError as error:
         found["kompute"] = str(error)
     try:

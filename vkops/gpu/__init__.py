@@ -2,5 +2,6 @@
 
 from vkops.gpu.adapter import DeviceInfo, devices
 from vkops.gpu.diagnosis import Driver, drivers
+from vkops.gpu.kompute import native_state
 
-__all__ = ["DeviceInfo", "Driver", "devices", "drivers"]
+__all__ = ["DeviceInfo", "Driver", "devices", "drivers", "native_state"]

@@ -6,6 +6,7 @@ module, ``vkops_native``; then all data is moved by shaders, and each dispatch i
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -162,11 +163,18 @@ def load_kompute() -> Any:
 
 
 def load_native() -> Any:
-    """Return the module of native operations, or None if there is none for this version."""
+    """Return the module of native operations, or None if ``native_state`` says why not."""
+    return None if native_state() != "active" else importlib.import_module("vkops_native")
+
+
+def native_state() -> str:
+    """Say whether the native operations are used: ``"active"``, or the reason why not."""
     if os.environ.get(NATIVE) == "0":
-        return None
+        return f"switched off by {NATIVE}=0"
     try:
         import vkops_native
-    except ImportError:
-        return None
-    return vkops_native if getattr(vkops_native, "interface", None) == _INTERFACE else None
+    except ImportError as error:
+        return f"not installed ({error})"
+    if vkops_native.interface != _INTERFACE:
+        return "of another version of vkops; scripts/setup builds those of this one"
+    return "active"

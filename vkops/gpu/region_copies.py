@@ -59,6 +59,10 @@ class CopyCosts:
         return (self.shader - self.copy) * nbytes - self.region * count
 
 
+ALWAYS_REGIONS = CopyCosts(shader=inf, copy=0, region=0)
+"""Costs by which all contiguous runs are copied with regions."""
+
+
 def on_cpu(threads: int) -> CopyCosts:
     """The costs of Mesa's lavapipe, whose shaders use all threads and whose copies use one.
 
@@ -80,7 +84,7 @@ def chosen_costs(costs: CopyCosts | None, *, validated: bool) -> CopyCosts | Non
         raise DeviceError(f"{COPY}: got {show(wanted)}, must be auto, shader or regions")
     most = MAX_VALIDATED_REGIONS if validated else MAX_REGIONS
     if wanted == "regions":
-        return CopyCosts(shader=inf, copy=0, region=0, most=most)
+        return replace(ALWAYS_REGIONS, most=most)
     if wanted == "shader" or costs is None:
         return None
     return replace(costs, most=most)

@@ -1,0 +1,247 @@
+"""Native operations of Kompute: with them, and without them as with anybody's own kp package."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import time
+import weakref
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import vkops
+from vkops import dml
+from vkops.gpu.executor import MAX_TOGETHER, MIN_IMPORTED_BYTES
+from vkops.gpu.kompute import NATIVE, native_state
+from vkops.gpu.region_copies import ALWAYS_REGIONS, COPY, RegionCopy
+from vkops.plan import CopyPlan, Output, View
+from vkops.plan.movements import copy
+
+
+@pytest.fixture(params=["1", "0"], ids=["native", "plain"])
+def either(request, adapter, monkeypatch):
+    """A device with the native operations, and one without them."""
+    monkeypatch.setenv(NATIVE, request.param)
+    with vkops.Device(adapter.index) as device:
+        assert bool(device.executor.queue.kompute.native) == (request.param == "1")
+        yield device
+
+
+@pytest.fixture
+def native(adapter, monkeypatch):
+    """A device that copies all contiguous runs with regions."""
+    monkeypatch.setenv(NATIVE, "1")
+    monkeypatch.setenv(COPY, "regions")
+    with vkops.Device(adapter.index) as device:
+        yield device
+
+
+def test_the_native_operations_are_installed():
+    """scripts/setup builds them: without them, the other tests of this file would say nothing."""
+    assert native_state() in ("active", f"switched off by {NATIVE}=0")
+
+
+def test_functions_and_graphs_do_the_same_with_and_without(either):
+    x = np.arange(600 * 700, dtype=np.int32).reshape(600, 700)
+    t = either.tensor(x)
+    for result, expected in (
+        (vkops.concat([t, t[::-1]], axis=1), np.concatenate([x, x[::-1]], 1)),
+        (vkops.roll(t, 100, axis=0), np.roll(x, 100, 0)),
+        (vkops.pad(t, 3), np.pad(x, 3)),
+        (vkops.take(t, either.tensor(np.array([5, 1, 599])), axis=0), x[[5, 1, 599]]),
+        (vkops.split(x, [250, 350], device=either)[1], x[250:]),
+    ):
+        np.testing.assert_array_equal(result.numpy(), expected)
+    graph = dml.Graph()
+    desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [600, 700])
+    first, second = graph.split(graph.input(desc), 0, [200, 400])
+    graph.output(graph.join([second, first], 0))
+    compiled = either.compile_graph(graph)
+    source, target = either.buffer(x.nbytes), either.buffer(x.nbytes)
+    source.write(x)
+    pending = compiled.dispatch([source], [target], wait=False)
+    pending.wait()
+    result = np.frombuffer(target.read(), np.int32).reshape(x.shape)
+    np.testing.assert_array_equal(result, np.concatenate([x[200:], x[:200]]))
+
+
+def chain(device, count):
+    """Dispatches of which each copies what the one before it wrote, and their memory."""
+    nbytes = 1 << 12
+    buffers = [device.buffer(nbytes) for _ in range(count + 1)]
+    whole = copy(View.packed((nbytes // 4,)), View.packed((nbytes // 4,)))
+    program = device.executor.prepare(CopyPlan(4, (nbytes,), (Output(nbytes, (whole,)),)))
+    work = [
+        dispatch
+        for source, target in pairwise(buffers)
+        for dispatch in program.bind([source.allocation], [target.allocation])
+    ]
+    return work, buffers
+
+
+@pytest.mark.parametrize("by_regions", [False, True], ids=["shader", "regions"])
+def test_each_dispatch_of_a_submission_sees_what_those_before_it_wrote(either, by_regions):
+    executor = either.executor
+    if by_regions and executor.queue.kompute.native:
+        executor.tuning = replace(executor.tuning, copies=ALWAYS_REGIONS)
+    work, buffers = chain(either, 2 * MAX_TOGETHER + 3)
+    data = np.random.default_rng(1).integers(0, 1 << 32, 1 << 10, np.uint32)
+    for number in range(3):
+        buffers[0].write(data + np.uint32(number))
+        executor.run(work)
+        np.testing.assert_array_equal(buffers[-1].array().view(np.uint32), data + np.uint32(number))
+
+
+def test_dependent_dispatches_are_few_submissions(native, monkeypatch):
+    submitted = []
+    kompute = native.executor.queue.kompute
+    make = kompute.commands
+
+    class Counted:
+        def __init__(self):
+            self.commands = make()
+
+        def run(self):
+            submitted.append(self)
+            self.commands.run()
+
+        def __getattr__(self, name):
+            return getattr(self.commands, name)
+
+    monkeypatch.setattr(kompute, "commands", Counted)
+    work, _buffers = chain(native, 2 * MAX_TOGETHER + 3)
+    native.executor.run(work)
+    assert len(submitted) == 3
+
+
+def test_contiguous_runs_are_copied_with_regions(native):
+    x = np.arange(1 << 16, dtype=np.uint8).reshape(256, 256)
+    plan = CopyPlan(
+        1,
+        (x.nbytes,),
+        (
+            Output(
+                128 * 256,
+                (copy(View.packed((256, 256)).narrow(1, 64, 128), View.packed((256, 128))),),
+            ),
+        ),
+    )
+    buffers = native.buffer(x.nbytes), native.buffer(128 * 256)
+    program = native.executor.prepare(plan)
+    (work,) = program.bind(*([buffer.allocation] for buffer in buffers))
+    assert isinstance(work, RegionCopy)
+    assert work.regions.shape == (256, 3)
+    buffers[0].write(x)
+    native.executor.run([work])
+    np.testing.assert_array_equal(buffers[1].array().reshape(256, 128), x[:, 64:192])
+
+
+def test_an_operator_in_its_own_place_is_left_to_shaders(native):
+    """Regions of one copy must not overlap; DirectML lets an output be its own input."""
+    buffer = native.buffer(1 << 12)
+    whole = copy(View.packed((1 << 10,)), View.packed((1 << 10,)))
+    program = native.executor.prepare(CopyPlan(4, (1 << 12,), (Output(1 << 12, (whole,)),)))
+    work = program.bind([buffer.allocation], [buffer.allocation])
+    assert not any(isinstance(dispatch, RegionCopy) for dispatch in work)
+
+
+def memory_of(nbytes, start):
+    """An array that begins ``start`` bytes behind a page, with random bytes around it."""
+    around = np.random.default_rng(nbytes + start).integers(0, 256, nbytes + 3 * 4096, np.uint8)
+    first = -around.ctypes.data % 4096 + start
+    return around[first : first + nbytes]
+
+
+@pytest.mark.parametrize("start", [0, 1, 64, 4095])
+@pytest.mark.parametrize("more", [0, 1, 4096, 5000])
+def test_arrays_are_read_where_they_are(native, start, more):
+    """Whole pages are imported, and only the array's own bytes are read."""
+    x = memory_of(MIN_IMPORTED_BYTES + more, start)
+    x.flags.writeable = False
+    assert native.executor.import_array(x) is not None
+    result = vkops.concat([x, x[::-1], x], device=native)
+    np.testing.assert_array_equal(result.numpy(), np.concatenate([x, x[::-1], x]))
+
+
+def test_imported_arrays_are_given_back(native):
+    x = memory_of(1 << 20, 0).copy()
+    gone = weakref.ref(x)
+    first, _second = vkops.split(x, [1 << 19, 1 << 19], device=native)
+    x[...] = 0
+    assert first.numpy().any(), "the result must not depend on the array any more"
+    del x
+    gc.collect()
+    assert gone() is None
+
+
+def test_many_small_arrays_are_one_upload(either, monkeypatch):
+    arrays = [np.full((3, n), n, np.int16) for n in range(1, 200)]
+    taken = []
+    allocate = either.executor.memory.allocate
+    monkeypatch.setattr(
+        either.executor.memory,
+        "allocate",
+        lambda nbytes, owner: taken.append(nbytes) or allocate(nbytes, owner),
+    )
+    result = vkops.concat(arrays, axis=1, device=either)
+    np.testing.assert_array_equal(result.numpy(), np.concatenate(arrays, 1))
+    assert len(taken) == 2  # the arrays, and the result
+
+
+def switches_while(run):
+    """How often another thread runs while ``run`` does, if nothing takes Python's lock away."""
+    count, stop = 0, False
+
+    def other():
+        nonlocal count
+        while not stop:
+            count += 1
+            time.sleep(0)  # gives the lock back
+
+    interval = sys.getswitchinterval()
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        sys.setswitchinterval(100)
+        before = count
+        run()
+        return count - before
+    finally:
+        sys.setswitchinterval(interval)
+        stop = True
+        thread.join()
+
+
+def test_other_threads_run_while_the_device_works(either):
+    kompute = either.executor.queue.kompute
+    work, _buffers = chain(either, 1)
+    commands = kompute.commands()
+    commands.record([either.executor.pipelines.operation(work[0])])
+    found = sum(switches_while(commands.run) for _ in range(50))
+    if kompute.native:
+        assert found > 0
+    else:
+        assert found == 0, "Kompute's own module keeps the lock: say so no longer in the docs"
+
+
+def test_the_device_measures_what_it_does(native):
+    commands = native.executor.queue.kompute.commands()
+    work, _buffers = chain(native, 1)
+    operation = native.executor.pipelines.operation(work[0])
+    commands.record([operation], timed=True)
+    started = time.perf_counter_ns()
+    commands.run()
+    assert 0 < commands.nanoseconds <= time.perf_counter_ns() - started
+    commands.record([operation])
+    commands.run()
+    assert commands.nanoseconds is None
+
+
+def test_a_wrong_choice_of_copies_is_refused(adapter, monkeypatch):
+    monkeypatch.setenv(COPY, "fast")
+    with pytest.raises(vkops.DeviceError, match=r"VKOPS_COPY: got 'fast', must be auto, shader or"):
+        vkops.Device(adapter.index)
