@@ -19,7 +19,7 @@ from vkops.dxdispatch import load_model, prepare
 from vkops.errors import DeviceError, ModelError, OutOfDeviceMemoryError
 from vkops.plan import execute
 from vkops.runner import RunOptions, console, run
-from vkops.runner.dispatch_timing import report
+from vkops.runner.dispatch_timing import Samples, report
 
 
 class FakeBuffer:
@@ -61,8 +61,9 @@ class FakeOperator:
 class FakeDevice:
     name = "Fake"
 
-    def __init__(self, failure=None):
+    def __init__(self, failure=None, device_times=()):
         self.failure, self.dispatches = failure, 0
+        self.device_times = iter(device_times)
 
     def buffer(self, nbytes):
         if nbytes > 1 << 20:
@@ -73,6 +74,9 @@ class FakeDevice:
         if nbytes > 1 << 30:
             raise OutOfDeviceMemoryError(f"{nbytes} bytes are too many for the host")
         return FakeBuffer(nbytes)
+
+    def measure_dispatches(self):
+        return lambda: next(self.device_times, None)
 
     def create_operator(self, desc):
         return desc
@@ -207,6 +211,33 @@ def test_timing_verbosity(run_model):
         assert re.fullmatch(pattern, line)
 
 
+def test_times_that_the_device_measured(run_model):
+    seen = run_model(
+        ROTATE, FakeDevice(device_times=[3, 1, 2, 4]), dispatch_iterations=4
+    ).out.splitlines()  # fmt: skip
+    assert re.fullmatch(
+        r".*: 4 iterations, \d+\.\d{4} ms median \(CPU\), 2.000000 ms median \(GPU\)", seen[1]
+    )
+    seen = run_model(
+        ROTATE, FakeDevice(device_times=[3, 1, 2, 4]), dispatch_iterations=4, timing_verbosity=2,
+        warmup_samples=2, max_gpu_time_measurements=3,
+    ).out.splitlines()  # fmt: skip
+    expected = [
+        "GPU Timings (Cold) : 1 samples, 1.0000 ms average, 1.0000 ms min, 1.0000 ms median, "
+        "1.0000 ms max",
+        "GPU Timings (Hot)  : 2 samples, 3.0000 ms average, 2.0000 ms min, 4.0000 ms median, "
+        "4.0000 ms max",
+        "GPU samples buffer has 1 samples overwritten.",
+    ]
+    assert [line for line in seen if line.startswith("GPU")] == expected
+    iterations = [line for line in seen if line.startswith("iteration")]
+    assert [line.partition("(CPU)")[2] for line in iterations] == [
+        "", ", 1.0000 ms (GPU)", ", 2.0000 ms (GPU)", ", 4.0000 ms (GPU)"
+    ]  # fmt: skip
+    device = FakeDevice(device_times=[3])
+    assert "GPU" not in run_model(ROTATE, device, max_gpu_time_measurements=0).out
+
+
 def test_without_iterations_no_times_are_printed(run_model):
     device = FakeDevice()
     seen = run_model(ROTATE, device, dispatch_iterations=0).out.splitlines()
@@ -335,11 +366,16 @@ def test_printing_does_not_depend_on_the_size_of_pieces(run_model, monkeypatch):
     assert whole[0].count(", ") == 99
 
 
+def statistics(samples, warmup_samples, verbosity):
+    cpu, gpu = Samples("CPU", dict(enumerate(samples))), Samples("GPU", {})
+    return report("x", cpu, gpu, warmup_samples, verbosity)
+
+
 def test_statistics():
-    assert list(report("x", [9, 4, 1, 3, 2], 1, 0)) == [
+    assert list(statistics([9, 4, 1, 3, 2], 1, 0)) == [
         "Dispatch 'x': 5 iterations, 3.0000 ms median (CPU)"  # of 1 2 3 4, the upper middle
     ]
-    assert list(report("x", [9, 4, 1], 2, 1)) == [
+    assert list(statistics([9, 4, 1], 2, 1)) == [
         "Dispatch 'x': 3 iterations",
         "CPU Timings (Cold) : 2 samples, 6.5000 ms average, 4.0000 ms min, "
         "9.0000 ms median, 9.0000 ms max",
@@ -347,8 +383,8 @@ def test_statistics():
         "1.0000 ms median, 1.0000 ms max",
     ]
     # One sample alone is hot, whatever the warm-up; no warm-up, nothing cold.
-    assert len(list(report("x", [9], 5, 1))) == 2
-    assert len(list(report("x", [9, 8], 0, 1))) == 2
+    assert len(list(statistics([9], 5, 1))) == 2
+    assert len(list(statistics([9, 8], 0, 1))) == 2
 
 
 @pytest.mark.parametrize(

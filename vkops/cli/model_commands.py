@@ -103,7 +103,12 @@ def run(
         str, Option("--post_dispatch_barriers", help="No effect: each dispatch is awaited.")
     ] = "uav",
     max_gpu_time_measurements: Annotated[
-        int, Option("--max_gpu_time_measurements", min=0, help="No effect: only CPU times.")
+        int,
+        Option(
+            "--max_gpu_time_measurements",
+            min=0,
+            help="Keep the latest so many times that the device measured; 0: it measures none.",
+        ),
     ] = 8192,
     queue_type: Annotated[str, _ignored("-q", "--queue_type")] = "direct",
     pix_capture_type: Annotated[str, _ignored("-c", "--pix_capture_type")] = "manual",
@@ -163,6 +168,7 @@ def run(
                 dispatch_interval=dispatch_interval,
                 warmup_samples=warmup_samples,
                 timing_verbosity=timing_verbosity,
+                max_gpu_time_measurements=max_gpu_time_measurements,
                 print_commands=print_commands,
                 print_onnx_bindings=print_onnx_bindings,
                 around_dispatch=around_dispatch,

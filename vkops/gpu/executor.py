@@ -78,6 +78,8 @@ class Executor:
         self._most_together = MAX_TOGETHER if self._kompute.native else 1
         self._together: Commands | None = None
         self._staging: Heap | None = None
+        self.milliseconds: float | None = None
+        self.measures = False
         self._closed = False
         self.queue.add(self)
 
@@ -102,25 +104,42 @@ class Executor:
         """Execute bound dispatches and wait until their results are visible."""
         self.exclusive(lambda: self.evaluate(dispatches))
 
+    def measure(self) -> None:
+        """Have the device measure from now on; ``milliseconds`` is what ``run`` took there."""
+        self.measures = True
+        self.pipelines.measure()
+
+    def note(self, *nanoseconds: float | None) -> None:
+        """Keep what the device measured for the submissions of a dispatch, if it did for all."""
+        known = [time for time in nanoseconds if time is not None]
+        self.milliseconds = sum(known) / 1e6 if len(known) == len(nanoseconds) > 0 else None
+
     def evaluate(self, dispatches: Sequence[Work]) -> None:
         """Execute bound dispatches and wait for them; called by ``exclusive``."""
-        for start in range(0, len(dispatches), self._most_together):
-            together = dispatches[start : start + self._most_together]
-            if len(together) == 1:
-                self.pipelines.run(together[0])
-            else:
-                self._run_together(together)
+        most = self._most_together
+        parts = [dispatches[start : start + most] for start in range(0, len(dispatches), most)]
+        times = [self._submit(part) for part in parts]
+        if self.measures:
+            self.note(*times)
 
-    def _run_together(self, dispatches: Sequence[Work]) -> None:
-        """Execute dispatches, each of which may depend on those before it, as one submission."""
+    def _submit(self, dispatches: Sequence[Work]) -> float | None:
+        """Execute dispatches, each of which may depend on those before it, as one submission.
+
+        Returns:
+            The nanoseconds that the device measured, if it did.
+        """
+        if len(dispatches) == 1:
+            return self.pipelines.run(dispatches[0])
         while len(self._tables) < len(dispatches):
             self._tables.append(self.new_pipelines(MAX_STARTED_PIPELINES))
         if self._together is None:
             self._together = self._kompute.commands()
         pairs = zip(self._tables, dispatches, strict=False)
-        self._together.record([pipelines.operation(dispatch) for pipelines, dispatch in pairs])
+        operations = [pipelines.operation(dispatch) for pipelines, dispatch in pairs]
+        self._together.record(operations, self.measures)
         self._together.run()
         self._together.clear()
+        return self._together.nanoseconds
 
     def submit(
         self,

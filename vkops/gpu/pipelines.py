@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.dispatch import Dispatch
+from vkops.gpu.dispatch import Dispatch, Work
 from vkops.gpu.kompute import Commands, Kompute
 from vkops.gpu.memory import Heap
 from vkops.gpu.region_copies import RegionCopy
@@ -60,36 +60,47 @@ class Pipelines:
         self._algorithms: OrderedDict[_Key, Any] = OrderedDict()
         self._recorded: dict[_Key, Commands] = {}
         self._copies: Commands | None = None
+        self._measures = False
 
     def __len__(self) -> int:
         return len(self._algorithms)
 
-    def run(self, dispatch: Dispatch | RegionCopy) -> None:
-        """Run a dispatch, or a copy, and wait for it."""
+    def measure(self) -> None:
+        """Have the device measure from now on."""
+        self._measures = True
+        self._recorded.clear()
+
+    def run(self, dispatch: Work) -> float | None:
+        """Run a dispatch, or a copy, and wait for it.
+
+        Returns:
+            The nanoseconds that the device measured, if it did.
+        """
         commands = self.commands(dispatch)
         commands.run()
         if isinstance(dispatch, RegionCopy):
             commands.clear()
+        return commands.nanoseconds
 
-    def commands(self, dispatch: Dispatch | RegionCopy) -> Commands:
+    def commands(self, dispatch: Work) -> Commands:
         """Return the commands of a dispatch or a copy, valid until the next call."""
         if isinstance(dispatch, RegionCopy):
             if self._copies is None:
                 self._copies = self._kompute.commands()
-            self._copies.record([self.operation(dispatch)])
+            self._copies.record([self.operation(dispatch)], self._measures)
             return self._copies
         key = _key(dispatch)
         commands = self._recorded.get(key)
         if commands is None:
             commands = self._kompute.commands()
-            commands.record([self.operation(dispatch)])
+            commands.record([self.operation(dispatch)], self._measures)
             self._recorded[key] = commands
         else:
             self._load(dispatch)
             self._algorithms.move_to_end(key)
         return commands
 
-    def operation(self, dispatch: Dispatch | RegionCopy) -> Any:
+    def operation(self, dispatch: Work) -> Any:
         """Return Kompute's operation of a dispatch or a copy, valid until the next call."""
         kompute = self._kompute
         if isinstance(dispatch, RegionCopy):

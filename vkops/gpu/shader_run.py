@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.gpu.executor import Executor
+from vkops.gpu.kompute import Commands
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -41,10 +42,9 @@ class ShaderRun:
             bound = [self._tensors[bindings.get(number, 0)] for number in numbers]
             none, push = np.zeros(0, np.uint32), np.frombuffer(push_constants, np.uint32)
             algorithm = self._kompute.manager.algorithm(bound, spirv, list(groups), none, push)
-            commands = self._kompute.commands()
-            commands.record([kp.OpAlgoDispatch(algorithm)])
-            self._commands = commands
+            self._operation = kp.OpAlgoDispatch(algorithm)
 
+        self._commands: Commands | None = None
         self._executor = executor
         self._kompute = executor.queue.kompute
         kp = self._kompute.kp
@@ -52,7 +52,15 @@ class ShaderRun:
 
     def dispatch(self) -> None:
         """Run the shader and wait for it."""
-        self._executor.exclusive(self._commands.run)
+        self._executor.exclusive(self._run)
+
+    def _run(self) -> None:
+        if self._commands is None:
+            commands = self._kompute.commands()
+            commands.record([self._operation], self._executor.measures)
+            self._commands = commands
+        self._commands.run()
+        self._executor.note(self._commands.nanoseconds)
 
     def content(self, number: int) -> Bytes:
         """Return one of the contents as it is now."""

@@ -61,6 +61,7 @@ class Execution:
     def __init__(self, prepared: Prepared, device: vkops.Device, options: RunOptions) -> None:
         self.prepared: Prepared = prepared
         self.options: RunOptions = options
+        self._device = device
         self.operators: dict[str, vkops.CompiledOperator] = {}
         self.sessions: dict[str, Session] = {}
         self.shaders: dict[str, vkops.CompiledShader] = {}
@@ -124,7 +125,8 @@ class Execution:
         """Run one command."""
         if isinstance(command, Bound):
             with errors_after("Failed to execute dispatchable"), self._ready(command) as dispatch:
-                run_timed(command.command.dispatchable.name, self.options, dispatch)
+                name = command.command.dispatchable.name
+                run_timed(name, self.options, dispatch, self._device)
         elif isinstance(command, PrintCommand):
             with errors_after("Failed to print resource"):
                 held = self._content(command)

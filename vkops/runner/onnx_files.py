@@ -66,7 +66,7 @@ def run_file(
     def dispatch(progress: Progress) -> None:
         outputs[:] = session.run(inputs, progress)
 
-    run_timed(path.stem, options, dispatch)
+    run_timed(path.stem, options, dispatch, device)
     arrays: dict[str, Array] = {}
     for name, value in zip(names, outputs, strict=False):  # none without an iteration
         arrays.update(_output_arrays(name, value))

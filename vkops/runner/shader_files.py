@@ -47,7 +47,7 @@ def run_shader(
         buffers[name].write(bytes(-array.nbytes % 4), array.nbytes)
     spans = {name: (buffer, 0, buffer.nbytes) for name, buffer in buffers.items()}
     with compiled.bound(spans, given.groups, given.push) as run:
-        run_timed(shader.name, options, lambda _: run.dispatch())
+        run_timed(shader.name, options, lambda _: run.dispatch(), device)
     results = {
         name: np.frombuffer(buffers[name].read(0, a.nbytes), a.dtype).reshape(a.shape)
         for name, a in arrays.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +94,19 @@ class OperatorDevice:
         for device in (self, other):
             device.executor.check_open()
         return self.executor.queue is other.executor.queue
+
+    def measure_dispatches(self) -> Callable[[], float | None]:
+        """Have the device measure the dispatches of operators and shaders from now on.
+
+        That makes each submission some 50 microseconds longer on lavapipe.
+
+        Returns:
+            A function that returns the milliseconds that the device took for the last dispatch;
+            None if it has no timestamps, the native operations are not installed, or the dispatch
+            was streamed.
+        """
+        self.executor.measure()
+        return lambda: self.executor.milliseconds
 
     # -- operators --------------------------------------------------------------------------------
 
