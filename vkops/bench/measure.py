@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.bench.movements import Array, Gather, GatherElements, PadReflect, Tile
+from vkops.bench.movements import Array, Gather, GatherElements, Movement, PadReflect, Tile
 from vkops.bench.peers import Peer
 from vkops.bench.workloads import Case, Join, Split, Step, Window, Workload
 from vkops.errors import DeviceError
@@ -29,9 +29,10 @@ class Result:
     The names of the fields are those in the JSON file of a report: ``work`` is the workload's name
     and ``what`` its description. ``seconds`` has ``vkops`` (a dispatch on data that is on the
     device), ``end_to_end`` (from NumPy arrays to NumPy arrays: upload, dispatch and download, which
-    is a view where memory is shared), ``numpy``, ``memcpy`` (as many bytes as the result has, from
-    one array to another), ``buffer_copy`` (the same through Kompute), and each peer that can
-    execute the workload.
+    is a view where memory is shared), ``numpy`` (new arrays), ``numpy_into`` (arrays that exist, as
+    the outputs of vkops do; not for W19 and later), ``memcpy`` (as many bytes as the result has,
+    from one array to another), ``buffer_copy`` (the same through Kompute), each peer that can
+    execute the workload, and ``device`` (what the device measured of the dispatch, if it did).
     """
 
     work: str
@@ -77,7 +78,23 @@ def measure(
                 if turn:  # the first turn warms up
                     samples[name].append(elapsed)
         seconds = {name: median(values) for name, values in samples.items()}
+        seconds |= _device_seconds(device, contenders["vkops"], rounds)
         yield Result(workload.name, workload.description, workload.contiguous, case.nbytes, seconds)
+
+
+def _device_seconds(device: Device, dispatch: Callable[[], Any], rounds: int) -> dict[str, float]:
+    """What the device measures; apart from the others, for that takes time of its own."""
+    executor = device.executor
+    executor.measure(True)
+    try:
+        found = []
+        for _ in range(rounds):
+            dispatch()
+            found.append(executor.milliseconds)
+    finally:
+        executor.measure(False)
+    known = [time / 1e3 for time in found if time is not None]
+    return {"device": median(known)} if known else {}
 
 
 def _contenders(
@@ -117,6 +134,11 @@ def _contenders(
         "memcpy": lambda: np.copyto(target, source),
         "buffer_copy": BufferCopy(device.executor, case.nbytes).run,
     }
+    if not isinstance(case.operation, Movement):
+        made = [np.empty_like(array) for array in expected]
+        case.numpy_into(made, arrays)
+        check("NumPy", made)
+        contenders["numpy_into"] = lambda: case.numpy_into(made, arrays)
     for label, peer in peers.items():
         program = peer.prepare(case, arrays)
         if program is not None:

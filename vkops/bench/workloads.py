@@ -197,6 +197,20 @@ class Case:
             return [np.concatenate(arrays, self.operation.axis)]
         return [view.copy() for view in self.views(arrays[0])]
 
+    def numpy_into(self, outputs: Sequence[Array], arrays: Sequence[Array]) -> None:
+        """Write the outputs into arrays that exist; not for a ``Movement``.
+
+        >>> output = np.empty((3, 2))
+        >>> case("float64", Permute((1, 0)), (2, 3)).numpy_into([output], [np.eye(2, 3)])
+        >>> output.tolist()
+        [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+        """
+        if isinstance(self.operation, Join):
+            np.concatenate(arrays, self.operation.axis, out=outputs[0])
+            return
+        for output, view in zip(outputs, self.views(arrays[0]), strict=True):
+            np.copyto(output, view)
+
     @property
     def output_shapes(self) -> list[Shape]:
         """The shapes of the outputs."""

@@ -104,10 +104,10 @@ class Executor:
         """Execute bound dispatches and wait until their results are visible."""
         self.exclusive(lambda: self.evaluate(dispatches))
 
-    def measure(self) -> None:
+    def measure(self, on: bool) -> None:
         """Have the device measure from now on; ``milliseconds`` is what ``run`` took there."""
-        self.measures = True
-        self.pipelines.measure()
+        self.measures = on
+        self.pipelines.measure(on)
 
     def note(self, *nanoseconds: float | None) -> None:
         """Keep what the device measured for the submissions of a dispatch, if it did for all."""

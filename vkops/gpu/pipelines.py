@@ -65,9 +65,9 @@ class Pipelines:
     def __len__(self) -> int:
         return len(self._algorithms)
 
-    def measure(self) -> None:
+    def measure(self, on: bool) -> None:
         """Have the device measure from now on."""
-        self._measures = True
+        self._measures = on
         self._recorded.clear()
 
     def run(self, dispatch: Work) -> float | None:

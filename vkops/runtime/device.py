@@ -105,7 +105,7 @@ class OperatorDevice:
             None if it has no timestamps, the native operations are not installed, or the dispatch
             was streamed.
         """
-        self.executor.measure()
+        self.executor.measure(True)
         return lambda: self.executor.milliseconds
 
     # -- operators --------------------------------------------------------------------------------
