@@ -23,6 +23,10 @@ def packed_strides(sizes: Ints) -> Ints:
 class View(NamedTuple):
     """``sizes`` elements of an array, the first at ``offset``, ``strides`` apart.
 
+    Its dimensions are the caller's axes, so those of size 1 stay, and none are merged. A region's
+    views have one canonical form together, which ``plan.algebra.coalesce`` makes: dimensions merge
+    only where they are contiguous in all of its views.
+
     >>> View.packed((4, 6)).narrow(1, 2, 3)
     View(sizes=(4, 3), strides=(6, 1), offset=2)
     """
