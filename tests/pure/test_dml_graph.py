@@ -393,7 +393,7 @@ def test_random_graphs_make_what_numpy_makes(seed):
 def test_a_thousand_nodes_are_one_plan_that_moves_the_outputs_bytes():
     desc, _, expected = grown(7, 1000)
     (step,) = desc.pipeline.steps
-    assert desc.pipeline.between == {}
+    assert desc.pipeline.intermediates == {}
     moved = sum(
         int(np.prod(region.sizes)) for output in step.plan.outputs for region in output.regions
     )

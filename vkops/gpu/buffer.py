@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from vkops.errors import BindingError, show
 from vkops.gpu import host_memory
-from vkops.gpu.dispatch import Program
+from vkops.gpu.dispatch import EncodedPlan
 from vkops.gpu.executor import Executor, with_reclaim
 from vkops.gpu.kernels import VECTOR
 from vkops.gpu.memory import Allocation, Range, Spread
-from vkops.gpu.pending import InThread
+from vkops.gpu.pending import BackgroundTask
 from vkops.gpu.table import Tuning
 from vkops.plan.execute import packed_bytes
 from vkops.plan.movements import copy
@@ -208,8 +208,8 @@ class Buffer(Resource):
         nbytes = source.nbytes
         source, start = _from_vector(source)
         target, to = _from_vector(target)
-        program = _transfer(self._executor.tuning, start, to, nbytes)
-        self._executor.evaluate(program.bind([source], [target]))
+        plan = _transfer(self._executor.tuning, start, to, nbytes)
+        self._executor.evaluate(plan.bind([source], [target]))
 
 
 def upload(
@@ -249,7 +249,7 @@ class HostBuffer(Resource):
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
-        self.pending: InThread | None = None  # the stream that reads or writes it
+        self.pending: BackgroundTask | None = None  # the stream that reads or writes it
         self.bytes: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
 
     @classmethod
@@ -309,10 +309,10 @@ class _View:
 
 
 @lru_cache(maxsize=256)
-def _transfer(tuning: Tuning, start: int, to: int, nbytes: int) -> Program:
+def _transfer(tuning: Tuning, start: int, to: int, nbytes: int) -> EncodedPlan:
     bytes_ = View.packed((nbytes,))
     region = copy(bytes_.shift(start), bytes_.shift(to))
-    return Program(CopyPlan(1, (start + nbytes,), (Output(to + nbytes, (region,)),)), tuning)
+    return EncodedPlan(CopyPlan(1, (start + nbytes,), (Output(to + nbytes, (region,)),)), tuning)
 
 
 def _pieces(nbytes: int, max_length: int) -> Iterator[tuple[int, int]]:

@@ -23,7 +23,7 @@ from vkops.gpu.layout import (
     word,
 )
 from vkops.gpu.memory import Allocation, Heap
-from vkops.gpu.region_copies import MIN_SAVED_NS, CopyProgram, RegionCopy, can_bind
+from vkops.gpu.region_copies import MIN_SAVED_NS, EncodedCopies, RegionCopy, can_bind
 from vkops.gpu.table import RegionTable, Tuning, Words, encode
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
@@ -62,8 +62,8 @@ class PreparedPlan(Protocol):
         """Return what to run on these allocations, in order; it can be run many times."""
 
 
-class Program:
-    """A plan to be bound again and again: all but the addresses is computed once."""
+class EncodedPlan:
+    """A plan as a region table, to be bound again and again: only addresses are added then."""
 
     def __init__(self, plan: CopyPlan, tuning: Tuning, word: int = ALL_WORDS) -> None:
         """Encode a plan; ``word`` is the only word of each element that a scatter writes."""
@@ -73,7 +73,7 @@ class Program:
         self._table = table = encode(self._plan, tuning, word=word)
         self._unit = table.kernel.unit
         self._in_one_heap: list[_UnboundDispatch] | None = None
-        self._cut: tuple[object, Program] | None = None
+        self._cut: tuple[object, EncodedPlan] | None = None
 
     def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> list[Dispatch]:
         """Return dispatches on these allocations, which can be run many times."""
@@ -113,18 +113,18 @@ class Program:
         )
         known = self._cut
         if known is None or known[0] != cuts:
-            known = self._cut = cuts, Program(cut(self._plan, *cuts), self._tuning, self._word)
+            known = self._cut = cuts, EncodedPlan(cut(self._plan, *cuts), self._tuning, self._word)
         flat = ([r for a in allocations for r in a.ranges] for allocations in (inputs, outputs))
         return known[1].bind(*flat)
 
 
-class CopiedProgram:
+class CopiedPlan:
     """A plan that copies with regions can do, unless its tensors lie in an unusual way."""
 
     def __init__(self, plan: CopyPlan, tuning: Tuning) -> None:
         self._plan = plan
         self._tuning = replace(tuning, copies=None)
-        self._copies = CopyProgram(plan)
+        self._copies = EncodedCopies(plan)
         self._by_shader: PreparedPlan | None = None
 
     def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> Sequence[Work]:
@@ -136,21 +136,21 @@ class CopiedProgram:
         return self._by_shader.bind(inputs, outputs)
 
 
-class Programs:
-    """A plan whose outputs are made by several programs, one after the other.
+class PreparedSequence:
+    """A plan as several prepared plans, which run one after the other.
 
     Each of them makes, or changes, the outputs whose numbers stand with it.
     """
 
-    def __init__(self, programs: Sequence[tuple[Sequence[int], PreparedPlan]]) -> None:
-        self._programs = programs
+    def __init__(self, parts: Sequence[tuple[Sequence[int], PreparedPlan]]) -> None:
+        self._parts = parts
 
     def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> Sequence[Work]:
         """Return dispatches on these allocations, which can be run many times."""
         return [
             dispatch
-            for numbers, program in self._programs
-            for dispatch in program.bind(inputs, [outputs[number] for number in numbers])
+            for numbers, part in self._parts
+            for dispatch in part.bind(inputs, [outputs[number] for number in numbers])
         ]
 
 
@@ -158,21 +158,21 @@ def prepare(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
     """Encode a plan: as one, unless its regions need kernels of their own.
 
     Regions with indices do. Of elements of several words that are scattered, each word is written
-    by a program of its own, where the words before it are the element's: otherwise a target that
+    by dispatches of its own, where the words before it are the element's: otherwise a target that
     is written several times could become a mixture of its values.
     """
     if all(region.kind == "copy" for output in plan.outputs for region in output.regions):
         return _prepare_copies(plan, tuning)
-    programs: list[tuple[Sequence[int], PreparedPlan]] = []
+    parts: list[tuple[Sequence[int], PreparedPlan]] = []
     for kind in ("copy", "gather", "scatter"):
         numbers, part = _some(plan, lambda region: region.kind == kind)  # noqa: B023
         words = plan.element_size // 4 if kind == "scatter" else 1
         if kind == "copy" and numbers:
-            programs.append((numbers, _prepare_copies(part, tuning)))
+            parts.append((numbers, _prepare_copies(part, tuning)))
         elif numbers:
             for word in range(words) if words > 1 else [ALL_WORDS]:
-                programs.append((numbers, Program(part, tuning, word)))
-    return Programs(programs)
+                parts.append((numbers, EncodedPlan(part, tuning, word)))
+    return PreparedSequence(parts)
 
 
 def _prepare_copies(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
@@ -186,10 +186,10 @@ def _prepare_copies(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
         numbers, copied = _some(plan, lambda region: saved[id(region)] > 0)
         others, rest = _some(plan, lambda region: saved[id(region)] <= 0)
         if not others:
-            return CopiedProgram(plan, tuning)
+            return CopiedPlan(plan, tuning)
         if sum(max(0, value) for value in saved.values()) > MIN_SAVED_NS:
             by_shader = _prepare_copies(rest, replace(tuning, copies=None))
-            return Programs([(numbers, CopiedProgram(copied, tuning)), (others, by_shader)])
+            return PreparedSequence([(numbers, CopiedPlan(copied, tuning)), (others, by_shader)])
     if 1 < len(plan.outputs) <= MAX_SPLIT_OUTPUTS and nbytes >= MIN_SPLIT_BYTES:
         whole = choose_kernel(optimize(plan), tuning.sources)
         if not (whole.granule == VECTOR or whole.unit == VECTOR):
@@ -198,10 +198,10 @@ def _prepare_copies(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
                 own = choose_kernel(optimize(_only(plan, [number])), tuning.sources)
                 groups.setdefault(own, []).append(number)
             if len(groups) > 1:
-                return Programs(
-                    [(group, Program(_only(plan, group), tuning)) for group in groups.values()]
+                return PreparedSequence(
+                    [(group, EncodedPlan(_only(plan, group), tuning)) for group in groups.values()]
                 )
-    return Program(plan, tuning)
+    return EncodedPlan(plan, tuning)
 
 
 def _some(plan: CopyPlan, wanted: Callable[[Region], bool]) -> tuple[list[int], CopyPlan]:

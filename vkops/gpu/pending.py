@@ -20,7 +20,7 @@ class Pending(Protocol):
         """
 
 
-class InThread:
+class BackgroundTask:
     """Work in a thread of its own, for streaming keeps the host busy.
 
     Python's Event and Thread are made of locks that an interrupt (KeyboardInterrupt) can leave

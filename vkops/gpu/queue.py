@@ -15,7 +15,7 @@ from vkops.errors import DeviceError, is_held, refuse_reentry
 from vkops.gpu import adapter
 from vkops.gpu.kompute import NATIVE, Commands, Kompute, load_kompute, open_kompute
 from vkops.gpu.memory import Heap, Memory, living
-from vkops.gpu.pending import InThread
+from vkops.gpu.pending import BackgroundTask
 from vkops.gpu.pipelines import Pipelines
 
 _Key = tuple[int, str, str | None, str | None]
@@ -89,7 +89,7 @@ class Queue:
         self.lock: RLock = RLock()
         self.submissions: list[Submission] = []  # first: __del__ needs it, whatever fails below
         self.orphans: deque[ref[Heap]] = deque()  # filled as executors go, on any thread
-        self._stream: InThread | None = None
+        self._stream: BackgroundTask | None = None
         self._stream_lock = RLock()
         self._users: WeakValueDictionary[int, QueueUser] = WeakValueDictionary()
         extensions = adapter.printf_extensions(info.index)
@@ -114,7 +114,9 @@ class Queue:
         if self._stream is not None:
             self._stream.finish()
 
-    def stream(self, work: Callable[[], None], announce: Callable[[InThread], None]) -> InThread:
+    def stream(
+        self, work: Callable[[], None], announce: Callable[[BackgroundTask], None]
+    ) -> BackgroundTask:
         """Begin work in a thread when the stream before has ended; all other work waits for it.
 
         ``announce`` is called with the new stream before another one can begin.
@@ -123,7 +125,7 @@ class Queue:
         refuse_reentry(self._stream_lock, "the device {!r} is starting a stream", self.info.name)
         with self._stream_lock:
             self.finish_stream()
-            stream = InThread(work)
+            stream = BackgroundTask(work)
             stream.start()
             self._stream = stream
             announce(stream)

@@ -107,7 +107,7 @@ class RegionCopy:
     regions: Rows
 
 
-class CopyProgram:
+class EncodedCopies:
     """A plan of which all regions are contiguous runs, to be bound again and again."""
 
     def __init__(self, plan: CopyPlan) -> None:

@@ -44,20 +44,23 @@ def compose(first: CopyPlan, second: CopyPlan) -> CopyPlan:
     return CopyPlan(second.element_size, first.inputs, tuple(outputs))
 
 
-class _Level(NamedTuple):
+class _WriterDim(NamedTuple):
     """A dimension of a writer: stride in the intermediate, size, and stride in the source."""
 
-    row: int
+    stride: int
     size: int
-    step: int
+    source_stride: int
 
 
 class _Writer(NamedTuple):
-    """A region that writes elements ``low`` to ``high`` of the intermediate, outermost first."""
+    """A region that writes elements ``low`` to ``high`` of the intermediate.
+
+    Its dimensions nest, the outermost first: a step along one is longer than all those inside it.
+    """
 
     low: int
     high: int
-    levels: tuple[_Level, ...]
+    dims: tuple[_WriterDim, ...]
     region: Region
 
 
@@ -104,7 +107,7 @@ class Writers:
             if writer.high < box.at:
                 continue
             moved = _Box(box.dims, box.dst, box.at - writer.low, box.src)
-            for part in _compose(moved, writer.levels, budget):
+            for part in _compose(moved, writer.dims, budget):
                 missing -= part.elements
                 yield _region(part, region, writer.region)
             if not missing:
@@ -130,13 +133,13 @@ class _Columns:
         self._writers = sorted(writers, key=lambda writer: writer.low % row)
         self._lows = [writer.low % row for writer in self._writers]
         self._highs = list(
-            accumulate((w.low % row + _reach(w.levels[1:]) for w in self._writers), max)
+            accumulate((w.low % row + _reach(w.dims[1:]) for w in self._writers), max)
         )
 
     @classmethod
     def of(cls, writers: list[_Writer]) -> _Columns | None:
         """The columns of writers; None if they are not side by side."""
-        rows = {writer.levels[0].row for writer in writers}
+        rows = {writer.dims[0].stride for writer in writers}
         if len(writers) < 3 or len(rows) != 1:
             return None
         columns = cls(rows.pop(), writers)
@@ -151,24 +154,23 @@ class _Columns:
         return self._writers[bisect_left(self._highs, low) : bisect_right(self._lows, high)]
 
 
-def _reach(levels: Iterable[_Level]) -> int:
-    return sum((level.size - 1) * level.row for level in levels)
+def _reach(dims: Iterable[_WriterDim]) -> int:
+    return sum((dim.size - 1) * dim.stride for dim in dims)
 
 
 def _writers(region: Region) -> Iterator[_Writer]:
     """Split a region into writers whose dimensions nest: each address has one index at most."""
     target, source = region.target, _packed((*region.index_views, region.source_view))
-    levels = [
-        _Level(*level) for level in zip(target.strides, target.sizes, source.strides, strict=True)
-    ]
-    for axis, level in enumerate(levels[:-1]):
-        if level.row <= _reach(levels[axis + 1 :]):
-            for index in range(level.size):
+    strides = zip(target.strides, target.sizes, source.strides, strict=True)
+    dims = [_WriterDim(*dim) for dim in strides]
+    for axis, dim in enumerate(dims[:-1]):
+        if dim.stride <= _reach(dims[axis + 1 :]):
+            for index in range(dim.size):
                 yield from _writers(region.take(axis, index))
             return
-    if levels[-1].row != 1:
-        levels.append(_Level(1, 1, 0))  # the gaps between elements are not written
-    yield _Writer(target.offset, target.offset + _reach(levels), tuple(levels), region)
+    if dims[-1].stride != 1:
+        dims.append(_WriterDim(1, 1, 0))  # the gaps between elements are not written
+    yield _Writer(target.offset, target.offset + _reach(dims), tuple(dims), region)
 
 
 # -- boxes -----------------------------------------------------------------------------------------
@@ -293,13 +295,13 @@ def _region(box: _Box, reader: Region, writer: Region) -> Region:
     return both.with_views(target, source.shift(writer.source_view.offset), *scattered, *own)
 
 
-def _compose(box: _Box, levels: Sequence[_Level], budget: Budget) -> Iterator[_Box]:
+def _compose(box: _Box, writer_dims: Sequence[_WriterDim], budget: Budget) -> Iterator[_Box]:
     """The parts of a box that a writer wrote, with their addresses in the writer's source."""
     budget.spend()
-    if not levels:
+    if not writer_dims:
         yield box
         return
-    row, size, step = levels[0]
+    (row, size, step), *inner = writer_dims
     if box.at >= row * size or box.at + box.reach < 0:
         return
     for part in _rows(box, row):
@@ -314,7 +316,7 @@ def _compose(box: _Box, levels: Sequence[_Level], budget: Budget) -> Iterator[_B
                 ]
             )
             moved = _Box(dims, inside.dst, at, inside.src + index * step)
-            yield from _compose(moved, levels[1:], budget)
+            yield from _compose(moved, inner, budget)
 
 
 def _clip(box: _Box, end: int, budget: Budget) -> Iterator[_Box]:

@@ -76,7 +76,7 @@ class Pipeline:
         return self.steps[-1].plan
 
     @property
-    def between(self) -> dict[int, int]:
+    def intermediates(self) -> dict[int, int]:
         """The intermediate tensors, and the size of each in bytes."""
         return {
             number: output.nbytes

@@ -9,7 +9,7 @@ from vkops.errors import BindingError
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.dispatch import PreparedPlan, Work
 from vkops.gpu.executor import Executor
-from vkops.gpu.pending import InThread, Pending
+from vkops.gpu.pending import BackgroundTask, Pending
 from vkops.gpu.streaming import Progress, stream
 from vkops.plan.graph import Pipeline, Step
 
@@ -17,7 +17,7 @@ from vkops.plan.graph import Pipeline, Step
 def bind_pipeline(
     executor: Executor,
     pipeline: Pipeline,
-    programs: Sequence[PreparedPlan],
+    prepared: Sequence[PreparedPlan],
     bound: Mapping[int, BoundTensor],
     read: Collection[int],
     indices: Collection[int],
@@ -28,7 +28,7 @@ def bind_pipeline(
     Args:
         executor: the executor that runs it.
         pipeline: the plans to run.
-        programs: each of the plans, prepared for the executor.
+        prepared: each of the plans, prepared for the executor.
         bound: the memory of each input and output, by its number in the pipeline.
         read: the numbers of the inputs.
         indices: the numbers of the tensors that hold indices, intermediates among them.
@@ -47,7 +47,7 @@ def bind_pipeline(
         raise BindingError(operator, on_host[0], message, "B-22")
     if len(pipeline.steps) > 1:
         bound = dict(bound)
-        for number, nbytes in pipeline.between.items():
+        for number, nbytes in pipeline.intermediates.items():
             resource = HostBuffer(nbytes) if on_host else Buffer(executor, nbytes)
             bound[number] = BoundTensor(resource, 0, nbytes, "")
     if on_host:
@@ -62,11 +62,11 @@ def bind_pipeline(
             message = f"indices are spread over {count} buffers of the device, must be in 1"
             raise BindingError(operator, bound[number].path, message, "B-23")
     dispatches: list[Work] = []
-    for program, step in zip(programs, pipeline.steps, strict=True):
+    for plan, step in zip(prepared, pipeline.steps, strict=True):
         inputs, outputs = (
             [allocations[n] for n in numbers] for numbers in (step.reads, step.makes)
         )
-        dispatches += program.bind(inputs, outputs)
+        dispatches += plan.bind(inputs, outputs)
     return BoundOperator(executor, dispatches, bound, read)
 
 
@@ -185,7 +185,7 @@ class StreamedOperator:
         """Begin to run the operator, in a thread; see ``CompiledOperator.dispatch``."""
         return self._executor.queue.stream(self.dispatch, self._follow)
 
-    def _follow(self, pending: InThread) -> None:
+    def _follow(self, pending: BackgroundTask) -> None:
         """Make later uses of the host memory wait for this stream."""
         for resource in self._on_host():
             resource.settle()

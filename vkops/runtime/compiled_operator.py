@@ -57,7 +57,7 @@ class CompiledOperator:
         self.pipeline: Pipeline = desc.pipeline
         self.plan: CopyPlan = self.pipeline.plan
         self._executor = executor
-        self._programs = [executor.prepare(step.plan) for step in self.pipeline.steps]
+        self._prepared = [executor.prepare(step.plan) for step in self.pipeline.steps]
         self._indices = sorted(
             {step.reads[n] for step in self.pipeline.steps for n in step.plan.index_inputs}
         )
@@ -79,7 +79,7 @@ class CompiledOperator:
         """Sizes of the resources that DirectML would ask the caller to bind."""
         owned = sum(tensor.total_tensor_size_in_bytes for tensor in self._owned.values())
         owned += sum(constant.nbytes for constant in self.pipeline.constants.values())
-        return BindingProperties(sum(self.pipeline.between.values()), owned)
+        return BindingProperties(sum(self.pipeline.intermediates.values()), owned)
 
     def initialize(self, inputs: Sequence[Binding]) -> None:
         """Copy the inputs that are OWNED_BY_DML; they are not bound again at execution.
@@ -177,7 +177,7 @@ class CompiledOperator:
         return bind_pipeline(
             self._executor,
             self.pipeline,
-            self._programs,
+            self._prepared,
             bound,
             read.keys() | self._constants.keys(),
             self._indices,

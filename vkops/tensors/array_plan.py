@@ -16,7 +16,7 @@ import numpy.typing as npt
 from vkops.dml.binding_rules import BoundTensor
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu.buffer import Buffer, HostBuffer, upload
-from vkops.gpu.dispatch import CopiedProgram, PreparedPlan
+from vkops.gpu.dispatch import CopiedPlan, PreparedPlan
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import Allocation
 from vkops.gpu.streaming import Progress
@@ -46,7 +46,7 @@ Memory: TypeAlias = "Buffer | HostBuffer | npt.NDArray[Any] | None"
 
 
 class ArrayPlan:
-    """A plan between packed arrays, and its programs for the devices that have run it.
+    """A plan between packed arrays, and its encodings for the devices that have run it.
 
     ``shapes`` are those of the results. Arrays without elements take no part: they have no regions,
     and are not among the plan's inputs and outputs.
@@ -65,7 +65,7 @@ class ArrayPlan:
         self._input_bytes, self._output_bytes = (
             [-(-nbytes // 4) * 4 for nbytes in sizes] for sizes in (plan.inputs, outputs)
         )
-        self._programs: dict[Tuning, PreparedPlan] = {}
+        self._prepared: dict[Tuning, PreparedPlan] = {}
 
     def fits(self, executor: Executor, inputs: Sequence[Memory]) -> bool:
         """Whether to run on the device; always if an input is there already."""
@@ -100,23 +100,23 @@ class ArrayPlan:
             }
             StreamedOperator(executor, self._pipeline.steps, bound).dispatch(progress)
             return
-        program = self._programs.get(executor.tuning)
-        if program is None:
-            program = self._programs[executor.tuning] = executor.prepare(self.plan)
+        prepared = self._prepared.get(executor.tuning)
+        if prepared is None:
+            prepared = self._prepared[executor.tuning] = executor.prepare(self.plan)
         if {*map(type, inputs)} == {Buffer}:
             read = [*map(Buffer.part, inputs, repeat(0), self._input_bytes)]  # type: ignore[arg-type]
             kept: object = None
         else:
-            read, kept = self._sent(executor, inputs, program)
+            read, kept = self._sent(executor, inputs, prepared)
         for number in self._index_inputs:
             _check_indices(read[number], self.plan.inputs[number])
         # As a BoundOperator does it; to make one would cost a tenth of a small operation.
         written = map(Buffer.part, targets, repeat(0), self._output_bytes)
-        executor.run(program.bind(read, list(written)))
+        executor.run(prepared.bind(read, list(written)))
         del kept
 
     def _sent(
-        self, executor: Executor, inputs: Sequence[Memory], program: PreparedPlan
+        self, executor: Executor, inputs: Sequence[Memory], prepared: PreparedPlan
     ) -> tuple[list[Allocation], object]:
         """Return the device's memory of each input, and what keeps it until the plan has run.
 
@@ -133,7 +133,7 @@ class ArrayPlan:
             memory if number in arrays else memory.part(0, nbytes)
             for number, (memory, nbytes) in enumerate(zip(found, self._input_bytes, strict=True))
         ]
-        if isinstance(program, CopiedProgram):
+        if isinstance(prepared, CopiedPlan):
             for number, array in arrays.items():
                 read[number] = executor.import_array(array) or array
         left = [number for number in arrays if read[number] is arrays[number]]
