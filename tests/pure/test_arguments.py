@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import vkops
-from vkops import dxdispatch
+from vkops import dxdispatch, runner
 from vkops.dml import FeatureLevel
 from vkops.errors import DeviceError, ModelError
 
@@ -52,5 +52,5 @@ def test_what_is_no_model():
         dxdispatch.prepare("m.json", FeatureLevel.LATEST)
     assert str(caught.value) == "model: got 'm.json', must be what load_model returns"
     with pytest.raises(ModelError) as caught:
-        dxdispatch.run("m.json", None)
+        runner.run("m.json", None)
     assert str(caught.value) == "prepared: got 'm.json', must be what prepare returns"

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from models import SPLIT, dispatch, model, resource, zeros
 
-from vkops import dxdispatch
 from vkops.cli import main
 from vkops.cli.device_commands import memory_size
 from vkops.dml import FeatureLevel
@@ -100,12 +99,6 @@ def run_model(tmp_path, monkeypatch, capsys):
         return run_model.seen
 
     return run_model
-
-
-def test_the_format_still_offers_what_runs_models():
-    assert (dxdispatch.run, dxdispatch.RunOptions) == (run, RunOptions)
-    with pytest.raises(AttributeError, match="has no attribute 'walk'"):
-        dxdispatch.walk  # noqa: B018
 
 
 def printing(verbose=False, **resources):
