@@ -43,6 +43,11 @@ class Size(NamedTuple):
     origin: str
     rule: str
 
+    @classmethod
+    def each(cls, values: Iterable[int], origin: str, rule: str) -> list[Size]:
+        """A size for each dimension, whose number replaces ``{0}`` in the expression."""
+        return [cls(value, origin.format(i), rule) for i, value in enumerate(values)]
+
 
 @dataclass(frozen=True)
 class OperatorDesc(ABC):
@@ -370,11 +375,12 @@ class OperatorDesc(ABC):
 
     def _sizes_of_input(self, rule: str) -> list[Size]:
         """The sizes of the first input, for an output that a rule requires to have them."""
-        return _sizes(*self.inputs[0], rule)
+        path, tensor = self.inputs[0]
+        return Size.each(tensor.sizes, f"{path}.sizes[{{0}}]", rule)
 
     def _sizes_of(self, path: str, rule: str) -> list[Size]:
         """The sizes of a tensor, for another one that a rule requires to have them."""
-        return _sizes(path, getattr(self, path), rule)
+        return Size.each(getattr(self, path).sizes, f"{path}.sizes[{{0}}]", rule)
 
     # -- lowering ---------------------------------------------------------------------------------
 
@@ -455,11 +461,6 @@ class OperatorDesc(ABC):
         if self.operator in alternative_operators(alternative_levels, self.operator):
             return ALTERNATIVE_SUPPORT[self.operator]
         return SUPPORT[self.operator]
-
-
-def _sizes(path: str, tensor: BufferTensorDesc, rule: str) -> list[Size]:
-    """The sizes of a tensor, for another one that a rule requires to have them."""
-    return [Size(size, f"{path}.sizes[{i}]", rule) for i, size in enumerate(tensor.sizes)]
 
 
 def alternative_operators(value: object, operator: str = "") -> tuple[str, ...]:

@@ -76,8 +76,7 @@ class ResamplingDesc(NearestNeighborDesc):
         if count > MAX_PIECES:
             message = f"makes {count} regions, must be {MAX_PIECES} at most"
             self._refuse("output_tensor.sizes", message, "RES-15")
-        sizes = self.output_tensor.sizes
-        return [[Size(n, f"output_tensor.sizes[{i}]", "RES-01") for i, n in enumerate(sizes)]]
+        return [self._sizes_of("output_tensor", "RES-01")]
 
     @cached_property
     def _runs(self) -> Sequence[Sequence[Run]]:

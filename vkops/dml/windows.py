@@ -1,72 +1,67 @@
-"""Windows of a tensor: the attributes that SLICE1 and SLICE_GRAD share, and their rules."""
+"""Base of SLICE1 and SLICE_GRAD: windows of a tensor, whose elements are read in steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, NoReturn
+from collections.abc import Sequence
 
-from vkops.dml.operator_desc import NamedTensor
+from vkops.dml.operator_desc import OperatorDesc
 from vkops.errors import show
 from vkops.plan.view import Ints
 
 
-class WindowRules(NamedTuple):
-    """The rules of an operator that wrong windows, wrong strides and wrong sizes break."""
+class WindowOperatorDesc(OperatorDesc):
+    """The attributes that these operators share, and their rules."""
 
-    windows: str
-    strides: str
-    sizes: str
-
-
-class Windows(NamedTuple):
-    """For each dimension: the first element of a window, its extent, and the signed step in it."""
-
-    offsets: Ints
-    sizes: Ints
-    strides: Ints
+    input_window_offsets: Sequence[int]
+    input_window_sizes: Sequence[int]
+    input_window_strides: Sequence[int]
 
     @property
-    def starts(self) -> Ints:
-        """The element that is taken first: the last of a window whose stride is negative.
+    def _window(self) -> tuple[Ints, Ints]:
+        """The element that is taken first along each dimension, and the signed step from it.
 
-        >>> Windows((1, 1), (9, 9), (2, -2)).starts
-        (1, 9)
+        A window whose stride is negative is read from its last element on.
         """
-        return tuple(
-            offset if stride > 0 else offset + size - 1
-            for offset, size, stride in zip(*self, strict=True)
+        windows = zip(
+            self.input_window_offsets,
+            self.input_window_sizes,
+            self.input_window_strides,
+            strict=True,
         )
+        starts = (first if step > 0 else first + size - 1 for first, size, step in windows)
+        return tuple(starts), tuple(self.input_window_strides)
 
-    def check(
-        self,
-        whole: NamedTensor,
-        part: NamedTensor,
-        rules: WindowRules,
-        refuse: Callable[[str, str, str], NoReturn],
+    def _check_windows(
+        self, whole: str, part: str, rule: str, strides_rule: str, sizes_rule: str
     ) -> None:
-        """Check the windows of a tensor, and the sizes of the tensor of what is taken from them."""
-        whole_path, whole_tensor = whole
-        part_path, part_tensor = part
-        dimensions = zip(*self, whole_tensor.sizes, part_tensor.sizes, strict=True)
+        """Check the windows of a tensor, and the sizes of the tensor of the elements in them."""
+        sizes = self._sizes_of(whole, rule), self._sizes_of(part, sizes_rule)
+        dimensions = zip(
+            self.input_window_offsets,
+            self.input_window_sizes,
+            self.input_window_strides,
+            *sizes,
+            strict=True,
+        )
         for i, (offset, length, stride, available, size) in enumerate(dimensions):
             field = f"input_window_sizes[{i}]"
             if length < 1:
-                refuse(field, f"got {length}, must be 1 or more", rules.windows)
-            if offset + length > available:
+                self._refuse(field, f"got {length}, must be 1 or more", rule)
+            if offset + length > available.value:
                 message = (
                     f"the window ends at {show(offset + length)} (offset + size), "
-                    f"must be at most {whole_path}.sizes[{i}] = {available}"
+                    f"must be at most {available.origin} = {available.value}"
                 )
-                refuse(field, message, rules.windows)
+                self._refuse(field, message, rule)
             if stride == 0:
-                refuse(f"input_window_strides[{i}]", "got 0, must not be 0", rules.strides)
+                self._refuse(f"input_window_strides[{i}]", "got 0, must not be 0", strides_rule)
             most = elements_in_window(length, stride)
-            if size > most:
+            if size.value > most:
                 message = (
-                    f"got {size}, must be at most {most} "
+                    f"got {size.value}, must be at most {most} "
                     "(1 + (window size - 1) div the stride's magnitude)"
                 )
-                refuse(f"{part_path}.sizes[{i}]", message, rules.sizes)
+                self._refuse(size.origin, message, sizes_rule)
 
 
 def elements_in_window(length: int, stride: int) -> int:

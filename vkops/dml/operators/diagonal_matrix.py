@@ -44,8 +44,7 @@ class DiagonalMatrixOperatorDesc(OperatorDesc):
 
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         self._element("value", self.value)
-        sizes = self.output_tensor.sizes
-        return [[Size(n, f"output_tensor.sizes[{i}]", "DIAG-04") for i, n in enumerate(sizes)]]
+        return [self._sizes_of("output_tensor", "DIAG-04")]
 
     def _regions(self) -> Sequence[Iterable[Region]]:
         value = self._element("value", self.value)

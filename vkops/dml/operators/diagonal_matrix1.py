@@ -57,8 +57,7 @@ class DiagonalMatrix1OperatorDesc(OperatorDesc):
         self._element("value", self.value)
         if self.input_tensor is not None:
             return [self._sizes_of_input("DIAG-04")]
-        sizes = self.output_tensor.sizes
-        return [[Size(n, f"output_tensor.sizes[{i}]", "DIAG-04") for i, n in enumerate(sizes)]]
+        return [self._sizes_of("output_tensor", "DIAG-04")]
 
     def _regions(self) -> Sequence[Iterable[Region]]:
         value = self._element("value", self.value)

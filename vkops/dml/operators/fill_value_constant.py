@@ -43,8 +43,7 @@ class FillValueConstantOperatorDesc(OperatorDesc):
 
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         self._element("value", self.value)
-        sizes = self.output_tensor.sizes
-        return [[Size(n, f"output_tensor.sizes[{i}]", "FILL-01") for i, n in enumerate(sizes)]]
+        return [self._sizes_of("output_tensor", "FILL-01")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         value = Fill(self._element("value", self.value))

@@ -57,8 +57,7 @@ class FillValueSequenceOperatorDesc(OperatorDesc):
             bits = self.value_data_type.size_bits
             message = f"got {delta}, must be an integer from {-(2 ** (bits - 1))} to {2**bits - 1}"
             self._refuse("value_delta", message, "FILL-02")
-        sizes = self.output_tensor.sizes
-        return [[Size(n, f"output_tensor.sizes[{i}]", "FILL-01") for i, n in enumerate(sizes)]]
+        return [self._sizes_of("output_tensor", "FILL-01")]
 
     @property
     def _constants(self) -> tuple[Progression, ...]:

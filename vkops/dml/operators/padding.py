@@ -61,8 +61,7 @@ class _Padding(OperatorDesc):
                 message = f"makes {count} regions of copies, must be {MAX_PIECES} at most"
                 self._refuse("padding_mode", message, "PAD-14")
         origin = "start_padding[{0}] + input_tensor.sizes[{0}] + end_padding[{0}]"
-        padded = zip(starts, sizes, ends, strict=True)
-        return [[Size(sum(parts), origin.format(i), "PAD-02") for i, parts in enumerate(padded)]]
+        return [Size.each(map(sum, zip(starts, sizes, ends, strict=True)), origin, "PAD-02")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view

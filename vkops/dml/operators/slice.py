@@ -68,7 +68,7 @@ class SliceOperatorDesc(OperatorDesc):
                     f"must be below input_tensor.sizes[{i}] = {available}"
                 )
                 self._refuse(f"offsets[{i}]", message, "SLICE-05")
-        return [[Size(size, f"sizes[{i}]", "SLICE-03") for i, size in enumerate(self.sizes)]]
+        return [Size.each(self.sizes, "sizes[{0}]", "SLICE-03")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view

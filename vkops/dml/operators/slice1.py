@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
-from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.dml.windows import WindowRules, Windows
+from vkops.dml.windows import WindowOperatorDesc
 from vkops.plan import Read, Region
 from vkops.plan.movements import window
 
 
 @dataclass(frozen=True)
-class Slice1OperatorDesc(OperatorDesc):
+class Slice1OperatorDesc(WindowOperatorDesc):
     """Copies elements of a window, ``input_window_strides`` apart; negative ones read backwards.
 
     Source: DML_SLICE1_OPERATOR_DESC.
@@ -58,23 +58,10 @@ class Slice1OperatorDesc(OperatorDesc):
 
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         self._check_lengths("SLICE1-01")
-        self._windows.check(
-            ("input_tensor", self.input_tensor),
-            ("output_tensor", self.output_tensor),
-            WindowRules(windows="SLICE1-02", strides="SLICE1-03", sizes="SLICE1-04"),
-            self._refuse,
-        )
-        sizes = self.output_tensor.sizes
-        return [[Size(n, f"output_tensor.sizes[{i}]", "SLICE1-04") for i, n in enumerate(sizes)]]
+        rules = "SLICE1-02", "SLICE1-03", "SLICE1-04"
+        self._check_windows("input_tensor", "output_tensor", *rules)
+        return [self._sizes_of("output_tensor", "SLICE1-04")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view
-        return [[window(source, target, self._windows.starts, self._windows.strides)]]
-
-    @property
-    def _windows(self) -> Windows:
-        return Windows(
-            tuple(self.input_window_offsets),
-            tuple(self.input_window_sizes),
-            tuple(self.input_window_strides),
-        )
+        return [[window(source, target, *self._window)]]

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
-from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.dml.windows import WindowRules, Windows
+from vkops.dml.windows import WindowOperatorDesc
 from vkops.plan import Fill, Read, Region
 from vkops.plan.movements import spread
 
 
 @dataclass(frozen=True)
-class SliceGradOperatorDesc(OperatorDesc):
+class SliceGradOperatorDesc(WindowOperatorDesc):
     """Puts elements where SLICE1 with the same window would take them from, and 0 elsewhere.
 
     Source: DML_SLICE_GRAD_OPERATOR_DESC.
@@ -53,26 +53,12 @@ class SliceGradOperatorDesc(OperatorDesc):
 
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         self._check_lengths("SGRAD-02")
-        self._windows.check(
-            ("output_gradient_tensor", self.output_gradient_tensor),
-            ("input_gradient_tensor", self.input_gradient_tensor),
-            WindowRules(windows="SGRAD-01", strides="SGRAD-03", sizes="SGRAD-01"),
-            self._refuse,
-        )
-        sizes = self.output_gradient_tensor.sizes
-        origin = "output_gradient_tensor.sizes[{}]"
-        return [[Size(n, origin.format(i), "SGRAD-01") for i, n in enumerate(sizes)]]
+        rules = "SGRAD-01", "SGRAD-03", "SGRAD-01"
+        self._check_windows("output_gradient_tensor", "input_gradient_tensor", *rules)
+        return [self._sizes_of("output_gradient_tensor", "SGRAD-01")]
 
     def _regions(self) -> Sequence[Iterable[Region]]:
         source = Read(0, self.input_gradient_tensor.view)
         target = self.output_gradient_tensor
         zero = Fill(bytes(target.data_type.element_size))
-        return [spread(source, target.view, self._windows.starts, self._windows.strides, zero)]
-
-    @property
-    def _windows(self) -> Windows:
-        return Windows(
-            tuple(self.input_window_offsets),
-            tuple(self.input_window_sizes),
-            tuple(self.input_window_strides),
-        )
+        return [spread(source, target.view, *self._window, zero)]

@@ -47,8 +47,7 @@ class TileOperatorDesc(OperatorDesc):
         for i, count in enumerate(self.repeats):
             self._check_positive(f"repeats[{i}]", count, "TILE-02")
         sizes = tile_sizes(self.input_tensor.sizes, tuple(self.repeats))
-        origin = "input_tensor.sizes[{0}] * repeats[{0}]"
-        return [[Size(size, origin.format(i), "TILE-03") for i, size in enumerate(sizes)]]
+        return [Size.each(sizes, "input_tensor.sizes[{0}] * repeats[{0}]", "TILE-03")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view
