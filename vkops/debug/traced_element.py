@@ -143,7 +143,7 @@ def _writers(region: Region, at: int, inputs: Sequence[BoundTensor]) -> Iterator
     indices = region.indices
     if indices is not None:
         tensor = inputs[indices.input]
-        numbers = tensor.resource.array(tensor.begin, tensor.end - tensor.begin)
+        numbers = tensor.resource.array(tensor.begin, tensor.nbytes)
     if indices is not None and region.kind == "scatter":
         targets, sources, inside = addresses(region, indices, numbers)
         for source in sources[inside & (targets == at)].tolist():
@@ -208,7 +208,7 @@ def _source(store: Store, inputs: Sequence[BoundTensor]) -> str:
     heap, address = store.source
     for tensor in inputs:
         start = 0
-        for piece in tensor.resource.part(tensor.begin, tensor.end - tensor.begin).ranges:
+        for piece in tensor.resource.part(tensor.begin, tensor.nbytes).ranges:
             if piece.heap is heap and 0 <= address - piece.offset < piece.nbytes:
                 return _byte(tensor, start + address - piece.offset)
             start += piece.nbytes

@@ -25,6 +25,11 @@ class BoundTensor(NamedTuple):
     end: int
     path: str
 
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes."""
+        return self.end - self.begin
+
 
 def bind(
     operator: str,

@@ -152,16 +152,13 @@ def _tensors(value: object, place: Place) -> tuple[BufferTensorDesc, ...]:
     return array(value, place, _tensor, "BufferTensorDesc")
 
 
-def _scale_bias(value: object, place: Place) -> ScaleBias:
-    if isinstance(value, ScaleBias):
-        return value
-    raise place.wrong_kind(value, "a ScaleBias or None")
+def _instance(kind: type, expected: str) -> Callable[[object, Place], Any]:
+    def checked(value: object, place: Place) -> object:
+        if isinstance(value, kind):
+            return value
+        raise place.wrong_kind(value, expected)
 
-
-def _size_2d(value: object, place: Place) -> Size2D:
-    if isinstance(value, Size2D):
-        return value
-    raise place.wrong_kind(value, "a Size2D")
+    return checked
 
 
 _CONVERSIONS: Mapping[Kind, Callable[[object, Place], Any]] = {
@@ -175,6 +172,6 @@ _CONVERSIONS: Mapping[Kind, Callable[[object, Place], Any]] = {
     "float": float32,
     "float_array": floats32,
     "scalar": number,
-    "scale_bias": _scale_bias,
-    "size_2d": _size_2d,
+    "scale_bias": _instance(ScaleBias, "a ScaleBias or None"),
+    "size_2d": _instance(Size2D, "a Size2D"),
 }

@@ -378,6 +378,11 @@ class OperatorDesc(ABC):
         path, tensor = self.inputs[0]
         return Size.each(tensor.sizes, f"{path}.sizes[{{0}}]", rule)
 
+    def _scaled_sizes(self, values: Iterable[int], factors: Sequence[str], rule: str) -> list[Size]:
+        """Sizes computed from those of the first input; ``factors``, as `` * 2``, say how."""
+        sizes = zip(self._sizes_of_input(rule), values, factors, strict=True)
+        return [Size(value, size.origin + factor, rule) for size, value, factor in sizes]
+
     def _sizes_of(self, path: str, rule: str) -> list[Size]:
         """The sizes of a tensor, for another one that a rule requires to have them."""
         return Size.each(getattr(self, path).sizes, f"{path}.sizes[{{0}}]", rule)

@@ -53,8 +53,8 @@ def bind_pipeline(
     if on_host:
         return StreamedOperator(executor, pipeline.steps, bound)
     allocations = {
-        number: resource.part(begin, end - begin)
-        for number, (resource, begin, end, _) in bound.items()
+        number: tensor.resource.part(tensor.begin, tensor.nbytes)
+        for number, tensor in bound.items()
     }
     for number in indices:
         count = len(allocations[number].ranges)
@@ -168,12 +168,12 @@ class StreamedOperator:
         for step in self._steps:
             read = [self._bound[number] for number in step.reads]
             made = [self._bound[number] for number in step.makes]
-            sources = [bound.resource.array(bound.begin, bound.end - bound.begin) for bound in read]
+            sources = [bound.resource.array(bound.begin, bound.nbytes) for bound in read]
             # Outputs on the device are made on the host, and written when they are complete.
             targets = [
                 bound.resource.bytes[bound.begin : bound.end]
                 if isinstance(bound.resource, HostBuffer)
-                else bound.resource.array(bound.begin, bound.end - bound.begin).copy()
+                else bound.resource.array(bound.begin, bound.nbytes).copy()
                 for bound in made
             ]
             stream(self._executor, step.plan, sources, targets, progress)

@@ -101,7 +101,7 @@ class CompiledOperator:
                 message = "bound at initialisation, must be None: it is not OWNED_BY_DML"
                 raise BindingError(self.name, path, message, "B-03")
         persistent = {
-            number: source.resource.clone(source.begin, source.end - source.begin)
+            number: source.resource.clone(source.begin, source.nbytes)
             for number, source in sources.items()
         }
         self._executor.exclusive(lambda: self._keep(persistent))

@@ -59,12 +59,7 @@ class DepthToSpaceOperatorDesc(OperatorDesc):
             message = f"got {sizes[1]}, must be a multiple of block_size**2 = {show(block**2)}"
             self._refuse("input_tensor.sizes[1]", message, "SD-03")
         factors = ("", " / block_size**2", " * block_size", " * block_size")
-        return [
-            [
-                Size(size, f"input_tensor.sizes[{axis}]{factors[axis]}", "SD-03")
-                for axis, size in enumerate(depth_to_space_sizes(sizes, block))
-            ]
-        ]
+        return [self._scaled_sizes(depth_to_space_sizes(sizes, block), factors, "SD-03")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view

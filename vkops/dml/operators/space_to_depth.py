@@ -60,12 +60,7 @@ class SpaceToDepthOperatorDesc(OperatorDesc):
                 message = f"got {sizes[axis]}, must be a multiple of block_size = {show(block)}"
                 self._refuse(f"input_tensor.sizes[{axis}]", message, "SD-04")
         factors = ("", " * block_size**2", " / block_size", " / block_size")
-        return [
-            [
-                Size(size, f"input_tensor.sizes[{axis}]{factors[axis]}", "SD-04")
-                for axis, size in enumerate(space_to_depth_sizes(sizes, block))
-            ]
-        ]
+        return [self._scaled_sizes(space_to_depth_sizes(sizes, block), factors, "SD-04")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view

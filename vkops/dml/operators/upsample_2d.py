@@ -57,12 +57,7 @@ class Upsample2dOperatorDesc(NearestNeighborDesc):
             self._check_positive(f"scale_size.{name}", getattr(self.scale_size, name), "UPS-02")
         sizes = tile_sizes(self.input_tensor.sizes, self._factors)
         factors = (*("",) * (len(sizes) - 2), " * scale_size.height", " * scale_size.width")
-        return [
-            [
-                Size(size, f"input_tensor.sizes[{axis}]{factors[axis]}", "UPS-01")
-                for axis, size in enumerate(sizes)
-            ]
-        ]
+        return [self._scaled_sizes(sizes, factors, "UPS-01")]
 
     @property
     def _runs(self) -> Sequence[Sequence[Run]]:
