@@ -13,19 +13,23 @@ from vkops.plan.indexing import IndexTensor
 class IndexedOperatorDesc(OperatorDesc):
     """Checks that these operators share, and their index tensors as plans read them."""
 
-    def _check_sizes_but(self, path: str, axis: int, rule: str, size: int | None = None) -> None:
-        """Check that a tensor has the first input's sizes, but along an axis: None is any there."""
+    def _check_sizes_except(self, path: str, axis: int, rule: str, size: int | None = None) -> None:
+        """Check that a tensor has the first input's sizes, except along an axis.
+
+        Along the axis it must have ``size``; None allows any size.
+        """
         tensor: BufferTensorDesc = getattr(self, path)
         sizes = self._sizes_of_input(rule)
         sizes[axis] = Size(tensor.sizes[axis] if size is None else size, "", rule)
         self._check_sizes(path, tensor, sizes)
 
-    def _meaningful(
+    def _counted_sizes(
         self, name: str, path: str, rule: str, ones_rule: str, least: int = 1
     ) -> list[Size]:
-        """Check how many dimensions of a tensor count, and return their sizes.
+        """Check the number of a tensor's dimensions that count, and return their sizes.
 
-        The field ``name`` holds the number, at ``least`` so many; those before have size 1.
+        The field ``name`` holds the number, which is ``least`` or more. These dimensions are the
+        last ones; those before them have size 1.
         """
         count, sizes = getattr(self, name), self._sizes_of(path, rule)
         if not least <= count <= len(sizes):
@@ -38,12 +42,12 @@ class IndexedOperatorDesc(OperatorDesc):
     def _sizes_of_slices(
         self, batch: int, counts_rule: str, ones_rule: str, tuples_rule: str, sizes_rule: str
     ) -> list[Size]:
-        """Sizes of a tensor of the slices that tuples select, after ``batch`` dimensions.
+        """Sizes of a tensor of the slices that index tuples select, after ``batch`` dimensions.
 
-        Tuples are what the last dimension of the indices holds.
+        The last dimension of the indices has the numbers of a tuple.
         """
         data, (*places, count) = (
-            self._meaningful(f"{name}_dimension_count", f"{name}_tensor", counts_rule, ones_rule)
+            self._counted_sizes(f"{name}_dimension_count", f"{name}_tensor", counts_rule, ones_rule)
             for name in ("input", "indices")
         )
         most = min(len(data) - 1, len(places))
@@ -54,10 +58,10 @@ class IndexedOperatorDesc(OperatorDesc):
         if count.value > most:
             message = f"got {count.value}, must be 1 to {most}, indices of a tuple"
             self._refuse(count.origin, message, tuples_rule)
-        return self._fitted([*places, *data[batch + count.value :]], sizes_rule)
+        return self._with_rank([*places, *data[batch + count.value :]], sizes_rule)
 
-    def _fitted(self, sizes: Sequence[Size], rule: str) -> list[Size]:
-        """Sizes that a rule requires of a tensor that has more or fewer dimensions, which are 1."""
+    def _with_rank(self, sizes: Sequence[Size], rule: str) -> list[Size]:
+        """Sizes with as many dimensions as the tensors have: those added or dropped have size 1."""
         path, tensor = self._first_tensor
         rank = tensor.dimension_count
         surplus = len(sizes) - rank

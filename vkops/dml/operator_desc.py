@@ -434,7 +434,7 @@ class OperatorDesc(ABC):
 
     @property
     def _constants(self) -> tuple[Progression, ...]:
-        """Elements that the plan brings along, with the numbers after those of the inputs."""
+        """Constant data of the plan, numbered after the inputs."""
         return ()
 
     # -- fields -----------------------------------------------------------------------------------

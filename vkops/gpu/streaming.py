@@ -26,8 +26,8 @@ Progress = Callable[[int, int], None]
 """Called with the bytes done so far and the bytes in all."""
 
 CHUNK = 16 << 20
-"""Bytes of a chunk's inputs, and of its outputs: many against the cost of a dispatch, few against
-memory."""
+"""Bytes of a chunk's inputs, and of its outputs: so many that the cost of a dispatch hardly counts,
+and few compared with memory."""
 
 MAX_CHUNKS = 1 << 16
 GAP = 4096

@@ -188,8 +188,9 @@ class _Dim(NamedTuple):
 class _Box(NamedTuple):
     """Elements being composed: their addresses in the output, the intermediate and the source.
 
-    ``at`` is the address in the intermediate, relative to what is left of the writer; its strides
-    are not negative. ``src`` is the part of the source's address that is known so far.
+    ``at`` is the address in the intermediate, counted from the writer's first element, without the
+    dimensions of the writer that are done; its strides are not negative. ``src`` is the sum of what
+    the dimensions that are done add to the address in the source.
     """
 
     dims: tuple[_Dim, ...]

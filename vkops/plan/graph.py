@@ -50,7 +50,7 @@ class Step:
 class Pipeline:
     """Steps to run in order, and the numbers of the tensors that are its inputs and outputs.
 
-    ``constants`` are tensors that it brings along, by number.
+    ``constants`` are tensors whose content is stored with it, by number.
     """
 
     steps: tuple[Step, ...]
@@ -290,10 +290,10 @@ class _Fusion:
 
     def _must_be_stored(self, read: int, tensor: int, own: Regions) -> bool:
         """Whether a tensor that another reads cannot be composed with it."""
-        count_alike = self._sizes[read][1] == self._sizes[tensor][1]
+        same_elements = self._sizes[read][1] == self._sizes[tensor][1]
         gathered = any(region.kind == "gather" for region in self.fused[read])
         return (
-            not count_alike
+            not same_elements
             or read in _read_by_indices(own)
             or (gathered and _scatters(own))  # a region has one index tensor only
         )

@@ -26,9 +26,9 @@ def gather(source: Read, indices: IndexTensor, target: View, axis: int) -> Regio
     """
     view, own = source.view, indices.view
     term = Term(0, view.sizes[axis], view.strides[axis])
-    moved = _spread(view.take(axis, 0), axis, own.sizes)
+    moved = _repeated(view.take(axis, 0), axis, own.sizes)
     before, after = view.sizes[:axis], view.sizes[axis + 1 :]
-    numbers = _spread(_spread(own, len(own.sizes), after), 0, before)
+    numbers = _repeated(_repeated(own, len(own.sizes), after), 0, before)
     return _gathered(source.input, moved, indices, numbers, (term,), target)
 
 
@@ -36,7 +36,7 @@ def gather_elements(source: Read, indices: IndexTensor, target: View, axis: int)
     """Copy one element for each index, which replaces the element's own place along an axis."""
     view = source.view
     term = Term(0, view.sizes[axis], view.strides[axis])
-    moved = _without(view, axis, indices.view.sizes)
+    moved = _at_first_place(view, axis, indices.view.sizes)
     return _gathered(source.input, moved, indices, indices.view, (term,), target)
 
 
@@ -49,8 +49,8 @@ def gather_nd(source: Read, indices: IndexTensor, target: View, batch: int) -> R
     rest = view.sizes[batch + len(terms) :]
     for _ in terms:
         view = view.take(batch, 0)
-    moved = _spread(view, batch, numbers.sizes[batch:])
-    numbers = _spread(numbers, len(numbers.sizes), rest)
+    moved = _repeated(view, batch, numbers.sizes[batch:])
+    numbers = _repeated(numbers, len(numbers.sizes), rest)
     return _gathered(source.input, moved, indices, numbers, terms, target)
 
 
@@ -60,7 +60,7 @@ def scatter_elements(updates: Read | Fill, indices: IndexTensor, target: View, a
     The target is made by other regions before.
     """
     term = Term(0, target.sizes[axis], target.strides[axis])
-    moved = _without(target, axis, indices.view.sizes)
+    moved = _at_first_place(target, axis, indices.view.sizes)
     return _scattered(updates, indices, indices.view, (term,), moved)
 
 
@@ -70,8 +70,8 @@ def scatter_nd(updates: Read, indices: IndexTensor, target: View) -> Region:
     rest = target.sizes[len(terms) :]
     for _ in terms:
         target = target.take(0, 0)
-    moved = _spread(target, 0, numbers.sizes)
-    numbers = _spread(numbers, len(numbers.sizes), rest)
+    moved = _repeated(target, 0, numbers.sizes)
+    numbers = _repeated(numbers, len(numbers.sizes), rest)
     return _scattered(updates, indices, numbers, terms, moved)
 
 
@@ -115,7 +115,7 @@ def reverse_sequences(source: Read, lengths: IndexTensor, target: View, axis: in
     The lengths have one element along the axis.
     """
     view, size = source.view, source.view.sizes[axis]
-    moved = _without(view, axis, view.sizes)
+    moved = _at_first_place(view, axis, view.sizes)
     numbers = lengths.view.broadcast(view.sizes)
     position = View(view.sizes, tuple(int(d == axis) for d in range(len(view.sizes))))
     terms = (Term(0, size, view.strides[axis]),)
@@ -131,31 +131,31 @@ def _gathered(
     terms: tuple[Term, ...],
     target: View,
 ) -> Region:
-    found = Indices(indices.input, indices.dtype, numbers, terms, "clamp", _nowhere(numbers))
+    found = Indices(indices.input, indices.dtype, numbers, terms, "clamp", _no_position(numbers))
     return Region(target, Read(input, source), found)
 
 
 def _scattered(
     updates: Read | Fill, indices: IndexTensor, numbers: View, terms: tuple[Term, ...], target: View
 ) -> Region:
-    found = Indices(indices.input, indices.dtype, numbers, terms, "skip", _nowhere(numbers))
+    found = Indices(indices.input, indices.dtype, numbers, terms, "skip", _no_position(numbers))
     return Region(target, updates, found)
 
 
-def _nowhere(view: View) -> View:
-    """Positions that are not used."""
+def _no_position(view: View) -> View:
+    """The positions of indices whose rule uses none."""
     return View(view.sizes, (0,) * len(view.sizes))
 
 
-def _spread(view: View, axis: int, sizes: Ints) -> View:
-    """A view with new axes, along which its elements repeat."""
+def _repeated(view: View, axis: int, sizes: Ints) -> View:
+    """A view with new axes from ``axis`` on, along which its elements repeat."""
     for size in reversed(sizes):
         view = view.insert(axis, size)
     return view
 
 
-def _without(view: View, axis: int, sizes: Ints) -> View:
-    """The first places of a view, as many as ``sizes`` say, and always the first along an axis."""
+def _at_first_place(view: View, axis: int, sizes: Ints) -> View:
+    """A view of other sizes, with only the first place along an axis: indices choose others."""
     strides = (*view.strides[:axis], 0, *view.strides[axis + 1 :])
     return View(sizes, strides, view.offset)
 

@@ -100,10 +100,13 @@ def concat_sizes(sizes: Sequence[Ints], axis: int) -> Ints:
     return (*first[:axis], sum(part[axis] for part in sizes), *first[axis + 1 :])
 
 
-def spread(source: Read, target: View, starts: Ints, steps: Ints, value: Fill) -> Iterator[Region]:
-    """Write a source to the elements that ``window`` would read, and a value to all others.
+def write_window(
+    source: Read, target: View, starts: Ints, steps: Ints, value: Fill
+) -> Iterator[Region]:
+    """Write a source to the elements that ``window`` reads, and a value to all others.
 
-    >>> regions = spread(Read(0, View.packed((2,))), View.packed((4,)), (3,), (-2,), Fill(b"0"))
+    >>> source, target = Read(0, View.packed((2,))), View.packed((4,))
+    >>> regions = write_window(source, target, (3,), (-2,), Fill(b"0"))
     >>> [(region.target.offset, region.sizes) for region in regions]
     [(3, (2,)), (0, (1,)), (4, (0,)), (2, (1, 1))]
     """

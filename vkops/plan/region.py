@@ -12,7 +12,7 @@ import numpy.typing as npt
 from vkops.plan.view import Ints, View
 
 MAX_TERMS = 8
-"""Numbers of an index tuple."""
+"""The most numbers that an index tuple may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Fill:
 class Term(NamedTuple):
     """A number of an index tuple, which selects one of ``size`` places ``stride`` elements apart.
 
-    It is ``offset`` indices behind the first number of the tuple.
+    It is stored ``offset`` indices after the first number of the tuple.
     """
 
     offset: int
@@ -54,7 +54,7 @@ class Indices:
     - ``"skip"``: to the target's; an element with a number outside its term is not written.
     - ``"reverse"``: to the source's; the only number is the length of a sequence whose order is
       reversed (at most the size of the term), and ``position`` says where in the sequence each
-      element is. Elements behind the sequence stay where they are.
+      element is. Elements after the sequence stay where they are.
 
     Elements whose moved address is not in the range ``within`` are not written; None: all are.
     """
@@ -170,7 +170,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Progression:
-    """Elements that a plan brings along: ``count`` numbers, each by ``delta`` above the one before.
+    """Constant data of a plan: ``count`` numbers, each ``delta`` more than the one before.
 
     ``dtype`` is NumPy's code of their data type, little-endian. Integers wrap; numbers of 16 bits
     are computed with 32.
@@ -211,7 +211,7 @@ class CopyPlan:
     """Strided copies from inputs to outputs.
 
     ``element_size`` is 1, 2, 4, 8 or 16 bytes; ``inputs`` holds the byte size of each input. The
-    ``constants``, which the plan brings along, have the numbers after the inputs. Views count
+    ``constants``, which are stored with the plan, are numbered after the inputs. Views count
     elements. All regions are independent of each other, but for those that scatter: they may
     run in any order, or at once.
 

@@ -42,7 +42,7 @@ class View(NamedTuple):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The first and the last element of the array that the view reaches; it is not empty."""
+        """The first and the last element that the view reaches; it must not be empty."""
         reach = [(n - 1) * stride for n, stride in zip(self.sizes, self.strides, strict=True)]
         first = self.offset + sum([r for r in reach if r < 0])
         return first, self.offset + sum([r for r in reach if r > 0])
@@ -54,7 +54,7 @@ class View(NamedTuple):
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements lie one after the other, row by row."""
+        """Whether the elements are stored one after the other, in row-major order."""
         packed = packed_strides(self.sizes)
         return all(
             n == 1 or own == wanted
@@ -62,7 +62,7 @@ class View(NamedTuple):
         )
 
     def narrow(self, axis: int, start: int, size: int, step: int = 1) -> View:
-        """The part of an axis that begins at ``start``; every ``step``-th index of it."""
+        """Take ``size`` indices of an axis, from ``start`` on and ``step`` apart."""
         sizes = (*self.sizes[:axis], size, *self.sizes[axis + 1 :])
         own = self.strides[axis]
         strides = (*self.strides[:axis], step * own, *self.strides[axis + 1 :])
@@ -77,7 +77,7 @@ class View(NamedTuple):
         )
 
     def shift(self, elements: int) -> View:
-        """The view that begins so many elements later."""
+        """Move the view by so many elements."""
         return View(self.sizes, self.strides, self.offset + elements)
 
     def permute(self, axes: Ints) -> View:
@@ -86,7 +86,7 @@ class View(NamedTuple):
         return View(sizes, strides, self.offset)
 
     def broadcast(self, sizes: Ints) -> View:
-        """The same elements again and again along axes of size 1, and along new ones in front."""
+        """Repeat the elements along axes of size 1, and along new axes in front."""
         new = len(sizes) - len(self.sizes)
         strides = (
             stride if own == size else 0
@@ -101,12 +101,12 @@ class View(NamedTuple):
         return self.window(starts, self.sizes, steps)
 
     def insert(self, axis: int, size: int = 1, stride: int = 0) -> View:
-        """A new axis; with stride 0, the elements repeat along it."""
+        """Add an axis; with stride 0, the elements repeat along it."""
         sizes = (*self.sizes[:axis], size, *self.sizes[axis:])
         return View(sizes, (*self.strides[:axis], stride, *self.strides[axis:]), self.offset)
 
     def with_rank(self, rank: int) -> View:
-        """Drop axes of size 1 in front, or add them, until there are so many axes."""
+        """Drop axes of size 1 in front, or add some, so that there are ``rank`` axes."""
         view = self
         while len(view.sizes) > rank:
             view = view.take(0, 0)

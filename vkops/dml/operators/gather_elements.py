@@ -47,7 +47,7 @@ class GatherElementsOperatorDesc(IndexedOperatorDesc):
 
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         self._check_axis(self.axis, "GEL-01")
-        self._check_sizes_but("indices_tensor", self.axis, "GEL-02")
+        self._check_sizes_except("indices_tensor", self.axis, "GEL-02")
         return [self._sizes_of("indices_tensor", "GEL-03")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:

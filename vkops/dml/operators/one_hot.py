@@ -48,7 +48,7 @@ class OneHotOperatorDesc(IndexedOperatorDesc):
 
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         self._check_axis(self.axis, "HOT-02")
-        self._check_sizes_but("indices_tensor", self.axis, "HOT-03", 1)
+        self._check_sizes_except("indices_tensor", self.axis, "HOT-03", 1)
         if max(self.values_tensor.sizes) == 1:
             message = f"got {list(self.values_tensor.sizes)}, must have 2 elements or more"
             self._refuse("values_tensor.sizes", message, "HOT-04")

@@ -46,7 +46,7 @@ class ReverseSubsequencesOperatorDesc(IndexedOperatorDesc):
 
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         self._check_axis(self.axis, "REV-02")
-        self._check_sizes_but("sequence_lengths_tensor", self.axis, "REV-03", 1)
+        self._check_sizes_except("sequence_lengths_tensor", self.axis, "REV-03", 1)
         return [self._sizes_of_input("REV-01")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:

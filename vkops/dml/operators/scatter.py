@@ -53,7 +53,7 @@ class ScatterOperatorDesc(IndexedOperatorDesc):
 
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         self._check_axis(self.axis, "SCAT-03")
-        self._check_sizes_but("indices_tensor", self.axis, "SCAT-03")
+        self._check_sizes_except("indices_tensor", self.axis, "SCAT-03")
         sizes = self._sizes_of("indices_tensor", "SCAT-03")
         self._check_sizes("updates_tensor", self.updates_tensor, sizes)
         return [self._sizes_of_input("SCAT-02")]

@@ -11,7 +11,7 @@ from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dml.windows import WindowOperatorDesc
 from vkops.plan import Fill, Read, Region
-from vkops.plan.movements import spread
+from vkops.plan.movements import write_window
 
 
 @dataclass(frozen=True)
@@ -61,4 +61,4 @@ class SliceGradOperatorDesc(WindowOperatorDesc):
         source = Read(0, self.input_gradient_tensor.view)
         target = self.output_gradient_tensor
         zero = Fill(bytes(target.data_type.element_size))
-        return [spread(source, target.view, *self._window, zero)]
+        return [write_window(source, target.view, *self._window, zero)]
