@@ -93,3 +93,16 @@ def input_bytes(plan, seed=0):
     """Random bytes for every input of a plan."""
     random = np.random.default_rng(seed)
     return [random.integers(0, 256, nbytes, np.uint8) for nbytes in plan.inputs]
+
+
+def writes(plan):
+    """How often a plan writes each byte of each output."""
+    counts = []
+    for output in plan.outputs:
+        count = np.zeros(output.nbytes // plan.element_size, int)
+        for region in output.regions:
+            view = region.target
+            steps = zip(np.indices(view.sizes), view.strides, strict=True)
+            np.add.at(count, view.offset + sum(index * stride for index, stride in steps), 1)
+        counts.append(np.repeat(count, plan.element_size))
+    return counts

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instructions import instructions
 from regions import make_region
-from strategies import boxes, input_bytes
+from strategies import boxes, input_bytes, writes
 
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import coalesce, narrow
@@ -69,23 +69,6 @@ def _box_of(draw, sizes, elements):
     return View(sizes, tuple(strides), draw(st.integers(-low, elements - 1 - high)))
 
 
-def written(plan):
-    """Which bytes of each output a plan writes, and how often."""
-    counts = []
-    for output in plan.outputs:
-        count = np.zeros(output.nbytes, int)
-        for region in output.regions:
-            at = region.target.offset + sum(
-                index * stride
-                for index, stride in zip(
-                    np.indices(region.sizes), region.target.strides, strict=True
-                )
-            )
-            np.add.at(count, np.ravel(at), 1)
-        counts.append(count)
-    return counts
-
-
 @given(st.data())
 @settings(max_examples=150)
 def test_compose_is_one_after_the_other(data):
@@ -99,7 +82,7 @@ def test_compose_is_one_after_the_other(data):
     np.testing.assert_array_equal(
         execute(both, inputs)[0], execute(second, execute(first, inputs))[0]
     )
-    assert all((count == 1).all() for count in written(both))
+    assert all((count == 1).all() for count in writes(both))
 
 
 def test_compose_refuses_to_read_what_nothing_writes():
