@@ -16,7 +16,7 @@ from vkops.dml import (
     TensorDataType,
 )
 
-on_device = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+on_device = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 shapes = st.integers(1, 8).flatmap(

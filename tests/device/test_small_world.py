@@ -21,7 +21,7 @@ CASES = {
     "RANKS_4_TO_8": 20_000,
 }
 
-EVERY = {"SPLIT": 11, "JOIN": 11, "SLICE": 23, "SLICE1": 101, "RANKS_4_TO_8": 11}
+EVERY = {"SPLIT": 41, "JOIN": 41, "SLICE": 71, "SLICE1": 707, "RANKS_4_TO_8": 41}
 """One case of so many runs with the other tests; odd numbers, so all element sizes are among them."""
 
 

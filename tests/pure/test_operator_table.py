@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from operator_table import OPERATORS, kinds
 
@@ -32,6 +32,7 @@ def test_the_readme_lists_every_operator():
 
 @pytest.mark.parametrize("name", OPERATORS)
 @given(random=st.randoms(use_true_random=False))
+@settings(max_examples=20)
 def test_the_builder_infers_what_a_descriptor_says(name, random):
     entry = OPERATORS[name]
     desc = entry.make(random, random.choice(kinds(name)), (2, 3, 4), 1).desc
@@ -78,6 +79,7 @@ def test_broken_descriptors(name):
 
 @pytest.mark.parametrize("name", OPERATORS)
 @given(random=st.randoms(use_true_random=False))
+@settings(max_examples=40)  # the campaign of tests/small_world.py runs many more
 def test_plans_do_what_numpy_does(name, random):
     case = OPERATORS[name].make(random, random.choice(kinds(name)), (2, 3, 4), 1)
     plan = case.desc.lower()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from indexed_plans import elements, indexed_case
 
@@ -33,7 +33,6 @@ def check(case, plan, inputs=None):
     np.testing.assert_array_equal(np.concatenate(made), wanted)
 
 
-@settings(max_examples=300)
 @given(seed=SEEDS)
 def test_numpys_results(seed):
     case = indexed_case(np.random.default_rng(seed))
