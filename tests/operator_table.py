@@ -30,6 +30,14 @@ ANY_INDICES = "INT32 INT64 UINT32 UINT64"
 """The data types of tensors that hold indices."""
 
 
+def tensor(kind, *sizes):
+    return dml.BufferTensorDesc(dml.TensorDataType[kind], sizes)
+
+
+def f32(*sizes):
+    return tensor("FLOAT32", *sizes)
+
+
 class Entry(NamedTuple):
     """What tests need to know of an operator.
 
@@ -42,16 +50,18 @@ class Entry(NamedTuple):
             only the ranks.
         index_types: the data types of tensors that hold indices, from each feature level on.
         free_sizes: whether the caller says which sizes outputs have.
+        valid: fields of a descriptor that keeps all rules; those that are left out are those of a
+            case that is made of the operator's first data type (FLOAT32 for most), sizes (2, 3, 4)
+            and axis 1.
         broken: texts of errors, without the name of the operator in front, each with the fields
-            that cause it. They replace those of a case that is made of the operator's first data
-            type (FLOAT32 for most), sizes (2, 3, 4) and axis 1, so an error that names a size
-            replaces the tensors as well.
+            that cause it, which replace those of the valid descriptor.
     """
 
     make: Callable[..., Case]
     levels: Mapping[str, tuple[int, int, str]]
     index_types: Mapping[str, str] = {}
     free_sizes: bool = False
+    valid: Mapping[str, object] = {}
     broken: Mapping[str, Mapping[str, object]] = {}
 
 
@@ -615,49 +625,49 @@ def _input(random, kind, sizes):
 
 SPACE_TO_DEPTH_BROKEN = {
     "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [SD-01]": {
-        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4, 1))
+        "output_tensor": tensor("UINT8", 2, 3, 4, 1)
     },
     "block_size: got 0, must be 1 or more [SD-02]": {"block_size": 0},
     "input_tensor.sizes[3]: got 6, must be a multiple of block_size = 4 [SD-04]": {
-        "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 4, 6)),
+        "input_tensor": f32(1, 2, 4, 6),
         "block_size": 4,
     },
     "output_tensor.sizes[1]: got 2, must equal input_tensor.sizes[1] * block_size**2 = 8 [SD-04]": {
-        "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 4, 6)),
-        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 2, 3)),
+        "input_tensor": f32(1, 2, 4, 6),
+        "output_tensor": f32(1, 2, 2, 3),
         "block_size": 2,
     },
 }
 
 DEPTH_TO_SPACE_BROKEN = {
     "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [SD-01]": {
-        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4, 1))
+        "output_tensor": tensor("UINT8", 2, 3, 4, 1)
     },
     "block_size: got 0, must be 1 or more [SD-02]": {"block_size": 0},
     "input_tensor.sizes[1]: got 8, must be a multiple of block_size**2 = 9 [SD-03]": {
-        "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 8, 2, 3)),
+        "input_tensor": f32(1, 8, 2, 3),
         "block_size": 3,
     },
     "output_tensor.sizes[2]: got 2, must equal input_tensor.sizes[2] * block_size = 4 [SD-03]": {
-        "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 8, 2, 3)),
-        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 2, 3)),
+        "input_tensor": f32(1, 8, 2, 3),
+        "output_tensor": f32(1, 2, 2, 3),
         "block_size": 2,
     },
 }
 
 GATHERED = {
-    "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 4)),
-    "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 5)),
-    "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 4)),
+    "input_tensor": f32(3, 4),
+    "indices_tensor": tensor("INT64", 2, 5),
+    "output_tensor": f32(3, 4),
     "axis": 0,
     "index_dimensions": 2,
 }
 """Fields of a GATHER."""
 
 SLICES = {
-    "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 3, 4)),
-    "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 5, 2)),
-    "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 5)),
+    "input_tensor": f32(1, 3, 4),
+    "indices_tensor": tensor("INT64", 1, 5, 2),
+    "output_tensor": f32(1, 1, 5),
     "input_dimension_count": 2,
     "indices_dimension_count": 2,
 }
@@ -665,51 +675,36 @@ SLICES = {
 
 GATHER_ND_BROKEN = {
     "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [GND-01]": {
-        **SLICES,
-        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (1, 1, 5)),
+        "output_tensor": tensor("UINT8", 1, 1, 5)
     },
     "output_tensor.sizes: got 1 dimension, must have 3 like input_tensor [GND-01]": {
-        **SLICES,
-        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (5,)),
+        "output_tensor": f32(5)
     },
-    "input_dimension_count: got 0, must be 1 to 3 [GND-02]": {
-        **SLICES,
-        "input_dimension_count": 0,
-    },
-    "indices_dimension_count: got 4, must be 1 to 3 [GND-02]": {
-        **SLICES,
-        "indices_dimension_count": 4,
-    },
+    "input_dimension_count: got 0, must be 1 to 3 [GND-02]": {"input_dimension_count": 0},
+    "indices_dimension_count: got 4, must be 1 to 3 [GND-02]": {"indices_dimension_count": 4},
     "indices_tensor.sizes[2]: got 3, must be 1 to 2, indices of a tuple [GND-03]": {
-        **SLICES,
-        "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 5, 3)),
+        "indices_tensor": tensor("INT64", 1, 5, 3)
     },
     "indices_tensor.sizes[0]: got 3, must be 1: of 4 dimensions input_tensor has 3 [GND-04]": {
-        **SLICES,
-        "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 4)),
-        "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (3, 5, 1)),
+        "input_tensor": f32(2, 3, 4),
+        "indices_tensor": tensor("INT64", 3, 5, 1),
         "input_dimension_count": 3,
         "indices_dimension_count": 3,
     },
     "output_tensor.sizes[2]: got 6, must equal indices_tensor.sizes[1] = 5 [GND-04]": {
-        **SLICES,
-        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6)),
+        "output_tensor": f32(1, 1, 6)
     },
-    "output_tensor.sizes[0]: got 2, must be 1 [GND-04]": {
-        **SLICES,
-        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 1, 5)),
-    },
+    "output_tensor.sizes[0]: got 2, must be 1 [GND-04]": {"output_tensor": f32(2, 1, 5)},
     "input_tensor.sizes[0]: got 2, must be 1: input_dimension_count is 2 [GND-08]": {
-        **SLICES,
-        "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 4)),
+        "input_tensor": f32(2, 3, 4)
     },
 }
 
 UPDATED = {
-    "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 3, 4)),
-    "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 5, 1)),
-    "updates_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 5, 4)),
-    "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 3, 4)),
+    "input_tensor": f32(1, 3, 4),
+    "indices_tensor": tensor("INT64", 1, 5, 1),
+    "updates_tensor": f32(1, 5, 4),
+    "output_tensor": f32(1, 3, 4),
     "input_dimension_count": 2,
     "indices_dimension_count": 2,
 }
@@ -717,7 +712,7 @@ UPDATED = {
 
 PADDING_BROKEN = {
     "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [PAD-01]": {
-        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+        "output_tensor": tensor("UINT8", 2, 3, 4)
     },
     "end_padding: got length 1, must be 3, one entry for each dimension of input_tensor [PAD-01]": {
         "end_padding": [2]
@@ -725,7 +720,7 @@ PADDING_BROKEN = {
     "start_padding[1]: got -1, must be 0 to 4294967295 [PAD-02]": {"start_padding": [0, -1, 0]},
     "output_tensor.sizes[2]: got 7, must equal "
     "start_padding[2] + input_tensor.sizes[2] + end_padding[2] = 9 [PAD-02]": {
-        "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 7)),
+        "output_tensor": f32(2, 3, 7),
         "start_padding": [0, 0, 3],
         "end_padding": [0, 0, 2],
     },
@@ -770,20 +765,12 @@ OPERATORS = {
     ),
     "SLICE1": Entry(
         make=_slice1,
-        levels={
-            "2_1": (4, 5, "8 16 32"),
-            "3_0": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
+        levels={"2_1": (4, 5, "8 16 32"), "3_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
         free_sizes=True,
     ),
     "SLICE_GRAD": Entry(
         make=_slice_grad,
-        levels={
-            "3_0": (4, 5, "8 16 32"),
-            "3_1": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
+        levels={"3_0": (4, 5, "8 16 32"), "3_1": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
         free_sizes=True,
         broken={
             "input_window_sizes[0]: got 0, must be 1 or more [SGRAD-01]": {
@@ -795,15 +782,13 @@ OPERATORS = {
                 "input_window_strides": (1, 1, 1),
             },
             "input_gradient_tensor.sizes[0]: got 2, must be at most 1 (1 + (window size - 1) div the stride's magnitude) [SGRAD-01]": {
-                "input_gradient_tensor": dml.BufferTensorDesc(
-                    dml.TensorDataType.FLOAT32, (2, 3, 4)
-                ),
+                "input_gradient_tensor": f32(2, 3, 4),
                 "input_window_offsets": (0, 0, 0),
                 "input_window_sizes": (2, 3, 4),
                 "input_window_strides": (-2, 1, 1),
             },
             "output_gradient_tensor.data_type: got UINT8, must equal input_gradient_tensor.data_type = FLOAT32 [SGRAD-02]": {
-                "output_gradient_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+                "output_gradient_tensor": tensor("UINT8", 2, 3, 4)
             },
             "input_window_strides: got length 1, must be 3, one entry for each dimension of input_gradient_tensor [SGRAD-02]": {
                 "input_window_strides": (1,)
@@ -832,14 +817,14 @@ OPERATORS = {
         },
         broken={
             "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [TILE-01]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+                "output_tensor": tensor("UINT8", 2, 3, 4)
             },
             "repeats: got length 1, must be 3, one entry for each dimension of input_tensor [TILE-01]": {
                 "repeats": [2]
             },
             "repeats[1]: got 0, must be 1 or more [TILE-02]": {"repeats": [1, 0, 1]},
             "output_tensor.sizes[0]: got 2, must equal input_tensor.sizes[0] * repeats[0] = 6 [TILE-03]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 4)),
+                "output_tensor": f32(2, 3, 4),
                 "repeats": [3, 1, 1],
             },
         },
@@ -891,11 +876,11 @@ OPERATORS = {
         free_sizes=True,
         broken={
             "value: got 256, must be an integer from 0 to 255 (UINT8) [DIAG-03]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "output_tensor": tensor("UINT8", 2, 3, 4),
                 "value": 256.5,
             },
             "value: got nan, must be an integer from 0 to 255 (UINT8) [DIAG-03]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "output_tensor": tensor("UINT8", 2, 3, 4),
                 "value": np.nan,
             },
             "offset: got 2147483648, must be -2147483648 to 2147483647 [DIAG-07]": {
@@ -914,13 +899,13 @@ OPERATORS = {
                 "value_data_type": dml.TensorDataType.UINT8,
             },
             "output_tensor.data_type: got FLOAT32, must equal input_tensor.data_type = UINT8 [DIAG-04]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+                "input_tensor": tensor("UINT8", 2, 3, 4)
             },
             "output_tensor.sizes: got 3 dimensions, must have 2 like input_tensor [DIAG-04]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 4))
+                "input_tensor": f32(3, 4)
             },
             "output_tensor.sizes[1]: got 3, must equal input_tensor.sizes[1] = 4 [DIAG-04]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 4, 4))
+                "input_tensor": f32(2, 4, 4)
             },
             "diagonal_fill_begin: got -2147483649, must be -2147483648 to 2147483647 [DIAG-07]": {
                 "diagonal_fill_begin": -(2**31) - 1
@@ -936,97 +921,80 @@ OPERATORS = {
             "4_1": (1, 8, "8 16 32 64"),
         },
         index_types={"1_0": "UINT32", "3_0": ANY_INDICES},
+        valid=GATHERED,
         broken={
             "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [GATH-01]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+                "output_tensor": tensor("UINT8", 2, 3, 4)
             },
             "indices_tensor.sizes: got 1 dimension, must have 2 like input_tensor [GATH-01]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 4)),
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT32, (5,)),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 5)),
+                "input_tensor": f32(3, 4),
+                "indices_tensor": tensor("UINT32", 5),
+                "output_tensor": f32(3, 5),
             },
-            "axis: got 2, must be 0 to 1 (input_tensor has 2 dimensions) [GATH-02]": {
-                **GATHERED,
-                "axis": 2,
-            },
-            "index_dimensions: got 3, must be 0 to 2 [GATH-03]": {
-                **GATHERED,
-                "index_dimensions": 3,
-            },
+            "axis: got 2, must be 0 to 1 (input_tensor has 2 dimensions) [GATH-02]": {"axis": 2},
+            "index_dimensions: got 3, must be 0 to 2 [GATH-03]": {"index_dimensions": 3},
             "indices_tensor.sizes[0]: got 2, must be 1: index_dimensions is 1 [GATH-03]": {
-                **GATHERED,
-                "index_dimensions": 1,
+                "index_dimensions": 1
             },
             "input_tensor.sizes[0]: got 3, must be 1: of 3 dimensions input_tensor has 2 [GATH-04]": {
-                **GATHERED,
-                "axis": 1,
+                "axis": 1
             },
             "output_tensor.sizes[1]: got 4, must equal indices_tensor.sizes[1] = 5 [GATH-04]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 4)),
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 5)),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 4)),
+                "input_tensor": f32(1, 4),
+                "indices_tensor": tensor("INT64", 2, 5),
+                "output_tensor": f32(2, 4),
                 "axis": 1,
                 "index_dimensions": 2,
             },
             "output_tensor.sizes[0]: got 3, must be 1 [GATH-04]": {
-                **GATHERED,
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 1)),
+                "indices_tensor": tensor("INT64", 1, 1),
                 "index_dimensions": 0,
             },
         },
     ),
     "GATHER_ELEMENTS": Entry(
         make=_gather_elements,
-        levels={
-            "2_1": (4, 4, "8 16 32"),
-            "3_0": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
+        levels={"2_1": (4, 4, "8 16 32"), "3_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
         index_types={"2_1": "UINT32", "3_0": ANY_INDICES},
         broken={
             "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [GEL-01]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+                "output_tensor": tensor("UINT8", 2, 3, 4)
             },
             "indices_tensor.sizes: got 1 dimension, must have 3 like input_tensor [GEL-01]": {
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT32, (5,))
+                "indices_tensor": tensor("UINT32", 5)
             },
             "axis: got -1, must be 0 to 2 (input_tensor has 3 dimensions) [GEL-01]": {"axis": -1},
             "indices_tensor.sizes[2]: got 3, must equal input_tensor.sizes[2] = 4 [GEL-02]": {
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 9, 3))
+                "indices_tensor": tensor("INT64", 2, 9, 3)
             },
             "output_tensor.sizes[1]: got 3, must equal indices_tensor.sizes[1] = 9 [GEL-03]": {
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 9, 4)),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 4)),
+                "indices_tensor": tensor("INT64", 2, 9, 4),
+                "output_tensor": f32(2, 3, 4),
             },
         },
     ),
     "GATHER_ND": Entry(
         make=_gather_nd,
-        levels={
-            "2_1": (4, 4, "8 16 32"),
-            "3_0": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
+        levels={"2_1": (4, 4, "8 16 32"), "3_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
         index_types={"2_1": "UINT32", "3_0": ANY_INDICES},
+        valid=SLICES,
         broken=GATHER_ND_BROKEN,
     ),
     "GATHER_ND1": Entry(
         make=_gather_nd1,
         levels={"3_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
         index_types={"3_0": ANY_INDICES},
+        valid={**SLICES, "batch_dimension_count": 0},
         broken={
-            **{text: {"batch_dimension_count": 0, **f} for text, f in GATHER_ND_BROKEN.items()},
+            **GATHER_ND_BROKEN,
             "batch_dimension_count: got 2, must be 0 to 1, less than the other counts [GND-02]": {
-                **SLICES,
-                "batch_dimension_count": 2,
+                "batch_dimension_count": 2
             },
             "batch_dimension_count: got -1, must be 0 to 1, less than the other counts [GND-02]": {
-                **SLICES,
-                "batch_dimension_count": -1,
+                "batch_dimension_count": -1
             },
             "indices_tensor.sizes[1]: got 5, must equal input_tensor.sizes[1] = 3 [GND-05]": {
-                **SLICES,
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 5, 1)),
+                "indices_tensor": tensor("INT64", 1, 5, 1),
                 "batch_dimension_count": 1,
             },
         },
@@ -1042,24 +1010,20 @@ OPERATORS = {
         index_types={"2_1": "UINT32", "5_0": "UINT32 UINT64"},
         broken={
             "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [REV-01]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+                "output_tensor": tensor("UINT8", 2, 3, 4)
             },
             "sequence_lengths_tensor.sizes: got 2 dimensions, must have 3 like input_tensor [REV-01]": {
-                "sequence_lengths_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT32, (2, 4))
+                "sequence_lengths_tensor": tensor("UINT32", 2, 4)
             },
             "output_tensor.sizes[1]: got 4, must equal input_tensor.sizes[1] = 3 [REV-01]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 4, 4))
+                "output_tensor": f32(2, 4, 4)
             },
             "axis: got 3, must be 0 to 2 (input_tensor has 3 dimensions) [REV-02]": {"axis": 3},
             "sequence_lengths_tensor.sizes[1]: got 3, must be 1 [REV-03]": {
-                "sequence_lengths_tensor": dml.BufferTensorDesc(
-                    dml.TensorDataType.UINT64, (2, 3, 4)
-                )
+                "sequence_lengths_tensor": tensor("UINT64", 2, 3, 4)
             },
             "sequence_lengths_tensor.sizes[0]: got 1, must equal input_tensor.sizes[0] = 2 [REV-03]": {
-                "sequence_lengths_tensor": dml.BufferTensorDesc(
-                    dml.TensorDataType.UINT64, (1, 1, 4)
-                )
+                "sequence_lengths_tensor": tensor("UINT64", 1, 1, 4)
             },
         },
     ),
@@ -1074,56 +1038,45 @@ OPERATORS = {
         index_types={"2_0": "UINT32", "3_0": ANY_INDICES},
         broken={
             "updates_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [SCAT-02]": {
-                "updates_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+                "updates_tensor": tensor("UINT8", 2, 3, 4)
             },
             "updates_tensor.sizes: got 2 dimensions, must have 3 like input_tensor [SCAT-02]": {
-                "updates_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 4))
+                "updates_tensor": f32(3, 4)
             },
             "output_tensor.sizes[0]: got 3, must equal input_tensor.sizes[0] = 2 [SCAT-02]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 3, 4))
+                "output_tensor": f32(3, 3, 4)
             },
             "axis: got 3, must be 0 to 2 (input_tensor has 3 dimensions) [SCAT-03]": {"axis": 3},
             "indices_tensor.sizes[0]: got 1, must equal input_tensor.sizes[0] = 2 [SCAT-03]": {
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 3, 4))
+                "indices_tensor": tensor("INT64", 1, 3, 4)
             },
             "updates_tensor.sizes[1]: got 2, must equal indices_tensor.sizes[1] = 5 [SCAT-03]": {
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 5, 4)),
-                "updates_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 2, 4)),
+                "indices_tensor": tensor("INT64", 2, 5, 4),
+                "updates_tensor": f32(2, 2, 4),
             },
         },
     ),
     "SCATTER_ND": Entry(
         make=_scatter_nd,
-        levels={
-            "2_1": (4, 4, "8 16 32"),
-            "3_0": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
+        levels={"2_1": (4, 4, "8 16 32"), "3_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
         index_types={"2_1": "UINT32", "3_0": ANY_INDICES},
+        valid=UPDATED,
         broken={
             "output_tensor.sizes[2]: got 5, must equal input_tensor.sizes[2] = 4 [SCAT-02]": {
-                **UPDATED,
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 3, 5)),
+                "output_tensor": f32(1, 3, 5)
             },
             "indices_tensor.sizes: got 2 dimensions, must have 3 like input_tensor [SCAT-02]": {
-                **UPDATED,
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (5, 1)),
+                "indices_tensor": tensor("INT64", 5, 1)
             },
-            "input_dimension_count: got 4, must be 1 to 3 [SCAT-06]": {
-                **UPDATED,
-                "input_dimension_count": 4,
-            },
+            "input_dimension_count: got 4, must be 1 to 3 [SCAT-06]": {"input_dimension_count": 4},
             "indices_tensor.sizes[0]: got 2, must be 1: indices_dimension_count is 2 [SCAT-06]": {
-                **UPDATED,
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 5, 1)),
+                "indices_tensor": tensor("INT64", 2, 5, 1)
             },
             "indices_tensor.sizes[2]: got 3, must be 1 to 2, indices of a tuple [SCAT-06]": {
-                **UPDATED,
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (1, 5, 3)),
+                "indices_tensor": tensor("INT64", 1, 5, 3)
             },
             "updates_tensor.sizes[1]: got 4, must equal indices_tensor.sizes[1] = 5 [SCAT-06]": {
-                **UPDATED,
-                "updates_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 4, 4)),
+                "updates_tensor": f32(1, 4, 4)
             },
         },
     ),
@@ -1139,20 +1092,20 @@ OPERATORS = {
         free_sizes=True,
         broken={
             "output_tensor.data_type: got UINT8, must equal values_tensor.data_type = FLOAT32 [HOT-01]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4))
+                "output_tensor": tensor("UINT8", 2, 3, 4)
             },
             "indices_tensor.sizes: got 2 dimensions, must have 3 like values_tensor [HOT-01]": {
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 4))
+                "indices_tensor": tensor("INT64", 2, 4)
             },
             "axis: got 3, must be 0 to 2 (values_tensor has 3 dimensions) [HOT-02]": {"axis": 3},
             "indices_tensor.sizes[1]: got 3, must be 1 [HOT-03]": {
-                "indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, (2, 3, 4))
+                "indices_tensor": tensor("INT64", 2, 3, 4)
             },
             "output_tensor.sizes[2]: got 5, must equal indices_tensor.sizes[2] = 4 [HOT-03]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 9, 5))
+                "output_tensor": f32(2, 9, 5)
             },
             "values_tensor.sizes: got [1, 1, 1], must have 2 elements or more [HOT-04]": {
-                "values_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 1))
+                "values_tensor": f32(1, 1, 1)
             },
         },
     ),
@@ -1161,7 +1114,7 @@ OPERATORS = {
         levels={"6_4": (3, 8, "FLOAT16 FLOAT32")},
         broken={
             "output_tensor.data_type: got FLOAT16, must equal input_tensor.data_type = FLOAT32 [UNF-01]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT16, (2, 3, 4))
+                "output_tensor": tensor("FLOAT16", 2, 3, 4)
             },
             "dilations: got length 2, must be 1, one entry for each dimension from 2 on of input_tensor [UNF-01]": {
                 "dilations": (1, 1)
@@ -1174,11 +1127,11 @@ OPERATORS = {
                 "end_padding": (1,),
             },
             "output_tensor.sizes: got 4 dimensions, must have 3 [UNF-03]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 4, 1))
+                "output_tensor": f32(2, 3, 4, 1)
             },
             "output_tensor.sizes[1]: got 3, must equal input_tensor.sizes[1] times the product of window_sizes = 6 [UNF-03]": {
                 "window_sizes": (2,),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3, 3)),
+                "output_tensor": f32(2, 3, 3),
             },
             "output_tensor.sizes[2]: got 9, must equal the product of the window's positions = 3 [UNF-03]": {
                 "window_sizes": (2,),
@@ -1186,7 +1139,7 @@ OPERATORS = {
                 "strides": (1,),
                 "start_padding": (0,),
                 "end_padding": (0,),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 6, 9)),
+                "output_tensor": f32(2, 6, 9),
             },
             "start_padding: makes 119996 regions, must be 65536 at most [UNF-07]": {
                 "window_sizes": (40000,),
@@ -1206,11 +1159,7 @@ OPERATORS = {
     ),
     "FILL_VALUE_CONSTANT": Entry(
         make=_fill_value_constant,
-        levels={
-            "2_1": (4, 4, "8 16 32"),
-            "4_0": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
+        levels={"2_1": (4, 4, "8 16 32"), "4_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
         free_sizes=True,
         broken={
             "value_data_type: got UINT8, must equal output_tensor.data_type = FLOAT32 [FILL-01]": {
@@ -1218,12 +1167,12 @@ OPERATORS = {
             },
             "value: got 1e+39, must be a number in the range of FLOAT32 [FILL-02]": {"value": 1e39},
             "value: got 0.5, must be an integer from -128 to 127 (INT8) [FILL-02]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (2, 3, 4)),
+                "output_tensor": tensor("INT8", 2, 3, 4),
                 "value_data_type": dml.TensorDataType.INT8,
                 "value": 0.5,
             },
             "value: got 65536, must be an integer from 0 to 65535 (UINT16) [FILL-02]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT16, (2, 3, 4)),
+                "output_tensor": tensor("UINT16", 2, 3, 4),
                 "value_data_type": dml.TensorDataType.UINT16,
                 "value": 65536,
             },
@@ -1246,18 +1195,18 @@ OPERATORS = {
                 "value_start": 1e39
             },
             "value_start: got -1, must be an integer from 0 to 255 (UINT8) [FILL-02]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "output_tensor": tensor("UINT8", 2, 3, 4),
                 "value_data_type": dml.TensorDataType.UINT8,
                 "value_start": -1,
             },
             "value_delta: got -0.5, must be an integer from -128 to 255 [FILL-02]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "output_tensor": tensor("UINT8", 2, 3, 4),
                 "value_data_type": dml.TensorDataType.UINT8,
                 "value_start": 0,
                 "value_delta": -0.5,
             },
             "value_delta: got -129, must be an integer from -128 to 255 [FILL-02]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "output_tensor": tensor("UINT8", 2, 3, 4),
                 "value_data_type": dml.TensorDataType.UINT8,
                 "value_start": 0,
                 "value_delta": -129,
@@ -1275,14 +1224,14 @@ OPERATORS = {
         broken={
             **PADDING_BROKEN,
             "padding_value: got 256, must be an integer from 0 to 255 (UINT8) [PAD-04]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "input_tensor": tensor("UINT8", 2, 3, 4),
+                "output_tensor": tensor("UINT8", 2, 3, 4),
                 "padding_mode": dml.PaddingMode.CONSTANT,
                 "padding_value": 256.7,
             },
             "padding_value: got nan, must be an integer from 0 to 255 (UINT8) [PAD-04]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.UINT8, (2, 3, 4)),
+                "input_tensor": tensor("UINT8", 2, 3, 4),
+                "output_tensor": tensor("UINT8", 2, 3, 4),
                 "padding_mode": dml.PaddingMode.CONSTANT,
                 "padding_value": np.nan,
             },
@@ -1297,8 +1246,8 @@ OPERATORS = {
         broken={
             **PADDING_BROKEN,
             "padding_value: got 0.5, must be an integer from -128 to 127 (INT8) [PAD-04]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (2, 3, 4)),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (2, 3, 4)),
+                "input_tensor": tensor("INT8", 2, 3, 4),
+                "output_tensor": tensor("INT8", 2, 3, 4),
                 "padding_mode": dml.PaddingMode.CONSTANT,
                 "padding_value_data_type": dml.TensorDataType.INT8,
                 "padding_value": 0.5,
@@ -1314,11 +1263,11 @@ OPERATORS = {
         levels={"1_0": (4, 5, "FLOAT16 FLOAT32")},
         broken={
             "output_tensor.data_type: got FLOAT16, must equal input_tensor.data_type = FLOAT32 [UPS-01]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT16, (2, 3, 4, 1))
+                "output_tensor": tensor("FLOAT16", 2, 3, 4, 1)
             },
             "output_tensor.sizes[3]: got 9, must equal input_tensor.sizes[3] * scale_size.width = 8 [UPS-01]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 2, 4)),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 2, 6, 9)),
+                "input_tensor": f32(1, 2, 2, 4),
+                "output_tensor": f32(1, 2, 6, 9),
                 "scale_size": dml.Size2D(width=2, height=3),
             },
             "scale_size.height: got 0, must be 1 or more [UPS-02]": {
@@ -1340,7 +1289,7 @@ OPERATORS = {
         free_sizes=True,
         broken={
             "output_tensor.sizes: got 2 dimensions, must have 3 like input_tensor [RES-01]": {
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3))
+                "output_tensor": f32(2, 3)
             },
             "scales: got length 2, must be 3, one entry for each dimension of input_tensor [RES-01]": {
                 "scales": [1, 2]
@@ -1354,13 +1303,13 @@ OPERATORS = {
                 "interpolation_mode": dml.InterpolationMode.LINEAR
             },
             "output_tensor.sizes[0]: got 16777217, must be 16777216 at most where it is resampled [RES-15]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (9, 9)),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (2**24 + 1, 9)),
+                "input_tensor": tensor("INT8", 9, 9),
+                "output_tensor": tensor("INT8", 2**24 + 1, 9),
                 "scales": [2, 1],
             },
             "output_tensor.sizes: makes 81796 regions, must be 65536 at most [RES-15]": {
-                "input_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (60000, 60000)),
-                "output_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT8, (60000, 60000)),
+                "input_tensor": tensor("INT8", 60000, 60000),
+                "output_tensor": tensor("INT8", 60000, 60000),
                 "scales": [1.618034, 1.618034],
             },
         },
@@ -1376,20 +1325,17 @@ OPERATORS = {
         broken={
             "output_pixel_offsets[2]: got nan, must be finite [RES-04]": {
                 "output_pixel_offsets": [0, 0, np.nan]
-            },
+            }
         },
     ),
     "RESAMPLE2": Entry(
         make=_resample(2),
-        levels={
-            "5_1": (1, 4, "FLOAT16 FLOAT32"),
-            "6_2": (1, 4, "FLOAT16 FLOAT32 INT8 UINT8"),
-        },
+        levels={"5_1": (1, 4, "FLOAT16 FLOAT32"), "6_2": (1, 4, "FLOAT16 FLOAT32 INT8 UINT8")},
         free_sizes=True,
         broken={
             "rounding_direction: got 2, must be INCREASING or DECREASING (AxisDirection or its value) [RES-06]": {
                 "rounding_direction": 2
-            },
+            }
         },
     ),
     "RESAMPLE3": Entry(

@@ -73,7 +73,7 @@ def test_broken_descriptors(name):
     for text, fields in entry.broken.items():
         desc = entry.make(Random(0), kinds(name)[0], (2, 3, 4), 1).desc
         with pytest.raises(InvalidDescError) as caught:
-            replace(desc, **fields).validate()
+            replace(desc, **{**entry.valid, **fields}).validate()
         assert str(caught.value) == f"{name} {text}"
 
 
