@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from vkops.arguments.values import Place, array
 from vkops.dml.enums import FeatureLevel, TensorDataType
+from vkops.dml.tensor_desc import BufferTensorDesc, dimensions
+from vkops.errors import FeatureLevelError, InvalidDescError
 
 
 class TensorSupport(NamedTuple):
@@ -68,9 +71,37 @@ class Support:
             self._known[level, tensor] = known
         return known
 
-    def from_level(self, level: FeatureLevel, tensor: str) -> dict[FeatureLevel, TensorSupport]:
-        """The support of a tensor at a level and at each level above."""
-        return {other: self.at(other, tensor) for other in self._entries if other >= level}
+    def check(
+        self,
+        level: FeatureLevel,
+        name: str,
+        operator: str,
+        path: str,
+        tensor: BufferTensorDesc,
+    ) -> None:
+        """Check that a tensor, named as DirectML names its field, is supported at a level.
+
+        Raises:
+            FeatureLevelError: only at a higher level (DEV-13).
+            InvalidDescError: at no level (DEV-13).
+        """
+        allowed = self.at(level, name)
+        rank, data_type = tensor.dimension_count, tensor.data_type
+        if not allowed.takes_rank(rank):
+            path = f"{path}.sizes"
+            message = f"got {dimensions(rank)}, must be {allowed.ranks} at feature level {level}"
+        elif data_type not in allowed.data_types:
+            path = f"{path}.data_type"
+            message = f"got {data_type.name}, must be {allowed.types} at feature level {level}"
+        else:
+            return
+        for other in self._entries:
+            row = self.at(other, name)
+            later = row.takes_rank(rank) if path.endswith("sizes") else data_type in row.data_types
+            if other > level and later:
+                message += f"; allowed from {other}"
+                raise FeatureLevelError(operator, path, message, "DEV-13")
+        raise InvalidDescError(operator, path, f"{message}; no level allows it", "DEV-13")
 
 
 def data_types(text: str) -> frozenset[TensorDataType]:
@@ -102,3 +133,22 @@ ALTERNATIVE_SUPPORT: Mapping[str, Support] = {
     for name, entries in _DATA["alternatives"].items()
 }
 """The same by sources that disagree with the operator's own page (JOIN-09)."""
+
+
+def support_of(operator: str, alternatives: object) -> Support:
+    """The support of an operator, where the alternative rows of some operators apply."""
+    if operator in alternative_operators(alternatives, operator):
+        return ALTERNATIVE_SUPPORT[operator]
+    return SUPPORT[operator]
+
+
+def alternative_operators(value: object, operator: str = "") -> tuple[str, ...]:
+    """Return the operators whose alternative rows are to apply (JOIN-09)."""
+    place = Place(operator, "alternative_levels", "JOIN-09")
+    return array(value, place, _alternative, "operator names")
+
+
+def _alternative(value: object, place: Place) -> str:
+    if isinstance(value, str) and value in ALTERNATIVE_SUPPORT:
+        return value
+    raise place.wrong_kind(value, "one of " + ", ".join(map(repr, ALTERNATIVE_SUPPORT)))

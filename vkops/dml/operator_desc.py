@@ -12,10 +12,9 @@ from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
-from vkops.arguments.values import Place, array
 from vkops.dml.enums import FeatureLevel, TensorDataType
 from vkops.dml.fields import BOUNDS, Field, Role, field_of
-from vkops.dml.levels import ALTERNATIVE_SUPPORT, SUPPORT, Support
+from vkops.dml.levels import SUPPORT, Support, support_of
 from vkops.dml.tensor_desc import BufferTensorDesc, check_tensor, dimensions
 from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Output, Pipeline, Read, Region
@@ -149,7 +148,7 @@ class OperatorDesc(ABC):
             FeatureLevelError: the same, where a higher level would accept it.
         """
         level = FeatureLevel.of(feature_level, self.operator)
-        support = self._support(alternative_levels)
+        support = support_of(self.operator, alternative_levels)
         found_valid = level, support is SUPPORT[self.operator]
         if found_valid in self._validated:
             return
@@ -176,7 +175,7 @@ class OperatorDesc(ABC):
         level = FeatureLevel.of(feature_level, self.operator)
         roles: Sequence[Role] = ("input",) if self.inputs else ("output",)
         self._check_tensors(roles)
-        inferred = self._inferred(level, self._support(()), roles)
+        inferred = self._inferred(level, SUPPORT[self.operator], roles)
         return tuple((self.data_type, tuple(size.value for size in sizes)) for sizes in inferred)
 
     def minimum_feature_level(self, alternative_levels: Sequence[str] = ()) -> FeatureLevel:
@@ -226,36 +225,12 @@ class OperatorDesc(ABC):
             raise FeatureLevelError(self.operator, "", message, "DEV-12")
         for field in fields:
             for path, tensor in self._named_tensors(field):
-                self._check_support(level, support, field.dml_name, path, tensor)
+                support.check(level, field.dml_name, self.operator, path, tensor)
         self._check_32_bits()
         self._check_data_types(fields)
         self._check_ranks()
         self._check_data_types_of_scalars()
         return self._infer(level)
-
-    def _check_support(
-        self, level: FeatureLevel, support: Support, name: str, path: str, tensor: BufferTensorDesc
-    ) -> None:
-        """Check that the operator takes a tensor at a feature level (DEV-13)."""
-        taken = support.at(level, name)
-        rank, data_type = tensor.dimension_count, tensor.data_type
-        if not taken.takes_rank(rank):
-            path, got, allowed = f"{path}.sizes", dimensions(rank), taken.ranks
-        elif data_type not in taken.data_types:
-            path, got, allowed = f"{path}.data_type", data_type.name, taken.types
-        else:
-            return
-        message = f"got {got}, must be {allowed} at feature level {level}"
-        later = support.from_level(level, name).items()
-        levels = [
-            other
-            for other, row in later
-            if (row.takes_rank(rank) if path.endswith("sizes") else data_type in row.data_types)
-        ]
-        if not levels:
-            self._refuse(path, f"{message}; no level allows it", "DEV-13")
-        message += f"; allowed from {levels[0]}"
-        raise FeatureLevelError(self.operator, path, message, "DEV-13")
 
     def _check_32_bits(self) -> None:
         """Check that signed integers and the entries of arrays have 32 bits.
@@ -461,20 +436,3 @@ class OperatorDesc(ABC):
         if field.kind == "tensor":
             return [(field.name, value)]
         return [(f"{field.name}[{i}]", tensor) for i, tensor in enumerate(value)]
-
-    def _support(self, alternative_levels: object) -> Support:
-        if self.operator in alternative_operators(alternative_levels, self.operator):
-            return ALTERNATIVE_SUPPORT[self.operator]
-        return SUPPORT[self.operator]
-
-
-def alternative_operators(value: object, operator: str = "") -> tuple[str, ...]:
-    """Return the operators whose alternative rows are to apply (JOIN-09)."""
-    place = Place(operator, "alternative_levels", "JOIN-09")
-    return array(value, place, _alternative, "operator names")
-
-
-def _alternative(value: object, place: Place) -> str:
-    if isinstance(value, str) and value in ALTERNATIVE_SUPPORT:
-        return value
-    raise place.wrong_kind(value, "one of " + ", ".join(map(repr, ALTERNATIVE_SUPPORT)))

@@ -19,7 +19,7 @@ from vkops.dml.features import (
     FeatureQueryTensorDataTypeSupport,
     check_feature_support,
 )
-from vkops.dml.operator_desc import alternative_operators
+from vkops.dml.levels import alternative_operators
 from vkops.errors import InvalidDescError, show
 from vkops.gpu import adapter
 from vkops.gpu.adapter import DeviceInfo, devices
