@@ -1,13 +1,9 @@
-"""What the operators mean: published examples, and plans against NumPy slicing."""
+"""Published examples of the oldest operators, and their plans."""
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from regions import make_region
 
 from vkops.dml import (
@@ -20,75 +16,18 @@ from vkops.dml import (
     TensorDataType,
 )
 from vkops.plan import CopyPlan, Output, execute
-from vkops.plan.view import packed_strides
 
 U32 = TensorDataType.UINT32
-DTYPES = {
-    TensorDataType.FLOAT32: np.float32,
-    TensorDataType.FLOAT16: np.float16,
-    TensorDataType.UINT8: np.uint8,
-    TensorDataType.INT64: np.int64,
-}
 
 
 def tensor(*sizes, **fields):
     return BufferTensorDesc(U32, sizes, **fields)
 
 
-def brute_force(plan, inputs):
-    """Copy one element at a time: as slow and as plain as can be."""
-    size = plan.element_size
-    outputs = []
-    for output in plan.outputs:
-        data = bytearray(output.nbytes)
-        for region in output.regions:
-            target, source = region.target, region.source_view
-            for index in itertools.product(*map(range, region.sizes)):
-                at = target.offset + sum(map(int.__mul__, index, target.strides))
-                from_ = source.offset + sum(map(int.__mul__, index, source.strides))
-                assert at >= 0
-                assert from_ >= 0
-                element = bytes(inputs[region.input][from_ * size : (from_ + 1) * size])
-                assert len(element) == size
-                data[at * size : (at + 1) * size] = element
-        assert len(data) == output.nbytes
-        outputs.append(np.frombuffer(bytes(data), np.uint8))
-    return outputs
-
-
-def run(desc, *arrays):
-    """Run an operator by both executors, which must agree; return the outputs' bytes."""
-    inputs = []
-    for (_, descriptor), array in zip(desc.inputs, arrays, strict=True):
-        data = np.zeros(descriptor.total_tensor_size_in_bytes, np.uint8)
-        raw = np.frombuffer(array.tobytes(), np.uint8)
-        data[: raw.size] = raw[: data.size]
-        inputs.append(data)
-    plan = desc.lower()
-    expected = brute_force(plan, inputs)
-    for got, want in zip(execute(plan, inputs), expected, strict=True):
-        np.testing.assert_array_equal(got, want)
-    return expected
-
-
 def values(desc, *arrays):
-    return [output.view(np.uint32).tolist() for output in run(desc, *arrays)]
-
-
-def place(desc, array):
-    """Lay an array out in memory as a descriptor says."""
-    memory = np.zeros(desc.total_tensor_size_in_bytes, np.uint8).view(array.dtype)
-    for index in np.ndindex(*array.shape):
-        memory[sum(map(int.__mul__, index, desc.effective_strides))] = array[index]
-    return memory
-
-
-def pick(desc, memory):
-    """Read an array from memory as a descriptor says."""
-    array = np.empty(desc.sizes, memory.dtype)
-    for index in np.ndindex(*desc.sizes):
-        array[index] = memory[sum(map(int.__mul__, index, desc.effective_strides))]
-    return array
+    """The outputs that the NumPy executor makes."""
+    inputs = [np.frombuffer(array.tobytes(), np.uint8) for array in arrays]
+    return [output.view(np.uint32).tolist() for output in execute(desc.lower(), inputs)]
 
 
 ONE_TO_12 = np.arange(1, 13, dtype=np.uint32)
@@ -211,66 +150,3 @@ def test_plan_is_cached_and_no_part_of_the_value():
     assert desc.lower() is desc.lower()
     assert desc == same
     assert hash(desc) == hash(same)
-
-
-@st.composite
-def layout(draw, data_type, sizes):
-    """Draw a descriptor of these sizes: packed, or padded and permuted."""
-    if draw(st.booleans()):
-        return BufferTensorDesc(data_type, sizes)
-    order = draw(st.permutations(range(len(sizes))))
-    padded = [sizes[i] + draw(st.integers(0, 2)) for i in order]
-    strides = dict(zip(order, packed_strides(tuple(padded)), strict=True))
-    return BufferTensorDesc(data_type, sizes, [strides[i] for i in range(len(sizes))])
-
-
-def fill(desc):
-    """Make an array of distinct elements (modulo the type), and its memory."""
-    array = np.arange(1, np.prod(desc.sizes) + 1).astype(DTYPES[desc.data_type]).reshape(desc.sizes)
-    return array, place(desc, array)
-
-
-def check(desc, memories, expected):
-    for output, (_, descriptor), want in zip(
-        run(desc, *memories), desc.outputs, expected, strict=True
-    ):
-        got = pick(descriptor, output.view(DTYPES[descriptor.data_type]))
-        np.testing.assert_array_equal(got, want)
-
-
-boxes = st.lists(st.integers(1, 4), min_size=1, max_size=4)
-
-
-@given(st.data(), st.sampled_from(sorted(DTYPES)), boxes)
-@settings(max_examples=60)
-def test_split_and_join_are_numpys(data, data_type, sizes):
-    axis = data.draw(st.integers(0, len(sizes) - 1))
-    cuts = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
-    whole = data.draw(layout(data_type, [*sizes[:axis], sum(cuts), *sizes[axis + 1 :]]))
-    pieces = [data.draw(layout(data_type, [*sizes[:axis], n, *sizes[axis + 1 :]])) for n in cuts]
-    array, memory = fill(whole)
-    parts = np.split(array, np.cumsum(cuts)[:-1], axis)
-    check(SplitOperatorDesc(whole, pieces, axis), [memory], parts)
-    memories = [place(piece, part) for piece, part in zip(pieces, parts, strict=True)]
-    check(JoinOperatorDesc(pieces, whole, axis), memories, [array])
-
-
-@given(st.data(), st.sampled_from(sorted(DTYPES)), boxes)
-@settings(max_examples=60)
-def test_slices_are_numpys(data, data_type, sizes):
-    source = data.draw(layout(data_type, sizes))
-    array, memory = fill(source)
-    offsets = [data.draw(st.integers(0, n - 1)) for n in sizes]
-    windows = [data.draw(st.integers(1, n - o)) for n, o in zip(sizes, offsets, strict=True)]
-    strides = [data.draw(st.integers(1, 3)) for _ in sizes]
-    window = array[tuple(slice(o, o + w) for o, w in zip(offsets, windows, strict=True))]
-
-    part = window[tuple(slice(None, None, s) for s in strides)]
-    target = data.draw(layout(data_type, part.shape))
-    check(SliceOperatorDesc(source, target, offsets, part.shape, strides), [memory], [part])
-
-    signed = [s * data.draw(st.sampled_from([1, -1])) for s in strides]
-    part = window[tuple(slice(None, None, s) for s in signed)]
-    part = part[tuple(slice(data.draw(st.integers(1, n))) for n in part.shape)]
-    target = data.draw(layout(data_type, part.shape))
-    check(Slice1OperatorDesc(source, target, offsets, windows, signed), [memory], [part])
