@@ -30,8 +30,7 @@ from vkops.dml.graph_desc import (
 )
 from vkops.dml.operator_desc import OperatorDesc
 from vkops.dml.operators import *  # noqa: F403
-from vkops.dml.scale_bias import ScaleBias
-from vkops.dml.size_2d import Size2D
+from vkops.dml.structs import ScaleBias, Size2D
 from vkops.dml.tensor_desc import BufferTensorDesc
 
 OPERATORS: dict[str, type[OperatorDesc]] = {

@@ -18,8 +18,7 @@ from vkops.arguments.values import (
     member,
     number,
 )
-from vkops.dml.scale_bias import ScaleBias
-from vkops.dml.size_2d import Size2D
+from vkops.dml.structs import ScaleBias, Size2D
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
 
 Kind = Literal[

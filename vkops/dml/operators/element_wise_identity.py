@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
-from vkops.dml.scale_bias import ScaleBias
+from vkops.dml.structs import ScaleBias
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Region
 from vkops.plan.movements import copy

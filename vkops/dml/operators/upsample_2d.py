@@ -9,7 +9,7 @@ from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel, InterpolationMode
 from vkops.dml.operator_desc import Size
 from vkops.dml.resampling import NearestNeighborDesc
-from vkops.dml.size_2d import Size2D
+from vkops.dml.structs import Size2D
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan.movements import Run, tile_sizes
 from vkops.plan.resampling import repeated_run
