@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from strategies import input_bytes, plans
 
 from vkops.errors import OutOfDeviceMemoryError
+from vkops.gpu import streaming
 from vkops.gpu.streaming import chunks
 from vkops.plan import CopyPlan, Output, View, execute
 from vkops.plan.movements import copy
@@ -84,8 +85,9 @@ def test_split_and_join_send_little_more_than_they_move(axis, element_size):
         assert count <= 3 * -(-nbytes // 16384)
 
 
-def test_what_lies_too_far_apart_is_refused():
+def test_what_lies_too_far_apart_is_refused(monkeypatch):
     """A transpose's every row reads the whole input."""
+    monkeypatch.setattr(streaming, "MAX_CHUNKS", 1 << 9)
     plan = CopyPlan(
         1,
         (1 << 16,),
