@@ -58,7 +58,7 @@ class Resource(ABC):
         self._store(offset, source)
 
     def fill(self, array: npt.NDArray[Any]) -> None:
-        """Copy an array's elements, row by row, to the start; there is room for them."""
+        """Copy an array's elements, row by row, to the start; they must fit."""
         self._store(0, packed_bytes(array))
 
     def read(self, offset: int = 0, nbytes: int | None = None) -> bytes:
@@ -150,7 +150,7 @@ class Buffer(Resource):
         return made
 
     def fill(self, array: npt.NDArray[Any]) -> None:
-        """Copy an array's elements, row by row, to the start; there is room for them."""
+        """Copy an array's elements, row by row, to the start; they must fit."""
         ranges = self.allocation.part(0, array.nbytes).ranges
         if len(ranges) != 1 or ranges[0].heap.view is None:
             super().fill(array)

@@ -119,7 +119,7 @@ class EncodedPlan:
 
 
 class CopiedPlan:
-    """A plan that copies with regions can do, unless its tensors lie in an unusual way."""
+    """A plan that vkCmdCopyBuffer executes, or shaders where its allocations do not allow that."""
 
     def __init__(self, plan: CopyPlan, tuning: Tuning) -> None:
         self._plan = plan

@@ -19,7 +19,7 @@ WORKGROUP_SIZE = 64
 MAX_DIGITS = 10
 
 MAX_TRACED_STORES = 16
-"""Stores of a byte for which there is room behind a table; of more, the first are kept."""
+"""The most stores of a byte that are reported, behind the table; later ones are left out."""
 
 CONSTANT = 0xFFFFFFFF
 """Stands for the number of a source where the bytes stored are those of a constant."""

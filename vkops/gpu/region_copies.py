@@ -149,7 +149,7 @@ class EncodedCopies:
 
 
 def can_bind(inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> bool:
-    """Whether regions can be copied: not if a tensor lies in several heaps, or in its own place."""
+    """Whether regions can be copied: not if a tensor is in several heaps, or read and written."""
     both: list[Any] = [*inputs, *outputs]
     if any(allocation.heap is None for allocation in both):
         return False

@@ -17,7 +17,7 @@ class ShaderRun:
     """A shader with its buffers filled, ready to be dispatched again and again.
 
     The sizes of ``contents`` are multiples of 4 bytes; ``bindings`` maps the number of a binding to
-    the content that it has. Numbers in between that are missing get some buffer.
+    the content that it has. Numbers in between that the shader does not use get any buffer.
 
     Raises:
         OutOfDeviceMemoryError: a buffer does not fit; nothing was made.
