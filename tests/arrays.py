@@ -11,7 +11,8 @@ from hypothesis.extra import numpy as npst
 
 import vkops
 
-on_device = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# The fuzzing targets "tensors" and "functions" try many more.
+on_device = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NAMES = ("?", "i1", "u2", "f2", ">i4", "f4", "i8", "c8", "c16", "M8[s]", "V16", "S2", "U4")
 dtypes = st.sampled_from([*NAMES, ml_dtypes.bfloat16])
 
