@@ -18,15 +18,12 @@
 layout(std430, binding = 1) readonly buffer Source { Element source[]; };
 layout(std430, binding = 2) writeonly buffer Target { Element target[]; };
 
-void main() {
-    Item item;
-    if (!find_item(item)) return;
+uvec4 steps;
+uint step_position;
+bool constant;
+Element pattern;
 
-    uvec4 steps = table[item.record + STEPS];
-    uint step_position = table[item.record + POSITION].POSITION_STEP;
-    bool constant = table[item.record + RUN].RUN_CONSTANT != 0u;
-    Element pattern = table[item.record + PATTERN].COMPONENTS;
-
+void copy_row(Item item) {
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         Element element = source[item.src];  // a constant's address is 0, which exists
         target[item.dst] = constant ? pattern : element;
@@ -35,5 +32,20 @@ void main() {
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;
         item.position += step_position;
+    }
+}
+
+void main() {
+    Item item;
+    if (!find_item(item)) return;
+
+    steps = table[item.record + STEPS];
+    step_position = table[item.record + POSITION].POSITION_STEP;
+    constant = table[item.record + RUN].RUN_CONSTANT != 0u;
+    pattern = table[item.record + PATTERN].COMPONENTS;
+    uvec4 rows = table[item.record + ROWS];
+    for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {
+        copy_row(item);
+        next_row(item, rows);
     }
 }

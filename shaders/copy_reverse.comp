@@ -16,14 +16,11 @@ uvec4 reversed(uvec4 v, uint size) {
     return v;
 }
 
-void main() {
-    Item item;
-    if (!find_item(item)) return;
+uvec4 steps;
+uint step_position;
+uint size;  // bytes of the elements that are reversed
 
-    uvec4 steps = table[item.record + STEPS];
-    uint step_position = table[item.record + POSITION].POSITION_STEP;
-    uint size = table[item.record + RUN].RUN_REVERSED;  // bytes of the elements that are reversed
-
+void copy_row(Item item) {
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         uvec4 vector = reversed(source[item.src], size);
         target[item.dst] = vector;
@@ -31,5 +28,19 @@ void main() {
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;
         item.position += step_position;
+    }
+}
+
+void main() {
+    Item item;
+    if (!find_item(item)) return;
+
+    steps = table[item.record + STEPS];
+    step_position = table[item.record + POSITION].POSITION_STEP;
+    size = table[item.record + RUN].RUN_REVERSED;
+    uvec4 rows = table[item.record + ROWS];
+    for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {
+        copy_row(item);
+        next_row(item, rows);
     }
 }

@@ -42,17 +42,13 @@ void store_word(uint word, uint value, int base, int run) {
     }
 }
 
-void main() {
-    Item item;
-    if (!find_item(item)) return;
+uvec4 steps;
+uvec4 position;
+int run;
+bool along;   // steps go along the run, or across runs
+bool onward;  // each step begins where the last one ended
 
-    uvec4 steps = table[item.record + STEPS];
-    uvec4 position = table[item.record + POSITION];
-    int run = int(table[item.record + RUN].RUN_LENGTH);
-    bool along = position.POSITION_DIGIT_0 != 0u;  // steps go along the run, or across runs
-    // Each step begins where the last one ended.
-    bool onward = along && position.POSITION_STEP == 1u;
-
+void copy_row(Item item) {
     uvec4 low = uvec4(0u);
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         uint vector = item.dst / 16u + (along ? item.position : item.first);
@@ -80,5 +76,21 @@ void main() {
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;
         item.position += position.POSITION_STEP;
+    }
+}
+
+void main() {
+    Item item;
+    if (!find_item(item)) return;
+
+    steps = table[item.record + STEPS];
+    position = table[item.record + POSITION];
+    run = int(table[item.record + RUN].RUN_LENGTH);
+    along = position.POSITION_DIGIT_0 != 0u;
+    onward = along && position.POSITION_STEP == 1u;
+    uvec4 rows = table[item.record + ROWS];
+    for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {
+        copy_row(item);
+        next_row(item, rows);
     }
 }

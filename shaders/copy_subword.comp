@@ -38,17 +38,14 @@ uint load_word(uint element) {
     return shift == 0u ? low : low | (source[word + 1u] << (32u - shift));
 }
 
-void main() {
-    Item item;
-    if (!find_item(item)) return;
+uvec4 steps;
+uvec4 position;
+uvec4 run;
+bool constant;
+uint pattern;
+bool along;  // steps go along the run, or across runs
 
-    uvec4 steps = table[item.record + STEPS];
-    uvec4 position = table[item.record + POSITION];
-    uvec4 run = table[item.record + RUN];
-    bool constant = run.RUN_CONSTANT != 0u;
-    uint pattern = table[item.record + PATTERN].PATTERN_X;
-    bool along = position.POSITION_DIGIT_0 != 0u;  // steps go along the run, or across runs
-
+void copy_row(Item item) {
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         uint word = item.dst / PER_WORD + (along ? item.position : item.first);
         uint base = word * PER_WORD - item.dst;
@@ -72,5 +69,22 @@ void main() {
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;
         item.position += position.POSITION_STEP;
+    }
+}
+
+void main() {
+    Item item;
+    if (!find_item(item)) return;
+
+    steps = table[item.record + STEPS];
+    position = table[item.record + POSITION];
+    run = table[item.record + RUN];
+    constant = run.RUN_CONSTANT != 0u;
+    pattern = table[item.record + PATTERN].PATTERN_X;
+    along = position.POSITION_DIGIT_0 != 0u;
+    uvec4 rows = table[item.record + ROWS];
+    for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {
+        copy_row(item);
+        next_row(item, rows);
     }
 }

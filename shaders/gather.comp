@@ -24,18 +24,15 @@ void copy_element(Item item, uint at) {
     TRACE_STORE(item.dst * UNIT, UNIT, at * UNIT, UNIT, UNIT, 0u, element);
 }
 
-void main() {
-    Item item;
-    if (!find_item(item)) return;
+uvec4 steps;
+uint step_position;
+Indexing from;
+uint base;
 
-    uvec4 steps = table[item.record + STEPS];
-    uint step_position = table[item.record + POSITION].POSITION_STEP;
-    Indexing from = indexing(item);
+void copy_row(Item item) {
     uint moved;
     uint i = 0u;
-#ifdef GENERAL
-    uint base = table[from.record + RECORD_VECTORS + HEAD].HEAD_SRC;
-#else
+#ifndef GENERAL
     // One index may be that of all steps. Loads and branches in the loop would cost more than the
     // copy itself: CPU drivers execute both sides of a branch.
     if ((from.advance.ADVANCE_INDICES | from.advance.ADVANCE_POSITION) == 0u) {
@@ -59,5 +56,23 @@ void main() {
         item.index += from.advance.ADVANCE_INDICES;
         item.place += from.advance.ADVANCE_POSITION;
         item.position += step_position;
+    }
+}
+
+void main() {
+    Item item;
+    if (!find_item(item)) return;
+
+    steps = table[item.record + STEPS];
+    step_position = table[item.record + POSITION].POSITION_STEP;
+    from = indexing(item);
+#ifdef GENERAL
+    base = table[from.record + RECORD_VECTORS + HEAD].HEAD_SRC;
+#endif
+    uvec4 rows = table[item.record + ROWS];
+    for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {
+        copy_row(item);
+        next_row(item, rows);
+        next_indices(item, from);
     }
 }

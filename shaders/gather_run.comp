@@ -84,19 +84,11 @@ void store_word(uint at, uint k, uint value, int base, int length) {
     }
 }
 
-void main() {
-    Item item;
-    if (!find_item(item)) return;
+uvec4 steps;
+uvec4 position;
+bool along;  // steps go along the run, or across runs
 
-    uvec4 steps = table[item.record + STEPS];
-    uvec4 position = table[item.record + POSITION];
-    uvec4 length = table[item.record + RUN];
-    bool along = position.POSITION_DIGIT_0 != 0u;  // steps go along the run, or across runs
-
-    Run run;
-    run.from = indexing(item);
-    run.stride = length.RUN_SRC;
-    run.last = int(length.RUN_LENGTH) - 1;
+void copy_row(Item item, Run run) {
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         run.src = item.src;
         run.index = item.index;
@@ -121,5 +113,25 @@ void main() {
         item.index += run.from.advance.ADVANCE_INDICES;
         item.place += run.from.advance.ADVANCE_POSITION;
         item.position += position.POSITION_STEP;
+    }
+}
+
+void main() {
+    Item item;
+    if (!find_item(item)) return;
+
+    steps = table[item.record + STEPS];
+    position = table[item.record + POSITION];
+    along = position.POSITION_DIGIT_0 != 0u;
+    uvec4 length = table[item.record + RUN];
+    Run run;
+    run.from = indexing(item);
+    run.stride = length.RUN_SRC;
+    run.last = int(length.RUN_LENGTH) - 1;
+    uvec4 rows = table[item.record + ROWS];
+    for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {
+        copy_row(item, run);
+        next_row(item, rows);
+        next_indices(item, run.from);
     }
 }

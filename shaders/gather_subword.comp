@@ -16,19 +16,16 @@ const uint BITS = UNIT * 8u;
 const uint PER_WORD = 32u / BITS;
 const uint MASK = (1u << BITS) - 1u;
 
-void main() {
-    Item item;
-    if (!find_item(item)) return;
+uvec4 steps;
+uvec4 position;
+uvec4 run;
+Indexing from;
+uint base;
+bool along;  // steps go along the run, or across runs
+bool once;   // all elements of a run have the same index
 
-    uvec4 steps = table[item.record + STEPS];
-    uvec4 position = table[item.record + POSITION];
-    uvec4 run = table[item.record + RUN];
-    Indexing from = indexing(item);
+void copy_row(Item item) {
     uvec4 advance = from.advance;
-    uint base = table[from.record + RECORD_VECTORS + HEAD].HEAD_SRC;
-    bool along = position.POSITION_DIGIT_0 != 0u;  // steps go along the run, or across runs
-    bool once = (advance.ADVANCE_RUN_INDICES | advance.ADVANCE_RUN_POSITION) == 0u;
-
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         uint word = item.dst / PER_WORD + (along ? item.position : item.first);
         uint value = 0u;
@@ -60,5 +57,24 @@ void main() {
         item.index += advance.ADVANCE_INDICES;
         item.place += advance.ADVANCE_POSITION;
         item.position += position.POSITION_STEP;
+    }
+}
+
+void main() {
+    Item item;
+    if (!find_item(item)) return;
+
+    steps = table[item.record + STEPS];
+    position = table[item.record + POSITION];
+    run = table[item.record + RUN];
+    from = indexing(item);
+    base = table[from.record + RECORD_VECTORS + HEAD].HEAD_SRC;
+    along = position.POSITION_DIGIT_0 != 0u;
+    once = (from.advance.ADVANCE_RUN_INDICES | from.advance.ADVANCE_RUN_POSITION) == 0u;
+    uvec4 rows = table[item.record + ROWS];
+    for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {
+        copy_row(item);
+        next_row(item, rows);
+        next_indices(item, from);
     }
 }

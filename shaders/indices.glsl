@@ -12,6 +12,7 @@ struct Indexing {
     uvec4 term;     // of the first number
     uvec4 advance;
     uvec4 within;
+    uvec4 row;      // added by a row
     uint address;   // of the index tensor, in words
     uint record;
 };
@@ -22,6 +23,7 @@ Indexing indexing(Item item) {
     result.format = table[result.record + FORMAT];
     result.advance = table[result.record + ADVANCE];
     result.within = table[result.record + WITHIN];
+    result.row = table[result.record + ROW_ADVANCE];
     result.term = table[result.record + RECORD_VECTORS + TERM];
     result.address = table[result.record + HEAD].HEAD_SRC * UNIT / 4u;  // it counts units
     return result;
@@ -61,6 +63,11 @@ bool find_moved(Indexing from, uint index, uint position, out uint moved) {
     }
 #endif
     return inside;
+}
+
+void next_indices(inout Item item, Indexing from) {
+    item.index += from.row.ROW_ADVANCE_INDICES;
+    item.place += from.row.ROW_ADVANCE_POSITION;
 }
 
 // Whether the element at a moved address, counted from the tensor's own, is written.

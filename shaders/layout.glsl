@@ -3,7 +3,7 @@
 const uint CONSTANT = ~0u;
 const uint ALL_WORDS = ~0u;
 const uint RECORDS = 1u;
-const uint RECORD_VECTORS = 15u;
+const uint RECORD_VECTORS = 16u;
 #ifdef TRACE
 const uint TRACED = 65536u;
 const uint TRACED_STORE_VECTORS = 3u;
@@ -70,27 +70,37 @@ const uint WITHIN = 3u;
 #define WITHIN_NUMBER y
 #define WITHIN_WORD z
 
-const uint PATTERN = 4u;
+const uint ROWS = 4u;
+#define ROWS_NUMBER x
+#define ROWS_DST y
+#define ROWS_SRC z
+#define ROWS_LIMIT w
+
+const uint ROW_ADVANCE = 4u;
+#define ROW_ADVANCE_INDICES x
+#define ROW_ADVANCE_POSITION y
+
+const uint PATTERN = 5u;
 #define PATTERN_X x
 #define PATTERN_Y y
 #define PATTERN_Z z
 #define PATTERN_W w
 
-const uint START = 4u;
+const uint START = 5u;
 #define START_INDICES x
 #define START_POSITION y
 
-const uint DIGIT = 5u;
+const uint DIGIT = 6u;
 #define DIGIT_SIZE x
 #define DIGIT_FACTOR y
 #define DIGIT_DST z
 #define DIGIT_SRC w
 
-const uint PLACE = 5u;
+const uint PLACE = 6u;
 #define PLACE_INDICES x
 #define PLACE_POSITION y
 
-const uint TERM = 5u;
+const uint TERM = 6u;
 #define TERM_OFFSET x
 #define TERM_SIZE y
 #define TERM_STRIDE z

@@ -1,9 +1,9 @@
 // Finds an invocation's first element in the region table.
 //
 // One dispatch runs all regions of a plan, each of which is a record of the table. An item is the
-// part of a region that one invocation copies: some elements, a fixed step apart. The items of a
-// region are numbered in mixed radix over its digits, the fastest first, and those of all regions
-// one after the other.
+// part of a region that one invocation copies: some elements, a fixed step apart, in one row or
+// in several, a fixed distance apart. The items of a region are numbered in mixed radix over its
+// digits, the fastest first, and those of all regions one after the other.
 //
 // vkops/gpu/layout.py declares the table and vkops/gpu/table.py writes it. It has vectors of four
 // words because some drivers spend as long on a word as on a vector, when they compile a load and
@@ -31,6 +31,7 @@ struct Item {
     uint src;
     uint position;  // of the first element along the steps
     uint first;     // digit 0
+    uint row;       // number of the first row
 #ifdef INDEXED
     uint index;     // address of the first element's index, in words of the index tensor
     uint place;     // its position in a sequence
@@ -109,6 +110,8 @@ bool find_item(out Item item) {
     item.src = head.HEAD_SRC;
     item.position = 0u;
     item.first = 0u;
+    item.row = 0u;
+    uint number_of_rows = table[item.record + ROWS].ROWS_NUMBER;
 #ifdef INDEXED
     uvec4 start = table[item.record + RECORD_VECTORS + START];
     item.index = start.START_INDICES;
@@ -124,6 +127,7 @@ bool find_item(out Item item) {
             value * (d == 0u ? position.POSITION_DIGIT_0 : d == 1u ? position.POSITION_DIGIT_1
                    : d == 3u ? position.POSITION_DIGIT_3 : 0u);
         if (d == 0u) item.first = value;
+        if (d == 2u) item.row = value * number_of_rows;
 #ifdef INDEXED
         uvec4 place = table[item.record + RECORD_VECTORS + PLACE + d];
         item.index += value * place.PLACE_INDICES;
@@ -136,4 +140,11 @@ bool find_item(out Item item) {
                    (item.record - RECORDS) / RECORD_VECTORS, item.dst, item.src, item.position);
 #endif
     return true;
+}
+
+// Goes on to the item's next row.
+void next_row(inout Item item, uvec4 rows) {
+    item.dst += rows.ROWS_DST;
+    item.src += rows.ROWS_SRC;
+    ++item.row;
 }

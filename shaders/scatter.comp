@@ -42,21 +42,18 @@ void store(Item item, uint to, Element element, bool constant, uint word) {
 #endif
 }
 
-void main() {
-    Item item;
-    if (!find_item(item)) return;
+uvec4 steps;
+uint step_position;
+bool constant;
+Element pattern;
+Indexing from;
+uint base;
 
-    uvec4 steps = table[item.record + STEPS];
-    uint step_position = table[item.record + POSITION].POSITION_STEP;
-    bool constant = table[item.record + RUN].RUN_CONSTANT != 0u;
-    Element pattern = table[item.record + PATTERN].COMPONENTS;
-    Indexing from = indexing(item);
+void copy_row(Item item) {
     uint word = from.within.WITHIN_WORD;
     uint moved;
     uint i = 0u;
-#ifdef GENERAL
-    uint base = table[from.record + RECORD_VECTORS + HEAD].HEAD_DST;
-#else
+#ifndef GENERAL
     // One index may be that of all steps: see gather.comp.
     if ((from.advance.ADVANCE_INDICES | from.advance.ADVANCE_POSITION) == 0u) {
         if (!find_moved(from, item.index, item.place, moved)) return;
@@ -81,5 +78,25 @@ void main() {
         item.index += from.advance.ADVANCE_INDICES;
         item.place += from.advance.ADVANCE_POSITION;
         item.position += step_position;
+    }
+}
+
+void main() {
+    Item item;
+    if (!find_item(item)) return;
+
+    steps = table[item.record + STEPS];
+    step_position = table[item.record + POSITION].POSITION_STEP;
+    constant = table[item.record + RUN].RUN_CONSTANT != 0u;
+    pattern = table[item.record + PATTERN].COMPONENTS;
+    from = indexing(item);
+#ifdef GENERAL
+    base = table[from.record + RECORD_VECTORS + HEAD].HEAD_DST;
+#endif
+    uvec4 rows = table[item.record + ROWS];
+    for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {
+        copy_row(item);
+        next_row(item, rows);
+        next_indices(item, from);
     }
 }

@@ -30,17 +30,14 @@ void store(uint to, uint bits) {
     }
 }
 
-void main() {
-    Item item;
-    if (!find_item(item)) return;
+uvec4 steps;
+uint step_position;
+bool constant;
+uint pattern;
+Indexing from;
+uint base;
 
-    uvec4 steps = table[item.record + STEPS];
-    uint step_position = table[item.record + POSITION].POSITION_STEP;
-    bool constant = table[item.record + RUN].RUN_CONSTANT != 0u;
-    uint pattern = table[item.record + PATTERN].PATTERN_X & MASK;
-    Indexing from = indexing(item);
-    uint base = table[from.record + RECORD_VECTORS + HEAD].HEAD_DST;
-
+void copy_row(Item item) {
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         uint moved;
         bool inside = find_moved(from, item.index, item.place, moved);
@@ -57,5 +54,23 @@ void main() {
         item.index += from.advance.ADVANCE_INDICES;
         item.place += from.advance.ADVANCE_POSITION;
         item.position += step_position;
+    }
+}
+
+void main() {
+    Item item;
+    if (!find_item(item)) return;
+
+    steps = table[item.record + STEPS];
+    step_position = table[item.record + POSITION].POSITION_STEP;
+    constant = table[item.record + RUN].RUN_CONSTANT != 0u;
+    pattern = table[item.record + PATTERN].PATTERN_X & MASK;
+    from = indexing(item);
+    base = table[from.record + RECORD_VECTORS + HEAD].HEAD_DST;
+    uvec4 rows = table[item.record + ROWS];
+    for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {
+        copy_row(item);
+        next_row(item, rows);
+        next_indices(item, from);
     }
 }

@@ -13,8 +13,16 @@ from vkops.gpu.table import Tuning
 from vkops.plan import CopyPlan, Fill, Output, View
 from vkops.plan.movements import copy
 
+
+class Long(Tuning):
+    """Items have as many steps and rows as they may, in small plans, too."""
+
+    def for_bytes(self, nbytes, step_bytes):
+        return self
+
+
 TUNINGS = {
-    "cpu": replace(table.CPU, workgroups=1),
+    "cpu": Long(steps=40, item_bytes=0, across=8, workgroups=1, interleave=1, long_run=4),
     "gpu": replace(table.GPU, workgroups=1),
     "single": Tuning(1, 1, 1, 1, 1, 1, sources=1),
 }

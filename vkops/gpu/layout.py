@@ -7,6 +7,7 @@ fields of the classes below are the words of the vectors. After a change,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -116,6 +117,18 @@ class Row(NamedTuple):
     unused_w: int = 0
 
 
+class Rows(NamedTuple):
+    """An item's rows of steps: their number, what each adds to the addresses, the limit of rows.
+
+    Digit 2 counts the items along the rows.
+    """
+
+    number: int
+    dst: int
+    src: int
+    limit: int
+
+
 class Pattern(NamedTuple):
     """The bytes of a constant, repeated to fill a word at least."""
 
@@ -144,6 +157,15 @@ class Advance(NamedTuple):
     position: int
     run_indices: int
     run_position: int
+
+
+class RowAdvance(NamedTuple):
+    """Added by a row: to the index's address and to the position."""
+
+    indices: int
+    position: int
+    unused_z: int = 0
+    unused_w: int = 0
 
 
 class Within(NamedTuple):
@@ -199,14 +221,15 @@ RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
     (Steps, Stream, Format),
     (Position, Segment, Advance),
     (Run, Block, Row, Within),
+    (Rows, RowAdvance),
     (Pattern, Start),
     (Digit, Place, Term),
 )
 """The vectors of a record in their order; kernels differ in some. The last one is repeated.
 
 A region with indices has two records more. ``src`` in the head of the first is the address of the
-index tensor; it has ``Format``, ``Advance``, ``Within``, ``Start`` and ``Place``. The other has
-``Term``.
+index tensor; it has ``Format``, ``Advance``, ``Within``, ``RowAdvance``, ``Start`` and ``Place``.
+The other has ``Term``.
 """
 
 
@@ -272,7 +295,7 @@ def _declaration() -> Iterator[str]:
     yield "#endif"
     for index, vectors in enumerate(RECORD):
         for vector in vectors:
-            yield f"\nconst uint {vector.__name__.upper()} = {index}u;"
+            yield f"\nconst uint {_name(vector)} = {index}u;"
             yield from _components(vector)
     extra: tuple[type[NamedTuple], ...] = (Header, Traced)
     for vector in extra:
@@ -283,7 +306,11 @@ def _declaration() -> Iterator[str]:
 def _components(vector: type[NamedTuple]) -> Iterator[str]:
     for field, component in zip(vector._fields, "xyzw", strict=True):
         if not field.startswith("unused"):
-            yield f"#define {vector.__name__.upper()}_{field.upper()} {component}"
+            yield f"#define {_name(vector)}_{field.upper()} {component}"
+
+
+def _name(vector: type[NamedTuple]) -> str:
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", vector.__name__).upper()
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ from vkops.gpu.layout import (
     Place,
     Position,
     Row,
+    RowAdvance,
+    Rows,
     Run,
     Segment,
     Start,
@@ -51,7 +53,8 @@ class Tuning:
     """How a driver's invocations share the elements.
 
     ``steps``: the most elements (or granules, if the kernel has them) that an invocation copies
-    along a run, ``item_bytes`` the most bytes, ``across`` the most elements across runs, or blocks.
+    along runs, of which it can have several; ``item_bytes`` the most bytes, ``across`` the most
+    elements across runs, or blocks.
     ``workgroups``: fewer steps are taken if there would be fewer workgroups than this.
     ``interleave``: this many neighbouring invocations copy neighbouring elements, each stepping
     over those of the others; with 1, each copies consecutive ones. ``long_run``: the length from
@@ -113,17 +116,23 @@ class RegionTable:
     outputs: Counts
 
 
+ONE_ROW = Rows(1, 0, 0, ALL_WORDS)
+
+
 class _Record(NamedTuple):
     """One record, without the number of its first item and the pattern of a constant.
 
-    ``step`` is the dimension that the steps of an item go along, ``element`` a run's.
+    ``step`` is the dimension that the steps of an item go along, ``row`` that of its rows,
+    ``element`` a run's.
     """
 
     dst: int
     src: int
     vectors: tuple[Steps | Stream, Position | Segment, Run | Block | Row]
     digits: Sequence[Dim]
+    rows: Rows = ONE_ROW
     step: Dim = Dim(0, 0, 0)
+    row: Dim = Dim(0, 0, 0)
     element: Dim = Dim(0, 0, 0)
 
     @property
@@ -199,6 +208,7 @@ def _index_records(
         Format(len(indices.terms), words, indices.dtype[0] == "i", indices.rule == "reverse"),
         Advance(step.indices, step.position, element.indices, element.position),
         Within(within.start, len(within), word),
+        RowAdvance(record.row.indices, record.row.position),
         Start(indices.view.offset * words, indices.position.offset),
         *(Place(digit.indices, digit.position) for digit in record.digits),
     )
@@ -245,22 +255,31 @@ def _encoder(kernel: Kernel, size: int, tuning: Tuning) -> Callable[[Region], _R
 
 
 def _walk(box: Box, run: Run, tuning: Tuning) -> _Record:
-    """Cut the innermost dimension, or the next, into the steps of items."""
+    """Cut the innermost dimension, or the next, into the steps of items.
+
+    Where these have the whole innermost dimension, the next one makes their rows.
+    """
     inner, *outer = box.dims
+    rows, row = ONE_ROW, Dim(0, 0, 0)
     if inner.size >= tuning.long_run or not outer:
         lanes = min(tuning.interleave, inner.size)
         number = _even(-(-inner.size // lanes), tuning.steps)
         chunk = lanes * number
         first = inner._replace(size=lanes)
+        if outer and number * lanes >= inner.size and 2 * number <= tuning.steps:
+            row, *outer = outer
+            count = _even(row.size, tuning.steps // number)
+            rows = Rows(count, row.dst, row.src, row.size)
+            outer = [row.times(count), *outer]
         digits = [first, inner.times(chunk), *outer]
         step, limit, position = inner.times(lanes), inner.size, Position(lanes, 1, chunk, 0)
     else:
-        row, *outer = outer
-        number = _even(row.size, min(tuning.steps, tuning.across))
-        digits = [inner, row.times(number), *outer]
-        step, limit, position = row, row.size, Position(1, 0, number, 0)
+        step, *outer = outer
+        number = _even(step.size, min(tuning.steps, tuning.across))
+        digits = [inner, step.times(number), *outer]
+        limit, position = step.size, Position(1, 0, number, 0)
     steps = Steps(number, step.dst, step.src, limit)
-    return _Record(box.dst, box.src, (steps, position, run), digits, step)
+    return _Record(box.dst, box.src, (steps, position, run), digits, rows, step, row)
 
 
 def _even(size: int, max_length: int) -> int:
@@ -327,10 +346,10 @@ def _streams(plan: CopyPlan, tuning: Tuning) -> Iterator[_Encoded]:
 
 
 def _encoded(output: int, source: Read | Fill, record: _Record) -> _Encoded:
-    dst, src, vectors, digits = record[:4]
+    dst, src, vectors, digits, rows = record[:5]
     head = Head(0, dst, src, len(digits))
     numbers = (Digit(digit.size, _factor(digit.size), digit.dst, digit.src) for digit in digits)
-    words = _padded((head, *vectors, _pattern(source), *numbers))
+    words = _padded((head, *vectors, rows, _pattern(source), *numbers))
     return _Encoded(words, record.items, source.input if isinstance(source, Read) else -1, output)
 
 
