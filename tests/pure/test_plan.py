@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -12,10 +12,10 @@ from regions import make_region
 from strategies import input_bytes, plans, writes
 
 from vkops.errors import InvalidDescError
-from vkops.plan import CopyPlan, Fill, Output, View, execute
+from vkops.plan import CopyPlan, Fill, Output, Read, View, execute
 from vkops.plan.algebra import WIDTHS, coalesce, optimize, widen
 from vkops.plan.cut import cut
-from vkops.plan.movements import copy
+from vkops.plan.movements import copy, pad_count, pad_with_copies
 from vkops.plan.view import packed_strides
 
 
@@ -183,3 +183,21 @@ def test_cut_makes_few_regions():
     plan = CopyPlan(4, (4_000_000,), (Output(4_000_000, (copy(whole, whole),)),))
     (first, second) = cut(plan, [[4_000_000]], [[1_999_984, 2_000_016]]).outputs
     assert max(len(first.regions), len(second.regions)) <= 3
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap"])
+@pytest.mark.parametrize("size", range(1, 6))
+def test_padding_with_copies_keeps_the_source_whole(mode, size):
+    """Its elements in their order are one region; ``pad_count`` knows the number of all."""
+    numbers = np.arange(size, dtype=np.uint8)
+    for before, after in product(range(13), range(13)):
+        source, target = Read(0, View.packed((size,))), View.packed((before + size + after,))
+        regions = list(pad_with_copies(source, target, (before,), (after,), mode))
+        assert len(regions) == pad_count((size,), (before,), (after,), mode)
+        middle = [region for region in regions if region.target.offset == before]
+        assert [region.source_view.sizes for region in middle] == [(size,)] or size == 1
+        nbytes = -(-target.sizes[0] // 4) * 4
+        plan = CopyPlan(1, (size,), (Output(nbytes, tuple(regions)),))
+        (made,) = execute(plan, [numbers])
+        padded = np.pad(numbers, (before, after), mode)
+        np.testing.assert_array_equal(made[: padded.size], padded)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
@@ -32,8 +32,8 @@ from vkops.plan.region import CopyPlan, Output, Region
 MIN_SPLIT_BYTES = 1 << 20
 """Bytes of outputs from which a plan may be split into plans with kernels of their own."""
 
-MAX_SPLIT_OUTPUTS = 16
-"""Outputs of a plan up to which that is considered."""
+MAX_SPLIT_REGIONS = 64
+"""Regions of a plan up to which that is considered."""
 
 _Numbers = npt.NDArray[np.intp]
 
@@ -165,7 +165,8 @@ def prepare(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
         return _prepare_copies(plan, tuning)
     parts: list[tuple[Sequence[int], PreparedPlan]] = []
     for kind in ("copy", "gather", "scatter"):
-        numbers, part = _some(plan, lambda region: region.kind == kind)  # noqa: B023
+        own = _regions(plan, lambda region: region.kind == kind)  # noqa: B023
+        numbers, part = list(own), _only(plan, own)
         words = plan.element_size // 4 if kind == "scatter" else 1
         if kind == "copy" and numbers:
             parts.append((numbers, _prepare_copies(part, tuning)))
@@ -176,45 +177,74 @@ def prepare(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
 
 
 def _prepare_copies(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
-    """Encode a plan without indices; what is copied faster by regions is not left to shaders."""
+    """Encode a plan without indices: as one, unless parts of much data can be made faster."""
+    plan = optimize(plan)
     nbytes = sum(output.nbytes for output in plan.outputs)
+    count = sum(len(output.regions) for output in plan.outputs)
     costs = tuning.copies
     if costs is not None and costs.can_save(nbytes):
-        plan = optimize(plan)
-        regions = [region for output in plan.outputs for region in output.regions]
-        saved = {id(region): costs.saved(region, plan.element_size) for region in regions}
-        numbers, copied = _some(plan, lambda region: saved[id(region)] > 0)
-        others, rest = _some(plan, lambda region: saved[id(region)] <= 0)
-        if not others:
+        saved = {
+            id(region): costs.saved(region, plan.element_size)
+            for output in plan.outputs
+            for region in output.regions
+        }
+        rest = _regions(plan, lambda region: saved[id(region)] <= 0)
+        if not rest:
             return CopiedPlan(plan, tuning)
         if sum(max(0, value) for value in saved.values()) > MIN_SAVED_NS:
-            by_shader = _prepare_copies(rest, replace(tuning, copies=None))
-            return PreparedSequence([(numbers, CopiedPlan(copied, tuning)), (others, by_shader)])
-    if 1 < len(plan.outputs) <= MAX_SPLIT_OUTPUTS and nbytes >= MIN_SPLIT_BYTES:
-        whole = choose_kernel(optimize(plan), tuning.sources)
-        if not (whole.granule == VECTOR or whole.unit == VECTOR):
-            groups: dict[Kernel, list[int]] = {}
-            for number in range(len(plan.outputs)):
-                own = choose_kernel(optimize(_only(plan, [number])), tuning.sources)
-                groups.setdefault(own, []).append(number)
+            copied = _regions(plan, lambda region: saved[id(region)] > 0)
+            by_shader = _prepare_copies(_only(plan, rest), replace(tuning, copies=None))
+            return PreparedSequence(
+                [
+                    (list(copied), CopiedPlan(_only(plan, copied), tuning)),
+                    (list(rest), by_shader),
+                ]
+            )
+    if 1 < count <= MAX_SPLIT_REGIONS and nbytes >= MIN_SPLIT_BYTES:
+        whole = choose_kernel(plan, tuning.sources)
+        if not _is_fastest(whole):
+            groups: dict[Kernel, dict[int, list[Region]]] = {}
+            for kernel, number, regions in _parts(plan, tuning):
+                groups.setdefault(kernel, {}).setdefault(number, []).extend(regions)
             if len(groups) > 1:
                 return PreparedSequence(
-                    [(group, EncodedPlan(_only(plan, group), tuning)) for group in groups.values()]
+                    [(list(own), EncodedPlan(_only(plan, own), tuning)) for own in groups.values()]
                 )
     return EncodedPlan(plan, tuning)
 
 
-def _some(plan: CopyPlan, wanted: Callable[[Region], bool]) -> tuple[list[int], CopyPlan]:
-    """The plan of some of the regions, and the numbers of the outputs that have any of them."""
-    chosen = [tuple(filter(wanted, output.regions)) for output in plan.outputs]
-    numbers = [number for number, regions in enumerate(chosen) if regions]
-    outputs = (Output(plan.outputs[number].nbytes, chosen[number]) for number in numbers)
-    return numbers, replace(plan, outputs=tuple(outputs))
+def _regions(plan: CopyPlan, wanted: Callable[[Region], bool]) -> dict[int, Sequence[Region]]:
+    """Some regions, by the numbers of their outputs."""
+    chosen = (
+        (number, [*filter(wanted, output.regions)]) for number, output in enumerate(plan.outputs)
+    )
+    return {number: regions for number, regions in chosen if regions}
 
 
-def _only(plan: CopyPlan, outputs: Sequence[int]) -> CopyPlan:
-    """The plan of some of the outputs."""
-    return replace(plan, outputs=tuple(plan.outputs[number] for number in outputs))
+def _is_fastest(kernel: Kernel) -> bool:
+    """Whether a kernel moves vectors only, without looking at what is at their edges."""
+    return kernel in STREAMS or kernel.unit == VECTOR
+
+
+def _parts(plan: CopyPlan, tuning: Tuning) -> Iterator[tuple[Kernel, int, Sequence[Region]]]:
+    """Yield the outputs, or else their regions: the best kernel, the output's number, regions."""
+    for number, output in enumerate(plan.outputs):
+        own = _own_kernel(plan, number, output.regions, tuning)
+        if _is_fastest(own):
+            yield own, number, output.regions
+            continue
+        for region in output.regions:
+            yield _own_kernel(plan, number, [region], tuning), number, [region]
+
+
+def _own_kernel(plan: CopyPlan, number: int, regions: Sequence[Region], tuning: Tuning) -> Kernel:
+    return choose_kernel(optimize(_only(plan, {number: regions})), tuning.sources)
+
+
+def _only(plan: CopyPlan, regions: Mapping[int, Sequence[Region]]) -> CopyPlan:
+    """The plan of some regions, by the numbers of their outputs."""
+    outputs = [Output(plan.outputs[number].nbytes, tuple(own)) for number, own in regions.items()]
+    return replace(plan, outputs=tuple(outputs))
 
 
 def _pieces(allocation: Allocation, nbytes: int) -> list[int]:

@@ -360,9 +360,9 @@ def pad_count(sizes: Ints, starts: Ints, ends: Ints, mode: str) -> int:
     """
     count = 1
     for size, before, after in zip(sizes, starts, ends, strict=True):
-        length = _run_length(mode, size)
-        if length:
-            count *= -(-before // length) - (-(size + after) // length)
+        if lengths := _run_lengths(mode, size):
+            first, last = (_run_number(at, *lengths) for at in (-before, size + after - 1))
+            count *= last - first + 1
         else:
             count *= 1 + bool(before) + bool(after)
     return count
@@ -374,8 +374,8 @@ def _pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[Run]:
     >>> [run[:4] for run in _pad_runs("symmetric", 3, 2, 0)]
     [(0, 2, 1, -1), (2, 3, 0, 1)]
     """
-    length = _run_length(mode, size)
-    if not length:
+    lengths = _run_lengths(mode, size)
+    if not lengths:
         edges = (
             Run(0, before, 0, 0),
             Run(before, size, 0, 1),
@@ -383,16 +383,32 @@ def _pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[Run]:
         )
         yield from (run for run in edges if run.size)
         return
+    _, backwards = lengths
+    period = size + backwards
     position, end = -before, size + after
     while position < end:
-        done = position % length
-        count = min(length - done, end - position)
-        forwards = mode == "wrap" or position // length % 2 == 0
-        start, step = (done, 1) if forwards else (size - 1 - done, -1)
-        yield Run(position + before, count, start, step)
-        position += count
+        done = position % period
+        if done < size:
+            run = Run(position + before, size - done, done, 1)
+        else:  # a backward run leaves out as many places at either end of the axis
+            start = period - 1 - done + (size - backwards) // 2
+            run = Run(position + before, period - done, start, -1)
+        run = run._replace(size=min(run.size, end - position))
+        yield run
+        position += run.size
 
 
-def _run_length(mode: str, size: int) -> int:
-    """The greatest size of a run; 0 where the elements at the edges are repeated."""
-    return 0 if mode == "edge" or size == 1 else size - (mode == "reflect")
+def _run_lengths(mode: str, size: int) -> tuple[int, int] | None:
+    """The sizes of the forward and the backward runs, which alternate.
+
+    A size of 0 means that there are none; None that the elements at the edges are repeated.
+    """
+    if mode == "edge" or size == 1:
+        return None
+    return size, {"wrap": 0, "symmetric": size, "reflect": size - 2}[mode]
+
+
+def _run_number(position: int, forwards: int, backwards: int) -> int:
+    """The number of the run that has a place, counted from that which begins at 0."""
+    period, within = divmod(position, forwards + backwards)
+    return period * (1 + bool(backwards)) + (within >= forwards)
