@@ -37,7 +37,7 @@ void main() {
 
     steps = table[item.record + STEPS];
     step_position = table[item.record + POSITION].POSITION_STEP;
-    size = table[item.record + RUN].RUN_REVERSED;
+    size = table[item.record + RUN].RUN_ELEMENT;
     uvec4 rows = table[item.record + ROWS];
     for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {
         copy_row(item);

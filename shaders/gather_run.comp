@@ -2,9 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Copies of elements of UNIT = 1, 2, 4 or 8 bytes from where indices say to contiguous runs.
 //
-// An item's step is one 16-byte vector of the destination, as in copy_run.comp. A vector that is
-// wholly in the run is stored; of one at its edge, words are stored, and of a word at its edge only
-// the run's own bits are changed, atomically.
+// A step is one 16-byte vector of the destination, which is assembled from elements.
 
 #define INDEXED
 #include "region.glsl"
@@ -16,8 +14,8 @@
 #endif
 
 layout(std430, binding = 1) readonly buffer Source { Element source[]; };
-layout(std430, binding = 2) buffer Target { uvec4 target[]; };
 
+#include "edges.glsl"
 #include "indices.glsl"
 
 const uint PER_VECTOR = 16u / UNIT;
@@ -71,49 +69,28 @@ uvec4 vector(Run run, int base) {
 #endif
 }
 
-// Stores those bytes of a word that are in the run; `base` is the run's byte at the word's start.
-void store_word(uint at, uint k, uint value, int base, int length) {
-    int first = clamp(-base, 0, 4) * 8;
-    int end = clamp(length - base, 0, 4) * 8;
-    if (first == 0 && end == 32) {
-        target[at][k] = value;
-    } else if (first < end) {
-        uint mask = (~0u << first) & (~0u >> (32 - end));
-        atomicAnd(target[at][k], ~mask);
-        atomicOr(target[at][k], value & mask);
-    }
-}
-
 uvec4 steps;
-uvec4 position;
-bool along;  // steps go along the run, or across runs
+uint step_position;
 
 void copy_row(Item item, Run run) {
+    run.src = item.src;
+    run.index = item.index;
+    run.place = item.place;
+    int length = (run.last + 1) * int(UNIT);
+    Edges edges = no_edges();
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
-        run.src = item.src;
-        run.index = item.index;
-        run.place = item.place;
-        uint at = item.dst / PER_VECTOR + (along ? item.position : item.first);
+        uint at = item.dst / PER_VECTOR + item.position;
         int base = int(at * PER_VECTOR - item.dst);  // the run's element at the vector's start
-        uvec4 value = vector(run, base);
-        if (base >= 0 && base + int(PER_VECTOR) - 1 <= run.last) {
-            target[at] = value;
-        } else {
-            for (uint k = 0u; k < 4u; ++k)
-                store_word(at, k, value[k], base * int(UNIT) + int(k) * 4, (run.last + 1) * int(UNIT));
-        }
+        store_vector(edges, at, vector(run, base), base * int(UNIT), length);
 #ifdef TRACE
         for (int e = max(base, 0); e < min(base + int(PER_VECTOR), run.last + 1); ++e) {
             uint from = address(run, e);
             TRACE_STORE((item.dst + uint(e)) * UNIT, UNIT, from * UNIT, UNIT, UNIT, 0u, load(from));
         }
 #endif
-        item.dst += steps.STEPS_DST;
-        item.src += steps.STEPS_SRC;
-        item.index += run.from.advance.ADVANCE_INDICES;
-        item.place += run.from.advance.ADVANCE_POSITION;
-        item.position += position.POSITION_STEP;
+        item.position += step_position;
     }
+    store_edges(edges, item.dst * UNIT, length);
 }
 
 void main() {
@@ -121,8 +98,7 @@ void main() {
     if (!find_item(item)) return;
 
     steps = table[item.record + STEPS];
-    position = table[item.record + POSITION];
-    along = position.POSITION_DIGIT_0 != 0u;
+    step_position = table[item.record + POSITION].POSITION_STEP;
     uvec4 length = table[item.record + RUN];
     Run run;
     run.from = indexing(item);

@@ -55,7 +55,7 @@ const uint RUN = 3u;
 #define RUN_LENGTH x
 #define RUN_SRC y
 #define RUN_CONSTANT z
-#define RUN_REVERSED w
+#define RUN_ELEMENT w
 
 const uint BLOCK = 3u;
 #define BLOCK_ROW_SRC x
@@ -85,6 +85,11 @@ const uint PATTERN = 5u;
 #define PATTERN_Y y
 #define PATTERN_Z z
 #define PATTERN_W w
+
+const uint GROUP = 5u;
+#define GROUP_SIZE x
+#define GROUP_FACTOR y
+#define GROUP_SRC z
 
 const uint START = 5u;
 #define START_INDICES x

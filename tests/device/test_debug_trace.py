@@ -123,14 +123,16 @@ def test_random_elements_of_streams(device, case):
 
 KERNELS = {
     "copy_16": window(4, [256], [1]),
-    "copy_8": window(8, [300], [3]),
-    "copy_4": window(4, [40, 3], [9, 1]),
+    "copy_8": window(8, [300], [3], 0, [2]),
+    "copy_4": window(4, [40, 3], [9, 1], 0, [4, 1]),
     "copy_2": window(2, [7, 5, 3], [90, 9, 1]),
     "copy_1": window(1, [333], [2]),
     "copy_block_8": window(8, [6, 4], [1, 6]),
     "copy_block_4": window(4, [8, 5, 4], [1, 40, 8]),
     "copy_block_2": window(2, [16, 12], [1, 16]),
     "copy_block_1": window(1, [32, 48], [1, 32]),
+    "copy_elements_8": window(8, [300], [3]),
+    "copy_elements_4": window(4, [40, 3], [9, 1]),
     "copy_reverse": window(2, [5, 64], [-64, -1]),
     "copy_run": window(1, [3, 5, 37], [900, 53, 1], 3),
     "copy_stream": several(1, 24, 5, 7),
@@ -372,7 +374,7 @@ def vkops_trace(adapter, tmp_path, monkeypatch, capsys):
     return run
 
 
-REVERSE = slice1("INT64", [70], [33], [-2], [2])
+REVERSE = slice1("INT64", [70], [33], [-2], [2], Strides=[2])
 TRANSPOSE = {
     "type": "ELEMENT_WISE_IDENTITY",
     "desc": {
@@ -388,7 +390,7 @@ def test_the_way_of_an_element(vkops_trace):
     rows = re.findall(r"^│ (.*?) +│ (.*?) +│ (.*?) +│$", out, re.MULTILINE)
     assert rows[0][:2] == (
         "Region",
-        "1 of 1: sizes (33,), to 0, strides (1,), from input 0 at 67, strides (-2,)",
+        "1 of 1: sizes (33,), to 0, strides (2,), from input 0 at 67, strides (-2,)",
     )
     assert [row[0] for row in rows[1:3]] == ["Stores of it", "Kernel"]
     assert rows[-3:] == [
@@ -436,6 +438,10 @@ BUGS = {
     "reversed vectors": (
         "copy_reverse.comp", "if (size <= 4u) v = v.yxwz;", "",
         (slice1("UINT32", [64], [64], [-1]), "UINT32", 64), "11", "Bytes stored",
+    ),
+    "elements": (
+        "copy_elements.comp", "places * group.GROUP_SRC;", "places * (group.GROUP_SRC + 1u);",
+        (slice1("UINT32", [8, 9], [4, 3], [2, 3]), "UINT32", 72), "3,2", "Source",
     ),
     "runs": (
         "copy_run.comp", "uint(start) & 15u", "uint(start + 1) & 15u",

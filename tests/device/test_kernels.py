@@ -21,9 +21,9 @@ from vkops.gpu.layout import WORKGROUP_SIZE
 from vkops.gpu.pipelines import MAX_GROUPS_X
 from vkops.gpu.region_copies import ALWAYS_REGIONS
 from vkops.gpu.table import Tuning
-from vkops.plan import CopyPlan, Output, View, execute
+from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import narrow, optimize
-from vkops.plan.movements import copy
+from vkops.plan.movements import copy, pad_with_copies
 
 GUARD = 256
 POISON = 0xA5
@@ -131,19 +131,24 @@ def test_runs_of_bytes_at_every_alignment(device, dst, tuning):
         (window(4, [64], [1], offset=1), "copy_stream_4"),
         (window(4, [5, 5], [9, 1]), "copy_stream_4"),
         (window(4, [3, 5, 5], [90, 9, 1]), "copy_run"),
-        (window(4, [5, 3], [9, 1]), "copy_4"),
+        (window(4, [5, 3], [9, 1]), "copy_elements_4"),
+        (window(4, [5, 3], [9, 1], 0, [4, 1]), "copy_4"),
         (window(4, [64], [-1]), "copy_reverse"),
-        (window(4, [65], [-1]), "copy_4"),
+        (window(4, [65], [-1]), "copy_elements_4"),
+        (window(8, [65], [2]), "copy_elements_8"),
         (window(4, [5, 64], [-64, -1]), "copy_reverse"),
         (window(2, [5, 7], [9, 1]), "copy_stream_4"),
         (window(2, [5, 3], [9, 1]), "copy_stream_4"),
         (window(2, [3, 5, 3], [90, 9, 1]), "copy_2"),
         (window(1, [64], [2]), "copy_1"),
+        (window(1, [64], [0]), "copy_run"),
+        (window(8, [5, 4], [1, 0]), "copy_run"),
+        (window(1, [5, 9], [1, 0]), "copy_1"),
         (window(1, [32, 48], [1, 32]), "copy_block_1"),
         (window(8, [6, 4], [1, 6]), "copy_block_8"),
         (window(4, [8, 5, 4], [1, 40, 8]), "copy_block_4"),
-        (window(4, [8, 6], [1, 8]), "copy_4"),  # 6 is no multiple of a block's side
-        (window(4, [8, 8], [1, 9]), "copy_4"),  # rows of the source begin anywhere
+        (window(4, [8, 6], [1, 8]), "copy_elements_4"),  # 6 is no multiple of a block's side
+        (window(4, [8, 8], [1, 9]), "copy_elements_4"),  # rows of the source begin anywhere
     ],
 )
 def test_choice_of_kernel(plan, name):
@@ -192,6 +197,38 @@ def test_reversed_vectors(device, tuning, element_size, rows):
     plan = CopyPlan(element_size, (nbytes,), outputs)
     assert choose_kernel(optimize(plan)).name == "copy_reverse"
     check(device, plan, tuning)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("constant", [False, True])
+def test_repeated_elements(device, tuning, element_size, constant):
+    """One element for each row, or a constant, from and to every alignment."""
+    pattern = bytes(range(1, element_size + 1))
+    for dst in range(16 // element_size):
+        run = 16 + (dst * 7) % 45
+        target = View((9, run), (run + 1, 1), dst)
+        source = Fill(pattern) if constant else Read(0, View((9, run), (dst + 1, 0), 7 * dst))
+        nbytes = (dst + 9 * (run + 1)) * 16
+        plan = CopyPlan(element_size, (4096,), (Output(nbytes, (Region(target, source),)),))
+        name = "copy_16" if element_size == 16 else "copy_run"
+        assert choose_kernel(optimize(plan)).name == name
+        check(device, plan, tuning, seed=dst)
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@pytest.mark.parametrize("element_size", [4, 8])
+@pytest.mark.parametrize("group", [1, 2, 3, 5])
+def test_groups_of_elements(device, tuning, element_size, group):
+    """Elements with two strides, both forwards and backwards, to runs at every alignment."""
+    for dst in range(4):
+        groups = 16 // group + dst
+        repeated = (0, 2, 0 if group * element_size < 16 else 7)
+        strides = [(60, 3, 20), repeated, (3, -2, 17), (-9, 3, -2)][dst]
+        row = groups * group + 1
+        plan = window(element_size, [9, groups, group], strides, 0, [row, group, 1], dst)
+        assert choose_kernel(optimize(plan)).name == f"copy_elements_{element_size}"
+        check(device, plan, tuning, seed=dst)
 
 
 @pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
@@ -333,7 +370,7 @@ def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
 def test_new_shapes_need_few_kernels(adapter):
     """Shapes differ, pipelines do not: one for each power of two of workgroups."""
     with vkops.Device(adapter.index) as device:
-        for n in range(1, 3000, 10):
+        for n in range(11, 3000, 10):
             check(device, window(4, [n], [-1]))
         assert len(device.executor.pipelines) <= 5
 
@@ -374,3 +411,13 @@ def test_much_data_does_not_wait_for_a_few_bytes(device):
     assert kernels_of(device, small) == ["copy_1"]
     check(device, large)
     check(device, small)
+
+
+def test_a_border_does_not_slow_down_what_it_surrounds(device):
+    """Columns of single words, beside rows that are contiguous: in one output."""
+    source, target = Read(0, View.packed((60, 74, 74))), View.packed((60, 76, 76))
+    padded = pad_with_copies(source, target, (0, 1, 1), (0, 1, 1), "reflect")
+    nbytes = 60 * 76 * 76 * 4
+    plan = CopyPlan(4, (60 * 74 * 74 * 4,), (Output(nbytes, tuple(padded)),))
+    assert sorted(kernels_of(device, plan)) == ["copy_4", "copy_run"]
+    check(device, plan)

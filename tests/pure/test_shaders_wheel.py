@@ -77,7 +77,8 @@ def test_kernel_is_valid(name):
 
 def test_every_kernel_that_can_be_chosen_is_there():
     chosen = {value.name for value in vars(kernels).values() if isinstance(value, kernels.Kernel)}
-    groups = (kernels.WORDS, kernels.SUBWORDS, kernels.BLOCKS, *kernels.INDEXED)
+    copies = (kernels.WORDS, kernels.SUBWORDS, kernels.BLOCKS, kernels.ELEMENTS)
+    groups = (*copies, *kernels.INDEXED)
     for group in groups:
         chosen |= {kernel.name for kernel in group.values()}
     assert set(shaders.VARIANTS) == chosen

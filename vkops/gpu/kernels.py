@@ -37,6 +37,9 @@ STREAM_4 = Kernel("copy_stream_4", 1, VECTOR)
 """For rows of four segments at most, which it keeps in registers."""
 
 STREAMS = (STREAM, STREAM_4)
+ELEMENTS = {size: Kernel(f"copy_elements_{size}", size, VECTOR) for size in (4, 8)}
+"""For contiguous runs of the destination, of which they store vectors."""
+
 REVERSE = Kernel("copy_reverse", VECTOR, 0)
 BLOCKS = {
     size: Kernel(f"copy_block_{size}", unit, 0)
@@ -50,7 +53,7 @@ def _indexed(name: str, units: Sequence[int], granule: int = 0) -> Mapping[int, 
 
 GATHERS = _indexed("gather", (4, 8, 16))
 GATHER_RUNS = _indexed("gather_run", (1, 2, 4, 8), VECTOR)
-"""For contiguous runs of the destination, of which they store vectors."""
+"""For runs of the destination, as ``ELEMENTS``."""
 
 SCATTERS = _indexed("scatter", (4, 8, 16))
 SCATTERED_WORDS = _indexed("scatter_words", (8, 16))
@@ -151,6 +154,8 @@ def choose_kernel(
     # Where a plan was cut, long runs can have short ends.
     if long_runs >= LONG_RUN_THRESHOLD and all(map(_is_runs, regions)):
         return RUNS
+    if size in ELEMENTS and all(_is_grouped(region, size) for region in regions):
+        return ELEMENTS[size]
     return WORDS.get(size) or SUBWORDS[size]
 
 
@@ -175,15 +180,41 @@ def _share_of_long_runs(regions: Sequence[Region], size: int) -> float:
 
 
 def _is_runs(region: Region) -> bool:
-    """Whether runs that are contiguous in the destination are so in the source, too."""
+    """Whether runs of the destination are runs of the source, or one element of it."""
     target, source = region.target, region.source_view
-    return region.input is not None and (target.strides[-1] != 1 or source.strides[-1] == 1)
+    return target.strides[-1] != 1 or source.strides[-1] in (0, 1)
 
 
 def run(region: Region) -> int:
-    """Return the number of elements that are contiguous on both sides."""
-    target, source = region.target, region.source_view
-    return target.sizes[-1] if target.strides[-1] == source.strides[-1] == 1 else 1
+    """Return the number of elements of the runs of the destination, if ``_is_runs``."""
+    target = region.target
+    return target.sizes[-1] if target.strides[-1] == 1 and _is_runs(region) else 1
+
+
+def _is_grouped(region: Region, size: int) -> bool:
+    run = grouped(region).box.dims[0]
+    return run.dst == 1 and run.size * size >= VECTOR
+
+
+class Grouped(NamedTuple):
+    """A box whose runs consist of groups of elements; its stride in the source is that of groups.
+
+    ``size`` is the number of elements in a group, and ``src`` their stride.
+    """
+
+    box: Box
+    size: int
+    src: int
+
+
+def grouped(region: Region) -> Grouped:
+    """Return a region with its two innermost dimensions as one, if the destination allows it."""
+    dst, src, (inner, *outer) = Box.of(region)
+    if not outer or (inner.dst, outer[0].dst) != (1, inner.size):
+        return Grouped(Box(dst, src, [inner, *outer]), 1, 0)
+    groups, *outer = outer
+    run = Dim(inner.size * groups.size, 1, groups.src)
+    return Grouped(Box(dst, src, [run, *outer]), inner.size, inner.src)
 
 
 def reversed_vectors(region: Region, size: int) -> Box | None:

@@ -89,14 +89,14 @@ class Segment(NamedTuple):
 class Run(NamedTuple):
     """Contiguous elements (or bytes) of the destination: their number and their source's stride.
 
-    ``constant`` is 1 if they come from ``Pattern``; ``reversed`` is the size in bytes of the
-    elements whose order copy_reverse reverses in each vector.
+    ``constant`` is 1 if they come from ``Pattern``. ``element`` is the size in bytes of the
+    elements that copy_run repeats, or whose order copy_reverse reverses in each vector.
     """
 
     length: int
     src: int
     constant: int
-    reversed: int
+    element: int
 
 
 class Block(NamedTuple):
@@ -130,12 +130,24 @@ class Rows(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """The bytes of a constant, repeated to fill a word at least."""
+    """The bytes of a constant, repeated to fill the vector."""
 
     x: int = 0
     y: int = 0
     z: int = 0
     w: int = 0
+
+
+class Group(NamedTuple):
+    """Of copy_elements: the elements of a group, the factor to divide by them, their stride.
+
+    ``Run.src`` is the stride of groups.
+    """
+
+    size: int
+    factor: int
+    src: int
+    unused_w: int = 0
 
 
 class Format(NamedTuple):
@@ -222,7 +234,7 @@ RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
     (Position, Segment, Advance),
     (Run, Block, Row, Within),
     (Rows, RowAdvance),
-    (Pattern, Start),
+    (Pattern, Group, Start),
     (Digit, Place, Term),
 )
 """The vectors of a record in their order; kernels differ in some. The last one is repeated.

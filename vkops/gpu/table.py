@@ -23,6 +23,7 @@ from vkops.gpu.layout import (
     Block,
     Digit,
     Format,
+    Group,
     Head,
     Pattern,
     Place,
@@ -134,6 +135,7 @@ class _Record(NamedTuple):
     step: Dim = Dim(0, 0, 0)
     row: Dim = Dim(0, 0, 0)
     element: Dim = Dim(0, 0, 0)
+    group: Group | None = None
 
     @property
     def items(self) -> int:
@@ -243,32 +245,40 @@ def _encoder(kernel: Kernel, size: int, tuning: Tuning) -> Callable[[Region], _R
         return _walk(box, Run(0, 0, 0, size if box.dims[0].src < 0 else VECTOR), tuning)
 
     def in_units(region: Region) -> _Record:
-        box, run = Box.of(region, scale), Dim(0, 0, 0)
+        box, group, run = Box.of(region, scale), None, Dim(0, 0, 0)
+        constant = region.input is None
+        if kernel in kernels.ELEMENTS.values():
+            box, number, src = kernels.grouped(region)
+            group = None if constant else Group(number, _factor(number), src)
         if granule:
             run, box = _granules(box, scale, granule)
-        record = _walk(box, Run(run.size, run.src, int(region.input is None), 0), tuning)
-        return record._replace(element=run)
+        vectors = Run(run.size, run.src, int(constant), size)
+        record = _walk(box, vectors, tuning, across=kernel.granule != VECTOR)
+        return record._replace(element=run, group=group)
 
     if kernel in kernels.BLOCKS.values():
         return in_blocks
     return in_vectors if kernel == kernels.REVERSE else in_units
 
 
-def _walk(box: Box, run: Run, tuning: Tuning) -> _Record:
+def _walk(box: Box, run: Run, tuning: Tuning, *, across: bool = True) -> _Record:
     """Cut the innermost dimension, or the next, into the steps of items.
 
-    Where these have the whole innermost dimension, the next one makes their rows.
+    Where these have the whole innermost dimension, the next one makes their rows. Steps go
+    ``across`` short runs, if they may.
     """
     inner, *outer = box.dims
     rows, row = ONE_ROW, Dim(0, 0, 0)
-    if inner.size >= tuning.long_run or not outer:
+    long = inner.size >= tuning.long_run
+    if long or not outer or not across:
         lanes = min(tuning.interleave, inner.size)
         number = _even(-(-inner.size // lanes), tuning.steps)
         chunk = lanes * number
         first = inner._replace(size=lanes)
-        if outer and number * lanes >= inner.size and 2 * number <= tuning.steps:
+        if outer and chunk >= inner.size and 2 * number <= tuning.steps:
             row, *outer = outer
-            count = _even(row.size, tuning.steps // number)
+            most = tuning.steps // number
+            count = _even(row.size, most if long else min(most, tuning.across))
             rows = Rows(count, row.dst, row.src, row.size)
             outer = [row.times(count), *outer]
         digits = [first, inner.times(chunk), *outer]
@@ -349,7 +359,7 @@ def _encoded(output: int, source: Read | Fill, record: _Record) -> _Encoded:
     dst, src, vectors, digits, rows = record[:5]
     head = Head(0, dst, src, len(digits))
     numbers = (Digit(digit.size, _factor(digit.size), digit.dst, digit.src) for digit in digits)
-    words = _padded((head, *vectors, rows, _pattern(source), *numbers))
+    words = _padded((head, *vectors, rows, record.group or _pattern(source), *numbers))
     return _Encoded(words, record.items, source.input if isinstance(source, Read) else -1, output)
 
 
@@ -367,5 +377,5 @@ def _factor(size: int) -> int:
 def _pattern(source: Read | Fill) -> Pattern:
     if isinstance(source, Read):
         return Pattern()
-    pattern = source.pattern * max(1, 4 // len(source.pattern))
-    return Pattern(*np.frombuffer(pattern.ljust(16, b"\0"), np.uint32).tolist())
+    pattern = source.pattern * (VECTOR // len(source.pattern))
+    return Pattern(*np.frombuffer(pattern, np.uint32).tolist())

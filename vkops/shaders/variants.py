@@ -56,6 +56,7 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
                 ("copy", "copy.comp", (16, 8, 4)),
                 ("copy", "copy_subword.comp", (2, 1)),
                 ("copy_block", "copy_block.comp", (8, 4, 2, 1)),
+                ("copy_elements", "copy_elements.comp", (8, 4)),
                 ("gather", "gather.comp", (16, 8, 4)),
                 ("gather_run", "gather_run.comp", (8, 4, 2, 1)),
                 ("scatter", "scatter.comp", (16, 8, 4)),
