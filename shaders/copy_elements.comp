@@ -27,10 +27,10 @@ uvec4 steps;
 uint step_position;
 uvec4 run;
 uvec4 group;
+bool constant;
 uvec4 pattern;
 
 void copy_row(Item item) {
-    bool constant = run.RUN_CONSTANT != 0u;
     uint vector = item.dst / PER_VECTOR + item.position;
     uint base = vector * PER_VECTOR - item.dst;  // the run's element at the vector's start
     // The group of each element, and its place in it. Elements before the run, whose numbers are
@@ -52,7 +52,8 @@ void copy_row(Item item) {
         // Elements outside of the run may not be there: the first is read in their place.
         Numbers numbers = base + WITHIN_VECTOR;
         Numbers at;
-        for (uint k = 0u; k < PER_VECTOR; ++k) at[k] = numbers[k] < run.RUN_LENGTH ? from[k] : item.src;
+        for (uint k = 0u; k < PER_VECTOR; ++k)
+            at[k] = numbers[k] < run.RUN_LENGTH ? from[k] : item.src;
 #if UNIT == 8
         uvec4 value = uvec4(source[at.x], source[at.y]);
 #else
@@ -87,8 +88,9 @@ void main() {
     steps = table[item.record + STEPS];
     step_position = table[item.record + POSITION].POSITION_STEP;
     run = table[item.record + RUN];
-    group = table[item.record + GROUP];
-    pattern = table[item.record + PATTERN];
+    constant = run.RUN_CONSTANT != 0u;
+    pattern = table[item.record + PATTERN];  // or the group
+    group = constant ? uvec4(1u, 1u, 0u, 0u) : pattern;
     uvec4 rows = table[item.record + ROWS];
     for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {
         copy_row(item);

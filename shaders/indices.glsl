@@ -5,7 +5,7 @@
 // whose head has the addresses of both tensors. Kernels that are not GENERAL read tuples of one
 // number only, and write all elements.
 
-layout(std430, binding = 3) readonly buffer Indices { uint indices[]; };
+layout(std430, binding = 3) readonly buffer Indices { uvec2 indices[]; };
 
 struct Indexing {
     uvec4 format;
@@ -32,16 +32,16 @@ Indexing indexing(Item item) {
 // What one number of an index tuple adds to an address. Returns whether it is inside its term;
 // otherwise the nearest number inside is taken.
 bool add_number(Indexing from, uvec4 term, uint index, uint position, inout uint moved) {
-    uint low = indices[index + term.TERM_OFFSET];
+    index += term.TERM_OFFSET;
+    uvec2 words = indices[index / 2u];
+    uint low = (index & 1u) == 0u ? words.x : words.y;
     bool is_signed = from.format.FORMAT_SIGNED != 0u;
     uint high = is_signed ? uint(int(low) >> 31) : 0u;
-    if (from.format.FORMAT_WORDS == 2u) high = indices[index + term.TERM_OFFSET + 1u];
-    bool negative = is_signed && int(high) < 0;
-    uint back = 0u - low;  // a negative number counts from the end
-    bool inside = negative ? high == ~0u && back != 0u && back <= term.TERM_SIZE
-                           : high == 0u && low < term.TERM_SIZE;
-    uint number = inside ? (negative ? term.TERM_SIZE - back : low)
-                         : (negative ? 0u : term.TERM_SIZE - 1u);
+    if (from.format.FORMAT_WORDS == 2u) high = words.y;
+    bool negative = is_signed && int(high) < 0;  // it counts from the end
+    uint number = negative ? low + term.TERM_SIZE : low;
+    bool inside = high == (negative ? ~0u : 0u) && number < term.TERM_SIZE;
+    if (!inside) number = negative ? 0u : term.TERM_SIZE - 1u;
     if (from.format.FORMAT_REVERSE != 0u) {  // the number is the length of a sequence
         uint length = inside ? number : negative ? 0u : term.TERM_SIZE;
         number = position < length ? length - 1u - position : position;

@@ -142,6 +142,8 @@ def test_runs_of_bytes_at_every_alignment(device, dst, tuning):
         (window(2, [3, 5, 3], [90, 9, 1]), "copy_2"),
         (window(1, [64], [2]), "copy_1"),
         (window(1, [64], [0]), "copy_run"),
+        (window(1, [32, 128], [1, 0]), "copy_run"),
+        (window(1, [32, 64], [1, 0]), "copy_block_1"),
         (window(8, [5, 4], [1, 0]), "copy_run"),
         (window(1, [5, 9], [1, 0]), "copy_1"),
         (window(1, [32, 48], [1, 32]), "copy_block_1"),

@@ -72,6 +72,9 @@ Runs of smaller elements are copied so at any length, because other kernels woul
 LONG_RUN_THRESHOLD = 0.9
 """Share of a plan's elements in long runs from which the whole plan is copied that way."""
 
+MIN_REPEATED_RUN = 128
+"""Bytes of runs from which one element, repeated, is stored to whole runs instead of to blocks."""
+
 MAX_SEGMENTS = 1024
 """Segments in a row of a stream: one dispatch has all of them, and searches them."""
 
@@ -243,6 +246,8 @@ def blocks(region: Region, size: int) -> Box | None:
     if region.input is None or across is None or along is None:
         return None
     if any(value % side for value in (across.size, across.src, along.size, along.dst)):
+        return None
+    if across.src == 0 and across.size * size >= MIN_REPEATED_RUN:
         return None
     numbers = (
         Dim(across.size // side, side, side * across.src),
