@@ -6,8 +6,10 @@ import json
 import re
 import shutil
 import subprocess
+from html import unescape
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.image import imread
 
@@ -31,26 +33,45 @@ def chromium(html, *arguments):
     return done.stdout, done.stderr
 
 
-@pytest.fixture(
-    params=["split.json", "gather.json", "transpose.json", "channel_shuffle.onnx", "large"]
-)
-def html(request, tmp_path):
-    """A page."""
-    model = EXAMPLES / request.param
-    if request.param == "large":
-        model = tmp_path / "large.json"
-        desc = {
-            "InputTensors": [{"DataType": "FLOAT32", "Sizes": [4096, n]} for n in (3000, 1000, 96)],
-            "OutputTensor": {"DataType": "FLOAT32", "Sizes": [4096, 4096]},
-            "Axis": 1,
-        }
-        dispatchables = {"columns": {"type": "JOIN", "desc": desc}}
-        model.write_text(
-            json.dumps({"resources": {}, "dispatchables": dispatchables, "commands": []})
-        )
-    file = tmp_path / "page.html"
-    assert main(["explain", str(model), "--html", str(file)]) == 0
-    return file
+def tensor(*sizes, **more):
+    return {"DataType": "FLOAT32", "Sizes": sizes, **more}
+
+
+LARGE = {
+    "space_to_depth": {
+        "InputTensor": tensor(8, 3, 224, 224),
+        "OutputTensor": tensor(8, 12, 112, 112),
+        "BlockSize": 2,
+    },
+    "element_wise_identity": {  # windows of an image
+        "InputTensor": tensor(16, 2, 2, 4, 4, 3, Strides=[192, 96, 12, 24, 3, 1]),
+        "OutputTensor": tensor(16, 2, 2, 4, 4, 3),
+    },
+    "join": {
+        "InputTensors": [tensor(4096, n) for n in (3000, 1000, 96)],
+        "OutputTensor": tensor(4096, 4096),
+        "Axis": 1,
+    },
+}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write the page of an example, or of a large model, and return its path."""
+
+    def page(name):
+        model = EXAMPLES / name
+        if name in LARGE:
+            model = tmp_path / f"{name}.json"
+            dispatchables = {name: {"type": name.upper(), "desc": LARGE[name]}}
+            model.write_text(
+                json.dumps({"resources": {}, "dispatchables": dispatchables, "commands": []})
+            )
+        file = tmp_path / "page.html"
+        assert main(["explain", str(model), "--html", str(file)]) == 0
+        return file
+
+    return page
 
 
 def colours(image):
@@ -61,9 +82,11 @@ def colours(image):
     return set(codes.ravel().tolist()), codes
 
 
+@pytest.mark.parametrize("name", ["split.json", "space_to_depth"])
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_screenshot(html, width, scheme):
+def test_screenshot(write, name, width, scheme):
+    html = write(name)
     image = html.with_name("page.png")
     preferred = f"--blink-settings=preferredColorScheme={int(scheme == 'light')}"
     _, said = chromium(html, f"--screenshot={image}", f"--window-size={width},1600", preferred)
@@ -75,28 +98,152 @@ def test_screenshot(html, width, scheme):
     assert (codes != corner).mean() > 0.02
 
 
-def test_the_script_and_the_width_on_a_phone(html):
-    """Pointing at the first output cell lights it and its source."""
+PROBE = """<script>
+  const said = [];
+  const place = (name) => [...document.querySelectorAll("[data-tensor]")]
+    .find((tensor) => tensor.getAttribute("aria-label").startsWith(`${name}:`));
+  const say = () => {
+    const lit = [...document.querySelectorAll(".lit")].map((cell) => cell.textContent);
+    said.push([document.querySelector("figcaption").textContent, lit]);
+  };
+  const at = (name, i, type) => {
+    place(name).querySelectorAll(".cells i")[i].dispatchEvent(new PointerEvent(type, {bubbles: true}));
+    say();
+  };
+  const slice = (name, index) => {
+    const input = place(name).querySelector("input");
+    input.value = index;
+    input.dispatchEvent(new Event("input"));
+  };
+  const whole = (name, x, y, type) => {
+    const canvas = place(name).querySelector("canvas");
+    const { left, top, width, height } = canvas.getBoundingClientRect();
+    const where = {clientX: left + x * width, clientY: top + y * height, bubbles: true};
+    canvas.dispatchEvent(new PointerEvent(type, where));
+    say();
+  };
+  PROGRAM;
+  const fits = document.documentElement.scrollWidth <= innerWidth;
+  const result = document.createElement("pre");
+  result.id = "result";
+  result.textContent = JSON.stringify({said, fits});
+  document.body.append(result);
+</script></body>"""
+
+
+def probe(html, program):
+    """Run a program on a page, 400 pixels wide; return what the caption said, and the lit cells."""
     text = html.read_text("utf-8")
-    probe = """<script>
-      const cell = document.querySelector("[data-s]");
-      cell?.dispatchEvent(new PointerEvent("pointerover", {bubbles: true}));
-      document.title = [
-        document.querySelectorAll(".lit").length,
-        document.querySelector("figcaption").textContent,
-        document.documentElement.scrollWidth <= innerWidth,
-      ].join("|");
-    </script></body>"""
-    html.write_text(text.replace("</body>", probe), "utf-8")
+    html.write_text(text.replace("</body>", PROBE.replace("PROGRAM", program)), "utf-8")
     dom, said = chromium(html, "--dump-dom", "--window-size=400,800")
     assert "CONSOLE" not in said
-    lit, caption, fits = re.search(r"<title>(.*)</title>", dom)[1].split("|")
-    assert fits == "true"
-    if 'data-s="0.?1"' in text:
-        wanted = "OutputTensor element 0 is an element of InputTensor that IndicesTensor selects"
-        assert (lit, caption) == ("1", wanted)
-    elif "data-s" in text.partition("<script>")[0]:
-        assert lit == "2"
-        assert re.fullmatch(r"\S+ element 0 is \S+ element 0", caption)
-    else:
-        assert (lit, caption) == ("0", "")
+    found = json.loads(unescape(re.search(r'<pre id="result">(.*)</pre>', dom)[1]))
+    assert found["fits"]
+    return [(caption, lit) for caption, lit in found["said"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "expected"),
+    [
+        (
+            "split.json",
+            'at("OutputTensors[1]", 4, "pointerover"); at("InputTensor", 5, "pointerover")',
+            [
+                ("OutputTensors[1][1, 1] (element 4, at byte 16) is "
+                 "InputTensor[1, 3] (element 9, at byte 36)", ["9", "9"]),
+                ("InputTensor[0, 5] (element 5, at byte 20) goes to "
+                 "OutputTensors[2][0, 0] (element 0, at byte 0)", ["5", "5"]),
+            ],
+        ),
+        (
+            "tile.json",
+            'at("InputTensor", 4, "pointerover")',
+            [("InputTensor[0, 0, 1, 1] (element 4, at byte 16) goes to OutputTensor[0, 0, 1, 1] "
+              "(element 10, at byte 40) and 8 more", ["4", "4"])],
+        ),
+        (
+            "gather.json",
+            'at("OutputTensor", 3, "pointerover"); at("IndicesTensor", 2, "pointerover");'
+            'at("InputTensor", 1, "pointerover")',
+            [
+                ("OutputTensor[1, 1] (element 3, at byte 12) is element 1 + 2 × IndicesTensor[0, 1] "
+                 "of InputTensor", ["1", "a[b1]"]),
+                ("IndicesTensor[0, 2] (element 2, at byte 8) is an index for "
+                 "OutputTensor[2, 0] (element 4, at byte 16)", ["2", "a[b2]"]),
+                ("InputTensor[0, 1] (element 1, at byte 4) goes to any element of OutputTensor for "
+                 "which IndicesTensor selects it", ["1"]),
+            ],
+        ),
+        (
+            "scatter.json",
+            'at("UpdatesTensor", 4, "pointerover"); at("OutputTensor", 2, "pointerover");'
+            'at("IndicesTensor", 1, "pointerover")',
+            [
+                ("UpdatesTensor[1, 1] (element 4, at byte 16) goes to element "
+                 "1 + 3 × IndicesTensor[1, 1] of OutputTensor", ["4", "4"]),
+                ("OutputTensor[0, 2] (element 2, at byte 8) is InputTensor[0, 2] "
+                 "(element 2, at byte 8), unless IndicesTensor selects it", ["2", "a2"]),
+                ("IndicesTensor[0, 1] (element 1, at byte 4) says where UpdatesTensor[0, 1] "
+                 "(element 1, at byte 4) goes", ["1", "1"]),
+            ],
+        ),
+        (
+            "padding1.json",
+            'at("OutputTensor", 0, "pointerover")',
+            [("OutputTensor[0, 0, 0, 0] (element 0, at byte 0) is the constant 0x41100000", ["="])],
+        ),
+        (
+            "reverse_subsequences.json",
+            'at("OutputTensor", 5, "pointerover")',
+            [("OutputTensor[0, 0, 1, 1] (element 5, at byte 20) is an element of InputTensor, whose "
+              "sequence has the length SequenceLengthsTensor[0, 0, 1, 0] (element 1, at byte 4)",
+              ["1", "a[b1]"])],
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "(" not in value else "",
+)  # fmt: skip
+def test_pointing_at_an_element_tells_its_source(write, name, program, expected):
+    assert probe(write(name), program) == expected
+
+
+def indices(caption):
+    """The indices that a caption names, and the first address."""
+    found = [[int(n) for n in text.split(", ")] for text in re.findall(r"\w\[([\d, ]+)\]", caption)]
+    return found, int(re.search(r"element ([\d,]+)", caption)[1].replace(",", ""))
+
+
+def test_the_parts_of_a_large_tensor(write):
+    """Tapping the whole zooms there, and shows the source in the other tensor, whatever its slice."""
+    program = (
+        'whole("OutputTensor", 0.5, 0.6, "pointermove"); whole("OutputTensor", 0.5, 0.6, "click");'
+        'slice("OutputTensor", 7); at("OutputTensor", 1, "click")'
+    )
+    pointed, tapped, in_slice = probe(write("space_to_depth"), program)
+    assert [len(lit) for _, lit in (tapped, in_slice)] == [2, 2]
+    for batch, (caption, lit) in ((0, pointed), (0, tapped), (7, in_slice)):
+        (output, source), address = indices(caption)
+        n, channel, row, column = output
+        assert n == batch
+        assert address == ((n * 12 + channel) * 112 + row) * 112 + column
+        block, plane = divmod(channel, 3)
+        assert source == [n, plane, 2 * row + block // 2, 2 * column + block % 2]
+        read = ((n * 3 + plane) * 224 + source[2]) * 224 + source[3]
+        assert set(lit) <= {str(read)}  # the elements that are pointed at may not be zoomed
+
+
+def test_large_tensors_of_several_regions(write):
+    ((caption, lit),) = probe(write("join"), 'whole("OutputTensor", 0.9, 0.5, "click")')
+    ((row, column), source), _ = indices(caption.replace("InputTensors[1]", "InputTensors"))
+    assert source == [row, column - 3000]
+    assert lit == [str(1000 * row + source[1]), f"b{1000 * row + source[1]}"]
+
+
+def test_tensors_are_drawn_as_they_are_in_memory(write):
+    """Windows of an image: element 48 of an image is in its third row, in the first window."""
+    program = 'slice("InputTensor", 9); at("OutputTensor", 0, "pointerover"); whole("InputTensor", 0.2, 0.3, "click")'
+    _, (caption, lit) = probe(write("element_wise_identity"), program)
+    (read, written), address = indices(caption)
+    assert read == written
+    assert read[0] == 9
+    assert address == sum(np.multiply(read, [192, 96, 12, 24, 3, 1]))
+    assert lit == [str(address)] * 2

@@ -30,9 +30,7 @@ from vkops.dxdispatch.json_model import DmlDispatchable, Overrides
 from vkops.dxdispatch.json_reader import parse
 from vkops.explain import Explanation, Tensor, explain
 from vkops.explain.dml_operators import operator_section
-from vkops.explain.elements import NONE, all_elements, boxes, rectangles
 from vkops.explain.page import page
-from vkops.explain.pictures import Budget, pictures
 from vkops.explain.tables import region_rows
 from vkops.plan import Fill
 from vkops.rules import GROUPS
@@ -103,7 +101,7 @@ def test_one_region(example, region, nbytes):
 def test_rules_are_those_of_tensors_levels_and_the_operator(operator):
     example = {"IDENT": "transpose", "SLICE1": "slice1_backwards"}.get(operator, operator.lower())
     section, _ = only(f"{example}.json")
-    checked = dict(section.details)["Rules checked"].split(", ")
+    checked = section.rules
     assert set(checked) == {
         rule.id
         for group in (operator, "T", "DEV")
@@ -117,7 +115,7 @@ def test_rules_are_those_of_tensors_levels_and_the_operator(operator):
 )
 def test_rules_of_operators_that_share_a_group(operator, sizes):
     section, _ = only(f"{operator.lower()}.json")
-    checked = dict(section.details)["Rules checked"].split(", ")
+    checked = section.rules
     assert [rule for rule in checked if rule.startswith("SD")] == ["SD-01", "SD-02", sizes]
 
 
@@ -198,7 +196,6 @@ def test_constants_and_outputs_that_are_inputs():
     sources = [region.source for _, region in movement.regions]
     assert sources[-1] == Fill(np.float32(2).tobytes())
     assert (movement.bytes_read, movement.bytes_written) == (20, 36)
-    assert Document(page(explain("known.onnx"))).texts.count("=") == 4
 
 
 def test_sequences_and_broken_arguments(tmp_path, capsys):
@@ -240,14 +237,14 @@ Lowest feature level  4_1; accepted at 5_0
 Rules checked         DEV-12, DEV-13, IDENT-01, IDENT-02, T-01, T-02, T-03, T-04, T-06, T-07, T-09,
                       T-12, T-13, T-14, T-15, T-17, T-18, T-19
 ┏━━━━━━━━━━━━━━┳━━━━━━━┳━━━━━━━┳━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━━━━━┓
-┃ Tensor       ┃ Type  ┃ Sizes ┃ Strides ┃ Bytes    ┃ Note         ┃
+┃ Tensor       ┃ Type  ┃ Sizes ┃ Strides ┃ Memory   ┃ Note         ┃
 ┡━━━━━━━━━━━━━━╇━━━━━━━╇━━━━━━━╇━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━━━━━┩
 │ InputTensor  │ INT64 │ 3, 2  │ 1, 3    │ 48 bytes │ OWNED_BY_DML │
 │ OutputTensor │ INT64 │ 3, 2  │ 2, 1    │ 48 bytes │              │
 └──────────────┴───────┴───────┴─────────┴──────────┴──────────────┘
 Plan: 1 region, 48 bytes read, 48 bytes written; elements of 8 bytes
 ┏━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┓
-┃ Region ┃ Elements ┃ From                           ┃ To                              ┃
+┃ Region ┃ Elements ┃ From element                   ┃ To element                      ┃
 ┡━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┩
 │ 0      │ 3 × 2    │ InputTensor at 0, strides 1, 3 │ OutputTensor at 0, strides 2, 1 │
 └────────┴──────────┴────────────────────────────────┴─────────────────────────────────┘
@@ -318,19 +315,7 @@ def test_neither_vulkan_nor_kompute_is_loaded(name, tmp_path):
     assert html.stat().st_size > 1000
 
 
-# -- elements and their regions --------------------------------------------------------------------
-
-
-def test_the_elements_of_a_tensor():
-    _, movement = only("split.json")
-    whole = all_elements(12, boxes(movement, "input", 0))
-    assert whole.region.tolist() == [0, 0, 1, 1, 1, 2, 0, 0, 1, 1, 1, 2]
-    middle = all_elements(6, boxes(movement, "output", 1))
-    assert middle.region.tolist() == [1] * 6
-    assert middle.source.tolist() == [2, 3, 4, 8, 9, 10]
-    _, movement = only("slice.json")
-    region = all_elements(20, boxes(movement, "input", 0)).region
-    assert np.flatnonzero(region != NONE).tolist() == [1, 2, 3, 11, 12, 13]
+# -- operators with indices ------------------------------------------------------------------------
 
 
 def test_indices_select_elements():
@@ -345,23 +330,15 @@ def test_indices_select_elements():
         )
     ]
     assert (movement.bytes_read, movement.bytes_written) == (4 * 8 + 4 * 4, 4 * 8)
-    assert all_elements(6, boxes(movement, "input", 0)).region.tolist() == [0] * 6
-    assert all_elements(4, boxes(movement, "input", 1)).region.tolist() == [0] * 4
-    (drawn,) = pictures(movement, "output", Budget(100))
-    assert [part.text for part in drawn.parts] == ["a[b]"] * 8
-    assert drawn.parts[0].attributes.endswith('data-s="0.?1"')
 
     _, movement = only("scatter.json")
     assert region_rows(movement).rows[1][2:] == (
         "UpdatesTensor at 0, strides 3, 1",
         "OutputTensor at 0, strides 0, 1, moved by IndicesTensor at 0, strides 3, 1",
     )
-    assert all_elements(9, boxes(movement, "output", 0)).region.tolist() == [0] * 9
-    assert all_elements(6, boxes(movement, "input", 2)).region.tolist() == [1] * 6
 
     _, movement = only("gather_nd1.json")  # indices of 8 bytes
     assert movement.element_size("input", 1) == 8
-    assert all_elements(12, boxes(movement, "input", 1)).region.tolist() == [0] * 12
 
     _, movement = only("reverse_subsequences.json")
     source = (
@@ -382,41 +359,6 @@ def test_any_operator_with_indices_can_be_drawn(name, random, large):
     text = page(Explanation("m.json", (section,)))
     tensors = [with_dml_names(path) for path, _ in (*desc.inputs, *desc.outputs)]
     assert [found for found in tensors if f"{found}: " not in text] == []
-
-
-def joined(load, *sizes, axis):
-    """The movement of a JOIN of tensors that agree but for the axis."""
-    whole = [*sizes[0]]
-    whole[axis] = sum(size[axis] for size in sizes)
-    desc = {
-        "InputTensors": [tensor(*size) for size in sizes],
-        "OutputTensor": tensor(*whole),
-        "Axis": axis,
-    }
-    load({"resources": {}, "dispatchables": {"j": {"type": "JOIN", "desc": desc}}, "commands": []})
-    return explain("m.json").sections[0].movements[0]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "axis", "expected"),
-    [
-        ([(4096, 3072), (4096, 1024)], 1, [(0, 0, 75, 100, 0), (75, 0, 25, 100, 1)]),
-        ([(1024, 4096), (3072, 4096)], 0, [(0, 0, 100, 25, 0), (0, 25, 100, 75, 1)]),
-    ],
-    ids=["columns side by side", "rows below each other"],
-)
-def test_large_tensors_are_drawn_as_rectangles(load, sizes, axis, expected):
-    found = boxes(joined(load, *sizes, axis=axis), "output", 0)
-    drawn = rectangles((4096, 4096), found, 64, 256, shaded=False)
-    assert [rectangle[:5] for rectangle in drawn] == expected
-
-
-def test_regions_without_a_colour_of_their_own_count_as_one(load):
-    found = boxes(joined(load, *[(64, 8)] * 80, axis=0), "output", 0)
-    drawn = rectangles((64 * 80, 8), found, 64, 256, shaded=False)
-    assert drawn[-1].region == 64
-    assert drawn[-1].left + drawn[-1].width == 100
-    assert drawn[-1].width == pytest.approx(20, abs=0.5)
 
 
 # -- the page --------------------------------------------------------------------------------------
@@ -452,9 +394,9 @@ def test_pages_of_the_examples(example):
     text = page(explain(str(EXAMPLES / example)))
     document = Document(text)
     assert "://" not in text
-    assert not [a for _, a in document.found if {"src", "href", "onclick", "onload"} & a.keys()]
+    assert not [a for _, a in document.found if {"src", "onclick", "onload"} & a.keys()]
     assert document.all("html") == [{"lang": "en"}]
-    labels = [a["aria-label"] for a in document.all("div") if a.get("role") == "img"]
+    labels = [a["aria-label"] for a in document.all("div") if a.get("role") == "group"]
     assert all(labels)
     assert len(labels) == sum(
         len(movement.inputs) + len(movement.outputs)
@@ -463,11 +405,14 @@ def test_pages_of_the_examples(example):
     )
 
 
-def test_cells_name_their_sources():
-    document = Document(page(explain(str(EXAMPLES / "join.json"))))
-    read = [a["data-s"] for a in document.all("i") if "data-s" in a]
-    assert read == ["0.0", "0.1", "1.0", "1.1", "1.2", "2.0", "2.1"]
-    assert "a1" in document.texts
+def test_rules_are_links_to_their_texts():
+    text = page(explain(str(EXAMPLES / "split.json")))
+    document = Document(text)
+    links = [a["href"].removeprefix("#") for a in document.all("a")]
+    assert "SPLIT-06" in links
+    assert links == [a["id"] for a in document.all("div") if "id" in a]
+    assert "Along the axis, the outputs' sizes add up to the input's. " in document.texts
+    assert "A tensor is a <code>BufferTensorDesc</code>" in text
 
 
 HOSTILE = "<script>alert(1)</script>\"'&\n\x1b[31m</style>"
@@ -491,7 +436,7 @@ def test_hostile_names(load, tmp_path, capsys):
     assert "alert(1)" in printed
     text = html.read_text("utf-8")
     document = Document(text)
-    assert len(document.all("script")) == len(document.all("style")) == 1
+    assert (len(document.all("script")), len(document.all("style"))) == (3, 1)
     assert document.all("b")  # of vkops' own
     assert "<b>\\udcff.json" in "".join(document.texts)
     assert len(text) < 100_000

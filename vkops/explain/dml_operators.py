@@ -40,10 +40,10 @@ def operator_section(dispatchable: DmlDispatchable, level: FeatureLevel) -> Sect
         details=(
             *_attributes(desc),
             ("Lowest feature level", f"{lowest}; {verdict} at {level}"),
-            ("Rules checked", ", ".join(rules_of(type(desc)))),
         ),
         tensors=tuple(found.values()),
         movements=tuple(movements(pipeline.steps, {**found, **constants})),
+        rules=tuple(rules_of(type(desc))),
     )
 
 

@@ -104,7 +104,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Section:
-    """A dispatchable or an ONNX model; ``details`` are pairs of a heading and a text."""
+    """A dispatchable or an ONNX model; ``details`` are pairs of a heading and a text.
+
+    ``rules`` are the identifiers of those that it was checked against.
+    """
 
     name: str
     kind: str
@@ -112,6 +115,7 @@ class Section:
     tensors: tuple[Tensor, ...]
     nodes: tuple[Node, ...] = ()
     movements: tuple[Movement, ...] = ()
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from pathlib import Path
 
 import jinja2
+import markupsafe
 
 from vkops.errors import ModelError
-from vkops.explain import pictures, tables
+from vkops.explain import figures, tables
 from vkops.explain.explanation import Explanation
+from vkops.rules import RULES, Rule
 from vkops.runner.output_files import write_output
 
 MAX_SECTIONS = 40
@@ -18,8 +21,8 @@ MAX_SECTIONS = 40
 MAX_ITEMS = 100
 """Items of a list in the details of a section that are shown."""
 
-MAX_PARTS = 6000
-"""Cells and rectangles of a page."""
+MAX_REGIONS = 2000
+"""Regions of a page that are drawn."""
 
 MAX_NAME = 80
 """Characters of a name or of another text that are shown."""
@@ -41,21 +44,34 @@ def page(explanation: Explanation) -> str:
     """Return the page as text."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters["short"] = _short
+    environment.filters["code"] = _code
     return environment.from_string(_file("page.html")).render(
         name=Path(explanation.file).name,
         explanation=explanation,
         css=_file("page.css"),
-        script=_file("page.js"),
-        budget=pictures.Budget(MAX_PARTS),
-        pictures=pictures,
+        script=_file("addresses.js") + _file("page.js"),
+        budget=figures.Budget(MAX_REGIONS),
+        figures=figures,
+        rules=rules_of(explanation),
         tables=tables,
         MAX_ITEMS=MAX_ITEMS,
         MAX_SECTIONS=MAX_SECTIONS,
     )
 
 
+def rules_of(explanation: Explanation) -> list[Rule]:
+    """The rules that the sections of a page name, each once."""
+    sections = explanation.sections[:MAX_SECTIONS]
+    return [RULES[id] for id in dict.fromkeys(id for s in sections for id in s.rules)]
+
+
 def _short(text: str) -> str:
     return text if len(text) <= MAX_NAME else text[: MAX_NAME - 1] + "…"
+
+
+def _code(text: str) -> markupsafe.Markup:
+    """Set what stands between backticks as code."""
+    return markupsafe.Markup(re.sub("`(.*?)`", r"<code>\1</code>", str(markupsafe.escape(text))))
 
 
 def _file(name: str) -> str:

@@ -21,6 +21,12 @@ class Rows(NamedTuple):
     more: str
 
 
+def section_rows(section: Section) -> list[tuple[str, str]]:
+    """The details of a section, and the rules that it was checked against."""
+    rules = [("Rules checked", ", ".join(section.rules))] if section.rules else []
+    return [*section.details, *rules]
+
+
 def node_rows(section: Section) -> Rows:
     """The nodes of an ONNX model, and how each is executed."""
     rows = [(node.label, "; ".join(node.makes), node.result) for node in section.nodes[:MAX_ROWS]]
@@ -29,7 +35,7 @@ def node_rows(section: Section) -> Rows:
 
 def tensor_rows(section: Section) -> Rows:
     """The tensors, with a column for notes if a tensor has one."""
-    headings = ["Tensor", "Type", "Sizes", "Strides", "Bytes", "Note"]
+    headings = ["Tensor", "Type", "Sizes", "Strides", "Memory", "Note"]
     rows = [
         [t.name, t.type, numbers(t.sizes), numbers(t.strides), size_text(t.nbytes), t.note]
         for t in section.tensors[:MAX_ROWS]
@@ -39,7 +45,7 @@ def tensor_rows(section: Section) -> Rows:
 
 
 def region_rows(movement: Movement) -> Rows:
-    """The addresses that regions read and write, counted in elements."""
+    """The places that regions read and write: the first element, and strides in elements."""
     regions = movement.regions
     rows = [
         (
@@ -50,7 +56,7 @@ def region_rows(movement: Movement) -> Rows:
         )
         for i, (output, region) in enumerate(regions[:MAX_ROWS])
     ]
-    return Rows(("Region", "Elements", "From", "To"), rows, _more(regions))
+    return Rows(("Region", "Elements", "From element", "To element"), rows, _more(regions))
 
 
 def _more(items: Sequence[object]) -> str:
@@ -138,7 +144,7 @@ def run_text(run: Run) -> str:
 def movement_text(movement: Movement) -> str:
     """Summarize a plan in a line."""
     size, moved = movement.plan.element_size, movement.moved_size
-    widened = f", moved {moved} at once" if moved != size else ""
+    widened = f", moved {moved} bytes at a time" if moved != size else ""
     return (
         f"{count(len(movement.regions), 'region')}, {size_text(movement.bytes_read)} read, "
         f"{size_text(movement.bytes_written)} written; elements of {count(size, 'byte')}{widened}"

@@ -16,6 +16,7 @@ from vkops.explain.tables import (
     node_rows,
     region_rows,
     run_rows,
+    section_rows,
     tensor_rows,
 )
 from vkops.runner import console
@@ -27,7 +28,7 @@ def render(explanation: Explanation) -> Iterator[RenderableType]:
         if i:
             yield Text()
         yield Text.assemble((one_line(section.name), "bold"), f": {section.kind}")
-        yield _pairs(section.details)
+        yield _pairs(section_rows(section))
         if section.nodes:
             yield from _table(node_rows(section))
         if section.tensors:
