@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import chromium, needs_chromium, probe
 from matplotlib.image import imread
 
 from vkops.cli import main
 
-CHROMIUM = shutil.which("chromium")
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed")
-
-
-def chromium(html, *arguments):
-    """Return the standard output and the standard error of Chromium."""
-    done = subprocess.run(
-        [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-         f"--user-data-dir={html.parent / 'profile'}", "--virtual-time-budget=2000",
-         "--enable-logging=stderr", *arguments, html.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    return done.stdout, done.stderr
+pytestmark = needs_chromium
 
 
 def tensor(*sizes, **more):
@@ -89,7 +75,9 @@ def test_screenshot(write, name, width, scheme):
     html = write(name)
     image = html.with_name("page.png")
     preferred = f"--blink-settings=preferredColorScheme={int(scheme == 'light')}"
-    _, said = chromium(html, f"--screenshot={image}", f"--window-size={width},1600", preferred)
+    _, said = chromium(
+        html, html.parent, f"--screenshot={image}", f"--window-size={width},1600", preferred
+    )
     assert "CONSOLE" not in said
     found, codes = colours(image)
     assert len(found) > 20
@@ -98,7 +86,7 @@ def test_screenshot(write, name, width, scheme):
     assert (codes != corner).mean() > 0.02
 
 
-PROBE = """<script>
+PROBE = """
   const said = [];
   const place = (name) => [...document.querySelectorAll("[data-tensor]")]
     .find((tensor) => tensor.getAttribute("aria-label").startsWith(`${name}:`));
@@ -123,21 +111,13 @@ PROBE = """<script>
     say();
   };
   PROGRAM;
-  const fits = document.documentElement.scrollWidth <= innerWidth;
-  const result = document.createElement("pre");
-  result.id = "result";
-  result.textContent = JSON.stringify({said, fits});
-  document.body.append(result);
-</script></body>"""
+  return {said, fits: document.documentElement.scrollWidth <= innerWidth};
+"""
 
 
-def probe(html, program):
-    """Run a program on a page, 400 pixels wide; return what the caption said, and the lit cells."""
-    text = html.read_text("utf-8")
-    html.write_text(text.replace("</body>", PROBE.replace("PROGRAM", program)), "utf-8")
-    dom, said = chromium(html, "--dump-dom", "--window-size=400,800")
-    assert "CONSOLE" not in said
-    found = json.loads(unescape(re.search(r'<pre id="result">(.*)</pre>', dom)[1]))
+def point(html, program):
+    """Run a program on a narrow page; return what the caption said, and the lit cells."""
+    found = probe(html, html.parent, PROBE.replace("PROGRAM", program))
     assert found["fits"]
     return [(caption, lit) for caption, lit in found["said"]]
 
@@ -203,7 +183,7 @@ def probe(html, program):
     ids=lambda value: value if isinstance(value, str) and "(" not in value else "",
 )  # fmt: skip
 def test_pointing_at_an_element_tells_its_source(write, name, program, expected):
-    assert probe(write(name), program) == expected
+    assert point(write(name), program) == expected
 
 
 def indices(caption):
@@ -218,7 +198,7 @@ def test_the_parts_of_a_large_tensor(write):
         'whole("OutputTensor", 0.5, 0.6, "pointermove"); whole("OutputTensor", 0.5, 0.6, "click");'
         'slice("OutputTensor", 7); at("OutputTensor", 1, "click")'
     )
-    pointed, tapped, in_slice = probe(write("space_to_depth"), program)
+    pointed, tapped, in_slice = point(write("space_to_depth"), program)
     assert [len(lit) for _, lit in (tapped, in_slice)] == [2, 2]
     for batch, (caption, lit) in ((0, pointed), (0, tapped), (7, in_slice)):
         (output, source), address = indices(caption)
@@ -232,7 +212,7 @@ def test_the_parts_of_a_large_tensor(write):
 
 
 def test_large_tensors_of_several_regions(write):
-    ((caption, lit),) = probe(write("join"), 'whole("OutputTensor", 0.9, 0.5, "click")')
+    ((caption, lit),) = point(write("join"), 'whole("OutputTensor", 0.9, 0.5, "click")')
     ((row, column), source), _ = indices(caption.replace("InputTensors[1]", "InputTensors"))
     assert source == [row, column - 3000]
     assert lit == [str(1000 * row + source[1]), f"b{1000 * row + source[1]}"]
@@ -241,7 +221,7 @@ def test_large_tensors_of_several_regions(write):
 def test_tensors_are_drawn_as_they_are_in_memory(write):
     """Windows of an image: element 48 of an image is in its third row, in the first window."""
     program = 'slice("InputTensor", 9); at("OutputTensor", 0, "pointerover"); whole("InputTensor", 0.2, 0.3, "click")'
-    _, (caption, lit) = probe(write("element_wise_identity"), program)
+    _, (caption, lit) = point(write("element_wise_identity"), program)
     (read, written), address = indices(caption)
     assert read == written
     assert read[0] == 9

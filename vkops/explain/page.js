@@ -160,7 +160,7 @@ class Picture {
   }
 
   build() {
-    const scroll = element("div", { className: "wide", tabIndex: 0 }, this.zoom);
+    const scroll = element("div", { className: "scroll", tabIndex: 0 }, this.zoom);
     if (this.isSmall) return this.place.append(scroll);
     this.canvas = element("canvas", { tabIndex: 0, title: "The whole: tap to zoom there" });
     this.range = element("p", { className: "range" });

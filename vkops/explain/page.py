@@ -11,7 +11,7 @@ import markupsafe
 
 from vkops.errors import ModelError
 from vkops.explain import figures, tables
-from vkops.explain.explanation import Explanation
+from vkops.explain.explanation import Explanation, Movement
 from vkops.rules import RULES, Rule
 from vkops.runner.output_files import write_output
 
@@ -28,6 +28,17 @@ MAX_NAME = 80
 """Characters of a name or of another text that are shown."""
 
 
+def _file(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
+
+
+PAGE_CSS, FIGURE_CSS = _file("page.css"), _file("figure.css")
+"""The style of the page, which defines the colours, and that of figures."""
+
+FIGURE_SCRIPT = _file("addresses.js") + _file("page.js")
+"""The script of figures."""
+
+
 def write_page(explanation: Explanation, path: Path) -> None:
     """Write a page of HTML, whole or not at all.
 
@@ -42,21 +53,36 @@ def write_page(explanation: Explanation, path: Path) -> None:
 
 def page(explanation: Explanation) -> str:
     """Return the page as text."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters["short"] = _short
-    environment.filters["code"] = _code
-    return environment.from_string(_file("page.html")).render(
-        name=Path(explanation.file).name,
-        explanation=explanation,
-        css=_file("page.css"),
-        script=_file("addresses.js") + _file("page.js"),
-        budget=figures.Budget(MAX_REGIONS),
-        figures=figures,
-        rules=rules_of(explanation),
-        tables=tables,
-        MAX_ITEMS=MAX_ITEMS,
-        MAX_SECTIONS=MAX_SECTIONS,
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            name=Path(explanation.file).name,
+            explanation=explanation,
+            css=PAGE_CSS + FIGURE_CSS,
+            script=FIGURE_SCRIPT,
+            budget=figures.Budget(MAX_REGIONS),
+            rules=rules_of(explanation),
+            MAX_ITEMS=MAX_ITEMS,
+            MAX_SECTIONS=MAX_SECTIONS,
+        )
     )
+
+
+def figure(movement: Movement) -> str:
+    """Return the figure of a plan as HTML, for a page that has its style and its script."""
+    described = figures.figure(movement, figures.Budget(MAX_REGIONS))
+    template = _environment().get_template("figure.html")
+    return str(template.module.figure(described, movement))  # type: ignore[attr-defined]
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, loader=jinja2.FunctionLoader(_file)
+    )
+    environment.filters |= {"short": _short, "code": _code}
+    environment.globals |= {"figures": figures, "tables": tables}
+    return environment
 
 
 def rules_of(explanation: Explanation) -> list[Rule]:
@@ -72,7 +98,3 @@ def _short(text: str) -> str:
 def _code(text: str) -> markupsafe.Markup:
     """Set what stands between backticks as code."""
     return markupsafe.Markup(re.sub("`(.*?)`", r"<code>\1</code>", str(markupsafe.escape(text))))
-
-
-def _file(name: str) -> str:
-    return files(__package__).joinpath(name).read_text("utf-8")
