@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import Any, ClassVar
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
 
 import vkops
 from vkops import dml
+from vkops.explain import explain
+from vkops.explain.page import FIGURE_CSS, FIGURE_SCRIPT, PAGE_CSS, figure
+from vkops.rules import RULES
+
+ROOT = Path(__file__).parents[1]
 
 project = "vkops"
 release = version = vkops.__version__
 project_copyright = "the vkops authors"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 highlight_language = "text"
 myst_heading_anchors = 3
 # Pages are read in the repository, too, and lead to files there; a test follows those links.
 # Several classes have an attribute called "type", and Python's type[...] is none of them.
 suppress_warnings = ["myst.xref_missing", "ref.python"]
 
+# What is copied are the commands and statements, without prompts and what they print.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+pygments_dark_style = "github-dark"
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_title = f"vkops {release}"
 html_show_copyright = False
 html_show_sphinx = False
@@ -70,8 +90,106 @@ def _list_operators(app: object, name: str, source: list[str]) -> None:
     source[0] = source[0].replace("{operators}", "\n".join(descs))
 
 
+# -- pictures of plans -----------------------------------------------------------------------------
+
+
+def _colours(block: str) -> dict[str, str]:
+    """The colours that figures use, from the light or the dark block of the page's style."""
+    return dict(re.findall(r"--(\w+): ([^;]+);", block))
+
+
+_light, _dark = re.findall(r":root \{(.*?)\}", PAGE_CSS, re.DOTALL)
+html_theme_options = {
+    "light_css_variables": _colours(_light),
+    "dark_css_variables": _colours(_dark),
+}
+
+
+class Explain(SphinxDirective):
+    """The figures of ``vkops explain --html``.
+
+    The argument is a model file; without one, the content is a dispatchable in JSON, or an ONNX
+    model as text.
+    """
+
+    optional_arguments = 1
+    has_content = True
+    option_spec: ClassVar = {}
+
+    def run(self) -> list[nodes.Node]:
+        """Return the figures as HTML."""
+        if self.arguments:
+            self.env.note_dependency(str(ROOT / self.arguments[0]))
+            return self._figures(ROOT / self.arguments[0])
+        content = "\n".join(self.content)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "model.json")
+            if content.startswith("{"):
+                dispatchables = {"model": json.loads(content)}
+                model = {"resources": {}, "dispatchables": dispatchables, "commands": []}
+                file.write_text(json.dumps(model))
+            else:
+                import onnx
+
+                file = file.with_suffix(".onnx")
+                onnx.save(onnx.parser.parse_model(content), file)
+            return self._figures(file)
+
+    def _figures(self, file: Path) -> list[nodes.Node]:
+        sections = explain(str(file), dml.FeatureLevel.LATEST).sections
+        return [
+            nodes.raw("", figure(movement), format="html")
+            for section in sections
+            for movement in section.movements
+        ]
+
+
+def _bring_scripts(
+    app: object, name: str, template: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Give the pages that have figures their style and their script."""
+    if 'class="plan"' in context.get("body", ""):
+        context["body"] += f"<style>{FIGURE_CSS}</style>\n<script>{FIGURE_SCRIPT}</script>\n"
+
+
+# -- rules -----------------------------------------------------------------------------------------
+
+_RULE_ID = re.compile(rf"\b({'|'.join(sorted(RULES, key=len, reverse=True))})\b")
+
+
+def _anchor_rules(app: object, name: str, source: list[str]) -> None:
+    """Make each rule a place that links lead to, such as rules.html#SPLIT-05."""
+    if name == "rules":
+        anchor = r'| <a class="rule" id="\1" href="#\1">\1</a>\2 |'
+        source[0] = re.sub(r"^\| (\w+-\d+)( †)? \|", anchor, source[0], flags=re.MULTILINE)
+
+
+_NO_LINKS = (nodes.reference, nodes.literal, nodes.FixedTextElement, nodes.title)
+"""Nodes whose texts are left as they are."""
+
+
+def _link_rules(app: Any, doctree: nodes.document, name: str) -> None:
+    """Make the identifiers of rules in texts, though not in code, links to the rules."""
+    page = app.builder.get_relative_uri(name, "rules") if name != "rules" else ""
+    for text in list(doctree.findall(nodes.Text)):
+        above = text.parent
+        while above and not isinstance(above, _NO_LINKS):
+            above = above.parent
+        if not above and _RULE_ID.search(text):
+            parts = _RULE_ID.split(text)
+            parts[1::2] = [
+                nodes.reference("", rule, refuri=f"{page}#{rule}") for rule in parts[1::2]
+            ]
+            parts[::2] = [nodes.Text(part) for part in parts[::2]]
+            text.parent.replace(text, parts)
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.add_directive("explain", Explain)
+    app.connect("html-page-context", _bring_scripts)
+    app.connect("source-read", _anchor_rules)
+    app.connect("doctree-resolved", _link_rules)
     app.connect("source-read", _list_operators)
     app.connect("autodoc-process-docstring", _say_nothing_of_types, priority=400)
     app.connect("autodoc-process-bases", _show_public_bases)

@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from browser import needs_chromium, probe
 
 import vkops
 from vkops import dml, onnx, plan
 from vkops.onnx import backend
+from vkops.rules import RULES
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,3 +65,35 @@ def test_the_reference_lists_every_method(built):
         if not name.startswith("_") and (callable(value) or isinstance(value, property))
     }
     assert sorted(methods - anchors) == []
+
+
+def test_every_rule_has_an_address_that_texts_link_to(built):
+    anchors = re.findall(r'<a class="rule" id="([\w-]+)"', (built / "rules.html").read_text())
+    assert anchors == [*RULES]
+    api = (built / "api.html").read_text()
+    assert '<a class="reference external" href="rules.html#DEV-03">DEV-03</a>' in api
+    linked = re.findall(r'href="(?:rules.html)?#([A-Z]\w*-\d+)"', api)
+    assert set(linked) <= {*RULES}
+
+
+FITS = """
+  const cut = [...document.querySelectorAll(".table-wrapper, pre, figure")];
+  return {
+    cut: cut.filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.textContent),
+    pages: document.documentElement.scrollWidth <= innerWidth,
+    figures: [...document.querySelectorAll("figure")].filter((figure) => figure.querySelector("i")).length,
+    buttons: document.querySelectorAll("button.copybtn").length,
+  };
+"""
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    ("page", "figures", "buttons"),
+    [("index", 1, 3), ("how_it_works", 3, 0), ("rules", 0, 1)],
+)
+def test_pages_on_a_narrow_screen(built, tmp_path, page, figures, buttons):
+    seen = probe(built / f"{page}.html", tmp_path, FITS)
+    assert (seen["cut"], seen["pages"]) == ([], True)
+    assert seen["figures"] >= figures  # others are drawn when they come into view
+    assert seen["buttons"] == buttons
