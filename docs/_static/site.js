@@ -3,7 +3,7 @@
 // that are still too wide become smaller.
 
 const NAME_PARTS = /(?<=[_./:(,\[=-])(?=\w)|(?<=[a-z])(?=[A-Z])/;
-const MIN_FONT = 5; // pixels
+const MIN_FONT = 4; // pixels
 
 function allowBreaks(cell) {
   const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);

@@ -6,10 +6,13 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from pydoc import locate
 
 import pytest
 from browser import needs_chromium, probe
+from sphinx.pycode import ModuleAnalyzer
 
 import vkops
 from vkops import dml, onnx, plan
@@ -65,6 +68,34 @@ def test_the_reference_lists_every_method(built):
         if not name.startswith("_") and (callable(value) or isinstance(value, property))
     }
     assert sorted(methods - anchors) == []
+
+
+SELF_EXPLAINING = re.compile(r"(U?INT|FLOAT|LEVEL_)\d\w*")
+"""Members of enumerations whose names say all, such as FLOAT32 and LEVEL_5_0."""
+
+
+def test_the_reference_explains_every_field():
+    """In a docstring of the field, in that of its class, or below the class on the page."""
+    text = (ROOT / "docs/api.md").read_text()
+    entries = re.findall(r"^\.\. autoclass:: ([\w.]+).*\n((?: .*\n|\n(?= ))*)", text, re.MULTILINE)
+    classes = {locate(name): said for name, said in entries}
+    classes |= dict.fromkeys(dml.OPERATORS.values(), "")
+    missing = []
+    for kind, said in classes.items():
+        names = [*getattr(kind, "__members__", ()), *getattr(kind, "_fields", ())]
+        names += [field.name for field in fields(kind)] if is_dataclass(kind) else []
+        analyzer = ModuleAnalyzer.for_module(kind.__module__)
+        analyzer.analyze()
+        about = f"{kind.__doc__} {said}"
+        missing += [
+            f"{kind.__name__}.{name}"
+            for name in names
+            if not name.startswith("_") and not SELF_EXPLAINING.fullmatch(name)
+            if (kind.__qualname__, name) not in analyzer.attr_docs
+            if not re.search(rf"\b{name}\b", about)
+        ]
+    assert len(classes) > 60
+    assert missing == []
 
 
 def test_every_rule_has_an_address_that_texts_link_to(built):
