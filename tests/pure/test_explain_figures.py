@@ -147,6 +147,17 @@ def test_every_element_is_found_where_the_plan_reads_and_writes_it(run, seed):
                     assert element["colour"] in {colour for *_, colour in copies}
 
 
+@pytest.mark.parametrize(
+    ("strides", "address", "number"),
+    [((2, 2, 2, 2), 301, 0), ((2, 2, 2, 2), 6, 20), ((6, 10, 15, 10), 29, 0)],
+)
+def test_a_search_where_dimensions_overlap_is_bounded(run, strides, address, number):
+    """Thousands of look-ups end, though each has a hundred million indices to try."""
+    body = "return indicesAt(viewOf([100, 100, 100, 100], [0, data[0]]), data[1], 100).length"
+    assert run(f"for (let i = 0; i < 5000; i++) {{ {body.replace('return ', '')} }} {body}",
+               [(strides, address)]) == [number]  # fmt: skip
+
+
 def view_of(sizes, strides):
     return Region(View.packed(sizes), Read(0, View(sizes, strides)))
 

@@ -1,16 +1,21 @@
 "use strict";
 // Which element each element of a tensor is copied from, or to: the data are those of figures.py.
 
+const MAX_STEPS = 2000; // in the search for an element, where dimensions overlap
+
+const divisor = (a, b) => (b ? divisor(b, a % b) : a);
+
 // The dimensions of a view from the largest stride to the smallest; `reach` is how far those after
-// it reach.
+// it reach, `unit` the common divisor of the strides from it on.
 function viewOf(sizes, [offset, strides]) {
   const dims = sizes
     .map((n, axis) => ({ axis, n, stride: strides[axis], step: Math.abs(strides[axis]) }))
     .filter((dim) => dim.n > 1 && dim.step)
     .sort((a, b) => b.step - a.step);
-  let reach = 0;
+  let [reach, unit] = [0, 0];
   for (const dim of [...dims].reverse()) {
     dim.reach = reach;
+    dim.unit = unit = divisor(dim.step, unit);
     reach += (dim.n - 1) * dim.step;
   }
   const below = dims.reduce((sum, dim) => sum + Math.min(0, (dim.n - 1) * dim.stride), 0);
@@ -21,17 +26,19 @@ const addressOf = (view, index) =>
   view.strides.reduce((sum, stride, axis) => sum + stride * index[axis], view.offset);
 
 // The indices whose element of a view has an address, in axes of stride 0 the first; at most
-// `limit`.
+// `limit`, and not all where dimensions overlap in a way that takes too long to search.
 function indicesAt(view, address, limit = 1) {
   if (address < view.first || address > view.last) return [];
   const found = [];
   const index = new Array(view.rank).fill(0);
+  let steps = 0;
   const search = (rest, k) => {
     if (k === view.dims.length) {
       if (rest === 0) found.push([...index]);
       return;
     }
-    const { axis, n, stride, step, reach } = view.dims[k];
+    const { axis, n, stride, step, reach, unit } = view.dims[k];
+    if (rest % unit || steps++ > MAX_STEPS) return;
     const least = Math.max(0, Math.ceil((rest - reach) / step));
     for (let i = Math.min(n - 1, Math.floor(rest / step)); i >= least && found.length < limit; i--) {
       index[axis] = stride > 0 ? i : n - 1 - i;
