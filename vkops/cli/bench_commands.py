@@ -4,38 +4,49 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
 
-import typer
-from typer import Argument, Option
+import click
 
 import vkops
 from vkops.cli import options
 
 
+@click.command()
+@click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
+@options.adapter
+@options.expect
+@options.number("--scale", least=1, default=1, help="Factor of the first dimension of all inputs.")
+@options.number("--rounds", least=1, default=9, help="How often each workload is measured.")
+@options.flag("--peers", help="Also measure all installed peers.")
+@options.texts("--peer", metavar="NAME", help="Also measure torch, onnxruntime, wgpu or ncnn.")
+@click.option(
+    "--plot", type=options.FILE, metavar="FILE", help="Draw the results in a .png or .svg file."
+)
+@click.option(
+    "--from",
+    "from_",
+    type=options.FILE,
+    metavar="FILE",
+    help="Show a file of --json instead of measuring.",
+)
+@options.as_json
 def bench(
-    workloads: Annotated[
-        options.Texts,
-        Argument(metavar="[WORKLOAD]...", help="Workloads, W1 to W27; all by default."),
-    ] = None,
-    adapter: options.Adapter = "",
-    expect: options.Expect = None,
-    scale: Annotated[int, Option(min=1, help="Factor of the first dimension of all inputs.")] = 1,
-    rounds: Annotated[int, Option(min=1, help="How often each workload is measured.")] = 9,
-    peers: Annotated[bool, Option("--peers", help="Also measure all installed peers.")] = False,
-    peer: Annotated[
-        options.Texts, Option(help="Also measure torch, onnxruntime, wgpu or ncnn.")
-    ] = None,
-    plot: Annotated[
-        Path | None, Option(metavar="FILE", help="Plot GB/s to a .png or .svg file.")
-    ] = None,
-    from_: Annotated[
-        Path | None,
-        Option("--from", metavar="FILE", help="Show a file of --json instead of measuring."),
-    ] = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON for programs.")] = False,
+    workloads: options.Texts,
+    adapter: str,
+    expect: str | None,
+    scale: int,
+    rounds: int,
+    peers: bool,
+    peer: options.Texts,
+    plot: Path | None,
+    from_: Path | None,
+    as_json: bool,
 ) -> None:
-    """Time data movement against NumPy, memcpy, Kompute's buffer copy, and other libraries."""
+    """Time data movement against NumPy and other libraries.
+
+    The others are memcpy, Kompute's buffer copy, and with --peers PyTorch, ONNX Runtime, wgpu and
+    ncnn. WORKLOAD is one of W1 to W27; without it, all are measured.
+    """
     from rich.console import Console
     from rich.progress import track
 
@@ -44,13 +55,13 @@ def bench(
     from vkops.bench import plot as plots
 
     by_name = {workload.name: workload for workload in benchmark.WORKLOADS}
-    for name in workloads or ():
+    for name in workloads:
         options.one_of("WORKLOAD", name, *by_name)
-    for name in peer or ():
+    for name in peer:
         options.one_of("--peer", name, *libraries.PEERS)
         libraries.require(name)
     if peers and not libraries.installed():
-        typer.echo("No peers are installed: pip install 'vkops[peers]'", err=True)
+        click.echo("No peers are installed: pip install 'vkops[peers]'", err=True)
     if plot is not None:
         plots.check(plot)
     if from_ is not None:
@@ -60,7 +71,7 @@ def bench(
         with vkops.Device(adapter or None, expect=expect) as device:
             loaded = {
                 name: libraries.load(name, device.info)
-                for name in (libraries.installed() if peers else dict.fromkeys(peer or ()))
+                for name in (libraries.installed() if peers else dict.fromkeys(peer))
             }
             results = list(
                 track(
@@ -75,7 +86,7 @@ def bench(
     if plot is not None:
         plots.plot(report, plot)
     if as_json:
-        typer.echo(json.dumps(report.json_ready(), indent=2))
+        click.echo(json.dumps(report.json_ready(), indent=2))
     else:
         for table in benchmark.tables(report):
             Console().print(table)

@@ -4,44 +4,47 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-from typer import Argument, Option
+import click
 
 from vkops.cli import options
 from vkops.errors import ModelError, VkopsError, one_line, printable
-from vkops.shaders import tools
 
-app = typer.Typer(help="Find faults of shaders, kernels and drivers on a device.")
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def debug(context: click.Context) -> None:
+    """Find faults of shaders, kernels and drivers.
+
+    TARGET is a model (.json, .onnx) with options of `vkops run`, or a shader (.comp, .spv) with
+    those of `vkops shader run`.
+    """
+    options.help_without_command(context)
+
 
 # All other arguments are for the command that is run.
 _FORWARDS = {"allow_extra_args": True, "ignore_unknown_options": True}
-
-Target = Annotated[
-    str,
-    Argument(
-        metavar="TARGET [OPTIONS]...",
-        help="A model (.json, .onnx) with options of `vkops run`, or a shader (.comp, .spv) with "
-        "those of `vkops shader run`.",
-    ),
-]
+_target = click.argument("target", metavar="TARGET [OPTIONS]...", type=click.Path())
 _RUN = {".json": ["run"], ".onnx": ["run"], ".comp": ["shader", "run"], ".spv": ["shader", "run"]}
 
 
-@app.command(context_settings=_FORWARDS)
-def printf(
-    context: typer.Context,
-    target: Target,
-    invocation: Annotated[
-        str, Option(metavar="X[,Y[,Z]]", help="Show messages of this global invocation only.")
-    ] = "",
-    rows: Annotated[int, Option(min=1, help="Maximum number of messages to show.")] = 200,
-    kernels: Annotated[
-        bool, Option("--kernels", help="Print what each invocation of a kernel does.")
-    ] = False,
-) -> None:
-    """Run a model or shader, and show what its shaders print with debugPrintfEXT."""
+@debug.command(context_settings=_FORWARDS)
+@_target
+@click.option(
+    "--invocation",
+    default="",
+    show_default=False,
+    metavar="X[,Y[,Z]]",
+    help="Show messages of this global invocation only.",
+)
+@options.number("--rows", least=1, default=200, help="Maximum number of messages to show.")
+@options.flag("--kernels", help="Print what each invocation of a kernel does.")
+@click.pass_context
+def printf(context: click.Context, target: str, invocation: str, rows: int, kernels: bool) -> None:
+    """Show what shaders print with debugPrintfEXT.
+
+    The model or shader is run for it.
+    """
     from vkops.debug import message_tables
     from vkops.debug.printf import printf as run
     from vkops.runner.console import show
@@ -53,9 +56,9 @@ def printf(
     if shown:
         show(message_tables.printed(shown[:rows]))
     if len(shown) > rows:
-        typer.echo(f"{len(shown) - rows} more (--rows shows them)")
+        click.echo(f"{len(shown) - rows} more (--rows shows them)")
     if not (shown or found.returncode):
-        typer.echo("Nothing was printed" + (f" by invocation {invocation}" if invocation else ""))
+        click.echo("Nothing was printed" + (f" by invocation {invocation}" if invocation else ""))
     if found.lost:
         raise ModelError(
             "Messages were lost: a dispatch printed more than the layer's buffer holds; print less"
@@ -63,20 +66,14 @@ def printf(
     _end(target, found.returncode)
 
 
-@app.command(context_settings={**_FORWARDS, "allow_interspersed_args": False})
-def validate(
-    context: typer.Context,
-    target: Annotated[
-        str,
-        Argument(
-            metavar="TARGET [OPTIONS]...",
-            help="A model or shader, as for `printf`; or any other program with its arguments.",
-        ),
-    ],
-) -> None:
-    """Run a program under Vulkan's validation layer; any message is a failure.
+@debug.command(context_settings={**_FORWARDS, "allow_interspersed_args": False})
+@_target
+@click.pass_context
+def validate(context: click.Context, target: str) -> None:
+    """Run a program under Vulkan's validation layer.
 
-    The layer checks the API, races between commands, and shaders' accesses to buffers.
+    Any message of the layer is a failure. The layer checks the API, races between commands, and
+    shaders' accesses to buffers. TARGET may also be any other program, with its arguments.
     """
     from vkops.debug import message_tables
     from vkops.debug.layer_validation import validate as run
@@ -86,33 +83,47 @@ def validate(
     verdict = run(command or [target, *context.args])
     for known, count in verdict.known.items():
         times = f"{count} times" if count > 1 else "once"
-        typer.echo(f"Known, {times}: {known.id}: {known.part.strip()}: {known.reason}")
+        click.echo(f"Known, {times}: {known.id}: {known.part.strip()}: {known.reason}")
     if verdict.unexpected:
         show(*message_tables.faults(verdict.unexpected))
         count = len(verdict.unexpected)
         raise ModelError(f"The validation layer has {count} message{'s' if count > 1 else ''}")
     if not verdict.returncode:
-        typer.echo("The validation layer has nothing to say")
+        click.echo("The validation layer has nothing to say")
     _end(target, verdict.returncode)
 
 
-@app.command()
+@debug.command()
+@click.argument("model", metavar="MODEL.json", type=click.Path())
+@click.argument("element", metavar="I[,J...]")
+@click.option(
+    "--output",
+    default="",
+    show_default=False,
+    metavar="TENSOR",
+    help="Such as OutputTensors[1]; needed if there are several.",
+)
+@options.number("--dispatch", least=1, default=1, help="Number of the operator's dispatch.")
+@options.adapter
+@options.expect
+@options.level
+@options.input_path
+@options.allow_paths
 def trace(
-    model: Annotated[str, Argument(metavar="MODEL.json", help="A DxDispatch model.")],
-    element: Annotated[str, Argument(metavar="I[,J...]", help="Index of the element.")],
-    output: Annotated[
-        str, Option(metavar="TENSOR", help="Such as OutputTensors[1]; needed if there are several.")
-    ] = "",
-    dispatch: Annotated[int, Option(min=1, help="Number of the operator's dispatch.")] = 1,
-    adapter: options.Adapter = "",
-    expect: options.Expect = None,
-    dml_feature_level: options.Level = "5.0",
-    input_path: options.InputPath = None,
-    allow_paths: options.AllowPaths = False,
+    model: str,
+    element: str,
+    output: str,
+    dispatch: int,
+    adapter: str,
+    expect: str | None,
+    dml_feature_level: str,
+    input_path: Path | None,
+    allow_paths: bool,
 ) -> None:
-    """Follow an element of an operator's output through the plan and through the device.
+    """Follow an element through the plan and the device.
 
-    Stop at the first difference, with exit status 1.
+    I,J... is the index of an element of an operator's output. The command stops at the first
+    difference, with exit status 1.
     """
     import vkops
     from vkops.debug import message_tables
@@ -124,7 +135,7 @@ def trace(
     level = options.feature_level(dml_feature_level)
     prepared = prepare(load_model(model, input_path, allow_paths=allow_paths), level)
     with vkops.Device(adapter or None, level, expect=expect) as device:
-        typer.echo(printable(f"Running on '{device.name}'"))
+        click.echo(printable(f"Running on '{device.name}'"))
         stages = []
         for stage in trace_model(prepared, device, dispatch, output, index):
             stages.append(stage)
@@ -133,16 +144,20 @@ def trace(
     show(message_tables.stages(stages))
     if stages[-1].differs:
         raise ModelError(f"The device differs from the plan: {stages[-1].name}")
-    typer.echo("The device did as the plan says")
+    click.echo("The device did as the plan says")
 
 
-@app.command(context_settings=_FORWARDS)
-def capture(
-    context: typer.Context,
-    target: Target,
-    output: Annotated[Path, Option("-o", "--output", metavar="FILE.rdc")],
-) -> None:
-    """Run a model or shader, and capture its dispatches in a file for RenderDoc."""
+@debug.command(context_settings=_FORWARDS)
+@_target
+@click.option(
+    "-o", "--output", required=True, type=options.FILE, metavar="FILE.rdc", help="File to write."
+)
+@click.pass_context
+def capture(context: click.Context, target: str, output: Path) -> None:
+    """Capture a run in a file for RenderDoc.
+
+    The model or shader is run, and its dispatches are captured.
+    """
     import os
     import subprocess
 
@@ -153,20 +168,20 @@ def capture(
     own = {CAPTURE: str(output.absolute()), KERNEL_DEFINES: "DEBUG"}  # with their source lines
     done = subprocess.run(_vkops(target, context.args), env={**os.environ, **own}, check=False)
     _end(target, done.returncode)
-    typer.echo(printable(f"Capture written to '{output}'"))
+    click.echo(printable(f"Capture written to '{output}'"))
     try:
         for number, submission in enumerate(submissions(output), 1):
-            typer.echo(printable(f"  {number}. {submission}"))
+            click.echo(printable(f"  {number}. {submission}"))
     except VkopsError as error:  # what reads them is a package of its own
-        typer.echo(str(error), err=True)
+        click.echo(str(error), err=True)
 
 
-@app.command()
+@debug.command()
 def report() -> None:
-    """Print what a bug report should contain about this machine."""
+    """Describe this machine for a bug report."""
     from vkops.debug.bug_report import report as text
 
-    typer.echo(text())
+    click.echo(text())
 
 
 def _vkops(target: str, arguments: list[str]) -> list[str]:
@@ -192,6 +207,8 @@ def _invocation(text: str) -> tuple[int, int, int] | None:
 def _end(target: str, status: int) -> None:
     """Exit with the status of the program that ran; report the signal if one ended it."""
     if status < 0:
-        typer.echo(one_line(f"{target}: {tools.status(status)}"), err=True)
+        from vkops.shaders import tools
+
+        click.echo(one_line(f"{target}: {tools.status(status)}"), err=True)
     if status:
-        raise typer.Exit(status if status > 0 else 128 - status)
+        raise click.exceptions.Exit(status if status > 0 else 128 - status)

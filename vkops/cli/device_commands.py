@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from importlib import metadata
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 import vkops
+from vkops.cli import options
 from vkops.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 _DEPENDENCIES = ("vkops", "kp", "numpy", "vulkan", "python-rapidjson")
 
 
-def devices(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
-) -> None:
-    """Show the Vulkan devices, and for each driver found whether it works, or why not."""
+@click.command()
+@options.as_json
+def devices(as_json: bool) -> None:
+    """List the Vulkan drivers and devices.
+
+    For each driver that was found, it says whether it works, or why not.
+    """
     from dataclasses import asdict
 
     from rich.markup import escape
@@ -49,7 +52,7 @@ def devices(
             "drivers": [{**asdict(driver), "usable": driver.usable} for driver in drivers],
             "native_operations": gpu.native_state(),
         }
-        typer.echo(json.dumps(lists, indent=2))
+        click.echo(json.dumps(lists, indent=2))
     elif infos:
         shown = table("Vulkan devices", "#", "Name", "Type", "Vulkan", "Driver", "Memory")
         for info in infos:
@@ -94,6 +97,8 @@ def memory_size(nbytes: int) -> str:
 
 def dependency_lines() -> Iterator[str]:
     """Yield one line for each package that a run uses, with its version."""
+    from importlib import metadata
+
     for name in _DEPENDENCIES:
         try:
             yield f"{name}: {metadata.version(name)}"

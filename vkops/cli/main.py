@@ -2,39 +2,61 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
+import click
 
 import vkops
-from vkops.cli import bench_commands as bench
-from vkops.cli import debug_commands as debug
-from vkops.cli import device_commands as devices
-from vkops.cli import model_commands as models
-from vkops.cli import rule_commands as rules
-from vkops.cli import shader_commands as shaders
+from vkops.cli import options
 from vkops.errors import VkopsError, one_line
 
-# DxDispatch spells its options with underscores; hyphens are accepted too.
+# The commands with the module of each, which is imported when the command is used.
+_COMMANDS = {
+    "run": "vkops.cli.model_commands",
+    "check": "vkops.cli.model_commands",
+    "explain": "vkops.cli.model_commands",
+    "devices": "vkops.cli.device_commands",
+    "bench": "vkops.cli.bench_commands",
+    "rule": "vkops.cli.rule_commands",
+    "shader": "vkops.cli.shader_commands",
+    "debug": "vkops.cli.debug_commands",
+    "completion": "vkops.cli.completion_commands",
+}
+COMPLETE = "_VKOPS_COMPLETE"
+"""The variable in which a shell asks to complete a command line, see ``vkops completion``."""
+
 _SETTINGS = {
     "help_option_names": ["-h", "--help"],
+    "show_default": True,
+    # DxDispatch spells its options with underscores; hyphens are accepted too.
     "token_normalize_func": lambda token: token.replace("-", "_"),
 }
-# ClickException is defined by typer itself or by click, depending on typer's version.
-_UsageError: type[Exception] = next(
-    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
-)
 
-app = typer.Typer(
-    add_completion=False,
-    context_settings=_SETTINGS,
-    help="DirectML's data-movement operators on any Vulkan device.",
-    pretty_exceptions_enable=False,
-)
+
+class _Program(click.Group):
+    """Imports the module of a command at its first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=_Program, invoke_without_command=True, context_settings=_SETTINGS)
+@click.version_option(vkops.__version__, message="vkops %(version)s")
+@click.pass_context
+def app(context: click.Context) -> None:
+    """DirectML's data-movement operators on any Vulkan device."""
+    options.help_without_command(context)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,15 +71,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        command = typer.main.get_command(app)
+        if COMPLETE in os.environ:
+            from click.shell_completion import shell_complete
+
+            return shell_complete(app, {}, "vkops", COMPLETE, os.environ[COMPLETE])
         arguments = sys.argv[1:] if arguments is None else arguments
-        with command.make_context("vkops", list(arguments)) as context:
-            command.invoke(context)
+        with app.make_context("vkops", list(arguments)) as context:
+            app.invoke(context)
         sys.stdout.flush()
-    except typer.Exit as exit_:
+    except click.exceptions.Exit as exit_:
         return exit_.exit_code
-    except _UsageError as error:
-        reason = error.format_message()  # type: ignore[attr-defined]
+    except click.ClickException as error:
+        reason = error.format_message()
         return _fail(f"Failed to parse command-line arguments: {reason}", 2)
     except BrokenPipeError:
         return _fail("Standard output was closed", 1)
@@ -85,21 +110,3 @@ def _fail(message: str, status: int) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     print(one_line(message), file=sys.stderr)
     return status
-
-
-@app.callback(invoke_without_command=True)
-def _vkops(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
-) -> None:
-    if version:
-        typer.echo(f"vkops {vkops.__version__}")
-    elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-_COMMANDS = (models.run, models.check, models.explain, devices.devices, bench.bench, rules.rule)
-for _command in _COMMANDS:
-    app.command()(_command)
-app.add_typer(shaders.app, name="shader")
-app.add_typer(debug.app, name="debug")

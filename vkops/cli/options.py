@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from typer import Argument, BadParameter, Option
+import click
 
 from vkops.errors import ModelError
 
@@ -13,68 +14,90 @@ if TYPE_CHECKING:
     from vkops.dml import FeatureLevel
     from vkops.dxdispatch.json_model import Overrides
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _MAX_DIGITS = 19  # of sizes; Python refuses to convert integers of more than 4,300 digits
 MAX_INT = 2**31 - 1
 
-Texts = list[str] | None
+Texts = tuple[str, ...]
+"""The values of an option that can be given several times."""
 
-Model = Annotated[
-    str, Argument(metavar="MODEL", help="A DxDispatch model (.json) or an ONNX model (.onnx).")
-]
-Level = Annotated[
-    str, Option("--dml_feature_level", metavar="LEVEL", help="DirectML feature level, 1.0 to 6.4.")
-]
-InputPath = Annotated[
-    Path | None,
-    Option("--input_path", help="Folder of sourcePath files; the model's folder by default."),
-]
-OutputPath = Annotated[
-    Path | None,
-    Option("--output_path", help="Folder of targetPath files; the current folder by default."),
-]
-AllowPaths = Annotated[
-    bool, Option("--allow_paths", help="Let the model name files outside of its own folders.")
-]
-Strict = Annotated[
-    bool, Option("--strict", help="Refuse a model that gives warnings, such as unknown fields.")
-]
-FreeNames = Annotated[
-    Texts,
-    Option(
-        "-f",
-        "--onnx_free_dim_name_override",
-        metavar="NAME:SIZE",
-        help="Set the size of a free dimension of an ONNX model; it is 1 by default.",
-    ),
-]
-FreeDenotations = Annotated[
-    Texts,
-    Option(
-        "-F",
-        "--onnx_free_dim_denotation_override",
-        metavar="DENOTATION:SIZE",
-        help="Set the size of all free dimensions with a denotation.",
-    ),
-]
-Shapes = Annotated[
-    Texts,
-    Option("-b", "--binding_shape", metavar="TENSOR:SHAPE", help="Set a shape, such as x:5,2."),
-]
-Adapter = Annotated[
-    str, Option("-a", "--adapter", help="Use the first adapter whose name contains this text.")
-]
-Expect = Annotated[
-    str | None,
-    Option(
-        "--expect",
-        metavar="lavapipe|gpu|NAME",
-        help="Fail if the adapter is another one; the default is VKOPS_EXPECT.",
-    ),
-]
-Debug = Annotated[bool, Option("-d", "--debug", help="Use Vulkan's validation layer.")]
-Iterations = Annotated[
-    int, Option("-i", "--dispatch_iterations", min=0, help="How often to dispatch and wait.")
-]
+FILE = click.Path(path_type=Path)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+def flag(*names: str, help: str) -> Callable[[F], F]:
+    """Return an option without a value."""
+    return click.option(*names, is_flag=True, help=help)
+
+
+def texts(*names: str, metavar: str, help: str) -> Callable[[F], F]:
+    """Return an option that can be given several times."""
+    return click.option(*names, multiple=True, metavar=metavar, help=help)
+
+
+def number(
+    *names: str,
+    least: int = 0,
+    most: int | None = None,
+    default: int | None = None,
+    help: str,
+) -> Callable[[F], F]:
+    """Return an option whose value is an integer in a range."""
+    kind = click.IntRange(least, most)
+    return click.option(*names, type=kind, default=default, metavar="N", help=help)
+
+
+model = click.argument("model", type=click.Path())
+level = click.option(
+    "--dml_feature_level",
+    metavar="LEVEL",
+    default="5.0",
+    help="DirectML feature level, 1.0 to 6.4.",
+)
+input_path = click.option(
+    "--input_path",
+    type=FOLDER,
+    metavar="FOLDER",
+    help="Folder of sourcePath files; the model's folder by default.",
+)
+output_path = click.option(
+    "--output_path",
+    type=FOLDER,
+    metavar="FOLDER",
+    help="Folder of targetPath files; the current folder by default.",
+)
+allow_paths = flag("--allow_paths", help="Let the model name files outside of its own folders.")
+strict = flag("--strict", help="Refuse a model that gives warnings, such as unknown fields.")
+free_names = texts(
+    "-f",
+    "--onnx_free_dim_name_override",
+    metavar="NAME:SIZE",
+    help="Set the size of a free dimension of an ONNX model; it is 1 by default.",
+)
+free_denotations = texts(
+    "-F",
+    "--onnx_free_dim_denotation_override",
+    metavar="DENOTATION:SIZE",
+    help="Set the size of all free dimensions with a denotation.",
+)
+shapes = texts("-b", "--binding_shape", metavar="TENSOR:SHAPE", help="Set a shape, such as x:5,2.")
+adapter = click.option(
+    "-a",
+    "--adapter",
+    default="",
+    show_default=False,
+    metavar="TEXT",
+    help="Use the first adapter whose name contains this text.",
+)
+expect = click.option(
+    "--expect",
+    metavar="lavapipe|gpu|NAME",
+    help="Fail if the adapter is another one; the default is VKOPS_EXPECT.",
+)
+debug = flag("-d", "--debug", help="Use Vulkan's validation layer.")
+iterations = number("-i", "--dispatch_iterations", default=1, help="How often to dispatch.")
+as_json = flag("--json", "as_json", help="Print JSON for programs.")
 
 
 def overrides(names: Texts, denotations: Texts, shapes: Texts) -> Overrides:
@@ -82,9 +105,9 @@ def overrides(names: Texts, denotations: Texts, shapes: Texts) -> Overrides:
     from vkops.dxdispatch.json_model import Overrides
 
     return Overrides(
-        dict(_named_size(text, "NAME:SIZE") for text in names or ()),
-        dict(_named_size(text, "DENOTATION:SIZE") for text in denotations or ()),
-        dict(_named_shape(text) for text in shapes or ()),
+        dict(_named_size(text, "NAME:SIZE") for text in names),
+        dict(_named_size(text, "DENOTATION:SIZE") for text in denotations),
+        dict(_named_shape(text) for text in shapes),
     )
 
 
@@ -116,6 +139,12 @@ def feature_level(text: str) -> FeatureLevel:
     return names[text.replace("_", ".")]
 
 
+def help_without_command(context: click.Context) -> None:
+    """Print the help of a group of commands, if none of them was given."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
 def one_of(option: str, value: str, *allowed: str) -> None:
     """Refuse a value that is not allowed."""
     if value not in allowed:
@@ -132,4 +161,4 @@ def integer(option: str, text: str) -> int:
 
 def refuse(option: str, message: str) -> NoReturn:
     """Raise the error for the value of an option."""
-    raise BadParameter(message, param_hint=f"'{option}'") from None
+    raise click.BadParameter(message, param_hint=f"'{option}'") from None

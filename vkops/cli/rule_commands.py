@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
 
-import typer
+import click
 
+from vkops.cli import options
 from vkops.errors import show
 
 
-def rule(
-    id: Annotated[str | None, typer.Argument(help="Such as SPLIT-05; all, if left out.")] = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print all rules as docs/rules.md has them.")
-    ] = False,
-) -> None:
-    """Print a rule: what it says, and its source."""
+@click.command()
+@click.argument("id", required=False)
+@options.flag("--markdown", help="Print all rules as docs/rules.md has them.")
+def rule(id: str | None, markdown: bool) -> None:
+    """Print a rule and its source.
+
+    ID is a rule, such as SPLIT-05; without it, all rules are printed.
+    """
     from vkops.rules import GROUPS, RULES
 
     if markdown:
-        typer.echo("\n".join(markdown_lines()))
+        click.echo("\n".join(markdown_lines()))
         return
     if id is not None and id.upper() not in RULES:
         groups = ", ".join(GROUPS)
-        raise typer.BadParameter(f"there is no rule {show(id)}; the groups are {groups}")
+        raise click.BadParameter(f"there is no rule {show(id)}; the groups are {groups}")
     for found in RULES.values() if id is None else [RULES[id.upper()]]:
-        typer.echo(f"{found.id}: {found.text}\n    Source: {found.source}")
+        click.echo(f"{found.id}: {found.text}\n    Source: {found.source}")
 
 
 def markdown_lines() -> Iterator[str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-from typer import Argument, Option
+import click
 
 import vkops
 from vkops.cli import options
@@ -16,23 +15,35 @@ from vkops.errors import ShaderCompileError, printable
 if TYPE_CHECKING:
     from vkops.shaders import Number
 
-app = typer.Typer(help="Build, inspect and run shaders: the kernels of vkops, and your own.")
 
-Source = Annotated[
-    str, Argument(metavar="SHADER", help="A .comp or .spv file, or a kernel's name.")
-]
-Defines = Annotated[options.Texts, Option("-D", metavar="NAME[=VALUE]", help="Define a macro.")]
-Includes = Annotated[
-    list[Path] | None, Option("-I", metavar="FOLDER", help="Folder of included files.")
-]
-Constants = Annotated[
-    options.Texts, Option("--spec", metavar="NAME=VALUE", help="Set a specialization constant.")
-]
+@click.group(invoke_without_command=True)
+@click.pass_context
+def shader(context: click.Context) -> None:
+    """Build, inspect and run shaders.
+
+    SHADER is a .comp or .spv file of your own, or the name of a kernel of vkops.
+    """
+    options.help_without_command(context)
 
 
-@app.command("list")
+_source = click.argument("source", metavar="SHADER", type=click.Path())
+_define = options.texts("-D", "define", metavar="NAME[=VALUE]", help="Define a macro.")
+_include = click.option(
+    "-I",
+    "include",
+    multiple=True,
+    type=options.FOLDER,
+    metavar="FOLDER",
+    help="Folder of included files.",
+)
+
+
+@shader.command("list")
 def list_() -> None:
-    """List the kernels, their sizes, and what they use of the device."""
+    """List the kernels of vkops.
+
+    The list has their sizes, and what they use of a device.
+    """
     from vkops import shaders
     from vkops.runner import console
     from vkops.shaders.module import Module
@@ -58,131 +69,176 @@ def list_() -> None:
     console.show(table)
 
 
-@app.command()
+@shader.command()
+@_source
+@click.option(
+    "-o",
+    "--output",
+    type=options.FILE,
+    metavar="FILE",
+    help="File to write; NAME.spv by default.",
+)
+@_define
+@_include
+@options.flag("-g", "debug", help="Include source lines.")
 def build(
-    shader: Source,
-    output: Annotated[
-        Path | None, Option("-o", "--output", help="File to write; NAME.spv by default.")
-    ] = None,
-    define: Defines = None,
-    include: Includes = None,
-    debug: Annotated[bool, Option("-g", help="Include source lines.")] = False,
+    source: str,
+    output: Path | None,
+    define: options.Texts,
+    include: tuple[Path, ...],
+    debug: bool,
 ) -> None:
-    """Compile a shader to SPIR-V, check it, and print what it declares and uses."""
+    """Compile a shader to SPIR-V, and describe it.
+
+    It is checked, too. The description is what it declares, and what it uses of a device.
+    """
     from vkops import shaders
     from vkops.runner.output_files import write_output
     from vkops.shaders.listing import describe
     from vkops.shaders.module import Module
 
-    name, spirv = _spirv(shader, define, include, debug=debug)
+    name, spirv = _spirv(source, define, include, debug=debug)
     shaders.validate(spirv)
     target = Path(f"{Path(name).stem}.spv") if output is None else output
     write_output(target, [spirv])
-    typer.echo(printable(f"{shader} built to '{target}'"))
-    facts = describe(Module.read(spirv, shader))
+    click.echo(printable(f"{source} built to '{target}'"))
+    facts = describe(Module.read(spirv, source))
     width = max(len(heading) for heading, _ in facts)
     for heading, text in facts:
-        typer.echo(printable(f"{heading:<{width}}  {text}"))
+        click.echo(printable(f"{heading:<{width}}  {text}"))
 
 
-@app.command()
-def disasm(shader: Source, define: Defines = None, include: Includes = None) -> None:
-    """Print a shader's SPIR-V as text, with the source lines above their instructions."""
+@shader.command()
+@_source
+@_define
+@_include
+def disasm(source: str, define: options.Texts, include: tuple[Path, ...]) -> None:
+    """Print a shader's SPIR-V as text.
+
+    The lines of the source are above their instructions.
+    """
     from vkops import shaders
     from vkops.shaders import sources
     from vkops.shaders.listing import listing
 
-    _, spirv = _spirv(shader, define, include, debug=True)
-    path = Path(shader)
-    if shader in shaders.VARIANTS and not path.is_file():
-        path = shaders.source_dir() / shaders.VARIANTS[shader].source
+    _, spirv = _spirv(source, define, include, debug=True)
+    path = Path(source)
+    if source in shaders.VARIANTS and not path.is_file():
+        path = shaders.source_dir() / shaders.VARIANTS[source].source
     # A .spv file may name any file as its source: none is opened for it.
-    files = {} if path.suffix == ".spv" else sources.lines(path, include or ())
-    typer.echo(listing(spirv, files))
+    files = {} if path.suffix == ".spv" else sources.lines(path, include)
+    click.echo(listing(spirv, files))
 
 
-@app.command()
-def validate(shader: Source, define: Defines = None, include: Includes = None) -> None:
-    """Check a shader with spirv-val, and that Kompute can run it on any device."""
+@shader.command()
+@_source
+@_define
+@_include
+def validate(source: str, define: options.Texts, include: tuple[Path, ...]) -> None:
+    """Check a shader with spirv-val.
+
+    It must also be one that Kompute can run on any device.
+    """
     from vkops import shaders
 
-    _, spirv = _spirv(shader, define, include)
-    shaders.load(spirv, name=shader)
-    typer.echo(printable(f"{shader} is valid"))
+    _, spirv = _spirv(source, define, include)
+    shaders.load(spirv, name=source)
+    click.echo(printable(f"{source} is valid"))
 
 
-@app.command()
+@shader.command()
+@_source
+@click.argument("other", required=False, type=click.Path())
+@_define
+@options.texts("--to", metavar="NAME[=VALUE]", help="Define a macro for OTHER only.")
+@_include
 def diff(
-    shader: Source,
-    other: Annotated[
-        str | None,
-        Argument(metavar="OTHER", help="The shader to compare with; the same by default."),
-    ] = None,
-    define: Defines = None,
-    to: Annotated[
-        options.Texts, Option("--to", metavar="NAME[=VALUE]", help="Define a macro for OTHER only.")
-    ] = None,
-    include: Includes = None,
+    source: str,
+    other: str | None,
+    define: options.Texts,
+    to: options.Texts,
+    include: tuple[Path, ...],
 ) -> None:
-    """Compare two builds by their instructions; the exit status is 1 if they differ."""
+    """Compare the instructions of two shaders.
+
+    The exit status is 1 if they differ. Without OTHER, SHADER is compared with itself, built with
+    the macros of --to.
+    """
     from vkops.shaders.listing import difference
 
-    _, before = _spirv(shader, define, include)
-    _, after = _spirv(other or shader, [*(define or ()), *(to or ())], include)
-    labels = shader, " ".join([other or shader, *(f"-D{text}" for text in to or ())])
+    _, before = _spirv(source, define, include)
+    _, after = _spirv(other or source, (*define, *to), include)
+    labels = source, " ".join([other or source, *(f"-D{text}" for text in to)])
     lines = difference(before, after, labels)
     for line in lines:
-        typer.echo(line)
+        click.echo(line)
     if lines:
-        raise typer.Exit(1)
-    typer.echo("No difference")
+        raise click.exceptions.Exit(1)
+    click.echo("No difference")
 
 
-@app.command()
+@shader.command()
+@_source
+@options.texts("--bind", metavar="[BLOCK:]FILE.npy", help="Fill a block's buffer from a file.")
+@options.texts(
+    "--out",
+    metavar="[BLOCK:]TYPE:COUNT",
+    help="Print a block of zeros after the run; give only BLOCK if it has a file.",
+)
+@click.option(
+    "--groups", default="1", metavar="X[,Y[,Z]]", help="Number of workgroups to dispatch."
+)
+@click.option(
+    "--push",
+    default="",
+    show_default=False,
+    metavar="N,...",
+    help="Push constants, in the order of their declaration.",
+)
+@options.texts("--spec", metavar="NAME=VALUE", help="Set a specialization constant.")
+@_define
+@_include
+@options.texts(
+    "--output",
+    metavar="[BLOCK:]FILE",
+    help="Write blocks to .npy files, or all to a .npz file.",
+)
+@options.iterations
+@options.adapter
+@options.expect
+@options.debug
 def run(
-    shader: Source,
-    bind: Annotated[
-        options.Texts, Option(metavar="[BLOCK:]FILE.npy", help="Fill a block's buffer from a file.")
-    ] = None,
-    out: Annotated[
-        options.Texts,
-        Option(
-            metavar="[BLOCK:]TYPE:COUNT",
-            help="Print a block of zeros after the run; give only BLOCK if it has a file.",
-        ),
-    ] = None,
-    groups: Annotated[
-        str, Option(metavar="X[,Y[,Z]]", help="Number of workgroups to dispatch.")
-    ] = "1",
-    push: Annotated[
-        str, Option(metavar="N,...", help="Push constants, in the order of their declaration.")
-    ] = "",
-    spec: Constants = None,
-    define: Defines = None,
-    include: Includes = None,
-    output: Annotated[
-        options.Texts,
-        Option(metavar="[BLOCK:]FILE", help="Write blocks to .npy files, or all to a .npz file."),
-    ] = None,
-    dispatch_iterations: options.Iterations = 1,
-    adapter: options.Adapter = "",
-    expect: options.Expect = None,
-    debug: options.Debug = False,
+    source: str,
+    bind: options.Texts,
+    out: options.Texts,
+    groups: str,
+    push: str,
+    spec: options.Texts,
+    define: options.Texts,
+    include: tuple[Path, ...],
+    output: options.Texts,
+    dispatch_iterations: int,
+    adapter: str,
+    expect: str | None,
+    debug: bool,
 ) -> None:
-    """Run a compute shader on buffers, assigned to its blocks by name or in binding order."""
+    """Run a compute shader on buffers.
+
+    The buffers are assigned to the shader's blocks by name, or in the order of the bindings.
+    """
     from vkops import shaders
     from vkops.debug import dispatch_hooks
     from vkops.dxdispatch.shader_dispatchable import constant_key
     from vkops.runner import RunOptions, shader_files
 
-    name, spirv = _spirv(shader, define, include, debug=True)
-    pairs = (text.partition("=") for text in spec or ())
+    name, spirv = _spirv(source, define, include, debug=True)
+    pairs = (text.partition("=") for text in spec)
     constants = {constant_key(key): _number(f"--spec {key}", value) for key, _, value in pairs}
     loaded = shaders.load(spirv, constants=constants, name=name)
     given = shader_files.ShaderOptions(
-        bind=bind or (),
-        out=out or (),
-        output=output or (),
+        bind=bind,
+        out=out,
+        output=output,
         groups=[options.integer("--groups", text) for text in groups.split(",")],
         push=[_number("--push", text) for text in push.split(",") if text],
     )
@@ -190,7 +246,7 @@ def run(
         dispatch_hooks.from_environment() as around_dispatch,
         vkops.Device(adapter or None, debug=debug, expect=expect) as device,
     ):
-        typer.echo(printable(f"Running on '{device.name}'"))
+        click.echo(printable(f"Running on '{device.name}'"))
         run_options = RunOptions(dispatch_iterations, around_dispatch=around_dispatch)
         shader_files.run_shader(loaded, device, run_options, given)
 
@@ -198,7 +254,7 @@ def run(
 def _spirv(
     shader: str,
     define: options.Texts,
-    include: list[Path] | None,
+    include: tuple[Path, ...],
     *,
     debug: bool = False,
 ) -> tuple[str, bytes]:
@@ -206,7 +262,7 @@ def _spirv(
     from vkops import shaders
     from vkops.shaders.cache import is_spirv
 
-    defines = {name: value for name, _, value in (text.partition("=") for text in define or ())}
+    defines = {name: value for name, _, value in (text.partition("=") for text in define)}
     path = Path(shader)
     variant = shaders.VARIANTS.get(shader)
     if variant is not None and not path.is_file():
@@ -214,7 +270,7 @@ def _spirv(
     if path.suffix not in (".comp", ".spv"):
         kernels = ", ".join(shaders.VARIANTS)
         raise ShaderCompileError(f"{shader}: must be a .comp or .spv file, or a kernel: {kernels}")
-    settings = {"defines": defines, "include_dirs": include or (), "debug": debug}
+    settings = {"defines": defines, "include_dirs": include, "debug": debug}
     spirv = shaders.read(path, **settings, allow_paths=True)  # they are the user's own
     if not is_spirv(spirv):
         raise ShaderCompileError(f"{shader}: {len(spirv)} bytes that are not SPIR-V", file=shader)

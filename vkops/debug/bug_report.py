@@ -27,7 +27,7 @@ from vkops.shaders import tools
 
 _TIMEOUT_S = 60.0
 
-_PACKAGES = ("kp", "numpy", "vulkan", "onnx", "python-rapidjson", "typer", "rich", "psutil")
+_PACKAGES = ("kp", "numpy", "vulkan", "onnx", "python-rapidjson", "click", "rich", "psutil")
 
 _PROGRAMS = (
     # Name, Debian's package, the variable that names another program, the option for its version.

@@ -1,0 +1,74 @@
+"""Help at several widths, and shell completion."""
+
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+
+from vkops.cli import main
+from vkops.cli.main import COMPLETE, app
+
+
+def commands(command=app, path=()):
+    """Yield each command with the words that name it."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from commands(command.get_command(context, name), (*path, name))
+
+
+COMMANDS = dict(commands())
+
+
+def test_all_commands_are_found():
+    assert {("run",), ("devices",), ("shader", "diff"), ("debug", "trace")} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_fits_and_names_are_whole(path, width, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main([*path, "--help"]) == 0
+    seen = capsys.readouterr().out
+    assert [line for line in seen.splitlines() if len(line) > width] == []
+    assert width < 80 or "..." not in seen.partition("Commands:")[2]  # no summary is cut
+    words = set(seen.replace(",", " ").split())
+    for option in COMMANDS[path].params:
+        if isinstance(option, click.Option) and not option.hidden:
+            assert set(option.opts) <= words
+            assert option.help
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("vkops de", ["devices", "debug"]),
+        ("vkops shader di", ["disasm", "diff"]),
+        ("vkops run --dispatch_r", ["--dispatch_repeat"]),
+        ("vkops completion ", ["bash", "zsh", "fish"]),
+    ],
+)
+def test_completion(line, expected, monkeypatch, capsys):
+    monkeypatch.setenv(COMPLETE, "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
+    assert main([]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert sorted(entry.partition(",")[2] for entry in found) == sorted(expected)
+
+
+def test_bash_takes_the_completion_script():
+    script = subprocess.run(
+        [sys.executable, "-m", "vkops", "completion", "bash"], stdout=subprocess.PIPE, check=True
+    ).stdout
+    done = subprocess.run(
+        ["bash", "-c", 'eval "$0"; complete -p vkops', script],
+        capture_output=True,
+        text=True,
+        env={"PATH": os.defpath},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(" vkops\n")
