@@ -24,17 +24,19 @@ from vkops.errors import (
     ShaderCompileError as ShaderCompileError,
     VkopsError as VkopsError,
 )
+from vkops.gpu.adapter import (
+    DeviceInfo as DeviceInfo,
+    devices as devices,
+)
 from vkops.runtime.device import (
     BoundOperator as BoundOperator,
     Buffer as Buffer,
     CompiledOperator as CompiledOperator,
     CompiledShader as CompiledShader,
-    DeviceInfo as DeviceInfo,
     HostBuffer as HostBuffer,
     Operator as Operator,
     Pending as Pending,
     StreamedOperator as StreamedOperator,
-    devices as devices,
 )
 from vkops.tensors.eager import (
     join as join,

@@ -45,7 +45,7 @@ def run(tmp_path, monkeypatch, capsys, adapter):
     monkeypatch.delenv("VKOPS_EXPECT", raising=False)
 
     def run(*arguments):
-        status = main(["shader", "run", *arguments, "-a", adapter.name])
+        status = main(["shader", "run", *arguments, "--flat", "-a", adapter.name])
         seen = capsys.readouterr()
         assert "Traceback" not in seen.err
         assert seen.err.count("\n") == (status != 0)

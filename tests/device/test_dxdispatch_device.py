@@ -243,7 +243,7 @@ def test_every_example_is_listed():
 
 @pytest.mark.parametrize("name", sorted(PRINTED))
 def test_examples_print_the_documented_lines(name, adapter, cap, tmp_path):
-    arguments = ["-a", adapter.name, "--output_path", str(tmp_path)]
+    arguments = ["-a", adapter.name, "--output_path", str(tmp_path), "--flat"]
     arguments += ["--dml_feature_level", LEVELS.get(name, "5.0")]
     assert main(["run", str(EXAMPLES / f"{name}.json"), *arguments]) == 0
     seen = cap.readouterr()

@@ -53,7 +53,7 @@ def vkops_run(folder, capsys):
             (folder / "m.json").write_text(json.dumps(arguments[0]))
             arguments = ("m.json", *arguments[1:])
         adapter = wanted()[0].name
-        assert main(["run", "-a", adapter, *map(str, arguments)]) == status
+        assert main(["run", "--flat", "-a", adapter, *map(str, arguments)]) == status
         seen = capsys.readouterr()
         first, *lines = seen.out.splitlines()
         assert first == f"Running on '{adapter}'"

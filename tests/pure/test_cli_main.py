@@ -116,13 +116,32 @@ def test_check_prints_warnings(capsys, tmp_path):
     )
 
 
-def test_check_loads_neither_vulkan_nor_kompute():
-    code = (
-        "import sys; from vkops.cli import main; status = main();"
-        "print(sorted({'vulkan', 'kp', 'vkops.runtime.device', 'vkops.gpu'} & set(sys.modules)), status)"
+PRINT_MODULES = (
+    "import sys; from vkops.cli import main; main(); print('MODULES', *sys.modules, sep='\\n')"
+)
+DEVICES = ("kp", "vkops.gpu.executor", "vkops.runtime", "vkops.tensors")
+TOOLS = ("jinja2", "onnx", "psutil", "rich.progress", "vkops.explain", "vkops.shaders")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (["--help"], ["numpy", "rich", "vulkan", "vkops.dml", "vkops.gpu", *DEVICES, *TOOLS]),
+        (["rule", "SPLIT-05"], ["numpy", "rich", "vulkan", "vkops.dml", *DEVICES, *TOOLS]),
+        (["check", SPLIT], ["vulkan", "vkops.gpu", "vkops.dml.operators.tile", *DEVICES, *TOOLS]),
+        (["devices"], ["numpy", "vkops.dml", *DEVICES]),
+    ],
+    ids=lambda value: value[0],
+)
+def test_commands_import_only_what_they_need(arguments, absent):
+    """Each of these takes longer to import than what the command does."""
+    nowhere = {"VK_DRIVER_FILES": "/nonexistent", "VK_ICD_FILENAMES": "/nonexistent"}
+    done = in_process(
+        *arguments, code=PRINT_MODULES, stdout=subprocess.PIPE, env={**os.environ, **nowhere}
     )
-    done = in_process("check", SPLIT, code=code, stdout=subprocess.PIPE)
-    assert done.stdout.endswith("[] 0\n")
+    modules = done.stdout.partition("MODULES\n")[2].split()
+    assert "vkops.cli.main" in modules
+    assert sorted({*absent} & {*modules}) == []
 
 
 @pytest.mark.parametrize("command", ["run", "check"])

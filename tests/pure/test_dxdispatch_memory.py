@@ -17,7 +17,9 @@ from vkops.dxdispatch.initial_values import read_array
 from vkops.dxdispatch.json_reader import Node, Source
 from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu import host_memory
-from vkops.runner import array_files, console, output_files, run
+from vkops.runner import array_files, console, output_files, printed_values
+from vkops.runner.dispatch_timing import RunOptions
+from vkops.runner.model_execution import run
 
 SIZE = 64 << 20
 COUNT = SIZE // 4
@@ -52,7 +54,7 @@ def run_with(load, values, *commands, data_type="FLOAT32"):
     made = model({"A": resource(data_type, values)}, {}, *commands)
     prepared = prepare(load(made), FeatureLevel.LATEST)
     with peak() as found:
-        run(prepared, SimpleNamespace(buffer=SparseBuffer))
+        run(prepared, SimpleNamespace(buffer=SparseBuffer), RunOptions(flat=True))
     return found.nbytes
 
 
@@ -88,7 +90,7 @@ def test_files_are_written_in_pieces(load, tmp_path, target):
 def test_values_are_printed_in_pieces(load, monkeypatch, verbose):
     """A text takes up to a hundred times the memory of the value that it is of."""
     monkeypatch.setattr(console.sys, "stdout", SimpleNamespace(write=len))
-    monkeypatch.setattr(console, "_PRINTED_AT_ONCE", 1 << 9)
+    monkeypatch.setattr(printed_values, "_FLAT_AT_ONCE", 1 << 9)
     command = {"type": "print", "resource": "A", "verbose": verbose}
     values = {"value": 1, "valueCount": 1 << 14}
     assert run_with(load, values, command, data_type="UINT8") < 1 << 19
@@ -99,7 +101,7 @@ def test_arrays_are_written_without_a_copy(tmp_path, target, capsys):
     name, _, path = target.rpartition(":")
     array = np.zeros(COUNT, np.float32)
     with peak() as found:
-        array_files.write_or_print({tmp_path / path: name}, {"y": array})
+        array_files.write_or_print({tmp_path / path: name}, {"y": array}, flat=False)
     assert found.nbytes < 0.75 * SIZE
     loaded = np.load(tmp_path / path)
     np.testing.assert_array_equal(loaded if name else loaded["y"], array)
@@ -109,9 +111,7 @@ def test_strings_that_need_too_much_memory_are_refused(monkeypatch):
     """All characters of fixed width are as many as the longest string has."""
     array = np.array(["x" * 1000, "", "y"] * 100, object)
     assert output_files.without_objects(array).dtype == np.dtype("U1000")
-    monkeypatch.setattr(
-        output_files.psutil, "virtual_memory", lambda: SimpleNamespace(available=999_999)
-    )
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=999_999))
     with pytest.raises(ModelError) as caught:
         output_files.without_objects(array)
     assert str(caught.value) == (

@@ -17,8 +17,9 @@ from vkops.dml import FeatureLevel
 from vkops.dxdispatch import load_model, prepare
 from vkops.errors import DeviceError, ModelError, OutOfDeviceMemoryError
 from vkops.plan import execute
-from vkops.runner import RunOptions, console, run
-from vkops.runner.dispatch_timing import Samples, report
+from vkops.runner import console, printed_values
+from vkops.runner.dispatch_timing import RunOptions, Samples, report
+from vkops.runner.model_execution import run
 
 
 class FakeBuffer:
@@ -292,7 +293,8 @@ def test_resources_that_do_not_fit_fail_before_values_are_made(run_model):
 
 
 def test_resources_that_do_not_fit_on_the_device_are_on_the_host(run_model):
-    out, _ = run_model(printing(A=resource("UINT8", {"value": 7, "valueCount": 2**21})))
+    large = resource("UINT8", {"value": 7, "valueCount": 2**21})
+    out, _ = run_model(printing(A=large), flat=True)
     assert out.count(" 7") == 2**21
 
 
@@ -334,6 +336,21 @@ def test_print(run_model, data_type, initial, text):
     assert seen == f"Resource 'A': {text}\n"
 
 
+@pytest.mark.parametrize("flat", [False, True])
+def test_print_in_the_shape_of_a_bound_tensor(run_model, flat):
+    example = Path(__file__).parents[2] / "examples" / "split.json"
+    out, _ = run_model(json.loads(example.read_text().partition("\n")[2]), flat=flat)
+    shaped = "Resource 'Right' [2, 1]:\n[[16],\n [26]]\n"
+    assert out.endswith("Resource 'Right': 16, 26\n" if flat else shaped)
+
+
+def test_print_a_long_vector(run_model):
+    long = resource("UINT16", {"valueStart": 0, "valueDelta": 1, "valueCount": 1001})
+    assert run_model(printing(A=long)).out == (
+        "Resource 'A' [1001]:\n[   0,    1,    2, ...,  998,  999, 1000]\n"
+    )
+
+
 def test_print_shows_initial_values_not_padding(run_model):
     roomy = resource("FLOAT32", [1, 2], sizeInBytes=64)
     assert run_model(printing(A=roomy)).out == "Resource 'A': 1, 2\n"
@@ -354,7 +371,7 @@ def test_printing_does_not_depend_on_the_size_of_pieces(run_model, monkeypatch):
     sequence = resource("INT32", {"valueStart": 0, "valueDelta": 7, "valueCount": 100})
     made = [printing(A=sequence), printing(A=sequence, verbose=True)]
     whole = [run_model(m).out for m in made]
-    monkeypatch.setattr(console, "_PRINTED_AT_ONCE", 3)
+    monkeypatch.setattr(printed_values, "_FLAT_AT_ONCE", 3)
     assert [run_model(m).out for m in made] == whole
     assert whole[0].count(", ") == 99
 
@@ -405,7 +422,8 @@ def test_names_do_not_control_the_terminal(capsys):
     console.command_started(1, NAME)
     console.command_completed(1)
     for verbose in (False, True):
-        console.print_values(NAME, np.dtype(np.uint8), 1, lambda *_: b"\7", verbose=verbose)
+        label = f"Resource '{console.bounded(NAME)}'"
+        printed_values.print_flat(label, np.dtype(np.uint8), 1, lambda *_: b"\7", verbose=verbose)
     assert capsys.readouterr().out == (
         f"Dispatch '{SHOWN}'\n[StartCmd][   1]\t: {SHOWN}\n[EndCmd][   1]\t: hr=0x0        \n\n"
         f"Resource '{SHOWN}': 7\nResource '{SHOWN}':\n[0] 7 (0x 7)\n\n"

@@ -1,5 +1,7 @@
 """Descriptors, graphs and features: what type checkers say, and what happens."""
 
+from collections.abc import Mapping
+
 from typing_extensions import assert_type
 
 from vkops import dml
@@ -53,7 +55,7 @@ descs: list[dml.OperatorDesc] = [
         antialiased=False,
     ),
 ]
-assert_type(dml.OPERATORS, dict[str, type[dml.OperatorDesc]])
+assert_type(dml.OPERATORS, Mapping[str, type[dml.OperatorDesc]])
 field = split.FIELDS[0]
 assert_type(field.name, str)
 assert_type(field.dml_name, str)

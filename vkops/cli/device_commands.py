@@ -14,7 +14,7 @@ from vkops.cli import options
 from vkops.errors import DeviceError
 
 if TYPE_CHECKING:
-    from vkops.runtime.device import DeviceInfo
+    from vkops.gpu.adapter import DeviceInfo
 
 _DEPENDENCIES = ("vkops", "kp", "numpy", "vulkan", "python-rapidjson")
 

@@ -90,6 +90,7 @@ def _accept_ignored(command: F) -> F:
 @options.free_denotations
 @options.shapes
 @options.flag("-p", "--print_onnx_bindings", help="Print what ONNX tensors are bound to.")
+@options.flat
 @options.texts(
     "--input",
     metavar="[NAME:]FILE",
@@ -141,6 +142,7 @@ def run(
     onnx_free_dim_denotation_override: options.Texts,
     binding_shape: options.Texts,
     print_onnx_bindings: bool,
+    flat: bool,
     input: options.Texts,
     random: bool,
     seed: int,
@@ -153,7 +155,8 @@ def run(
     """
     from vkops.cli import device_commands
     from vkops.debug import dispatch_hooks
-    from vkops.runner import RunOptions, model_files
+    from vkops.runner import model_files
+    from vkops.runner.dispatch_timing import RunOptions
     from vkops.runner.onnx_files import FileOptions
 
     level = options.feature_level(dml_feature_level)
@@ -184,6 +187,7 @@ def run(
                 max_gpu_time_measurements=max_gpu_time_measurements,
                 print_commands=print_commands,
                 print_onnx_bindings=print_onnx_bindings,
+                flat=flat,
                 around_dispatch=around_dispatch,
             ),
             adapter=adapter,

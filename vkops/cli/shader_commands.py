@@ -203,6 +203,7 @@ def diff(
     metavar="[BLOCK:]FILE",
     help="Write blocks to .npy files, or all to a .npz file.",
 )
+@options.flat
 @options.iterations
 @options.adapter
 @options.expect
@@ -217,6 +218,7 @@ def run(
     define: options.Texts,
     include: tuple[Path, ...],
     output: options.Texts,
+    flat: bool,
     dispatch_iterations: int,
     adapter: str,
     expect: str | None,
@@ -229,7 +231,8 @@ def run(
     from vkops import shaders
     from vkops.debug import dispatch_hooks
     from vkops.dxdispatch.shader_dispatchable import constant_key
-    from vkops.runner import RunOptions, shader_files
+    from vkops.runner import shader_files
+    from vkops.runner.dispatch_timing import RunOptions
 
     name, spirv = _spirv(source, define, include, debug=True)
     pairs = (text.partition("=") for text in spec)
@@ -247,7 +250,7 @@ def run(
         vkops.Device(adapter or None, debug=debug, expect=expect) as device,
     ):
         click.echo(printable(f"Running on '{device.name}'"))
-        run_options = RunOptions(dispatch_iterations, around_dispatch=around_dispatch)
+        run_options = RunOptions(dispatch_iterations, flat=flat, around_dispatch=around_dispatch)
         shader_files.run_shader(loaded, device, run_options, given)
 
 

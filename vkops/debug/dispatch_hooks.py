@@ -6,19 +6,24 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from vkops.debug.capture import DispatchHook, capturing
-from vkops.debug.layer import LOG
-from vkops.debug.messages import dispatch_line
+if TYPE_CHECKING:
+    from vkops.debug.capture import DispatchHook
 
 CAPTURE = "VKOPS_CAPTURE"
 """The variable that names the file of a RenderDoc capture."""
+
+LOG = "VKOPS_MESSAGE_LOG"
+"""The variable that names the log, which the names of dispatches are also written to."""
 
 
 @contextmanager
 def from_environment() -> Iterator[DispatchHook]:
     """Capture the dispatches in this block, or write their names to the validation layer's log."""
     if path := os.environ.get(CAPTURE):
+        from vkops.debug.capture import capturing
+
         with capturing(Path(path)) as hook:
             yield hook
         return
@@ -26,6 +31,8 @@ def from_environment() -> Iterator[DispatchHook]:
 
     def write_name(name: str) -> nullcontext[None]:
         if log:
+            from vkops.debug.messages import dispatch_line
+
             with open(log, "a", encoding="utf-8", errors="backslashreplace") as stream:
                 stream.write(dispatch_line(name))
         return nullcontext()

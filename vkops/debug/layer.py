@@ -13,12 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
 
+from vkops.debug.dispatch_hooks import LOG
 from vkops.debug.messages import Message, parse
 from vkops.errors import DeviceError
 from vkops.gpu import adapter
-
-LOG = "VKOPS_MESSAGE_LOG"
-"""The variable that names the log, which the names of dispatches are also written to."""
 
 _SETTINGS = Path(__file__).parent / "settings"
 _NOISE = "Validation Layer Info - Logging validation error to "

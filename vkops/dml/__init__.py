@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from vkops.dml import operators
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from vkops.dml.enums import (
     AxisDirection,
     DepthSpaceOrder,
@@ -13,32 +15,44 @@ from vkops.dml.enums import (
     TensorDataType,
     TensorFlags,
 )
-from vkops.dml.features import (
-    FeatureDataFeatureLevels,
-    FeatureDataTensorDataTypeSupport,
-    FeatureQueryFeatureLevels,
-    FeatureQueryTensorDataTypeSupport,
-    check_feature_support,
-)
 from vkops.dml.fields import Field
-from vkops.dml.graph_builder import Expression, Graph
-from vkops.dml.graph_desc import (
-    GraphDesc,
-    InputGraphEdgeDesc,
-    IntermediateGraphEdgeDesc,
-    OutputGraphEdgeDesc,
-)
 from vkops.dml.operator_desc import OperatorDesc
-from vkops.dml.operators import *  # noqa: F403
+from vkops.dml.operators import CLASSES, OPERATORS
 from vkops.dml.structs import ScaleBias, Size2D
 from vkops.dml.tensor_desc import BufferTensorDesc
 
-OPERATORS: dict[str, type[OperatorDesc]] = {
-    desc.operator: desc
-    for desc in vars(operators).values()
-    if isinstance(desc, type) and issubclass(desc, OperatorDesc)
+if TYPE_CHECKING:
+    from vkops.dml.features import (
+        FeatureDataFeatureLevels,
+        FeatureDataTensorDataTypeSupport,
+        FeatureQueryFeatureLevels,
+        FeatureQueryTensorDataTypeSupport,
+        check_feature_support,
+    )
+    from vkops.dml.graph_builder import Expression, Graph
+    from vkops.dml.graph_desc import (
+        GraphDesc,
+        InputGraphEdgeDesc,
+        IntermediateGraphEdgeDesc,
+        OutputGraphEdgeDesc,
+    )
+    from vkops.dml.operators import *  # noqa: F403
+
+# Names that few programs need, by the module that is imported at their first use.
+_LAZY = {
+    **dict.fromkeys(CLASSES, "vkops.dml.operators"),
+    **{
+        name: module
+        for module, names in {
+            "vkops.dml.features": "FeatureDataFeatureLevels FeatureDataTensorDataTypeSupport "
+            "FeatureQueryFeatureLevels FeatureQueryTensorDataTypeSupport check_feature_support",
+            "vkops.dml.graph_builder": "Expression Graph",
+            "vkops.dml.graph_desc": "GraphDesc InputGraphEdgeDesc IntermediateGraphEdgeDesc "
+            "OutputGraphEdgeDesc",
+        }.items()
+        for name in names.split()
+    },
 }
-"""The descriptors of the operators vkops offers, by DirectML's name without its prefix."""
 
 __all__ = [
     "OPERATORS",
@@ -68,4 +82,16 @@ __all__ = [
     "check_feature_support",
 ]
 
-__all__ += [desc.__name__ for desc in OPERATORS.values()]
+__all__ += CLASSES
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        # The next access finds the value in this module and does not come here.
+        value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

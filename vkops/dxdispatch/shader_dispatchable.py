@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vkops import shaders
 from vkops.dml import TensorDataType
 from vkops.dxdispatch.data_types import dtype_of
 from vkops.dxdispatch.folders import Folders
@@ -14,7 +13,9 @@ from vkops.dxdispatch.initial_values import read_float, read_scalar, read_value_
 from vkops.dxdispatch.json_model import BindingSource, DispatchCommand, ShaderDispatchable
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError, printable
-from vkops.shaders.shader import Number, Shader, Span
+
+if TYPE_CHECKING:
+    from vkops.shaders import Number, Shader
 
 SUFFIXES = {"glsl": ".comp", "spirv": ".spv"}
 """The suffix of the source file for each type."""
@@ -34,6 +35,8 @@ _PUSH_CONSTANT_TYPES = {
 
 def read_dispatchable(name: str, node: Node, folders: Folders) -> ShaderDispatchable:
     """Read a dispatchable, and compile its shader."""
+    from vkops import shaders
+
     source = node.required("sourcePath")
     path = folders.find(source)
     suffix = SUFFIXES[node.required("type", "Type").string().lower()]
@@ -139,6 +142,8 @@ class BoundShader:
 
 def bind(command: DispatchCommand, dispatchable: ShaderDispatchable) -> BoundShader:
     """Check the bindings of a dispatch as far as possible without a device."""
+    from vkops.shaders.shader import Span
+
     bindings = command.node["bindings"]
     for point, found in command.bindings.items():
         if len(found) != 1:

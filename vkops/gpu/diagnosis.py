@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +49,8 @@ class Driver:
 
 def drivers() -> list[Driver]:
     """Try each installed driver by itself, in a process of its own."""
-    return [_diagnose(manifest) for manifest in loader_files.manifests()]
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        return list(pool.map(_diagnose, loader_files.manifests()))
 
 
 def _diagnose(manifest: Path) -> Driver:

@@ -1,10 +1,6 @@
 """Run models and shaders on a device, as the command line does.
 
-``run`` runs a prepared DxDispatch model. ``model_files``, ``onnx_files`` and ``shader_files`` run
-or check files; a wrong model, file or option raises a ModelError before anything has run.
+``model_execution`` runs a prepared DxDispatch model. ``model_files``, ``onnx_files`` and
+``shader_files`` run or check files; a wrong model, file or option raises a ModelError before
+anything has run.
 """
-
-from vkops.runner.dispatch_timing import RunOptions
-from vkops.runner.model_execution import run
-
-__all__ = ["RunOptions", "run"]

@@ -11,18 +11,17 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-import psutil
 
 from vkops.arguments.paths import open_regular
 from vkops.dxdispatch.initial_values import read_npy_header
 from vkops.errors import ModelError, one_line
-from vkops.runner import console
+from vkops.runner import console, printed_values
 from vkops.runner.output_files import output_file, without_objects
 
 Array = npt.NDArray[Any]
 
-MAX_PRINTED_VALUES = 10_000
-"""Values of an output that are printed; a file takes them all."""
+MAX_FLAT_VALUES = 10_000
+"""Values of an output that are printed in one line; a file takes them all."""
 
 
 def read(text: str, unnamed: Sequence[str], owner: str) -> list[tuple[str, Array]]:
@@ -83,6 +82,8 @@ def _claimed_bytes(stream: IO[bytes], size: int) -> int:
 
 def _check_memory(text: str, sizes: Sequence[int]) -> None:
     """Refuse arrays that do not fit into memory: a small .npz file can hold a lot of zeros."""
+    import psutil
+
     available = psutil.virtual_memory().available
     if sum(sizes) > available:
         raise ModelError(
@@ -111,11 +112,11 @@ def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path
     return found
 
 
-def write_or_print(targets: Mapping[Path, str], arrays: Mapping[str, Array]) -> None:
+def write_or_print(targets: Mapping[Path, str], arrays: Mapping[str, Array], *, flat: bool) -> None:
     """Write arrays to files, each whole or not at all; print them if there are no files."""
     if not targets:
         for name, array in arrays.items():
-            _print(name, array)
+            _print(name, array, flat=flat)
     for path, name in targets.items():
         if name and name not in arrays:
             raise ModelError(f"output {name!r} is a sequence, which needs a .npz file")
@@ -131,10 +132,15 @@ def write_or_print(targets: Mapping[Path, str], arrays: Mapping[str, Array]) -> 
         console.info(f"{one_line(name) or 'Outputs'} written to '{path}'")
 
 
-def _print(name: str, array: Array) -> None:
-    """Print an output on one line."""
-    shown = array.reshape(-1)[:MAX_PRINTED_VALUES]
+def _print(name: str, array: Array, *, flat: bool) -> None:
+    """Print an output in its shape, or in one line."""
+    label = f"Output '{one_line(name)}' {list(array.shape)}:"
+    is_short = array.ndim < 2 and array.size <= printed_values.MAX_SHAPED_VALUES
+    if not (flat or is_short):
+        console.lines(label, printed_values.text_of(array))
+        return
+    shown = array.reshape(-1)[:MAX_FLAT_VALUES]
     rest = prod(array.shape) - len(shown)
-    text = ", ".join(console.format_values(shown))
+    text = ", ".join(printed_values.format_values(shown))
     more = f", and {rest} more (--output FILE.npz takes all)" if rest else ""
-    console.info(f"Output '{one_line(name)}' {list(array.shape)}: {text}{more}")
+    console.info(f"{label} {text}{more}")

@@ -1,34 +1,17 @@
-"""Output of a run: DxDispatch's lines exactly, tables, and the values of resources.
-
-One deliberate difference from DxDispatch: INT8 and UINT8 are printed as numbers, not characters.
-"""
+"""Output of a run: DxDispatch's lines exactly, tables, and progress."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from rich.console import Console, RenderableType
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 from vkops.errors import one_line, printable
-from vkops.runner.output_files import Read, chunks
 
 FAILED = 0x80004005  # E_FAIL
-
-_PRINTED_AT_ONCE = 1 << 16  # values, whose texts take up to a hundred bytes each
 
 
 class _Console(Console):
@@ -63,6 +46,12 @@ def info(line: str) -> None:
     print(printable(line))
 
 
+def lines(label: str, text: str) -> None:
+    """Print a label and, below it, the lines of a text, as ``info`` does."""
+    for line in (label, *text.splitlines()):
+        info(line)
+
+
 def complain(line: str) -> None:
     """Print a warning or an error on standard error, after all that was printed before."""
     sys.stdout.flush()
@@ -72,6 +61,15 @@ def complain(line: str) -> None:
 @contextmanager
 def progress(name: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function of the bytes done and of all bytes, which shows a bar on standard error."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     console = Console(stderr=True)
     text = TextColumn("{task.description}", markup=False)
     columns = (text, BarColumn(), DownloadColumn(), TimeRemainingColumn())
@@ -98,36 +96,3 @@ def command_started(index: int, text: str) -> None:
 def command_completed(index: int, code: int = 0, message: str = "") -> None:
     """Print the lines of ``--print_commands`` after a command; ``code`` is an HRESULT."""
     print(f"[EndCmd][{index:>4}]\t: hr={f'0x{code:x}':<10} {one_line(message)}\n")
-
-
-def print_values(
-    name: str, dtype: np.dtype[Any], count: int, read: Read, *, verbose: bool = False
-) -> None:
-    """Print so many values of a resource.
-
-    Plain: one line. Verbose: one line per value, with its bytes in hexadecimal, and a blank line.
-    """
-    write = sys.stdout.write
-    write(f"Resource '{bounded(name)}':" + ("\n" if verbose else ""))
-    size, width, index = dtype.itemsize, len(str(count)), 0
-    for chunk in chunks(read, count * size, _PRINTED_AT_ONCE * size):
-        texts = format_values(np.frombuffer(chunk, dtype))
-        if verbose:
-            for number, text in enumerate(texts):
-                word = int.from_bytes(chunk[number * size : (number + 1) * size], "little")
-                write(f"[{index + number:>{width}}] {text} (0x{word:>{2 * size}X})\n")
-        else:
-            write((", " if index else " ") + ", ".join(texts))
-        index += len(texts)
-    write("\n")
-
-
-def format_values(values: npt.NDArray[Any]) -> Sequence[str]:
-    """Return numbers as a C++ stream prints them: six significant digits, integers in full."""
-    if values.dtype.kind in "iuO":
-        return [str(value) for value in values.tolist()]
-    if values.dtype.kind == "b":
-        return [str(int(value)) for value in values.tolist()]
-    if values.dtype.kind == "c":
-        return [f"({value.real:g},{value.imag:g})" for value in values.tolist()]
-    return [f"{value:g}" for value in values.astype(np.float64).tolist()]

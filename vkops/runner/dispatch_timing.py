@@ -31,6 +31,7 @@ class RunOptions:
     max_gpu_time_measurements: int = 8192
     print_commands: bool = False
     print_onnx_bindings: bool = False
+    flat: bool = False
     around_dispatch: Callable[[str], AbstractContextManager[object]] = nullcontext
     """Makes the context of each dispatch command from the dispatchable's name."""
 

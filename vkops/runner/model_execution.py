@@ -28,9 +28,10 @@ from vkops.dxdispatch.json_model import (
 )
 from vkops.dxdispatch.json_reader import quote
 from vkops.dxdispatch.model_checks import Bound, BoundDispatch, Prepared, errors_after
+from vkops.dxdispatch.onnx_dispatchable import BoundOnnx
 from vkops.dxdispatch.shader_dispatchable import BoundShader
 from vkops.errors import ModelError, OutOfDeviceMemoryError, show
-from vkops.runner import console
+from vkops.runner import console, printed_values
 from vkops.runner.dispatch_timing import Progress, RunOptions, run_timed
 from vkops.runner.onnx_execution import OnnxRun
 from vkops.runner.output_files import Read, chunks, npy_header, without_objects, write_output
@@ -130,10 +131,7 @@ class Execution:
         elif isinstance(command, PrintCommand):
             with errors_after("Failed to print resource"):
                 held = self._content(command)
-            assert held.dtype is not None
-            console.print_values(
-                command.resource.name, held.dtype, held.count, held.read, verbose=command.verbose
-            )
+            self._print(command, held)
         elif isinstance(command, WriteFileCommand):
             self._write_file(command)
 
@@ -164,6 +162,21 @@ class Execution:
 
     def _bindings(self, slots: Sequence[BindingSource | None]) -> list[Binding | None]:
         return [None if slot is None else self._binding(slot) for slot in slots]
+
+    def _print(self, command: PrintCommand, held: _Content) -> None:
+        """Print a resource in the shape of the first tensor that covers it, or in one line."""
+        assert held.dtype is not None
+        name = command.resource.name
+        label = f"Resource '{console.bounded(name)}'"
+        shape = next(_shapes(self.prepared.commands, name, held), (held.count,))
+        is_short = len(shape) < 2 and held.count <= printed_values.MAX_SHAPED_VALUES
+        if is_short or command.verbose or self.options.flat:
+            printed_values.print_flat(
+                label, held.dtype, held.count, held.read, verbose=command.verbose
+            )
+        else:
+            text = printed_values.shaped(held.dtype, shape, held.read)
+            console.lines(f"{label} {list(shape)}:", text)
 
     def _write_file(self, command: WriteFileCommand) -> None:
         """Write a file; if it cannot be written, print why and continue."""
@@ -221,6 +234,32 @@ class _Content:
     shape: tuple[int, ...]
     size: int
     read: Read
+
+
+def _shapes(
+    commands: Iterable[Command | Bound], name: str, held: _Content
+) -> Iterator[tuple[int, ...]]:
+    """Yield the shapes of packed tensors that are the whole content of a resource."""
+    if len(held.shape) > 1:
+        yield held.shape
+    for command in commands:
+        tensors: Iterable[tuple[BindingSource | None, tuple[int, ...]]] = ()
+        if isinstance(command, BoundDispatch):
+            assert isinstance(command.command.dispatchable, DmlDispatchable)
+            desc = command.command.dispatchable.desc
+            named = zip(
+                (*command.outputs, *command.inputs), (*desc.outputs, *desc.inputs), strict=True
+            )
+            tensors = [
+                (source, tensor.sizes)
+                for source, (_, tensor) in named
+                if tensor.effective_strides == tensor.packed_strides
+            ]
+        elif isinstance(command, BoundOnnx):
+            tensors = [(b.source, b.shape) for b in (*command.outputs, *command.inputs)]
+        for source, shape in tensors:
+            if source and source.resource.name == name and prod(shape) == held.count:
+                yield shape
 
 
 def _on_device_or_host(

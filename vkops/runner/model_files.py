@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
@@ -14,9 +15,10 @@ from vkops.dxdispatch.model_checks import errors_after, prepare
 from vkops.dxdispatch.model_reader import load_model
 from vkops.errors import ModelError, one_line
 from vkops.runner.console import complain, info, show, table
-from vkops.runner.dispatch_timing import RunOptions
-from vkops.runner.model_execution import run
-from vkops.runner.onnx_files import FileOptions, check_file, run_file
+
+if TYPE_CHECKING:
+    from vkops.runner.dispatch_timing import RunOptions
+    from vkops.runner.onnx_files import FileOptions
 
 
 def run_model(
@@ -41,6 +43,9 @@ def run_model(
         VkopsError: in DxDispatch's words, what failed; faults of the model itself before anything
             has been created or written.
     """
+    from vkops.runner.model_execution import run
+    from vkops.runner.onnx_files import FileOptions, run_file
+
     files = files or FileOptions()
     is_onnx = _is_onnx(path)
     if not is_onnx and (files.input or files.output or files.random):
@@ -82,6 +87,8 @@ def check_model(
         ModelError: what ``run_model`` would refuse; without the table if no level accepts it.
     """
     if _is_onnx(path):
+        from vkops.runner.onnx_files import check_file
+
         check_file(Path(path), overrides or Overrides(), allow_paths=allow_paths)
         return
     with errors_after("Failed to parse the model"):

@@ -70,7 +70,7 @@ def run_file(
     arrays: dict[str, Array] = {}
     for name, value in zip(names, outputs, strict=False):  # none without an iteration
         arrays.update(_output_arrays(name, value))
-    array_files.write_or_print(targets, arrays)
+    array_files.write_or_print(targets, arrays, flat=options.flat)
 
 
 def check_file(path: Path, overrides: Overrides, *, allow_paths: bool = False) -> None:

@@ -12,7 +12,6 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-import psutil
 
 from vkops.dxdispatch.data_types import CHUNK_BYTES
 from vkops.errors import ModelError
@@ -69,6 +68,8 @@ def without_objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if not array.dtype.hasobject:
         return array
     nbytes = 4 * max((len(str(text)) for text in array.flat), default=0) * array.size
+    import psutil
+
     available = psutil.virtual_memory().available
     if nbytes > available:
         raise ModelError(

@@ -53,7 +53,7 @@ def run_shader(
         for name, a in arrays.items()
         if name in names
     }
-    array_files.write_or_print(targets, results)
+    array_files.write_or_print(targets, results, flat=options.flat)
 
 
 def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], list[str]]:

@@ -22,7 +22,7 @@ from vkops.dml.features import (
 from vkops.dml.levels import alternative_operators
 from vkops.errors import InvalidDescError, show
 from vkops.gpu import adapter
-from vkops.gpu.adapter import DeviceInfo, devices
+from vkops.gpu.adapter import DeviceInfo
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import MemoryReport
@@ -41,13 +41,11 @@ __all__ = [
     "Buffer",
     "CompiledOperator",
     "CompiledShader",
-    "DeviceInfo",
     "HostBuffer",
     "Operator",
     "OperatorDevice",
     "Pending",
     "StreamedOperator",
-    "devices",
 ]
 
 

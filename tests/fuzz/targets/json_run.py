@@ -21,7 +21,7 @@ from vkops.dxdispatch.json_model import (
 )
 from vkops.dxdispatch.model_checks import BoundDispatch
 from vkops.plan import execute
-from vkops.runner import run
+from vkops.runner.model_execution import run
 
 MAX_BYTES = 4 << 20
 
