@@ -177,7 +177,11 @@ def test_memory_past_the_data_is_zero(run_model):
 def test_dispatch_line(run_model):
     lines = run_model(ROTATE).out.splitlines()
     assert lines[0] == "Compile Op"
-    assert re.fullmatch(r"Dispatch 'rotate': 1 iterations, \d+\.\d{4} ms median \(CPU\)", lines[1])
+    assert re.fullmatch(
+        r"Dispatch 'rotate': 1 iterations, \d+\.\d{4} ms median \(CPU\)"
+        "; the first run, later ones are faster",
+        lines[1],
+    )
     assert lines[2:] == ["Resource 'B': 8, 7, 6, 5, 4, 3, 2, 1"]
 
 

@@ -37,9 +37,17 @@ class RunOptions:
 
 
 def run_timed(
-    name: str, options: RunOptions, dispatch: Callable[[Progress], object], device: vkops.Device
+    name: str,
+    options: RunOptions,
+    dispatch: Callable[[Progress], object],
+    device: vkops.Device,
+    *,
+    is_first: bool = True,
 ) -> None:
-    """Dispatch in a loop with a progress bar, and print the times."""
+    """Dispatch in a loop with a progress bar, and print the times.
+
+    ``is_first`` is whether nothing was dispatched before: a first run compiles the kernel.
+    """
     most = options.max_gpu_time_measurements
     device_time = device.measure_dispatches() if most else lambda: None
     with console.progress(name) as progress, options.around_dispatch(name):
@@ -48,7 +56,9 @@ def run_timed(
     measured = {i: gpu for i, (_, gpu) in enumerate(samples) if gpu is not None}
     kept = dict(list(measured.items())[-most:]) if most else {}
     gpu = Samples("GPU", kept, len(measured) - len(kept))
-    for line in report(name, cpu, gpu, options.warmup_samples, options.timing_verbosity):
+    is_cold = is_first and len(samples) == 1 and options.dispatch_repeat == 1
+    verbosity = options.timing_verbosity
+    for line in report(name, cpu, gpu, options.warmup_samples, verbosity, is_cold=is_cold):
         console.info(line)
 
 
@@ -82,7 +92,13 @@ class Samples(NamedTuple):
 
 
 def report(
-    name: str, cpu: Samples, gpu: Samples, warmup_samples: int, verbosity: int
+    name: str,
+    cpu: Samples,
+    gpu: Samples,
+    warmup_samples: int,
+    verbosity: int,
+    *,
+    is_cold: bool = False,
 ) -> Iterator[str]:
     """Yield the lines about a dispatch; none if it never ran.
 
@@ -92,6 +108,7 @@ def report(
         gpu: what the device measured, if it did.
         warmup_samples: the maximum number of cold samples; at least one is hot.
         verbosity: 0, one line; 1, statistics too; 2, every iteration too.
+        is_cold: whether the only sample is of the first run, which is slower.
     """
     count = len(cpu.by_iteration)
     if not count:
@@ -102,7 +119,8 @@ def report(
         hot = [[ms for i, ms in by.by_iteration.items() if i >= cold_count] for by in (cpu, gpu)]
         digits = zip(hot, (cpu.clock, gpu.clock), (4, 6), strict=True)
         medians = (f"{_median(ms):.{n}f} ms median ({clock})" for ms, clock, n in digits if ms)
-        yield ", ".join([start, *medians])
+        note = "; the first run, later ones are faster" if is_cold else ""
+        yield ", ".join([start, *medians]) + note
         return
     yield start
     for label, wanted in (

@@ -67,6 +67,7 @@ class Execution:
         self.sessions: dict[str, Session] = {}
         self.shaders: dict[str, vkops.CompiledShader] = {}
         self.deferred: dict[str, Any] = {}  # the values of deferred resources
+        self.has_dispatched: bool = False
         every = prepared.model.resources.values()
         resources = [resource for resource in every if isinstance(resource, BufferResource)]
         # All buffers first: what does not fit fails before any value has been made.
@@ -127,7 +128,9 @@ class Execution:
         if isinstance(command, Bound):
             with errors_after("Failed to execute dispatchable"), self._ready(command) as dispatch:
                 name = command.command.dispatchable.name
-                run_timed(name, self.options, dispatch, self._device)
+                is_first = not self.has_dispatched
+                run_timed(name, self.options, dispatch, self._device, is_first=is_first)
+            self.has_dispatched = True
         elif isinstance(command, PrintCommand):
             with errors_after("Failed to print resource"):
                 held = self._content(command)

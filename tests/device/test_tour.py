@@ -1,0 +1,21 @@
+"""examples/tour.py: what scripts/demo ends with."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_tour_checks_everything_and_says_where(adapter, monkeypatch):
+    monkeypatch.setenv("VKOPS_EXPECT", adapter.name)
+    done = subprocess.run(
+        [sys.executable, "examples/tour.py"], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    summary = done.stdout.partition("Summary\n")[2]
+    assert re.search(rf"where +{re.escape(adapter.name)}, Vulkan 1\.", summary)
+    assert re.search(r"results +8 of 8 movements", summary)
+    models = len(list((ROOT / "examples").glob("*.json")))
+    assert re.search(rf"models +{models} of {models} example models ran", summary)
