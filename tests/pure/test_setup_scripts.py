@@ -145,7 +145,11 @@ def log(checkout, programs):
     # These two pretend to install missing packages.
     program(programs, "sudo", "exit 0")
     program(programs, "apt-get", "exit 0")
-    program(programs, "venv-python", f'echo "$*" >>{log}; [ ! -e {checkout}/pip-fails ]')
+    program(
+        programs,
+        "venv-python",
+        f'echo "$*" >>{log}; case $* in *pip*) echo pip says why ;; esac; [ ! -e {checkout}/pip-fails ]',
+    )
     program(
         programs,
         "python3",
@@ -162,7 +166,7 @@ esac""",
 
 
 def install(*packages):
-    return " ".join(["-m pip install --quiet --only-binary numpy", *packages, "--editable .[dev]"])
+    return " ".join(["-m pip install --only-binary numpy", *packages, "--editable .[dev]"])
 
 
 def calls(log):
@@ -173,7 +177,9 @@ def calls(log):
 
 
 def test_an_unchanged_second_run_does_nothing(checkout, programs, log):
-    assert setup(checkout, programs).returncode == 0
+    done = setup(checkout, programs)
+    assert done.returncode == 0
+    assert "pip says why" not in done.stderr
     assert calls(log) == ["venv", install("/cache/kp.whl")]
     assert setup(checkout, programs).returncode == 0
     assert calls(log) == []
@@ -200,6 +206,8 @@ def test_a_run_after_a_failure_starts_again(checkout, programs, log):
     done = setup(checkout, programs)
     assert done.returncode == 1
     assert done.stderr.endswith(
+        "setup: installing vkops and its development tools with pip\n"
+        "pip says why\n"
         "setup: pip could not install vkops, see above; "
         "it takes packages from where its own settings say\n"
     )
