@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 
 from vkops.cli import main
 from vkops.cli.main import COMPLETE, app
+from vkops.cli.reference import page
 
 
 def commands(command=app, path=()):
@@ -40,6 +42,13 @@ def test_help_fits_and_names_are_whole(path, width, capsys, monkeypatch):
         if isinstance(option, click.Option) and not option.hidden:
             assert set(option.opts) <= words
             assert option.help
+
+
+def test_the_reference_is_current():
+    """After a change of the command line: scripts/docs."""
+    text = page()
+    assert all(f"\n## {' '.join(('vkops', *path))}\n" in text for path in COMMANDS)
+    assert (Path(__file__).parents[2] / "docs/commands.md").read_text() == text
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def devices(as_json: bool) -> None:
                 memory_size(info.dedicated_memory + info.shared_memory),
             )
         show(shown)
-        typer.echo(f"Native operations: {gpu.native_state()}")
+        click.echo(f"Native operations: {gpu.native_state()}")
     if problem is not None:
         raise problem
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,28 +43,31 @@ def list_() -> None:
 
     The list has their sizes, and what they use of a device.
     """
+    from rich.table import Table
+
     from vkops import shaders
     from vkops.runner import console
     from vkops.shaders.module import Module
 
-    table = console.table(f"Kernels, from {shaders.source_dir()}")
+    table = Table(title=f"Kernels, from {shaders.source_dir()}", title_justify="left", box=None)
+    table.pad_edge, table.padding = False, (0, 1, 0, 0)
     table.add_column("Kernel", no_wrap=True)
-    table.add_column("Source", overflow="fold")
-    for heading in ("Bytes", "Code", "Loops", "Buffers", "Group", "Shared"):
+    table.add_column("Source")
+    for heading in ("Bytes", "Code", "Loops", "Buffers"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, variant in shaders.VARIANTS.items():
         module = Module.read(shaders.spirv(name), name)
         table.add_row(
             name,
-            " ".join([variant.source, *(f"{key}={n}" for key, n in variant.defines.items())]),
+            " ".join(
+                [Path(variant.source).stem, *(f"{k}={n}" for k, n in variant.defines.items())]
+            ),
             f"{len(module.spirv):,}",
             str(module.instructions),
             str(module.loops),
             str(len(module.blocks)),
-            str(prod(module.local_size)),
-            str(module.shared_nbytes),
         )
-    table.caption = "Code: instructions; Group: invocations of a workgroup; Shared: bytes"
+    table.caption = "Code: instructions"
     console.show(table)
 
 

@@ -10,11 +10,12 @@ import importlib
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Protocol
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vkops.errors import DeviceError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 NATIVE = "VKOPS_NATIVE"
 """Environment variable: 0 runs without the native operations."""
