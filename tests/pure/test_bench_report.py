@@ -116,7 +116,8 @@ def test_command_shows_a_saved_report(tmp_path, capsys):
     # matplotlib notes each text beside its outlines.
     drawn = plot.read_text()
     assert "Some GPU, some driver 1.2, 2026-01-02" in drawn
-    for label in ("vkops", "NumPy", "memcpy", "Kompute copy", "wgpu", "cannot"):
+    labels = ("vkops", "NumPy", "memcpy", "Kompute copy", "wgpu", "cannot")
+    for label in (*labels, "against NumPy", "against wgpu", "geometric mean 4"):
         assert re.search(f"<!-- *{label} *-->", drawn), label
 
 

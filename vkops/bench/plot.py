@@ -1,8 +1,13 @@
-"""A report as a bar plot: gigabytes read and written per second, one panel for each workload."""
+"""A report as a plot: first the ratios of all workloads, then the speed in each of them.
+
+The ratios have one panel for NumPy and for each peer, sorted, on a logarithmic axis. The speed is
+in gigabytes read and written per second, with one panel for each workload.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 from vkops.bench.peers import is_installed
@@ -11,6 +16,7 @@ from vkops.errors import MissingPackageError, VkopsError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
 
     from vkops.bench.measure import Result
 
@@ -18,7 +24,8 @@ _SUFFIXES = (".png", ".svg")
 _COLUMNS = 3
 _COLORS = {"vkops": "#0b6e99", "memcpy": "#d5d5d5", "buffer_copy": "#d5d5d5"}
 _OTHER = "#8fa3ad"
-_BAR, _PANEL_HEAD, _FIGURE_HEAD, _WIDTH = 0.17, 0.5, 0.9, 11.0  # inches
+_FASTER, _SLOWER = "#0b6e99", "#c9793f"
+_BAR, _PANEL_HEAD, _PART_HEAD, _WIDTH = 0.17, 0.5, 1.1, 11.0  # inches
 
 
 def check(path: Path) -> None:
@@ -48,23 +55,69 @@ def plot(report: Report, path: Path) -> None:
     check(path)
     from matplotlib.figure import Figure
 
+    rows = -(-len(report.results) // _COLUMNS)
     labels = {**LABELS, **report.peers}
-    columns = min(_COLUMNS, len(report.results))
-    rows = -(-len(report.results) // columns)
-    height = _FIGURE_HEAD + rows * (_PANEL_HEAD + _BAR * len(labels))
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    heights = (
+        _PART_HEAD + _PANEL_HEAD + _BAR * len(report.results),
+        _PART_HEAD + rows * (_PANEL_HEAD + _BAR * len(labels)),
+    )
+    figure = Figure(figsize=(_WIDTH, sum(heights)), layout="constrained")
+    overall, details = figure.subfigures(2, 1, squeeze=False, height_ratios=heights).flat
+    _draw_ratios(overall, report)
+    _draw_speeds(details, report, labels)
+    figure.savefig(path, dpi=150)
+
+
+def _draw_ratios(figure: SubFigure, report: Report) -> None:
+    """Draw a sorted bar for each workload that vkops and another library can execute."""
     figure.suptitle(
         f"{report.device.name}, {report.device.driver}, {report.date}\n"
+        "How many times as fast as each library vkops is; left of the line at 1, it is slower",
+        fontsize=11,
+    )
+    others = {"numpy": LABELS["numpy"], **report.peers}
+    panels = figure.subplots(1, len(others), squeeze=False, sharex=True)[0]
+    for axes, (name, label) in zip(panels, others.items(), strict=True):
+        ratios = sorted(
+            (
+                (result.ratio("vkops", name), result.work)
+                for result in report.results
+                if name in result.seconds
+            ),
+            reverse=True,
+        )
+        mean = f"{geometric_mean(ratio for ratio, _ in ratios):.2g}" if ratios else "none"
+        axes.set_title(f"against {label}\ngeometric mean {mean}", fontsize=8, loc="left")
+        axes.set_xscale("log")
+        axes.axvline(1, color="black", linewidth=0.8)
+        for position, (ratio, _) in enumerate(ratios):
+            color = _FASTER if ratio >= 1 else _SLOWER
+            axes.barh(position, ratio - 1, left=1, color=color)
+            side = "left" if ratio >= 1 else "right"
+            axes.text(ratio, position, f" {ratio:.2g} ", ha=side, va="center", fontsize=6)
+        axes.set_yticks(range(len(ratios)), [work for _, work in ratios], fontsize=7)
+        axes.set_ylim(len(report.results) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0)
+        axes.tick_params(axis="x", labelsize=7)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("")
+        axes.margins(x=0.25)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def _draw_speeds(figure: SubFigure, report: Report, labels: dict[str, str]) -> None:
+    figure.suptitle(
         "GB read and written per second, more is better; light: a plain copy of as many bytes",
         fontsize=11,
     )
+    columns = min(_COLUMNS, len(report.results))
+    rows = -(-len(report.results) // columns)
     grid = figure.subplots(rows, columns, squeeze=False).flat
     for number, axes in enumerate(grid):
         if number < len(report.results):
             _panel(axes, report.results[number], labels, named=number % columns == 0)
         else:
             axes.set_axis_off()
-    figure.savefig(path, dpi=150)
 
 
 def _panel(axes: Axes, result: Result, labels: dict[str, str], *, named: bool) -> None:
