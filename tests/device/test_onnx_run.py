@@ -179,8 +179,7 @@ def test_inputs_from_files_and_outputs_printed(folder, vkops_run):
     np.savez("rest.npz", x1=np.float32([[3, 4]]))
     lines, _ = vkops_run("concat.onnx", "--input", "x0:x0.npy", "--input", "rest.npz")
     assert lines == [
-        "Dispatch 'concat': 1 iterations, T ms median (CPU); the first run, later ones are "
-        "faster",
+        "Dispatch 'concat': 1 iterations, T ms median (CPU); the first run, later ones are faster",
         "Output 'y' [2, 2]: 1, 2, 3, 4",
     ]
     np.save("x.npy", np.float32([5, 6]))
