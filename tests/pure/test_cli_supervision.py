@@ -76,3 +76,33 @@ def test_the_program_itself():
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "Failed to parse command-line arguments: No such command 'nonsense'.\n"
+
+
+WITHOUT_FORK = """
+import os, signal, sys
+del os.fork, signal.SIGHUP, signal.SIGALRM, signal.SIGVTALRM, signal.alarm, signal.pthread_sigmask
+import vkops.cli.supervision as s
+s.CHILD = {child} or s.CHILD
+sys.exit(s.program())
+"""
+
+
+@pytest.mark.parametrize(
+    ("child", "arguments", "status", "out", "err"),
+    [
+        (None, ["rule", "SPLIT-05"], 0, "SPLIT-05: ", ""),
+        (None, ["xyz"], 2, "", "Failed to parse command-line arguments: "),
+        ("import os; os.abort()", [], 128 + signal.SIGABRT, "", "The driver ended the process (SI"),
+    ],
+)
+def test_a_system_without_fork_and_its_signals(child, arguments, status, out, err):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FORK.format(child=repr(child)), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == status
+    assert done.stdout.startswith(out)
+    assert done.stderr.startswith(err)
+    assert done.stderr.count("\n") == (status != 0)
