@@ -140,7 +140,7 @@ class _Columns:
     def of(cls, writers: list[_Writer]) -> _Columns | None:
         """The columns of writers; None if they are not side by side."""
         rows = {writer.dims[0].stride for writer in writers}
-        if len(writers) < 3 or len(rows) != 1:
+        if len(writers) < 3 or len(rows) != 1 or 1 in rows:  # 1: contiguous, without rows
             return None
         columns = cls(rows.pop(), writers)
         return columns if columns._highs[-1] < columns._row else None

@@ -290,13 +290,10 @@ class _Fusion:
 
     def _must_be_stored(self, read: int, tensor: int, own: Regions) -> bool:
         """Whether a tensor that another reads cannot be composed with it."""
-        same_elements = self._sizes[read][1] == self._sizes[tensor][1]
-        gathered = any(region.kind == "gather" for region in self.fused[read])
-        return (
-            not same_elements
-            or read in _read_by_indices(own)
-            or (gathered and _scatters(own))  # a region has one index tensor only
-        )
+        if self._sizes[read][1] != self._sizes[tensor][1] or read in _read_by_indices(own):
+            return True
+        # A region has one index tensor only.
+        return _scatters(own) and any(region.kind == "gather" for region in self.fused[read])
 
     def stage(self, tensor: int) -> int:
         """The first stage after those of all tensors that a tensor reads."""
