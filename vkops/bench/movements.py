@@ -69,17 +69,14 @@ class Gather(IndexedMovement):
     dtypes = {1: "int64"}  # noqa: RUF012
 
     def desc(self, tensor: Describe, shapes: Sequence[Shape]) -> OperatorDesc:
-        """See ``Movement``."""
         data, (count,) = shapes
         indices = _tensor_of(tensor, "int64", (1, count))
         return GatherOperatorDesc(tensor(data), indices, tensor((count, data[1])), 0, 1)
 
     def numpy(self, arrays: Sequence[Array]) -> Array:
-        """See ``Movement``."""
         return np.take(arrays[0], arrays[1], axis=0)
 
     def indices(self, random: np.random.Generator, shapes: Sequence[Shape]) -> Array:
-        """See ``Movement``."""
         return random.integers(0, shapes[0][0], shapes[1])
 
 
@@ -90,17 +87,14 @@ class GatherElements(IndexedMovement):
     dtypes = {1: "int64"}  # noqa: RUF012
 
     def desc(self, tensor: Describe, shapes: Sequence[Shape]) -> OperatorDesc:
-        """See ``Movement``."""
         data, indices = shapes
         named = _tensor_of(tensor, "int64", indices)
         return GatherElementsOperatorDesc(tensor(data), named, tensor(indices), 1)
 
     def numpy(self, arrays: Sequence[Array]) -> Array:
-        """See ``Movement``."""
         return np.take_along_axis(arrays[0], arrays[1], axis=1)
 
     def indices(self, random: np.random.Generator, shapes: Sequence[Shape]) -> Array:
-        """See ``Movement``."""
         return random.integers(0, shapes[0][1], shapes[1])
 
 
@@ -111,20 +105,17 @@ class ScatterRows(IndexedMovement):
     dtypes = {1: "int64"}  # noqa: RUF012
 
     def desc(self, tensor: Describe, shapes: Sequence[Shape]) -> OperatorDesc:
-        """See ``Movement``."""
         data, indices, updates = shapes
         named = _tensor_of(tensor, "int64", indices)
         return ScatterNdOperatorDesc(tensor(data), named, tensor(updates), tensor(data), 2, 2)
 
     def numpy(self, arrays: Sequence[Array]) -> Array:
-        """See ``Movement``."""
         data, indices, updates = arrays
         result: Array = data.copy()
         result[indices[:, 0]] = updates
         return result
 
     def indices(self, random: np.random.Generator, shapes: Sequence[Shape]) -> Array:
-        """See ``Movement``."""
         return random.permutation(shapes[0][0])[: shapes[1][0], None]
 
 
@@ -140,7 +131,6 @@ class PadReflect(Movement):
         return (0, 0, self.width, self.width)
 
     def desc(self, tensor: Describe, shapes: Sequence[Shape]) -> OperatorDesc:
-        """See ``Movement``."""
         ((n, c, h, w),) = shapes
         grown = tensor((n, c, h + 2 * self.width, w + 2 * self.width))
         source = tensor(shapes[0])
@@ -148,7 +138,6 @@ class PadReflect(Movement):
         return Padding1OperatorDesc(source, grown, mode, kind, 0, widths, widths)
 
     def numpy(self, arrays: Sequence[Array]) -> Array:
-        """See ``Movement``."""
         return np.pad(arrays[0], [(width, width) for width in self.widths], "reflect")
 
 
@@ -159,14 +148,12 @@ class DepthToSpace(Movement):
     block: int
 
     def desc(self, tensor: Describe, shapes: Sequence[Shape]) -> OperatorDesc:
-        """See ``Movement``."""
         ((n, c, h, w),), b = shapes, self.block
         made = tensor((n, c // b**2, h * b, w * b))
         order = DepthSpaceOrder.DEPTH_COLUMN_ROW
         return DepthToSpace1OperatorDesc(tensor(shapes[0]), made, b, order)
 
     def numpy(self, arrays: Sequence[Array]) -> Array:
-        """See ``Movement``."""
         (n, c, h, w), b = arrays[0].shape, self.block
         blocks = arrays[0].reshape(n, b, b, c // b**2, h, w).transpose(0, 3, 4, 1, 5, 2)
         made: Array = blocks.reshape(n, c // b**2, h * b, w * b)
@@ -180,12 +167,10 @@ class Tile(Movement):
     repeats: Shape
 
     def desc(self, tensor: Describe, shapes: Sequence[Shape]) -> OperatorDesc:
-        """See ``Movement``."""
         sizes = tuple(n * count for n, count in zip(shapes[0], self.repeats, strict=True))
         return TileOperatorDesc(tensor(shapes[0]), tensor(sizes), self.repeats)
 
     def numpy(self, arrays: Sequence[Array]) -> Array:
-        """See ``Movement``."""
         return np.tile(arrays[0], self.repeats)
 
 
@@ -196,14 +181,12 @@ class Upsample(Movement):
     factor: int
 
     def desc(self, tensor: Describe, shapes: Sequence[Shape]) -> OperatorDesc:
-        """See ``Movement``."""
         ((n, c, h, w),), factor = shapes, self.factor
         made, scale = tensor((n, c, h * factor, w * factor)), Size2D(factor, factor)
         mode = InterpolationMode.NEAREST_NEIGHBOR
         return Upsample2dOperatorDesc(tensor(shapes[0]), made, scale, mode)
 
     def numpy(self, arrays: Sequence[Array]) -> Array:
-        """See ``Movement``."""
         return arrays[0].repeat(self.factor, axis=3).repeat(self.factor, axis=2)
 
 
@@ -215,13 +198,11 @@ class OneHot(IndexedMovement):
     dtypes = {0: "int64"}  # noqa: RUF012
 
     def desc(self, tensor: Describe, shapes: Sequence[Shape]) -> OperatorDesc:
-        """See ``Movement``."""
         (count, _), values = shapes
         indices = _tensor_of(tensor, "int64", (count, 1))
         return OneHotOperatorDesc(indices, tensor(values), tensor((count, self.depth)), 1)
 
     def numpy(self, arrays: Sequence[Array]) -> Array:
-        """See ``Movement``."""
         indices, values = arrays
         zero, one = values[0]
         result = np.full((len(indices), self.depth), zero)
@@ -229,7 +210,6 @@ class OneHot(IndexedMovement):
         return result
 
     def indices(self, random: np.random.Generator, shapes: Sequence[Shape]) -> Array:
-        """See ``Movement``."""
         return random.integers(0, self.depth, shapes[0])
 
 
@@ -240,7 +220,6 @@ class ReverseSequences(IndexedMovement):
     dtypes = {1: "uint32"}  # noqa: RUF012
 
     def desc(self, tensor: Describe, shapes: Sequence[Shape]) -> OperatorDesc:
-        """See ``Movement``."""
         (data, (batches,)) = shapes
         rest = data[2:]
         sizes, strides = (batches, 1, *rest), (1, 0, *(0 for _ in rest))
@@ -248,7 +227,6 @@ class ReverseSequences(IndexedMovement):
         return ReverseSubsequencesOperatorDesc(tensor(data), lengths, tensor(data), 1)
 
     def numpy(self, arrays: Sequence[Array]) -> Array:
-        """See ``Movement``."""
         data, lengths = arrays
         result: Array = data.copy()
         for target, source, length in zip(result, data, lengths, strict=True):
@@ -256,5 +234,4 @@ class ReverseSequences(IndexedMovement):
         return result
 
     def indices(self, random: np.random.Generator, shapes: Sequence[Shape]) -> Array:
-        """See ``Movement``."""
         return random.integers(0, shapes[0][1] + 1, shapes[1])
