@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, starmap
 
-from vkops.plan.region import CopyPlan, Output, Region
-from vkops.plan.view import Ints, View
+from vkops.plan.compose import Writers
+from vkops.plan.region import CopyPlan, Output, Read, Region
+from vkops.plan.view import View
 
 
 def cut(
@@ -32,97 +32,80 @@ def cut(
     >>> plan.inputs, [region.source.input for region in plan.outputs[0].regions]
     ((8, 8), [0, 1])
     """
-    input_edges = [_edges(pieces, plan.element_size) for pieces in inputs]
-    first_pieces = list(accumulate(map(len, inputs), initial=0))
+    size = plan.element_size
+    first_numbers = accumulate(map(len, inputs), initial=0)
+    sources = [_Pieces(*cut, size) for cut in zip(inputs, first_numbers, strict=False)]
     cut_outputs: list[Output] = []
     for output, pieces in zip(plan.outputs, outputs, strict=True):
-        edges = _edges(pieces, plan.element_size)
+        targets = _Pieces(pieces, 0, size)
         regions: list[list[Region]] = [[] for _ in pieces]
         for region in output.regions:
-            for number, part in _by_target(region, edges):
-                regions[number].extend(_by_source(part, input_edges, first_pieces))
+            for number, part in _by_target(region, targets):
+                regions[number].extend(_by_source(part, sources))
         cut_outputs += [
             Output(nbytes, tuple(part)) for nbytes, part in zip(pieces, regions, strict=True)
         ]
     sizes = tuple(nbytes for pieces in inputs for nbytes in pieces)
-    return CopyPlan(plan.element_size, sizes, tuple(cut_outputs))
+    return CopyPlan(size, sizes, tuple(cut_outputs))
 
 
-def _edges(pieces: Sequence[int], element_size: int) -> list[int]:
-    """Elements at which pieces begin, and the end of the last."""
-    return [end // element_size for end in accumulate(pieces, initial=0)]
+class _Pieces:
+    """The pieces of a tensor, whose numbers begin with ``first``.
+
+    ``ranges`` are their elements, by number. ``writers`` make the tensor of the pieces: a region
+    that reads the tensor is composed with them.
+    """
+
+    def __init__(self, sizes: Sequence[int], first: int, element_size: int) -> None:
+        self.first = first
+        edges = [end // element_size for end in accumulate(sizes, initial=0)]
+        self.ranges = dict(enumerate(starmap(range, pairwise(edges)), first))
+        self.writers = Writers(
+            Region(
+                View((len(range_),), (1,), range_.start), Read(number, View((len(range_),), (1,)))
+            )
+            for number, range_ in self.ranges.items()
+            if range_
+        )
 
 
-def _by_target(region: Region, edges: Sequence[int]) -> Iterator[tuple[int, Region]]:
+def _by_target(region: Region, pieces: _Pieces) -> Iterator[tuple[int, Region]]:
+    """The parts of a region in each piece of its output."""
     if region.kind == "scatter":
-        for piece, part in _by_indices(region, edges):
-            yield piece, part.shift(-edges[piece], 0)
+        for piece, range_, part in _by_indices(region, pieces):
+            yield piece, part.shift(-range_.start, 0)
         return
-    for piece, starts, sizes in _boxes(region.target, edges):
-        yield piece, _part(region, starts, sizes).shift(-edges[piece], 0)
+    # A region that writes to a piece is one that reads from it, backwards.
+    turned = Region(region.source_view, Read(0, region.target), region.indices)
+    for part in pieces.writers.compose(turned):
+        assert part.input is not None
+        views = part.source_view, part.target, *part.index_views
+        yield part.input, _forwards(region.with_views(*views))
 
 
-def _by_source(
-    region: Region, edges: Sequence[Sequence[int]], first_pieces: Sequence[int]
-) -> Iterator[Region]:
-    numbers = {number: first_pieces[number] for number in region.inputs}
+def _forwards(region: Region) -> Region:
+    """The same region, with strides of the target that are not negative."""
+    axes = tuple(axis for axis, stride in enumerate(region.target.strides) if stride < 0)
+    return region.map(lambda view: view.flip(axes)) if axes else region
+
+
+def _by_source(region: Region, pieces: Sequence[_Pieces]) -> Iterator[Region]:
+    """The parts of a region that read one piece each."""
     input = region.input
-    if input is None:
-        yield region.renumber(numbers)
-        return
-    own_edges = edges[input]
-    if region.kind == "gather":
-        parts = _by_indices(region, own_edges)
+    region = region.renumber({number: pieces[number].first for number in region.inputs})
+    if input is None or len(pieces[input].ranges) == 1:
+        yield region
+    elif region.kind == "gather":
+        for piece, range_, part in _by_indices(region, pieces[input]):
+            source = Read(piece, part.source_view.shift(-range_.start))
+            yield replace(part, source=source)
     else:
-        boxes = _boxes(region.source_view, own_edges)
-        parts = ((piece, _part(region, starts, sizes)) for piece, starts, sizes in boxes)
-    for piece, part in parts:
-        copied = {input: first_pieces[input] + piece}
-        yield part.shift(0, -own_edges[piece]).renumber(numbers | copied)
+        yield from pieces[input].writers.compose(region)
 
 
-def _by_indices(region: Region, edges: Sequence[int]) -> Iterator[tuple[int, Region]]:
+def _by_indices(region: Region, pieces: _Pieces) -> Iterator[tuple[int, range, Region]]:
     """The region once for each piece: indices decide in which of them each element is."""
     assert region.indices is not None
-    for piece, (start, stop) in enumerate(pairwise(edges)):
-        within = None if len(edges) == 2 else range(stop - start)
-        yield piece, replace(region, indices=replace(region.indices, within=within))
-
-
-def _part(region: Region, starts: Ints, sizes: Ints) -> Region:
-    """The part of a region from some indices on."""
-    return region.map(lambda view: view.window(starts, sizes, (1,) * len(sizes)))
-
-
-def _boxes(view: View, edges: Sequence[int]) -> Iterator[tuple[int, Ints, Ints]]:
-    """Cut a view where its addresses cross an edge: (piece, first index, sizes) of each part."""
-    sizes, strides, offset = view
-    reach = [(n - 1) * stride for n, stride in zip(sizes, strides, strict=True)]
-    low, high = view.bounds
-    piece = bisect_right(edges, low) - 1
-    if high < edges[piece + 1]:
-        yield piece, (0,) * len(sizes), sizes
-        return
-    # Along the dimension that moves furthest, few indices have addresses on both sides.
-    axis = max(range(len(sizes)), key=lambda d: abs(strides[d]) * (sizes[d] > 1))
-    stride = strides[axis]
-    first_low, first_high = low - min(0, reach[axis]), high - max(0, reach[axis])
-    index = 0
-    while index < sizes[axis]:
-        low, high = first_low + index * stride, first_high + index * stride
-        piece = bisect_right(edges, low) - 1
-        whole = high < edges[piece + 1]
-        count = 1
-        if whole:
-            room = edges[piece + 1] - 1 - high if stride > 0 else low - edges[piece]
-            count = min(sizes[axis] - index, room // abs(stride) + 1)
-        inner = (*sizes[:axis], count, *sizes[axis + 1 :])
-        moved = offset + index * stride
-        parts = (
-            [(piece, (0,) * len(sizes), inner)]
-            if whole
-            else _boxes(View(inner, strides, moved), edges)
-        )
-        for number, starts, part in parts:
-            yield number, (*starts[:axis], index, *starts[axis + 1 :]), part
-        index += count
+    for piece, range_ in pieces.ranges.items():
+        within = None if len(pieces.ranges) == 1 else range(len(range_))
+        yield piece, range_, replace(region, indices=replace(region.indices, within=within))
