@@ -222,7 +222,7 @@ def upload(
     """
     sizes = [-(-array.nbytes // VECTOR) * VECTOR for array in arrays]
     total = sum(sizes)
-    if len(arrays) > 1 and total <= MAX_UPLOADED_TOGETHER:
+    if len(arrays) > 1 and total <= min(MAX_UPLOADED_TOGETHER, executor.memory.max_range):
         packed = Buffer(executor, total)
         packed.fill(np.concatenate([*map(_whole_vectors, arrays, sizes)]))
         starts = accumulate(sizes, initial=0)

@@ -79,7 +79,7 @@ class Executor:
         self._together: Commands | None = None
         self._staging: Heap | None = None
         self.milliseconds: float | None = None
-        self.measures = False
+        self.measures: bool = False
         self._closed = False
         self.queue.add(self)
 

@@ -80,10 +80,10 @@ class NativeKompute(Kompute):
     """A Vulkan device that the native operations open, with the features that they use."""
 
     def __init__(self, native: Any, index: int, extensions: list[str]) -> None:
-        self.kp = load_kompute()
-        self.native = native
+        self.kp: Any = load_kompute()
+        self.native: Any = native
         self.device: Any = native.Device(index, extensions)
-        self.manager = self.device.manager
+        self.manager: Any = self.device.manager
 
     def import_array(self, array: npt.NDArray[Any]) -> Any:
         """Return what copies can read an array's own memory from; None if the driver refuses."""
