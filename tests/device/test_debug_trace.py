@@ -516,9 +516,9 @@ def test_a_planted_bug_in_reading_indices(vkops_trace, tmp_path, monkeypatch):
     folder = tmp_path / "shaders"
     shutil.copytree(shaders.source_dir(), folder)
     file = folder / "indices.glsl"
-    right = "term.TERM_SIZE - back"
+    right = "low + term.TERM_SIZE"
     assert right in file.read_text()
-    file.write_text(file.read_text().replace(right, "term.TERM_SIZE - back - 1u"))
+    file.write_text(file.read_text().replace(right, "low + term.TERM_SIZE - 1u"))
     monkeypatch.setenv("VKOPS_SHADER_DIR", str(folder))
     status, out, err = vkops_trace(GATHER, "1,0")
     assert (status, err) == (1, "The device differs from the plan: Source\n"), out
