@@ -17,6 +17,7 @@ from vkops.gpu import loader_files, mesa_cache
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
 _PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
 _EXPECT = "VKOPS_EXPECT"
+_CHOSEN = "VKOPS_ADAPTER"
 _NICKNAMES = {"lavapipe": "llvmpipe"}  # the name of its rasteriser is all that it reports
 LAYERS = "VK_INSTANCE_LAYERS"
 _VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
@@ -78,6 +79,7 @@ def choose(adapter: str | int | None, expect: str | None = None) -> DeviceInfo:
         raise DeviceError(
             f"{info.name!r} ({info.type}) would be used where {expected!r} is expected{source}"
         )
+    adapter = _chosen() if adapter is None else adapter
     if adapter is None and not expected and info.type == "CPU":
         _warn_once(
             f"no GPU was found, {info.name!r} is a CPU driver; to silence this message, pass an "
@@ -98,12 +100,18 @@ def _warn_once(message: str) -> None:
 
 
 def select(adapter: str | int | None) -> DeviceInfo:
-    """Return the adapter with an index, the first whose name contains a text, or the best one.
+    """Return the adapter with an index, or the first whose name contains a text.
+
+    None selects the one that VKOPS_ADAPTER names in the same way, or the best one.
 
     Raises:
         DeviceError: there is none; the message lists the available ones.
     """
     found = devices()
+    source = ""
+    if adapter is None:
+        adapter = _chosen()
+        source = f" ({_CHOSEN})"
     if adapter is None:
         return min(found, key=lambda info: _PREFERENCE.index(info.type))
     if isinstance(adapter, str):
@@ -115,8 +123,14 @@ def select(adapter: str | int | None) -> DeviceInfo:
         wanted = f"with index {show(index)}"
     if not matches:
         names = ", ".join(f"[{info.index}] {info.name}" for info in found)
-        raise DeviceError(f"no adapter {wanted}; available devices: {names}")
+        raise DeviceError(f"no adapter {wanted}{source}; available devices: {names}")
     return matches[0]
+
+
+def _chosen() -> str | int | None:
+    """The adapter that VKOPS_ADAPTER names by an index or part of its name."""
+    text = os.environ.get(_CHOSEN, "")
+    return int(text) if text.isdecimal() and text.isascii() else text or None
 
 
 def check_arguments(adapter: object, expect: object, **flags: object) -> None:

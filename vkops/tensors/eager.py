@@ -25,7 +25,7 @@ from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized, window
 from vkops.tensors.operations import native, run, sources
 from vkops.tensors.shape_arguments import MAX_PIECES, counts, in_rank, refuse
-from vkops.tensors.tensor import Device, Tensor
+from vkops.tensors.tensor import DeviceLike, Tensor
 
 
 def split(
@@ -33,7 +33,7 @@ def split(
     sizes_or_count: int | Sequence[int],
     axis: int = 0,
     *,
-    device: Device | None = None,
+    device: DeviceLike | None = None,
     progress: Progress | None = None,
 ) -> list[Tensor]:
     """Cut ``x`` along ``axis`` into pieces of the given sizes, or into equal pieces.
@@ -60,7 +60,7 @@ def join(
     tensors: Sequence[Any],
     axis: int = 0,
     *,
-    device: Device | None = None,
+    device: DeviceLike | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
     """Concatenate along ``axis``; a negative axis counts from the end.
@@ -92,7 +92,7 @@ def slice(
     sizes: Sequence[int],
     strides: Sequence[int] | None = None,
     *,
-    device: Device | None = None,
+    device: DeviceLike | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
     """Take ``sizes[i]`` elements from ``offsets[i]`` on, ``strides[i]`` apart (default 1).

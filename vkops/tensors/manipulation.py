@@ -22,12 +22,12 @@ from vkops.tensors.eager import entries, joined
 from vkops.tensors.exchange import imported
 from vkops.tensors.operations import as_tensor, native, run, sources
 from vkops.tensors.shape_arguments import MAX_PIECES, check_shape, counts, one_axis, refuse
-from vkops.tensors.tensor import Device, Tensor
+from vkops.tensors.tensor import DeviceLike, Tensor
 
 # -- views -----------------------------------------------------------------------------------------
 
 
-def broadcast_to(x: Any, shape: int | Sequence[int], *, device: Device | None = None) -> Tensor:
+def broadcast_to(x: Any, shape: int | Sequence[int], *, device: DeviceLike | None = None) -> Tensor:
     """A view of ``x`` of another shape, repeating elements; see ``Tensor.broadcast_to``.
 
     >>> import vkops
@@ -37,7 +37,7 @@ def broadcast_to(x: Any, shape: int | Sequence[int], *, device: Device | None = 
     return as_tensor("BROADCAST_TO", x, device).broadcast_to(shape)
 
 
-def expand_dims(x: Any, axis: int | Sequence[int], *, device: Device | None = None) -> Tensor:
+def expand_dims(x: Any, axis: int | Sequence[int], *, device: DeviceLike | None = None) -> Tensor:
     """A view of ``x`` with new dimensions of size 1; see ``Tensor.expand_dims``.
 
     >>> import vkops
@@ -48,7 +48,7 @@ def expand_dims(x: Any, axis: int | Sequence[int], *, device: Device | None = No
 
 
 def flip(
-    x: Any, axis: int | Sequence[int] | None = None, *, device: Device | None = None
+    x: Any, axis: int | Sequence[int] | None = None, *, device: DeviceLike | None = None
 ) -> Tensor:
     """A view of ``x`` in reverse order along some axes, or all; see ``Tensor.flip``.
 
@@ -59,7 +59,7 @@ def flip(
     return as_tensor("FLIP", x, device).flip(axis)
 
 
-def permute_dims(x: Any, axes: Sequence[int], *, device: Device | None = None) -> Tensor:
+def permute_dims(x: Any, axes: Sequence[int], *, device: DeviceLike | None = None) -> Tensor:
     """A view of ``x`` with its dimensions in another order; see ``Tensor.transpose``.
 
     >>> import vkops
@@ -70,7 +70,7 @@ def permute_dims(x: Any, axes: Sequence[int], *, device: Device | None = None) -
 
 
 def squeeze(
-    x: Any, axis: int | Sequence[int] | None = None, *, device: Device | None = None
+    x: Any, axis: int | Sequence[int] | None = None, *, device: DeviceLike | None = None
 ) -> Tensor:
     """A view of ``x`` without some dimensions of size 1, or all; see ``Tensor.squeeze``.
 
@@ -81,7 +81,7 @@ def squeeze(
     return as_tensor("SQUEEZE", x, device).squeeze(axis)
 
 
-def unstack(x: Any, axis: int = 0, *, device: Device | None = None) -> tuple[Tensor, ...]:
+def unstack(x: Any, axis: int = 0, *, device: DeviceLike | None = None) -> tuple[Tensor, ...]:
     """Views of ``x`` at each index of an axis, without that axis.
 
     Raises:
@@ -97,7 +97,7 @@ def unstack(x: Any, axis: int = 0, *, device: Device | None = None) -> tuple[Ten
     return tuple([tensor[index] for index in indices])
 
 
-def from_dlpack(x: Any, *, device: Device | None = None) -> Tensor:
+def from_dlpack(x: Any, *, device: DeviceLike | None = None) -> Tensor:
     """Copy the elements of an exporter of DLPack in host memory, such as a PyTorch tensor.
 
     The 8- and 16-bit floating-point types that NumPy lacks, such as bfloat16, have the dtypes of
@@ -122,7 +122,7 @@ def array_split(
     indices_or_sections: int | Sequence[int],
     axis: int = 0,
     *,
-    device: Device | None = None,
+    device: DeviceLike | None = None,
     progress: Progress | None = None,
 ) -> list[Tensor]:
     """Cut ``x`` before each of some indices, or into sections, the first ones longer by one.
@@ -165,7 +165,7 @@ def concat(
     arrays: Sequence[Any],
     axis: int | None = 0,
     *,
-    device: Device | None = None,
+    device: DeviceLike | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
     """Join along an axis; None: all elements one after the other.
@@ -203,7 +203,7 @@ def stack(
     arrays: Sequence[Any],
     axis: int = 0,
     *,
-    device: Device | None = None,
+    device: DeviceLike | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
     """Join arrays of one shape along a new axis of the result.

@@ -21,11 +21,11 @@ from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
 from vkops.tensors.exchange import check_dtype
 from vkops.tensors.operations import as_tensor, run, sources
 from vkops.tensors.shape_arguments import check_not_negative, check_shape, refuse
-from vkops.tensors.tensor import Device, Tensor
+from vkops.tensors.tensor import DeviceLike, Tensor
 
 
 def diagonal(
-    x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, *, device: Device | None = None
+    x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, *, device: DeviceLike | None = None
 ) -> Tensor:
     """A view of a diagonal of ``x``, as the last dimension; see ``Tensor.diagonal``.
 
@@ -37,7 +37,7 @@ def diagonal(
 
 
 def diag(
-    x: Any, k: int = 0, *, device: Device | None = None, progress: Progress | None = None
+    x: Any, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
 ) -> Tensor:
     """Make a matrix with ``x`` on diagonal ``k`` and 0 elsewhere; of a matrix, view that diagonal.
 
@@ -69,7 +69,7 @@ def _diag(source: View, itemsize: int, k: int) -> ArrayPlan:
 
 
 def tril(
-    x: Any, k: int = 0, *, device: Device | None = None, progress: Progress | None = None
+    x: Any, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
 ) -> Tensor:
     """A copy of ``x`` with 0 above diagonal ``k`` of the matrices in its last two dimensions.
 
@@ -84,7 +84,7 @@ def tril(
 
 
 def triu(
-    x: Any, k: int = 0, *, device: Device | None = None, progress: Progress | None = None
+    x: Any, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
 ) -> Tensor:
     """A copy of ``x`` with 0 below diagonal ``k`` of the matrices in its last two dimensions.
 
@@ -99,7 +99,7 @@ def triu(
 
 
 def _triangle(
-    name: str, x: Any, k: int, device: Device | None, progress: Progress | None
+    name: str, x: Any, k: int, device: DeviceLike | None, progress: Progress | None
 ) -> Tensor:
     home, found, (view,) = sources(name, [x], device)
     if len(view.sizes) < 2:
@@ -125,7 +125,7 @@ def eye(
     k: int = 0,
     dtype: npt.DTypeLike = np.float32,
     *,
-    device: Device | None = None,
+    device: DeviceLike | None = None,
 ) -> Tensor:
     """A matrix of ``n`` rows and ``m`` columns (default ``n``) with 1 on diagonal ``k``, else 0.
 

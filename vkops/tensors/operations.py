@@ -8,12 +8,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place
 from vkops.gpu.streaming import Progress
 from vkops.plan.view import View
 from vkops.tensors.array_plan import ArrayPlan, fits
 from vkops.tensors.exchange import as_array
-from vkops.tensors.tensor import Device, Tensor, check_device, default_device
+from vkops.tensors.tensor import (
+    Device,
+    DeviceLike,
+    Tensor,
+    as_device,
+    check_device,
+    default_device,
+)
 from vkops.tensors.views import packed
 
 Source: TypeAlias = "Tensor | npt.NDArray[Any]"
@@ -39,13 +45,13 @@ def run(
 
 
 def sources(
-    name: str, values: Sequence[Any], device: Device | None
+    name: str, values: Sequence[Any], device: DeviceLike | None
 ) -> tuple[Device, list[Source], tuple[View, ...]]:
     """The device to run on, the memory of each argument, and the view of it that the argument is.
 
     Memory is an array or a tensor that owns it. Without ``device``, the first tensor's is used.
     """
-    home = _checked(name, device)
+    home = _given(name, device)
     found: list[Source] = []
     views: list[View] = []
     for i, value in enumerate(values):
@@ -72,9 +78,9 @@ def native(sources: Sequence[Source]) -> list[Source]:
     ]
 
 
-def as_tensor(name: str, x: Any, device: Device | None) -> Tensor:
+def as_tensor(name: str, x: Any, device: DeviceLike | None) -> Tensor:
     """Return a tensor unchanged; send an array, or keep it on the host if it does not fit."""
-    home = _checked(name, device)
+    home = _given(name, device)
     if isinstance(x, Tensor):
         check_device(name, "x", x, home or x.device)
         return x
@@ -83,7 +89,5 @@ def as_tensor(name: str, x: Any, device: Device | None) -> Tensor:
     return Tensor.from_array(home, array, on_host=not fits(home.executor, array.nbytes))
 
 
-def _checked(name: str, device: Any) -> Device | None:
-    if not (device is None or isinstance(device, Device)):
-        raise Place(name, "device", "B-02").wrong_kind(device, "a Device or None")
-    return device
+def _given(name: str, device: Any) -> Device | None:
+    return None if device is None else as_device(name, device)

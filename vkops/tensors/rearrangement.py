@@ -27,7 +27,7 @@ from vkops.tensors.shape_arguments import (
     one_or_more,
     refuse,
 )
-from vkops.tensors.tensor import Device, Tensor
+from vkops.tensors.tensor import DeviceLike, Tensor
 
 
 def roll(
@@ -35,7 +35,7 @@ def roll(
     shift: int | Sequence[int],
     axis: int | Sequence[int] | None = None,
     *,
-    device: Device | None = None,
+    device: DeviceLike | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
     """Move elements ``shift`` places on along one or more axes; those past the end come first.
@@ -84,7 +84,7 @@ def tile(
     x: Any,
     reps: int | Sequence[int],
     *,
-    device: Device | None = None,
+    device: DeviceLike | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
     """Repeat the whole of ``x`` along each axis; counts without an axis make one in front.
@@ -119,7 +119,7 @@ def repeat(
     repeats: int | Sequence[int],
     axis: int | None = None,
     *,
-    device: Device | None = None,
+    device: DeviceLike | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
     """Repeat each element (axis None: of the flat array), or each index of an axis.
@@ -199,7 +199,7 @@ def pad(
     *,
     constant_values: Any = 0,
     reflect_type: str = "even",
-    device: Device | None = None,
+    device: DeviceLike | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
     """Put elements before and after those of each axis, as NumPy does.

@@ -26,10 +26,12 @@ from vkops.tensors.index_plans import gathering_along, scattering_along
 from vkops.tensors.indexing import Selection
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.shape_arguments import check_shape, one_axis, refuse_index
-from vkops.tensors.tensor import Device, Tensor, check_device
+from vkops.tensors.tensor import DeviceLike, Tensor, check_device
 
 
-def take(x: Any, indices: Any, axis: int | None = None, *, device: Device | None = None) -> Tensor:
+def take(
+    x: Any, indices: Any, axis: int | None = None, *, device: DeviceLike | None = None
+) -> Tensor:
     """Copy the elements at some indices of an axis; without one, of the flat array.
 
     The axes of ``indices``, which may have any number of them, stand for the axis. In the array
@@ -59,7 +61,7 @@ def take(x: Any, indices: Any, axis: int | None = None, *, device: Device | None
 
 
 def take_along_axis(
-    x: Any, indices: Any, axis: int | None = -1, *, device: Device | None = None
+    x: Any, indices: Any, axis: int | None = -1, *, device: DeviceLike | None = None
 ) -> Tensor:
     """Copy one element for each index, which says its place along ``axis``.
 
@@ -124,7 +126,7 @@ def put_along_axis(x: Tensor, indices: Any, values: Any, axis: int | None) -> No
         x[...] = target.reshape(x.shape)
 
 
-def _on_device(name: str, x: Any, indices: Any, device: Device | None) -> Tensor:
+def _on_device(name: str, x: Any, indices: Any, device: DeviceLike | None) -> Tensor:
     """The tensor to read, on the device of the indices where it is an array."""
     if device is None and isinstance(indices, Tensor) and not isinstance(x, Tensor):
         device = indices.device

@@ -7,13 +7,14 @@ from functools import lru_cache
 from itertools import zip_longest
 from math import prod
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.values import Place
 from vkops.errors import DeviceError
+from vkops.gpu import adapter
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.streaming import Progress
 from vkops.plan.execute import packed_bytes
@@ -39,7 +40,8 @@ class Device(OperatorDevice):
     where DirectML treats the level as a minimum.
 
     Args:
-        adapter: index, or part of an adapter's name; default: a GPU before a CPU driver.
+        adapter: index, or part of an adapter's name; default: the one that the environment's
+            VKOPS_ADAPTER names, or a GPU before a CPU driver.
         feature_level: ``FeatureLevel`` or its name, such as ``"5_0"``.
         debug: load the Khronos validation layer (DML_CREATE_DEVICE_FLAG_DEBUG).
         alternative_levels: operators, such as ``"JOIN"``, for which the rows that other sources
@@ -78,10 +80,34 @@ class Device(OperatorDevice):
         return Tensor.from_array(self, array)
 
 
+DeviceLike: TypeAlias = Device | str | int
+"""A device, or the adapter of one: an index, or part of its name."""
+
+
 @lru_cache(maxsize=1)
 def default_device() -> Device:
-    """The device used for NumPy arrays when none is given: opened once, the best adapter."""
-    return Device()
+    """The device used for NumPy arrays when none is given: opened once, of the best adapter."""
+    return _device_of(adapter.choose(None).index)
+
+
+def as_device(name: str, device: Any) -> Device:
+    """A device, or the one of an adapter that is named; it is opened once (B-02).
+
+    Raises:
+        InvalidDescTypeError: it is of another kind.
+        DeviceError: there is no such adapter.
+    """
+    if isinstance(device, Device):
+        return device
+    if isinstance(device, bool) or not isinstance(device, (str, int)):
+        kinds = "a Device, the index of an adapter, or part of its name"
+        raise Place(name, "device", "B-02").wrong_kind(device, kinds)
+    return _device_of(adapter.choose(device).index)
+
+
+@lru_cache(maxsize=64)
+def _device_of(index: int) -> Device:
+    return Device(index)
 
 
 class Tensor(Assignment, Exchange, NoOperators):
@@ -276,11 +302,14 @@ class Tensor(Assignment, Exchange, NoOperators):
         plan = packing(view, self.dtype.itemsize)
         return Tensor.make(plan, self.device, [base], [self.dtype])[0]
 
-    def to(self, device: Device) -> Tensor:
+    def to(self, device: DeviceLike) -> Tensor:
         """A copy on another device; the tensor itself if it is on that device.
 
+        The device can also be the index of an adapter, or part of its name.
+
         Raises:
-            InvalidDescTypeError: it is not a Device (B-02).
+            InvalidDescTypeError: it is none of these (B-02).
+            DeviceError: there is no such adapter.
             OutOfDeviceMemoryError: the copy does not fit.
 
         >>> import vkops
@@ -288,9 +317,8 @@ class Tensor(Assignment, Exchange, NoOperators):
         >>> t.to(t.device) is t
         True
         """
-        if not isinstance(device, Device):
-            raise Place("", "device", "B-02").wrong_kind(device, "a Device")
-        return self if device is self.device else Tensor.from_array(device, self.numpy())
+        home = as_device("", device)
+        return self if home is self.device else Tensor.from_array(home, self.numpy())
 
     def release(self) -> None:
         """Give the memory back now; this tensor and its views cannot be used any more.
