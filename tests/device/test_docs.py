@@ -128,7 +128,7 @@ def assert_printed(shown, printed):
     for pattern, stand_in in (
         (r", [0-9.]+ ms median \(GPU\)", ""),
         (r"[0-9.]+ ms", "0 ms"),
-        (r"on '.*?'", "on 'adapter'"),
+        (r"(on |device=)'.*?'", r"\1'adapter'"),
     ):
         shown, printed = (re.sub(pattern, stand_in, text) for text in (shown, printed))
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

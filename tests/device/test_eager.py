@@ -98,7 +98,7 @@ def test_tensor_meets_numpy(device):
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     tensor = device.tensor(array)
     assert (tensor.ndim, tensor.size, tensor.nbytes, len(tensor)) == (2, 6, 24, 2)
-    assert repr(tensor) == f"<vkops.Tensor (2, 3) float32 on {device.name!r}>"
+    assert repr(tensor).startswith("vkops.Tensor([[0., 1., 2.],")
     np.testing.assert_array_equal(np.asarray(tensor), array)
     np.testing.assert_array_equal(np.from_dlpack(tensor), array)
     np.testing.assert_array_equal(np.asarray(tensor, dtype=np.int64), array)

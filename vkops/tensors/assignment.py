@@ -38,10 +38,6 @@ class Assignment(Indexing):
         """The memory that holds the elements, row by row; None if there are none."""
 
     @abstractmethod
-    def numpy(self) -> npt.NDArray[Any]:
-        """The elements as an array."""
-
-    @abstractmethod
     def _write_plan(self, plan: ArrayPlan, inputs: Sequence[Any]) -> None:
         """Run a plan that reads tensors, or arrays to send, and writes to this tensor."""
 

@@ -60,6 +60,10 @@ class Exchange:
             raise from_builtin(error, "__array__", "dtype", "ARRAY-11") from error
         return array.copy() if copy else array
 
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python's objects; without dimensions, the object."""
+        return self.numpy().tolist()
+
     # -- DLPack -----------------------------------------------------------------------------------
 
     def __dlpack__(
@@ -202,6 +206,16 @@ def _extension_elements(array: Any) -> npt.NDArray[Any] | None:
     except Exception:
         return None
     return relabeled.restored(made) if relabeled.name else None
+
+
+def as_dtype(name: str, dtype: Any) -> np.dtype[Any]:
+    """NumPy's type, of elements that can be moved (T-02)."""
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except Exception as error:  # whatever the attributes of an object raise
+        raise from_builtin(error, name, "dtype", "T-02", "NumPy says: ") from error
+    check_dtype(found)
+    return found
 
 
 def check_dtype(dtype: np.dtype[Any]) -> None:

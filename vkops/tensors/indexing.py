@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
-from vkops.arguments.values import Place
-from vkops.errors import InvalidDescTypeError, from_builtin
+from vkops.arguments.values import Place, integer
+from vkops.errors import InvalidDescError, InvalidDescTypeError, from_builtin, show
 from vkops.plan.region import MAX_TERMS
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan
@@ -59,6 +60,10 @@ class Indexing(Views):
     __slots__ = ()
 
     @abstractmethod
+    def numpy(self) -> npt.NDArray[Any]:
+        """The elements as an array."""
+
+    @abstractmethod
     def _check_device(self, name: str, field: str, value: Any) -> None:
         """Refuse a tensor of another adapter (B-02)."""
 
@@ -100,6 +105,31 @@ class Indexing(Views):
         check_shape(name, selected.shape, self.dtype.itemsize)
         plan = gathering(view, numbers, selected.shape, place, self.dtype.itemsize)
         return self._run(plan, [self.placed()[0], memory], self.dtype)
+
+    def item(self, *index: Any) -> Any:
+        """The only element, or the one at an index, as an object of Python.
+
+        The index is one number per dimension, or one number that counts the elements row by row.
+
+        Raises:
+            InvalidDescError: there are several elements, or none (ARRAY-07).
+            InvalidDescIndexError: as for ``self[index]`` (ARRAY-09).
+
+        >>> import vkops
+        >>> x = vkops.Device().tensor([[1, 2], [3, 4]])
+        >>> x.item(1, 0), x.item(-1), x[0, 0].item()
+        (3, 4, 1)
+        """
+        if len(index) == 1 and not isinstance(index[0], tuple):
+            place = integer(index[0], Place("ITEM", "index", "ARRAY-09"))
+            if not -self.size <= place < self.size:
+                refuse_index(_PLACE, f"got {show(place)}, must be {-self.size} to {self.size - 1}")
+            index = tuple(map(int, np.unravel_index(place % self.size, self.shape)))
+        chosen = self[index[0] if len(index) == 1 else index] if index else self
+        if chosen.size != 1:
+            message = f"has {chosen.size} elements, must have 1"
+            raise InvalidDescError("ITEM", "tensor", message, "ARRAY-07")
+        return chosen.numpy().item()
 
     def __iter__(self) -> Iterator[Self]:
         """Views at each index of the first dimension."""

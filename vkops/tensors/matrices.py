@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.values import Place, integer
-from vkops.errors import VkopsError, from_builtin
 from vkops.gpu.streaming import Progress
 from vkops.plan.diagonals import fill_diagonals, on_diagonal
 from vkops.plan.region import Fill, Read
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
-from vkops.tensors.exchange import check_dtype
+from vkops.tensors.exchange import as_dtype, numpy_refusals
 from vkops.tensors.operations import as_tensor, run, sources
 from vkops.tensors.shape_arguments import check_not_negative, check_shape, refuse
 from vkops.tensors.tensor import DeviceLike, Tensor
@@ -151,14 +150,9 @@ def eye(
 
 def _one(dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """The number 1 in a type whose elements can be moved (T-02)."""
-    try:
-        found = np.dtype(dtype)
-        check_dtype(found)
+    found = as_dtype("EYE", dtype)
+    with numpy_refusals("EYE", "dtype", "T-02"):
         return np.ones((), found)
-    except VkopsError:
-        raise
-    except Exception as error:  # whatever the attributes of an object raise
-        raise from_builtin(error, "EYE", "dtype", "T-02", "NumPy says: ") from error
 
 
 @memoized

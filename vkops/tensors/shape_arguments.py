@@ -33,9 +33,9 @@ def in_rank(name: str, axis: int, rank: int, rule: str, field: str = "axis") -> 
     return axis % rank
 
 
-def one_axis(name: str, axis: Any, rank: int) -> int:
+def one_axis(name: str, axis: Any, rank: int, field: str = "axis") -> int:
     """An axis, converted and counted from the front (ARRAY-01)."""
-    return in_rank(name, integer(axis, Place(name, "axis", "ARRAY-01")), rank, "ARRAY-01")
+    return in_rank(name, integer(axis, Place(name, field, "ARRAY-01")), rank, "ARRAY-01", field)
 
 
 def some_axes(name: str, value: Any, rank: int, field: str = "axis") -> Ints:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from math import prod
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,10 @@ from vkops.gpu.streaming import Progress
 from vkops.plan.execute import packed_bytes
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
-from vkops.tensors.array_plan import ArrayPlan, packing
+from vkops.tensors.array_plan import ArrayPlan, fits, packing
 from vkops.tensors.assignment import Assignment, host_view
-from vkops.tensors.exchange import Exchange, as_array
+from vkops.tensors.exchange import Exchange, as_array, as_dtype, numpy_refusals
+from vkops.tensors.printing import describe
 from vkops.tensors.refused_operators import NoOperators
 from vkops.tensors.shape_arguments import refuse
 from vkops.tensors.views import packed
@@ -232,6 +233,11 @@ class Tensor(Assignment, Exchange, NoOperators):
         return -(-self.nbytes // 4)
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
     def strides(self) -> Ints:
         """Bytes from one element to the next along each dimension, in the present memory."""
         lazy = self._lazy
@@ -239,9 +245,9 @@ class Tensor(Assignment, Exchange, NoOperators):
         return tuple([stride * self.dtype.itemsize for stride in view.strides])
 
     def __repr__(self) -> str:
-        is_released = self._buffer is None and self._lazy is None and self.size
-        name = "released vkops.Tensor" if is_released else "vkops.Tensor"
-        return f"<{name} {self.shape} {self.dtype} on {self.device.name!r}>"
+        if self._buffer is None and self._lazy is None and self.size:
+            return f"<released vkops.Tensor {self.shape} {self.dtype} on {self.device.name!r}>"
+        return describe(self)
 
     # -- memory -----------------------------------------------------------------------------------
 
@@ -302,6 +308,50 @@ class Tensor(Assignment, Exchange, NoOperators):
         plan = packing(view, self.dtype.itemsize)
         return Tensor.make(plan, self.device, [base], [self.dtype])[0]
 
+    def view(self, dtype: npt.DTypeLike) -> Tensor:
+        """The same memory with the bytes of each element read as another dtype of equal size.
+
+        It keeps the memory until it is released itself.
+
+        Raises:
+            InvalidDescError: elements of another size (ARRAY-17), or no dtype (T-02).
+
+        >>> import numpy as np, vkops
+        >>> x = vkops.Device().tensor(np.float32([1, -2]))
+        >>> [f"{bits:x}" for bits in x.view("uint32").tolist()]
+        ['3f800000', 'c0000000']
+        """
+        kind = as_dtype("VIEW", dtype)
+        if kind.itemsize != self.itemsize:
+            message = (
+                f"got {kind} of {kind.itemsize} bytes, must have {self.itemsize} as {self.dtype}"
+            )
+            refuse("VIEW", "dtype", message, "ARRAY-17")
+        base, view = self.placed()
+        memory = Tensor.over(self.device, base._buffer, base.shape, kind)
+        return memory._over(memory, view, read_only=self._read_only)
+
+    def astype(self, dtype: npt.DTypeLike, *, copy: bool = True) -> Tensor:
+        """The elements converted by NumPy, on the host; a copy, unless ``copy`` is False.
+
+        As with NumPy's ``astype``, any cast is allowed. The result is on the same device.
+
+        Raises:
+            InvalidDescError: no dtype (T-02), or elements that NumPy cannot convert (ARRAY-10).
+            OutOfDeviceMemoryError: the host has no memory for it.
+
+        >>> import vkops
+        >>> vkops.Device().tensor([1.5, -2.5]).astype("int8").tolist()
+        [1, -2]
+        """
+        kind = as_dtype("ASTYPE", dtype)
+        if kind == self.dtype:
+            return self.copy() if copy else self
+        with numpy_refusals("ASTYPE", "tensor"):
+            made = self.numpy().astype(kind)
+        on_host = not fits(self.device.executor, made.nbytes)
+        return Tensor.from_array(self.device, made, on_host=on_host)
+
     def to(self, device: DeviceLike) -> Tensor:
         """A copy on another device; the tensor itself if it is on that device.
 
@@ -354,6 +404,14 @@ class Tensor(Assignment, Exchange, NoOperators):
         memory = buffer.array(0, base.nbytes)
         array: npt.NDArray[Any] = np.ndarray(self.shape, self.dtype, memory, start, strides)
         return array
+
+    if not TYPE_CHECKING:  # to type checkers, all attributes would exist
+
+        def __getattr__(self, name: str) -> Any:
+            message = f"vkops.Tensor has no attribute {name!r}"
+            if hasattr(np.ndarray, name):
+                message += f": tensors only move data; use .numpy().{name}"
+            raise AttributeError(message, name=name, obj=self)
 
     def _check_device(self, name: str, field: str, value: Any) -> None:
         check_device(name, field, value, self.device)

@@ -14,7 +14,6 @@ from vkops.plan.view import Ints, View
 from vkops.tensors.shape_arguments import (
     broadcast,
     check_shape,
-    in_rank,
     one_axis,
     one_or_more,
     refuse,
@@ -68,6 +67,17 @@ class Views:
         """A view with the dimensions in reverse order."""
         return self.transpose()
 
+    @property
+    def mT(self) -> Self:  # noqa: N802  # NumPy's name
+        """A view with the last two dimensions exchanged.
+
+        Raises:
+            InvalidDescError: there are fewer than two (ARRAY-01).
+        """
+        if self.ndim < 2:
+            refuse("", "mT", f"the tensor has rank {self.ndim}, must be at least 2", "ARRAY-01")
+        return self.swapaxes(-1, -2)
+
     def transpose(self, *axes: Any) -> Self:
         """A view whose dimension ``i`` is dimension ``axes[i]`` of this tensor; default: reversed.
 
@@ -85,23 +95,93 @@ class Views:
         base, view = self.placed()
         return self._over(base, view.permute(order))
 
-    def reshape(self, *shape: Any) -> Self:
+    def swapaxes(self, axis1: Any, axis2: Any) -> Self:
+        """A view with two dimensions exchanged.
+
+        Raises:
+            InvalidDescError: axes out of range (ARRAY-01).
+        """
+        first, second = (
+            one_axis("SWAPAXES", axis, self.ndim, name)
+            for name, axis in (("axis1", axis1), ("axis2", axis2))
+        )
+        order = list(range(self.ndim))
+        order[first], order[second] = second, first
+        return self.transpose(order)
+
+    def moveaxis(self, source: Any, destination: Any) -> Self:
+        """A view with some dimensions at other places; the others keep their order.
+
+        Raises:
+            InvalidDescError: axes out of range, given twice, or not as many of one as of the other
+                (ARRAY-01, ARRAY-02).
+        """
+        sources, targets = (
+            some_axes("MOVEAXIS", axes, self.ndim, name)
+            for name, axes in (("source", source), ("destination", destination))
+        )
+        if len(sources) != len(targets):
+            message = f"got {len(targets)} axes, must be {len(sources)}, as many as source"
+            refuse("MOVEAXIS", "destination", message, "ARRAY-02")
+        order = [axis for axis in range(self.ndim) if axis not in sources]
+        for target, axis in sorted(zip(targets, sources, strict=True)):
+            order.insert(target, axis)
+        return self.transpose(order)
+
+    def rot90(self, k: Any = 1, axes: Any = (0, 1)) -> Self:
+        """A view turned ``k`` times by 90 degrees, from the first towards the second of two axes.
+
+        Raises:
+            InvalidDescError: not two different axes, or out of range (ARRAY-01, ARRAY-02).
+        """
+        turns = integer(k, Place("ROT90", "k", "ARRAY-06")) % 4
+        plane = some_axes("ROT90", axes, self.ndim, "axes")
+        if len(plane) != 2:
+            refuse("ROT90", "axes", f"got {len(plane)} axes, must be 2", "ARRAY-02")
+        if turns % 2 == 0:
+            return self.flip(plane if turns else ())
+        return self.swapaxes(*plane).flip(plane[0] if turns == 1 else plane[1])
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Self:
         """The elements, row by row, under another shape; one size of -1 is inferred.
 
         A view where strides can express it; else a packed copy, made with one dispatch.
 
+        Args:
+            shape: the sizes, as one argument or as several.
+            order: ``"C"``; or ``"F"``, which takes and writes the elements column by column.
+            copy: True always copies, False never does.
+
         Raises:
-            InvalidDescError: a shape of another number of elements (ARRAY-03).
+            InvalidDescError: a shape of another number of elements (ARRAY-03), another order
+                (ARRAY-15), or a copy is needed, but refused (ARRAY-16).
         """
         given = shape[0] if len(shape) == 1 else shape
         sizes = one_or_more(given, Place("RESHAPE", "shape", "ARRAY-03"))
+        if order != "C":
+            if order != "F":
+                refuse("RESHAPE", "order", f"got {show(order)}, must be 'C' or 'F'", "ARRAY-15")
+            return self.T.reshape(sizes[::-1], copy=copy).T
         sizes = reshaped("RESHAPE", sizes, self.size)
         check_shape("RESHAPE", sizes, self.dtype.itemsize)
+        if copy:
+            return self.copy().reshape(sizes)
         base, view = self.placed()
         found = view.reshape(sizes) if self.size else packed(sizes)
-        if found is None:
-            return self.copy().reshape(sizes)
-        return self._over(base, found)
+        if found is not None:
+            return self._over(base, found)
+        if copy is not None:
+            message = f"got {show(copy)}, must be True or None: no view has the shape {sizes}"
+            refuse("RESHAPE", "copy", message, "ARRAY-16")
+        return self.copy().reshape(sizes)
+
+    def ravel(self, order: str = "C") -> Self:
+        """The elements, row by row, in one dimension: ``reshape(-1, order=order)``."""
+        return self.reshape(-1, order=order)
+
+    def flatten(self, order: str = "C") -> Self:
+        """A copy of the elements, row by row, in one dimension."""
+        return self.reshape(-1, order=order, copy=True)
 
     def broadcast_to(self, shape: Any) -> Self:
         """A view of another shape, repeating elements along new dimensions and those of size 1.
@@ -138,13 +218,7 @@ class Views:
             InvalidDescError: axes out of range, or the same twice (ARRAY-01, ARRAY-02).
         """
         axes = [
-            in_rank(
-                "DIAGONAL",
-                integer(axis, Place("DIAGONAL", name, "ARRAY-01")),
-                self.ndim,
-                "ARRAY-01",
-                name,
-            )
+            one_axis("DIAGONAL", axis, self.ndim, name)
             for name, axis in (("axis1", axis1), ("axis2", axis2))
         ]
         if axes[0] == axes[1]:

@@ -1,0 +1,211 @@
+"""Methods of tensors named as those of NumPy's arrays, and their text."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arrays import Counter, agree, equal, numbered, on_device, small, viewed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkops
+
+axes = st.integers(-4, 3)
+
+
+@pytest.fixture(params=["direct", "staged"])
+def either(request, device, staged_device):
+    return device if request.param == "direct" else staged_device
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_views(device, array, data):
+    """Exchanged, moved and turned axes: NumPy's results, without a dispatch."""
+    tensor, array = viewed(data, device.tensor(array), array)
+    first, second, k = data.draw(axes), data.draw(axes), data.draw(st.integers(-5, 5))
+    several = st.lists(axes, max_size=3).map(tuple) | axes
+    source, destination = data.draw(several), data.draw(several)
+    with Counter(device) as counter:
+        agree(lambda: tensor.swapaxes(first, second), lambda: array.swapaxes(first, second))
+        agree(
+            lambda: tensor.moveaxis(source, destination),
+            lambda: np.moveaxis(array, source, destination),
+        )
+        agree(lambda: tensor.rot90(k, (first, second)), lambda: np.rot90(array, k, (first, second)))
+        agree(lambda: tensor.mT, lambda: np.swapaxes(array[..., :, :], -1, -2))
+    assert counter.count == 0
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_orders(device, array, data):
+    tensor, array = viewed(data, device.tensor(array), array)
+    order = data.draw(st.sampled_from("CF"))
+    shape = data.draw(st.permutations([-1, *array.shape[1:]]))
+    agree(lambda: tensor.reshape(shape, order=order), lambda: array.reshape(shape, order=order))
+    equal(tensor.ravel(order), array.ravel(order))
+    equal(tensor.flatten(order), array.flatten(order))
+
+
+def test_copies_of_reshape(device):
+    tensor = device.tensor(np.arange(6).reshape(2, 3))
+    with Counter(device) as counter:
+        view = tensor.reshape(3, 2, copy=False)
+        assert counter.count == 0
+        made = tensor.reshape(3, 2, copy=True)
+        flat = tensor.flatten()
+        assert counter.count == 2
+    view[0] = 9
+    assert (made[0].tolist(), flat[:2].tolist(), tensor[0, :2].tolist()) == ([0, 1], [0, 1], [9, 9])
+    text = "RESHAPE copy: got False, must be True or None: no view has the shape (6,) [ARRAY-16]"
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        tensor.T.reshape(-1, copy=False)
+    with pytest.raises(
+        ValueError, match=r"^RESHAPE order: got 'K', must be 'C' or 'F' \[ARRAY-15\]$"
+    ):
+        tensor.ravel("K")
+    with pytest.raises(ValueError, match=r"^mT: the tensor has rank 1, must be at least 2"):
+        _ = tensor[0].mT
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_elements_as_objects_of_python(either, array, data):
+    tensor, array = viewed(data, either.tensor(array), array)
+    assert (tensor.itemsize, tensor.nbytes) == (array.itemsize, array.nbytes)
+    assert repr(tensor.tolist()) == repr(array.tolist())
+    indices = st.integers(-7, 6)
+    index = data.draw(indices | st.tuples(*[indices] * array.ndim))
+    try:
+        expected = array.item(index)
+    except (IndexError, ValueError):
+        with pytest.raises(vkops.InvalidDescError):
+            tensor.item(index)
+    else:
+        assert repr(tensor.item(index)) == repr(expected)
+    if array.size == 1:
+        assert repr(tensor.item()) == repr(array.item())
+    else:
+        with pytest.raises(ValueError, match=r"^ITEM tensor: has \d+ elements, must have 1"):
+            tensor.item()
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_astype(either, array, data):
+    tensor, array = viewed(data, either.tensor(array), array)
+    dtype = data.draw(st.sampled_from(["i4", "f8", "?", "U4", "c16", ml_dtypes.bfloat16, "i8"]))
+    if np.dtype(dtype).kind in "?iU" and array.dtype.kind in "fcV":
+        dtype = "c16" if array.dtype.kind == "c" else array.dtype  # casts that warn, or fail
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agree(lambda: tensor.astype(dtype), lambda: array.astype(dtype))
+    assert tensor.astype(tensor.dtype, copy=False) is tensor
+    made = tensor.astype(tensor.dtype)
+    assert made is not tensor
+    equal(made, array)
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_views_of_another_dtype(either, array, data):
+    """Functions, assignments and other views of them see the new dtype."""
+    array = np.array(array)  # which can be written to
+    tensor = either.tensor(array)
+    same = {1: "u1", 2: ml_dtypes.bfloat16, 4: "f4", 8: "M8[s]", 16: "c16"}[array.itemsize]
+    tensor, array = (
+        tensor[..., ::-1] if array.ndim else tensor,
+        array[..., ::-1] if array.ndim else array,
+    )
+    tensor, array = tensor.view(same), array.view(same)
+    assert tensor.dtype == same
+    equal(tensor, array)
+    equal(tensor.T.copy(), array.T)
+    equal(vkops.roll(tensor, 1), np.roll(array, 1))
+    equal(
+        vkops.concat([tensor.reshape(-1), either.tensor(array.ravel())]),
+        np.concatenate([array.ravel()] * 2),
+    )
+    if array.size:
+        tensor[...] = tensor.flip()
+        array[...] = np.flip(array).copy()
+        equal(tensor, array)
+
+
+def test_a_view_of_another_dtype_shares_and_keeps_the_memory(device):
+    tensor = device.tensor(np.arange(3, dtype=np.float32))
+    view = tensor.view(np.int32)
+    tensor[1] = -1
+    assert view.tolist() == [0, np.float32(-1).view(np.int32), np.float32(2).view(np.int32)]
+    tensor.release()
+    assert view[0].item() == 0
+    with pytest.raises(
+        ValueError, match=r"^VIEW dtype: got int8 of 1 bytes, must have 4 as int32 \[ARRAY-17\]$"
+    ):
+        view.view("int8")
+    with pytest.raises(TypeError, match=r"^VIEW dtype: NumPy says: .*\[T-02\]$"):
+        view.view(
+            3,
+        )
+    with pytest.raises(ValueError, match=r"ARRAY-10"):
+        view[None].broadcast_to((2, 3)).view("u4")[0] = 1
+
+
+def test_attributes_that_compute_are_missing(device):
+    tensor = device.tensor([1, 2])
+    assert not hasattr(tensor, "sum")
+    text = "vkops.Tensor has no attribute 'sum': tensors only move data; use .numpy().sum"
+    with pytest.raises(AttributeError, match=f"^{re.escape(text)}$"):
+        tensor.sum()
+    with pytest.raises(AttributeError, match=r"^vkops\.Tensor has no attribute 'cuda'$"):
+        tensor.cuda()
+
+
+# -- text ------------------------------------------------------------------------------------------
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_text_of_few_elements(either, array, data):
+    """The values are NumPy's own text of them."""
+    tensor, array = viewed(data, either.tensor(array), array)
+    text = repr(tensor)
+    assert text.endswith(f"dtype={array.dtype}, device={either.name!r})")
+    values = np.array2string(array, separator=", ", prefix="vkops.Tensor(", suffix=",")
+    assert text.startswith(f"vkops.Tensor({values},")
+    assert ("shape=" in text) == (not array.size or array.size > 1000)
+
+
+@pytest.mark.parametrize("shape", [(5000,), (40, 50), (7, 8, 6, 9), (1, 3000), (6, 1001)])
+def test_text_of_many_elements_reads_few(either, shape):
+    array = numbered(shape, "i4")
+    tensor = either.tensor(array)
+    reads = []
+    with pytest.MonkeyPatch.context() as patch:
+        numpy = vkops.Tensor.numpy
+        patch.setattr(vkops.Tensor, "numpy", lambda t: reads.append(t.nbytes) or numpy(t))
+        text = repr(tensor)
+    expected = np.array2string(array, separator=", ", prefix="vkops.Tensor(", suffix=",")
+    assert text.startswith(f"vkops.Tensor({expected},")
+    assert f"shape={shape}, dtype=int32" in text
+    assert sum(reads) <= 4 * 7 ** len(shape)
+
+
+def test_text_without_values(device, monkeypatch):
+    tensor = device.tensor(np.zeros((8,) * 6, np.int8))
+    text = " ".join(repr(tensor).split())
+    assert text.startswith("vkops.Tensor(..., shape=(8, 8, 8, 8, 8, 8), dtype=int8,")
+    small = tensor[0, 0, 0, 0, 0]
+    with monkeypatch.context() as patch, np.printoptions(threshold=3, edgeitems=1):
+        assert " ".join(repr(small).split()).startswith(
+            "vkops.Tensor([0, ..., 0], shape=(8,), dtype=int8,"
+        )
+        patch.setattr(
+            vkops.Tensor, "numpy", lambda t: (_ for _ in ()).throw(vkops.DeviceError("x"))
+        )
+        assert " ".join(repr(small).split()).startswith("vkops.Tensor(..., shape=(8,), dtype=int8,")
