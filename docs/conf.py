@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from inspect import isfunction
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -184,6 +185,22 @@ def _link_rules(app: Any, doctree: nodes.document, name: str) -> None:
             text.parent.replace(text, parts)
 
 
+def _list_functions(app: object, name: str, source: list[str]) -> None:
+    """Put the public functions of a module into the reference where it names the module."""
+    source[0] = re.sub(r"\{(vkops\.tensors\.\w+)\}", _functions, source[0])
+
+
+def _functions(module: re.Match[str]) -> str:
+    made = []
+    for name, place in vkops._MODULES.items():
+        if place == module[1] and isfunction(item := getattr(vkops, name)):
+            if item.__name__ == name:
+                made.append(f".. autofunction:: vkops.{name}")
+            else:
+                made.append(f".. py:function:: vkops.{name}\n\n   The same as `{item.__name__}`.\n")
+    return "\n".join(made)
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.add_directive("explain", Explain)
@@ -191,5 +208,6 @@ def setup(app: Any) -> None:
     app.connect("source-read", _anchor_rules)
     app.connect("doctree-resolved", _link_rules)
     app.connect("source-read", _list_operators)
+    app.connect("source-read", _list_functions)
     app.connect("autodoc-process-docstring", _say_nothing_of_types, priority=400)
     app.connect("autodoc-process-bases", _show_public_bases)

@@ -7,6 +7,7 @@ are in ``__init__.pyi``.
 from __future__ import annotations
 
 import ast
+import sys
 from importlib import import_module
 from pathlib import Path
 from threading import RLock
@@ -15,6 +16,7 @@ from typing import Any
 from vkops import errors
 
 __version__ = "0.1.0"
+__array_api_version__ = "2024.12"
 
 _MODULES = {
     name.name: statement.module
@@ -38,7 +40,10 @@ __all__ = sorted(name for name in _MODULES if _MODULES[name] != "vkops" or name 
 def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
-        raise AttributeError(f"module 'vkops' has no attribute {name!r}")
+        message = f"module 'vkops' has no attribute {name!r}"
+        if name in getattr(sys.modules.get("numpy"), "__all__", ()):
+            message += f": vkops does not compute; use numpy.{name} on tensor.numpy()"
+        raise AttributeError(message, name=name)
     if module == "vkops":
         return import_module(f"vkops.{name}")
     errors.refuse_reentry(_loading, "vkops is being imported")

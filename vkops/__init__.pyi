@@ -1,6 +1,26 @@
 # The public names and the modules they are from: type checkers read this file, and so does
 # __init__.py, which imports each name at its first use.
 
+from numpy import (
+    int8 as int8,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
+    uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
+    float32 as float32,
+    float64 as float64,
+    complex64 as complex64,
+    complex128 as complex128,
+    e as e,
+    inf as inf,
+    nan as nan,
+    newaxis as newaxis,
+    pi as pi,
+)
+
 from vkops import (
     dml as dml,
     dxdispatch as dxdispatch,
@@ -38,6 +58,20 @@ from vkops.runtime.device import (
     Pending as Pending,
     StreamedOperator as StreamedOperator,
 )
+from vkops.tensors.creation import (
+    arange as arange,
+    asarray as asarray,
+    empty as empty,
+    empty_like as empty_like,
+    from_dlpack as from_dlpack,
+    full as full,
+    full_like as full_like,
+    linspace as linspace,
+    ones as ones,
+    ones_like as ones_like,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
 from vkops.tensors.eager import (
     join as join,
     slice as slice,
@@ -45,16 +79,14 @@ from vkops.tensors.eager import (
 )
 from vkops.tensors.manipulation import (
     array_split as array_split,
-    broadcast_to as broadcast_to,
+    block as block,
+    column_stack as column_stack,
     concat as concat,
     concatenate as concatenate,
-    expand_dims as expand_dims,
-    flip as flip,
-    from_dlpack as from_dlpack,
-    permute_dims as permute_dims,
-    squeeze as squeeze,
+    dstack as dstack,
+    hstack as hstack,
     stack as stack,
-    unstack as unstack,
+    vstack as vstack,
 )
 from vkops.tensors.matrices import (
     diag as diag,
@@ -62,6 +94,10 @@ from vkops.tensors.matrices import (
     eye as eye,
     tril as tril,
     triu as triu,
+)
+from vkops.tensors.namespace_info import (
+    __array_namespace_info__ as __array_namespace_info__,
+    bool as bool,
 )
 from vkops.tensors.rearrangement import (
     pad as pad,
@@ -78,5 +114,28 @@ from vkops.tensors.tensor import (
     Device as Device,
     Tensor as Tensor,
 )
+from vkops.tensors.view_functions import (
+    astype as astype,
+    atleast_1d as atleast_1d,
+    atleast_2d as atleast_2d,
+    atleast_3d as atleast_3d,
+    broadcast_arrays as broadcast_arrays,
+    broadcast_to as broadcast_to,
+    copy as copy,
+    expand_dims as expand_dims,
+    flip as flip,
+    matrix_transpose as matrix_transpose,
+    meshgrid as meshgrid,
+    moveaxis as moveaxis,
+    permute_dims as permute_dims,
+    ravel as ravel,
+    reshape as reshape,
+    rot90 as rot90,
+    squeeze as squeeze,
+    swapaxes as swapaxes,
+    transpose as transpose,
+    unstack as unstack,
+)
 
+__array_api_version__: str
 __version__: str

@@ -279,7 +279,7 @@ X = np.zeros((4, 6))
         (lambda: vkops.unstack(1.0), "UNSTACK axis: the array has no dimensions [ARRAY-01]"),
         (lambda: vkops.roll(X, (1, 2, 3), (0, 1)), "ROLL shift: got 3 shifts, must be 1 or 2, as many as axes [ARRAY-06]"),
         (lambda: vkops.roll(X, 1, 2), "ROLL axis: got 2, must be -2 to 1 [ARRAY-01]"),
-        (lambda: vkops.tile(X, (1, -1)), "TILE reps[1]: got -1, must be at least 0 [ARRAY-06]"),
+        (lambda: vkops.tile(X, (1, -1)), "TILE repetitions[1]: got -1, must be at least 0 [ARRAY-06]"),
         (lambda: vkops.tile(X, 1 << 62), "TILE shape: got (4, 27670116110564327424), must have 9223372036854775807 bytes at most [ARRAY-03]"),
         (lambda: vkops.repeat(X, [1, 2]), "REPEAT repeats: got 2 counts, must be 1 or 24, one for each [ARRAY-06]"),
         (lambda: vkops.repeat(X, [1, 2], 0), "REPEAT repeats: got 2 counts, must be 1 or 4, one for each [ARRAY-06]"),

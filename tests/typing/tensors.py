@@ -75,6 +75,18 @@ with x.copy() as y:
 # Functions: views
 assert_type(vkops.broadcast_to(x, (2, 3, 4)), Tensor)
 assert_type(vkops.expand_dims(x, 0), Tensor)
+assert_type(vkops.transpose(x), Tensor)
+assert_type(vkops.matrix_transpose(x), Tensor)
+assert_type(vkops.swapaxes(x, 0, 1), Tensor)
+assert_type(vkops.moveaxis(x, 0, (1,)), Tensor)
+assert_type(vkops.rot90(x, 2, axes=(1, 0)), Tensor)
+assert_type(vkops.reshape(x, -1, copy=False), Tensor)
+assert_type(vkops.ravel(x), Tensor)
+assert_type(vkops.broadcast_arrays(x, [1]), list[Tensor])
+assert_type(vkops.meshgrid([1, 2], x[0], indexing="ij"), list[Tensor])
+vkops.atleast_1d(x)
+vkops.atleast_2d(x, [1])
+vkops.atleast_3d(x, device=device)
 assert_type(vkops.flip(x, (0, 1)), Tensor)
 assert_type(vkops.permute_dims(x, (1, 0)), Tensor)
 assert_type(vkops.squeeze(x[None]), Tensor)
@@ -94,6 +106,13 @@ assert_type(vkops.array_split(x, [1], axis=0), list[Tensor])
 assert_type(vkops.array_split(x, 2), list[Tensor])
 assert_type(vkops.concat([x, x], axis=None), Tensor)
 assert_type(vkops.concatenate([x, x]), Tensor)
+assert_type(vkops.hstack([x, x]), Tensor)
+assert_type(vkops.vstack([x, x]), Tensor)
+assert_type(vkops.dstack([x, x]), Tensor)
+assert_type(vkops.column_stack([x, x], device=device), Tensor)
+assert_type(vkops.block([[x, x], [x, x]]), Tensor)
+assert_type(vkops.copy(x), Tensor)
+assert_type(vkops.astype(x, vkops.int8), Tensor)
 assert_type(vkops.stack((x, x), axis=-1), Tensor)
 assert_type(vkops.roll(x, (1, 2), (0, 1)), Tensor)
 assert_type(vkops.take(x, [2, 0], axis=1, device=device), Tensor)
@@ -108,3 +127,31 @@ assert_type(vkops.diag([1, 2], 1), Tensor)
 assert_type(vkops.diagonal(x, 1, 0, 1), Tensor)
 assert_type(vkops.eye(3, 4, k=1, dtype="int8", device=device), Tensor)
 assert_type(vkops.from_dlpack(np.arange(3), device=device), Tensor)
+
+# Functions: creation
+assert_type(vkops.asarray([1, 2], dtype="int8", device=0, copy=True), Tensor)
+assert_type(vkops.empty((2, 3), dtype=vkops.float32), Tensor)
+assert_type(vkops.zeros(3, device=device), Tensor)
+assert_type(vkops.ones((1, 2), bool), Tensor)
+assert_type(vkops.full((2,), 7), Tensor)
+assert_type(vkops.empty_like(x), Tensor)
+assert_type(vkops.zeros_like(x, shape=(3,)), Tensor)
+assert_type(vkops.ones_like(x, dtype=vkops.complex128), Tensor)
+assert_type(vkops.full_like(x, vkops.inf), Tensor)
+assert_type(vkops.arange(3), Tensor)
+assert_type(vkops.linspace(0, vkops.pi, 5, endpoint=False), Tensor)
+
+# The array API
+info = vkops.__array_namespace_info__()
+assert_type(info.devices(), list[vkops.Device])
+assert_type(info.dtypes(kind="bool"), dict[str, np.dtype[Any]])
+assert_type(x.to_device(device), Tensor)
+assert x.__array_namespace__(api_version="2024.12") is vkops
+dtypes: list[npt.DTypeLike] = [
+    vkops.bool, vkops.int8, vkops.int16, vkops.int32, vkops.int64, vkops.uint8, vkops.uint16,
+    vkops.uint32, vkops.uint64, vkops.float32, vkops.float64, vkops.complex64, vkops.complex128,
+]  # fmt: skip
+for dtype in dtypes:
+    vkops.zeros(1, dtype=dtype)
+assert_type(vkops.full(1, vkops.nan)[vkops.newaxis], Tensor)
+assert vkops.e < vkops.pi

@@ -52,8 +52,7 @@ def take(nbytes: int) -> npt.NDArray[np.uint8]:
     Raises:
         OutOfDeviceMemoryError: the host has less memory.
     """
-    if nbytes >= _MIN_CHECKED:
-        _check(nbytes, nbytes)
+    check(nbytes)
     require(nbytes)
     memory = np.empty(nbytes, np.uint8)
     for start in range(0, nbytes, _TAKEN_AT_ONCE):
@@ -62,6 +61,16 @@ def take(nbytes: int) -> npt.NDArray[np.uint8]:
             _check(piece.size, nbytes)
         piece[::_MIN_PAGE] = 0
     return memory
+
+
+def check(nbytes: int) -> None:
+    """Check that the system still has so much memory, before it is taken.
+
+    Raises:
+        OutOfDeviceMemoryError: the host has less memory.
+    """
+    if nbytes >= _MIN_CHECKED:
+        _check(nbytes, nbytes)
 
 
 def _check(more: int, nbytes: int) -> None:

@@ -153,10 +153,10 @@ def numpy_refusals(name: str, field: str = "value", rule: str = "ARRAY-10") -> I
     """Raise the errors of NumPy's conversions as those of vkops."""
     try:
         yield
-    except MemoryError as error:
-        raise OutOfDeviceMemoryError(f"{name} {field}: the host has no memory left") from error
     except VkopsError:  # a list holds a tensor that was released
         raise
+    except MemoryError as error:
+        raise OutOfDeviceMemoryError(f"{name} {field}: the host has no memory left") from error
     except Exception as error:
         raise from_builtin(error, name, field, rule, "NumPy says: ") from error
 

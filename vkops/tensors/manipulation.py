@@ -1,13 +1,8 @@
-"""Functions named as in NumPy and the array API: arrays or tensors in, tensors out.
-
-``broadcast_to``, ``expand_dims``, ``flip``, ``permute_dims``, ``squeeze`` and ``unstack`` give
-views, which move no data; ``array_split``, ``concat`` and ``stack`` make their results with one
-dispatch, whatever views they are given. Arrays are sent to ``device``, or the default device.
-"""
+"""Functions that split and join arrays, named as in NumPy and the array API; one dispatch each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
@@ -16,109 +11,21 @@ from vkops.arguments.values import Place, integer
 from vkops.errors import show
 from vkops.gpu.streaming import Progress
 from vkops.plan.movements import pack
+from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
-from vkops.tensors.eager import entries, joined
-from vkops.tensors.exchange import imported
-from vkops.tensors.operations import as_tensor, native, run, sources
+from vkops.tensors.eager import entries, joined, split
+from vkops.tensors.operations import as_tensors, native, run, sources
 from vkops.tensors.shape_arguments import MAX_PIECES, check_shape, counts, one_axis, refuse
 from vkops.tensors.tensor import DeviceLike, Tensor
-
-# -- views -----------------------------------------------------------------------------------------
-
-
-def broadcast_to(x: Any, shape: int | Sequence[int], *, device: DeviceLike | None = None) -> Tensor:
-    """A view of ``x`` of another shape, repeating elements; see ``Tensor.broadcast_to``.
-
-    >>> import vkops
-    >>> vkops.broadcast_to([1, 2], (2, 2)).numpy().tolist()
-    [[1, 2], [1, 2]]
-    """
-    return as_tensor("BROADCAST_TO", x, device).broadcast_to(shape)
-
-
-def expand_dims(x: Any, axis: int | Sequence[int], *, device: DeviceLike | None = None) -> Tensor:
-    """A view of ``x`` with new dimensions of size 1; see ``Tensor.expand_dims``.
-
-    >>> import vkops
-    >>> vkops.expand_dims([1, 2], 1).shape
-    (2, 1)
-    """
-    return as_tensor("EXPAND_DIMS", x, device).expand_dims(axis)
-
-
-def flip(
-    x: Any, axis: int | Sequence[int] | None = None, *, device: DeviceLike | None = None
-) -> Tensor:
-    """A view of ``x`` in reverse order along some axes, or all; see ``Tensor.flip``.
-
-    >>> import vkops
-    >>> vkops.flip([[1, 2], [3, 4]], 1).numpy().tolist()
-    [[2, 1], [4, 3]]
-    """
-    return as_tensor("FLIP", x, device).flip(axis)
-
-
-def permute_dims(x: Any, axes: Sequence[int], *, device: DeviceLike | None = None) -> Tensor:
-    """A view of ``x`` with its dimensions in another order; see ``Tensor.transpose``.
-
-    >>> import vkops
-    >>> vkops.permute_dims([[1, 2, 3]], (1, 0)).shape
-    (3, 1)
-    """
-    return as_tensor("TRANSPOSE", x, device).transpose(axes)
-
-
-def squeeze(
-    x: Any, axis: int | Sequence[int] | None = None, *, device: DeviceLike | None = None
-) -> Tensor:
-    """A view of ``x`` without some dimensions of size 1, or all; see ``Tensor.squeeze``.
-
-    >>> import vkops
-    >>> vkops.squeeze([[[1, 2]]], 0).shape
-    (1, 2)
-    """
-    return as_tensor("SQUEEZE", x, device).squeeze(axis)
-
-
-def unstack(x: Any, axis: int = 0, *, device: DeviceLike | None = None) -> tuple[Tensor, ...]:
-    """Views of ``x`` at each index of an axis, without that axis.
-
-    Raises:
-        InvalidDescError: axis out of range (ARRAY-01).
-
-    >>> import vkops
-    >>> [part.numpy().tolist() for part in vkops.unstack([[1, 2], [3, 4]], 1)]
-    [[1, 3], [2, 4]]
-    """
-    tensor = as_tensor("UNSTACK", x, device)
-    before = (slice(None),) * one_axis("UNSTACK", axis, tensor.ndim)
-    indices = ((*before, place) for place in range(tensor.shape[len(before)]))
-    return tuple([tensor[index] for index in indices])
-
-
-def from_dlpack(x: Any, *, device: DeviceLike | None = None) -> Tensor:
-    """Copy the elements of an exporter of DLPack in host memory, such as a PyTorch tensor.
-
-    The 8- and 16-bit floating-point types that NumPy lacks, such as bfloat16, have the dtypes of
-    the package ml_dtypes.
-
-    Raises:
-        InvalidDescTypeError: no exporter, or elements or a device that NumPy does not take, or
-            elements that need ml_dtypes, which is not installed (T-02).
-
-    >>> import numpy as np, vkops
-    >>> vkops.from_dlpack(np.arange(3)).numpy().tolist()
-    [0, 1, 2]
-    """
-    return as_tensor("FROM_DLPACK", imported(x), device)
-
+from vkops.tensors.view_functions import of_rank
 
 # -- splitting and joining -------------------------------------------------------------------------
 
 
 def array_split(
     x: Any,
+    /,
     indices_or_sections: int | Sequence[int],
     axis: int = 0,
     *,
@@ -144,6 +51,19 @@ def array_split(
     return run(_array_split(view, found[0].dtype.itemsize, at, axis), home, found, progress)
 
 
+def split_at(
+    x: Any,
+    /,
+    indices_or_sections: int | Sequence[int],
+    axis: int = 0,
+    *,
+    device: DeviceLike | None = None,
+) -> list[Tensor]:
+    """``numpy.split``: cut before each of some indices, or into equal sections."""
+    cut = array_split if hasattr(indices_or_sections, "__len__") else split
+    return cut(x, indices_or_sections, axis, device=device)
+
+
 @memoized
 def _array_split(source: View, itemsize: int, at: Ints | int, axis: int) -> ArrayPlan:
     whole = source.sizes[axis]
@@ -163,6 +83,7 @@ def _array_split(source: View, itemsize: int, at: Ints | int, axis: int) -> Arra
 
 def concat(
     arrays: Sequence[Any],
+    /,
     axis: int | None = 0,
     *,
     device: DeviceLike | None = None,
@@ -201,6 +122,7 @@ def _concat_flat(views: tuple[View, ...], itemsize: int) -> ArrayPlan:
 
 def stack(
     arrays: Sequence[Any],
+    /,
     axis: int = 0,
     *,
     device: DeviceLike | None = None,
@@ -228,3 +150,101 @@ def stack(
     grown = tuple([view.insert(axis) for view in views])
     dtypes = tuple([source.dtype for source in found])
     return run(joined("STACK", grown, dtypes, axis), home, found, progress)[0]
+
+
+def hstack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) -> Tensor:
+    """Join arrays along their second dimension; those of one dimension along it.
+
+    Raises:
+        InvalidDescError: as ``join``.
+
+    >>> import vkops
+    >>> vkops.hstack([[1], [2, 3]]).tolist()
+    [1, 2, 3]
+    """
+    parts = _parts("HSTACK", arrays, 1, device)
+    return concat(parts, 0 if parts and parts[0].ndim == 1 else 1)
+
+
+def vstack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) -> Tensor:
+    """Join arrays along their first dimension; those of one dimension are rows.
+
+    Raises:
+        InvalidDescError: as ``join``.
+
+    >>> import vkops
+    >>> vkops.vstack([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return concat(_parts("VSTACK", arrays, 2, device), 0)
+
+
+def dstack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) -> Tensor:
+    """Join arrays along their third dimension, which those of one or two have after ``atleast_3d``.
+
+    Raises:
+        InvalidDescError: as ``join``.
+
+    >>> import vkops
+    >>> vkops.dstack([[1, 2], [3, 4]]).tolist()
+    [[[1, 3], [2, 4]]]
+    """
+    return concat(_parts("DSTACK", arrays, 3, device), 2)
+
+
+def column_stack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) -> Tensor:
+    """Join arrays along their second dimension; those of one dimension are columns.
+
+    Raises:
+        InvalidDescError: as ``join``.
+
+    >>> import vkops
+    >>> vkops.column_stack([[1, 2], [3, 4]]).tolist()
+    [[1, 3], [2, 4]]
+    """
+    parts = as_tensors("COLUMN_STACK", entries("COLUMN_STACK", arrays), device)
+    return concat([of_rank(x, 2).T if x.ndim < 2 else x for x in parts], 1)
+
+
+def _parts(name: str, arrays: Any, rank: int, device: DeviceLike | None) -> list[Tensor]:
+    return [of_rank(x, rank) for x in as_tensors(name, entries(name, arrays), device)]
+
+
+def block(arrays: Any, /, *, device: DeviceLike | None = None) -> Tensor:
+    """Join the arrays in nested lists: the innermost along the last dimension, and so on outwards.
+
+    Arrays with too few dimensions get new ones in front. Each list is one dispatch.
+
+    Raises:
+        InvalidDescError: no lists of one depth, or empty ones (ARRAY-18); else as ``join``.
+
+    >>> import vkops
+    >>> vkops.block([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [3, 4]]
+    """
+    leaves = list(_leaves(arrays, 0))
+    depth = leaves[0][0]
+    if any(other != depth for other, _ in leaves):
+        refuse("BLOCK", "arrays", "has lists of different depths, must be of one", "ARRAY-18")
+    parts = as_tensors("BLOCK", [leaf for _, leaf in leaves], device)
+    rank = max(depth, *(part.ndim for part in parts))
+    in_order = iter(part.reshape((1,) * (rank - part.ndim) + part.shape) for part in parts)
+
+    def joined_lists(item: Any, axis: int) -> Tensor:
+        if not axis:
+            return next(in_order)
+        return concat([joined_lists(each, axis + 1) for each in item], axis)
+
+    return joined_lists(arrays, -depth) if depth else parts[0].copy()
+
+
+def _leaves(item: Any, depth: int) -> Iterator[tuple[int, Any]]:
+    """The arrays in nested lists, each with the number of lists that it is in."""
+    if not isinstance(item, list):
+        yield depth, item
+        return
+    if not item or depth == MAX_DIMENSIONS:
+        message = f"must be lists of at least one array, nested {MAX_DIMENSIONS} times at most"
+        refuse("BLOCK", "arrays", message, "ARRAY-18")
+    for each in item:
+        yield from _leaves(each, depth + 1)

@@ -24,7 +24,7 @@ from vkops.tensors.tensor import DeviceLike, Tensor
 
 
 def diagonal(
-    x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, *, device: DeviceLike | None = None
+    x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, *, device: DeviceLike | None = None
 ) -> Tensor:
     """A view of a diagonal of ``x``, as the last dimension; see ``Tensor.diagonal``.
 
@@ -36,7 +36,7 @@ def diagonal(
 
 
 def diag(
-    x: Any, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
+    x: Any, /, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
 ) -> Tensor:
     """Make a matrix with ``x`` on diagonal ``k`` and 0 elsewhere; of a matrix, view that diagonal.
 
@@ -68,7 +68,7 @@ def _diag(source: View, itemsize: int, k: int) -> ArrayPlan:
 
 
 def tril(
-    x: Any, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
+    x: Any, /, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
 ) -> Tensor:
     """A copy of ``x`` with 0 above diagonal ``k`` of the matrices in its last two dimensions.
 
@@ -83,7 +83,7 @@ def tril(
 
 
 def triu(
-    x: Any, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
+    x: Any, /, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
 ) -> Tensor:
     """A copy of ``x`` with 0 below diagonal ``k`` of the matrices in its last two dimensions.
 
@@ -119,16 +119,15 @@ def _zeroed(source: View, itemsize: int, diagonals: Ints) -> ArrayPlan:
 
 
 def eye(
-    n: int,
-    m: int | None = None,
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
     k: int = 0,
-    dtype: npt.DTypeLike = np.float32,
+    dtype: npt.DTypeLike | None = None,
     *,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """A matrix of ``n`` rows and ``m`` columns (default ``n``) with 1 on diagonal ``k``, else 0.
-
-    NumPy's default is float64.
+    """A matrix with 1 on diagonal ``k``, else 0; square, if no number of columns is given.
 
     Raises:
         InvalidDescError: negative (ARRAY-06) or too large a shape (ARRAY-03), or a dtype whose
@@ -139,8 +138,8 @@ def eye(
     [[0, 1, 0], [0, 0, 1]]
     """
     home, _, _ = sources("EYE", [], device)
-    rows = integer(n, Place("EYE", "n", "ARRAY-06"))
-    columns = rows if m is None else integer(m, Place("EYE", "m", "ARRAY-06"))
+    rows = integer(n_rows, Place("EYE", "n_rows", "ARRAY-06"))
+    columns = rows if n_cols is None else integer(n_cols, Place("EYE", "n_cols", "ARRAY-06"))
     check_not_negative((rows, columns), Place("EYE", "shape", "ARRAY-06"))
     k = integer(k, Place("EYE", "k", "ARRAY-13"))
     one = _one(dtype)
@@ -148,7 +147,7 @@ def eye(
     return Tensor.make(_eye((rows, columns), one.tobytes(), k), home, [], [one.dtype])[0]
 
 
-def _one(dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def _one(dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:
     """The number 1 in a type whose elements can be moved (T-02)."""
     found = as_dtype("EYE", dtype)
     with numpy_refusals("EYE", "dtype", "T-02"):

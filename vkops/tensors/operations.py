@@ -51,7 +51,7 @@ def sources(
 
     Memory is an array or a tensor that owns it. Without ``device``, the first tensor's is used.
     """
-    home = _given(name, device)
+    home = chosen_device(name, device)
     found: list[Source] = []
     views: list[View] = []
     for i, value in enumerate(values):
@@ -80,7 +80,7 @@ def native(sources: Sequence[Source]) -> list[Source]:
 
 def as_tensor(name: str, x: Any, device: DeviceLike | None) -> Tensor:
     """Return a tensor unchanged; send an array, or keep it on the host if it does not fit."""
-    home = _given(name, device)
+    home = chosen_device(name, device)
     if isinstance(x, Tensor):
         check_device(name, "x", x, home or x.device)
         return x
@@ -89,5 +89,13 @@ def as_tensor(name: str, x: Any, device: DeviceLike | None) -> Tensor:
     return Tensor.from_array(home, array, on_host=not fits(home.executor, array.nbytes))
 
 
-def _given(name: str, device: Any) -> Device | None:
+def as_tensors(name: str, values: Sequence[Any], device: Any) -> list[Tensor]:
+    """Tensors of arrays and tensors; arrays are sent to the device of the first tensor."""
+    devices = (value.device for value in values if isinstance(value, Tensor))
+    home = chosen_device(name, device) or next(devices, None)
+    return [as_tensor(name, value, home) for value in values]
+
+
+def chosen_device(name: str, device: Any) -> Device | None:
+    """The device that a caller names, if any (B-02)."""
     return None if device is None else as_device(name, device)

@@ -32,6 +32,7 @@ from vkops.tensors.tensor import DeviceLike, Tensor
 
 def roll(
     x: Any,
+    /,
     shift: int | Sequence[int],
     axis: int | Sequence[int] | None = None,
     *,
@@ -82,7 +83,8 @@ def _roll_flat(source: View, itemsize: int, shift: int) -> ArrayPlan:
 
 def tile(
     x: Any,
-    reps: int | Sequence[int],
+    repetitions: int | Sequence[int],
+    /,
     *,
     device: DeviceLike | None = None,
     progress: Progress | None = None,
@@ -97,8 +99,8 @@ def tile(
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
     home, found, (view,) = sources("TILE", [x], device)
-    place = Place("TILE", "reps", "ARRAY-06")
-    times = one_or_more(reps, place)
+    place = Place("TILE", "repetitions", "ARRAY-06")
+    times = one_or_more(repetitions, place)
     check_not_negative(times, place)
     return run(_tile(view, found[0].dtype.itemsize, times), home, found, progress)[0]
 
@@ -117,6 +119,7 @@ def _tile(source: View, itemsize: int, times: Ints) -> ArrayPlan:
 def repeat(
     x: Any,
     repeats: int | Sequence[int],
+    /,
     axis: int | None = None,
     *,
     device: DeviceLike | None = None,
@@ -194,6 +197,7 @@ _COPYING_MODES = ("edge", "reflect", "symmetric", "wrap")
 
 def pad(
     x: Any,
+    /,
     pad_width: Any,
     mode: str = "constant",
     *,

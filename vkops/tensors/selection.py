@@ -30,7 +30,7 @@ from vkops.tensors.tensor import DeviceLike, Tensor, check_device
 
 
 def take(
-    x: Any, indices: Any, axis: int | None = None, *, device: DeviceLike | None = None
+    x: Any, indices: Any, /, axis: int | None = None, *, device: DeviceLike | None = None
 ) -> Tensor:
     """Copy the elements at some indices of an axis; without one, of the flat array.
 
@@ -61,7 +61,7 @@ def take(
 
 
 def take_along_axis(
-    x: Any, indices: Any, axis: int | None = -1, *, device: DeviceLike | None = None
+    x: Any, indices: Any, /, axis: int | None = -1, *, device: DeviceLike | None = None
 ) -> Tensor:
     """Copy one element for each index, which says its place along ``axis``.
 

@@ -21,6 +21,7 @@ from vkops.plan.execute import packed_bytes
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
 from vkops.tensors.array_plan import ArrayPlan, fits, packing
+from vkops.tensors.array_protocols import ArrayProtocols
 from vkops.tensors.assignment import Assignment, host_view
 from vkops.tensors.exchange import Exchange, as_array, as_dtype, numpy_refusals
 from vkops.tensors.printing import describe
@@ -111,7 +112,7 @@ def _device_of(index: int) -> Device:
     return Device(index)
 
 
-class Tensor(Assignment, Exchange, NoOperators):
+class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
     """An array in device memory, freed with this object.
 
     Indexing, ``transpose``, ``reshape`` and similar methods return views: tensors over the same
@@ -317,7 +318,7 @@ class Tensor(Assignment, Exchange, NoOperators):
             InvalidDescError: elements of another size (ARRAY-17), or no dtype (T-02).
 
         >>> import numpy as np, vkops
-        >>> x = vkops.Device().tensor(np.float32([1, -2]))
+        >>> x = vkops.asarray([1, -2], np.float32)
         >>> [f"{bits:x}" for bits in x.view("uint32").tolist()]
         ['3f800000', 'c0000000']
         """
@@ -341,7 +342,7 @@ class Tensor(Assignment, Exchange, NoOperators):
             OutOfDeviceMemoryError: the host has no memory for it.
 
         >>> import vkops
-        >>> vkops.Device().tensor([1.5, -2.5]).astype("int8").tolist()
+        >>> vkops.asarray([1.5, -2.5]).astype("int8").tolist()
         [1, -2]
         """
         kind = as_dtype("ASTYPE", dtype)
@@ -369,6 +370,17 @@ class Tensor(Assignment, Exchange, NoOperators):
         """
         home = as_device("", device)
         return self if home is self.device else Tensor.from_array(home, self.numpy())
+
+    def to_device(self, device: DeviceLike, /, *, stream: None = None) -> Tensor:
+        """The same as ``to``, by the array API's name; the copy is complete when it returns.
+
+        Raises:
+            InvalidDescTypeError: not a device (B-02), or a stream, which vkops has none of
+                (ARRAY-19).
+        """
+        if stream is not None:
+            raise Place("TO_DEVICE", "stream", "ARRAY-19").wrong_kind(stream, "None")
+        return self.to(device)
 
     def release(self) -> None:
         """Give the memory back now; this tensor and its views cannot be used any more.

@@ -1,0 +1,405 @@
+"""The array API's chapters that move data, against array_api_strict, which follows its text.
+
+https://data-apis.org/array-api/2024.12/API_specification: creation, manipulation and indexing
+functions, inspection, and the attributes and methods of arrays.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from inspect import Parameter
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from arrays import numbered, on_device
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+import vkops
+
+CREATION = [
+    "arange",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
+MANIPULATION = [
+    "broadcast_arrays",
+    "broadcast_to",
+    "concat",
+    "expand_dims",
+    "flip",
+    "moveaxis",
+    "permute_dims",
+    "repeat",
+    "reshape",
+    "roll",
+    "squeeze",
+    "stack",
+    "tile",
+    "unstack",
+]
+INDEXING = ["take", "take_along_axis"]
+DTYPES = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def version():
+    with strict.ArrayAPIStrictFlags(api_version="2024.12"):
+        yield
+
+
+# -- signatures ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*CREATION, *MANIPULATION, *INDEXING])
+def test_signatures(name):
+    """Every call that the standard allows is allowed; arguments of its own are behind keywords."""
+    wanted = inspect.signature(getattr(strict, name)).parameters
+    found = inspect.signature(getattr(vkops, name)).parameters
+    by_position = [p for p in wanted.values() if p.kind != Parameter.KEYWORD_ONLY]
+    for ours, theirs in zip(found.values(), by_position, strict=False):
+        assert ours.kind == theirs.kind
+        assert (
+            ours.kind == Parameter.VAR_POSITIONAL
+            or ours.name == theirs.name
+            or (ours.kind == Parameter.POSITIONAL_ONLY)
+        )
+    for theirs in wanted.values():
+        if theirs.kind == Parameter.KEYWORD_ONLY:
+            assert found[theirs.name].kind in (
+                Parameter.KEYWORD_ONLY,
+                Parameter.POSITIONAL_OR_KEYWORD,
+            )
+        default = theirs.default
+        if theirs.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD):
+            # The standard's defaults are numbers, texts and None; a required argument may have one.
+            is_none = default is None or not isinstance(default, (int, str))
+            assert default is Parameter.empty or found[theirs.name].default == (
+                None if is_none else default
+            )
+    extra = found.keys() - wanted.keys()
+    required = [n for n in extra if found[n].default is Parameter.empty]
+    assert all(
+        found[n].kind in (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL) for n in required
+    )
+
+
+def test_the_namespace(device):
+    x = device.tensor([1, 2])
+    for api in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        assert x.__array_namespace__(api_version=api) is vkops
+    assert vkops.__array_api_version__ == "2024.12"
+    with pytest.raises(
+        ValueError, match=r"^__array_namespace__ api_version: got '2030.12', must be"
+    ):
+        x.__array_namespace__(api_version="2030.12")
+    assert [getattr(vkops, name) for name in DTYPES] == [np.dtype(name) for name in DTYPES]
+    assert (vkops.newaxis, vkops.pi, vkops.e, vkops.inf) == (None, np.pi, np.e, np.inf)
+    assert vkops.nan != vkops.nan
+
+
+def test_inspection(device):
+    info, theirs = vkops.__array_namespace_info__(), strict.__array_namespace_info__()
+    assert info.capabilities().keys() == theirs.capabilities().keys()
+    assert info.default_dtypes().keys() == theirs.default_dtypes().keys()
+    kinds = "bool|signed integer|unsigned integer|integral|real floating|complex floating|numeric"
+    for kind in (None, *kinds.split("|"), ("bool", "integral"), ()):
+        assert info.dtypes(kind=kind) == {n: np.dtype(n) for n in theirs.dtypes(kind=kind)}
+    with pytest.raises(ValueError, match=r"^DTYPES kind: got 'x', must be one of 'bool', "):
+        info.dtypes(kind="x")
+    assert info.default_device() in info.devices()
+    assert device.info in [each.info for each in info.devices()]
+    made = vkops.zeros(2, device=info.devices()[0])
+    assert made.device is info.devices()[0]
+    assert device.tensor([1]).to_device(made.device).device is made.device
+    with pytest.raises(TypeError, match=r"^TO_DEVICE stream: got 1, must be None \[ARRAY-19\]$"):
+        made.to_device(device, stream=1)
+
+
+def test_what_computes_is_not_there():
+    for name in ("add", "sum", "matmul", "where", "sort", "all", "linalg"):
+        assert not hasattr(vkops, name)
+        message = f"vkops does not compute; use numpy.{name} on tensor.numpy()"
+        with pytest.raises(AttributeError, match=re.escape(message)):
+            getattr(vkops, name)
+    with pytest.raises(AttributeError, match=r"^module 'vkops' has no attribute 'no_such'$"):
+        _ = vkops.no_such
+
+
+# -- creation --------------------------------------------------------------------------------------
+
+
+def same(tensor, array):
+    assert isinstance(tensor, vkops.Tensor)
+    array = np.asarray(array)
+    assert (tensor.shape, tensor.dtype) == (array.shape, array.dtype)
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def agree(call, device):
+    """vkops and array_api_strict give the same, or both refuse: ``call(xp, make, **device)``."""
+    try:
+        expected = call(strict, strict.asarray)
+    except Exception:
+        with pytest.raises((vkops.VkopsError, TypeError)):
+            call(vkops, device.tensor)
+        return
+    made = call(vkops, device.tensor)
+    several = isinstance(expected, (list, tuple))
+    assert isinstance(made, type(expected)) or not several
+    for one, other in zip(
+        made if several else [made], expected if several else [expected], strict=True
+    ):
+        same(one, other)
+
+
+shapes = npst.array_shapes(min_dims=0, min_side=0, max_dims=3, max_side=4)
+names = st.sampled_from(DTYPES)
+scalars = st.booleans() | st.integers(-100, 100) | st.floats(-9, 9) | st.just(2 + 1j)
+
+
+@on_device
+@given(shape=shapes | st.integers(0, 5), dtype=names | st.none(), value=scalars)
+def test_constants(device, shape, dtype, value):
+    def kind(xp):
+        return {} if dtype is None else {"dtype": getattr(xp, dtype)}
+
+    for name in ("zeros", "ones"):
+        agree(lambda xp, _, n=name: getattr(xp, n)(shape, **kind(xp)), device)
+    # The standard leaves other casts open; NumPy's are those of an assignment.
+    if dtype is None or np.can_cast(np.asarray(value), dtype, "same_kind"):
+        agree(lambda xp, _: xp.full(shape, value, **kind(xp)), device)
+        agree(lambda xp, make: xp.full_like(make(np.zeros(shape)), value, **kind(xp)), device)
+    for name in ("zeros_like", "ones_like"):
+        agree(lambda xp, make, n=name: getattr(xp, n)(make(np.zeros(shape)), **kind(xp)), device)
+    for made in (
+        vkops.empty(shape, device=device, **kind(vkops)),
+        vkops.empty_like(device.tensor(np.zeros(shape)), **kind(vkops)),
+    ):
+        assert made.dtype == (dtype or "float64")
+        assert made.shape == np.zeros(shape).shape
+        assert made.device is device
+
+
+numbers = st.integers(-20, 20) | st.sampled_from([0.5, -1.25, 7.0])
+
+
+@on_device
+@given(
+    start=numbers,
+    stop=numbers | st.none(),
+    step=numbers,
+    num=st.integers(-1, 9),
+    k=st.integers(-4, 4),
+)
+def test_sequences_and_eye(device, start, stop, step, num, k):
+    agree(lambda xp, _: xp.arange(start, stop, step), device)
+    agree(lambda xp, _: xp.arange(start, dtype=xp.float32), device)
+    agree(lambda xp, _: xp.linspace(start, step, num), device)
+    agree(lambda xp, _: xp.linspace(start, step, num, endpoint=False, dtype=xp.complex64), device)
+    rows = num if num >= 0 else 3  # array_api_strict takes negative numbers of rows
+    agree(lambda xp, _: xp.eye(rows, k=k), device)
+    agree(lambda xp, _: xp.eye(rows, 2, k=k, dtype=xp.int16), device)
+
+
+nested = st.recursive(
+    st.lists(st.integers(-99, 99), max_size=3),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@on_device
+@given(value=nested | scalars, dtype=st.sampled_from(["int64", "float32", "complex128", None]))
+def test_asarray(device, value, dtype):
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        with pytest.raises(vkops.InvalidDescError):
+            vkops.asarray(value)
+        return
+    if dtype is None or np.can_cast(array.dtype, dtype, "same_kind"):
+        agree(lambda xp, _: xp.asarray(value, dtype=dtype and getattr(xp, dtype)), device)
+
+
+def test_asarray_of_tensors(device):
+    x = device.tensor([[1, 2], [3, 4]])
+    assert vkops.asarray(x) is x
+    assert vkops.asarray(x.T).strides == x.T.strides
+    assert vkops.asarray(x, dtype=x.dtype, device=device, copy=False) is x
+    copied = vkops.asarray(x, copy=True)
+    copied[0] = 0
+    same(x, [[1, 2], [3, 4]])
+    same(vkops.asarray(x, dtype=vkops.float32), np.float32([[1, 2], [3, 4]]))
+    other = vkops.Device(device.info.index)
+    assert vkops.asarray(x, device=other).device is other
+    for refused in (
+        lambda: vkops.asarray(x, dtype="i2", copy=False),
+        lambda: vkops.asarray(x, device=other, copy=False),
+        lambda: vkops.asarray([1], copy=False),
+        lambda: vkops.asarray(np.zeros(2), copy=False),
+    ):
+        with pytest.raises(
+            ValueError, match=r"^ASARRAY copy: got False, must be True or None: the"
+        ):
+            refused()
+    with pytest.raises(BufferError, match=r"^FROM_DLPACK copy: got False, must be True or None: "):
+        vkops.from_dlpack(np.zeros(2), copy=False)
+    same(vkops.from_dlpack(np.arange(2), device=device, copy=True), np.arange(2))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: vkops.zeros(-1), r"ZEROS shape\[0\]: got -1, must be at least 0 \[ARRAY-06\]"),
+        (lambda: vkops.empty((1 << 62, 9)), r"EMPTY shape: got .* bytes at most \[ARRAY-03\]"),
+        (
+            lambda: vkops.full(2, [1, 2]),
+            r"FULL fill_value: got \[1, 2\], must be a scalar \[ARRAY-10\]",
+        ),
+        (lambda: vkops.full(2, 300, "i1"), r"FULL fill_value: NumPy says: .* \[ARRAY-10\]"),
+        (lambda: vkops.ones(2, object), r"dtype: got object \(8 bytes\), must be .* \[T-02\]"),
+        (lambda: vkops.zeros(2, "no"), r"ZEROS dtype: NumPy says: .* \[T-02\]"),
+        (lambda: vkops.arange(1, 2, 0), r"ARANGE step: NumPy says: .*zero \[ARRAY-10\]"),
+        (lambda: vkops.arange(1 << 62), r"ARANGE shape: got .* bytes at most \[ARRAY-03\]"),
+        (
+            lambda: vkops.linspace(0, 1, -1),
+            r"LINSPACE num: got -1, must be at least 0 \[ARRAY-06\]",
+        ),
+        (
+            lambda: vkops.linspace([0], 1, 2),
+            r"LINSPACE start: got \[0\], must be a number \[ARRAY-10\]",
+        ),
+        (
+            lambda: vkops.meshgrid([1], indexing="x"),
+            r"MESHGRID indexing: got 'x', must be 'xy' or 'ij' \[ARRAY-15\]",
+        ),
+        (
+            lambda: vkops.meshgrid([1], [[1]]),
+            r"MESHGRID arrays\[1\]: has rank 2, must be 1 \[ARRAY-18\]",
+        ),
+        (
+            lambda: vkops.broadcast_arrays([1, 2], [1, 2, 3]),
+            r"BROADCAST_ARRAYS arrays: shapes .* cannot be broadcast together \[ARRAY-04\]",
+        ),
+    ],
+)
+def test_refused(call, message):
+    with pytest.raises(vkops.InvalidDescError, match=f"^{message}$"):
+        call()
+
+
+def test_no_memory():
+    """Nothing is computed on the host, or allocated, that does not fit there."""
+    for make in (
+        lambda: vkops.arange(1 << 45),
+        lambda: vkops.linspace(0, 1, 1 << 45),
+        lambda: vkops.zeros(1 << 45),
+    ):
+        with pytest.raises(MemoryError, match="bytes: "):
+            make()
+
+
+# -- manipulation and indexing ---------------------------------------------------------------------
+
+axes = st.integers(-4, 3)
+several = st.lists(axes, max_size=3).map(tuple) | axes
+arrays = st.builds(numbered, shapes, st.sampled_from(["?", "i1", "i8", "f4", "c16"]))
+
+
+@on_device
+@given(array=arrays, data=st.data())
+def test_manipulation(device, array, data):
+    draw, rank = data.draw, array.ndim
+    axis, some, k = draw(axes), draw(several), draw(st.integers(-4, 4))
+    counts = draw(st.lists(st.integers(0, 3), max_size=4).map(tuple))
+    shape = draw(st.permutations(array.shape).map(tuple))
+    wide = (2, *(3 if n == 1 else n for n in array.shape))
+    order = draw(st.permutations(range(rank)).map(tuple))
+    for call in (
+        lambda xp, x: xp.broadcast_to(x, wide),
+        lambda xp, x: xp.broadcast_to(x, shape),
+        lambda xp, x: xp.broadcast_arrays(x, xp.expand_dims(x, axis=0)),
+        lambda xp, x: xp.concat([x, x], axis=axis),
+        lambda xp, x: xp.concat((x, xp.reshape(x, shape)), axis=None),
+        lambda xp, x: xp.expand_dims(x, axis=axis),
+        lambda xp, x: xp.flip(x, axis=some),
+        lambda xp, x: xp.flip(x),
+        lambda xp, x: xp.moveaxis(x, some, axis),
+        lambda xp, x: xp.moveaxis(x, order, order[::-1]),
+        lambda xp, x: xp.permute_dims(x, order),
+        lambda xp, x: xp.permute_dims(x, axes=counts),
+        lambda xp, x: xp.repeat(x, 2, axis=axis),
+        lambda xp, x: xp.repeat(x, 3),
+        lambda xp, x: xp.reshape(x, shape),
+        lambda xp, x: xp.reshape(x, (-1,), copy=True),
+        lambda xp, x: xp.roll(x, k),
+        lambda xp, x: xp.roll(x, k, axis=axis),
+        lambda xp, x: xp.squeeze(x, axis=some),
+        lambda xp, x: xp.stack([x, x], axis=axis),
+        lambda xp, x: xp.tile(x, counts),
+        lambda xp, x: xp.unstack(x, axis=axis),
+        lambda xp, x: xp.tril(x, k=k),
+        lambda xp, x: xp.triu(x, k=k),
+        lambda xp, x: x.mT,
+    ):
+        agree(lambda xp, make, call=call: call(xp, make(array)), device)
+
+
+@on_device
+@given(data=st.data(), indexing=st.sampled_from(["xy", "ij"]))
+def test_meshgrid(device, data, indexing):
+    parts = data.draw(
+        st.lists(
+            st.builds(numbered, npst.array_shapes(max_dims=1, min_side=0), st.just("i4")),
+            max_size=4,
+        )
+    )
+    agree(lambda xp, make: xp.meshgrid(*map(make, parts), indexing=indexing), device)
+
+
+@on_device
+@given(array=arrays.filter(lambda array: array.ndim), data=st.data())
+def test_indexing(device, array, data):
+    axis = data.draw(st.integers(-array.ndim, array.ndim - 1))
+    n = array.shape[axis]
+    places = data.draw(st.lists(st.integers(0, n - 1), max_size=5)) if n else []
+    indices = np.array(places, np.int64)
+    agree(lambda xp, make: xp.take(make(array), make(indices), axis=axis), device)
+    shape = [1] * array.ndim
+    shape[axis] = len(places)
+    along = np.broadcast_to(
+        indices.reshape(shape),
+        [*array.shape[: axis % array.ndim], len(places), *array.shape[axis % array.ndim + 1 :]],
+    )
+    agree(lambda xp, make: xp.take_along_axis(make(array), make(along), axis=axis), device)

@@ -1,0 +1,360 @@
+"""Functions that make tensors, named as in NumPy and the array API, with NumPy's default dtypes.
+
+Constants are written by the device, with one dispatch; ``arange`` and ``linspace`` are computed by
+NumPy on the host. What does not fit on the device stays on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.arguments.values import Place, integer
+from vkops.errors import InvalidDescBufferError, show
+from vkops.gpu import host_memory
+from vkops.plan import movements
+from vkops.plan.region import Fill
+from vkops.plan.view import Ints, View
+from vkops.tensors.array_plan import ArrayPlan, array_plan, fits, memoized
+from vkops.tensors.exchange import as_array, as_dtype, imported, numpy_refusals
+from vkops.tensors.operations import as_tensor, chosen_device
+from vkops.tensors.shape_arguments import check_not_negative, check_shape, one_or_more, refuse
+from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
+
+# -- from other objects ----------------------------------------------------------------------------
+
+
+def asarray(
+    obj: Any,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
+) -> Tensor:
+    """A tensor of an array, a number, nested sequences of numbers or an exporter of DLPack.
+
+    A tensor with the dtype and the device that are asked for is returned itself, unless ``copy`` is
+    True. Conversions to another dtype are NumPy's, on the host.
+
+    Raises:
+        InvalidDescError: elements that cannot be moved (T-02) or converted (ARRAY-10), or a copy is
+            needed, but refused (ARRAY-16).
+        OutOfDeviceMemoryError: it does not fit.
+
+    >>> import vkops
+    >>> vkops.asarray([[1, 2], [3, 4]], "int8").shape
+    (2, 2)
+    """
+    home = chosen_device("ASARRAY", device)
+    kind = None if dtype is None else as_dtype("ASARRAY", dtype)
+    if isinstance(obj, Tensor) and kind in (None, obj.dtype) and home in (None, obj.device):
+        return obj.copy() if copy else obj
+    if copy is not None and not copy:
+        message = f"got {show(copy)}, must be True or None: the elements are copied to the device"
+        refuse("ASARRAY", "copy", message, "ARRAY-16")
+    if isinstance(obj, Tensor):
+        home, obj = home or obj.device, obj.numpy()
+    if kind is not None:
+        with numpy_refusals("ASARRAY", "obj"):
+            obj = np.asarray(as_array(obj) if hasattr(obj, "__dlpack__") else obj, kind)
+    return as_tensor("ASARRAY", obj, home)
+
+
+def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
+    """Copy the elements of an exporter of DLPack in host memory, such as a PyTorch tensor.
+
+    The 8- and 16-bit floating-point types that NumPy lacks, such as bfloat16, have the dtypes of
+    the package ml_dtypes.
+
+    Raises:
+        InvalidDescTypeError: no exporter, or elements or a device that NumPy does not take, or
+            elements that need ml_dtypes, which is not installed (T-02).
+        InvalidDescBufferError: ``copy`` is False: the elements are always copied (ARRAY-16).
+
+    >>> import numpy as np, vkops
+    >>> vkops.from_dlpack(np.arange(3)).numpy().tolist()
+    [0, 1, 2]
+    """
+    if copy is not None and not copy:
+        message = f"got {show(copy)}, must be True or None: the elements are copied to the device"
+        raise InvalidDescBufferError("FROM_DLPACK", "copy", message, "ARRAY-16")
+    return as_tensor("FROM_DLPACK", imported(x), device)
+
+
+# -- of a shape ------------------------------------------------------------------------------------
+
+
+def empty(
+    shape: int | Sequence[int],
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """A tensor whose elements are undefined: whatever the memory holds.
+
+    Raises:
+        InvalidDescError: a negative size (ARRAY-06), too large a shape (ARRAY-03), or a dtype whose
+            elements cannot be moved (T-02).
+        OutOfDeviceMemoryError: it does not fit.
+
+    >>> import vkops
+    >>> vkops.empty((2, 3), "int8").shape
+    (2, 3)
+    """
+    return _empty("EMPTY", shape, dtype, chosen_device("EMPTY", device))
+
+
+def zeros(
+    shape: int | Sequence[int],
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """A tensor of zeros; arguments and errors are those of ``empty``.
+
+    >>> import vkops
+    >>> vkops.zeros(3).tolist()
+    [0.0, 0.0, 0.0]
+    """
+    return _full("ZEROS", shape, 0, as_dtype("ZEROS", dtype), chosen_device("ZEROS", device))
+
+
+def ones(
+    shape: int | Sequence[int],
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """A tensor of ones; arguments and errors are those of ``empty``.
+
+    >>> import vkops
+    >>> vkops.ones(2, bool).tolist()
+    [True, True]
+    """
+    return _full("ONES", shape, 1, as_dtype("ONES", dtype), chosen_device("ONES", device))
+
+
+def full(
+    shape: int | Sequence[int],
+    fill_value: Any,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """A tensor whose elements are one scalar; its dtype is the scalar's, unless another is given.
+
+    Raises:
+        InvalidDescError: as for ``empty``, or a value that is not a scalar or cannot be converted
+            (ARRAY-10).
+        OutOfDeviceMemoryError: it does not fit.
+
+    >>> import vkops
+    >>> vkops.full((1, 3), 7).tolist()
+    [[7, 7, 7]]
+    """
+    kind = None if dtype is None else as_dtype("FULL", dtype)
+    return _full("FULL", shape, fill_value, kind, chosen_device("FULL", device))
+
+
+# -- like another ----------------------------------------------------------------------------------
+
+
+def empty_like(
+    x: Any,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    shape: int | Sequence[int] | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """As ``empty``, with the shape, the dtype and the device of ``x`` where none are given.
+
+    >>> import vkops
+    >>> vkops.empty_like([[1, 2]], "int8").shape
+    (1, 2)
+    """
+    return _empty("EMPTY_LIKE", *_like("EMPTY_LIKE", x, shape, dtype, device))
+
+
+def zeros_like(
+    x: Any,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    shape: int | Sequence[int] | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """As ``zeros``, with the shape, the dtype and the device of ``x`` where none are given.
+
+    >>> import vkops
+    >>> vkops.zeros_like([1, 2]).tolist()
+    [0, 0]
+    """
+    sizes, kind, home = _like("ZEROS_LIKE", x, shape, dtype, device)
+    return _full("ZEROS_LIKE", sizes, 0, kind, home)
+
+
+def ones_like(
+    x: Any,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    shape: int | Sequence[int] | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """As ``ones``, with the shape, the dtype and the device of ``x`` where none are given.
+
+    >>> import vkops
+    >>> vkops.ones_like([1, 2], shape=3).tolist()
+    [1, 1, 1]
+    """
+    sizes, kind, home = _like("ONES_LIKE", x, shape, dtype, device)
+    return _full("ONES_LIKE", sizes, 1, kind, home)
+
+
+def full_like(
+    x: Any,
+    /,
+    fill_value: Any,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    shape: int | Sequence[int] | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """As ``full``, with the shape, the dtype and the device of ``x`` where none are given.
+
+    >>> import vkops
+    >>> vkops.full_like([1.5, 2], 3).tolist()
+    [3.0, 3.0]
+    """
+    sizes, kind, home = _like("FULL_LIKE", x, shape, dtype, device)
+    return _full("FULL_LIKE", sizes, fill_value, kind, home)
+
+
+# -- sequences of numbers --------------------------------------------------------------------------
+
+
+def arange(
+    start: Any,
+    /,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """The numbers from ``start`` (or 0) to before ``stop``, as ``numpy.arange`` makes them.
+
+    Raises:
+        InvalidDescError: arguments that NumPy refuses (ARRAY-10), or a dtype whose elements cannot
+            be moved (T-02).
+        OutOfDeviceMemoryError: neither the device nor the host has memory for it.
+
+    >>> import vkops
+    >>> vkops.arange(2, 7, 2).tolist()
+    [2, 4, 6]
+    """
+    kind = None if dtype is None else as_dtype("ARANGE", dtype)
+    first: Any = 0 if stop is None else start
+    end: Any = start if stop is None else stop
+    with numpy_refusals("ARANGE", "step"):
+        _check_host_memory("ARANGE", ceil((end - first) / step), kind)
+        made = np.arange(first, end, step, dtype=kind)
+    return as_tensor("ARANGE", as_array(made), device)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int = 50,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    endpoint: bool = True,
+) -> Tensor:
+    """``num`` numbers at equal distances, as ``numpy.linspace`` makes them of two numbers.
+
+    Raises:
+        InvalidDescError: a negative number (ARRAY-06), arguments that NumPy refuses, or that are
+            arrays (ARRAY-10), or a dtype whose elements cannot be moved (T-02).
+        OutOfDeviceMemoryError: neither the device nor the host has memory for it.
+
+    >>> import vkops
+    >>> vkops.linspace(0, 1, 3).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    kind = None if dtype is None else as_dtype("LINSPACE", dtype)
+    place = Place("LINSPACE", "num", "ARRAY-06")
+    count = integer(num, place)
+    if count < 0:
+        refuse("LINSPACE", "num", f"got {show(count)}, must be at least 0", "ARRAY-06")
+    with numpy_refusals("LINSPACE", "start"):
+        for field, value in (("start", start), ("stop", stop)):
+            if np.ndim(value):
+                raise Place("LINSPACE", field, "ARRAY-10").wrong_kind(value, "a number")
+        _check_host_memory("LINSPACE", count, kind)
+        made = np.linspace(start, stop, count, endpoint=endpoint, dtype=kind)
+    return as_tensor("LINSPACE", made, device)
+
+
+# -- arguments and plans ---------------------------------------------------------------------------
+
+
+def _like(
+    name: str, x: Any, shape: Any, dtype: Any, device: DeviceLike | None
+) -> tuple[Any, np.dtype[Any], Device | None]:
+    """The shape, dtype and device of a result that is like ``x``."""
+    home = chosen_device(name, device)
+    like = x if isinstance(x, Tensor) else as_array(x)
+    if home is None and isinstance(like, Tensor):
+        home = like.device
+    kind = like.dtype if dtype is None else as_dtype(name, dtype)
+    return like.shape if shape is None else shape, kind, home
+
+
+def _sizes(name: str, shape: Any, itemsize: int) -> Ints:
+    place = Place(name, "shape", "ARRAY-06")
+    sizes = one_or_more(shape, place)
+    check_not_negative(sizes, place)
+    check_shape(name, sizes, itemsize)
+    return sizes
+
+
+def _empty(name: str, shape: Any, dtype: Any, home: Device | None) -> Tensor:
+    kind = as_dtype(name, dtype)
+    sizes = _sizes(name, shape, kind.itemsize)
+    home = home or default_device()
+    on_host = not fits(home.executor, prod(sizes) * kind.itemsize)
+    return Tensor(home, sizes, kind, on_host=on_host)
+
+
+def _full(name: str, shape: Any, value: Any, dtype: Any, home: Device | None) -> Tensor:
+    if isinstance(value, Tensor):
+        value = value.numpy()
+    with numpy_refusals(name, "fill_value"):
+        if np.ndim(value):
+            raise Place(name, "fill_value", "ARRAY-10").wrong_kind(value, "a scalar")
+        element = np.empty((), as_array(value).dtype if dtype is None else dtype)
+        element.fill(value)
+    sizes = _sizes(name, shape, element.itemsize)
+    plan = _filled(sizes, element.tobytes())
+    return Tensor.make(plan, home or default_device(), [], [element.dtype])[0]
+
+
+@memoized
+def _filled(shape: Ints, value: bytes) -> ArrayPlan:
+    region = movements.fill(Fill(value), View.packed(shape))
+    return array_plan(len(value), [], [shape], [[region]])
+
+
+def _check_host_memory(name: str, count: int, dtype: np.dtype[Any] | None) -> None:
+    """Refuse an array on the host that would take all of its memory (ARRAY-03)."""
+    itemsize = 16 if dtype is None else dtype.itemsize
+    check_shape(name, (max(0, count),), itemsize)
+    host_memory.check(max(0, count) * itemsize)
