@@ -146,7 +146,7 @@ X = np.zeros((4, 6))
         (lambda: vkops.split(1.0, 1), "SPLIT axis: the array has no dimensions [SPLIT-02]"),
         (lambda: vkops.join([]), "JOIN tensors: got none, must be at least 1 [JOIN-01]"),
         (lambda: vkops.join([X, X], 2), "JOIN axis: got 2, must be -2 to 1 [JOIN-02]"),
-        (lambda: vkops.join([X, X.astype("f4")]), "JOIN tensors[1]: has dtype float32, must be float64 [JOIN-03]"),
+        (lambda: vkops.join([X, X.astype("f4")]), "JOIN tensors[1]: has dtype float32, must be float64; astype converts it [JOIN-03]"),
         (lambda: vkops.join([X, X[0]]), "JOIN tensors[1]: has rank 1, must be 2 [JOIN-04]"),
         (lambda: vkops.join([X, X[:, :5]]), "JOIN tensors[1].shape[1]: got 5, must be 6 [JOIN-05]"),
         (lambda: vkops.slice(X, [0], [1, 1]), "SLICE offsets: got 1 values, must be 2, the rank [SLICE-01]"),

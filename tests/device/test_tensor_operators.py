@@ -72,7 +72,7 @@ def test_unary_operators_and_ufuncs(device):
     tensor = device.tensor([1.0, 2.0])
     functions = {
         operator.neg: "-", operator.pos: "+", operator.invert: "~", abs: "abs", round: "round",
-        np.negative: "numpy.negative", np.sum: "numpy.add", np.add.accumulate: "numpy.add",
+        np.negative: "numpy.negative", np.sum: "numpy.sum", np.add.accumulate: "numpy.add",
         lambda t: np.add(1, t): "numpy.add", lambda t: np.equal(t, t): "numpy.equal",
         lambda t: np.add(np.ones(2), 1, out=t): "numpy.add", lambda t: t + 1: "+",
         lambda t: 1 + t: "+", lambda t: 2 in t: "in", lambda t: t == 1: "==", lambda t: t != 1: "!=",
@@ -108,11 +108,9 @@ def test_identity(device):
     assert copy.deepcopy([tensor, tensor])[0].numpy().tolist() == [1, 2]
 
 
-def test_functions_that_make_arrays_take_tensors(device):
+def test_arrays_are_made_of_tensors(device):
     tensor = device.tensor(np.arange(3))
-    assert np.concatenate([tensor, tensor]).tolist() == [0, 1, 2, 0, 1, 2]
-    assert np.stack([tensor, np.arange(3)]).shape == (2, 3)
-    assert np.array_equal(tensor, np.arange(3))
+    np.testing.assert_array_equal(tensor, np.arange(3))
     assert (np.asarray(tensor) + 1).tolist() == [1, 2, 3]
 
 

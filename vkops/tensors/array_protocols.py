@@ -1,20 +1,40 @@
-"""The protocols by which other libraries find the functions for tensors: vkops is the namespace."""
+"""The protocols by which NumPy and other libraries find the functions of vkops for tensors."""
 
 from __future__ import annotations
 
 import importlib
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from inspect import BoundArguments, Signature
 from types import ModuleType
+from typing import Any
 
-from vkops.errors import InvalidDescError, show
+import numpy as np
+
+from vkops.errors import InvalidDescError, InvalidDescTypeError, show
+from vkops.tensors.refused_operators import refuse_to_compute
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """Versions of the array API whose functions for creating, moving and indexing elements are here."""
+
+UNCHANGED = {
+    *("copyto", "save", "savetxt", "savez", "savez_compressed"),
+    *("iscomplexobj", "isrealobj", "may_share_memory", "ndim", "shape", "shares_memory", "size"),
+}
+"""NumPy's functions that describe, save or read an array: they run as they are."""
 
 
 class ArrayProtocols:
     """Methods that lead from tensors to the functions of vkops."""
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def device(self) -> Any:
+        """The device that holds the elements."""
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         """The module ``vkops``: the array API's functions that move data are its functions.
@@ -26,3 +46,67 @@ class ArrayProtocols:
             message = f"got {show(api_version)}, must be one of {', '.join(API_VERSIONS)}"
             raise InvalidDescError("__array_namespace__", "api_version", message, "ARRAY-19")
         return importlib.import_module("vkops")
+
+    def __array_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        """Run a function of NumPy as the function of vkops that has its name (NEP 18).
+
+        ``numpy.split`` keeps NumPy's meaning. Functions that describe, save or read an array
+        run as they are; all others raise an error, as operators that compute do.
+
+        Raises:
+            InvalidDescTypeError: vkops has no function of this name, or that has no such argument
+                (ARRAY-08).
+        """
+        if not all(issubclass(kind, (ArrayProtocols, np.ndarray)) for kind in types):
+            return NotImplemented
+        if func.__module__ == "numpy" and func.__name__ in UNCHANGED:
+            return func._implementation(*args, **kwargs)  # type: ignore[attr-defined]
+        found = _counterpart(func)
+        if found is None:
+            refuse_to_compute(f"{func.__module__}.{func.__name__}")
+        function, signature, numpys = found
+        try:
+            bound = _without_defaults(numpys.bind(*args, **kwargs))
+            call = signature.bind(*bound.args, **bound.kwargs)
+        except TypeError as error:
+            message = f"{error}; use .numpy() for what vkops.{func.__name__} does not take"
+            raise InvalidDescTypeError("", f"numpy.{func.__name__}", message, "ARRAY-08") from error
+        if "device" in signature.parameters:
+            call.arguments.setdefault("device", self.device)
+        return function(*call.args, **call.kwargs)
+
+
+@lru_cache(maxsize=256)
+def _counterpart(
+    func: Callable[..., Any],
+) -> tuple[Callable[..., Any], Signature, Signature] | None:
+    """The function of vkops that stands for one of NumPy, its signature and NumPy's."""
+    if func.__module__ != "numpy":  # such as numpy.linalg.diagonal, which takes other axes
+        return None
+    name, module = func.__name__, "vkops"
+    if name == "split":  # vkops.split takes sizes, as DirectML does
+        name, module = "split_at", "vkops.tensors.manipulation"
+    function = getattr(importlib.import_module(module), name, None)
+    if not inspect.isfunction(function):
+        return None
+    signature = inspect.signature(function)
+    try:
+        return function, signature, inspect.signature(func)
+    except ValueError:  # NumPy 1 knows no signatures of functions in C
+        return function, signature, signature
+
+
+def _without_defaults(bound: BoundArguments) -> BoundArguments:
+    """Leave out the arguments that have their default, so that vkops need not have them."""
+    for name, value in list(bound.arguments.items()):
+        default = bound.signature.parameters[name].default
+        is_plain = isinstance(default, (str, int)) and type(value) is type(default)
+        if value is default or (is_plain and value == default):
+            del bound.arguments[name]
+    return bound

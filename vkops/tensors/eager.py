@@ -146,7 +146,7 @@ def joined(
     axis = in_rank(name, axis, len(first), "JOIN-02")
     for i, (view, dtype) in enumerate(zip(views, dtypes, strict=True)):
         if dtype != dtypes[0]:
-            message = f"has dtype {dtype}, must be {dtypes[0]}"
+            message = f"has dtype {dtype}, must be {dtypes[0]}; astype converts it"
             refuse(name, f"tensors[{i}]", message, "JOIN-03")
         sizes = view.sizes
         if len(sizes) != len(first):

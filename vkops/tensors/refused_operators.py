@@ -40,14 +40,15 @@ REFUSED: dict[str, str] = {
 """The special methods that raise a TypeError, with the operator that calls each."""
 
 
-def _refuse(operator: str) -> NoReturn:
+def refuse_to_compute(operator: str) -> NoReturn:
+    """Refuse an operator or function that computes (ARRAY-08)."""
     message = f"{operator} is not available: tensors only move data; use .numpy() to compute"
     raise InvalidDescTypeError("", "tensor", message, "ARRAY-08")
 
 
 def _refusing(operator: str) -> Callable[..., NoReturn]:
     def method(self: object, *_: object) -> NoReturn:
-        _refuse(operator)
+        refuse_to_compute(operator)
 
     return method
 
@@ -64,13 +65,13 @@ class NoOperators:
     __hash__: ClassVar[Any] = object.__hash__
 
     def __eq__(self, other: object) -> bool:
-        return self is other or _refuse("==")
+        return self is other or refuse_to_compute("==")
 
     def __ne__(self, other: object) -> bool:
-        return self is not other and _refuse("!=")
+        return self is not other and refuse_to_compute("!=")
 
     def __array_ufunc__(self, ufunc: Any, *_: Any, **__: Any) -> NoReturn:
-        _refuse(f"numpy.{ufunc.__name__}")
+        refuse_to_compute(f"numpy.{ufunc.__name__}")
 
 
 for _name, _operator in REFUSED.items():

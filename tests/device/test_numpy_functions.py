@@ -1,0 +1,170 @@
+"""NumPy's functions on tensors (NEP 18): those of vkops, with NumPy's results."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import re
+
+import numpy as np
+import pytest
+from arrays import equal, on_device, small, viewed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkops
+from vkops.tensors.array_protocols import UNCHANGED
+
+# Each call is made with an array, and with a tensor of the same elements.
+CALLS = {
+    "array_split": lambda t: np.array_split(t, 3, axis=1),
+    "astype": lambda t: np.astype(t, np.int8) if hasattr(np, "astype") else t,
+    "atleast_1d": lambda t: np.atleast_1d(t[0, 0], t),
+    "atleast_2d": lambda t: np.atleast_2d(t[0]),
+    "atleast_3d": np.atleast_3d,
+    "block": lambda t: np.block([[t, t[:, ::-1]], [t[::-1], t]]),
+    "broadcast_arrays": lambda t: np.broadcast_arrays(t, t[:1], subok=False),
+    "broadcast_to": lambda t: np.broadcast_to(t, (2, *t.shape)),
+    "column_stack": lambda t: np.column_stack([t[0], t[1]]),
+    "concatenate": lambda t: np.concatenate([t, t[::-1]], axis=1, out=None),
+    "concat": lambda t: np.concatenate((t, t), 0),
+    "copy": lambda t: np.copy(t.T, order="K"),
+    "diag": lambda t: np.diag(t, k=-1),
+    "diagonal": lambda t: np.diagonal(t, 0, 1, 0),
+    "dstack": lambda t: np.dstack((t, t)),
+    "expand_dims": lambda t: np.expand_dims(t, axis=(0, -1)),
+    "flip": lambda t: np.flip(m=t, axis=0),
+    "full_like": lambda t: np.full_like(t, 7, dtype="f8", shape=(2, 3)),
+    "hstack": lambda t: np.hstack([t, t]),
+    "matrix_transpose": lambda t: np.swapaxes(t, 0, 1),
+    "meshgrid": lambda t: np.meshgrid(t[0], t[1], indexing="ij"),
+    "moveaxis": lambda t: np.moveaxis(t, source=0, destination=-1),
+    "ones_like": lambda t: np.ones_like(t, subok=True),
+    "pad": lambda t: np.pad(t, ((1, 2), (0, 1)), constant_values=5),
+    "permute_dims": lambda t: np.transpose(t, axes=(1, 0)),
+    "ravel": lambda t: np.ravel(t, order="F"),
+    "repeat": lambda t: np.repeat(t, [1, 0, 2], axis=0),
+    "reshape": lambda t: np.reshape(t, (2, -1)),
+    "roll": lambda t: np.roll(shift=(1, 2), a=t, axis=(0, 1)),
+    "rot90": lambda t: np.rot90(t, 1, (1, 0)),
+    "split": lambda t: np.split(t, [1, 3, 9], axis=1),
+    "squeeze": lambda t: np.squeeze(t[None]),
+    "stack": lambda t: np.stack([t, np.asarray(t)], axis=2),
+    "swapaxes": lambda t: np.swapaxes(t, 0, axis2=1),
+    "take": lambda t: np.take(t, [2, 0, -1], axis=1, mode="raise"),
+    "take_along_axis": lambda t: np.take_along_axis(t, np.array([[2], [0], [1]]), axis=1),
+    "tile": lambda t: np.tile(t, reps=(2, 2)),
+    "transpose": np.transpose,
+    "tril": lambda t: np.tril(t, 1),
+    "triu": np.triu,
+    "unstack": lambda t: list(t),
+    "vstack": lambda t: np.vstack((t, t)),
+    "zeros_like": lambda t: np.zeros_like(t, None, "K", True, (3,)),
+    # Of an array that is ``like`` a tensor:
+    "arange": lambda t: np.arange(2, 9, like=t),
+    "asarray": lambda t: np.asarray([1, 2], like=t),
+    "empty_like": lambda t: np.empty_like(t[:0]),
+    "empty": lambda t: np.empty((2, 0), like=t),
+    "eye": lambda t: np.eye(2, 3, k=1, like=t),
+    "full": lambda t: np.full((2,), 3, like=t),
+    "ones": lambda t: np.ones(2, dtype="i4", like=t),
+    "zeros": lambda t: np.zeros((2, 3), like=t),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_results(device, name):
+    array = np.arange(12, dtype=np.int16).reshape(3, 4)
+    made, expected = CALLS[name](device.tensor(array)), CALLS[name](array)
+    several = isinstance(expected, (list, tuple))
+    assert isinstance(made, (list, tuple)) == several
+    for one, other in zip(
+        made if several else [made], expected if several else [expected], strict=True
+    ):
+        assert isinstance(one, vkops.Tensor)
+        assert one.device is device
+        equal(one, other)
+
+
+def test_every_function_that_numpy_dispatches_has_a_result_above():
+    """By name: another function of NumPy's with the name of one of vkops would be taken for it."""
+    names = {name for name in vkops.__all__ if inspect.isfunction(getattr(vkops, name))}
+    dispatched = {name for name in names if hasattr(np, name)}
+    # NumPy has these two as well, but takes no tensors there: it makes arrays.
+    dispatched -= {"from_dlpack", "__array_namespace_info__"}
+    tested = CALLS.keys() | {"linspace", "put_along_axis"}
+    assert dispatched <= tested
+    assert tested <= dispatched | {
+        "astype",
+        "concat",
+        "matrix_transpose",
+        "permute_dims",
+        "unstack",
+    }
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_split(device, array, data):
+    """``numpy.split`` and not ``vkops.split``: indices, or a number that divides the axis."""
+    tensor, array = viewed(data, device.tensor(array), array)
+    at = data.draw(st.integers(-1, 5) | st.lists(st.integers(-7, 7), max_size=4))
+    axis = data.draw(st.integers(-5, 4))
+    try:
+        expected = np.split(array, at, axis)
+    except (ValueError, IndexError, ZeroDivisionError):
+        with pytest.raises(vkops.InvalidDescError):
+            np.split(tensor, at, axis)
+        return
+    for one, other in zip(np.split(tensor, at, axis), expected, strict=True):
+        equal(one, other)
+
+
+def test_functions_that_describe_save_and_read(device, tmp_path):
+    array = np.arange(6, dtype=">i4").reshape(2, 3)
+    tensor = device.tensor(array)
+    for name in ("shape", "ndim", "size", "iscomplexobj", "isrealobj"):
+        assert name in UNCHANGED
+        assert getattr(np, name)(tensor) == getattr(np, name)(array)
+    file = io.BytesIO()
+    np.save(file, tensor.T)
+    file.seek(0)
+    loaded = np.load(file)
+    assert loaded.dtype == array.dtype
+    np.testing.assert_array_equal(loaded, array.T)
+    np.savez(tmp_path / "both.npz", tensor, other=tensor[0])
+    with np.load(tmp_path / "both.npz") as both:
+        assert (both["arr_0"].tolist(), both["other"].tolist()) == (array.tolist(), [0, 1, 2])
+    host = np.zeros((2, 3), int)
+    np.copyto(host, tensor)
+    assert host.tolist() == array.tolist()
+    np.put_along_axis(tensor, np.array([[2], [0]]), 9, axis=1)
+    assert tensor.tolist() == [[0, 1, 9], [9, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: np.sum(t), "tensor: numpy.sum is not available: tensors only move data; use .numpy() to compute [ARRAY-08]"),
+        (lambda t: np.array_equal(t, t), "tensor: numpy.array_equal is not available: tensors only move data; use .numpy() to compute [ARRAY-08]"),
+        (lambda t: np.linalg.det(t), "tensor: numpy.linalg.det is not available: tensors only move data; use .numpy() to compute [ARRAY-08]"),
+        (lambda t: np.where(t, t, t), "tensor: numpy.where is not available: tensors only move data; use .numpy() to compute [ARRAY-08]"),
+        (lambda t: np.take(t, [0], mode="clip"), "numpy.take: got an unexpected keyword argument 'mode'; use .numpy() for what vkops.take does not take [ARRAY-08]"),
+        (lambda t: np.concatenate([t, t], out=np.zeros((4, 2))), "numpy.concatenate: got an unexpected keyword argument 'out'; use .numpy() for what vkops.concatenate does not take [ARRAY-08]"),
+        (lambda t: np.pad(t, 1, "mean"), "PAD mode: got 'mean', must be 'constant', 'edge', 'reflect', 'symmetric', 'wrap': vkops moves data, it does not calculate [ARRAY-12]"),
+    ],
+)  # fmt: skip
+def test_refused(device, call, message):
+    tensor = device.tensor(np.ones((2, 2)))
+    with pytest.raises(vkops.InvalidDescError, match=f"^{re.escape(message)}$"):
+        call(tensor)
+
+
+def test_other_array_types_take_precedence(device):
+    """As NEP 18 says, a function of two libraries is for the one that knows the other."""
+
+    class Knowing:
+        def __array_function__(self, func, types, args, kwargs):
+            return func.__name__, len(types)
+
+    assert np.concatenate([device.tensor([1]), Knowing()]) == ("concatenate", 2)
