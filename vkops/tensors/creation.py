@@ -66,7 +66,9 @@ def asarray(
 
 
 def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
-    """Copy the elements of an exporter of DLPack in host memory, such as a PyTorch tensor.
+    """Copy the elements of an exporter of DLPack, such as a PyTorch tensor.
+
+    An exporter on another device, such as a GPU of CUDA, is asked for a copy in host memory.
 
     The 8- and 16-bit floating-point types that NumPy lacks, such as bfloat16, have the dtypes of
     the package ml_dtypes.

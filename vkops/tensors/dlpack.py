@@ -1,4 +1,4 @@
-"""Import by DLPack of elements that NumPy lacks a type for, with the types of ml_dtypes."""
+"""Elements that NumPy lacks a type for, exchanged by DLPack with the types of ml_dtypes."""
 
 from __future__ import annotations
 
@@ -74,6 +74,17 @@ class Relabeled:
             message = f"holds {self.name}, which needs the package ml_dtypes"
             raise InvalidDescTypeError("", "x", message, "T-02") from error
         return array.view(dtype)
+
+
+def exported(array: npt.NDArray[Any], **options: Any) -> Any:
+    """A capsule of an array, whose elements have the type of DLPack that has their name."""
+    codes = [code for code, name in EXTENSION_TYPES.items() if name == array.dtype.name]
+    if not codes:
+        return array.__dlpack__(**options)
+    ((code, bits),) = codes
+    capsule = array.view(f"u{bits // 8}").__dlpack__(**options)
+    Capsule(capsule).set_code(code)
+    return capsule
 
 
 class Kind(NamedTuple):

@@ -23,14 +23,14 @@ from vkops.errors import (
 )
 from vkops.plan.validation import ELEMENT_SIZES
 from vkops.plan.view import Ints
-from vkops.tensors.dlpack import Relabeled
+from vkops.tensors.dlpack import Relabeled, exported
 
 T = TypeVar("T")
 
 CPU = (1, 0)
 """DLPack's device of host memory: kDLCPU, number 0."""
 
-_EXPORTS_READ_ONLY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+_KNOWS_DLPACK_1 = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 class Exchange:
@@ -98,13 +98,13 @@ class Exchange:
                 _refuse_export("copy", "got False, must not be: strides are negative")
             array = array.copy()
         try:
-            if _EXPORTS_READ_ONLY and version is not None and version >= (1, 0):
-                return array.__dlpack__(max_version=version, copy=copy)
+            if _KNOWS_DLPACK_1 and version is not None and version >= (1, 0):
+                return exported(array, max_version=version, copy=copy)
             if copy is not None and not copy:
                 _refuse_export(
                     "copy", "got False, must not be: DLPack before 1.0 marks no memory read-only"
                 )
-            return array.copy().__dlpack__()
+            return exported(array.copy())
         except VkopsError:
             raise
         except Exception as error:  # a dtype that DLPack does not have
@@ -182,11 +182,15 @@ def as_array(array: Any) -> npt.NDArray[Any]:
 def imported(exporter: Any) -> npt.NDArray[Any]:
     """Import from DLPack, as an array over the same memory where NumPy can (T-02).
 
-    Elements of types that NumPy lacks have those of ml_dtypes.
+    Elements of types that NumPy lacks have those of ml_dtypes; those of another device are copied
+    to the host by the exporter, if it can.
     """
     relabeled = Relabeled(exporter)
     try:
-        made = np.from_dlpack(relabeled)
+        # Exporters of other devices may copy to the host if they are asked to.
+        is_elsewhere = _KNOWS_DLPACK_1 and relabeled.__dlpack_device__()[0] != CPU[0]
+        options: Any = {"device": "cpu"} if is_elsewhere else {}
+        made = np.from_dlpack(relabeled, **options)
     except DeviceError:
         raise
     except MemoryError as error:
