@@ -273,6 +273,11 @@ def test_asarray_of_tensors(device):
             ValueError, match=r"^ASARRAY copy: got False, must be True or None: the"
         ):
             refused()
+    for function in (vkops.asarray, vkops.from_dlpack, lambda x, copy: x.reshape(2, copy=copy)):
+        with pytest.raises(
+            TypeError, match=r"^\w+ copy: got 7, must be True, False or None \[ARRAY-16\]$"
+        ):
+            function(device.tensor([1, 2]), copy=7)
     with pytest.raises(BufferError, match=r"^FROM_DLPACK copy: got False, must be True or None: "):
         vkops.from_dlpack(np.zeros(2), copy=False)
     same(vkops.from_dlpack(np.arange(2), device=device, copy=True), np.arange(2))

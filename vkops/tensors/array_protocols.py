@@ -42,7 +42,8 @@ class ArrayProtocols:
         Raises:
             InvalidDescError: an unknown version of the array API (ARRAY-19).
         """
-        if not (api_version is None or api_version in API_VERSIONS):
+        is_known = isinstance(api_version, str) and api_version in API_VERSIONS
+        if not (api_version is None or is_known):
             message = f"got {show(api_version)}, must be one of {', '.join(API_VERSIONS)}"
             raise InvalidDescError("__array_namespace__", "api_version", message, "ARRAY-19")
         return importlib.import_module("vkops")

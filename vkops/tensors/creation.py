@@ -22,8 +22,16 @@ from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan, fits, memoized
 from vkops.tensors.exchange import as_array, as_dtype, imported, numpy_refusals
 from vkops.tensors.operations import as_tensor, chosen_device
-from vkops.tensors.shape_arguments import check_not_negative, check_shape, one_or_more, refuse
+from vkops.tensors.shape_arguments import (
+    check_not_negative,
+    check_shape,
+    may_copy,
+    one_or_more,
+    refuse,
+)
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
+
+_ALWAYS_COPIED = "got False, must be True or None: the elements are copied to the device"
 
 # -- from other objects ----------------------------------------------------------------------------
 
@@ -52,11 +60,11 @@ def asarray(
     """
     home = chosen_device("ASARRAY", device)
     kind = None if dtype is None else as_dtype("ASARRAY", dtype)
+    wanted = may_copy("ASARRAY", copy)
     if isinstance(obj, Tensor) and kind in (None, obj.dtype) and home in (None, obj.device):
-        return obj.copy() if copy else obj
-    if copy is not None and not copy:
-        message = f"got {show(copy)}, must be True or None: the elements are copied to the device"
-        refuse("ASARRAY", "copy", message, "ARRAY-16")
+        return obj.copy() if wanted else obj
+    if wanted is False:
+        refuse("ASARRAY", "copy", _ALWAYS_COPIED, "ARRAY-16")
     if isinstance(obj, Tensor):
         home, obj = home or obj.device, obj.numpy()
     if kind is not None:
@@ -82,9 +90,8 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
     >>> vkops.from_dlpack(np.arange(3)).numpy().tolist()
     [0, 1, 2]
     """
-    if copy is not None and not copy:
-        message = f"got {show(copy)}, must be True or None: the elements are copied to the device"
-        raise InvalidDescBufferError("FROM_DLPACK", "copy", message, "ARRAY-16")
+    if may_copy("FROM_DLPACK", copy) is False:
+        raise InvalidDescBufferError("FROM_DLPACK", "copy", _ALWAYS_COPIED, "ARRAY-16")
     return as_tensor("FROM_DLPACK", imported(x), device)
 
 

@@ -24,6 +24,7 @@ from vkops.errors import (
 from vkops.plan.validation import ELEMENT_SIZES
 from vkops.plan.view import Ints
 from vkops.tensors.dlpack import Relabeled, exported
+from vkops.tensors.shape_arguments import may_copy
 
 T = TypeVar("T")
 
@@ -89,8 +90,7 @@ class Exchange:
             _refuse_export("stream", f"got {show(stream)}, must be None: it is the host's memory")
         if dl_device is not None and _pair("dl_device", dl_device) != CPU:
             _refuse_export("dl_device", f"got {show(dl_device)}, must be {CPU}, the CPU")
-        if not (copy is None or isinstance(copy, (bool, np.bool_))):
-            raise Place("__dlpack__", "copy", "ARRAY-11").wrong_kind(copy, "True, False or None")
+        copy = may_copy("__dlpack__", copy)
         version = None if max_version is None else _pair("max_version", max_version)
         array = self.numpy()
         if min(array.strides, default=0) < 0:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NoReturn
 
+import numpy as np
+
 from vkops.arguments.values import Place, integer, integers
 from vkops.errors import InvalidDescError, InvalidDescIndexError, show
 from vkops.plan import size_limits
@@ -47,6 +49,13 @@ def some_axes(name: str, value: Any, rank: int, field: str = "axis") -> Ints:
     if len(set(axes)) < len(axes):
         refuse(name, field, f"got {show(value)}, must name each dimension once at most", "ARRAY-02")
     return axes
+
+
+def may_copy(name: str, copy: Any) -> bool | None:
+    """The argument that asks for a copy (True), forbids one (False), or does neither (ARRAY-16)."""
+    if copy is None or isinstance(copy, (bool, np.bool_)):
+        return None if copy is None else bool(copy)
+    raise Place(name, "copy", "ARRAY-16").wrong_kind(copy, "True, False or None")
 
 
 def one_or_more(value: Any, place: Place) -> Ints:

@@ -26,7 +26,7 @@ from vkops.tensors.assignment import Assignment, host_view
 from vkops.tensors.exchange import Exchange, as_array, as_dtype, numpy_refusals
 from vkops.tensors.printing import describe
 from vkops.tensors.refused_operators import NoOperators
-from vkops.tensors.shape_arguments import refuse
+from vkops.tensors.shape_arguments import may_copy, refuse
 from vkops.tensors.views import packed
 
 
@@ -347,7 +347,7 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
         """
         kind = as_dtype("ASTYPE", dtype)
         if kind == self.dtype:
-            return self.copy() if copy else self
+            return self if may_copy("ASTYPE", copy) is False else self.copy()
         with numpy_refusals("ASTYPE", "tensor"):
             made = self.numpy().astype(kind)
         on_host = not fits(self.device.executor, made.nbytes)

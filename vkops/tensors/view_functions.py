@@ -255,7 +255,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy", device: DeviceLike | None = Non
     >>> [x.tolist() for x in vkops.meshgrid([1, 2], [3, 4, 5], indexing="ij")]
     [[[1, 1, 1], [2, 2, 2]], [[3, 4, 5], [3, 4, 5]]]
     """
-    if indexing not in ("xy", "ij"):
+    if not (isinstance(indexing, str) and indexing in ("xy", "ij")):
         refuse("MESHGRID", "indexing", f"got {show(indexing)}, must be 'xy' or 'ij'", "ARRAY-15")
     found = as_tensors("MESHGRID", arrays, device)
     for i, x in enumerate(found):

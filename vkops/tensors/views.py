@@ -14,6 +14,7 @@ from vkops.plan.view import Ints, View
 from vkops.tensors.shape_arguments import (
     broadcast,
     check_shape,
+    may_copy,
     one_axis,
     one_or_more,
     refuse,
@@ -158,20 +159,21 @@ class Views:
         """
         given = shape[0] if len(shape) == 1 else shape
         sizes = one_or_more(given, Place("RESHAPE", "shape", "ARRAY-03"))
-        if order != "C":
-            if order != "F":
-                refuse("RESHAPE", "order", f"got {show(order)}, must be 'C' or 'F'", "ARRAY-15")
+        if not (isinstance(order, str) and order in ("C", "F")):
+            refuse("RESHAPE", "order", f"got {show(order)}, must be 'C' or 'F'", "ARRAY-15")
+        if order == "F":
             return self.T.reshape(sizes[::-1], copy=copy).T
         sizes = reshaped("RESHAPE", sizes, self.size)
         check_shape("RESHAPE", sizes, self.dtype.itemsize)
-        if copy:
+        wanted = may_copy("RESHAPE", copy)
+        if wanted:
             return self.copy().reshape(sizes)
         base, view = self.placed()
         found = view.reshape(sizes) if self.size else packed(sizes)
         if found is not None:
             return self._over(base, found)
-        if copy is not None:
-            message = f"got {show(copy)}, must be True or None: no view has the shape {sizes}"
+        if wanted is not None:
+            message = f"got False, must be True or None: no view has the shape {sizes}"
             refuse("RESHAPE", "copy", message, "ARRAY-16")
         return self.copy().reshape(sizes)
 

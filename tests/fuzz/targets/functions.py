@@ -111,7 +111,9 @@ ODD = [
     vkops.pad, vkops.from_dlpack, vkops.join, vkops.split, vkops.slice, vkops.tile, vkops.repeat, vkops.stack,
     vkops.roll, vkops.concat, vkops.array_split, vkops.broadcast_to, vkops.unstack, vkops.squeeze,
     vkops.tril, vkops.triu, vkops.diag, vkops.diagonal, vkops.eye, vkops.take,
-    vkops.take_along_axis,
+    vkops.take_along_axis, vkops.asarray, vkops.empty, vkops.zeros, vkops.full, vkops.full_like,
+    vkops.arange, vkops.linspace, vkops.meshgrid, vkops.broadcast_arrays, vkops.moveaxis,
+    vkops.reshape, vkops.rot90, vkops.astype, vkops.block, vkops.hstack, vkops.column_stack,
 ]  # fmt: skip
 
 

@@ -118,6 +118,11 @@ def odd_index(choices):
     return hostile.value(choices) if kind == 1 else (index(choices), hostile.value(choices))
 
 
+def _pair(value):
+    """Two arguments; of anything but a pair, two of it."""
+    return value if type(value) is tuple and len(value) == 2 else (value, value)
+
+
 METHODS = {
     "index": (index, lambda x, i: x[i], lambda x, i: x[i]),
     "transpose": (some, lambda x, a: x.transpose(a), lambda x, a: x.transpose(a)),
@@ -128,6 +133,26 @@ METHODS = {
     "expand_dims": (some, lambda x, a: x.expand_dims(a), np.expand_dims),
     "squeeze": (some, lambda x, a: x.squeeze(a), np.squeeze),
     "squeeze one": (small, lambda x, a: x.squeeze(a), np.squeeze),
+    "swapaxes": (
+        lambda c: (small(c), small(c)),
+        lambda x, a: x.swapaxes(*_pair(a)),
+        lambda x, a: x.swapaxes(*_pair(a)),
+    ),
+    "moveaxis": (
+        lambda c: (some(c), some(c)),
+        lambda x, a: x.moveaxis(*_pair(a)),
+        lambda x, a: np.moveaxis(x, *a),
+    ),
+    "rot90": (
+        lambda c: (small(c), (small(c), small(c))),
+        lambda x, a: x.rot90(*_pair(a)),
+        lambda x, a: np.rot90(x, *a),
+    ),
+    "ravel": (
+        lambda c: c.pick("CF"),
+        lambda x, order: x.ravel(order),
+        lambda x, order: x.ravel(order),
+    ),
     "T": (lambda _: None, lambda x, _: x.T, lambda x, _: x.T),
     "copy": (lambda _: None, lambda x, _: x.copy(), lambda x, _: x),
     "pack": (lambda _: None, lambda x, _: x.pack(), lambda x, _: x),
