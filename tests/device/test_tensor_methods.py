@@ -156,6 +156,13 @@ def test_a_view_of_another_dtype_shares_and_keeps_the_memory(device):
         view[None].broadcast_to((2, 3)).view("u4")[0] = 1
 
 
+def test_formats(device):
+    tensor = device.tensor([1.5, 2.25])
+    assert (f"{tensor[1]:.1f}", f"{tensor[0]}", f"{tensor}") == ("2.2", "1.5", repr(tensor))
+    with pytest.raises(TypeError, match=r"^unsupported format string"):
+        f"{tensor:.1f}"
+
+
 def test_attributes_that_compute_are_missing(device):
     tensor = device.tensor([1, 2])
     assert not hasattr(tensor, "sum")

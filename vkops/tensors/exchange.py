@@ -61,6 +61,10 @@ class Exchange:
             raise from_builtin(error, "__array__", "dtype", "ARRAY-11") from error
         return array.copy() if copy else array
 
+    def __format__(self, spec: str) -> str:
+        # As NumPy does: without dimensions, the element's own format.
+        return super().__format__(spec) if self.shape else format(self.numpy(), spec)
+
     def tolist(self) -> Any:
         """The elements as nested lists of Python's objects; without dimensions, the object."""
         return self.numpy().tolist()
