@@ -484,9 +484,12 @@ def test_wrong_arguments_of_run_are_refused(device, arguments, message):
 
 
 def test_devices_and_inputs_of_the_wrong_kind(device):
-    with pytest.raises(ModelError) as caught:
-        opened(TWO, "VULKAN")
-    assert str(caught.value) == "device: got 'VULKAN', must be a vkops.Device or None"
+    with pytest.raises(vkops.InvalidDescTypeError) as caught:
+        opened(TWO, 0.5)
+    assert str(caught.value) == (
+        "device: got 0.5, must be a Device, the index of an adapter, or part of its name [B-02]"
+    )
+    assert opened(TWO, device.name).device.info == device.info
     with pytest.raises(ModelError) as caught:
         opened(TWO, device).specialize(None)
     assert str(caught.value) == "inputs: got None, must be a dict of arrays by input name"

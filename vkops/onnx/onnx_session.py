@@ -21,7 +21,7 @@ from vkops.onnx.specialization import DeviceConstants, Given, Specialization
 from vkops.onnx.static_checks import check_statically
 from vkops.onnx.value_info import InputType, SequenceType, TensorType, ValueInfo
 from vkops.tensors.memo import Memo
-from vkops.tensors.tensor import Device, Tensor, default_device
+from vkops.tensors.tensor import Device, DeviceLike, Tensor, as_device, default_device
 
 Array = npt.NDArray[Any]
 MAX_SPECIALIZATIONS = 64
@@ -38,9 +38,12 @@ class Session:
 
     Args:
         model: a ``Model``, or what one is made of: a file's path, its bytes or a ``ModelProto``.
-        device: where to run it; the default device, if left out.
+        device: where to run it: a device, the index of an adapter or part of its name; the default
+            device, if left out.
 
     Raises:
+        InvalidDescTypeError: the device is none of these (B-02).
+        DeviceError: there is no such adapter.
         ModelError: the model cannot run with the types and shapes that it declares. ``run`` raises
             what depends on free sizes or on elements of inputs.
 
@@ -59,10 +62,9 @@ class Session:
     def __init__(
         self,
         model: Model | ModelProto | bytes | str | os.PathLike[str],
-        device: Device | None = None,
+        device: DeviceLike | None = None,
     ) -> None:
-        if not (device is None or isinstance(device, Device)):
-            raise ModelError(f"device: got {show(device)}, must be a vkops.Device or None")
+        home = None if device is None else as_device("", device)
         self.model: Model = model if isinstance(model, Model) else Model(model)
         self._specializations: Memo[Specialization] = Memo(MAX_SPECIALIZATIONS)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
@@ -71,7 +73,7 @@ class Session:
         if lowering is not None:
             key = _key(lowering.input_types, {})
             self._specializations.get(key, lambda: Specialization(lowering))
-        self.device: Device = default_device() if device is None else device
+        self.device: Device = home or default_device()
         self._constants = DeviceConstants(self.device)
 
     def get_inputs(self) -> list[ValueInfo]:
