@@ -186,19 +186,25 @@ def _link_rules(app: Any, doctree: nodes.document, name: str) -> None:
 
 
 def _list_functions(app: object, name: str, source: list[str]) -> None:
-    """Put the public functions of a module into the reference where it names the module."""
-    source[0] = re.sub(r"\{(vkops\.tensors\.\w+)\}", _functions, source[0])
+    """Put the public names of a module into the reference where it names the module."""
+    source[0] = re.sub(r"\{(vkops\.tensors\.\w+|numpy)\}", _names, source[0])
 
 
-def _functions(module: re.Match[str]) -> str:
-    made = []
-    for name, place in vkops._MODULES.items():
-        if place == module[1] and isfunction(item := getattr(vkops, name)):
-            if item.__name__ == name:
-                made.append(f".. autofunction:: vkops.{name}")
-            else:
-                made.append(f".. py:function:: vkops.{name}\n\n   The same as `{item.__name__}`.\n")
-    return "\n".join(made)
+def _names(module: re.Match[str]) -> str:
+    directives = [
+        _directive(name, getattr(vkops, name))
+        for name, place in vkops._MODULES.items()
+        if place == module[1]
+    ]
+    return "\n".join([".. py:currentmodule:: vkops", "", *directives])
+
+
+def _directive(name: str, item: Any) -> str:
+    if not isfunction(item):
+        return f".. py:data:: {name}\n\n   NumPy's.\n"
+    if item.__name__ != name:
+        return f".. py:function:: {name}\n\n   The same as `{item.__name__}`.\n"
+    return f".. autofunction:: vkops.{name}"
 
 
 def setup(app: Any) -> None:
