@@ -20,6 +20,7 @@ import pytest
 from vkops.debug.submissions import submissions
 from vkops.errors import DeviceError
 from vkops.gpu.pipelines import MAX_GROUPS_X
+from vkops.gpu.region_copies import COPY
 
 needs_renderdoc = pytest.mark.skipif(
     not (find_library("renderdoc") and shutil.which("renderdoccmd")),
@@ -89,6 +90,7 @@ def renderdoccmd(*arguments):
 @pytest.mark.parametrize("staged", [False, True])
 def test_a_split_and_a_join(python, tmp_path, monkeypatch, adapter, staged):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(COPY, "shader")
     output = tmp_path / "made" / "here" / "two.rdc"
     said, error = python(SPLIT_AND_JOIN.replace("STAGED", str(staged)), output)
     assert said, error
@@ -97,7 +99,8 @@ def test_a_split_and_a_join(python, tmp_path, monkeypatch, adapter, staged):
 
     # The dispatches in the capture.
     first, second, *others = submissions(output)
-    assert [first.dispatches, second.dispatches] == [(ran[0],), (ran[1],)]
+    commands = [f"vkCmdDispatch{groups}" for groups in ran]
+    assert [first.commands, second.commands] == [(commands[0],), (commands[1],)]
     assert first.time < second.time
     assert not others
     renderdoccmd("convert", "-f", output, "-c", "zip.xml", "-o", "two.zip.xml")
@@ -113,9 +116,26 @@ def test_a_split_and_a_join(python, tmp_path, monkeypatch, adapter, staged):
     assert json.loads(Path("notes.json").read_text())["comments"].split("\n") == [
         f"vkops on {adapter.name}",
         "1. SPLIT",
-        f"   vkQueueSubmit 1: vkCmdDispatch{ran[0]}",
+        f"   vkQueueSubmit 1: {commands[0]}",
         '2. JOIN "both"',
-        f"   vkQueueSubmit 2: vkCmdDispatch{ran[1]}",
+        f"   vkQueueSubmit 2: {commands[1]}",
+    ]
+
+
+@needs_renderdoc
+def test_copies_with_regions_are_named(python, tmp_path, monkeypatch):
+    monkeypatch.setenv(COPY, "regions")
+    output = tmp_path / "copies.rdc"
+    python(
+        ON_A_DEVICE
+        + """x = device.tensor(np.load(data))
+    with around("SPLIT"):
+        vkops.split(x, 3, axis=0)
+print("done")""",
+        output,
+    )
+    assert [str(submission) for submission in submissions(output)] == [
+        "vkCmdCopyBuffer (3 regions)"
     ]
 
 

@@ -142,7 +142,8 @@ def test_a_model_of_several_dispatches(printf, folder):
     assert status == 0
     assert [row[0] for row in rows] == ["look", "look", "copy", "look"]
     assert [row[1] for row in rows[2:]] == ["0, 0, 0", "0, 0, 0"]
-    assert rows[2][2].startswith("region.glsl:")
+    # The layer 1.3 finds a statement after it, which can be in the file that includes this one.
+    assert re.match(r"(region\.glsl|copy\.comp):\d+", rows[2][2])
     assert re.fullmatch(r"record 0: dst \d+, src \d+, position 0", rows[2][3])
 
 
@@ -181,7 +182,7 @@ def test_lost_messages(printf, folder, monkeypatch):
         (["a.comp", "--invocation", "a"], "Failed to parse command-line arguments: "),
         (["a.comp", "--invocation", "1,2,3,4"], "Failed to parse command-line arguments: "),
         (["a.comp", "--invocation=-1"], "Failed to parse command-line arguments: "),
-        (["a.comp", "--bogus"], "Failed to parse command-line arguments: No such option: --bogus"),
+        (["a.comp", "--bogus"], "Failed to parse command-line arguments: No such option '--bogus'"),
     ],
 )  # fmt: skip
 def test_errors_of_the_program(printf, target, message):

@@ -14,18 +14,16 @@ from vkops.errors import DeviceError
 
 _TIMEOUT_S = 300.0
 
-Groups = tuple[int, int, int]
-
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A vkQueueSubmit: its time by the monotonic clock in ns, and the workgroups it dispatches."""
+    """A vkQueueSubmit: its time by the monotonic clock in ns, and its dispatches and copies."""
 
     time: int
-    dispatches: tuple[Groups, ...]
+    commands: tuple[str, ...]
 
     def __str__(self) -> str:
-        return ", ".join(f"vkCmdDispatch{groups}" for groups in self.dispatches) or "no dispatch"
+        return ", ".join(self.commands) or "no dispatch"
 
 
 def submissions(path: Path) -> list[Submission]:
@@ -63,18 +61,23 @@ def submissions(path: Path) -> list[Submission]:
 
 
 def _submissions(chunks: Iterable[ElementTree.Element]) -> Iterator[Submission]:
-    recorded: dict[str, list[Groups]] = {}
+    recorded: dict[str, list[str]] = {}
     for chunk in chunks:
         name = chunk.get("name")
         if name == "vkBeginCommandBuffer":
             recorded[_text(chunk, "ResourceId[@name='CommandBuffer']")] = []
         elif name == "vkCmdDispatch":
-            x, y, z = (int(_text(chunk, f"uint[@name='{axis}']")) for axis in "xyz")
-            recorded[_text(chunk, "ResourceId[@name='commandBuffer']")].append((x, y, z))
+            groups = tuple(int(_text(chunk, f"uint[@name='{axis}']")) for axis in "xyz")
+            commands = recorded[_text(chunk, "ResourceId[@name='commandBuffer']")]
+            commands.append(f"vkCmdDispatch{groups}")
+        elif name == "vkCmdCopyBuffer":
+            regions = _text(chunk, "uint[@name='regionCount']")
+            commands = recorded[_text(chunk, "ResourceId[@name='commandBuffer']")]
+            commands.append(f"vkCmdCopyBuffer ({regions} regions)")
         elif name == "vkQueueSubmit":
             buffers = chunk.iterfind(".//array[@name='pCommandBuffers']/ResourceId")
-            dispatches = [groups for b in buffers for groups in recorded.get(b.text or "", [])]
-            yield Submission(int(chunk.get("timestamp", 0)), tuple(dispatches))
+            submitted = [command for b in buffers for command in recorded.get(b.text or "", [])]
+            yield Submission(int(chunk.get("timestamp", 0)), tuple(submitted))
 
 
 def _text(chunk: ElementTree.Element, path: str) -> str:
