@@ -146,7 +146,7 @@ def test_functions_that_describe_save_and_read(device, tmp_path):
     ("call", "message"),
     [
         (lambda t: np.sum(t), "tensor: numpy.sum is not available: tensors only move data; use .numpy() to compute [ARRAY-08]"),
-        (lambda t: np.array_equal(t, t), "tensor: numpy.array_equal is not available: tensors only move data; use .numpy() to compute [ARRAY-08]"),
+        (lambda t: np.isclose(t, t), "tensor: numpy.isclose is not available: tensors only move data; use .numpy() to compute [ARRAY-08]"),
         (lambda t: np.linalg.det(t), "tensor: numpy.linalg.det is not available: tensors only move data; use .numpy() to compute [ARRAY-08]"),
         (lambda t: np.where(t, t, t), "tensor: numpy.where is not available: tensors only move data; use .numpy() to compute [ARRAY-08]"),
         (lambda t: np.take(t, [0], mode="clip"), "numpy.take: got an unexpected keyword argument 'mode'; use .numpy() for what vkops.take does not take [ARRAY-08]"),
@@ -168,3 +168,13 @@ def test_other_array_types_take_precedence(device):
             return func.__name__, len(types)
 
     assert np.concatenate([device.tensor([1]), Knowing()]) == ("concatenate", 2)
+
+
+@pytest.mark.parametrize("same", [np.array_equal, np.array_equiv, np.allclose])
+def test_whole_arrays_are_compared_on_the_host(device, same):
+    array = np.arange(6.0).reshape(2, 3)
+    tensor = device.tensor(array)
+    assert same(tensor, array)
+    assert same(array, tensor)
+    assert same(tensor, tensor)
+    assert not same(tensor, array + 1)

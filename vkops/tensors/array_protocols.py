@@ -25,6 +25,9 @@ UNCHANGED = {
 }
 """NumPy's functions that describe, save or read an array: they run as they are."""
 
+COMPARISONS = {"allclose", "array_equal", "array_equiv"}
+"""NumPy's functions that say whether arrays are the same: they read the elements of tensors."""
+
 
 class ArrayProtocols:
     """Methods that lead from tensors to the functions of vkops."""
@@ -58,7 +61,8 @@ class ArrayProtocols:
         """Run a function of NumPy as the function of vkops that has its name (NEP 18).
 
         ``numpy.split`` keeps NumPy's meaning. Functions that describe, save or read an array
-        run as they are; all others raise an error, as operators that compute do.
+        run as they are, and those that say whether two arrays are the same compare the elements
+        on the host; all others raise an error, as operators that compute do.
 
         Raises:
             InvalidDescTypeError: vkops has no function of this name, or that has no such argument
@@ -68,6 +72,9 @@ class ArrayProtocols:
             return NotImplemented
         if func.__module__ == "numpy" and func.__name__ in UNCHANGED:
             return func._implementation(*args, **kwargs)  # type: ignore[attr-defined]
+        if func.__module__ == "numpy" and func.__name__ in COMPARISONS:
+            arrays = [np.asarray(a) if isinstance(a, ArrayProtocols) else a for a in args]
+            return func(*arrays, **kwargs)
         found = _counterpart(func)
         if found is None:
             refuse_to_compute(f"{func.__module__}.{func.__name__}")
