@@ -69,6 +69,16 @@ def device(adapter):
         yield opened
 
 
+@pytest.fixture(scope="module")
+def by_shaders(device):
+    """For tests of dispatches, whatever VKOPS_COPY is: nothing is copied with regions."""
+    executor = device.executor
+    before = executor.tuning
+    executor.copy_by_shaders()
+    yield
+    executor.tuning = before
+
+
 @pytest.fixture(scope="session")
 def staged_device(adapter):
     """The same, moving data through staging memory as discrete GPUs must."""

@@ -19,6 +19,7 @@ import pytest
 
 from vkops.debug.submissions import submissions
 from vkops.errors import DeviceError
+from vkops.gpu.kompute import NATIVE
 from vkops.gpu.pipelines import MAX_GROUPS_X
 from vkops.gpu.region_copies import COPY
 
@@ -124,6 +125,7 @@ def test_a_split_and_a_join(python, tmp_path, monkeypatch, adapter, staged):
 
 @needs_renderdoc
 def test_copies_with_regions_are_named(python, tmp_path, monkeypatch):
+    monkeypatch.setenv(NATIVE, "1")
     monkeypatch.setenv(COPY, "regions")
     output = tmp_path / "copies.rdc"
     python(

@@ -39,6 +39,8 @@ from vkops.gpu.layout import MAX_RECORDS
 from vkops.gpu.stores import stores
 from vkops.plan import CopyPlan, Output
 
+pytestmark = pytest.mark.usefixtures("by_shaders")  # copies with regions have no trace
+
 
 def bound_to(device, plan, inputs, tuning):
     """Dispatches of a plan, and where its inputs and outputs lie: in one buffer, apart."""

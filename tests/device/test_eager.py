@@ -41,6 +41,7 @@ def test_slice(device, array, data):
     equal(vkops.slice(array, offsets, sizes, strides, device=device), array[np.ix_(*index)])
 
 
+@pytest.mark.usefixtures("by_shaders")
 @on_device
 @given(array=arrays, data=st.data())
 def test_views_are_read_where_they_lie(device, array, data):

@@ -215,6 +215,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.usefixtures("by_shaders")
 @both
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_of_views_is_one_dispatch(device, staged_device, kind, name):

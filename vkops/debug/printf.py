@@ -11,6 +11,7 @@ from vkops.arguments.paths import read_regular
 from vkops.debug import layer
 from vkops.debug.messages import Message
 from vkops.errors import DeviceError
+from vkops.gpu.region_copies import COPY
 from vkops.shaders.sources import MAX_SOURCE_BYTES
 
 KERNEL_DEFINES = "VKOPS_KERNEL_DEFINES"
@@ -33,7 +34,7 @@ def printf(command: Sequence[str], *, kernels: bool = False, source: str = "") -
     Raises:
         DeviceError: as ``layer.run``, or the layer cannot instrument shaders on the driver.
     """
-    variables = {KERNEL_DEFINES: "DEBUG_PRINTF"} if kernels else {}
+    variables = {KERNEL_DEFINES: "DEBUG_PRINTF", COPY: "shader"} if kernels else {}
     outcome = layer.run(command, "printf", variables)
     if outcome.refusal:
         raise DeviceError(

@@ -7,7 +7,7 @@ import operator
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -23,6 +23,13 @@ LAYERS = "VK_INSTANCE_LAYERS"
 _VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 _NON_SEMANTIC_INFO = "VK_KHR_shader_non_semantic_info"
 _MEMORY_BUDGET = "VK_EXT_memory_budget"
+
+LIMITS = "VKOPS_LIMITS"
+"""Environment variable: ``minimum`` uses no more of an adapter than Vulkan 1.0 guarantees."""
+
+MINIMUM: dict[str, Any] = {"max_buffer": 1 << 27, "max_bindings": 4, "unified_memory": False}
+"""The least values of maxStorageBufferRange and maxPerStageDescriptorStorageBuffers, and device
+memory that the host does not see."""
 
 
 ALLOCATION_SLACK = 64 << 10
@@ -337,7 +344,10 @@ def _info(index: int, handle: Any) -> DeviceInfo:
     dedicated = sum(heap.size for heap in heaps if heap.flags & local)
     kinds = [kind.propertyFlags for kind in memory.memoryTypes[0 : memory.memoryTypeCount]]
     visible = [flags for flags in kinds if flags & _host_visible() == _host_visible()]
-    return DeviceInfo(
+    limits_wanted = os.environ.get(LIMITS) or "adapter"
+    if limits_wanted not in ("adapter", "minimum"):
+        raise DeviceError(f"{LIMITS}: got {show(limits_wanted)}, must be adapter or minimum")
+    info = DeviceInfo(
         index=index,
         name=_text(properties.deviceName),
         type=_TYPES[properties.deviceType],
@@ -357,6 +367,7 @@ def _info(index: int, handle: Any) -> DeviceInfo:
         ),
         max_bindings=limits.maxPerStageDescriptorStorageBuffers,
     )
+    return replace(info, **MINIMUM) if limits_wanted == "minimum" else info
 
 
 def _text(characters: Any) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu import adapter, host_memory, table
-from vkops.gpu.dispatch import PreparedPlan, Work, prepare
+from vkops.gpu.dispatch import Dispatch, PreparedPlan, Work, prepare
 from vkops.gpu.kernels import STREAM
 from vkops.gpu.kompute import Commands
 from vkops.gpu.layout import TABLE_BYTES
@@ -87,10 +87,9 @@ class Executor:
 
     def _copy_costs(self) -> CopyCosts | None:
         """What copies with regions cost: only Mesa's CPU driver is known to gain by them."""
-        if not self._kompute.native or not self.mapped:
-            return None
         costs = on_cpu(adapter.threads()) if self.info.type == "CPU" else None
-        return chosen_costs(costs, validated=adapter.under_validation())
+        chosen = chosen_costs(costs, validated=adapter.under_validation())
+        return chosen if self._kompute.native and self.mapped else None
 
     def copy_by_shaders(self) -> None:
         """Prepare all plans from now on for shaders, so that each store can be traced."""
@@ -130,12 +129,15 @@ class Executor:
         """
         if len(dispatches) == 1:
             return self.pipelines.run(dispatches[0])
-        while len(self._tables) < len(dispatches):
-            self._tables.append(self.new_pipelines(MAX_STARTED_PIPELINES))
         if self._together is None:
             self._together = self._kompute.commands()
-        pairs = zip(self._tables, dispatches, strict=False)
-        operations = [pipelines.operation(dispatch) for pipelines, dispatch in pairs]
+        operations: list[Any] = []
+        used = 0  # copies with regions need no table
+        for dispatch in dispatches:
+            if used == len(self._tables):
+                self._tables.append(self.new_pipelines(MAX_STARTED_PIPELINES))
+            operations.append(self._tables[used].operation(dispatch))
+            used += isinstance(dispatch, Dispatch)
         self._together.record(operations, self.measures)
         self._together.run()
         self._together.clear()
