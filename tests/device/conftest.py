@@ -69,6 +69,13 @@ def device(adapter):
         yield opened
 
 
+@pytest.fixture(scope="session")
+def shared_memory(device):
+    """Skips what holds only where the host sees device memory: views without copies, and their cost."""
+    if not device.executor.mapped:
+        pytest.skip("the host does not see the memory of this device")
+
+
 @pytest.fixture(scope="module")
 def by_shaders(device):
     """For tests of dispatches, whatever VKOPS_COPY is: nothing is copied with regions."""

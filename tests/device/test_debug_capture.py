@@ -123,6 +123,7 @@ def test_a_split_and_a_join(python, tmp_path, monkeypatch, adapter, staged):
     ]
 
 
+@pytest.mark.usefixtures("shared_memory")
 @needs_renderdoc
 def test_copies_with_regions_are_named(python, tmp_path, monkeypatch):
     monkeypatch.setenv(NATIVE, "1")

@@ -108,6 +108,7 @@ def dispatch(name, groups, **bindings):
     return {"type": "dispatch", "dispatchable": name, "bindings": bindings, **count}
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_a_model_of_several_dispatches(printf, folder):
     numbers = {"DataType": "UINT32", "Sizes": [4]}
     text = (

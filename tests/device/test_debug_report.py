@@ -13,6 +13,7 @@ from vkops.gpu.adapter_limits import limits, loader
 from vkops.gpu.diagnosis import drivers
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_limits(adapter):
     found = limits(adapter.index)
     # Guaranteed by Vulkan.
@@ -39,6 +40,7 @@ def test_limits_of_no_adapter(adapter):
         limits(1000)
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_the_section_of_an_adapter(adapter):
     text = report()
     _, _, text = text.partition(f"### Adapter {adapter.index}: {adapter.name}\n")

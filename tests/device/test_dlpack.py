@@ -51,6 +51,7 @@ def test_dlpack(either, array, data):
     equal(again, array)
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_dlpack_shares_memory_read_only(device):
     tensor = device.tensor(np.arange(6).reshape(2, 3))
     shared = np.from_dlpack(tensor[:, 1:])
@@ -148,6 +149,7 @@ def test_no_negative_strides(either, array, data, version):
     assert min(strides or (), default=0) >= 0
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_a_reversed_view_needs_a_copy(device):
     tensor = device.tensor(np.arange(6).reshape(2, 3))
     assert np.from_dlpack(tensor[::-1]).tolist() == [[3, 4, 5], [0, 1, 2]]

@@ -71,6 +71,7 @@ def test_no_room_for_a_table(full):
         assert works(device)
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_no_room_for_the_table_of_a_submission(full):
     with full(16 * MIB) as device:
         x, y = device.buffer(16), device.buffer(16)
@@ -83,6 +84,7 @@ def test_no_room_for_the_table_of_a_submission(full):
         assert y.read() == bytes(range(16))[::-1]
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_no_room_for_a_shader_s_buffers(full):
     with full(24 * MIB) as device:
         shader, buffer = device.compile_shader(SHADER), device.buffer(16 * MIB)

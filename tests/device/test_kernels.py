@@ -369,6 +369,7 @@ def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
         assert device.memory_report().used == 0
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_new_shapes_need_few_kernels(adapter):
     """Shapes differ, pipelines do not: one for each power of two of workgroups."""
     with vkops.Device(adapter.index) as device:

@@ -27,6 +27,7 @@ def unstacked(array, axis):
     return list(np.moveaxis(array, axis, 0))
 
 
+@pytest.mark.usefixtures("shared_memory")
 @on_device
 @given(array=small, data=st.data())
 def test_views(device, array, data):

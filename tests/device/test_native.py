@@ -118,6 +118,7 @@ def test_dependent_dispatches_are_few_submissions(native, monkeypatch):
     assert len(submitted) == 3
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_contiguous_runs_are_copied_with_regions(native):
     x = np.arange(1 << 16, dtype=np.uint8).reshape(256, 256)
     plan = CopyPlan(

@@ -98,6 +98,7 @@ def test_one_that_is_closed_leaves_the_others_alone(adapter):
         np.testing.assert_array_equal(concat([mine, mine]), both)
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_memory_of_a_device_that_died_is_given_back(adapter):
     """Also what the other device's recorded kernels are bound to."""
     source = (adapter.index, adapters.tensor_heap(adapter.index, host=True).index)
@@ -233,6 +234,7 @@ def test_memory_in_dead_cycles_and_empty_heaps_is_found(adapter, full, same, sta
         assert device.tensor(np.zeros(48 * MIB, np.uint8)).nbytes == 48 * MIB
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_shaders_streams_and_new_devices_find_it_too(adapter, full):
     with vkops.Device(adapter.index) as device:
         shader, small = shader_of(device), device.buffer(16)

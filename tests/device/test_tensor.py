@@ -41,6 +41,7 @@ def test_views_of_views(either, array, data):
     equal(tensor, array)
 
 
+@pytest.mark.usefixtures("shared_memory")
 @on_device
 @given(array=small, data=st.data())
 def test_views_cost_nothing(device, array, data):
@@ -265,6 +266,7 @@ def test_pickle(device, array, data):
     equal(again, array)
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_arrays_share_memory(device):
     tensor = device.tensor(np.arange(6).reshape(2, 3))
     array = np.asarray(tensor.T[::-1])

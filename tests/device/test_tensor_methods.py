@@ -22,6 +22,7 @@ def either(request, device, staged_device):
     return device if request.param == "direct" else staged_device
 
 
+@pytest.mark.usefixtures("shared_memory")
 @on_device
 @given(array=small, data=st.data())
 def test_views(device, array, data):
