@@ -21,13 +21,14 @@ import kp, numpy as np, vkops
 from vkops import dml, shaders
 
 device = vkops.Device(int(sys.argv[1]))
-manager = device.executor.queue.kompute.manager
+kompute = device.executor.queue.kompute
+manager = kompute.manager
 nothing = np.zeros(0, np.uint32)
 tensor = manager.tensor_t(np.zeros(64, np.uint32), kp.TensorTypes.host)
 spirv = shaders.compile("#version 450\\nlayout(local_size_x = 1) in;\\nvoid main() {}")
 algorithm = manager.algorithm([tensor], spirv, [1, 1, 1], nothing, nothing)
-empty = manager.sequence()
-empty.record(kp.OpAlgoDispatch(algorithm))
+empty = kompute.commands()
+empty.record([kp.OpAlgoDispatch(algorithm)])
 
 x = device.tensor(np.arange(12, dtype=np.float32).reshape(1, 1, 6, 2))
 parts = vkops.split(x, [2, 1, 3], 2)
@@ -35,7 +36,7 @@ descs = [dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, t.shape) for t in (x, 
 desc = dml.SplitOperatorDesc(descs[0], descs[1:], axis=2)
 bound = device.compile_operator(device.create_operator(desc)).bind([x], parts)
 works = {
-    "empty": empty.eval,
+    "empty": empty.run,
     "bound": bound.dispatch,
     "split": lambda: vkops.split(x, [2, 1, 3], 2),
     "join": lambda: vkops.join(parts, 2),

@@ -76,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             return shell_complete(app, {}, "vkops", COMPLETE, os.environ[COMPLETE])
         arguments = sys.argv[1:] if arguments is None else arguments
+        if any("\0" in argument for argument in arguments):  # no shell can pass it
+            raise click.UsageError("an argument has a null character")
         with app.make_context("vkops", list(arguments)) as context:
             app.invoke(context)
         sys.stdout.flush()
