@@ -133,13 +133,15 @@ class Pipelines:
         self._algorithms.pop(key).destroy()
 
     def forget(self, heap: Heap) -> None:
-        """Drop the pipelines that are bound to a heap."""
+        """Drop the pipelines that are bound to a heap, and the copies, which keep heaps alive."""
         self._loaded = None
+        if self._copies is not None:
+            self._copies.clear()
         for key in [key for key in self._algorithms if heap in (*key[1], key[2])]:
             self._drop(key)
 
     def close(self) -> None:
         """Drop everything."""
-        self._loaded = None
+        self._loaded = self._copies = None
         for key in list(self._algorithms):
             self._drop(key)
