@@ -178,3 +178,5 @@ def test_whole_arrays_are_compared_on_the_host(device, same):
     assert same(array, tensor)
     assert same(tensor, tensor)
     assert not same(tensor, array + 1)
+    first, second, *_ = inspect.signature(same).parameters
+    assert same(**{first: tensor, second: tensor})

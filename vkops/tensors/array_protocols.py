@@ -73,8 +73,7 @@ class ArrayProtocols:
         if func.__module__ == "numpy" and func.__name__ in UNCHANGED:
             return func._implementation(*args, **kwargs)  # type: ignore[attr-defined]
         if func.__module__ == "numpy" and func.__name__ in COMPARISONS:
-            arrays = [np.asarray(a) if isinstance(a, ArrayProtocols) else a for a in args]
-            return func(*arrays, **kwargs)
+            return func(*map(_on_host, args), **{k: _on_host(v) for k, v in kwargs.items()})
         found = _counterpart(func)
         if found is None:
             refuse_to_compute(f"{func.__module__}.{func.__name__}")
@@ -88,6 +87,11 @@ class ArrayProtocols:
         if "device" in signature.parameters:
             call.arguments.setdefault("device", self.device)
         return function(*call.args, **call.kwargs)
+
+
+def _on_host(value: Any) -> Any:
+    """The elements of a tensor; anything else as it is."""
+    return np.asarray(value) if isinstance(value, ArrayProtocols) else value
 
 
 @lru_cache(maxsize=256)
