@@ -178,21 +178,20 @@ def prepare(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
 
 def _prepare_copies(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
     """Encode a plan without indices: as one, unless parts of much data can be made faster."""
-    plan = optimize(plan)
     nbytes = sum(output.nbytes for output in plan.outputs)
-    count = sum(len(output.regions) for output in plan.outputs)
     costs = tuning.copies
-    if costs is not None and costs.can_save(nbytes):
-        saved = {
-            id(region): costs.saved(region, plan.element_size)
-            for output in plan.outputs
-            for region in output.regions
-        }
-        rest = _regions(plan, lambda region: saved[id(region)] <= 0)
-        if not rest:
+    can_copy = costs is not None and costs.can_save(nbytes)
+    if not can_copy and nbytes < MIN_SPLIT_BYTES:
+        return EncodedPlan(plan, tuning)
+    plan = optimize(plan)
+    count = sum(len(output.regions) for output in plan.outputs)
+    if costs is not None and can_copy:
+        chosen, saved = costs.choose(plan)
+        rest = _regions(plan, lambda region: id(region) not in chosen)
+        if chosen and not rest:
             return CopiedPlan(plan, tuning)
-        if sum(max(0, value) for value in saved.values()) > MIN_SAVED_NS:
-            copied = _regions(plan, lambda region: saved[id(region)] > 0)
+        if saved > MIN_SAVED_NS:
+            copied = _regions(plan, lambda region: id(region) in chosen)
             by_shader = _prepare_copies(_only(plan, rest), replace(tuning, copies=None))
             return PreparedSequence(
                 [

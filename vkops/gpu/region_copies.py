@@ -25,7 +25,7 @@ MAX_VALIDATED_REGIONS = 512
 """The same under the validation layer, which compares each region with each other one."""
 
 MIN_SAVED_NS = 20e3
-"""What a plan has to gain to be divided into regions and shaders: a submission's own time."""
+"""The time that dividing a plan into regions and shaders must save: that of a submission."""
 
 Rows = npt.NDArray[np.uint64]
 """Regions: the source offset, the target offset and the number of bytes of each."""
@@ -50,13 +50,22 @@ class CopyCosts:
         """Whether anything could be gained by copying so many bytes."""
         return (self.shader - self.copy) * nbytes > self.region
 
-    def saved(self, region: Region, size: int) -> float:
-        """What is gained if not a shader copies this region, of elements of ``size`` bytes."""
-        count = runs(region)
-        if not count or count > self.most:
-            return -inf
-        nbytes = prod(region.sizes) * size
-        return (self.shader - self.copy) * nbytes - self.region * count
+    def choose(self, plan: CopyPlan) -> tuple[set[int], float]:
+        """Choose the regions that shaders would copy more slowly.
+
+        Returns:
+            The ``id`` of each of them, and the time that they save together. None are chosen if
+            they have more runs than are allowed.
+        """
+        chosen, count, saved = set(), 0, 0.0
+        for region in (region for output in plan.outputs for region in output.regions):
+            own = runs(region)
+            nbytes = prod(region.sizes) * plan.element_size
+            gain = (self.shader - self.copy) * nbytes - self.region * own
+            if own and gain > 0:
+                chosen.add(id(region))
+                count, saved = count + own, saved + gain
+        return (chosen, saved) if count <= self.most else (set(), 0.0)
 
 
 ALWAYS_REGIONS = CopyCosts(shader=inf, copy=0, region=0)
