@@ -141,6 +141,27 @@ def test_contiguous_runs_are_copied_with_regions(native):
     np.testing.assert_array_equal(buffers[1].array().reshape(256, 128), x[:, 64:192])
 
 
+def test_a_plan_without_regions_does_nothing(native):
+    plan = CopyPlan(4, (1 << 16,), (Output(1 << 16, ()),))
+    buffers = [native.buffer(1 << 16) for _ in range(2)]
+    assert not native.executor.prepare(plan).bind(*([buffer.allocation] for buffer in buffers))
+
+
+@pytest.mark.usefixtures("shared_memory")
+def test_a_plan_of_too_many_regions_is_left_to_shaders(native):
+    """The limit is that of all its regions together."""
+    halves = [View.packed((64, 64)).narrow(1, start, 32) for start in (0, 32)]
+    regions = tuple(copy(View((64, 32), (100, 1), k), half) for k, half in enumerate(halves))
+    plan = CopyPlan(4, (4 * 6400,), (Output(4 * 64 * 64, regions),))
+    source, target = native.buffer(4 * 6400), native.buffer(4 * 64 * 64)
+    for most, expected in ((128, 1), (127, 0)):
+        native.executor.tuning = replace(
+            native.executor.tuning, copies=replace(ALWAYS_REGIONS, most=most)
+        )
+        work = native.executor.prepare(plan).bind([source.allocation], [target.allocation])
+        assert sum(isinstance(dispatch, RegionCopy) for dispatch in work) == expected
+
+
 def test_an_operator_in_its_own_place_is_left_to_shaders(native):
     """Regions of one copy must not overlap; DirectML lets an output be its own input."""
     buffer = native.buffer(1 << 12)
@@ -240,6 +261,21 @@ def test_the_device_measures_what_it_does(native):
     commands.record([operation])
     commands.run()
     assert commands.nanoseconds is None
+
+
+def test_times_are_those_of_all_dispatches_since_they_were_taken(native):
+    take = native.measure_dispatches()
+    assert take() is None
+    work, buffers = chain(native, 2 * MAX_TOGETHER + 3)
+    native.executor.run(work)
+    assert take() > 0
+    assert take() is None
+    native.executor.run(work)
+    target = native.host_buffer(1 << 12)
+    desc = dml.BufferTensorDesc(dml.TensorDataType.UINT8, [1 << 12])
+    operator = native.create_operator(dml.ElementWiseIdentityOperatorDesc(desc, desc))
+    native.compile_operator(operator).dispatch([buffers[0]], [target])
+    assert take() is None, "what is streamed is not measured"
 
 
 def test_a_wrong_choice_of_copies_is_refused(adapter, monkeypatch):

@@ -18,7 +18,7 @@ from vkops.dxdispatch import load_model, prepare
 from vkops.errors import DeviceError, ModelError, OutOfDeviceMemoryError
 from vkops.plan import execute
 from vkops.runner import console, printed_values
-from vkops.runner.dispatch_timing import RunOptions, Samples, report
+from vkops.runner.dispatch_timing import RunOptions, report
 from vkops.runner.model_execution import run
 
 
@@ -381,8 +381,7 @@ def test_printing_does_not_depend_on_the_size_of_pieces(run_model, monkeypatch):
 
 
 def statistics(samples, warmup_samples, verbosity):
-    cpu, gpu = Samples("CPU", dict(enumerate(samples))), Samples("GPU", {})
-    return report("x", cpu, gpu, warmup_samples, verbosity)
+    return report("x", samples, {}, warmup_samples, verbosity)
 
 
 def test_statistics():

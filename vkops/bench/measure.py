@@ -83,14 +83,14 @@ def measure(
 
 
 def _device_seconds(device: Device, dispatch: Callable[[], Any], rounds: int) -> dict[str, float]:
-    """What the device measures; apart from the others, for that takes time of its own."""
+    """Time a dispatch by the device: apart from the others, because measuring takes time, too."""
     executor = device.executor
     executor.measure(True)
     try:
         found = []
         for _ in range(rounds):
             dispatch()
-            found.append(executor.milliseconds)
+            found.append(executor.take_time())
     finally:
         executor.measure(False)
     known = [time / 1e3 for time in found if time is not None]

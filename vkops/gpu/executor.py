@@ -78,18 +78,18 @@ class Executor:
         self._most_together = MAX_TOGETHER if self._kompute.native else 1
         self._together: Commands | None = None
         self._staging: Heap | None = None
-        self.milliseconds: float | None = None
         self.measures: bool = False
+        self._nanoseconds: float | None = 0.0
         self._closed = False
         self.queue.add(self)
 
-    # -- running ----------------------------------------------------------------------------------
-
     def _copy_costs(self) -> CopyCosts | None:
-        """What copies with regions cost: only Mesa's CPU driver is known to gain by them."""
+        """Return the costs of copies with regions: only CPU drivers are known to gain by them."""
         costs = on_cpu(adapter.threads()) if self.info.type == "CPU" else None
         chosen = chosen_costs(costs, validated=adapter.under_validation())
         return chosen if self._kompute.native and self.mapped else None
+
+    # -- running ----------------------------------------------------------------------------------
 
     def copy_by_shaders(self) -> None:
         """Prepare all plans from now on for shaders, so that each store can be traced."""
@@ -104,22 +104,27 @@ class Executor:
         self.exclusive(lambda: self.evaluate(dispatches))
 
     def measure(self, on: bool) -> None:
-        """Have the device measure from now on; ``milliseconds`` is what ``run`` took there."""
+        """Have the device measure from now on; see ``take_time``."""
         self.measures = on
+        self._nanoseconds = 0.0
         self.pipelines.measure(on)
 
-    def note(self, *nanoseconds: float | None) -> None:
-        """Keep what the device measured for the submissions of a dispatch, if it did for all."""
-        known = [time for time in nanoseconds if time is not None]
-        self.milliseconds = sum(known) / 1e6 if len(known) == len(nanoseconds) > 0 else None
+    def keep_time(self, *nanoseconds: float | None) -> None:
+        """Add the times of submissions; None is that of one that the device did not measure."""
+        for time in nanoseconds if self.measures else ():
+            known = self._nanoseconds
+            self._nanoseconds = None if known is None or time is None else known + time
+
+    def take_time(self) -> float | None:
+        """Return the milliseconds of all submissions since the last call, if all were measured."""
+        found, self._nanoseconds = self._nanoseconds, 0.0
+        return found / 1e6 if found else None
 
     def evaluate(self, dispatches: Sequence[Work]) -> None:
         """Execute bound dispatches and wait for them; called by ``exclusive``."""
         most = self._most_together
         parts = [dispatches[start : start + most] for start in range(0, len(dispatches), most)]
-        times = [self._submit(part) for part in parts]
-        if self.measures:
-            self.note(*times)
+        self.keep_time(*[self._submit(part) for part in parts])
 
     def _submit(self, dispatches: Sequence[Work]) -> float | None:
         """Execute dispatches, each of which may depend on those before it, as one submission.
@@ -174,6 +179,7 @@ class Executor:
         while len(queue.submissions) >= MAX_SUBMISSIONS:
             queue.complete(queue.submissions[0])
         submission.pipelines = self._free_pipelines()
+        self.keep_time(None)  # nobody knows when it has ended
         submission.commands = submission.pipelines.commands(last)
         queue.submissions.append(submission)
         submission.commands.start()

@@ -21,7 +21,7 @@ NATIVE = "VKOPS_NATIVE"
 """Environment variable: 0 runs without the native operations."""
 
 _INTERFACE = 1
-"""What ``vkops_native.interface`` must be: that of vkops/native/module.cpp."""
+"""The value of ``vkops_native.interface`` that is needed: that of vkops/native/module.cpp."""
 
 
 class Commands(Protocol):
@@ -44,7 +44,7 @@ class Commands(Protocol):
 
     @property
     def nanoseconds(self) -> float | None:
-        """What the device measured in the last run."""
+        """The time that the device measured in the last run, if it did."""
 
 
 class Kompute:

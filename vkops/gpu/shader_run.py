@@ -60,7 +60,7 @@ class ShaderRun:
             commands.record([self._operation], self._executor.measures)
             self._commands = commands
         self._commands.run()
-        self._executor.note(self._commands.nanoseconds)
+        self._executor.keep_time(self._commands.nanoseconds)
 
     def content(self, number: int) -> Bytes:
         """Return one of the contents as it is now."""

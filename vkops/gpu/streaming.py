@@ -101,6 +101,7 @@ def stream(
                 slot.wait()
 
     executor.exclusive(run)
+    executor.keep_time(None)
 
 
 def _slots(executor: Executor, room: int) -> list[_Slot]:

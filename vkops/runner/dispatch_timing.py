@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from vkops.runner import console
 
@@ -51,97 +53,96 @@ def run_timed(
     most = options.max_gpu_time_measurements
     device_time = device.measure_dispatches() if most else lambda: None
     with console.progress(name) as progress, options.around_dispatch(name):
-        samples = _measure(options, partial(dispatch, progress), device_time)
-    cpu = Samples("CPU", dict(enumerate(cpu for cpu, _ in samples)))
-    measured = {i: gpu for i, (_, gpu) in enumerate(samples) if gpu is not None}
-    kept = dict(list(measured.items())[-most:]) if most else {}
-    gpu = Samples("GPU", kept, len(measured) - len(kept))
-    is_cold = is_first and len(samples) == 1 and options.dispatch_repeat == 1
+        cpu, gpu, lost = _measure(options, partial(dispatch, progress), device_time)
+    is_cold = is_first and len(cpu) == 1 and options.dispatch_repeat == 1
     verbosity = options.timing_verbosity
-    for line in report(name, cpu, gpu, options.warmup_samples, verbosity, is_cold=is_cold):
+    for line in report(
+        name, cpu, gpu, options.warmup_samples, verbosity, lost=lost, is_cold=is_cold
+    ):
         console.info(line)
 
 
 def _measure(
     options: RunOptions, dispatch: Callable[[], object], device_time: Callable[[], float | None]
-) -> list[tuple[float, float | None]]:
-    """Return the milliseconds that one dispatch took for each iteration, also by the device."""
-    limit = options.milliseconds_to_run
-    samples: list[tuple[float, float | None]] = []
+) -> tuple[array[float], Mapping[int, float], int]:
+    """Measure one dispatch in each iteration, in milliseconds.
+
+    Returns:
+        The times of the host, the latest of the device by iteration, and the number of its others.
+    """
+    limit, repeat = options.milliseconds_to_run, max(1, options.dispatch_repeat)
+    samples = array("d")
+    latest: deque[tuple[int, float]] = deque(maxlen=options.max_gpu_time_measurements)
+    measured = 0
     loop_start = time.perf_counter()
     while limit is not None or len(samples) < options.dispatch_iterations:
         start = time.perf_counter()
         for _ in range(options.dispatch_repeat):
             dispatch()
         elapsed = (time.perf_counter() - start) * 1000
-        samples.append((elapsed / max(1, options.dispatch_repeat), device_time()))
+        if (by_device := device_time()) is not None:
+            latest.append((len(samples), by_device / repeat))
+            measured += 1
+        samples.append(elapsed / repeat)
         pause = max(0.0, options.dispatch_interval - elapsed)
         if limit is not None and (time.perf_counter() - loop_start) * 1000 + pause > limit:
             break
         if pause:
             time.sleep(pause / 1000)
-    return samples
-
-
-class Samples(NamedTuple):
-    """Milliseconds by iteration, from one clock; ``lost`` is the number that were not kept."""
-
-    clock: str
-    by_iteration: Mapping[int, float]
-    lost: int = 0
+    return samples, dict(latest), measured - len(latest)
 
 
 def report(
     name: str,
-    cpu: Samples,
-    gpu: Samples,
+    cpu: Sequence[float],
+    gpu: Mapping[int, float],
     warmup_samples: int,
     verbosity: int,
     *,
+    lost: int = 0,
     is_cold: bool = False,
 ) -> Iterator[str]:
     """Yield the lines about a dispatch; none if it never ran.
 
     Args:
         name: of the dispatchable.
-        cpu: what the host measured in all iterations.
-        gpu: what the device measured, if it did.
+        cpu: milliseconds per iteration, by the host.
+        gpu: those of some iterations, by the device.
         warmup_samples: the maximum number of cold samples; at least one is hot.
         verbosity: 0, one line; 1, statistics too; 2, every iteration too.
+        lost: the number of times by the device that were not kept.
         is_cold: whether the only sample is of the first run, which is slower.
     """
-    count = len(cpu.by_iteration)
-    if not count:
+    if not cpu:
         return
-    cold_count = min(count - 1, warmup_samples)
-    start = f"Dispatch '{console.bounded(name)}': {count} iterations"
+    cold = min(len(cpu) - 1, warmup_samples)
+    hot_gpu = [ms for i, ms in gpu.items() if i >= cold]
+    start = f"Dispatch '{console.bounded(name)}': {len(cpu)} iterations"
     if verbosity == 0:
-        hot = [[ms for i, ms in by.by_iteration.items() if i >= cold_count] for by in (cpu, gpu)]
-        digits = zip(hot, (cpu.clock, gpu.clock), (4, 6), strict=True)
-        medians = (f"{_median(ms):.{n}f} ms median ({clock})" for ms, clock, n in digits if ms)
+        by_device = f", {_median(hot_gpu):.6f} ms median (GPU)" if hot_gpu else ""
         note = "; the first run, later ones are faster" if is_cold else ""
-        yield ", ".join([start, *medians]) + note
+        yield f"{start}, {_median(cpu[cold:]):.4f} ms median (CPU){by_device}{note}"
         return
     yield start
-    for label, wanted in (
-        ("(Cold)", range(cold_count)),
-        ("(Hot) ", range(cold_count, count)),
+    for label, part in (
+        ("CPU Timings (Cold)", cpu[:cold]),
+        ("GPU Timings (Cold)", [ms for i, ms in gpu.items() if i < cold]),
+        ("CPU Timings (Hot) ", cpu[cold:]),
+        ("GPU Timings (Hot) ", hot_gpu),
     ):
-        for clock, by_iteration, _ in (cpu, gpu):
-            part = [by_iteration[i] for i in wanted if i in by_iteration]
-            if part:
-                yield (
-                    f"{clock} Timings {label} : {len(part)} samples, "
-                    f"{sum(part) / len(part):.4f} ms average, {min(part):.4f} ms min, "
-                    f"{_median(part):.4f} ms median, {max(part):.4f} ms max"
-                )
-    if gpu.lost:
-        yield f"GPU samples buffer has {gpu.lost} samples overwritten."
+        if part:
+            yield (
+                f"{label} : {len(part)} samples, "
+                f"{sum(part) / len(part):.4f} ms average, {min(part):.4f} ms min, "
+                f"{_median(part):.4f} ms median, {max(part):.4f} ms max"
+            )
+    if lost:
+        yield f"GPU samples buffer has {lost} samples overwritten."
     if verbosity >= 2:
         yield "The timings of each iteration: "
-        for i, sample in cpu.by_iteration.items():
-            found = [(sample, "CPU"), *([(gpu[1][i], "GPU")] if i in gpu[1] else [])]
-            yield f"iteration {i}: " + ", ".join(f"{ms:.4f} ms ({clock})" for ms, clock in found)
+        for i, sample in enumerate(cpu):
+            by_device = f", {gpu[i]:.4f} ms (GPU)" if i in gpu else ""
+            yield f"iteration {i}: {sample:.4f} ms (CPU){by_device}"
 
 
 def _median(samples: Sequence[float]) -> float:

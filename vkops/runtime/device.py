@@ -99,12 +99,12 @@ class OperatorDevice:
         That makes each submission some 50 microseconds longer on lavapipe.
 
         Returns:
-            A function that returns the milliseconds that the device took for the last dispatch;
-            None if it has no timestamps, the native operations are not installed, or the dispatch
-            was streamed.
+            A function that returns the milliseconds that the device took for all dispatches since
+            the last call; None if it has no timestamps, the native operations are not installed,
+            or a dispatch was streamed or not waited for.
         """
         self.executor.measure(True)
-        return lambda: self.executor.milliseconds
+        return self.executor.take_time
 
     # -- operators --------------------------------------------------------------------------------
 

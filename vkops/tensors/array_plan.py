@@ -105,15 +105,13 @@ class ArrayPlan:
             prepared = self._prepared[executor.tuning] = executor.prepare(self.plan)
         if {*map(type, inputs)} == {Buffer}:
             read = [*map(Buffer.part, inputs, repeat(0), self._input_bytes)]  # type: ignore[arg-type]
-            kept: object = None
         else:
-            read, kept = self._sent(executor, inputs, prepared)
+            read, _kept = self._sent(executor, inputs, prepared)
         for number in self._index_inputs:
             _check_indices(read[number], self.plan.inputs[number])
         # As a BoundOperator does it; to make one would cost a tenth of a small operation.
         written = map(Buffer.part, targets, repeat(0), self._output_bytes)
         executor.run(prepared.bind(read, list(written)))
-        del kept
 
     def _sent(
         self, executor: Executor, inputs: Sequence[Memory], prepared: PreparedPlan

@@ -1,4 +1,4 @@
-"""What the array API says of a namespace: its devices, dtypes and capabilities."""
+"""The array API's description of a namespace: its devices, dtypes and capabilities."""
 
 from __future__ import annotations
 
