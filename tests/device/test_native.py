@@ -17,7 +17,7 @@ import vkops
 from vkops import dml
 from vkops.gpu.executor import MAX_TOGETHER, MIN_IMPORTED_BYTES
 from vkops.gpu.kompute import NATIVE, native_state
-from vkops.gpu.region_copies import ALWAYS_REGIONS, COPY, RegionCopy
+from vkops.gpu.region_copies import ALWAYS_REGIONS, COPY, ImageCopy, RegionCopy
 from vkops.plan import CopyPlan, Output, View
 from vkops.plan.movements import copy
 
@@ -118,27 +118,80 @@ def test_dependent_dispatches_are_few_submissions(native, monkeypatch):
     assert len(submitted) == 3
 
 
+def rows_of(x, start, width):
+    """A plan that copies some columns of an array to a packed one."""
+    rows, _columns = x.shape
+    region = copy(View.packed(x.shape).narrow(1, start, width), View.packed((rows, width)))
+    nbytes = rows * width * x.itemsize
+    return CopyPlan(x.itemsize, (x.nbytes,), (Output(nbytes, (region,)),))
+
+
 @pytest.mark.usefixtures("shared_memory")
-def test_contiguous_runs_are_copied_with_regions(native):
-    x = np.arange(1 << 16, dtype=np.uint8).reshape(256, 256)
-    plan = CopyPlan(
-        1,
-        (x.nbytes,),
-        (
-            Output(
-                128 * 256,
-                (copy(View.packed((256, 256)).narrow(1, 64, 128), View.packed((256, 128))),),
-            ),
-        ),
-    )
-    buffers = native.buffer(x.nbytes), native.buffer(128 * 256)
+@pytest.mark.parametrize(
+    ("shape", "kind"), [((16, 1 << 16), RegionCopy), ((1 << 12, 256), ImageCopy)]
+)
+def test_few_runs_are_regions_and_many_rows_are_copied_by_images(native, shape, kind):
+    x = np.random.default_rng(3).integers(0, 256, shape, np.uint8)
+    plan = rows_of(x, 64, 128)
+    buffers = native.buffer(x.nbytes), native.buffer(plan.outputs[0].nbytes)
     program = native.executor.prepare(plan)
     (work,) = program.bind(*([buffer.allocation] for buffer in buffers))
-    assert isinstance(work, RegionCopy)
-    assert work.regions.shape == (256, 3)
+    assert isinstance(work, kind)
     buffers[0].write(x)
-    native.executor.run([work])
-    np.testing.assert_array_equal(buffers[1].array().reshape(256, 128), x[:, 64:192])
+    for _ in range(2):  # the image gets its layout only once
+        native.executor.run([work])
+    np.testing.assert_array_equal(buffers[1].array().reshape(shape[0], 128), x[:, 64:192])
+
+
+@pytest.mark.usefixtures("shared_memory")
+@pytest.mark.parametrize("refused", [False, True], ids=["image", "refused"])
+@pytest.mark.parametrize("imported", [False, True], ids=["tensor", "array"])
+def test_what_an_image_cannot_do_is_done_otherwise(native, monkeypatch, imported, refused):
+    """Without images, shaders read tensors, and imported arrays are copied run by run."""
+    asked = []
+    make = native.executor.queue.kompute.image
+
+    def image(*args):
+        asked.append(args)
+        return None if refused else make(*args)
+
+    monkeypatch.setattr(native.executor.queue.kompute, "image", image)
+    x = np.random.default_rng(4).integers(0, 256, (2000, 3 * 84), np.uint8)
+    source = x if imported else native.tensor(x)
+    for got, part in zip(
+        vkops.split(source, 3, axis=1, device=native), np.split(x, 3, 1), strict=True
+    ):
+        np.testing.assert_array_equal(got.numpy(), part)
+    assert asked
+
+
+WIDTHS = [(np.uint8, 21), (np.uint8, 64), (np.uint16, 85), (np.float32, 112), (np.complex128, 1)]
+
+
+@pytest.mark.parametrize(("dtype", "width"), WIDTHS)
+@pytest.mark.parametrize("rows", [5, 64, 1001, 20000])
+def test_rows_of_any_width_and_number(native, dtype, width, rows):
+    """The end of the last heap, which some of the tensors fill, included."""
+    x = np.random.default_rng(rows).integers(0, 256, (rows, 3 * width * np.dtype(dtype).itemsize))
+    x = x.astype(np.uint8).view(dtype)
+    parts = [np.ascontiguousarray(part) for part in np.split(x, 3, 1)]
+    for source in (x, native.tensor(x)):
+        for got, part in zip(vkops.split(source, 3, 1, device=native), parts, strict=True):
+            assert got.numpy().tobytes() == part.tobytes()
+    for sources in (parts, [native.tensor(part) for part in parts]):
+        assert vkops.concat(sources, axis=1, device=native).numpy().tobytes() == x.tobytes()
+    padded = vkops.pad(native.tensor(x.view(np.uint8)), ((1, 2), (3, 64)))
+    np.testing.assert_array_equal(padded.numpy(), np.pad(x.view(np.uint8), ((1, 2), (3, 64))))
+
+
+def test_images_of_several_heaps(native):
+    """Each pair of heaps has copies of its own; an operator may be bound to any of them."""
+    x = np.random.default_rng(5).integers(0, 1 << 30, (1 << 15, 3 * 256), np.int32)
+    parts = np.split(x, 3, 1)
+    tensors = [native.tensor(part) for part in parts]
+    for tensor in tensors[1:]:
+        assert tensor.buffer.allocation.heap is not tensors[0].buffer.allocation.heap
+    np.testing.assert_array_equal(vkops.concat(tensors, axis=1).numpy(), x)
 
 
 def test_a_plan_without_regions_does_nothing(native):

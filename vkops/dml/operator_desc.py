@@ -381,9 +381,7 @@ class OperatorDesc(ABC):
     def runs_in_place(self) -> bool:
         """Whether input and output may be one range: no element moves (B-09, IDENT-04)."""
         return self.supports_in_place and all(
-            region.source == Read(0, region.target)
-            for output in coalesce(self.lower()).outputs
-            for region in output.regions
+            region.source == Read(0, region.target) for _, region in coalesce(self.lower()).regions
         )
 
     @abstractmethod

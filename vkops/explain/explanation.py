@@ -48,9 +48,7 @@ class Movement:
     @property
     def regions(self) -> list[tuple[int, Region]]:
         """All regions, each with the number of the output it writes to."""
-        return [
-            (i, region) for i, output in enumerate(self.plan.outputs) for region in output.regions
-        ]
+        return self.plan.regions
 
     def element_size(self, role: str, number: int) -> int:
         """Bytes of the elements in which regions count a tensor: an ``"input"`` or an ``"output"``.

@@ -23,7 +23,7 @@ from vkops.gpu.layout import (
     word,
 )
 from vkops.gpu.memory import Allocation, Heap
-from vkops.gpu.region_copies import MIN_SAVED_NS, EncodedCopies, RegionCopy, can_bind
+from vkops.gpu.region_copies import MIN_SAVED_NS, Copy, CopyCosts, EncodedCopies
 from vkops.gpu.table import RegionTable, Tuning, Words, encode
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
@@ -52,7 +52,7 @@ class Dispatch:
     groups: int
 
 
-Work = Dispatch | RegionCopy
+Work = Dispatch | Copy
 
 
 class PreparedPlan(Protocol):
@@ -119,18 +119,24 @@ class EncodedPlan:
 
 
 class CopiedPlan:
-    """A plan that vkCmdCopyBuffer executes, or shaders where its allocations do not allow that."""
+    """A plan that Vulkan's copies execute, or shaders where its allocations do not allow that."""
 
-    def __init__(self, plan: CopyPlan, tuning: Tuning) -> None:
+    def __init__(self, plan: CopyPlan, tuning: Tuning, costs: CopyCosts) -> None:
         self._plan = plan
         self._tuning = replace(tuning, copies=None)
-        self._copies = EncodedCopies(plan)
+        self._copies = EncodedCopies(plan, costs)
         self._by_shader: PreparedPlan | None = None
+
+    @property
+    def can_import(self) -> bool:
+        """Whether the copies can read imported arrays."""
+        return self._copies.can_import
 
     def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> Sequence[Work]:
         """Return copies between these allocations, or dispatches where regions cannot be copied."""
-        if can_bind(inputs, outputs):
-            return self._copies.bind(inputs, outputs)
+        copies = self._copies.bind(inputs, outputs)
+        if copies is not None:
+            return copies
         if self._by_shader is None:
             self._by_shader = _prepare_copies(self._plan, self._tuning)
         return self._by_shader.bind(inputs, outputs)
@@ -161,7 +167,7 @@ def prepare(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
     by dispatches of its own, where the words before it are the element's: otherwise a target that
     is written several times could become a mixture of its values.
     """
-    if all(region.kind == "copy" for output in plan.outputs for region in output.regions):
+    if all(region.kind == "copy" for _, region in plan.regions):
         return _prepare_copies(plan, tuning)
     parts: list[tuple[Sequence[int], PreparedPlan]] = []
     for kind in ("copy", "gather", "scatter"):
@@ -189,13 +195,13 @@ def _prepare_copies(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
         chosen, saved = costs.choose(plan)
         rest = _regions(plan, lambda region: id(region) not in chosen)
         if chosen and not rest:
-            return CopiedPlan(plan, tuning)
+            return CopiedPlan(plan, tuning, costs)
         if saved > MIN_SAVED_NS:
             copied = _regions(plan, lambda region: id(region) in chosen)
             by_shader = _prepare_copies(_only(plan, rest), replace(tuning, copies=None))
             return PreparedSequence(
                 [
-                    (list(copied), CopiedPlan(_only(plan, copied), tuning)),
+                    (list(copied), CopiedPlan(_only(plan, copied), tuning, costs)),
                     (list(rest), by_shader),
                 ]
             )

@@ -86,7 +86,11 @@ class Executor:
     def _copy_costs(self) -> CopyCosts | None:
         """Return the costs of copies with regions: only CPU drivers are known to gain by them."""
         costs = on_cpu(adapter.threads()) if self.info.type == "CPU" else None
-        chosen = chosen_costs(costs, validated=adapter.under_validation())
+        chosen = chosen_costs(
+            costs,
+            images=self._kompute.images,
+            validated=adapter.under_validation(),
+        )
         return chosen if self._kompute.native and self.mapped else None
 
     # -- running ----------------------------------------------------------------------------------

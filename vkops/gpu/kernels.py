@@ -138,7 +138,7 @@ def choose_kernel(
     writes one word of each element.
     """
     size = plan.element_size
-    regions = [region for output in plan.outputs for region in output.regions]
+    regions = [region for _, region in plan.regions]
     if regions and regions[0].kind != "copy":
         return _choose_indexed(regions, size, by_word)
     if size == VECTOR:

@@ -10,7 +10,7 @@ import importlib
 import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from vkops.errors import DeviceError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NATIVE = "VKOPS_NATIVE"
 """Environment variable: 0 runs without the native operations."""
 
-_INTERFACE = 1
+_INTERFACE = 2
 """The value of ``vkops_native.interface`` that is needed: that of vkops/native/module.cpp."""
 
 
@@ -47,6 +47,13 @@ class Commands(Protocol):
         """The time that the device measured in the last run, if it did."""
 
 
+class ImageLimits(NamedTuple):
+    """The bytes that the rows of linear images are multiples of, and the texels along a side."""
+
+    alignment: int
+    side: int
+
+
 class Kompute:
     """A Vulkan device as Kompute opens it, without optional features.
 
@@ -57,12 +64,19 @@ class Kompute:
     native: Any = None
     """The module ``vkops_native``, if the device was opened by it."""
 
+    images: ImageLimits | None = None
+    """The limits of linear images over tensors, if the device has such images."""
+
     def __init__(self, index: int, extensions: list[str]) -> None:
         self.kp: Any = load_kompute()
         self.manager: Any = self.kp.Manager(index, [], extensions)
 
     def import_array(self, array: npt.NDArray[Any]) -> Any:
         """Return what copies can read an array's own memory from; None if the driver refuses."""
+        return None
+
+    def image(self, tensor: Any, offset: int, pitch: int, height: int, unit: int) -> Any:
+        """Lay a linear image over a part of a tensor's memory; None if the driver refuses."""
         return None
 
     def commands(self) -> Commands:
@@ -84,6 +98,8 @@ class NativeKompute(Kompute):
         self.native: Any = native
         self.device: Any = native.Device(index, extensions)
         self.manager: Any = self.device.manager
+        if self.device.pitch_alignment:
+            self.images = ImageLimits(self.device.pitch_alignment, self.device.max_image_side)
 
     def import_array(self, array: npt.NDArray[Any]) -> Any:
         """Return what copies can read an array's own memory from; None if the driver refuses."""
@@ -91,6 +107,13 @@ class NativeKompute(Kompute):
             return None
         try:
             return self.native.ImportedArray(self.device, array)
+        except RuntimeError:
+            return None
+
+    def image(self, tensor: Any, offset: int, pitch: int, height: int, unit: int) -> Any:
+        """Lay a linear image over a part of a tensor's memory; None if the driver refuses."""
+        try:
+            return self.native.LinearImage(self.device, tensor, offset, pitch, height, unit)
         except RuntimeError:
             return None
 

@@ -101,6 +101,13 @@ class Heap:
         self.ranges: FreeList = FreeList(size)
         _heaps[id(self)] = self
 
+    def image(self, offset: int, pitch: int, height: int, unit: int) -> Any:
+        """Lay a linear image over a part of the memory; None if the driver refuses.
+
+        It has rows of ``pitch`` bytes, and texels of ``unit`` bytes.
+        """
+        return self.kompute.image(self.tensor, offset, pitch, height, unit)
+
 
 _heaps: WeakValueDictionary[int, Heap] = WeakValueDictionary()
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from vkops.gpu.dispatch import Dispatch, Work
 from vkops.gpu.kompute import Commands, Kompute
 from vkops.gpu.memory import Heap
-from vkops.gpu.region_copies import RegionCopy
 from vkops.shaders import spirv
 
 MAX_GROUPS_X = 32768
@@ -78,13 +77,13 @@ class Pipelines:
         """
         commands = self.commands(dispatch)
         commands.run()
-        if isinstance(dispatch, RegionCopy):
+        if not isinstance(dispatch, Dispatch):
             commands.clear()
         return commands.nanoseconds
 
     def commands(self, dispatch: Work) -> Commands:
         """Return the commands of a dispatch or a copy, valid until the next call."""
-        if isinstance(dispatch, RegionCopy):
+        if not isinstance(dispatch, Dispatch):
             if self._copies is None:
                 self._copies = self._kompute.commands()
             self._copies.record([self.operation(dispatch)], self._measures)
@@ -103,9 +102,8 @@ class Pipelines:
     def operation(self, dispatch: Work) -> Any:
         """Return Kompute's operation of a dispatch or a copy, valid until the next call."""
         kompute = self._kompute
-        if isinstance(dispatch, RegionCopy):
-            source, target = dispatch.source.tensor, dispatch.target.tensor
-            return kompute.native.OpCopyRegions(source, target, dispatch.regions)
+        if not isinstance(dispatch, Dispatch):
+            return dispatch.operation(kompute.native)
         self._load(dispatch)
         return kompute.kp.OpAlgoDispatch(self._algorithm(_key(dispatch), dispatch))
 

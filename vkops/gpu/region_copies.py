@@ -1,19 +1,31 @@
-"""Copies with regions (vkCmdCopyBuffer) of what is contiguous in both tensors."""
+"""Copies by vkCmdCopyBuffer, and by images, of what is contiguous in both tensors."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import inf, prod
-from typing import Any
+from math import gcd, inf, prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import DeviceError, show
-from vkops.gpu.memory import Allocation, Heap
-from vkops.plan.region import CopyPlan, Read, Region
+from vkops.gpu.kompute import ImageLimits
+from vkops.gpu.memory import Allocation, Heap, ImportedHeap
+from vkops.gpu.rectangles import (
+    MAX_ROWS,
+    Grid,
+    Numbers,
+    Rectangles,
+    divide,
+    find_runs,
+    in_order,
+    rectangles,
+    run_starts,
+)
+from vkops.plan.region import CopyPlan, Region
 
 COPY = "VKOPS_COPY"
 """Environment variable: ``shader`` or ``regions`` instead of the faster of the two, ``auto``."""
@@ -24,52 +36,88 @@ MAX_REGIONS = 1 << 18
 MAX_VALIDATED_REGIONS = 512
 """The same under the validation layer, which compares each region with each other one."""
 
+FAR_ROW = 4
+"""How many times as long a row takes if the rows between are copied at another time."""
+
 MIN_SAVED_NS = 20e3
 """The time that dividing a plan into regions and shaders must save: that of a submission."""
 
 Rows = npt.NDArray[np.uint64]
-"""Regions: the source offset, the target offset and the number of bytes of each."""
+"""Regions: the source offset, the target offset and the number of bytes of each. Rectangles: see
+``rectangles.divide``."""
 
-_Numbers = npt.NDArray[np.int64]
+_Pair = tuple[int, int]
+"""The numbers of an input and an output."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyCosts:
     """How many nanoseconds copies take on a device.
 
-    ``shader`` and ``copy`` are those per byte that a shader or a copy with regions moves,
-    ``region`` is what each region costs besides, and ``most`` is the number of regions allowed.
+    ``shader`` and ``copy`` are those per byte that a shader or a copy moves, ``region`` is what
+    each region of a copy costs besides, ``row`` each row of a rectangle, and ``image`` an image for
+    rectangles. ``most`` is the number of regions allowed, and ``images`` the limits of linear
+    images, if the device has them.
     """
 
     shader: float
     copy: float
     region: float
+    row: float
+    image: float
     most: int = MAX_REGIONS
+    images: ImageLimits | None = None
 
     def can_save(self, nbytes: int) -> bool:
         """Whether anything could be gained by copying so many bytes."""
         return (self.shader - self.copy) * nbytes > self.region
+
+    def estimate(self, region: Region, plan: CopyPlan, target: int) -> Estimate | None:
+        """Return the fastest copies of an output's region; None if it does not consist of runs."""
+        size = plan.element_size
+        runs = find_runs(region, size)
+        if runs is None:
+            return None
+        count = prod([region.sizes[axis] for axis in runs.axes])
+        moved = self.copy * runs.width * count
+        by_runs = Estimate(moved + self.region * count, count)
+        if self.images is None or self.region * count < self.image:
+            return by_runs
+        nbytes = plan.inputs[region.inputs[0]], plan.outputs[target].nbytes
+        boxes = rectangles(region, size, nbytes, self.images)
+        grid = boxes and boxes.grid
+        if not boxes or not grid:
+            return by_runs
+        rows = self.row * count * (1 if grid.rows == 1 else FAR_ROW)
+        copies = boxes.count(grid)
+        by_images = Estimate(moved + self.image + self.region * copies + rows, copies, boxes)
+        return min(by_runs, by_images, key=lambda way: way.time)
 
     def choose(self, plan: CopyPlan) -> tuple[set[int], float]:
         """Choose the regions that shaders would copy more slowly.
 
         Returns:
             The ``id`` of each of them, and the time that they save together. None are chosen if
-            they have more runs than are allowed.
+            they have more copies than are allowed.
         """
         chosen, count, saved = set(), 0, 0.0
-        for region in (region for output in plan.outputs for region in output.regions):
-            own = runs(region)
-            nbytes = prod(region.sizes) * plan.element_size
-            gain = (self.shader - self.copy) * nbytes - self.region * own
-            if own and gain > 0:
+        for target, region in plan.regions:
+            found = self.estimate(region, plan, target)
+            if found is None:
+                continue
+            gain = self.shader * prod(region.sizes) * plan.element_size - found.time
+            if gain > 0:
                 chosen.add(id(region))
-                count, saved = count + own, saved + gain
+                count, saved = count + found.copies, saved + gain
         return (chosen, saved) if count <= self.most else (set(), 0.0)
 
 
-ALWAYS_REGIONS = CopyCosts(shader=inf, copy=0, region=0)
-"""Costs by which all contiguous runs are copied with regions."""
+class Estimate(NamedTuple):
+    """The time of the copies of a region in nanoseconds, their number, and by which rectangles."""
+
+    time: float
+    copies: int
+    rectangles: Rectangles | None = None
 
 
 def on_cpu(threads: int) -> CopyCosts:
@@ -77,12 +125,15 @@ def on_cpu(threads: int) -> CopyCosts:
 
     Measured with Mesa 22.3 and 25.0 on two cores: a shader moves 1.4 to 2.3 bytes per nanosecond
     and thread, a copy 14 in all, and a region costs 350 nanoseconds. So two threads copy runs from
-    2.4 kB by regions, four threads runs from 9.4 kB, and seven threads none.
+    2.4 kB by regions, four threads runs from 9.4 kB, and seven threads none. A row of a rectangle
+    costs 6 nanoseconds, so that two threads copy rows from 40 bytes by images.
     """
-    return CopyCosts(shader=1 / (2.3 * threads), copy=1 / 14, region=350)
+    return CopyCosts(shader=1 / (2.3 * threads), copy=1 / 14, region=350, row=6, image=20e3)
 
 
-def chosen_costs(costs: CopyCosts | None, *, validated: bool) -> CopyCosts | None:
+def chosen_costs(
+    costs: CopyCosts | None, *, images: ImageLimits | None, validated: bool
+) -> CopyCosts | None:
     """Apply VKOPS_COPY to the costs of a device that can copy regions.
 
     Raises:
@@ -91,20 +142,16 @@ def chosen_costs(costs: CopyCosts | None, *, validated: bool) -> CopyCosts | Non
     wanted = os.environ.get(COPY) or "auto"
     if wanted not in ("auto", "shader", "regions"):
         raise DeviceError(f"{COPY}: got {show(wanted)}, must be auto, shader or regions")
-    most = MAX_VALIDATED_REGIONS if validated else MAX_REGIONS
     if wanted == "regions":
-        return replace(ALWAYS_REGIONS, most=most)
+        costs = ALWAYS_REGIONS
     if wanted == "shader" or costs is None:
         return None
-    return replace(costs, most=most)
+    most = MAX_VALIDATED_REGIONS if validated else MAX_REGIONS
+    return replace(costs, most=most, images=images)
 
 
-def runs(region: Region) -> int:
-    """The number of contiguous runs of bytes that a region copies; 0 if it does not copy such."""
-    target, source = region.target, region.source_view
-    if not isinstance(region.source, Read) or not target.strides[-1] == source.strides[-1] == 1:
-        return 0
-    return prod(region.sizes[:-1])
+ALWAYS_REGIONS = replace(on_cpu(1), shader=inf)
+"""Costs by which all contiguous runs are copied with regions."""
 
 
 @dataclass(slots=True, eq=False)
@@ -115,66 +162,191 @@ class RegionCopy:
     target: Heap
     regions: Rows
 
+    def operation(self, native: Any) -> Any:
+        """Return Kompute's operation."""
+        return native.OpCopyRegions(self.source.tensor, self.target.tensor, self.regions)
+
+
+@dataclass(slots=True, eq=False)
+class ImageCopy:
+    """Rectangles that are copied between an image over one heap's memory and another heap."""
+
+    image: Any
+    buffer: Heap
+    over_target: bool
+    rectangles: Rows
+
+    def operation(self, native: Any) -> Any:
+        """Return Kompute's operation."""
+        return native.OpCopyRectangles(
+            self.image, self.buffer.tensor, self.over_target, self.rectangles
+        )
+
+
+Copy = RegionCopy | ImageCopy
+
 
 class EncodedCopies:
     """A plan of which all regions are contiguous runs, to be bound again and again."""
 
-    def __init__(self, plan: CopyPlan) -> None:
-        size = plan.element_size
-        found = [
-            (number, region.input, _rows(region, size))
-            for number, output in enumerate(plan.outputs)
-            for region in output.regions
+    def __init__(self, plan: CopyPlan, costs: CopyCosts) -> None:
+        self._plan = plan
+        self._costs = costs
+        self._boxes: list[tuple[_Pair, Region, Rectangles]] = []
+        self._single: list[tuple[_Pair, Region]] = []
+        for target, region in plan.regions:
+            pair = region.inputs[0], target
+            found = costs.estimate(region, plan, target)
+            if found is not None and found.rectangles is not None:
+                self._boxes.append((pair, region, found.rectangles))
+            else:
+                self._single.append((pair, region))
+        self._encoded: dict[bool, tuple[list[_Image], _Runs]] = {}
+
+    @property
+    def can_import(self) -> bool:
+        """Whether the inputs can be imported arrays, over which no image can be laid."""
+        return all(boxes.target is not None for _, _, boxes in self._boxes)
+
+    def bind(
+        self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]
+    ) -> list[Copy] | None:
+        """Return the copies between these allocations, or None if they are not possible.
+
+        They are not if a tensor is in several heaps, or read and written, or if no image can have
+        its memory.
+        """
+        both: list[Any] = [*inputs, *outputs]
+        if any(allocation.heap is None for allocation in both):
+            return None
+        places = {(range_.heap, range_.offset) for range_ in both[len(inputs) :]}
+        if any((range_.heap, range_.offset) in places for range_ in both[: len(inputs)]):
+            return None
+        imported = any(isinstance(range_.heap, ImportedHeap) for range_ in both)
+        encoded = self._encoded.get(imported)
+        if encoded is None:
+            encoded = self._encoded[imported] = self._encode(over_targets=imported)
+        images, runs = encoded
+        copies: list[Copy] = []
+        for image in images:
+            own = image.bind(inputs, outputs)
+            if own is None:  # shaders cannot read imported arrays
+                return list(self._all_runs().bind(inputs, outputs)) if imported else None
+            copies += own
+        return [*copies, *runs.bind(inputs, outputs)]
+
+    def _encode(self, *, over_targets: bool) -> tuple[list[_Image], _Runs]:
+        """Lay images over tensors: over outputs only, or over those that need fewer copies."""
+        size = self._plan.element_size
+        runs = [(pair, run_rows(region, size)) for pair, region in self._single]
+        groups: dict[tuple[Grid, int], list[tuple[int, int, Numbers]]] = {}
+        for (source, target), _, boxes in self._boxes:
+            grid = boxes.target if over_targets else boxes.grid
+            assert grid is not None
+            under, buffer = (target, source) if grid.over_target else (source, target)
+            copies, rest = divide(boxes, grid)
+            runs.append(((source, target), rest))
+            groups.setdefault((grid, under), []).append((boxes.unit, buffer, copies))
+        images = [
+            image
+            for (grid, under), parts in groups.items()
+            for image in _images(grid, under, parts)
         ]
-        self._rows: _Numbers = np.concatenate([rows for _, _, rows in found])
-        counts = [len(rows) for _, _, rows in found]
-        self._outputs: _Numbers = np.repeat([number for number, _, _ in found], counts)
-        self._inputs: _Numbers = np.repeat([number for _, number, _ in found], counts)
+        return images, _Runs(runs)
 
-    def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> list[RegionCopy]:
-        """Return the copies between these allocations; each is in one heap."""
-        return list(self._copies(inputs, outputs))
+    def _all_runs(self) -> _Runs:
+        regions = [*self._single, *((pair, region) for pair, region, _ in self._boxes)]
+        return _Runs((pair, run_rows(region, self._plan.element_size)) for pair, region in regions)
 
-    def _copies(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[RegionCopy]:
-        rows = self._rows.copy()
-        for column, numbers, bound in ((0, self._inputs, inputs), (1, self._outputs, outputs)):
-            rows[:, column] += np.array([range_.offset for range_ in bound], np.int64)[numbers]
-        heaps = dict.fromkeys(range_.heap for range_ in [*inputs, *outputs])
-        if len(heaps) == 1:
-            (heap,) = heaps
-            yield RegionCopy(heap, heap, rows.view(np.uint64))
+
+def run_rows(region: Region, size: int) -> Numbers:
+    """The runs of a region: byte offsets in the input and the output, and bytes."""
+    runs = find_runs(region, size)
+    assert runs is not None
+    starts = run_starts(region, size, runs.axes)
+    return np.column_stack([starts, np.full(len(starts), runs.width)])
+
+
+class _Runs:
+    """Runs of several pairs of tensors, without addresses."""
+
+    def __init__(self, parts: Iterable[tuple[_Pair, Numbers]]) -> None:
+        found = list(parts)
+        counts = [len(rows) for _, rows in found]
+        self._rows: Numbers = np.concatenate([np.zeros((0, 3), np.int64), *(r for _, r in found)])
+        self._inputs: Numbers = np.repeat([source for (source, _), _ in found], counts)
+        self._outputs: Numbers = np.repeat([target for (_, target), _ in found], counts)
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[Copy]:
+        if not len(self._rows):
             return
-        number = {heap: at for at, heap in enumerate(heaps)}
-        sources, targets = (
-            np.array([number[range_.heap] for range_ in bound])[numbers]
-            for bound, numbers in ((inputs, self._inputs), (outputs, self._outputs))
-        )
-        found = list(heaps)
-        pairs = sources * len(found) + targets
-        for pair in np.unique(pairs).tolist():
-            source, target = divmod(pair, len(found))
-            regions = rows[pairs == pair].view(np.uint64)
-            yield RegionCopy(found[source], found[target], regions)
+        rows = self._rows.copy()
+        rows[:, 0] += _offsets(inputs)[self._inputs]
+        rows[:, 1] += _offsets(outputs)[self._outputs]
+        for target, written in _by_heap(outputs, self._outputs):
+            for source, read in _by_heap(inputs, self._inputs[written]):
+                yield RegionCopy(source, target, rows[written][read].view(np.uint64))
 
 
-def can_bind(inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> bool:
-    """Whether regions can be copied: not if a tensor is in several heaps, or read and written."""
-    both: list[Any] = [*inputs, *outputs]
-    if any(allocation.heap is None for allocation in both):
-        return False
-    places = {(range_.heap, range_.offset) for range_ in both[len(inputs) :]}
-    return not any((range_.heap, range_.offset) in places for range_ in both[: len(inputs)])
+class _Image:
+    """Rectangles that are copied by one image over a tensor, without addresses."""
+
+    def __init__(
+        self, grid: Grid, under: int, unit: int, row: int, copies: Numbers, buffers: Numbers
+    ) -> None:
+        self._grid = grid
+        self._under = under
+        self._unit = unit
+        self._base = grid.base + row * grid.pitch
+        self._height = int((copies[:, 1] + copies[:, 3]).max())
+        self._copies = copies
+        self._buffers = buffers
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Copy] | None:
+        """Return the copies, or None if the image cannot have the tensor's memory."""
+        grid = self._grid
+        over, others = (outputs, inputs) if grid.over_target else (inputs, outputs)
+        under = over[self._under]
+        copies: list[Copy] = []
+        for buffer, own in _by_heap(others, self._buffers):
+            offsets = _offsets(others)[self._buffers[own]]
+            imported = buffer.tensor.offset if isinstance(buffer, ImportedHeap) else 0
+            unit = gcd(self._unit, imported, *set(offsets.tolist()))
+            offset = under.offset + self._base
+            image = under.heap.image(offset, grid.pitch, self._height, unit)
+            if image is None:
+                return None
+            rows = self._copies[own].copy()
+            rows[:, 4] += offsets
+            copies.append(ImageCopy(image, buffer, grid.over_target, rows.view(np.uint64)))
+        return copies
 
 
-def _rows(region: Region, size: int) -> _Numbers:
-    """The rows of a region: byte offsets in the input and the output, and bytes."""
-    source, target = region.source_view, region.target
-    starts = [np.array([source.offset]), np.array([target.offset])]
-    *outer, run = region.sizes
-    for axis, count in enumerate(outer):
-        steps = np.arange(count)
-        starts = [
-            (start[:, None] + steps * view.strides[axis]).ravel()
-            for start, view in zip(starts, (source, target), strict=True)
-        ]
-    return np.stack([*starts, np.full(starts[0].size, run)], 1) * size
+def _images(grid: Grid, under: int, parts: Sequence[tuple[int, int, Numbers]]) -> Iterator[_Image]:
+    """Make the images of a grid: each has at most MAX_ROWS rows."""
+    unit = gcd(*(unit for unit, _, _ in parts))
+    copies = np.concatenate([copies for _, _, copies in parts])
+    buffers = np.repeat([buffer for _, buffer, _ in parts], [len(own) for _, _, own in parts])
+    order = in_order(copies, grid)
+    copies, buffers = copies[order], buffers[order]
+    numbers = copies[:, 1] // MAX_ROWS
+    for number in np.unique(numbers).tolist():
+        own = numbers == number
+        rows = copies[own]
+        rows[:, 1] -= number * MAX_ROWS
+        yield _Image(grid, under, unit, number * MAX_ROWS, rows, buffers[own])
+
+
+def _offsets(bound: Sequence[Any]) -> Numbers:
+    return np.array([range_.offset for range_ in bound], np.int64)
+
+
+def _by_heap(bound: Sequence[Any], numbers: Numbers) -> Iterator[tuple[Heap, Any]]:
+    """Yield each heap of some ranges, and which of the numbers of these ranges are in it."""
+    heaps = list(dict.fromkeys(range_.heap for range_ in bound))
+    if len(heaps) == 1:
+        yield heaps[0], slice(None)
+        return
+    places = np.array([heaps.index(range_.heap) for range_ in bound])[numbers]
+    for place in np.unique(places).tolist():
+        yield heaps[place], np.flatnonzero(places == place)

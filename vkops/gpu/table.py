@@ -151,9 +151,7 @@ def encode(
     """
     sources = tuning.sources if streams else 0
     kernel = choose_kernel(plan, sources, by_word=word != ALL_WORDS)
-    nbytes = plan.element_size * sum(
-        prod(region.sizes) for output in plan.outputs for region in output.regions
-    )
+    nbytes = plan.element_size * sum(prod(region.sizes) for _, region in plan.regions)
     tuning = tuning.for_bytes(nbytes, _step_bytes(kernel, plan))
     encoded = list(
         _streams(plan, tuning)

@@ -1,5 +1,6 @@
-// What vkops needs of Vulkan beside Kompute's Python module: copies with regions, barriers, imported
-// host memory, submissions that release Python's lock (the GIL), timestamps and device features.
+// What vkops needs of Vulkan beside Kompute's Python module: copies with regions and by images,
+// barriers, imported host memory, submissions that release Python's lock (the GIL), timestamps and
+// device features.
 //
 // It is built together with Kompute (scripts/kp_wheel.py), whose sources stay as they are, and works
 // on the tensors and algorithms of Kompute's own module: its operations derive from kp::OpBase.
@@ -21,6 +22,7 @@ using Rows = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecas
 constexpr auto SHADER = vk::PipelineStageFlagBits::eComputeShader;
 constexpr auto TRANSFER = vk::PipelineStageFlagBits::eTransfer;
 constexpr auto HOST = vk::PipelineStageFlagBits::eHost;
+constexpr auto GENERAL = vk::ImageLayout::eGeneral;
 constexpr auto HOST_ALLOCATION = vk::ExternalMemoryHandleTypeFlagBits::eHostAllocationEXT;
 
 // Make all that was written before visible to all that comes after it, the host included.
@@ -39,6 +41,7 @@ void record_barrier(const vk::CommandBuffer& commands)
 class Device
 {
   public:
+    std::shared_ptr<vk::PhysicalDevice> physical;
     std::shared_ptr<vk::Device> device;
     std::shared_ptr<kp::Manager> manager;
     vk::Queue queue;
@@ -58,7 +61,7 @@ class Device
         const auto all = instance->enumeratePhysicalDevices();
         if (index >= all.size())
             throw py::index_error("adapter " + std::to_string(index) + " does not exist");
-        auto physical = std::make_shared<vk::PhysicalDevice>(all[index]);
+        physical = std::make_shared<vk::PhysicalDevice>(all[index]);
         if (physical->getProperties().apiVersion >= VK_API_VERSION_1_1)
             wanted.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
         std::vector<const char*> extensions;
@@ -162,6 +165,177 @@ class ImportedArray
     {
         device_->destroy(buffer);
         device_->free(memory_);
+    }
+};
+
+// Kompute's tensors keep their memory private; an explicit instantiation may name it nevertheless.
+const vk::DeviceMemory& memory_of(const kp::Tensor& tensor);
+template <auto Member>
+struct OpenedTensor
+{
+    friend const vk::DeviceMemory& memory_of(const kp::Tensor& tensor) { return *(tensor.*Member); }
+};
+template struct OpenedTensor<&kp::Tensor::mPrimaryMemory>;
+
+// A linear image over a part of a tensor's memory: `height` rows, `pitch` bytes apart, of texels of
+// `unit` bytes. Vulkan guarantees that buffers and linear images over the same memory of the host
+// see the same bytes.
+class LinearImage
+{
+  public:
+    vk::Image image;
+    const std::uint64_t unit;
+
+    LinearImage(std::shared_ptr<Device> owner, std::shared_ptr<kp::Tensor> tensor,
+                std::uint64_t offset, std::uint64_t pitch, std::uint32_t height,
+                std::uint64_t unit_)
+      : unit(unit_), device_(owner->device), tensor_(tensor), process_(getpid())
+    {
+        image = make(*owner, pitch, height, unit);
+        try {
+            const auto needs = device_->getImageMemoryRequirements(image);
+            const auto layout = device_->getImageSubresourceLayout(image, { ASPECT, 0, 0 });
+            if (layout.rowPitch != pitch || layout.offset || offset % needs.alignment ||
+                offset + needs.size > tensor->constructDescriptorBufferInfo().range)
+                throw std::runtime_error("the driver places such an image differently");
+            device_->bindImageMemory(image, memory_of(*tensor), offset);
+        } catch (...) {
+            device_->destroy(image);
+            throw;
+        }
+    }
+    LinearImage(const LinearImage&) = delete;
+    LinearImage& operator=(const LinearImage&) = delete;
+    ~LinearImage()
+    {
+        if (getpid() == process_) device_->destroy(image);
+    }
+
+    // Give it the layout that copies need, when it is first used.
+    void record_layout(const vk::CommandBuffer& commands)
+    {
+        if (std::exchange(has_layout_, true)) return;
+        using Access = vk::AccessFlagBits;
+        const vk::ImageMemoryBarrier barrier(
+          Access::eShaderWrite | Access::eTransferWrite | Access::eHostWrite,
+          Access::eTransferRead | Access::eTransferWrite, vk::ImageLayout::ePreinitialized,
+          GENERAL, VK_QUEUE_FAMILY_IGNORED, VK_QUEUE_FAMILY_IGNORED, image, { ASPECT, 0, 1, 0, 1 });
+        commands.pipelineBarrier(SHADER | TRANSFER | HOST, TRANSFER, {}, {}, {}, barrier);
+    }
+
+    // The multiple of bytes that the driver's rows have; 0 if it has no such images, or if they
+    // cannot have the memory of every tensor.
+    static std::uint64_t pitch_alignment(const Device& owner)
+    {
+        const auto types = owner.physical->getMemoryProperties().memoryTypeCount;
+        std::uint64_t found = 0;
+        for (const auto unit : UNITS) {
+            if (!supports(owner, unit)) return 0;
+            const auto image = make(owner, unit, 1, unit);
+            const auto pitch =
+              owner.device->getImageSubresourceLayout(image, { ASPECT, 0, 0 }).rowPitch;
+            const auto fits = owner.device->getImageMemoryRequirements(image).memoryTypeBits;
+            owner.device->destroy(image);
+            if (fits + 1ull < 1ull << types) return 0;
+            found = std::max<std::uint64_t>(found, pitch);
+        }
+        return found;
+    }
+
+    // Texels along a side.
+    static std::uint32_t max_side(const Device& owner)
+    {
+        return owner.physical->getProperties().limits.maxImageDimension2D;
+    }
+
+  private:
+    static constexpr auto ASPECT = vk::ImageAspectFlagBits::eColor;
+    static constexpr auto USAGE =
+      vk::ImageUsageFlagBits::eTransferSrc | vk::ImageUsageFlagBits::eTransferDst;
+    static constexpr std::uint64_t UNITS[] = { 1, 2, 4, 8, 16 };
+
+    std::shared_ptr<vk::Device> device_;
+    std::shared_ptr<kp::Tensor> tensor_;  // keeps the memory alive
+    pid_t process_;
+    bool has_layout_ = false;
+
+    static vk::Format format(std::uint64_t unit)
+    {
+        switch (unit) {
+            case 1: return vk::Format::eR8Uint;
+            case 2: return vk::Format::eR16Uint;
+            case 4: return vk::Format::eR32Uint;
+            case 8: return vk::Format::eR32G32Uint;
+            case 16: return vk::Format::eR32G32B32A32Uint;
+        }
+        throw py::value_error("unit: must be 1, 2, 4, 8 or 16");
+    }
+    static bool supports(const Device& owner, std::uint64_t unit)
+    {
+        vk::ImageFormatProperties limits;
+        return owner.physical->getImageFormatProperties(format(unit), vk::ImageType::e2D,
+                 vk::ImageTiling::eLinear, USAGE, {}, &limits) == vk::Result::eSuccess;
+    }
+    static vk::Image make(const Device& owner, std::uint64_t pitch, std::uint32_t height,
+                          std::uint64_t unit)
+    {
+        return owner.device->createImage({ {}, vk::ImageType::e2D, format(unit),
+          { std::uint32_t(pitch / unit), height, 1 }, 1, 1, vk::SampleCountFlagBits::e1,
+          vk::ImageTiling::eLinear, USAGE, vk::SharingMode::eExclusive, {},
+          vk::ImageLayout::ePreinitialized });
+    }
+};
+
+// vkCmdCopyImageToBuffer or vkCmdCopyBufferToImage: the rows of `rectangles` are (x, y, width,
+// height, offset in the buffer, pitch in the buffer); all but y and height are bytes.
+class OpCopyRectangles : public kp::OpBase
+{
+  public:
+    OpCopyRectangles(std::shared_ptr<LinearImage> image, std::shared_ptr<kp::Tensor> buffer,
+                     bool into_image, const Rows& rectangles)
+      : image_(image), kept_(buffer), buffer_(buffer->constructDescriptorBufferInfo().buffer),
+        into_image_(into_image)
+    {
+        take(rectangles, 0);
+    }
+    OpCopyRectangles(std::shared_ptr<LinearImage> image, std::shared_ptr<ImportedArray> buffer,
+                     bool into_image, const Rows& rectangles)
+      : image_(image), kept_(buffer), buffer_(buffer->buffer), into_image_(into_image)
+    {
+        if (!into_image) throw py::value_error("an imported array is only read");
+        take(rectangles, buffer->offset);
+    }
+    void record(const vk::CommandBuffer& commands) override
+    {
+        image_->record_layout(commands);
+        if (into_image_)
+            commands.copyBufferToImage(buffer_, image_->image, GENERAL, regions_);
+        else
+            commands.copyImageToBuffer(image_->image, GENERAL, buffer_, regions_);
+    }
+    void preEval(const vk::CommandBuffer&) override {}
+    void postEval(const vk::CommandBuffer&) override {}
+
+  private:
+    std::shared_ptr<LinearImage> image_;
+    std::shared_ptr<void> kept_;  // kept alive
+    vk::Buffer buffer_;
+    bool into_image_;
+    std::vector<vk::BufferImageCopy> regions_;
+
+    void take(const Rows& rows, std::uint64_t offset)
+    {
+        if (rows.ndim() != 2 || rows.shape(1) != 6 || !rows.shape(0))
+            throw py::value_error(
+              "rectangles: must be rows of (x, y, width, height, buffer offset, buffer pitch)");
+        const auto at = rows.unchecked<2>();
+        const auto unit = image_->unit;
+        const vk::ImageSubresourceLayers layers(vk::ImageAspectFlagBits::eColor, 0, 0, 1);
+        regions_.reserve(rows.shape(0));
+        for (py::ssize_t i = 0; i < rows.shape(0); ++i)
+            regions_.emplace_back(offset + at(i, 4), std::uint32_t(at(i, 5) / unit), 0, layers,
+              vk::Offset3D(std::int32_t(at(i, 0) / unit), std::int32_t(at(i, 1)), 0),
+              vk::Extent3D(std::uint32_t(at(i, 2) / unit), std::uint32_t(at(i, 3)), 1));
     }
 };
 
@@ -302,7 +476,7 @@ class Commands
 PYBIND11_MODULE(vkops_native, module)
 {
     py::module_::import("kp");  // registers the base classes
-    module.attr("interface") = 1;  // vkops/gpu/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 2;  // vkops/gpu/kompute.py expects this number: count it up with changes
     using Release = py::call_guard<py::gil_scoped_release>;
 
     py::class_<Device, std::shared_ptr<Device>>(module, "Device")
@@ -311,9 +485,22 @@ PYBIND11_MODULE(vkops_native, module)
       .def_readonly("manager", &Device::manager)
       .def_readonly("import_alignment", &Device::import_alignment)
       .def_readonly("timestamp_period", &Device::timestamp_period)
-      .def_readonly("shader_int64", &Device::shader_int64);
+      .def_readonly("shader_int64", &Device::shader_int64)
+      .def_property_readonly("pitch_alignment", &LinearImage::pitch_alignment)
+      .def_property_readonly("max_image_side", &LinearImage::max_side);
     py::class_<ImportedArray, std::shared_ptr<ImportedArray>>(module, "ImportedArray")
-      .def(py::init<std::shared_ptr<Device>, const py::array&>());
+      .def(py::init<std::shared_ptr<Device>, const py::array&>())
+      .def_readonly("offset", &ImportedArray::offset);
+    py::class_<LinearImage, std::shared_ptr<LinearImage>>(module, "LinearImage")
+      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<kp::Tensor>, std::uint64_t,
+                    std::uint64_t, std::uint32_t, std::uint64_t>(),
+           py::arg("device"), py::arg("tensor"), py::arg("offset"), py::arg("pitch"),
+           py::arg("height"), py::arg("unit"));
+    py::class_<OpCopyRectangles, kp::OpBase, std::shared_ptr<OpCopyRectangles>>(module,
+                                                                                "OpCopyRectangles")
+      .def(py::init<std::shared_ptr<LinearImage>, std::shared_ptr<kp::Tensor>, bool, const Rows&>())
+      .def(py::init<std::shared_ptr<LinearImage>, std::shared_ptr<ImportedArray>, bool,
+                    const Rows&>());
     py::class_<OpCopyRegions, kp::OpBase, std::shared_ptr<OpCopyRegions>>(module, "OpCopyRegions")
       .def(py::init<std::shared_ptr<kp::Tensor>, std::shared_ptr<kp::Tensor>, const Rows&>())
       .def(py::init<std::shared_ptr<ImportedArray>, std::shared_ptr<kp::Tensor>, const Rows&>());

@@ -166,7 +166,7 @@ def widen(plan: CopyPlan) -> CopyPlan:
     >>> plan.element_size, plan.outputs[0].regions[0].sizes
     (16, (6,))
     """
-    regions = [region for output in plan.outputs for region in output.regions]
+    regions = [region for _, region in plan.regions]
     factor = WIDTHS[0] // plan.element_size
     for region in regions:
         # Elements of several words that are scattered keep their size: see gpu/dispatch.py.

@@ -229,7 +229,11 @@ class CopyPlan:
     constants: tuple[Progression, ...] = ()
 
     @property
+    def regions(self) -> list[tuple[int, Region]]:
+        """All regions, each with the number of its output."""
+        return [(n, region) for n, output in enumerate(self.outputs) for region in output.regions]
+
+    @property
     def index_inputs(self) -> frozenset[int]:
         """The numbers of the inputs that hold indices."""
-        regions = (region for output in self.outputs for region in output.regions)
-        return frozenset(r.indices.input for r in regions if r.indices is not None)
+        return frozenset(r.indices.input for _, r in self.regions if r.indices is not None)

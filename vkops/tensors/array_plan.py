@@ -131,7 +131,7 @@ class ArrayPlan:
             memory if number in arrays else memory.part(0, nbytes)
             for number, (memory, nbytes) in enumerate(zip(found, self._input_bytes, strict=True))
         ]
-        if isinstance(prepared, CopiedPlan):
+        if isinstance(prepared, CopiedPlan) and prepared.can_import:
             for number, array in arrays.items():
                 read[number] = executor.import_array(array) or array
         left = [number for number in arrays if read[number] is arrays[number]]
@@ -247,7 +247,7 @@ def assignment(source: View, target: View, nbytes: int, itemsize: int) -> ArrayP
 
 def _is_copy(plan: CopyPlan) -> bool:
     """Whether the only output is an unchanged copy of the only input."""
-    regions = [region for output in coalesce(plan).outputs for region in output.regions]
+    regions = [region for _, region in coalesce(plan).regions]
     return len(regions) == 1 and all(
         view == View.packed(view.sizes[:1]) for view in (regions[0].target, regions[0].source_view)
     )

@@ -1,0 +1,229 @@
+"""Rectangles: rows of bytes at two pitches, which copies between a buffer and an image move.
+
+A linear image is laid over the memory of one of the two tensors; the other one is the buffer. Its
+pitch is a multiple of the driver's alignment, so that a row of the image may have to hold several
+rows of the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.gpu.kompute import ImageLimits
+from vkops.plan.region import Read, Region
+
+MAX_ROWS = 4096
+"""Rows of an image."""
+
+MAX_UNIT = 16
+"""Bytes of the largest texels."""
+
+CACHED_BYTES = 1 << 20
+"""Bytes of an image that are copied in one go, where its rows hold several rows of the tensor."""
+
+HEIGHT_ALIGNMENT = 4
+"""llvmpipe pads images to a multiple of so many rows, and SwiftShader to a multiple of two."""
+
+MIN_ROWS = 4
+"""Rows that a rectangle must have."""
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Grid(NamedTuple):
+    """Where a linear image lies over a tensor: from byte ``base`` on, in rows of ``pitch`` bytes.
+
+    Each of them holds ``rows`` rows of the tensor.
+    """
+
+    over_target: bool
+    base: int
+    pitch: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangles:
+    """A region as rectangles of ``height`` rows of ``width`` bytes.
+
+    ``nbytes`` are those of the source and the target, ``starts`` the byte offsets of each rectangle
+    in them, and ``pitches`` the bytes from one row to the next. Offsets, pitches and widths are
+    multiples of ``unit``. ``source`` and ``target`` are the grids of an image over either tensor,
+    if it can have one.
+    """
+
+    nbytes: tuple[int, int]
+    starts: Numbers
+    pitches: tuple[int, int]
+    width: int
+    height: int
+    unit: int
+    source: Grid | None
+    target: Grid | None
+
+    @property
+    def grid(self) -> Grid | None:
+        """The grid that needs fewer copies."""
+        found = [grid for grid in (self.source, self.target) if grid is not None]
+        return min(found, key=lambda grid: grid.rows, default=None)
+
+    def count(self, grid: Grid) -> int:
+        """About how many copies they are."""
+        passes = min(grid.rows, self.height)
+        chunks = self.height // grid.rows // _chunk(grid)
+        side = int(grid.over_target)
+        last = int(self.starts[:, side].max() - grid.base) // self.pitches[side]
+        beyond = last + self.height - _whole_rows(grid, self.nbytes[side]) * grid.rows
+        return len(self.starts) * passes * (1 + chunks) + max(0, beyond)
+
+
+class Runs(NamedTuple):
+    """What is contiguous in both tensors of a region: runs of ``width`` bytes along ``axes``."""
+
+    width: int
+    axes: tuple[int, ...]
+
+
+def find_runs(region: Region, size: int) -> Runs | None:
+    """The contiguous runs that a region copies, if there are any."""
+    if not isinstance(region.source, Read):
+        return None
+    rank = len(region.sizes)
+    if region.target.strides[-1] == region.source.view.strides[-1] == 1:
+        return Runs(region.sizes[-1] * size, tuple(range(rank - 1)))
+    return Runs(size, tuple(range(rank))) if size == MAX_UNIT else None
+
+
+def run_starts(region: Region, size: int, axes: Sequence[int]) -> Numbers:
+    """The byte offsets, in the source and the target, of all indices of some axes."""
+    views = region.source_view, region.target
+    starts = [np.array([view.offset]) for view in views]
+    for axis in axes:
+        steps = np.arange(region.sizes[axis])
+        starts = [
+            (start[:, None] + steps * view.strides[axis]).ravel()
+            for start, view in zip(starts, views, strict=True)
+        ]
+    return np.stack(starts, 1) * size
+
+
+def rectangles(
+    region: Region, size: int, nbytes: tuple[int, int], limits: ImageLimits
+) -> Rectangles | None:
+    """Divide a region into rectangles, if an image can be laid over one of its tensors.
+
+    ``nbytes`` are those of the source and the target.
+    """
+    runs = find_runs(region, size)
+    if runs is None:
+        return None
+    views = region.source_view, region.target
+    width, axes = runs
+    possible = [
+        axis
+        for axis in axes
+        if region.sizes[axis] >= MIN_ROWS
+        and all(view.strides[axis] * size >= width for view in views)
+    ]
+    if not possible:
+        return None
+    row_axis = max(possible, key=lambda axis: region.sizes[axis])
+    pitches = views[0].strides[row_axis] * size, views[1].strides[row_axis] * size
+    starts = run_starts(region, size, [axis for axis in axes if axis != row_axis])
+    unit = gcd(MAX_UNIT, width, *pitches, int(np.gcd.reduce(starts, None)))
+    source, target = (
+        _grid(bool(side), starts[:, side], pitches[side], width, unit, limits) for side in range(2)
+    )
+    if source is target is None:
+        return None
+    return Rectangles(nbytes, starts, pitches, width, region.sizes[row_axis], unit, source, target)
+
+
+def _grid(
+    over_target: bool, starts: Numbers, pitch: int, width: int, unit: int, limits: ImageLimits
+) -> Grid | None:
+    alignment = limits.alignment
+    rows = alignment // gcd(pitch, alignment)
+    if rows * pitch > limits.side * unit:
+        return None
+    # Regions of the same tensor share an image if it begins where the tensor does.
+    for base in (0, int(starts.min()) // alignment * alignment):
+        if int(((starts - base) % pitch).max()) + width <= pitch:
+            return Grid(over_target, base, rows * pitch, rows)
+    return None
+
+
+def _whole_rows(grid: Grid, nbytes: int) -> int:
+    """The rows of an image that lie within a tensor of so many bytes, with its padding."""
+    return (nbytes - grid.base) // grid.pitch // HEIGHT_ALIGNMENT * HEIGHT_ALIGNMENT
+
+
+def _chunk(grid: Grid) -> int:
+    """How many rows of the image are copied in one go: a power of two."""
+    if grid.rows == 1:
+        return MAX_ROWS
+    return min(MAX_ROWS, 1 << max(0, (CACHED_BYTES // grid.pitch).bit_length() - 1))
+
+
+def divide(found: Rectangles, grid: Grid) -> tuple[Numbers, Numbers]:
+    """Return the copies of rectangles, and what lies beyond the last whole row of the image.
+
+    The former are rows of (x, y, width, height, offset in the buffer, pitch in the buffer), the
+    latter runs: source offset, target offset, bytes. All but y and height are bytes.
+    """
+    side = int(grid.over_target)
+    pitch, buffer_pitch = found.pitches[side], found.pitches[1 - side]
+    passes = min(grid.rows, found.height)
+    first, x = np.divmod(found.starts[:, side] - grid.base, pitch)
+    row = first[:, None] + np.arange(passes)
+    y, place = np.divmod(row, grid.rows)
+    x = place * pitch + x[:, None]
+    buffer = found.starts[:, 1 - side, None] + np.arange(passes) * buffer_pitch
+    height = np.broadcast_to(
+        (found.height - np.arange(passes) + grid.rows - 1) // grid.rows, y.shape
+    )
+    x, y, height, buffer = (numbers.ravel() for numbers in (x, y, height, buffer))
+
+    inside = np.clip(_whole_rows(grid, found.nbytes[side]) - y, 0, height)
+    step = grid.rows * buffer_pitch
+    left, index = _spread(height - inside)
+    at = grid.base + (y + inside)[left] * grid.pitch + x[left] + index * grid.pitch
+    other = buffer[left] + (inside[left] + index) * step
+    columns = (other, at) if grid.over_target else (at, other)
+    runs = np.stack([*columns, np.full(at.size, found.width)], 1)
+
+    chunk = _chunk(grid)
+    pieces = np.where(inside, (y + inside - 1) // chunk - y // chunk + 1, 0)
+    of, index = _spread(pieces)
+    top = (y // chunk)[of] + index
+    begin = np.maximum(y[of], top * chunk)
+    end = np.minimum((y + inside)[of], (top + 1) * chunk)
+    copies = np.stack(
+        [
+            x[of],
+            begin,
+            np.full(of.size, found.width),
+            end - begin,
+            buffer[of] + (begin - y[of]) * step,
+            np.full(of.size, step),
+        ],
+        1,
+    )
+    return copies, runs
+
+
+def in_order(copies: Numbers, grid: Grid) -> Numbers:
+    """The order of copies by which each chunk of the image stays in the cache."""
+    return np.argsort(copies[:, 1] // _chunk(grid), kind="stable")
+
+
+def _spread(counts: Numbers) -> tuple[Numbers, Numbers]:
+    """For each of ``counts`` things of each kind: the kind, and its number within the kind."""
+    kinds = np.repeat(np.arange(counts.size), counts)
+    return kinds, np.arange(kinds.size) - np.repeat(np.cumsum(counts) - counts, counts)
