@@ -2,7 +2,11 @@
 #extension GL_GOOGLE_include_directive : require
 // Strided copies of whole words: elements of UNIT = 4, 8 or 16 bytes.
 
-#if UNIT == 16
+#if UNIT == 16 && defined(WIDE)
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#define Element u64vec2
+#define COMPONENTS xyzw
+#elif UNIT == 16
 #define Element uvec4
 #define COMPONENTS xyzw
 #elif UNIT == 8
@@ -42,7 +46,12 @@ void main() {
     steps = table[item.record + STEPS];
     step_position = table[item.record + POSITION].POSITION_STEP;
     constant = table[item.record + RUN].RUN_CONSTANT != 0u;
+#ifdef WIDE
+    uvec4 bits = table[item.record + PATTERN];
+    pattern = u64vec2(packUint2x32(bits.xy), packUint2x32(bits.zw));
+#else
     pattern = table[item.record + PATTERN].COMPONENTS;
+#endif
     uvec4 rows = table[item.record + ROWS];
     for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {
         copy_row(item);

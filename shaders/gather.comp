@@ -2,7 +2,10 @@
 #extension GL_GOOGLE_include_directive : require
 // Copies of whole words from where indices say: elements of UNIT = 4, 8 or 16 bytes.
 
-#if UNIT == 16
+#if UNIT == 16 && defined(WIDE)
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#define Element u64vec2
+#elif UNIT == 16
 #define Element uvec4
 #elif UNIT == 8
 #define Element uvec2

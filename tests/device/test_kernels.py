@@ -14,6 +14,7 @@ from regions import make_region
 from strategies import input_bytes, plans
 
 import vkops
+from vkops.gpu import pipelines
 from vkops.gpu.buffer import Buffer
 from vkops.gpu.dispatch import prepare
 from vkops.gpu.kernels import BLOCKS, choose_kernel
@@ -24,6 +25,7 @@ from vkops.gpu.table import Tuning
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import narrow, optimize
 from vkops.plan.movements import copy, pad_with_copies
+from vkops.shaders import spirv
 
 GUARD = 256
 POISON = 0xA5
@@ -84,6 +86,38 @@ def test_random_plans_by_regions_where_they_can(device, plan):
     if not device.executor.queue.kompute.native:
         pytest.skip("the native operations are switched off")
     check(device, plan, replace(device.executor.tuning, copies=ALWAYS_REGIONS))
+
+
+@pytest.fixture
+def wide_device(adapter):
+    """A device whose kernels move integers of 64 bits where they can, whatever is faster."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vkops.gpu.adapter.prefers_int64", lambda info: True)
+        with vkops.Device(adapter.index) as device:
+            if not device.executor.wide:
+                pytest.skip("the device has no integers of 64 bits")
+            device.executor.copy_by_shaders()
+            yield device
+
+
+@settings(on_device, max_examples=60)
+@given(plan=plans())
+def test_random_plans_with_integers_of_64_bits(wide_device, plan):
+    check(wide_device, plan)
+
+
+def test_kernels_with_integers_of_64_bits(wide_device, monkeypatch):
+    """Strided copies, constants and indices of 16 bytes."""
+    used = set()
+    monkeypatch.setattr(pipelines, "spirv", lambda name: used.add(name) or spirv(name))
+    check(wide_device, window(16, [9, 7], [20, 2]))
+    x = np.arange(300 * 8, dtype=np.float64).reshape(300, 8)
+    rows = np.array([299, 0, -1, 7, 7])
+    t = wide_device.tensor(x)
+    np.testing.assert_array_equal(vkops.take(t, rows, axis=0).numpy(), x[rows])
+    padded = vkops.pad(t, ((2, 2), (0, 0)), constant_values=np.pi).numpy()
+    np.testing.assert_array_equal(padded, np.pad(x, ((2, 2), (0, 0)), constant_values=np.pi))
+    assert {"copy_16_wide", "gather_16_wide"} <= used
 
 
 @settings(on_device, max_examples=30)

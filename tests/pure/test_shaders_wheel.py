@@ -76,12 +76,12 @@ def test_kernel_is_valid(name):
 
 
 def test_every_kernel_that_can_be_chosen_is_there():
-    chosen = {value.name for value in vars(kernels).values() if isinstance(value, kernels.Kernel)}
+    chosen = {value for value in vars(kernels).values() if isinstance(value, kernels.Kernel)}
     copies = (kernels.WORDS, kernels.SUBWORDS, kernels.BLOCKS, kernels.ELEMENTS)
-    groups = (*copies, *kernels.INDEXED)
-    for group in groups:
-        chosen |= {kernel.name for kernel in group.values()}
-    assert set(shaders.VARIANTS) == chosen
+    for group in (*copies, *kernels.INDEXED):
+        chosen |= set(group.values())
+    names = {name for kernel in chosen for name in (kernel.name, kernel.wide) if name}
+    assert set(shaders.VARIANTS) == names
 
 
 def test_kernel_stays_in_memory():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import operator
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -183,6 +184,16 @@ def threads() -> int:
         return max(1, min(32, int(os.environ.get("LP_NUM_THREADS", ""))))
     except ValueError:
         return os.cpu_count() or 1
+
+
+def prefers_int64(info: DeviceInfo) -> bool:
+    """Whether shaders move vectors faster as integers of 64 bits.
+
+    Mesa 25's CPU driver takes 0.7 to 0.9 times as long with them. With Mesa 22.3 that depends on
+    the processor: 0.8 to 1.6 times. GPUs load 16 bytes at once anyway.
+    """
+    mesa = re.search(r"Mesa (\d+)", info.driver)
+    return info.type == "CPU" and mesa is not None and int(mesa[1]) >= 25
 
 
 def tensor_heap(index: int, *, host: bool) -> MemoryHeap:

@@ -71,6 +71,7 @@ class Executor:
             lambda: self._available(mapped=self.mapped),
             self.queue.forget,
         )
+        self.wide: bool = self._kompute.has_int64 and adapter.prefers_int64(self.info)
         self.pipelines: Pipelines = with_reclaim(lambda: self.new_pipelines(MAX_PIPELINES))
         self._started: list[Pipelines] = []
         # Each dispatch of a submission has a region table of its own.
@@ -199,7 +200,7 @@ class Executor:
 
     def new_pipelines(self, limit: int) -> Pipelines:
         """Make a region table, and room for pipelines that read it."""
-        return Pipelines(self._kompute, self.host_heap(TABLE_BYTES), limit)
+        return Pipelines(self._kompute, self.host_heap(TABLE_BYTES), limit, wide=self.wide)
 
     # -- memory and Kompute's objects -------------------------------------------------------------
 

@@ -28,6 +28,11 @@ class Kernel:
     sources: int = 1
     indexed: bool = False
 
+    @property
+    def wide(self) -> str | None:
+        """The name of the same kernel with integers of 64 bits, if there is one."""
+        return f"{self.name}_wide" if self.name in ("copy_16", "gather_16") else None
+
 
 WORDS = {size: Kernel(f"copy_{size}", size, 0) for size in (4, 8, 16)}
 SUBWORDS = {size: Kernel(f"copy_{size}", size, 4) for size in (1, 2)}

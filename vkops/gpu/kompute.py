@@ -67,6 +67,9 @@ class Kompute:
     images: ImageLimits | None = None
     """The limits of linear images over tensors, if the device has such images."""
 
+    has_int64: bool = False
+    """Whether shaders can use integers of 64 bits (shaderInt64)."""
+
     def __init__(self, index: int, extensions: list[str]) -> None:
         self.kp: Any = load_kompute()
         self.manager: Any = self.kp.Manager(index, [], extensions)
@@ -98,6 +101,7 @@ class NativeKompute(Kompute):
         self.native: Any = native
         self.device: Any = native.Device(index, extensions)
         self.manager: Any = self.device.manager
+        self.has_int64 = self.device.shader_int64
         if self.device.pitch_alignment:
             self.images = ImageLimits(self.device.pitch_alignment, self.device.max_image_side)
 

@@ -49,12 +49,14 @@ class Pipelines:
     steps, so the table counts as unknown while it is written.
     """
 
-    def __init__(self, kompute: Kompute, table: Heap, limit: int) -> None:
+    def __init__(self, kompute: Kompute, table: Heap, limit: int, *, wide: bool) -> None:
+        """Make no pipelines yet; those of ``wide`` kernels move integers of 64 bits."""
         assert table.view is not None
         self._kompute = kompute
         self._table = table
         self._words: npt.NDArray[np.uint32] = table.view.view(np.uint32)
         self._limit = limit
+        self._wide = wide
         self._loaded: Dispatch | None = None
         self._algorithms: OrderedDict[_Key, Any] = OrderedDict()
         self._recorded: dict[_Key, Commands] = {}
@@ -119,7 +121,8 @@ class Pipelines:
         if algorithm is None:
             while len(self._algorithms) >= self._limit:
                 self._drop(next(iter(self._algorithms)))
-            code = spirv(dispatch.kernel.name)
+            kernel = dispatch.kernel
+            code = spirv(kernel.wide if kernel.wide and self._wide else kernel.name)
             algorithm = make_algorithm(self._kompute.manager, dispatch, self._table, code)
             self._algorithms[key] = algorithm
         self._algorithms.move_to_end(key)

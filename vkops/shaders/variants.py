@@ -78,6 +78,10 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
             )
             for unit in (16, 8)
         },
+        **{
+            f"{name}_16_wide": Variant(f"{name}_16_wide", f"{name}.comp", {"UNIT": 16, "WIDE": 1})
+            for name in ("copy", "gather")
+        },
         **{name: Variant(name, f"{name}.comp", {}) for name in ("copy_reverse", "copy_run")},
         "copy_stream": Variant("copy_stream", "copy_stream.comp", {"SEGMENTS": 0}),
         "copy_stream_4": Variant("copy_stream_4", "copy_stream.comp", {"SEGMENTS": 4}),
