@@ -17,8 +17,8 @@ import vkops
 from vkops import dml
 from vkops.gpu.executor import MAX_TOGETHER, MIN_IMPORTED_BYTES
 from vkops.gpu.kompute import NATIVE, native_state
-from vkops.gpu.region_copies import ALWAYS_REGIONS, COPY, ImageCopy, RegionCopy
-from vkops.plan import CopyPlan, Output, View
+from vkops.gpu.region_copies import ALWAYS_REGIONS, COPY, Filling, ImageCopy, RegionCopy
+from vkops.plan import CopyPlan, Fill, Output, Region, View
 from vkops.plan.movements import copy
 
 
@@ -182,6 +182,42 @@ def test_rows_of_any_width_and_number(native, dtype, width, rows):
         assert vkops.concat(sources, axis=1, device=native).numpy().tobytes() == x.tobytes()
     padded = vkops.pad(native.tensor(x.view(np.uint8)), ((1, 2), (3, 64)))
     np.testing.assert_array_equal(padded.numpy(), np.pad(x.view(np.uint8), ((1, 2), (3, 64))))
+
+
+@pytest.mark.usefixtures("shared_memory")
+@pytest.mark.parametrize(
+    ("pattern", "filled"),
+    [
+        (b"\0", True),
+        (b"\x01", True),
+        (b"\x01\x02", True),
+        (b"\x01\x02\x03\x04", True),
+        (b"\x01\x02\x03\x04" * 2, True),
+        (b"\x01\x02\x03\x04\x05\x06\x07\x08", False),
+        (bytes(16), True),
+        (bytes(15) + b"\x01", False),
+    ],
+)
+@pytest.mark.parametrize("start", [0, 1, 4])
+def test_runs_of_a_constant_that_is_a_word_again_and_again_are_filled(
+    native, pattern, filled, start
+):
+    size = len(pattern)
+    count = 1 << 12
+    region = Region(View((3, count), (count + 8, 1), start), Fill(pattern))
+    nbytes = (3 * (count + 8) + 8) * size
+    target = native.buffer(nbytes)
+    target.write(np.full(nbytes, 7, np.uint8))
+    expected = np.full((3 * (count + 8) + 8, size), 7, np.uint8)
+    for row in range(3):
+        first = start + row * (count + 8)
+        expected[first : first + count] = np.frombuffer(pattern, np.uint8)
+    program = native.executor.prepare(CopyPlan(size, (), (Output(nbytes, (region,)),)))
+    work = program.bind([], [target.allocation])
+    aligned = start * size % 4 == 0
+    assert all(isinstance(w, Filling) for w in work) == (filled and aligned)
+    native.executor.run(work)
+    np.testing.assert_array_equal(target.array(), expected.ravel())
 
 
 def test_images_of_several_heaps(native):

@@ -116,6 +116,8 @@ class NativeKompute(Kompute):
 
     def image(self, tensor: Any, offset: int, pitch: int, height: int, unit: int) -> Any:
         """Lay a linear image over a part of a tensor's memory; None if the driver refuses."""
+        if self.images is None or pitch > self.images.side * unit:
+            return None
         try:
             return self.native.LinearImage(self.device, tensor, offset, pitch, height, unit)
         except RuntimeError:

@@ -16,10 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.gpu.kompute import ImageLimits
-from vkops.plan.region import Read, Region
+from vkops.plan.region import Fill, Region
 
 MAX_ROWS = 4096
 """Rows of an image."""
+
+WORD = 4
+"""Bytes of what vkCmdFillBuffer writes again and again."""
 
 MAX_UNIT = 16
 """Bytes of the largest texels."""
@@ -91,13 +94,26 @@ class Runs(NamedTuple):
 
 
 def find_runs(region: Region, size: int) -> Runs | None:
-    """The contiguous runs that a region copies, if there are any."""
-    if not isinstance(region.source, Read):
-        return None
-    rank = len(region.sizes)
-    if region.target.strides[-1] == region.source.view.strides[-1] == 1:
-        return Runs(region.sizes[-1] * size, tuple(range(rank - 1)))
-    return Runs(size, tuple(range(rank))) if size == MAX_UNIT else None
+    """The contiguous runs that a region copies, or fills with a word; None if there are none."""
+    axes = tuple(range(len(region.sizes)))
+    target, source = region.target, region.source
+    if isinstance(source, Fill):
+        *outer, inner = target.strides
+        found = Runs(region.sizes[-1] * size, axes[:-1]) if inner == 1 else None
+        whole = size % WORD == 0 or not any(
+            number * size % WORD for number in (region.sizes[-1], target.offset, *outer)
+        )
+        return found if whole and filled_word(source) is not None else None
+    if target.strides[-1] == source.view.strides[-1] == 1:
+        return Runs(region.sizes[-1] * size, axes[:-1])
+    return Runs(size, axes) if size == MAX_UNIT else None
+
+
+def filled_word(fill: Fill) -> int | None:
+    """The word that a constant consists of, again and again, if there is one."""
+    pattern = fill.pattern * (WORD // min(WORD, len(fill.pattern)))
+    word = pattern[:WORD]
+    return int.from_bytes(word, "little") if word * (len(pattern) // WORD) == pattern else None
 
 
 def run_starts(region: Region, size: int, axes: Sequence[int]) -> Numbers:

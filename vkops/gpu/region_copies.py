@@ -1,4 +1,4 @@
-"""Copies by vkCmdCopyBuffer, and by images, of what is contiguous in both tensors."""
+"""Vulkan's copies, by regions and by images, of what is contiguous, and its filling of memory."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from vkops.gpu.rectangles import (
     Numbers,
     Rectangles,
     divide,
+    filled_word,
     find_runs,
     in_order,
     rectangles,
     run_starts,
 )
-from vkops.plan.region import CopyPlan, Region
+from vkops.plan.region import CopyPlan, Fill, Region
 
 COPY = "VKOPS_COPY"
 """Environment variable: ``shader`` or ``regions`` instead of the faster of the two, ``auto``."""
@@ -81,7 +82,7 @@ class CopyCosts:
         count = prod([region.sizes[axis] for axis in runs.axes])
         moved = self.copy * runs.width * count
         by_runs = Estimate(moved + self.region * count, count)
-        if self.images is None or self.region * count < self.image:
+        if not region.inputs or self.images is None or self.region * count < self.image:
             return by_runs
         nbytes = plan.inputs[region.inputs[0]], plan.outputs[target].nbytes
         boxes = rectangles(region, size, nbytes, self.images)
@@ -183,7 +184,20 @@ class ImageCopy:
         )
 
 
-Copy = RegionCopy | ImageCopy
+@dataclass(slots=True, eq=False)
+class Filling:
+    """Regions of a heap that are filled with a word: rows of 0, offset and bytes."""
+
+    target: Heap
+    word: int
+    regions: Rows
+
+    def operation(self, native: Any) -> Any:
+        """Return Kompute's operation."""
+        return native.OpFillRegions(self.target.tensor, self.word, self.regions)
+
+
+Copy = RegionCopy | ImageCopy | Filling
 
 
 class EncodedCopies:
@@ -191,11 +205,16 @@ class EncodedCopies:
 
     def __init__(self, plan: CopyPlan, costs: CopyCosts) -> None:
         self._plan = plan
-        self._costs = costs
         self._boxes: list[tuple[_Pair, Region, Rectangles]] = []
         self._single: list[tuple[_Pair, Region]] = []
+        self._fills: list[tuple[int, int, Numbers]] = []
         for target, region in plan.regions:
-            pair = region.inputs[0], target
+            if isinstance(region.source, Fill):
+                word = filled_word(region.source)
+                assert word is not None
+                self._fills.append((word, target, run_rows(region, plan.element_size)))
+                continue
+            pair = region.source.input, target
             found = costs.estimate(region, plan, target)
             if found is not None and found.rectangles is not None:
                 self._boxes.append((pair, region, found.rectangles))
@@ -227,13 +246,26 @@ class EncodedCopies:
         if encoded is None:
             encoded = self._encoded[imported] = self._encode(over_targets=imported)
         images, runs = encoded
-        copies: list[Copy] = []
+        copies = self._bind_fills(outputs)
         for image in images:
             own = image.bind(inputs, outputs)
             if own is None:  # shaders cannot read imported arrays
-                return list(self._all_runs().bind(inputs, outputs)) if imported else None
+                if not imported:
+                    return None
+                return [*self._bind_fills(outputs), *self._all_runs().bind(inputs, outputs)]
             copies += own
         return [*copies, *runs.bind(inputs, outputs)]
+
+    def _bind_fills(self, outputs: Sequence[Any]) -> list[Copy]:
+        """Return the copies of constants; each of them is one of a word to one heap."""
+        groups: dict[tuple[int, Heap], list[Numbers]] = {}
+        for word, target, rows in self._fills:
+            moved = np.add(rows, [0, outputs[target].offset, 0])
+            groups.setdefault((word, outputs[target].heap), []).append(moved)
+        return [
+            Filling(heap, word, np.concatenate(parts).view(np.uint64))
+            for (word, heap), parts in groups.items()
+        ]
 
     def _encode(self, *, over_targets: bool) -> tuple[list[_Image], _Runs]:
         """Lay images over tensors: over outputs only, or over those that need fewer copies."""

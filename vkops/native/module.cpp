@@ -339,21 +339,30 @@ class OpCopyRectangles : public kp::OpBase
     }
 };
 
+std::vector<vk::BufferCopy> rows_of(const Rows& rows)
+{
+    if (rows.ndim() != 2 || rows.shape(1) != 3 || !rows.shape(0))
+        throw py::value_error("regions: must be rows of (source offset, target offset, bytes)");
+    static_assert(sizeof(vk::BufferCopy) == 3 * sizeof(std::uint64_t));
+    const auto first = reinterpret_cast<const vk::BufferCopy*>(rows.data());
+    return { first, first + rows.shape(0) };
+}
+
 // vkCmdCopyBuffer: the rows of `regions` are (source offset, target offset, bytes).
 class OpCopyRegions : public kp::OpBase
 {
   public:
     OpCopyRegions(std::shared_ptr<kp::Tensor> source, std::shared_ptr<kp::Tensor> target,
                   const Rows& regions)
-      : from_(source->constructDescriptorBufferInfo().buffer), source_(source), target_(target)
+      : from_(source->constructDescriptorBufferInfo().buffer), source_(source), target_(target),
+        regions_(rows_of(regions))
     {
-        take(regions, 0);
     }
     OpCopyRegions(std::shared_ptr<ImportedArray> source, std::shared_ptr<kp::Tensor> target,
                   const Rows& regions)
-      : from_(source->buffer), source_(source), target_(target)
+      : from_(source->buffer), source_(source), target_(target), regions_(rows_of(regions))
     {
-        take(regions, source->offset);
+        for (auto& region : regions_) region.srcOffset += source->offset;
     }
     void record(const vk::CommandBuffer& commands) override
     {
@@ -367,16 +376,29 @@ class OpCopyRegions : public kp::OpBase
     std::shared_ptr<void> source_;  // kept alive
     std::shared_ptr<kp::Tensor> target_;
     std::vector<vk::BufferCopy> regions_;
+};
 
-    void take(const Rows& rows, std::uint64_t offset)
+// vkCmdFillBuffer: the rows of `regions` are (0, target offset, bytes).
+class OpFillRegions : public kp::OpBase
+{
+  public:
+    OpFillRegions(std::shared_ptr<kp::Tensor> target, std::uint32_t word, const Rows& regions)
+      : target_(target), word_(word), regions_(rows_of(regions))
     {
-        if (rows.ndim() != 2 || rows.shape(1) != 3 || !rows.shape(0))
-            throw py::value_error("regions: must be rows of (source offset, target offset, bytes)");
-        static_assert(sizeof(vk::BufferCopy) == 3 * sizeof(std::uint64_t));
-        const auto first = reinterpret_cast<const vk::BufferCopy*>(rows.data());
-        regions_.assign(first, first + rows.shape(0));
-        for (auto& region : regions_) region.srcOffset += offset;
     }
+    void record(const vk::CommandBuffer& commands) override
+    {
+        const auto buffer = target_->constructDescriptorBufferInfo().buffer;
+        for (const auto& region : regions_)
+            commands.fillBuffer(buffer, region.dstOffset, region.size, word_);
+    }
+    void preEval(const vk::CommandBuffer&) override {}
+    void postEval(const vk::CommandBuffer&) override {}
+
+  private:
+    std::shared_ptr<kp::Tensor> target_;
+    std::uint32_t word_;
+    std::vector<vk::BufferCopy> regions_;
 };
 
 // Operations in a command buffer, to be submitted again and again, or recorded anew.
@@ -504,6 +526,8 @@ PYBIND11_MODULE(vkops_native, module)
     py::class_<OpCopyRegions, kp::OpBase, std::shared_ptr<OpCopyRegions>>(module, "OpCopyRegions")
       .def(py::init<std::shared_ptr<kp::Tensor>, std::shared_ptr<kp::Tensor>, const Rows&>())
       .def(py::init<std::shared_ptr<ImportedArray>, std::shared_ptr<kp::Tensor>, const Rows&>());
+    py::class_<OpFillRegions, kp::OpBase, std::shared_ptr<OpFillRegions>>(module, "OpFillRegions")
+      .def(py::init<std::shared_ptr<kp::Tensor>, std::uint32_t, const Rows&>());
     py::class_<Commands, std::shared_ptr<Commands>>(module, "Commands")
       .def(py::init<std::shared_ptr<Device>>())
       .def("record", &Commands::record, py::arg("operations"), py::arg("timed") = false)
