@@ -7,25 +7,18 @@ rows of the tensor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from vkops.gpu.kompute import ImageLimits
-from vkops.plan.region import Fill, Region
+from vkops.gpu.runs import VECTOR, Numbers, find_runs, run_starts
+from vkops.plan.region import Region
 
 MAX_ROWS = 4096
 """Rows of an image."""
-
-WORD = 4
-"""Bytes of what vkCmdFillBuffer writes again and again."""
-
-MAX_UNIT = 16
-"""Bytes of the largest texels."""
 
 CACHED_BYTES = 1 << 20
 """Bytes of an image that are copied in one go, where its rows hold several rows of the tensor."""
@@ -36,7 +29,8 @@ HEIGHT_ALIGNMENT = 4
 MIN_ROWS = 4
 """Rows that a rectangle must have."""
 
-Numbers = npt.NDArray[np.int64]
+MAX_RECTANGLES = 1 << 16
+"""Rectangles of a region; one that has more is copied otherwise."""
 
 
 class Grid(NamedTuple):
@@ -86,49 +80,6 @@ class Rectangles:
         return len(self.starts) * passes * (1 + chunks) + max(0, beyond)
 
 
-class Runs(NamedTuple):
-    """What is contiguous in both tensors of a region: runs of ``width`` bytes along ``axes``."""
-
-    width: int
-    axes: tuple[int, ...]
-
-
-def find_runs(region: Region, size: int) -> Runs | None:
-    """The contiguous runs that a region copies, or fills with a word; None if there are none."""
-    axes = tuple(range(len(region.sizes)))
-    target, source = region.target, region.source
-    if isinstance(source, Fill):
-        *outer, inner = target.strides
-        found = Runs(region.sizes[-1] * size, axes[:-1]) if inner == 1 else None
-        whole = size % WORD == 0 or not any(
-            number * size % WORD for number in (region.sizes[-1], target.offset, *outer)
-        )
-        return found if whole and filled_word(source) is not None else None
-    if target.strides[-1] == source.view.strides[-1] == 1:
-        return Runs(region.sizes[-1] * size, axes[:-1])
-    return Runs(size, axes) if size == MAX_UNIT else None
-
-
-def filled_word(fill: Fill) -> int | None:
-    """The word that a constant consists of, again and again, if there is one."""
-    pattern = fill.pattern * (WORD // min(WORD, len(fill.pattern)))
-    word = pattern[:WORD]
-    return int.from_bytes(word, "little") if word * (len(pattern) // WORD) == pattern else None
-
-
-def run_starts(region: Region, size: int, axes: Sequence[int]) -> Numbers:
-    """The byte offsets, in the source and the target, of all indices of some axes."""
-    views = region.source_view, region.target
-    starts = [np.array([view.offset]) for view in views]
-    for axis in axes:
-        steps = np.arange(region.sizes[axis])
-        starts = [
-            (start[:, None] + steps * view.strides[axis]).ravel()
-            for start, view in zip(starts, views, strict=True)
-        ]
-    return np.stack(starts, 1) * size
-
-
 def rectangles(
     region: Region, size: int, nbytes: tuple[int, int], limits: ImageLimits
 ) -> Rectangles | None:
@@ -139,20 +90,23 @@ def rectangles(
     runs = find_runs(region, size)
     if runs is None:
         return None
-    views = region.source_view, region.target
     width, axes = runs
+    views = region.source_view, region.target
     possible = [
         axis
         for axis in axes
         if region.sizes[axis] >= MIN_ROWS
         and all(view.strides[axis] * size >= width for view in views)
     ]
-    if not possible:
+    row_axis = max(possible, key=lambda axis: region.sizes[axis], default=None)
+    if row_axis is None:
         return None
-    row_axis = max(possible, key=lambda axis: region.sizes[axis])
+    others = [axis for axis in axes if axis != row_axis]
+    if prod([region.sizes[axis] for axis in others]) > MAX_RECTANGLES:
+        return None
     pitches = views[0].strides[row_axis] * size, views[1].strides[row_axis] * size
-    starts = run_starts(region, size, [axis for axis in axes if axis != row_axis])
-    unit = gcd(MAX_UNIT, width, *pitches, int(np.gcd.reduce(starts, None)))
+    starts = run_starts(region, size, others)
+    unit = gcd(VECTOR, width, *pitches, int(np.gcd.reduce(starts, None)))
     source, target = (
         _grid(bool(side), starts[:, side], pitches[side], width, unit, limits) for side in range(2)
     )

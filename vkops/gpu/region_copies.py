@@ -14,18 +14,8 @@ import numpy.typing as npt
 from vkops.errors import DeviceError, show
 from vkops.gpu.kompute import ImageLimits
 from vkops.gpu.memory import Allocation, Heap, ImportedHeap
-from vkops.gpu.rectangles import (
-    MAX_ROWS,
-    Grid,
-    Numbers,
-    Rectangles,
-    divide,
-    filled_word,
-    find_runs,
-    in_order,
-    rectangles,
-    run_starts,
-)
+from vkops.gpu.rectangles import MAX_ROWS, Grid, Rectangles, divide, in_order, rectangles
+from vkops.gpu.runs import Numbers, filled_word, find_runs, run_starts
 from vkops.plan.region import CopyPlan, Fill, Region
 
 COPY = "VKOPS_COPY"

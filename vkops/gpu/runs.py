@@ -1,0 +1,62 @@
+"""Runs: the bytes of a region that are contiguous in both of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.plan.region import Fill, Region
+
+VECTOR = 16
+"""Bytes of the largest elements, each of which is a run."""
+
+WORD = 4
+"""Bytes of what vkCmdFillBuffer writes again and again."""
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Runs(NamedTuple):
+    """What is contiguous in both tensors of a region: runs of ``width`` bytes along ``axes``."""
+
+    width: int
+    axes: tuple[int, ...]
+
+
+def find_runs(region: Region, size: int) -> Runs | None:
+    """The contiguous runs that a region copies, or fills with a word; None if there are none."""
+    axes = tuple(range(len(region.sizes)))
+    target, source = region.target, region.source
+    if isinstance(source, Fill):
+        *outer, inner = target.strides
+        found = Runs(region.sizes[-1] * size, axes[:-1]) if inner == 1 else None
+        whole = size % WORD == 0 or not any(
+            number * size % WORD for number in (region.sizes[-1], target.offset, *outer)
+        )
+        return found if whole and filled_word(source) is not None else None
+    if target.strides[-1] == source.view.strides[-1] == 1:
+        return Runs(region.sizes[-1] * size, axes[:-1])
+    return Runs(size, axes) if size == VECTOR else None
+
+
+def filled_word(fill: Fill) -> int | None:
+    """The word that a constant consists of, again and again, if there is one."""
+    pattern = fill.pattern * (WORD // min(WORD, len(fill.pattern)))
+    word = pattern[:WORD]
+    return int.from_bytes(word, "little") if word * (len(pattern) // WORD) == pattern else None
+
+
+def run_starts(region: Region, size: int, axes: Sequence[int]) -> Numbers:
+    """The byte offsets, in the source and the target, of all indices of some axes."""
+    views = region.source_view, region.target
+    starts = [np.array([view.offset]) for view in views]
+    for axis in axes:
+        steps = np.arange(region.sizes[axis])
+        starts = [
+            (start[:, None] + steps * view.strides[axis]).ravel()
+            for start, view in zip(starts, views, strict=True)
+        ]
+    return np.stack(starts, 1) * size
