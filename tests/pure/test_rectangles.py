@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -115,3 +117,12 @@ def test_random_regions():
                 np.testing.assert_array_equal(result, expected)
                 done += 1
     assert done > 200
+
+
+@pytest.mark.parametrize(("sizes", "expected"), [((250, 250, 300, 16), True), ((300,) * 4, False)])
+def test_a_region_of_very_many_rectangles_is_none(sizes, expected):
+    """Looking at each of them would take longer than the copy."""
+    view = View.packed((*sizes[:-1], 2 * sizes[-1])).narrow(len(sizes) - 1, 0, sizes[-1])
+    region = copy(view.permute((0, 2, 1, 3)), View.packed((sizes[0], sizes[2], sizes[1], sizes[3])))
+    found = rectangles(region, 1, (2 * math.prod(sizes), math.prod(sizes)), LIMITS)
+    assert (found is not None) == expected
