@@ -20,7 +20,7 @@ __array_api_version__ = "2024.12"
 
 _MODULES = {
     name.name: statement.module
-    for statement in ast.parse(Path(__file__).with_suffix(".pyi").read_text()).body
+    for statement in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
     if isinstance(statement, ast.ImportFrom)
     for name in statement.names
 }

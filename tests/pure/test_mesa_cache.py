@@ -34,7 +34,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(folder, name, mode, disab
 
 def test_a_folder_of_another_user_is_not_used(folder, monkeypatch):
     (folder / "mesa_shader_cache").mkdir(mode=0o755)
-    monkeypatch.setattr("vkops.arguments.paths.os.geteuid", lambda: 4711)
+    monkeypatch.setattr("vkops.system.files.os.geteuid", lambda: 4711)
     mesa_cache.disable_if_unsafe()
     assert os.environ[DISABLED] == "true"
 

@@ -243,7 +243,7 @@ def test_a_failed_wheel_keeps_its_log_and_caches_nothing(kp_wheel, capsys):
         f"\nkp_wheel: installing the build tools with pip failed; the whole log: {log}\n"
     )
     assert tail.startswith(log.read_text().splitlines()[-kp_wheel.LOG_TAIL :][0])
-    assert sorted(path.name for path in log.parent.iterdir()) == ["build.log", "lock"]
+    assert sorted(path.name for path in log.parent.iterdir()) == ["build.log"]
 
 
 def test_a_cached_wheel_is_found_and_never_built_again(kp_wheel, capsys):
@@ -290,5 +290,12 @@ def test_compilers_are_bounded_by_cores_memory_and_one_digit(
     sizes = {"SC_PHYS_PAGES": gigabytes << 20, "SC_PAGE_SIZE": 1 << 10}
     monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(cores))
-    monkeypatch.setattr(Path, "read_text", lambda _: "max\n")
+    monkeypatch.setattr(Path, "read_text", lambda _, encoding: "max\n")
     assert kp_wheel.jobs() == expected
+
+
+def test_compilers_where_the_memory_is_not_known(kp_wheel, monkeypatch):
+    monkeypatch.delattr(os, "sysconf")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(4))
+    monkeypatch.setattr(Path, "read_text", lambda _, encoding: "max\n")
+    assert kp_wheel.jobs() == 4

@@ -264,7 +264,7 @@ def test_an_entry_of_another_kind_is_replaced(shader, counting, entries, replace
         (lambda folder, _: folder.chmod(0o770), "other users may write to it"),
         (lambda folder, _: folder.chmod(0o777), "other users may write to it"),
         (
-            lambda _, patch: patch.setattr("vkops.arguments.paths.os.geteuid", lambda: 4711),
+            lambda _, patch: patch.setattr("vkops.system.files.os.geteuid", lambda: 4711),
             "it belongs to another user",
         ),
         (
@@ -324,7 +324,7 @@ def test_read_only_and_full_cache_folders(shader, counting, entries, monkeypatch
     def refuse(*_args, **_options):
         raise OSError(error, os.strerror(error))
 
-    monkeypatch.setattr(f"vkops.arguments.paths.{function}", refuse)
+    monkeypatch.setattr(f"vkops.system.files.{function}", refuse)
     assert build(shader) == build(shader)
     assert counting.calls() == 2
     assert not entries.exists() or list(entries.iterdir()) == []

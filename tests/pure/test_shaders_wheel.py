@@ -129,7 +129,7 @@ def test_outdated_or_damaged_spirv_in_the_wheel_is_not_used(unpacked, tmp_path, 
             path.write_bytes(path.read_bytes()[:-2])
     assert digests_from(unpacked, tmp_path).stderr.splitlines()[-1] == (
         "vkops.errors.ShaderCompileError: glslangValidator is not on PATH: install it "
-        "(Debian's package glslang-tools), or set VKOPS_GLSLANG to its path"
+        "(Debian and Ubuntu: glslang-tools), or set VKOPS_GLSLANG to its path"
     )
 
 
@@ -138,7 +138,7 @@ def test_wheel_cannot_be_built_without_a_compiler(tmp_path):
     assert result.returncode == 1
     assert (
         "The kernels cannot be compiled: glslangValidator is not on PATH: install it "
-        "(Debian's package glslang-tools), or set VKOPS_GLSLANG to its path"
+        "(Debian and Ubuntu: glslang-tools), or set VKOPS_GLSLANG to its path"
     ) in result.stderr.splitlines()
     assert not list(tmp_path.glob("*.whl"))
 

@@ -207,8 +207,8 @@ def _invocation(text: str) -> tuple[int, int, int] | None:
 def _end(target: str, status: int) -> None:
     """Exit with the status of the program that ran; report the signal if one ended it."""
     if status < 0:
-        from vkops.shaders import tools
+        from vkops.system.processes import describe
 
-        click.echo(one_line(f"{target}: {tools.status(status)}"), err=True)
+        click.echo(one_line(f"{target}: {describe(status)}"), err=True)
     if status:
         raise click.exceptions.Exit(status if status > 0 else 128 - status)

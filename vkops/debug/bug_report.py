@@ -24,6 +24,7 @@ from vkops.errors import VkopsError
 from vkops.gpu import adapter, kompute
 from vkops.gpu.adapter_limits import FEATURES, limits, loader
 from vkops.shaders import tools
+from vkops.system.processes import cores, describe
 
 _TIMEOUT_S = 60.0
 
@@ -98,19 +99,20 @@ def _versions() -> Iterator[str]:
     try:
         system = platform.freedesktop_os_release()["PRETTY_NAME"]
     except OSError:
-        system = platform.system()
-    yield _item("system", f"{system}, Linux {platform.release()}, {platform.machine()}")
+        system = platform.version()
+    kernel = f"{platform.system()} {platform.release()}"
+    yield _item("system", f"{system}, {kernel}, {platform.machine()}")
     for package in _PACKAGES:
         try:
             yield _item(package, metadata.version(package))
         except metadata.PackageNotFoundError:
             yield _item(package, "not installed")
     with TemporaryDirectory() as folder:
-        environment = ["env", f"RENDERDOC_TEMP={folder}"]  # renderdoccmd leaves a folder there
+        own = {"RENDERDOC_TEMP": folder}  # renderdoccmd leaves a folder there
         for program, package, variable, option in _PROGRAMS:
             try:
-                command = [*environment, tools.find(program, package, variable), option]
-                yield _item(program, tools.run(command)[1].partition("\n")[0])
+                command = [tools.find(program, package, variable), option]
+                yield _item(program, tools.run(command, variables=own)[1].partition("\n")[0])
             except VkopsError as error:
                 yield _item(program, error)
     with suppress(OSError, subprocess.SubprocessError):
@@ -162,7 +164,7 @@ def _probed() -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         problem = f"the drivers did not answer within {_TIMEOUT_S:.0f} s"
     except (ValueError, IndexError):
-        how, last = tools.status(done.returncode), done.stderr.strip().splitlines()[-1:]
+        how, last = describe(done.returncode), done.stderr.strip().splitlines()[-1:]
         problem = ": ".join([f"the process that asked the drivers ended ({how})", *last])
     return {**nothing, "problem": problem}
 
@@ -231,13 +233,11 @@ def _environment() -> Iterator[str]:
 def _machine() -> Iterator[str]:
     processor = platform.machine()
     with suppress(OSError):
-        text = Path("/proc/cpuinfo").read_text(errors="replace")
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
         if model := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
             processor = model[1]
     yield _item("processor", processor)
-    cores, threads = psutil.cpu_count(logical=False), psutil.cpu_count()
-    yield _item(
-        "cores", f"{cores}, {threads} threads, {len(os.sched_getaffinity(0))} for this process"
-    )
+    physical, threads = psutil.cpu_count(logical=False), psutil.cpu_count()
+    yield _item("cores", f"{physical}, {threads} threads, {cores()} for this process")
     memory = psutil.virtual_memory()
     yield _item("memory", f"{memory.total} bytes, {memory.available} available")

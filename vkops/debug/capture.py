@@ -24,6 +24,7 @@ from vkops.debug.submissions import submissions
 from vkops.errors import DeviceError
 from vkops.gpu import adapter
 from vkops.gpu.queue import process
+from vkops.system.vulkan import RENDERDOC, how_to_install
 
 DispatchHook = Callable[[str], AbstractContextManager[None]]
 """Returns, for an operator's name, the context that its dispatch runs in."""
@@ -97,11 +98,11 @@ def capturing(output: Path) -> Iterator[DispatchHook]:
 
 def _load() -> Any:
     try:
-        library = CDLL("librenderdoc.so")
+        library = CDLL(RENDERDOC)
     except OSError as error:
         raise DeviceError(
-            "capture: RenderDoc is not installed: librenderdoc.so was not found (Debian 12 and "
-            "Ubuntu: librenderdoc and renderdoccmd; Debian 13 has none)"
+            f"capture: RenderDoc is not installed: {RENDERDOC} was not found "
+            f"({how_to_install('librenderdoc')})"
         ) from error
     pointer = POINTER(_Api)()
     if not library.RENDERDOC_GetAPI(c_int(_API_VERSION), byref(pointer)):
@@ -135,7 +136,7 @@ class _Capture:
         if not self._api.IsFrameCapturing():
             raise DeviceError(
                 "capture: RenderDoc does not see the device: is its Vulkan layer installed "
-                "(renderdoc_capture.json), and of the same version as librenderdoc.so?"
+                f"(renderdoc_capture.json), and of the same version as {RENDERDOC}?"
             )
         self._queue = queues[0]
 

@@ -7,16 +7,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
 
 from vkops.debug.dispatch_hooks import LOG
 from vkops.debug.messages import Message, parse
 from vkops.errors import DeviceError
 from vkops.gpu import adapter
+from vkops.system.processes import named_pipe
 
 _SETTINGS = Path(__file__).parent / "settings"
 _NOISE = "Validation Layer Info - Logging validation error to "
@@ -83,26 +83,15 @@ def _log() -> Iterator[tuple[Path, list[bytes]]]:
     """Yield the path of a named pipe, and a list of the data that is read from it.
 
     Each Vulkan instance truncates its log file; a pipe keeps the messages of all.
+
+    Raises:
+        DeviceError: the system has no such pipes.
     """
     with TemporaryDirectory(prefix="vkops-") as folder:
         path = Path(folder, "messages")
-        os.mkfifo(path)
-        received: list[bytes] = []
-        # Opened for both, so that neither of the following waits for the other.
-        end = os.open(path, os.O_RDWR)
-        writer = os.open(path, os.O_WRONLY)
-        reader = os.open(path, os.O_RDONLY)
-        os.close(end)
-
-        def read() -> None:
-            while data := os.read(reader, 1 << 20):
-                received.append(data)
-
-        thread = Thread(target=read, daemon=True)
-        thread.start()
-        try:
+        with ExitStack() as stack:
+            try:
+                received = stack.enter_context(named_pipe(path))
+            except OSError as error:
+                raise DeviceError(f"no messages of the validation layer: {error}") from error
             yield path, received
-        finally:
-            # A program in the background may still have the pipe open: it is not waited for.
-            os.close(writer)
-            thread.join(timeout=5.0)

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from vkops.arguments.paths import read_regular
 from vkops.debug import layer
 from vkops.debug.messages import Message
 from vkops.errors import DeviceError
 from vkops.gpu.region_copies import COPY
 from vkops.shaders.sources import MAX_SOURCE_BYTES
+from vkops.system.files import read_regular
 
 KERNEL_DEFINES = "VKOPS_KERNEL_DEFINES"
 

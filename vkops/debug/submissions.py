@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from vkops.errors import DeviceError
+from vkops.system.vulkan import how_to_install
 
 _TIMEOUT_S = 300.0
 
@@ -49,8 +50,8 @@ def submissions(path: Path) -> list[Submission]:
             chunks = ElementTree.parse(xml).iterfind("chunks/chunk")
         except FileNotFoundError as error:
             raise DeviceError(
-                "renderdoccmd, which reads captures, is not on PATH (Debian 12 and Ubuntu: "
-                "renderdoccmd)"
+                "renderdoccmd, which reads captures, is not on PATH "
+                f"({how_to_install('renderdoccmd')})"
             ) from error
         except subprocess.CalledProcessError as error:
             reason = " ".join(error.stderr.split())

@@ -7,8 +7,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from vkops.arguments.paths import below
 from vkops.dxdispatch.json_reader import Node, quote
+from vkops.system.files import below
 
 _MAX_SHOWN_CHARACTERS = 4096
 

@@ -15,12 +15,12 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.paths import open_regular
 from vkops.dml import TensorDataType
 from vkops.dxdispatch.data_types import CHUNK_BYTES, data_type_of, dtype_of
 from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.errors import ModelError
+from vkops.system.files import open_regular
 
 MAX_HEADER_BYTES = 1 << 16
 """Bytes of the header of a .npy file; NumPy itself reads 10,000."""

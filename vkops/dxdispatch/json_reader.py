@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import rapidjson
 
-from vkops.arguments.paths import open_regular
 from vkops.errors import ModelError
+from vkops.system.files import open_regular
 
 # The Python objects of such a text take a few GiB; tensors belong in .npy or raw files.
 MAX_TEXT_BYTES = 64 << 20

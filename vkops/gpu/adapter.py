@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from vkops.errors import DeviceError, MissingPackageError, show
 from vkops.gpu import loader_files, mesa_cache
+from vkops.system.vulkan import LOADER, how_to_install
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
 _PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
@@ -237,7 +238,7 @@ def validation() -> Iterator[None]:
     if _VALIDATION_LAYER not in layers:
         raise DeviceError(
             f"debug: {_VALIDATION_LAYER} is not installed "
-            "(Debian and Ubuntu: vulkan-validationlayers) [DEV-08]"
+            f"({how_to_install('vulkan-validationlayers')}) [DEV-08]"
         )
     before = os.environ.get(LAYERS)
     os.environ[LAYERS] = os.pathsep.join(filter(None, [before, _VALIDATION_LAYER]))
@@ -275,7 +276,7 @@ def vulkan() -> Any:
         ) from error
     except OSError as error:
         raise DeviceError(
-            "no Vulkan loader: libvulkan.so.1 was not found (Debian and Ubuntu: libvulkan1)"
+            f"no Vulkan loader: {LOADER} was not found ({how_to_install('libvulkan1')})"
         ) from error
     return vulkan
 
@@ -297,8 +298,9 @@ def instance() -> Any:
         return vk.vkCreateInstance(vk.VkInstanceCreateInfo(pApplicationInfo=application), None)
     except vk.VkError as error:
         raise DeviceError(
-            "no Vulkan driver that works was found (Debian and Ubuntu: mesa-vulkan-drivers; "
-            f"`vkops devices` says more): {type(error).__name__}"
+            "no Vulkan driver that works was found "
+            f"({how_to_install('mesa-vulkan-drivers')}; `vkops devices` says more): "
+            f"{type(error).__name__}"
         ) from error
 
 
@@ -319,7 +321,7 @@ def handles() -> tuple[Any, ...]:
     if not handles:
         raise DeviceError(
             "no Vulkan adapter: the loader works but no driver offers a device "
-            "(Debian and Ubuntu: mesa-vulkan-drivers)"
+            f"({how_to_install('mesa-vulkan-drivers')})"
         )
     return handles
 

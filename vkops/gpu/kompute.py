@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from vkops.errors import DeviceError
+from vkops.system.vulkan import LOADER, how_to_install
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -185,9 +186,9 @@ def load_kompute() -> Any:
         import kp
     except ImportError as error:
         raise DeviceError(
-            f"Kompute (the kp package) cannot be loaded: {error}. scripts/setup builds its wheel; "
-            "at run time it needs libvulkan.so.1 and libfmt (Debian and Ubuntu: libvulkan1, "
-            "libfmt9 or libfmt10)"
+            f"Kompute (the kp package) cannot be loaded: {error}. scripts/kp_wheel.py builds its "
+            f"wheel; at run time it needs {LOADER} ({how_to_install('libvulkan1')}) and libfmt "
+            "(libfmt9 or libfmt10)"
         ) from error
     return kp
 

@@ -326,4 +326,4 @@ def _name(vector: type[NamedTuple]) -> str:
 
 
 if __name__ == "__main__":
-    Path("shaders", "layout.glsl").write_text(glsl())
+    Path("shaders", "layout.glsl").write_text(glsl(), encoding="utf-8")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from vkops.arguments.paths import read_regular
 from vkops.errors import DeviceError
+from vkops.system import vulkan
+from vkops.system.files import read_regular
 
 _DRIVERS = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 _LISTS = (
@@ -20,7 +21,7 @@ _LISTS = (
     "VK_IMPLICIT_LAYER_PATH",
     "VK_ADD_IMPLICIT_LAYER_PATH",
 )
-_FOLDERS = ("icd.d", "explicit_layer.d", "implicit_layer.d", "loader_settings.d")
+_KINDS = ("icd.d", "explicit_layer.d", "implicit_layer.d", "loader_settings.d")
 _MAX_MANIFEST_BYTES = 1 << 20
 
 
@@ -28,11 +29,9 @@ def manifests() -> list[Path]:
     """Return the drivers' manifests that the loader reads, in its order (its documented one)."""
     for variable in _DRIVERS:
         if os.environ.get(variable):
-            return list(_expand(os.environ[variable]))
-    found = list(_expand(os.environ.get("VK_ADD_DRIVER_FILES", "")))
-    for folder in _search_path():
-        found += _expand(str(folder / "icd.d"))
-    return found
+            return _expand(os.environ[variable])
+    found = _expand(os.environ.get("VK_ADD_DRIVER_FILES", ""))
+    return found + _listed(vulkan.places("icd.d"))
 
 
 def read_manifest(path: Path) -> bytes:
@@ -46,7 +45,7 @@ def read_manifest(path: Path) -> bytes:
 
 def library_of(manifest: Path, library: str) -> str:
     """Return the library that a manifest names; paths are relative to the manifest."""
-    return str((manifest.parent / library).resolve()) if os.sep in library else library
+    return str((manifest.parent / library).resolve()) if os.path.dirname(library) else library
 
 
 def check() -> None:
@@ -72,8 +71,7 @@ def check() -> None:
 def _opened() -> Iterator[tuple[str, Path]]:
     """Each file that is opened while an instance is made, and where it is named."""
     lists = [(variable, _expand(os.environ.get(variable, ""))) for variable in _LISTS]
-    folders = [(str(top / name), top / name) for top in _search_path() for name in _FOLDERS]
-    lists += [(name, _expand(str(folder))) for name, folder in folders]
+    lists += [(str(place), _listed([place])) for kind in _KINDS for place in vulkan.places(kind)]
     for origin, paths in lists:
         for path in paths:
             yield origin, path
@@ -91,25 +89,20 @@ def _library(manifest: Path) -> str:
         library = library_of(manifest, (parsed.get("ICD") or parsed["layer"])["library_path"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return ""
-    return library if os.sep in library else ""
+    return library if os.path.dirname(library) else ""
 
 
-def _search_path() -> list[Path]:
-    home = Path("~").expanduser()  # still "~" if there is no home
-    folders = [
-        os.environ.get("XDG_CONFIG_HOME") or str(home / ".config"),
-        *(os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep),
-        "/etc",
-        os.environ.get("XDG_DATA_HOME") or str(home / ".local/share"),
-        *(os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(os.pathsep),
-    ]
-    return [Path(folder, "vulkan") for folder in dict.fromkeys(folders)]
-
-
-def _expand(paths: str) -> Iterator[Path]:
+def _expand(paths: str) -> list[Path]:
     """The files of a search path, and the manifests in its folders."""
-    for path in map(Path, filter(None, paths.split(os.pathsep))):
-        if path.is_dir():
-            yield from sorted(path.glob("*.json"))
-        elif path.suffix == ".json":
-            yield path
+    return _listed(map(Path, filter(None, paths.split(os.pathsep))))
+
+
+def _listed(places: Iterable[Path]) -> list[Path]:
+    """The manifests among some files, and those in folders."""
+    found: list[Path] = []
+    for place in places:
+        if place.is_dir():
+            found += sorted(place.glob("*.json"))
+        elif place.suffix == ".json":
+            found.append(place)
+    return found

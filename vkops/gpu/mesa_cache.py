@@ -9,7 +9,7 @@ from pathlib import Path
 import platformdirs
 import psutil
 
-from vkops.arguments.paths import private_folder
+from vkops.system.files import private_folder
 
 _NAMES = ("mesa_shader_cache", "mesa_shader_cache_db", "mesa_shader_cache_sf")
 """Its folders; which one depends on Mesa's settings."""

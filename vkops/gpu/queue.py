@@ -17,6 +17,7 @@ from vkops.gpu.kompute import NATIVE, Commands, Kompute, load_kompute, open_komp
 from vkops.gpu.memory import Heap, Memory, living
 from vkops.gpu.pending import BackgroundTask
 from vkops.gpu.pipelines import Pipelines
+from vkops.system.processes import after_fork
 
 _Key = tuple[int, str, str | None, str | None]
 
@@ -236,7 +237,7 @@ class _Process:
 
 process: _Process = _Process()
 atexit.register(process.at_exit)
-os.register_at_fork(after_in_child=process.after_fork)
+after_fork(process.after_fork)
 
 _opening = RLock()
 

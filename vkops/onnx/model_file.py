@@ -15,9 +15,9 @@ import onnx.inliner
 from google.protobuf.message import DecodeError, EncodeError
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-from vkops.arguments.paths import read_regular
 from vkops.errors import ModelError
 from vkops.onnx.tensor_data import MAX_MODEL_BYTES, Detached, detach_data
+from vkops.system.files import read_regular
 
 DOMAINS = ("", "ai.onnx")
 """The domain of ONNX's own operators has two names."""

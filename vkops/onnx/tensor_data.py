@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from onnx import ModelProto, SparseTensorProto, TensorProto, helper, numpy_helper
 
-from vkops.arguments.paths import below, open_regular
 from vkops.errors import ModelError
 from vkops.onnx.element_types import STRING, dtype_of
 from vkops.plan.size_limits import LimitError, check_shape
+from vkops.system.files import below, open_regular
 
 MAX_MODEL_BYTES = (2 << 30) - 1
 """Size of a model with all its external data: the most that a Protocol Buffers message can hold."""

@@ -12,11 +12,11 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.paths import open_regular
 from vkops.dxdispatch.initial_values import read_npy_header
 from vkops.errors import ModelError, one_line
 from vkops.runner import console, printed_values
 from vkops.runner.output_files import output_file, without_objects
+from vkops.system.files import named_file, open_regular
 
 Array = npt.NDArray[Any]
 
@@ -29,9 +29,7 @@ def read(text: str, unnamed: Sequence[str], owner: str) -> list[tuple[str, Array
 
     ``unnamed`` are the inputs that an array without a name may be for, ``owner`` is who has them.
     """
-    name, colon, file = text.partition(":")
-    if not colon or Path(text).is_file():
-        name, file = "", text
+    name, file = ("", text) if Path(text).is_file() else named_file(text)
     try:
         arrays = _load(file, text)
     except OSError as error:
@@ -95,14 +93,14 @@ def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path
     """Return the files to write, with the output that each takes; "" for all, in a .npz file."""
     found: dict[Path, str] = {}
     for text in texts:
-        name, colon, file = text.rpartition(":")
+        name, file = named_file(text)
         suffix = Path(file).suffix.lower()
-        if suffix == ".npz" and not colon:
+        if suffix == ".npz" and file == text:
             found[Path(file)] = ""
             continue
         if suffix != ".npy":
             raise ModelError(f"{text}: must be FILE.npz or NAME:FILE.npy")
-        if not colon and len(names) != 1:
+        if file == text and len(names) != 1:
             raise ModelError(f"{text}: {owner} has {len(names)} outputs; say NAME:{text}")
         name = name or names[0]
         if name not in names:

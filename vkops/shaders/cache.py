@@ -13,8 +13,8 @@ import os
 import struct
 from pathlib import Path
 
-from vkops.arguments.paths import private_folder, read_regular, write_private
 from vkops.shaders.sources import MAX_SPIRV_BYTES
+from vkops.system.files import private_folder
 
 _MAGIC = struct.pack("=I", 0x07230203)
 _HEADER_BYTES = 20
@@ -37,8 +37,7 @@ def load(key: str) -> bytes | None:
     try:
         with private_folder(path) as folder:
             try:
-                limit = _CHECKSUM_BYTES + MAX_SPIRV_BYTES
-                entry = read_regular(key, limit, follow=False, own=True, dir_fd=folder)
+                entry = folder.read(key, _CHECKSUM_BYTES + MAX_SPIRV_BYTES)
             except OSError:  # missing, or of another owner: ``store`` will replace it
                 return None
     except FileNotFoundError:
@@ -57,7 +56,7 @@ def store(key: str, spirv: bytes) -> None:
     if path is None:
         return
     with contextlib.suppress(OSError), private_folder(path, create=True) as folder:
-        write_private(folder, key, _checksum(key, spirv) + spirv)
+        folder.write(key, _checksum(key, spirv) + spirv)
 
 
 def _checksum(key: str, spirv: bytes) -> bytes:

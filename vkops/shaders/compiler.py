@@ -13,6 +13,7 @@ from pathlib import Path
 from vkops.errors import ShaderCompileError, printable
 from vkops.shaders import cache as disk
 from vkops.shaders import sources, tools
+from vkops.system.processes import describe
 
 _TEXT = "<source>"
 _MAX_QUOTED = 500
@@ -77,7 +78,7 @@ def validate(spirv: bytes, *, target_env: str = "vulkan1.1") -> None:
     validator = tools.find("spirv-val", "spirv-tools")
     returncode, log = tools.run([validator, "--target-env", target_env, "-"], stdin=spirv)
     if returncode != 0:
-        reason = " ".join(log.split()).removeprefix("error: ") or tools.status(returncode)
+        reason = " ".join(log.split()).removeprefix("error: ") or describe(returncode)
         message = f"invalid SPIR-V: {reason}"
         raise ShaderCompileError(message, log=log)
 
@@ -86,7 +87,7 @@ def validate(spirv: bytes, *, target_env: str = "vulkan1.1") -> None:
 def _version(compiler: str) -> str:
     returncode, output = tools.run([compiler, "--version"])
     if returncode != 0 or not output.strip():
-        outcome = f"ended with {tools.status(returncode)}" if returncode else "says nothing"
+        outcome = f"ended with {describe(returncode)}" if returncode else "says nothing"
         message = f"{compiler} is not a GLSL compiler: --version {outcome}"
         raise ShaderCompileError(message, log=output)
     return output
@@ -168,7 +169,7 @@ def _diagnosed(
     elif stated:
         text = f": {_quoted(stated['text'])}"
     else:
-        text = f": {compiler} failed without a diagnostic ({tools.status(returncode)})"
+        text = f": {compiler} failed without a diagnostic ({describe(returncode)})"
         if returncode < 0:  # how glslang ends on an endless chain of includes
             text += "; does a file include itself?"
     return ShaderCompileError(printable(f"{file}{text}"), file=file, line=line, log=full_log)

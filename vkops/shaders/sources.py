@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from vkops.arguments.paths import open_regular, read_regular
 from vkops.errors import ShaderCompileError
+from vkops.system.files import below, open_regular, read_regular
 
 MAX_SOURCE_BYTES = 4 << 20
 """Bytes of a shader's text and of all files that it includes."""
@@ -211,12 +211,15 @@ class _Includes:
     def _check(self, name: bytes, path: str) -> None:
         if self._roots is None:
             return
-        real = os.path.realpath(path)
-        if not any(os.path.commonpath((root, real)) == root for root in self._roots):
+        try:
+            is_inside = any(below(Path(root), path) for root in self._roots)
+        except ValueError as error:
+            raise ShaderCompileError(f"include {os.fsdecode(name)!r} is no file name") from error
+        if not is_inside:
             where = " or ".join(map(repr, self._roots)) or "none"
             raise ShaderCompileError(
                 f"include {os.fsdecode(name)!r} is outside of the folder {where}, which a shader "
                 "may leave only with --allow_paths"
             )
-        if not os.path.isfile(real):  # the compiler would open it, and wait
+        if not os.path.isfile(path):  # the compiler would open it, and wait
             raise ShaderCompileError(f"include {os.fsdecode(name)!r} is not a regular file")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import resource
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,6 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vkops.errors import ShaderCompileError, printable, show
+from vkops.system.processes import describe, run_limited
+from vkops.system.vulkan import how_to_install
 
 TIMEOUT_S = 30.0
 """A kernel compiles in a tenth of a second; a program that takes longer than this does not end."""
@@ -22,74 +21,55 @@ TIMEOUT_S = 30.0
 MEMORY_BYTES = 2 << 30
 """glslang allocates 100 MB a second for a file that includes itself."""
 
+_OTHER_NAMES = {"glslangValidator": ("glslang",)}  # as newer versions of glslang call it
+
 
 def find(program: str, package: str, variable: str | None = None) -> str:
     """Find ``program`` in PATH, or the file that the environment variable ``variable`` names.
 
+    ``package`` is Debian's that contains it.
+
     Raises:
-        ShaderCompileError: it is not there; the message names the package that contains it.
+        ShaderCompileError: it is not there; the message says how to install it.
     """
     chosen = os.environ.get(variable, "") if variable else ""
-    if found := shutil.which(chosen or program):
-        return os.path.abspath(found)  # the program may run in another folder
+    for name in [chosen] if chosen else (program, *_OTHER_NAMES.get(program, ())):
+        if found := shutil.which(name):
+            return os.path.abspath(found)  # the program may run in another folder
     if chosen:
         raise ShaderCompileError(f"{variable} names {chosen!r}, which is not an executable file")
     hint = f", or set {variable} to its path" if variable else ""
     raise ShaderCompileError(
-        f"{program} is not on PATH: install it (Debian's package {package}){hint}"
+        f"{program} is not on PATH: install it ({how_to_install(package)}){hint}"
     )
 
 
 def run(
-    argv: Sequence[str], *, cwd: Path | None = None, stdin: bytes | None = None
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    stdin: bytes | None = None,
+    variables: Mapping[str, str] = {},
 ) -> tuple[int, str]:
     """Run a program, and return its exit status and its output, standard error included.
 
-    The status is minus the number of a signal if a signal ended the program.
+    The status is minus the number of a signal if a signal ended the program. ``variables`` are
+    added to the environment.
 
     Raises:
         ShaderCompileError: it cannot be started, or has not ended after ``TIMEOUT_S``.
     """
     try:
-        process = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+        returncode, output = run_limited(
+            argv, seconds=TIMEOUT_S, nbytes=MEMORY_BYTES, cwd=cwd, stdin=stdin, variables=variables
         )
     except OSError as error:
         raise ShaderCompileError(f"{argv[0]} cannot be started: {error.strerror}") from error
-    with process:
-        with contextlib.suppress(OSError):  # it may have ended already
-            resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
-        try:
-            output, _ = process.communicate(stdin, timeout=TIMEOUT_S)
-        except BaseException as error:
-            # The whole group: the child of a wrapper script would keep the pipe open.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            if isinstance(error, subprocess.TimeoutExpired):
-                log = (error.stdout or b"").decode(errors="replace")
-                message = f"{argv[0]} was stopped: not done after {TIMEOUT_S:g} s"
-                raise ShaderCompileError(message, log=log) from None
-            raise
-    return process.returncode, output.decode(errors="replace")
-
-
-def status(returncode: int) -> str:
-    """Describe ``returncode``.
-
-    >>> status(2), status(-11)
-    ('exit status 2', 'killed by SIGSEGV')
-    """
-    if returncode >= 0:
-        return f"exit status {returncode}"
-    try:
-        return f"killed by {signal.Signals(-returncode).name}"
-    except ValueError:  # a real-time signal has no name
-        return f"killed by signal {-returncode}"
+    except subprocess.TimeoutExpired as error:
+        log = (error.stdout or b"").decode(errors="replace")
+        message = f"{argv[0]} was stopped: not done after {TIMEOUT_S:g} s"
+        raise ShaderCompileError(message, log=log) from None
+    return returncode, output.decode(errors="replace")
 
 
 # -- SPIR-V as text -------------------------------------------------------------------------------
@@ -194,5 +174,5 @@ def _optimized(spirv: bytes, options: Sequence[str], failure: str) -> bytes:
 
 
 def _failed(what: str, returncode: int, log: str) -> ShaderCompileError:
-    reason = printable(" ".join(log.split())).removeprefix("error: ") or status(returncode)
+    reason = printable(" ".join(log.split())).removeprefix("error: ") or describe(returncode)
     return ShaderCompileError(f"{what}: {reason}", log=log)

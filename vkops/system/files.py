@@ -1,0 +1,254 @@
+"""Safe access to untrusted paths: confined to a folder, and opened without waiting.
+
+``scripts/kp_wheel.py`` runs this module by itself, so it needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import errno
+import ntpath
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
+from typing import BinaryIO
+
+_CHUNK = 1 << 20
+
+# Flags that not every system has, or 0. Python itself opens files that children do not inherit.
+_NO_WAITING: int = getattr(os, "O_NONBLOCK", 0)
+_NO_LINKS: int = getattr(os, "O_NOFOLLOW", 0)
+_BYTES: int = getattr(os, "O_BINARY", 0)
+
+_WINDOWS_DEVICE = re.compile(r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³]) *(?:\..*)?")
+_WINDOWS_SPECIAL = re.compile(r'[\x00-\x1f"*:<>?|]')
+_WINDOWS_NAMED_FILE = re.compile(r"(?:(.*?):)??((?:[A-Za-z]:[\\/])?[^:]*)", re.DOTALL)
+
+
+def below(
+    folder: Path, name: str | os.PathLike[str], *, paths: ModuleType = os.path
+) -> Path | None:
+    """``folder / name`` with symbolic links resolved; None where that is outside of the folder.
+
+    ``paths`` is ``os.path`` of the system whose names these are: ``ntpath`` is that of Windows.
+
+    Raises:
+        ValueError: the name is none that a file can have. On Windows these are also the names of
+            devices (NUL) and of streams of files (``x.bin:stream``).
+
+    >>> below(Path("models"), "data/../x.bin").as_posix()
+    'models/x.bin'
+    >>> below(Path("models"), "../x.bin")
+    """
+    if paths is ntpath:
+        _check_windows_name(os.fspath(name))
+    root = paths.realpath(folder)
+    real = paths.realpath(paths.join(root, name))
+    return folder / paths.relpath(real, root) if _is_inside(real, root, paths) else None
+
+
+def _is_inside(path: str, root: str, paths: ModuleType) -> bool:
+    """Whether a path leads into the folder ``root``; both are resolved."""
+    path, root = paths.normcase(path), paths.normcase(root)
+    same_drive: bool = paths.splitdrive(path)[0] == paths.splitdrive(root)[0]
+    return same_drive and paths.commonpath((root, path)) == root
+
+
+def _check_windows_name(name: str) -> None:
+    for part in re.split(r"[\\/]", ntpath.splitdrive(name)[1]):
+        is_folder = part in (".", "..")
+        if not is_folder and (
+            part.endswith((".", " "))
+            or _WINDOWS_SPECIAL.search(part)
+            or _WINDOWS_DEVICE.fullmatch(part.upper())
+        ):
+            raise ValueError(f"{part!r} is reserved by Windows")
+
+
+def named_file(text: str, *, paths: ModuleType = os.path) -> tuple[str, str]:
+    r"""Split ``[NAME:]FILE`` at the last colon that is not part of a drive; no name is "".
+
+    >>> named_file("x:data.npy"), named_file("data.npy")
+    (('x', 'data.npy'), ('', 'data.npy'))
+    >>> named_file(r"x:C:\data.npy", paths=ntpath)
+    ('x', 'C:\\data.npy')
+    """
+    if paths is ntpath:
+        match = _WINDOWS_NAMED_FILE.fullmatch(text)
+        assert match is not None
+        return match[1] or "", match[2]
+    name, _, file = text.rpartition(":")
+    return name, file
+
+
+def open_regular(
+    path: str | os.PathLike[str],
+    *,
+    follow: bool = True,
+    own: bool = False,
+    dir_fd: int | None = None,
+) -> BinaryIO:
+    """Open a regular file for reading without waiting: pipes and devices are refused.
+
+    ``follow=False`` refuses a symbolic link, too: for what ``below`` has resolved. ``own`` refuses
+    a file of another user, where the system knows users. ``path`` is relative to the folder that
+    ``dir_fd`` is open on.
+
+    Raises:
+        OSError: it cannot be read, or is something else.
+        ValueError: the name is none that a file can have.
+    """
+    before = None
+    if not (_NO_WAITING and _NO_LINKS):  # then it is looked at before it is opened
+        before = os.stat(path, follow_symlinks=follow)
+        _check_regular(before, path)
+    flags = os.O_RDONLY | _BYTES | _NO_WAITING | (0 if follow else _NO_LINKS)
+    stream = open(os.open(path, flags, dir_fd=dir_fd), "rb")  # noqa: SIM115  # the caller closes it
+    try:
+        found = os.fstat(stream.fileno())
+        _check_regular(found, path)
+        if before is not None and not os.path.samestat(before, found):
+            raise OSError(errno.EINVAL, "replaced while it was opened", os.fspath(path))
+        if own and not _is_own(found):
+            raise PermissionError(errno.EPERM, "belongs to another user", os.fspath(path))
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+def _check_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:
+    if stat.S_ISREG(found.st_mode):
+        return
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+    raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+
+
+def _is_own(found: os.stat_result) -> bool:
+    """Whether a file belongs to this user, as far as the system knows."""
+    return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+
+
+def read_regular(
+    path: str | os.PathLike[str],
+    max_bytes: int,
+    *,
+    follow: bool = True,
+    own: bool = False,
+    dir_fd: int | None = None,
+) -> bytes:
+    """Read a regular file of at most ``max_bytes`` bytes; more are not read.
+
+    The other arguments are those of ``open_regular``.
+
+    Raises:
+        OSError: as ``open_regular``, or it is longer.
+        ValueError: the name is none that a file can have.
+    """
+    with open_regular(path, follow=follow, own=own, dir_fd=dir_fd) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size <= max_bytes:
+            data = stream.read(size)
+            # Files in /proc report a size of 0. A read allocates all the bytes that it asks for.
+            while len(data) <= max_bytes and (more := stream.read(_CHUNK)):
+                data += more
+            if len(data) <= max_bytes:
+                return data
+    raise OSError(errno.EFBIG, f"longer than {max_bytes} bytes", os.fspath(path))
+
+
+class PrivateFolder:
+    """A folder that only this user can change; made by ``private_folder``.
+
+    ``descriptor`` is open on it, so that it cannot be replaced while it is used. Systems that
+    cannot open folders have none: its files are then found by their paths.
+    """
+
+    def __init__(self, path: str, descriptor: int | None) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    def read(self, name: str, max_bytes: int) -> bytes:
+        """Read a regular file of this user, of at most ``max_bytes`` bytes.
+
+        Raises:
+            OSError: it cannot be read, is something else, or is longer.
+        """
+        return read_regular(
+            self._at(name), max_bytes, follow=False, own=True, dir_fd=self._descriptor
+        )
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file of mode 0600, completely or not at all.
+
+        Raises:
+            OSError: it cannot be written; an existing file is then as before.
+        """
+        folder = self._descriptor
+        part = self._at(f".{os.urandom(16).hex()}.part")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BYTES | _NO_LINKS
+        stream = open(os.open(part, flags, 0o600, dir_fd=folder), "wb")  # noqa: SIM115
+        try:
+            with stream:
+                stream.write(data)
+            # Closed: Windows does not rename open files.
+            os.replace(part, self._at(name), src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            os.unlink(part, dir_fd=folder)
+            raise
+
+    def _at(self, name: str) -> str:
+        return name if self._descriptor is not None else os.path.join(self._path, name)
+
+
+@contextmanager
+def private_folder(
+    path: str | os.PathLike[str], *, create: bool = False
+) -> Iterator[PrivateFolder]:
+    """Open a folder that only this user can change.
+
+    Where the system does not say who that is, as Windows does not by the functions of POSIX, the
+    folder must be in the user's own one, which Windows keeps from other users.
+    ``create`` makes it where it is missing, and the folders above it, with mode 0700.
+
+    Raises:
+        OSError: it is missing, not a folder (nor may it be a symbolic link), belongs to another
+            user, or others may write to it.
+    """
+    if create:
+        _make_private(os.path.abspath(path))
+    if sys.platform == "win32" or not hasattr(os, "geteuid"):
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(path))
+        home = os.path.realpath(os.path.expanduser("~"))
+        if not _is_inside(os.path.realpath(path), home, os.path):
+            raise PermissionError(errno.EPERM, "it is not in your own folder", os.fspath(path))
+        yield PrivateFolder(os.fspath(path), None)
+        return
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        found = os.fstat(folder)
+        if not _is_own(found):
+            raise PermissionError(errno.EPERM, "it belongs to another user", os.fspath(path))
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise PermissionError(errno.EPERM, "other users may write to it", os.fspath(path))
+        yield PrivateFolder(os.fspath(path), folder)
+    finally:
+        os.close(folder)
+
+
+def _make_private(path: str) -> None:
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+    except FileNotFoundError:
+        _make_private(os.path.dirname(path))
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)

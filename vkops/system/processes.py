@@ -1,0 +1,253 @@
+"""Processes: programs with limits, the supervised child, and messages from children."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
+from types import FrameType
+from typing import NamedTuple
+
+_PR_SET_PDEATHSIG = 1
+_MEMORY_CHECK_S = 0.1
+_CRASHES = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGABRT", "SIGILL")
+_FIRST_CRASH = 0xC0000000  # of the statuses that Windows gives a process that crashed
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def after_fork(action: Callable[[], None]) -> None:
+    """Call a function in each process that is forked off this one, where there are forks."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=action)
+
+
+# -- exit statuses ---------------------------------------------------------------------------------
+
+
+def describe(status: int) -> str:
+    """Describe an exit status, which is minus the number of a signal if one ended the process.
+
+    >>> describe(2), describe(-11), describe(-40), describe(0xC0000005)
+    ('exit status 2', 'killed by SIGSEGV', 'killed by signal 40', 'exit status 0xC0000005')
+    """
+    if status < 0:
+        return f"killed by {_signal_name(-status)}"
+    return f"exit {crash(status) or f'status {status}'}"
+
+
+def crash(status: int) -> str:
+    """Return the signal or status of a process that crashed; "" if it ended in another way.
+
+    >>> crash(-11), crash(0xC0000005), crash(-15), crash(1)
+    ('SIGSEGV', 'status 0xC0000005', '', '')
+    """
+    if status >= _FIRST_CRASH:
+        return f"status 0x{status:X}"
+    name = _signal_name(-status)
+    return name if status < 0 and name in _CRASHES else ""
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal has no name
+        return f"signal {number}"
+
+
+# -- programs with limits --------------------------------------------------------------------------
+
+
+def run_limited(
+    command: Sequence[str],
+    *,
+    seconds: float,
+    nbytes: int,
+    stdin: bytes | None = None,
+    cwd: Path | None = None,
+    variables: Mapping[str, str] = {},
+) -> tuple[int, bytes]:
+    """Run a program, and return its exit status and its output, standard error included.
+
+    ``variables`` are added to its environment. If it takes longer than so many seconds, it is ended
+    together with the programs that it has started. If it wants more memory than ``nbytes``, it gets
+    no more where the system can limit that (Linux); elsewhere it is ended.
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it has not ended in time; ``stdout`` is its output until then.
+    """
+    with subprocess.Popen(
+        command,
+        cwd=cwd,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        ended = Event()
+        if not _limit_memory(process.pid, nbytes):
+            Thread(target=_watch_memory, args=(process.pid, nbytes, ended), daemon=True).start()
+        try:
+            output, _ = process.communicate(stdin, timeout=seconds)
+        except BaseException:
+            _end_tree(process.pid)  # the child of a wrapper script would keep the pipe open
+            raise
+        finally:
+            ended.set()
+    return process.returncode, output
+
+
+def _limit_memory(pid: int, nbytes: int) -> bool:
+    """Let the system limit the memory of a process; return whether it can."""
+    try:
+        import resource
+    except ImportError:
+        return False
+    if sys.platform == "win32" or not hasattr(resource, "prlimit"):
+        return False
+    with suppress(OSError):  # it may have ended already
+        resource.prlimit(pid, resource.RLIMIT_DATA, (nbytes, nbytes))
+    return True
+
+
+def _watch_memory(pid: int, nbytes: int, ended: Event) -> None:
+    """End a process when it takes more memory."""
+    import psutil
+
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        while not ended.wait(_MEMORY_CHECK_S):
+            tree = [process, *process.children(recursive=True)]
+            if max(each.memory_info().rss for each in tree) > nbytes:
+                _end_tree(pid)
+                return
+
+
+def _end_tree(pid: int) -> None:
+    """End a process that was started in a session of its own, and all that it has started."""
+    if sys.platform != "win32" and hasattr(os, "killpg"):
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        return
+    import psutil
+
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for each in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                each.kill()
+
+
+# -- the supervised child --------------------------------------------------------------------------
+
+
+class End(NamedTuple):
+    """The exit status of a child, as ``describe`` takes it.
+
+    If it was ``hung``, the status is that of the interrupt that it did not answer.
+    """
+
+    status: int
+    hung: bool = False
+
+
+def supervise(work: Callable[[], int], program: str, patience: int) -> End:
+    """Do the work in a child process, and pass signals that are to end it on.
+
+    The child is forked off; where there are no forks, it is a new process that runs the Python text
+    ``program`` with the arguments of this one. If it has not ended so many seconds (``patience``)
+    after a signal, it is killed.
+    """
+    if hasattr(os, "fork"):
+        return _forked(work, patience)
+    with subprocess.Popen([sys.executable, "-c", program, *sys.argv[1:]]) as child:
+        try:
+            return End(child.wait())
+        except KeyboardInterrupt:  # which the console sends to both
+            try:
+                return End(child.wait(patience))
+            except subprocess.TimeoutExpired:
+                child.kill()
+                return End(-signal.SIGINT, hung=True)
+
+
+def _forked(work: Callable[[], int], patience: int) -> End:
+    if sys.platform == "win32":
+        raise NotImplementedError  # for type checkers: it has no forks
+    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    hung = signal.SIGVTALRM  # ends a process, and nothing else sends it
+    parent = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, ending)  # until both processes have their handlers
+    child = os.fork()
+    if not child:
+        if sys.platform == "linux":  # it must not outlive a parent that was killed
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        for number in ending[1:]:  # clean up and end its children, as at an interrupt
+            signal.signal(number, lambda received, _: sys.exit(128 + received))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ending)
+        sys.exit(work())
+    received_signals = []
+
+    def forward(number: int, _: FrameType | None) -> None:
+        received_signals.append(number)
+        signal.alarm(patience)
+        if number != signal.SIGINT:  # which the terminal sends to both
+            os.kill(child, number)
+
+    for number in ending:
+        signal.signal(number, forward)
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, hung))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ending)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == -hung:
+        return End(-received_signals[0], hung=True)
+    return End(status)
+
+
+# -- messages from children ------------------------------------------------------------------------
+
+
+@contextmanager
+def named_pipe(path: Path) -> Iterator[list[bytes]]:
+    """Make a named pipe; yields a list of the data that is read from it.
+
+    Raises:
+        OSError: the system has none that programs can write to as to a file, or it cannot be made.
+    """
+    if not hasattr(os, "mkfifo"):
+        raise OSError("this system has no named pipes that programs can write to as to files")
+    os.mkfifo(path)
+    received: list[bytes] = []
+    # Opened for both, so that neither of the following waits for the other.
+    end = os.open(path, os.O_RDWR)
+    writer = os.open(path, os.O_WRONLY)
+    reader = os.open(path, os.O_RDONLY)
+    os.close(end)
+
+    def read() -> None:
+        while data := os.read(reader, 1 << 20):
+            received.append(data)
+
+    thread = Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        yield received
+    finally:
+        # A program in the background may still have the pipe open: it is not waited for.
+        os.close(writer)
+        thread.join(timeout=5.0)
