@@ -14,18 +14,18 @@ from __future__ import annotations
 
 import contextlib
 import ctypes.util
+import fcntl
 import hashlib
 import os
 import platform
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import venv
 from pathlib import Path
-from typing import Any
 
 KP = "kp==0.9.0"
 BUILD_REQUIREMENTS = ("pybind11>=2.12,<3", "setuptools<81", "wheel")  # setup.py needs distutils
@@ -43,12 +43,8 @@ NUMPY_REQUIREMENT = "numpy>=1.26"
 LOG_TAIL = 25
 
 _PACKAGE = Path(__file__).resolve().parents[1] / "vkops"
+PATHS = _PACKAGE / "system" / "files.py"
 NATIVE = [_PACKAGE / "native" / name for name in ("kompute.cmake", "module.cpp")]
-
-
-def system(name: str) -> dict[str, Any]:
-    """Return the members of a module of vkops.system, which need no other package."""
-    return runpy.run_path(str(_PACKAGE / "system" / f"{name}.py"))
 
 
 class BuildError(Exception):
@@ -62,14 +58,13 @@ def cache_folder() -> Path:
         release = platform.freedesktop_os_release()
     except OSError:
         release = {}
-    distribution = release.get("ID", sys.platform) + release.get("VERSION_ID", "")
+    system = release.get("ID", "linux") + release.get("VERSION_ID", "")
     fmt = ctypes.util.find_library("fmt") or "nofmt"  # its soname: libfmt.so.9
-    # Python version, processor and C library; Windows has only the latter one.
-    abi = sysconfig.get_config_var("SOABI") or sysconfig.get_config_var("EXT_SUFFIX")
+    abi = str(sysconfig.get_config_var("SOABI"))  # Python version, processor and C library
     sources = [path.read_text(encoding="utf-8") for path in NATIVE]
     recipe = repr((KP, BUILD_REQUIREMENTS, sorted(SWITCHES.items()), NUMPY_REQUIREMENT, sources))
     digest = hashlib.sha256(recipe.encode()).hexdigest()[:8]
-    return Path(base, "vkops", "wheels", f"{abi}-{distribution}-{fmt}-{digest}")
+    return Path(base, "vkops", "wheels", f"{abi}-{system}-{fmt}-{digest}")
 
 
 def cached_wheel(folder: Path) -> Path | None:
@@ -80,28 +75,23 @@ def cached_wheel(folder: Path) -> Path | None:
 def jobs() -> int:
     """Return the number of parallel compilers: one per core and GiB, at most 9.
 
-    Without POSIX, the memory is not known, and each core gets one.
-
     Kompute's setup.py calls ``make -j`` without a limit (ten compilers that need 5.2 GiB), and
     adds its variable character by character: "12" would become ``-j 1`` and a target 2.
     """
-    limits: list[int] = [9, system("processes")["cores"]()]
-    if hasattr(os, "sysconf"):
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 30)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(OSError, ValueError):  # no limit says "max"
-        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")) >> 30)
-    return max(1, min(limits))
+        memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return max(1, min(9, len(os.sched_getaffinity(0)), memory >> 30))
 
 
 def build(work: Path, log_path: Path) -> Path:
     """Build and repack the wheel under ``work``; return its path there."""
-    is_windows = os.name == "nt"
-    python = work / "venv" / ("Scripts/python.exe" if is_windows else "bin/python")
+    python = work / "venv" / "bin" / "python"
     toolchain = work / "toolchain.cmake"
     # setup.py does not pass this to CMake because of a missing comma.
     toolchain.write_text(
-        f'set(PYTHON_EXECUTABLE "{python.as_posix()}" CACHE FILEPATH "")\n'
-        f'set(CMAKE_PROJECT_kompute_INCLUDE "{NATIVE[0].as_posix()}")\n',
+        f'set(PYTHON_EXECUTABLE "{python}" CACHE FILEPATH "")\n'
+        f'set(CMAKE_PROJECT_kompute_INCLUDE "{NATIVE[0]}")\n',
         encoding="utf-8",
     )
     env = os.environ | SWITCHES
@@ -124,7 +114,7 @@ def build(work: Path, log_path: Path) -> Path:
         def module(what: str, *command: str) -> None:
             step(what, str(python), "-m", *command)
 
-        venv.create(work / "venv", symlinks=not is_windows)
+        venv.create(work / "venv", symlinks=True)
         module("making a virtual environment with pip (ensurepip)", "ensurepip", "--default-pip")
         module("installing the build tools with pip", "pip", "install", *BUILD_REQUIREMENTS)
         env["pybind11_DIR"] = subprocess.check_output(
@@ -170,18 +160,8 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         # A wheel from there is installed: no other user may have written it.
-        with system("files")["private_folder"](folder, create=True) as private:
+        with runpy.run_path(str(PATHS))["private_folder"](folder, create=True):
             wheel = cached_wheel(folder)
-            if wheel is None:
-                print(f"kp_wheel: building {KP}, about a minute", file=sys.stderr)
-                # Not a folder for temporary files, which may forbid to run programs.
-                with tempfile.TemporaryDirectory(prefix="work-", dir=folder) as work:
-                    packed = build(Path(work), folder / "build.log")
-                    private.write(packed.name, packed.read_bytes())
-                wheel = folder / packed.name
-    except BuildError as error:
-        print(error, file=sys.stderr)
-        return 1
     except OSError as error:
         print(
             f"kp_wheel: the wheel cache {str(folder)!r} is not used: {error.strerror}; "
@@ -189,6 +169,24 @@ def main(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
+    if wheel is None:
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # two set-ups at once: the second finds the wheel
+            wheel = cached_wheel(folder)
+            if wheel is None:
+                print(f"kp_wheel: building {KP}, about a minute", file=sys.stderr)
+                work = folder / "work"
+                shutil.rmtree(work, ignore_errors=True)  # left by a build that was killed
+                work.mkdir()
+                try:
+                    packed = build(work, folder / "build.log")
+                    wheel = folder / packed.name
+                    os.replace(packed, wheel)
+                except (BuildError, OSError) as error:
+                    print(error, file=sys.stderr)
+                    return 1
+                finally:
+                    shutil.rmtree(work, ignore_errors=True)
     print(wheel)
     return 0
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
+import pytest
 from hypothesis import settings
+
+from vkops.system import processes
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("vkops", deadline=None)
@@ -14,3 +18,15 @@ settings.load_profile("vkops")
 # interrupt would not notice.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items):
+    """Skip the tests of what only POSIX has, on Windows and with ``tests/portable``.
+
+    Those that use it only themselves run with the latter.
+    """
+    for item in items:
+        if marker := item.get_closest_marker("posix"):
+            module = os if marker.kwargs.get("tests_only") else processes.os
+            if not hasattr(module, "fork"):
+                item.add_marker(pytest.mark.skip(reason=f"needs POSIX: {marker.args[0]}"))

@@ -18,6 +18,8 @@ import pytest
 from vkops.cli import main
 from vkops.debug import layer
 
+pytestmark = pytest.mark.posix("named pipes")
+
 HEAD = """#version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_debug_printf : require

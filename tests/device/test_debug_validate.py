@@ -14,6 +14,8 @@ import pytest
 
 from vkops.cli import main
 
+pytestmark = pytest.mark.posix("named pipes")
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SILENT = "The validation layer has nothing to say"
 

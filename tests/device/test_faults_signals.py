@@ -178,6 +178,7 @@ def test_the_end_by_an_exception(adapter):
     assert (done.returncode, done.stderr) == (3, "")
 
 
+@pytest.mark.posix("forks")
 def test_a_fork_with_a_pending_submission(adapter):
     device = vkops.Device(adapter.index)
     one, result = bound(device)

@@ -8,9 +8,12 @@ import signal
 import warnings
 
 import numpy as np
+import pytest
 
 import vkops
 from vkops import dml
+
+pytestmark = pytest.mark.posix("forks")
 
 SECONDS = 10
 

@@ -69,6 +69,7 @@ def test_completion(line, expected, monkeypatch, capsys):
     assert sorted(entry.partition(",")[2] for entry in found) == sorted(expected)
 
 
+@pytest.mark.posix("bash", tests_only=True)
 def test_bash_takes_the_completion_script():
     script = subprocess.run(
         [sys.executable, "-m", "vkops", "completion", "bash"], stdout=subprocess.PIPE, check=True

@@ -221,6 +221,7 @@ def test_closed_standard_output():
     assert (done.returncode, done.stderr) == (1, "Standard output was closed\n")
 
 
+@pytest.mark.posix("devices that are full", tests_only=True)
 def test_full_standard_output():
     with open("/dev/full", "w") as full:
         done = in_process("check", SPLIT, stdout=full, stderr=subprocess.PIPE)
@@ -300,6 +301,7 @@ def test_show_adapters(capsys):
     )
 
 
+@pytest.mark.posix("a shell that closes streams", tests_only=True)
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_closed_streams(closed):
     """Nobody reads what it says; the status still tells."""

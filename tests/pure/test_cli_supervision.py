@@ -7,23 +7,40 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-PROGRAM = "import os, signal, sys, time, vkops.cli.supervision as s; s.main = {main}; sys.exit(s.program())"
+PROGRAM = """
+import os, signal, sys, time
+import vkops.cli.supervision as s
+s.main = {main}
+s.CHILD = {child!r}
+sys.exit(s.program())
+"""
+CHILD = "import os, signal, sys, time; sys.exit(({main})())"
+PORTABLE = Path(__file__).parents[1] / "portable"
+
+
+@pytest.fixture(params=["as it is", "without POSIX"])
+def system(request, monkeypatch):
+    """Both ways to start the child: this system's, and that of systems without forks."""
+    if request.param == "without POSIX":
+        monkeypatch.setenv("PYTHONPATH", str(PORTABLE), prepend=os.pathsep)
 
 
 def start(main):
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(main=main)],
+        [sys.executable, "-c", PROGRAM.format(main=main, child=CHILD.format(main=main))],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
+@pytest.mark.posix("signals that end processes", tests_only=True)
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGBUS"])
-def test_a_crash_is_reported_in_one_line(name):
+def test_a_crash_is_reported_in_one_line(system, name):
     process = start(f"lambda: os.kill(os.getpid(), signal.{name})")
     _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.Signals[name]
@@ -31,19 +48,21 @@ def test_a_crash_is_reported_in_one_line(name):
     assert said.startswith(f"The driver ended the process ({name}): ")
 
 
-def test_sigkill_is_not_reported_as_a_crash():
+@pytest.mark.posix("signals that end processes", tests_only=True)
+def test_sigkill_is_not_reported_as_a_crash(system):
     process = start("lambda: os.kill(os.getpid(), signal.SIGKILL)")
     assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 128 + signal.SIGKILL
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 130])
-def test_the_exit_status_is_that_of_the_child(status):
+def test_the_exit_status_is_that_of_the_child(system, status):
     process = start(f"lambda: {status}")
     assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == status
 
 
+@pytest.mark.posix("signals that end the child with its parent")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGKILL"])
 def test_the_child_ends_with_its_parent(name):
     process = start("lambda: print(os.getpid(), flush=True) or time.sleep(60)")
@@ -60,6 +79,7 @@ def test_the_child_ends_with_its_parent(name):
     pytest.fail("the child is still there")
 
 
+@pytest.mark.posix("signals that end the child with its parent")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_the_child_cleans_up(name):
     script = 'exec("try: print(flush=True); time.sleep(60)\\nfinally: print(str(1), flush=True)")'
@@ -70,39 +90,9 @@ def test_the_child_cleans_up(name):
     assert process.returncode == 128 + signal.Signals[name]
 
 
-def test_the_program_itself():
+def test_the_program_itself(system):
     done = subprocess.run(
         [sys.executable, "-m", "vkops", "nonsense"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "Failed to parse command-line arguments: No such command 'nonsense'.\n"
-
-
-WITHOUT_FORK = """
-import os, signal, sys
-del os.fork, signal.SIGHUP, signal.SIGALRM, signal.SIGVTALRM, signal.alarm, signal.pthread_sigmask
-import vkops.cli.supervision as s
-s.CHILD = {child} or s.CHILD
-sys.exit(s.program())
-"""
-
-
-@pytest.mark.parametrize(
-    ("child", "arguments", "status", "out", "err"),
-    [
-        (None, ["rule", "SPLIT-05"], 0, "SPLIT-05: ", ""),
-        (None, ["xyz"], 2, "", "Failed to parse command-line arguments: "),
-        ("import os; os.abort()", [], 128 + signal.SIGABRT, "", "The driver ended the process (SI"),
-    ],
-)
-def test_a_system_without_fork_and_its_signals(child, arguments, status, out, err):
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_FORK.format(child=repr(child)), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == status
-    assert done.stdout.startswith(out)
-    assert done.stderr.startswith(err)
-    assert done.stderr.count("\n") == (status != 0)

@@ -184,6 +184,7 @@ def lines(tmp_path, monkeypatch):
     return lines
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 def test_pipes_and_devices_that_a_shader_names_are_not_read(lines):
     """Neither a pipe nor a device without an end: ``#line`` can name them."""
     os.mkfifo("pipe")

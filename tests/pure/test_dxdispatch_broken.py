@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from resource import RLIMIT_AS, setrlimit
 
 import pytest
 from models import model, resource
@@ -47,6 +46,8 @@ def test_one_line_and_status_1(name, monkeypatch, capfd):
 
 def run_in_process(file):
     """Check a model in a process that may take 2 GiB; return status, streams and seconds."""
+    from resource import RLIMIT_AS, setrlimit
+
     start = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", "import sys; from vkops.cli import main; sys.exit(main())",
@@ -60,6 +61,7 @@ def run_in_process(file):
     return done, time.monotonic() - start
 
 
+@pytest.mark.posix("limits of a process's memory", tests_only=True)
 @pytest.mark.parametrize(
     ("megabytes", "reason"),
     [
@@ -79,6 +81,7 @@ def test_deep_or_long_files_are_refused(tmp_path, megabytes, reason):
     assert seconds < 30
 
 
+@pytest.mark.posix("limits of a process's memory", tests_only=True)
 def test_huge_sequence_is_refused_before_it_is_made(tmp_path):
     file = tmp_path / "huge.json"
     sequence = {"valueStart": 0, "valueDelta": 1, "valueCount": 10**12}

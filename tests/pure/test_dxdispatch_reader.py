@@ -137,6 +137,7 @@ def test_text_above_the_limit_is_refused(tmp_path):
     assert len(read_text(file)) == MAX_TEXT_BYTES
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 def test_a_path_that_is_not_a_file_is_refused(tmp_path):
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)

@@ -47,6 +47,7 @@ def load():
     return shader
 
 
+@pytest.mark.posix("shell scripts as programs", tests_only=True)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_tool_that_misbehaves(tmp_path, monkeypatch, tool, fault):
@@ -169,16 +170,22 @@ def test_no_room_for_an_output(tmp_path, before):
     assert [p.read_bytes() for p in tmp_path.iterdir()] == ([before] if before else [])
 
 
+@pytest.mark.posix("interrupts of process groups", tests_only=True)
 def test_an_interrupted_driver_that_hangs():
     """The child does not answer: the parent ends it, and says so."""
-    code = (
-        "import signal, sys, time, vkops.cli.supervision as s\n"
-        "s.HANG_SECONDS = 1\n"
+    hang = (
+        "import signal, time\n"
         "def hang():\n"  # as Kompute does: no interrupt gets in
         "    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
         "    print('ready', flush=True)\n"
         "    time.sleep(60)\n"
+    )
+    code = (
+        f"{hang}"
+        "import sys, vkops.cli.supervision as s\n"
+        "s.HANG_SECONDS = 1\n"
         "s.main = hang\n"
+        f"s.CHILD = {hang + 'hang()'!r}\n"
         "sys.exit(s.program())\n"
     )
     with subprocess.Popen(

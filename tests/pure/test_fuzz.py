@@ -243,6 +243,7 @@ def test_a_crash_is_found_and_the_rest_is_tried(monkeypatch, tmp_path):
     assert report.counts["accepted"] == 6
 
 
+@pytest.mark.posix("signals", tests_only=True)
 def test_a_case_that_no_signal_reaches_is_ended(monkeypatch, tmp_path):
     code = (
         "import signal, struct, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]);"

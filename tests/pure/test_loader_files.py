@@ -42,6 +42,7 @@ def manifest(path, library, of="ICD"):
     return path
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 @pytest.mark.parametrize("variable", LISTS)
 def test_pipes_and_devices_that_a_variable_names(tmp_path, monkeypatch, variable):
     good = manifest(tmp_path / "good.json", "libvulkan_good.so")
@@ -60,6 +61,7 @@ def test_pipes_and_devices_that_a_variable_names(tmp_path, monkeypatch, variable
         refused(variable, path)
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 @pytest.mark.parametrize("of", ["ICD", "layer"])
 def test_a_library_that_is_a_pipe(tmp_path, monkeypatch, of):
     os.mkfifo(tmp_path / "pipe.so")
@@ -69,6 +71,7 @@ def test_a_library_that_is_a_pipe(tmp_path, monkeypatch, of):
         refused(path, tmp_path / "pipe.so")
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 @pytest.mark.parametrize(
     "folder", ["icd.d", "explicit_layer.d", "implicit_layer.d", "loader_settings.d"]
 )
@@ -80,6 +83,7 @@ def test_folders_of_the_search_path(tmp_path, monkeypatch, folder):
     refused(pipe.parent, pipe)
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 def test_settings_of_layers(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "vk_layer_settings.txt")
     refused("layer settings", "vk_layer_settings.txt")
@@ -94,6 +98,7 @@ def test_manifests_that_are_none_are_left_to_the_loader(tmp_path, monkeypatch, t
     loader_files.check()
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 def test_the_command_line_says_so_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "m.json").write_text('{"resources": {}, "dispatchables": {}, "commands": []}')
@@ -111,6 +116,7 @@ def test_the_command_line_says_so_at_once(tmp_path):
     )
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 def test_a_driver_whose_manifest_is_a_pipe_is_diagnosed(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe.json")
     monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path / "pipe.json"))
@@ -118,6 +124,7 @@ def test_a_driver_whose_manifest_is_a_pipe_is_diagnosed(tmp_path, monkeypatch):
     assert driver.reason == "its manifest cannot be read: OSError(22, 'not a regular file')"
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 def test_other_files_that_are_pipes(tmp_path, monkeypatch):
     started = time.monotonic()
     monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path))

@@ -19,6 +19,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.posix("modes of folders")
 @pytest.mark.parametrize("name", ["mesa_shader_cache", "mesa_shader_cache_db"])
 @pytest.mark.parametrize(
     ("mode", "disabled"), [(0o700, None), (0o755, None), (0o775, "true"), (0o777, "true")]
@@ -32,6 +33,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(folder, name, mode, disab
     assert os.environ.get(DISABLED) == disabled
 
 
+@pytest.mark.posix("owners of folders")
 def test_a_folder_of_another_user_is_not_used(folder, monkeypatch):
     (folder / "mesa_shader_cache").mkdir(mode=0o755)
     monkeypatch.setattr("vkops.system.files.os.geteuid", lambda: 4711)
@@ -39,6 +41,7 @@ def test_a_folder_of_another_user_is_not_used(folder, monkeypatch):
     assert os.environ[DISABLED] == "true"
 
 
+@pytest.mark.posix("modes of folders")
 def test_a_link_to_a_folder_of_ones_own_is_used(folder):
     (folder / "elsewhere").mkdir(mode=0o755)
     (folder / "mesa_shader_cache").symlink_to("elsewhere")

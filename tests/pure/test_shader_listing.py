@@ -208,6 +208,7 @@ def test_a_listing_without_debug_information():
     assert listing(BUILT) == tools.disassemble(BUILT, names=True).rstrip("\n")
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 @pytest.mark.parametrize("name", ["/etc/passwd", "/dev/zero", "pipe", "\x1b[31mred\x07\nnext"])
 def test_files_that_a_module_names_are_not_opened(tmp_path, monkeypatch, name):
     """Control characters of its strings do not reach the terminal, and its lines stay lines."""

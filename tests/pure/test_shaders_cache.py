@@ -11,6 +11,7 @@ import platformdirs
 import pytest
 
 from vkops import shaders
+from vkops.system import files
 
 ROOT = Path(__file__).parents[2]
 
@@ -226,11 +227,14 @@ def sparse(entry):
 
 
 def of_another_user(entry):
+    if not hasattr(files.os, "geteuid"):
+        pytest.skip("needs POSIX: owners of files")
     if os.geteuid() != 0:
         pytest.skip("only root can give files away")
     os.chown(entry, 65534, -1)
 
 
+@pytest.mark.posix("named pipes, and owners of files", tests_only=True)
 @pytest.mark.parametrize(
     "replace",
     [
@@ -258,6 +262,7 @@ def test_an_entry_of_another_kind_is_replaced(shader, counting, entries, replace
     assert other.read_bytes() != good
 
 
+@pytest.mark.posix("owners and modes of folders")
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -290,6 +295,7 @@ def test_a_folder_that_others_can_change_is_not_used(
     ]
 
 
+@pytest.mark.posix("modes of files", tests_only=True)
 def test_modes_of_folders_and_entries(shader, entries):
     before = os.umask(0)
     try:
@@ -309,6 +315,7 @@ def test_failures_are_not_cached(shader, counting, entries):
     assert not entries.exists()
 
 
+@pytest.mark.posix("/proc", tests_only=True)
 @pytest.mark.parametrize("folder", ["/proc/vkops", "x.comp", "x.comp/below"])
 def test_cache_folder_that_cannot_exist(shader, counting, monkeypatch, folder):
     """/proc has no new folders, and a file is no folder, for root as well."""

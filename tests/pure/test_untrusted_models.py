@@ -148,6 +148,7 @@ def test_a_link_created_after_loading_is_not_followed(folders):
         list(model.resources["In"].values.chunks())
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 def test_a_pipe_is_refused(folders):
     os.mkfifo(folders / "model" / "pipe.bin")
     started = time.monotonic()
@@ -304,6 +305,7 @@ def test_missing_external_data_are_refused(folders, external, said):
     assert fault(Model, path) == f"{path}: external data of tensor 'w': {said}"
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 def test_external_data_in_a_pipe_or_an_endless_file(folders):
     os.mkfifo(folders / "model" / "pipe")
     assert "'pipe' cannot be read: not a regular file" in fault(
@@ -341,6 +343,7 @@ def test_external_data_of_constants_in_nodes(folders):
     assert "'/etc/passwd' is outside of the folder" in fault(Model, path)
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 def test_a_model_that_is_not_a_regular_file(folders):
     os.mkfifo(folders / "model" / "m.onnx")
     assert fault(Model, folders / "model" / "m.onnx").endswith("cannot be read: not a regular file")

@@ -174,6 +174,7 @@ def test_include_folders_inside(folders):
         assert fault(load, folders, directive, ["-I", "sub"]) == refused(folders, "x.glsl")
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 def test_includes_of_pipes_and_folders(folders):
     os.mkfifo(folders / "model" / "pipe")
     started = time.monotonic()
@@ -214,6 +215,7 @@ def test_files_and_text_of_the_library(folders):
 # -- bounds ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.posix("named pipes", tests_only=True)
 def test_sources_without_end(folders):
     for name, most in (("s.comp", sources.MAX_SOURCE_BYTES), ("s.spv", sources.MAX_SPIRV_BYTES)):
         with open(folders / name, "wb") as file:

@@ -2,7 +2,7 @@
 
 Whether a feature exists is asked of Python's modules, not of the system's name; what is only a name
 or a place (libraries, packages, folders of drivers) is in the tables of ``vulkan``. ``scripts/test
---portable`` runs the tests without all features that Windows does not have.
+--driver none-portable --driver lavapipe-portable`` tests vkops without what Windows does not have.
 
 Nothing here imports the rest of vkops.
 """

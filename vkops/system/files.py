@@ -26,7 +26,7 @@ _BYTES: int = getattr(os, "O_BINARY", 0)
 
 _WINDOWS_DEVICE = re.compile(r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³]) *(?:\..*)?")
 _WINDOWS_SPECIAL = re.compile(r'[\x00-\x1f"*:<>?|]')
-_WINDOWS_NAMED_FILE = re.compile(r"(?:(.*?):)??((?:[A-Za-z]:[\\/])?[^:]*)", re.DOTALL)
+_WINDOWS_NAMED_FILE = re.compile(r"(?:(.*?):)??((?:[A-Za-z]:[\\/](?![\\/]))?[^:]*)", re.DOTALL)
 
 
 def below(

@@ -1,0 +1,71 @@
+"""vkops without POSIX and without Kompute, each in a process of its own.
+
+``scripts/test --driver lavapipe-portable`` runs all other tests without POSIX, too.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def vkops(adapter):
+    """Run a command, with a folder in PYTHONPATH: its status, output and errors."""
+
+    def run(folder, *arguments):
+        done = subprocess.run(
+            [sys.executable, "-m", "vkops", *arguments],
+            env={
+                **os.environ,
+                "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
+                "VKOPS_ADAPTER": str(adapter.index),
+                "VKOPS_EXPECT": adapter.name,
+            },
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+def test_a_model_runs_without_posix(vkops, tmp_path):
+    run = ["run", "examples/split.json"]
+    status, output, errors = vkops(ROOT / "tests" / "portable", *run)
+    assert (status, errors) == (0, "")
+    results = output.partition("Resource")[2]
+    assert results.count("Resource") == 2
+    assert results == vkops(tmp_path, *run)[1].partition("Resource")[2]
+
+
+def test_messages_of_the_layer_need_named_pipes(vkops):
+    status, _, errors = vkops(
+        ROOT / "tests" / "portable", "debug", "validate", "examples/split.json"
+    )
+    if "is not installed" in errors:
+        pytest.skip("needs the validation layer")
+    assert (status, errors) == (
+        1,
+        "no messages of the validation layer: this system has no named pipes that programs can "
+        "write to as to files\n",
+    )
+
+
+def test_without_kompute(vkops, tmp_path):
+    (tmp_path / "kp.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'kp'\", name='kp')"
+    )
+    status, _, errors = vkops(tmp_path, "run", "examples/split.json")
+    assert status == 1
+    assert "Kompute (the kp package) cannot be loaded: No module named 'kp'. " in errors
+    assert errors.count("\n") == 1
