@@ -13,6 +13,7 @@ import pytest
 
 import vkops
 from vkops.debug import layer
+from vkops.system import processes
 
 LAYERS = "VK_INSTANCE_LAYERS"
 UNDER_LAYER = LAYERS in os.environ
@@ -55,6 +56,8 @@ def memory_used(device):
 @lru_cache
 def refused_by_layer(adapter):
     """Why the validation layer that is installed cannot look into an adapter's shaders, if so."""
+    if not hasattr(processes.os, "mkfifo"):
+        return "needs POSIX: named pipes"
     example = Path(__file__).parents[1] / "examples/split.json"
     command = [sys.executable, "-m", "vkops", "run", str(example), "-a", adapter]
     return layer.run(command, "validate").refusal

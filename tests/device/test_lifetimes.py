@@ -220,7 +220,6 @@ def at_exit_beside_a_thread(index, _):
 # -- the tests -------------------------------------------------------------------------------------
 
 
-@pytest.mark.posix("named pipes")
 @pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {at_exit_beside_a_thread.__name__}))
 def test_nothing_crashes_and_the_layer_is_silent(adapter, instrumented, name):
     validated(name, adapter)
@@ -246,7 +245,6 @@ def test_streams_that_are_over_keep_nothing(device):
     assert [reference() for reference in gone] == [None, None]
 
 
-@pytest.mark.posix("named pipes")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["in_any_order", "in_every_order", "in_cycles"])
 def test_the_same_in_more_orders(adapter, instrumented, name):
