@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from vkops.dxdispatch import folders as folders_module
 from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import parse
-from vkops.errors import ModelError
+from vkops.errors import ModelError, ShaderCompileError
+from vkops.shaders import sources
 from vkops.system import files
 from vkops.system.files import below, named_file
 
@@ -164,6 +165,22 @@ def test_source_and_target_paths_of_models_on_windows(monkeypatch, name, message
             use(node)
         assert str(caught.value).startswith("m.json: sourcePath: ")
         assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x.glsl:stream", "NUL", "x.glsl."])
+def test_includes_of_shaders_on_windows(tmp_path, monkeypatch, name):
+    """The compiler would open it: it is refused, not taken as missing."""
+    monkeypatch.setattr(sources, "below", lambda root, name: below(root, name, paths=ntpath))
+    for file in ("x.glsl", name):
+        (tmp_path / file).write_text("", encoding="utf-8")
+    for included in ("x.glsl", name):
+        text = f'#version 450\n#include "{included}"\nvoid main() {{}}'
+        (tmp_path / "m.comp").write_text(text, encoding="utf-8")
+        if included == name:
+            with pytest.raises(ShaderCompileError, match=rf"^include '{name}' is no file name$"):
+                sources.digest(tmp_path / "m.comp", [], (), [tmp_path])
+        else:
+            sources.digest(tmp_path / "m.comp", [], (), [tmp_path])
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from vkops.errors import VkopsError
 from vkops.gpu import adapter, kompute
 from vkops.gpu.adapter_limits import FEATURES, limits, loader
 from vkops.shaders import tools
-from vkops.system.processes import cores, describe
+from vkops.system.processes import cores, describe, processor
 
 _TIMEOUT_S = 60.0
 
@@ -231,12 +231,7 @@ def _environment() -> Iterator[str]:
 
 
 def _machine() -> Iterator[str]:
-    processor = platform.machine()
-    with suppress(OSError):
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-        if model := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
-            processor = model[1]
-    yield _item("processor", processor)
+    yield _item("processor", processor())
     physical, threads = psutil.cpu_count(logical=False), psutil.cpu_count()
     yield _item("cores", f"{physical}, {threads} threads, {cores()} for this process")
     memory = psutil.virtual_memory()

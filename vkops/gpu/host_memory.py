@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 import psutil
 
 from vkops.errors import OutOfDeviceMemoryError
+from vkops.system.control_groups import available_in_groups
 
 SPARE = 64 << 20
 """Bytes that stay available to the driver, for its threads and for the code that it compiles."""
@@ -21,14 +19,11 @@ _MIN_CHECKED = 1 << 16
 """Bytes from which it is checked that the host has them: Python's objects are not checked either,
 and reading what the system reports takes a millisecond."""
 
-_GROUPS = Path("/sys/fs/cgroup")
-_OWN_GROUPS = Path("/proc/self/cgroup")
-
 
 def available() -> int:
     """Return the bytes that the host and the control groups still have for this process."""
     memory = psutil.virtual_memory()
-    return int(min([memory.available, *_available_in_groups(memory.total)])) - SPARE
+    return int(min([memory.available, *available_in_groups(memory.total)])) - SPARE
 
 
 def require(nbytes: int) -> None:
@@ -78,39 +73,3 @@ def _check(more: int, nbytes: int) -> None:
         raise OutOfDeviceMemoryError(
             f"{nbytes} bytes: neither the device nor the host has so much memory left"
         )
-
-
-def _available_in_groups(total: int) -> Iterator[int]:
-    """The bytes that each control group above this process still has (versions 1 and 2)."""
-    for limit, usage, statistics, cache in _group_files():
-        try:
-            allowed = int(limit.read_text())
-            if allowed >= total:  # no limit: the statistics, which take milliseconds, are not read
-                continue
-            reclaimable = dict(line.split() for line in statistics.read_text().splitlines())[cache]
-            yield allowed - int(usage.read_text()) + int(reclaimable)
-        except (OSError, ValueError, KeyError):  # no such group, or no limit ("max")
-            continue
-
-
-def _group_files() -> Iterator[tuple[Path, Path, Path, str]]:
-    """For each group: the files of its limit, usage and statistics, and the entry in the last one.
-
-    In a container the root is the group's own, whatever the path of the group is.
-    """
-    try:
-        lines = _OWN_GROUPS.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        number, controllers, path = line.split(":", 2)
-        if number == "0":
-            root, limit, usage, cache = _GROUPS, "memory.max", "memory.current", "inactive_file"
-        elif controllers == "memory":
-            root, cache = _GROUPS / "memory", "total_inactive_file"
-            limit, usage = "memory.limit_in_bytes", "memory.usage_in_bytes"
-        else:
-            continue
-        group = root / path.lstrip("/")
-        for folder in (root, *(g for g in (group, *group.parents) if root in g.parents)):
-            yield folder / limit, folder / usage, folder / "memory.stat", cache
