@@ -99,7 +99,7 @@ def interrupted(index, work):
         assert len(came) > INTERRUPTS // 2
         came.clear()
         gc.collect()
-        assert device.memory_report().used <= used + (1 << 20)
+        assert device.memory_report().used == used
     print("right")
 
 

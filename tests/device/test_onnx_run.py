@@ -435,7 +435,7 @@ def test_tensors_between_stages_are_freed_when_nothing_reads_them_any_more(adapt
     x = np.arange(65536, dtype=np.float32)
     with vkops.Device(adapter.index) as device:
         memory = device.executor.memory
-        memory._available = lambda: (2 << 20) - memory.report().reserved
+        memory._available = lambda: (2 << 20) - memory.reserved
         session = opened(text, device)
         assert len(session.specialize({"x0": x}).plans) > 64
         last, first = session.run({"x0": x})

@@ -27,7 +27,7 @@ def tight(adapter, monkeypatch):
     monkeypatch.setattr("vkops.gpu.memory.FIRST_HEAP", 1 << 18)
     with vkops.Device(adapter.index) as device:
         memory = device.executor.memory
-        memory._available = lambda: (1 << 20) - memory.report().reserved
+        memory._available = lambda: (1 << 20) - memory.reserved
         yield device
 
 

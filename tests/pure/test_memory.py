@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.gpu.memory import ALIGNMENT, FIRST_HEAP, FreeList, Memory
+from vkops.gpu import memory as allocator
+from vkops.gpu.memory import ALIGNMENT, FIRST_HEAP, FreeList, Memory, MemoryReport
 
 
 class Owner:
@@ -22,7 +24,7 @@ def memory(budget=1 << 30, max_buffer=1 << 27):
     made = Memory(
         lambda size: SimpleNamespace(ranges=FreeList(size)),
         max_buffer,
-        lambda: budget - made.report().reserved,
+        lambda: budget - made.reserved,
         lambda heap: released.append(heap.ranges.size),
     )
     return made, released
@@ -127,3 +129,76 @@ def test_too_large_for_the_device():
     ):
         made.allocate(FIRST_HEAP, owner)
     assert made.report().used == FIRST_HEAP // 2
+
+
+class InterruptError(BaseException):
+    pass
+
+
+def interrupt_at(count):
+    """A trace function that raises an error at an instruction of the allocator, by its number."""
+    instructions = iter(range(1, count))
+
+    def trace(frame, event, _argument):
+        if frame.f_code.co_filename != allocator.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and next(instructions, None) is None:
+            sys.settrace(None)
+            raise InterruptError
+        return trace
+
+    return trace
+
+
+def replace_one(made, owners):
+    """Free one owner's memory, and allocate some for others, in several heaps and for a moment."""
+    del owners[0]
+    for size in (5000, 3 * FIRST_HEAP):
+        owners.append(Owner())
+        made.allocate(size, owners[-1])
+    made.allocate(FIRST_HEAP, Owner())
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        replace_one,
+        lambda made, owners: (owners.clear(), made.report()),
+        lambda made, owners: (owners.pop(), made.release_empty_heaps()),
+        lambda made, owners: (owners.pop(1), made.require(100)),
+    ],
+    ids=["allocate", "report", "release", "require"],
+)
+def test_an_interrupt_at_any_instruction_loses_no_memory(work):
+    """Afterwards the memory of living owners is in use, and all other memory is free."""
+    tracer = sys.gettrace()
+    gc.collect()
+    gc.disable()  # finalizers are not interrupted
+    try:
+        for count in range(1, 10_000):
+            made, _ = memory(budget=8 * FIRST_HEAP, max_buffer=FIRST_HEAP)
+            owners = [Owner() for _ in range(3)]
+            for number in range(3):
+                made.allocate(1000, owners[number])
+            sys.settrace(interrupt_at(count))
+            try:
+                work(made, owners)
+                break
+            except InterruptError:
+                pass
+            finally:
+                sys.settrace(tracer)
+            used = made.report().used
+            living = [claim.allocation for claim in made._claims.values()]
+            assert used == sum(allocation.nbytes for allocation in living)
+            taken = [r[:2] for allocation in living for r in allocation.ranges]
+            fresh = Owner()
+            assert made.allocate(1024, fresh)[:2] not in taken
+            del fresh
+            owners.clear()
+            made.release_empty_heaps()
+            assert made.report() == MemoryReport(0, 0, 0)
+    finally:
+        gc.enable()
+    assert 20 < count < 9_999

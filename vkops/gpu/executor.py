@@ -320,6 +320,8 @@ class Executor:
 
     def forget(self, heap: Heap) -> None:
         """Drop the pipelines that are bound to a heap, which is being released."""
+        if self._together is not None:  # an interrupt may have left the operations of the last run
+            self._together.clear()
         for pipelines in (*self._tables, *self._started):
             pipelines.forget(heap)
 
@@ -335,7 +337,7 @@ class Executor:
             for pipelines in (*self._tables, *self._started):
                 pipelines.close()
             self._started.clear()
-            self._staging = None
+            self._together = self._staging = None
             self.memory.close()
 
     def __del__(self) -> None:

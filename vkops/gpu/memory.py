@@ -217,6 +217,7 @@ class Memory:
         self.heaps: list[Heap] = []
         self._claims: dict[int, _Claim] = {}
         self._dead: deque[ref[object]] = deque()  # filled when owners are freed, on any thread
+        self._is_known = True  # False while free ranges change, and after an interrupt there
 
     def allocate(self, nbytes: int, owner: object) -> Allocation:
         """Reserve memory for as long as ``owner`` exists.
@@ -225,17 +226,15 @@ class Memory:
             OutOfDeviceMemoryError: the device has too little memory; nothing was taken.
         """
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
-        try:
-            self._collect()
-            allocation = self._spread(size) if size > self.max_range else self._take(size)
-            if allocation is None:
-                allocation = self._grow(size)
-            claim = _Claim(owner, self._dead.append)
-            claim.allocation = allocation
-            self._claims[id(claim)] = claim
-        except BaseException:  # too little memory, or an interrupt anywhere
-            self._free_unclaimed()
-            raise
+        self._collect()
+        self._is_known = False
+        allocation = self._spread(size) if size > self.max_range else self._take(size)
+        if allocation is None:
+            allocation = self._grow(size)
+        claim = _Claim(owner, self._dead.append)
+        claim.allocation = allocation
+        self._claims[id(claim)] = claim
+        self._is_known = True
         return allocation
 
     def require(self, nbytes: int) -> None:
@@ -266,7 +265,7 @@ class Memory:
     def _room(self, size: int) -> int:
         """Check that new heaps can hold so many bytes; return the bytes available for them."""
         if self._available() < size <= self._available() + self._empty():
-            self.release_empty_heaps()
+            self._release_empty_heaps()
         available = self._available()
         if size > available:
             raise self._refusal(size)
@@ -275,13 +274,13 @@ class Memory:
     def _refusal(self, size: int) -> OutOfDeviceMemoryError:
         return OutOfDeviceMemoryError(
             f"a buffer of {size} bytes: the device has {max(self._available() + self._empty(), 0)} "
-            f"bytes available ({self._reserved()} reserved by this device object)"
+            f"bytes available ({self.reserved} reserved by this device object)"
         )
 
     def _grow(self, size: int) -> Range:
         available = self._room(size)
         # Doubling keeps heaps, and with them pipelines, few.
-        wanted = max(FIRST_HEAP, self._reserved(), size)
+        wanted = max(FIRST_HEAP, self.reserved, size)
         wanted = min(wanted, self.max_range, available // ALIGNMENT * ALIGNMENT)
         heap = self._create(wanted, min(wanted, max(FIRST_HEAP, size)))
         self.heaps.append(heap)
@@ -298,7 +297,9 @@ class Memory:
                 raise
         return self._create(max(least, wanted // 2 // ALIGNMENT * ALIGNMENT), least)
 
-    def _reserved(self) -> int:
+    @property
+    def reserved(self) -> int:
+        """Bytes held from the driver."""
         return sum(heap.ranges.size for heap in self.heaps)
 
     def _empty(self) -> int:
@@ -307,19 +308,31 @@ class Memory:
     def release_empty_heaps(self) -> None:
         """Give back the heaps that nothing uses."""
         self._collect()
+        self._release_empty_heaps()
+
+    def _release_empty_heaps(self) -> None:
         for heap in [h for h in self.heaps if _is_empty(h)]:
             self._release(heap)
             self.heaps.remove(heap)
 
     def _collect(self) -> None:
+        """Free the memory of dead owners, and what an error or an interrupt has left taken."""
+        if not self._is_known:
+            self._free_unclaimed()
+        self._is_known = False
         while self._dead:
-            claim = self._claims.pop(id(self._dead.popleft()))
-            for range_ in claim.allocation.ranges:
+            claim = self._claims.pop(id(self._dead.popleft()), None)
+            for range_ in claim.allocation.ranges if claim else ():
                 range_.heap.ranges.give(range_.offset, range_.nbytes)
+        self._is_known = True
 
     def _free_unclaimed(self) -> None:
+        """Free everything but the memory of living owners."""
         taken: dict[FreeList, list[tuple[int, int]]] = {heap.ranges: [] for heap in self.heaps}
-        for claim in list(self._claims.values()):
+        for key, claim in list(self._claims.items()):
+            if claim() is None:
+                self._claims.pop(key, None)
+                continue
             for range_ in claim.allocation.ranges:
                 taken[range_.heap.ranges].append((range_.offset, range_.nbytes))
         for free, ranges in taken.items():
@@ -328,7 +341,7 @@ class Memory:
     def report(self) -> MemoryReport:
         """Return what is held and used now."""
         self._collect()
-        reserved = self._reserved()
+        reserved = self.reserved
         free = sum(heap.ranges.free for heap in self.heaps)
         return MemoryReport(reserved, reserved - free, len(self.heaps))
 

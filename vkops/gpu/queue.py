@@ -156,9 +156,10 @@ class Queue:
         """Wait for all submissions and forget the heaps of dead devices, with the lock held."""
         while self.submissions:
             self.complete(self.submissions[0])
-        while self.orphans:
-            if heap := self.orphans.popleft()():
+        while self.orphans:  # one leaves when it is forgotten, for an interrupt can come before
+            if heap := self.orphans[0]():
                 self.forget(heap)
+            self.orphans.popleft()
 
     def settle_at_exit(self) -> None:
         """Wait for all submissions and streams before Python ends."""
