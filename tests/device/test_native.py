@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from processes import python
 
 import vkops
 from vkops import dml
@@ -371,3 +372,38 @@ def test_a_wrong_choice_of_copies_is_refused(adapter, monkeypatch):
     monkeypatch.setenv(COPY, "fast")
     with pytest.raises(vkops.DeviceError, match=r"VKOPS_COPY: got 'fast', must be auto, shader or"):
         vkops.Device(adapter.index)
+
+
+THREADS_AT_EXIT = """
+import gc, sys, threading, time
+import numpy as np, vkops
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.3)  # Python ends the threads meanwhile
+
+device = vkops.Device(int(sys.argv[1]))
+x = np.zeros(50_000, np.uint8)
+ready = threading.Barrier(4)
+
+def work():
+    vkops.concat([x, x], device=device)
+    ready.wait()
+    while True:
+        vkops.concat([x, x], device=device)
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+ready.wait()
+gc.disable()
+slow = Slow()
+slow.itself = slow  # so that it is collected after all that is called at exit
+"""
+
+
+@pytest.mark.parametrize("copies", ["regions", "shader"])
+def test_threads_that_copy_arrays_while_the_interpreter_exits(adapter, monkeypatch, copies):
+    """Some functions of NumPy, such as numpy.unique, abort the process then."""
+    monkeypatch.setenv(COPY, copies)
+    for _ in range(3):
+        python("-W", "ignore", "-c", THREADS_AT_EXIT, adapter.index)

@@ -352,7 +352,7 @@ def _images(grid: Grid, under: int, parts: Sequence[tuple[int, int, Numbers]]) -
     order = in_order(copies, grid)
     copies, buffers = copies[order], buffers[order]
     numbers = copies[:, 1] // MAX_ROWS
-    for number in np.unique(numbers).tolist():
+    for number in _distinct(numbers):
         own = numbers == number
         rows = copies[own]
         rows[:, 1] -= number * MAX_ROWS
@@ -370,5 +370,13 @@ def _by_heap(bound: Sequence[Any], numbers: Numbers) -> Iterator[tuple[Heap, Any
         yield heaps[0], slice(None)
         return
     places = np.array([heaps.index(range_.heap) for range_ in bound])[numbers]
-    for place in np.unique(places).tolist():
+    for place in _distinct(places):
         yield heaps[place], np.flatnonzero(places == place)
+
+
+def _distinct(numbers: Numbers) -> list[int]:
+    """The numbers that occur, in order, without numpy.unique.
+
+    NumPy 2.4's aborts the process if the interpreter exits meanwhile.
+    """
+    return np.flatnonzero(np.bincount(numbers)).tolist()

@@ -106,7 +106,7 @@ def _cut(indices: Indices, period: int, start: int, stop: int) -> list[Run]:
     steps = np.diff(table)
     uneven = np.flatnonzero(steps[period:] != steps[:-period]) % period + 1
     # The last row may be shorter: it ends at column len(table) % period.
-    edges = sorted({0, len(table) % period, period, *np.unique(uneven).tolist()})
+    edges = sorted({0, len(table) % period, period, *uneven.tolist()})
     runs = [*runs_of(indices[:start])]
     for left, right in pairwise(edges):
         for columns in runs_of(table[left:right]):
