@@ -14,6 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import vkops
 from vkops import dml
+from vkops.dml.function_table import FUNCTIONS
 from vkops.explain import explain
 from vkops.explain.page import FIGURE_CSS, FIGURE_SCRIPT, PAGE_CSS, figure
 from vkops.rules import RULES
@@ -86,9 +87,11 @@ def _show_public_bases(
 
 
 def _list_operators(app: object, name: str, source: list[str]) -> None:
-    """Put the descriptors of all operators into the reference."""
+    """Put the descriptors of all operators, and DirectMLX's functions, into the reference."""
     descs = (f".. autoclass:: vkops.dml.{desc.__name__}" for desc in dml.OPERATORS.values())
     source[0] = source[0].replace("{operators}", "\n".join(descs))
+    functions = (f".. autofunction:: vkops.dml.{name}" for name in FUNCTIONS)
+    source[0] = source[0].replace("{functions}", "\n".join(functions))
 
 
 # -- pictures of plans -----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from adapters import memory_used
 
-from vkops import BindingError, InvalidDescTypeError
+from vkops import BindingError, InvalidDescTypeError, dml
 from vkops.dml import (
     BufferTensorDesc,
     ExecutionFlags,
@@ -130,3 +130,27 @@ def test_what_is_no_graph_or_needs_a_higher_level(device):
             device.compile_graph(swapped())
     finally:
         device.feature_level = level
+
+
+def test_a_graph_of_expressions_is_compiled_of_its_outputs(device):
+    """As dml::Graph::Compile takes them; nodes that none of them needs are left out."""
+    graph = dml.Graph()
+    x = dml.input_tensor(graph, 0, dml.BufferTensorDesc(dml.TensorDataType.INT32, [4, 6]))
+    dml.tile(x, [2, 2])
+    left, right = dml.split(x, 1, [2, 4])
+    swapped = dml.join([right[::-1], left], axis=1)
+    compiled = device.compile_graph([swapped, dml.identity(left)], dml.ExecutionFlags.NONE)
+    array = np.arange(24, dtype=np.int32).reshape(4, 6)
+    outputs = [device.buffer(96), device.buffer(32)]
+    compiled.dispatch([device.tensor(array)], outputs)
+    wanted = np.concatenate([array[::-1, 2:], array[:, :2]], axis=1)
+    assert outputs[0].read() == wanted.tobytes()
+    assert outputs[1].read() == array[:, :2].tobytes()
+    assert len(compiled.pipeline.steps) == 1
+
+
+@pytest.mark.parametrize("graph", [[], [1], None, "x", dml.Graph])
+def test_what_is_no_graph_is_refused(device, graph):
+    with pytest.raises(InvalidDescTypeError) as caught:
+        device.compile_graph(graph)
+    assert "must be a Graph, a GraphDesc, or a list of expressions [T-18]" in str(caught.value)

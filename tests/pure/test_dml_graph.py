@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dml_graphs import run, tensor
 from instructions import instructions
 from regions import make_region
 
@@ -34,10 +35,6 @@ from vkops.plan import execute
 F32, U8, I64 = TensorDataType.FLOAT32, TensorDataType.UINT8, TensorDataType.INT64
 
 
-def tensor(*sizes, kind=F32, **more):
-    return BufferTensorDesc(kind, sizes, **more)
-
-
 WHOLE, HALF = tensor(4, 3), tensor(2, 3)
 SPLIT = SplitOperatorDesc(WHOLE, [HALF, HALF], axis=0)
 JOIN = JoinOperatorDesc([HALF, HALF], WHOLE, axis=0)
@@ -53,16 +50,6 @@ KEPT = GraphDesc(
     ],
 )
 IDENTITY = ElementWiseIdentityOperatorDesc(HALF, HALF)
-
-
-def run(desc, *inputs):
-    """What a graph makes of arrays, step by step with NumPy: bytes."""
-    pipeline = desc.pipeline
-    held = dict(zip(pipeline.inputs, (x.reshape(-1).view(np.uint8) for x in inputs), strict=True))
-    for step in pipeline.steps:
-        made = execute(step.plan, [held[number] for number in step.reads])
-        held.update(zip(step.makes, made, strict=True))
-    return [held[number] for number in pipeline.outputs]
 
 
 def test_a_graph_that_keeps_all_rules():
@@ -196,10 +183,11 @@ def test_every_rule_of_graphs_has_a_case():
     source = Path(vkops.dml.__file__).parent
     rules = {
         rule
-        for name in ("graph_builder.py", "graph_desc.py")
+        for name in ("basic_indexing.py", "graph_builder.py", "graph_desc.py")
         for rule in re.findall(r'"(G-\d\d)"', (source / name).read_text("utf-8"))
     }
-    cases = set(re.findall(r"\[(G-\d\d)\]", Path(__file__).read_text("utf-8")))
+    tests = (Path(__file__), Path(__file__).with_name("test_dml_functions.py"))
+    cases = {rule for t in tests for rule in re.findall(r"\[(G-\d\d)\]", t.read_text("utf-8"))}
     assert rules <= cases
 
 

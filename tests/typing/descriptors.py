@@ -116,3 +116,39 @@ numbers: list[int] = [
     dml.InterpolationMode.LINEAR,
     dml.PaddingMode.WRAP,
 ]
+
+# Functions of DirectMLX
+nchw = dml.BufferTensorDesc(FLOAT32, [1, 4, 6, 6])
+indices = dml.BufferTensorDesc(dml.TensorDataType.UINT32, [1, 4, 6, 6])
+nearest = dml.InterpolationMode.NEAREST_NEIGHBOR
+graph = dml.Graph(dml.TensorPolicy.interleaved_channel)
+assert_type(dml.TensorPolicy.default(FLOAT32, [4]), dml.BufferTensorDesc)
+x = dml.input_tensor(graph, 0, nchw)
+i = dml.input_tensor(graph, 1, indices)
+assert_type(dml.split(x, 3, [2, 4]), list[dml.Expression])
+assert_type(x[:, ::-1, 0, None], dml.Expression)
+made: list[dml.Expression] = [
+    dml.identity(x),
+    dml.join([x, x], axis=1),
+    dml.slice(x, [0, 0, 0, 0], [1, 4, 6, 6], [1, 1, -2, 1]),
+    dml.slice_grad(x, [1, 4, 6, 12], [0, 0, 0, 0], [1, 4, 6, 12], [1, 1, 1, 2]),
+    dml.tile(x, (1, 1, 2, 2)),
+    dml.padding(x, dml.PaddingMode.EDGE, 0, [0, 0, 1, 1], [0, 0, 1, 1]),
+    dml.padding1(x, dml.PaddingMode.EDGE, FLOAT32, 0.5, [0, 0, 1, 1], [0, 0, 1, 1]),
+    dml.space_to_depth(x, 2),
+    dml.depth_to_space(x, 2, dml.DepthSpaceOrder.COLUMN_ROW_DEPTH),
+    dml.upsample_2d(x, dml.Size2D(2, 2), nearest),
+    dml.resample(x, [1, 4, 3, 3], nearest, dml.AxisDirection.DECREASING, scales=[1, 1, 0.5, 0.5]),
+    dml.unfold(x, [2, 2], [1, 1], [1, 1], [0, 0], [0, 0]),
+    dml.diagonal_matrix(graph, [3, 3], FLOAT32, 1, 0, 1),
+    dml.fill_value_constant(graph, [3, 3], FLOAT32, 1.5),
+    dml.fill_value_sequence(graph, [3, 3], FLOAT32, 0, 1),
+    dml.gather(x, i[..., :1, :1, :], 0, 1),
+    dml.gather_elements(x, i, axis=3),
+    dml.gather_nd(x, i[..., :4], 4, 4, 0),
+    dml.reverse_subsequences(x, i[..., :1], axis=3),
+    dml.scatter_elements(x, i, x, axis=1),
+    dml.scatter_nd(x, i[..., :4], x[:, :1, :4], 4, 4),
+    dml.one_hot(i[..., :1], x, 6, axis=3),
+    dml.reinterpret(x, dml.TensorDataType.INT32, [144], [1]),
+]

@@ -16,12 +16,14 @@ from vkops.dml.enums import (
     TensorFlags,
 )
 from vkops.dml.fields import Field
+from vkops.dml.function_table import FUNCTIONS
 from vkops.dml.operator_desc import OperatorDesc
 from vkops.dml.operators import CLASSES, OPERATORS
 from vkops.dml.structs import ScaleBias, Size2D
 from vkops.dml.tensor_desc import BufferTensorDesc
 
 if TYPE_CHECKING:
+    from vkops.dml.expressions import *  # noqa: F403
     from vkops.dml.features import (
         FeatureDataFeatureLevels,
         FeatureDataTensorDataTypeSupport,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
         FeatureQueryTensorDataTypeSupport,
         check_feature_support,
     )
-    from vkops.dml.graph_builder import Expression, Graph
+    from vkops.dml.graph_builder import Expression, Graph, input_tensor, reinterpret
     from vkops.dml.graph_desc import (
         GraphDesc,
         InputGraphEdgeDesc,
@@ -37,18 +39,21 @@ if TYPE_CHECKING:
         OutputGraphEdgeDesc,
     )
     from vkops.dml.operators import *  # noqa: F403
+    from vkops.dml.tensor_policy import TensorPolicy
 
 # Names that few programs need, by the module that is imported at their first use.
 _LAZY = {
     **dict.fromkeys(CLASSES, "vkops.dml.operators"),
+    **dict.fromkeys(FUNCTIONS, "vkops.dml.expressions"),
     **{
         name: module
         for module, names in {
             "vkops.dml.features": "FeatureDataFeatureLevels FeatureDataTensorDataTypeSupport "
             "FeatureQueryFeatureLevels FeatureQueryTensorDataTypeSupport check_feature_support",
-            "vkops.dml.graph_builder": "Expression Graph",
+            "vkops.dml.graph_builder": "Expression Graph input_tensor reinterpret",
             "vkops.dml.graph_desc": "GraphDesc InputGraphEdgeDesc IntermediateGraphEdgeDesc "
             "OutputGraphEdgeDesc",
+            "vkops.dml.tensor_policy": "TensorPolicy",
         }.items()
         for name in names.split()
     },
@@ -79,10 +84,13 @@ __all__ = [
     "Size2D",
     "TensorDataType",
     "TensorFlags",
+    "TensorPolicy",
     "check_feature_support",
+    "input_tensor",
+    "reinterpret",
 ]
 
-__all__ += CLASSES
+__all__ += [*CLASSES, *FUNCTIONS]
 
 
 def __getattr__(name: str) -> Any:

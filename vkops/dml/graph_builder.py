@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
+from vkops.arguments.refused_operators import refuse_operators
 from vkops.arguments.values import Place, array, integer, integers
+from vkops.dml.basic_indexing import window_of
 from vkops.dml.enums import FeatureLevel, TensorDataType
+from vkops.dml.function_table import FUNCTIONS
+from vkops.dml.functions import parameter_name
 from vkops.dml.graph_desc import (
+    MAX_INPUTS_OR_OUTPUTS,
     OPERATOR,
     GraphDesc,
     InputGraphEdgeDesc,
@@ -16,29 +21,27 @@ from vkops.dml.graph_desc import (
     OutputGraphEdgeDesc,
 )
 from vkops.dml.operator_desc import OperatorDesc
-from vkops.dml.operators import (
-    ElementWiseIdentityOperatorDesc,
-    JoinOperatorDesc,
-    Slice1OperatorDesc,
-    SliceOperatorDesc,
-    SplitOperatorDesc,
-)
+from vkops.dml.operators import ElementWiseIdentityOperatorDesc, SliceOperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.dml.windows import elements_in_window
-from vkops.errors import InvalidDescError
+from vkops.dml.tensor_policy import Policy
+from vkops.errors import InvalidDescError, InvalidDescTypeError, show
 from vkops.plan.view import Ints
 
 T = TypeVar("T")
-
-TensorPolicy = Callable[[TensorDataType, Ints], BufferTensorDesc]
-"""Function from the data type and sizes of an output to its descriptor."""
 
 
 @dataclass(frozen=True, eq=False)
 class Expression:
     """A tensor of a graph: an input, or an output of a node. Source: dml::Expression.
 
-    ``desc`` is its tensor descriptor.
+    ``desc`` is its tensor descriptor. Indexing by integers, slices, ``...`` and None adds a node of
+    SLICE1, with the meaning of NumPy's. DirectMLX's operators that compute, such as ``+``, raise a
+    TypeError (G-12).
+
+    >>> from vkops import dml
+    >>> x = dml.Graph().input(dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, [4, 6]))
+    >>> x[::-1, 2:5].desc.sizes, x[-1].desc.sizes, x[..., None, 0].desc.sizes
+    ((4, 3), (6,), (4, 1))
     """
 
     graph: Graph = field(repr=False)
@@ -50,6 +53,35 @@ class Expression:
         """The descriptor. Source: dml::Expression::GetOutputDesc."""
         return self.desc
 
+    def __getitem__(self, index: Any) -> Expression:
+        """The elements that a basic index selects, as an expression of the same graph.
+
+        Raises:
+            InvalidDescError: the index selects no element, or does not fit the tensor (G-13).
+            InvalidDescTypeError: it has parts of another kind (G-13).
+        """
+        *window, dimensions = window_of(self.desc.sizes, index)
+        x = self.graph.slice1(self, *window)
+        if dimensions == [*range(len(x.desc.sizes))]:
+            return x
+        sizes, strides = x.desc.sizes, x.desc.strides
+        return self.graph.reinterpret(
+            x,
+            sizes=[1 if i is None else sizes[i] for i in dimensions],
+            strides=strides and [1 if i is None else strides[i] for i in dimensions],
+        )
+
+    __iter__ = None
+    __array_ufunc__ = None  # NumPy's scalars leave operators to expressions
+
+
+def _refuse_to_compute(operator: str) -> NoReturn:
+    message = f"{operator} is not available: vkops moves data, it does not calculate"
+    raise InvalidDescTypeError(OPERATOR, "expression", message, "G-12")
+
+
+refuse_operators(Expression, _refuse_to_compute)
+
 
 class Graph:
     """Builds a graph of operators. Source: dml::Graph of DirectMLX.
@@ -58,7 +90,8 @@ class Graph:
     operator, nearly always without intermediate buffers.
 
     Args:
-        tensor_policy: makes the descriptors of outputs; packed if left out.
+        tensor_policy: makes the descriptors of outputs, such as
+            ``TensorPolicy.interleaved_channel``; packed if left out.
         feature_level: at which operators are checked as they are made; the newest if left out.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
@@ -73,30 +106,39 @@ class Graph:
 
     def __init__(
         self,
-        tensor_policy: TensorPolicy = BufferTensorDesc,
+        tensor_policy: Policy = BufferTensorDesc,
         feature_level: FeatureLevel | int | str = FeatureLevel.LATEST,
     ) -> None:
         if not callable(tensor_policy):
             raise Place(OPERATOR, "tensor_policy", "G-02").wrong_kind(tensor_policy, "a function")
         self._policy = tensor_policy
         self._level = FeatureLevel.of(feature_level, OPERATOR)
-        self._inputs: list[BufferTensorDesc] = []
+        self._input_count = 0
         self._nodes: list[tuple[OperatorDesc, tuple[Expression, ...]]] = []
         self._outputs: list[Expression] = []
 
     # -- inputs and outputs -----------------------------------------------------------------------
 
-    def input(self, tensor_desc: BufferTensorDesc) -> Expression:
-        """The next input of the graph. Source: dml::InputTensor.
+    def input(self, tensor_desc: BufferTensorDesc, input_index: int | None = None) -> Expression:
+        """An input of the graph; the next one, if ``input_index`` is left out.
+
+        Several expressions may read one input. Source: dml::InputTensor.
 
         Raises:
-            InvalidDescTypeError: no BufferTensorDesc (T-01).
+            InvalidDescTypeError: no BufferTensorDesc (T-01), or the index is not an integer (G-03).
+            InvalidDescError: the index is negative or too large (G-03).
         """
+        index = self._input_count
+        if input_index is not None:
+            index = integer(input_index, Place(OPERATOR, "input_index", "G-03"))
+        if not 0 <= index < MAX_INPUTS_OR_OUTPUTS:
+            message = f"got {show(index)}, must be 0 to {MAX_INPUTS_OR_OUTPUTS - 1}"
+            raise InvalidDescError(OPERATOR, "input_index", message, "G-03")
         if not isinstance(tensor_desc, BufferTensorDesc):
-            place = Place(OPERATOR, f"inputs[{len(self._inputs)}]", "T-01")
+            place = Place(OPERATOR, f"inputs[{index}]", "T-01")
             raise place.wrong_kind(tensor_desc, "a BufferTensorDesc")
-        self._inputs.append(tensor_desc)
-        return Expression(self, None, len(self._inputs) - 1, tensor_desc)
+        self._input_count = max(self._input_count, index + 1)
+        return Expression(self, None, index, tensor_desc)
 
     def output(self, x: Expression) -> int:
         """Make an expression an output of the graph; returns its index.
@@ -105,39 +147,71 @@ class Graph:
             InvalidDescError: it is an input of the graph (G-05).
         """
         (x,) = self._own([x], "output")
-        if x.node is None:
-            message = f"is input {x.index} of the graph, must be what a node makes; use identity"
-            raise InvalidDescError(OPERATOR, f"outputs[{len(self._outputs)}]", message, "G-05")
+        self._check_output(len(self._outputs), x)
         self._outputs.append(x)
         return len(self._outputs) - 1
 
-    def desc(self) -> GraphDesc:
-        """The graph by its edges. Source: DML_GRAPH_DESC."""
+    def desc(self, outputs: Sequence[Expression] | None = None) -> GraphDesc:
+        """The graph by its edges. Source: DML_GRAPH_DESC.
+
+        Args:
+            outputs: the outputs, as dml::Graph::Compile takes them; nodes that none of them needs
+                are left out. If it is left out itself, the graph has all its nodes, and the outputs
+                are those that ``output`` was called with.
+
+        Raises:
+            InvalidDescError: one of the outputs is an input of the graph (G-05).
+            InvalidDescTypeError: one of them is not an expression of this graph (G-03).
+        """
+        numbers: Sequence[int] = range(len(self._nodes))
+        results = self._outputs
+        if outputs is not None:
+            results = self._own(outputs, "outputs")
+            for i, x in enumerate(results):
+                self._check_output(i, x)
+            numbers = self._needed(results)
+        places = {number: place for place, number in enumerate(numbers)}
         read = [
-            (x, number, place)
-            for number, (_, sources) in enumerate(self._nodes)
-            for place, x in enumerate(sources)
+            (x, places[number], place)
+            for number in numbers
+            for place, x in enumerate(self._nodes[number][1])
         ]
         return GraphDesc(
-            input_count=len(self._inputs),
-            output_count=len(self._outputs),
-            nodes=[node for node, _ in self._nodes],
+            input_count=self._input_count,
+            output_count=len(results),
+            nodes=[self._nodes[number][0] for number in numbers],
             input_edges=[
                 InputGraphEdgeDesc(x.index, number, place)
                 for x, number, place in read
                 if x.node is None
             ],
             output_edges=[
-                OutputGraphEdgeDesc(x.node, x.index, i)
-                for i, x in enumerate(self._outputs)
+                OutputGraphEdgeDesc(places[x.node], x.index, i)
+                for i, x in enumerate(results)
                 if x.node is not None
             ],
             intermediate_edges=[
-                IntermediateGraphEdgeDesc(x.node, x.index, number, place)
+                IntermediateGraphEdgeDesc(places[x.node], x.index, number, place)
                 for x, number, place in read
                 if x.node is not None
             ],
         )
+
+    def _check_output(self, index: int, x: Expression) -> None:
+        if x.node is None:
+            message = f"is input {x.index} of the graph, must be what a node makes; use identity"
+            raise InvalidDescError(OPERATOR, f"outputs[{index}]", message, "G-05")
+
+    def _needed(self, results: Sequence[Expression]) -> Sequence[int]:
+        """The numbers of the nodes that make some expressions, and of those that these read."""
+        found: set[int] = set()
+        waiting = [x.node for x in results]
+        while waiting:
+            number = waiting.pop()
+            if number is not None and number not in found:
+                found.add(number)
+                waiting += [x.node for x in self._nodes[number][1]]
+        return sorted(found)
 
     # -- operators --------------------------------------------------------------------------------
 
@@ -214,17 +288,28 @@ class Graph:
         outputs = [self._policy(*output) for output in inferred]
         return self.operator(kind.of_tensors(descs, outputs, attributes), sources)
 
+    def call(self, name: str, arguments: Mapping[str, Any]) -> list[Expression]:
+        """Call one of DirectMLX's functions, with arguments by name; see ``vkops.dml.split``."""
+        function = FUNCTIONS[name]
+        sources: list[Any] = []
+        for tensor in (*function.inputs(), *function.inputs(optional=True)):
+            value = arguments[parameter_name(tensor)]
+            if tensor.kind == "tensor_array":
+                sources += self._own(value, parameter_name(tensor))
+            elif value is not None or not tensor.optional:
+                sources.append(value)
+        inputs = self._own(sources, "inputs")
+        sizes, attributes = function.complete([x.desc for x in inputs], arguments)
+        return self.add(function.kind, inputs, output_sizes=sizes, **attributes)
+
     def split(self, x: Expression, axis: int, output_axis_sizes: Sequence[int]) -> list[Expression]:
         """Cut along an axis into parts of these sizes. Source: dml::Split.
 
         Raises:
             InvalidDescError: a rule of SPLIT is broken; ``x`` is of another graph (G-03).
         """
-        (x,) = self._own([x], "input")
-        axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
-        sizes = integers(output_axis_sizes, Place("SPLIT", "output_axis_sizes", "SPLIT-01"))
-        parts = [_replaced(x.desc.sizes, axis, size) for size in sizes]
-        return self.add(SplitOperatorDesc, [x], output_sizes=parts, axis=axis)
+        given = {"input": x, "axis": axis, "output_axis_sizes": output_axis_sizes}
+        return self.call("split", given)
 
     def join(self, inputs: Sequence[Expression], axis: int) -> Expression:
         """Put together along an axis. Source: dml::Join.
@@ -232,7 +317,7 @@ class Graph:
         Raises:
             InvalidDescError: a rule of JOIN is broken; an input is of another graph (G-03).
         """
-        return self.add(JoinOperatorDesc, inputs, axis=axis)[0]
+        return self.call("join", {"inputs": inputs, "axis": axis})[0]
 
     def slice(
         self, x: Expression, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
@@ -266,20 +351,13 @@ class Graph:
         Raises:
             InvalidDescError: a rule of SLICE1 is broken; ``x`` is of another graph (G-03).
         """
-        lengths = integers(input_window_sizes, Place("SLICE1", "input_window_sizes", "SLICE1-02"))
-        strides = integers(
-            input_window_strides, Place("SLICE1", "input_window_strides", "SLICE1-03")
-        )
-        # A stride of 0 is refused with the descriptor.
-        sizes = tuple(elements_in_window(n, s or 1) for n, s in zip(lengths, strides, strict=False))
-        return self.add(
-            Slice1OperatorDesc,
-            [x],
-            output_sizes=[sizes],
-            input_window_offsets=input_window_offsets,
-            input_window_sizes=lengths,
-            input_window_strides=strides,
-        )[0]
+        given = {
+            "input": x,
+            "input_window_offsets": input_window_offsets,
+            "input_window_sizes": input_window_sizes,
+            "input_window_strides": input_window_strides,
+        }
+        return self.call("slice", given)[0]
 
     def identity(self, x: Expression, output_strides: Sequence[int] | None = None) -> Expression:
         """A copy, in a layout of its own if strides (in elements) are given. Source: dml::Identity.
@@ -335,6 +413,56 @@ class Graph:
         return list(array(values, Place(OPERATOR, name, "G-03"), own, "expressions"))
 
 
-def _replaced(sizes: Ints, axis: int, size: int) -> Ints:
-    """Sizes with another one for an axis, if there is that axis: else the operator refuses it."""
-    return (*sizes[:axis], size, *sizes[axis + 1 :]) if 0 <= axis < len(sizes) else sizes
+def input_tensor(graph: Graph, input_index: int, tensor_desc: BufferTensorDesc) -> Expression:
+    """An input of a graph, by its index. Source: dml::InputTensor.
+
+    Raises:
+        InvalidDescTypeError: no graph (G-03), no index (G-03) or no BufferTensorDesc (T-01).
+        InvalidDescError: the index is negative or too large (G-03).
+
+    >>> from vkops import dml
+    >>> graph = dml.Graph()
+    >>> x = dml.input_tensor(graph, 0, dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, [2, 3]))
+    >>> x.get_output_desc().sizes
+    (2, 3)
+    """
+    index = integer(input_index, Place(OPERATOR, "input_index", "G-03"))
+    return as_graph(graph).input(tensor_desc, index)
+
+
+def reinterpret(
+    input: Expression,
+    new_type: TensorDataType | None = None,
+    new_sizes: Sequence[int] | None = None,
+    new_strides: Sequence[int] | None = None,
+) -> Expression:
+    """The same bytes as another tensor; nothing is moved. Source: dml::Reinterpret.
+
+    What is left out stays; new sizes without strides are packed.
+
+    Raises:
+        InvalidDescError: it has another total size in bytes (G-07).
+        InvalidDescTypeError: no expression (G-03), or an argument of another wrong kind.
+
+    >>> from vkops import dml
+    >>> graph = dml.Graph()
+    >>> x = dml.input_tensor(graph, 0, dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, [2, 3]))
+    >>> dml.reinterpret(x, new_sizes=[3, 2]).desc.sizes
+    (3, 2)
+    """
+    graph = as_expression(input, Place("REINTERPRET", "input", "G-03")).graph
+    return graph.reinterpret(input, new_type, new_sizes, new_strides)
+
+
+def as_graph(value: object) -> Graph:
+    """Return a graph, or raise the error for what is none."""
+    if isinstance(value, Graph):
+        return value
+    raise Place(OPERATOR, "graph", "G-03").wrong_kind(value, "a Graph")
+
+
+def as_expression(value: object, place: Place) -> Expression:
+    """Return an expression, or raise the error for what is none."""
+    if isinstance(value, Expression):
+        return value
+    raise place.wrong_kind(value, "an Expression")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from vkops.arguments.values import Place, integer, member
-from vkops.dml import ExecutionFlags, FeatureLevel, Graph, GraphDesc, OperatorDesc
+from vkops.dml import ExecutionFlags, Expression, FeatureLevel, Graph, GraphDesc, OperatorDesc
 from vkops.dml.features import (
     FeatureData,
     FeatureDataFeatureLevels,
@@ -157,14 +157,22 @@ class OperatorDevice:
         return CompiledOperator(self.executor, operator.desc)
 
     def compile_graph(
-        self, graph: Graph | GraphDesc, flags: ExecutionFlags = ExecutionFlags.NONE
+        self,
+        graph: Graph | GraphDesc | Sequence[Expression],
+        flags: ExecutionFlags = ExecutionFlags.NONE,
     ) -> CompiledOperator:
         """Make a graph ready to run, as one operator. Source: IDMLDevice1::CompileGraph.
+
+        Args:
+            graph: a graph, or the expressions that are its outputs, as dml::Graph::Compile takes
+                them.
+            flags: DirectML's flags, which are accepted; none changes how data is moved.
 
         Raises:
             InvalidDescError: the graph, or one of its operators, breaks a rule.
             FeatureLevelError: an operator, or graphs themselves, need a higher feature level.
-            InvalidDescTypeError: unknown flags (DEV-10), or no graph.
+            InvalidDescTypeError: unknown flags (DEV-10), no graph, or expressions of several
+                graphs (G-03).
 
         >>> import numpy as np
         >>> from vkops import Device, dml
@@ -179,10 +187,14 @@ class OperatorDevice:
         >>> np.frombuffer(y.read(), np.int32)
         array([2, 3, 4, 5, 0, 1], dtype=int32)
         """
-        desc = graph.desc() if isinstance(graph, Graph) else graph
+        desc: object = graph
+        if isinstance(graph, Graph):
+            desc = graph.desc()
+        elif isinstance(graph, (list, tuple)) and graph and isinstance(graph[0], Expression):
+            desc = graph[0].graph.desc(graph)
         if not isinstance(desc, GraphDesc):
             place = Place("GRAPH", "graph", "T-18")
-            raise place.wrong_kind(graph, "a Graph or GraphDesc")
+            raise place.wrong_kind(graph, "a Graph, a GraphDesc, or a list of expressions")
         member(ExecutionFlags, flags, Place(desc.operator, "flags", "DEV-10"))
         desc.validate(self.feature_level, self.alternative_levels)
         return CompiledOperator(self.executor, desc)

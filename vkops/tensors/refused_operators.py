@@ -2,55 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
+from vkops.arguments.refused_operators import refuse_operators
 from vkops.errors import InvalidDescTypeError
-
-_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "contains": "in"}
-_UNARY = {"neg": "-", "pos": "+", "invert": "~", "abs": "abs", "round": "round"}
-_BINARY = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "matmul": "@",
-    "truediv": "/",
-    "floordiv": "//",
-    "mod": "%",
-    "divmod": "divmod",
-    "pow": "**",
-    "lshift": "<<",
-    "rshift": ">>",
-    "and": "&",
-    "or": "|",
-    "xor": "^",
-}
-
-REFUSED: dict[str, str] = {
-    f"__{name}__": operator
-    for names in (
-        _COMPARISONS,
-        _UNARY,
-        _BINARY,
-        {f"r{name}": operator for name, operator in _BINARY.items()},
-        {f"i{name}": f"{operator}=" for name, operator in _BINARY.items() if name != "divmod"},
-    )
-    for name, operator in names.items()
-}
-"""The special methods that raise a TypeError, with the operator that calls each."""
 
 
 def refuse_to_compute(operator: str) -> NoReturn:
     """Refuse an operator or function that computes (ARRAY-08)."""
     message = f"{operator} is not available: tensors only move data; use .numpy() to compute"
     raise InvalidDescTypeError("", "tensor", message, "ARRAY-08")
-
-
-def _refusing(operator: str) -> Callable[..., NoReturn]:
-    def method(self: object, *_: object) -> NoReturn:
-        refuse_to_compute(operator)
-
-    return method
 
 
 class NoOperators:
@@ -74,5 +35,4 @@ class NoOperators:
         refuse_to_compute(f"numpy.{ufunc.__name__}")
 
 
-for _name, _operator in REFUSED.items():
-    setattr(NoOperators, _name, _refusing(_operator))
+refuse_operators(NoOperators, refuse_to_compute)

@@ -17,7 +17,7 @@ from vkops.plan.region import Progression
 
 @dataclass(frozen=True)
 class FillValueSequenceOperatorDesc(OperatorDesc):
-    """Writes ``value_start``, ``value_start + value_delta`` ... to the elements in row-major order.
+    """Writes ``value_start``, ``value_start + value_delta`` ... to elements in row-major order.
 
     The numbers are made on the host when the operator is compiled, and stored on the device.
 

@@ -16,7 +16,7 @@ from vkops.plan.indexing import one_hot
 
 @dataclass(frozen=True)
 class OneHotOperatorDesc(IndexedOperatorDesc):
-    """Writes one value at the places along a dimension that indices select, and another elsewhere.
+    """Writes one value at the places along a dimension that indices select, another elsewhere.
 
     Source: DML_ONE_HOT_OPERATOR_DESC.
 

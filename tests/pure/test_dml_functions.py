@@ -1,0 +1,293 @@
+"""DirectMLX's functions on expressions, and the indices and layouts of expressions."""
+
+from __future__ import annotations
+
+import doctest
+import operator
+from dataclasses import replace
+from inspect import signature
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dml_graphs import run, tensor
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from operator_table import OPERATORS, kinds
+
+from vkops import dml
+from vkops.dml import expressions
+from vkops.dml.function_table import FUNCTIONS
+from vkops.dml.functions import parameter_name, stub
+from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError
+
+F32, I32 = dml.TensorDataType.FLOAT32, dml.TensorDataType.INT32
+
+
+def fields(kind):
+    return {field.name for field in kind.FIELDS}
+
+
+def test_every_operator_has_a_function_of_its_own_or_of_a_newer_version():
+    made = {function.operator for function in FUNCTIONS.values()}
+    older = {"SLICE", "RESAMPLE", "RESAMPLE1", "RESAMPLE2", "GATHER_ND", "DIAGONAL_MATRIX"}
+    older |= {"SPACE_TO_DEPTH", "DEPTH_TO_SPACE"}
+    assert made | older == set(dml.OPERATORS)
+    assert not made & older
+    for name in older - {"SLICE", "DIAGONAL_MATRIX"}:  # whose newer versions rename their fields
+        newest = max(other for other in made if other.rstrip("123") == name.rstrip("123"))
+        assert fields(dml.OPERATORS[name]) <= fields(dml.OPERATORS[newest])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@given(random=st.randoms(use_true_random=False))
+@settings(max_examples=20)
+def test_a_function_makes_the_descriptor(name, random):
+    """Random descriptors are made again of their inputs, attributes and sizes of outputs."""
+    function = FUNCTIONS[name]
+    entry = OPERATORS[function.operator]
+    desc = entry.make(random, random.choice(kinds(function.operator)), (2, 3, 4), 1).desc
+    graph = dml.Graph()
+    arguments = {f.name: getattr(desc, f.name) for f in function.attributes}
+    packed, index = {}, 0
+    for field in desc.FIELDS:
+        value = getattr(desc, field.name)
+        if field.role == "attribute" or value is None:
+            continue
+        several = value if isinstance(value, tuple) else [value]
+        packed[field.name] = [dml.BufferTensorDesc(t.data_type, t.sizes) for t in several]
+        if field.role == "input":
+            made = [dml.input_tensor(graph, index + i, t) for i, t in enumerate(packed[field.name])]
+            arguments[parameter_name(field)] = made if value is several else made[0]
+            index += len(made)
+        if value is not several:
+            (packed[field.name],) = packed[field.name]
+    outputs = [output.sizes for _, output in desc.outputs]
+    if not function.inputs():
+        arguments["graph"] = graph
+    if function.size:
+        axis = getattr(desc, "axis", 0)
+        sizes = [size[axis] for size in outputs]
+        one_axis = {"output_axis_sizes": sizes, "output_length": sizes[0]}
+        arguments[function.size.name] = one_axis.get(function.size.name, outputs[0])
+    result = getattr(dml, name)(**arguments)
+    assert isinstance(result, list) is function.returns_list
+    results = result if function.returns_list else [result]
+    if name == "slice":  # the descriptor may take fewer elements than the window has
+        assume([x.desc.sizes for x in results] == outputs)
+    assert graph.desc(results).nodes == (replace(desc, **packed),)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_examples_of_functions(name):
+    function = getattr(dml, name)
+    test = doctest.DocTestParser().get_doctest(function.__doc__, {}, name, None, 0)
+    assert len(test.examples) >= 3
+    assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
+    assert function.__module__ == "vkops.dml"
+    assert function.__name__ == name
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_parameter_is_explained(name):
+    function = getattr(dml, name)
+    for parameter in signature(function).parameters:
+        assert f"    {parameter}: " in function.__doc__
+        assert f"    {parameter}: \n" not in function.__doc__
+
+
+def test_the_type_stub_is_that_of_the_table():
+    committed = Path(expressions.__file__).with_suffix(".pyi").read_text("utf-8")
+    assert committed == stub(FUNCTIONS), "write it again: python -m vkops.dml.expressions"
+
+
+def graph_and_input(*sizes):
+    graph = dml.Graph()
+    return graph, dml.input_tensor(graph, 0, tensor(*sizes))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda g, x: dml.split(x, 1, [2, 3]), InvalidDescError,
+         "SPLIT output_tensors: got sizes[1] that add up to 5, must add up to "
+         "input_tensor.sizes[1] = 6 [SPLIT-06]"),
+        (lambda g, x: dml.split(x, axis=1), TypeError,
+         "split(): missing a required argument: 'output_axis_sizes'"),
+        (lambda g, x: dml.tile(x, [1, 1], 3), TypeError, "tile(): too many positional arguments"),
+        (lambda g, x: dml.tile(1, [1, 1]), InvalidDescTypeError,
+         "TILE input: got 1, must be an Expression [G-03]"),
+        (lambda g, x: dml.join(x, 0), InvalidDescTypeError, "must be a sequence of expressions"),
+        (lambda g, x: dml.join([], 0), InvalidDescError,
+         "JOIN inputs: got none, must be at least 1 [JOIN-01]"),
+        (lambda g, x: dml.join([x, None], 0), InvalidDescTypeError,
+         "must be an Expression [G-03]"),
+        (lambda g, x: dml.join([x, dml.Graph().input(tensor(4, 6))], 0), InvalidDescTypeError,
+         "must be an expression of this graph [G-03]"),
+        (lambda g, x: dml.gather_elements(x, dml.Graph().input(tensor(4, 6, kind=I32)), 0),
+         InvalidDescTypeError, "must be an expression of this graph [G-03]"),
+        (lambda g, x: dml.fill_value_constant(x, [1], F32, 0), InvalidDescTypeError,
+         "must be a Graph [G-03]"),
+        (lambda g, x: dml.fill_value_constant(g, 5, F32, 0), InvalidDescTypeError,
+         "FILL_VALUE_CONSTANT output_sizes: got 5, must be a sequence of integers [FILL-01]"),
+        (lambda g, x: dml.one_hot(x, x, [5], 0), InvalidDescTypeError,
+         "ONE_HOT output_length: got [5], must be an integer [HOT-03]"),
+        (lambda g, x: dml.resample(x, [4], dml.InterpolationMode.NEAREST_NEIGHBOR),
+         InvalidDescError, "[RES-01]"),
+        (lambda g, x: dml.identity(x, dml.ScaleBias(2, 0)), InvalidDescError, "[IDENT-02]"),
+        (lambda g, x: dml.reinterpret(x, new_sizes=[5]), InvalidDescError,
+         "REINTERPRET sizes: got a tensor of 20 bytes, must be 96 [G-07]"),
+        (lambda g, x: dml.reinterpret("x"), InvalidDescTypeError,
+         "REINTERPRET input: got 'x', must be an Expression [G-03]"),
+        (lambda g, x: dml.input_tensor("x", 0, x.desc), InvalidDescTypeError,
+         "GRAPH graph: got 'x', must be a Graph [G-03]"),
+        (lambda g, x: dml.input_tensor(g, -1, x.desc), InvalidDescError,
+         "GRAPH input_index: got -1, must be 0 to 65535 [G-03]"),
+        (lambda g, x: dml.input_tensor(g, 65536, x.desc), InvalidDescError,
+         "GRAPH input_index: got 65536, must be 0 to 65535 [G-03]"),
+        (lambda g, x: dml.input_tensor(g, "0", x.desc), InvalidDescTypeError,
+         "GRAPH input_index: got '0', must be an integer [G-03]"),
+        (lambda g, x: g.desc([x]), InvalidDescError,
+         "GRAPH outputs[0]: is input 0 of the graph, must be what a node makes; use identity "
+         "[G-05]"),
+        (lambda g, x: g.desc([dml.Graph().input(tensor(2))]), InvalidDescTypeError,
+         "must be an expression of this graph [G-03]"),
+    ],
+)  # fmt: skip
+def test_functions_refuse(call, error, message):
+    with pytest.raises(error) as caught:
+        call(*graph_and_input(4, 6))
+    assert message in str(caught.value)
+
+
+def test_operators_are_checked_at_the_level_of_the_graph():
+    graph = dml.Graph(feature_level="6_3")
+    x = graph.input(tensor(1, 1, 2, 2))
+    with pytest.raises(FeatureLevelError):
+        dml.resample(x, [1, 1, 4, 4], dml.InterpolationMode.NEAREST_NEIGHBOR)
+
+
+def test_resample_has_the_defaults_of_directmlx():
+    """INCREASING with the offsets 0.5 and -0.5 copies the next index (RES-08)."""
+    graph, x = graph_and_input(1, 4)
+    y = dml.resample(x, [1, 8], dml.InterpolationMode.NEAREST_NEIGHBOR)
+    (node,) = graph.desc([y]).nodes
+    assert node.scales == (1, 2)
+    assert (node.input_pixel_offsets, node.output_pixel_offsets) == ((0.5, 0.5), (-0.5, -0.5))
+    (made,) = run(graph.desc([y]), np.arange(4, dtype=np.float32))
+    assert made.view(np.float32).tolist() == [0, 1, 1, 2, 2, 3, 3, 3]
+
+
+# -- graphs ----------------------------------------------------------------------------------------
+
+
+def test_nodes_that_no_output_needs_are_left_out():
+    graph, x = graph_and_input(4, 6)
+    dml.tile(x, [2, 2])
+    y = dml.identity(dml.slice(x, [0, 0], [4, 6], [1, -1]))
+    desc = graph.desc([y])
+    assert [node.operator for node in desc.nodes] == ["SLICE1", "ELEMENT_WISE_IDENTITY"]
+    desc.validate()
+    array = np.arange(24, dtype=np.float32).reshape(4, 6)
+    (made,) = run(desc, array)
+    assert made.tobytes() == array[:, ::-1].tobytes()
+    with pytest.raises(InvalidDescError, match="TILE: is not connected"):
+        graph.output(y), graph.desc().validate()
+
+
+def test_inputs_may_be_declared_in_any_order():
+    graph = dml.Graph()
+    second = dml.input_tensor(graph, 1, tensor(1, 3))
+    first = dml.input_tensor(graph, 0, tensor(1, 3))
+    again = dml.input_tensor(graph, 0, tensor(3, 1))
+    assert graph.input(tensor(2)).index == 2
+    joined = dml.join([second, first, dml.reinterpret(again, new_sizes=[1, 3])], 0)
+    a, b, c = (np.full(3, i, np.float32) for i in range(3))
+    (made,) = run(graph.desc([joined]), a, b, c)
+    assert made.view(np.float32).tolist() == [1, 1, 1, 0, 0, 0, 0, 0, 0]
+
+
+def test_tensor_policies():
+    for sizes in [(2,), (2, 3), (2, 3, 4), (2, 3, 4, 5), (2, 3, 4, 5, 6)]:
+        order = [0, *range(2, len(sizes)), 1][: len(sizes)]
+        nhwc = np.zeros([sizes[i] for i in order], np.int8)
+        wanted = nhwc.transpose(np.argsort(order)).strides
+        assert dml.TensorPolicy.interleaved_channel(F32, sizes).strides == wanted
+        assert dml.TensorPolicy.default(F32, sizes) == tensor(*sizes)
+
+
+# -- indices and operators of expressions ----------------------------------------------------------
+
+
+@given(data=st.data())
+@settings(max_examples=200)
+def test_indices_have_numpy_s_meaning(data):
+    shape = data.draw(arrays.array_shapes(max_dims=5, max_side=5))
+    index = data.draw(
+        arrays.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True, max_dims=8)
+    )
+    policy = data.draw(
+        st.sampled_from([dml.TensorPolicy.default, dml.TensorPolicy.interleaved_channel])
+    )
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    expected = array[index]
+    graph = dml.Graph(policy)
+    x = graph.input(tensor(*shape))
+    if not expected.size or not expected.ndim:
+        with pytest.raises(InvalidDescError, match=r"\[G-13\]"):
+            x[index]
+        return
+    y = x[index]
+    assert y.desc.sizes == expected.shape
+    packed = dml.ElementWiseIdentityOperatorDesc(y.desc, tensor(*expected.shape))
+    (made,) = run(graph.desc(graph.operator(packed, [y])), array)
+    assert made.tobytes() == np.ascontiguousarray(expected).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (4, "GRAPH index: got 4, must be -4 to 3 in dimension 0 [G-13]"),
+        ((0, -7), "GRAPH index: got -7, must be -6 to 5 in dimension 1 [G-13]"),
+        ((0, 0), "GRAPH index: leaves no dimensions, must leave 1 or more [G-13]"),
+        ((0, 0, 0), "GRAPH index: has 3 integers and slices, must have 2 at most [G-13]"),
+        ((..., ...), "GRAPH index: has more than one `...` [G-13]"),
+        (slice(2, 2), "GRAPH index: selects no element of dimension 0, which has size 4 [G-13]"),
+        (slice(None, None, 0), "GRAPH index: has a slice with step 0 in dimension 0 [G-13]"),
+        (slice(0.5), "GRAPH index: got 0.5, must be an integer [G-13]"),
+        (True, "GRAPH index: got True, must be integers, slices, `...` and None; for tensors of "
+         "indices there is vkops.dml.gather [G-13]"),
+        ([0, 1], "GRAPH index: got [0, 1], must be integers"),
+        ("x", "GRAPH index: got 'x', must be integers"),
+        (10**30, "GRAPH index: got 1000000000000000000000000000000, must be -4 to 3"),
+    ],
+)  # fmt: skip
+def test_indices_that_are_refused(index, message):
+    with pytest.raises(InvalidDescError) as caught:
+        graph_and_input(4, 6)[1][index]
+    assert message in str(caught.value)
+
+
+def test_expressions_are_not_iterable():
+    with pytest.raises(TypeError):
+        iter(graph_and_input(4, 6)[1])
+
+
+@pytest.mark.parametrize("compute", [
+    lambda x: x + x, lambda x: x * 2.0, lambda x: 1 / x, lambda x: -x, lambda x: x % 2,
+    lambda x: np.float32(2) * x, lambda x: np.arange(3) - x, lambda x: x < 1, lambda x: 1 in x,
+    lambda x: operator.iadd(x, 1),
+])  # fmt: skip
+def test_operators_that_compute_are_refused(compute):
+    with pytest.raises(InvalidDescTypeError) as caught:
+        compute(graph_and_input(4, 6)[1])
+    assert "is not available: vkops moves data, it does not calculate [G-12]" in str(caught.value)
+
+
+def test_expressions_are_compared_by_identity():
+    _, x = graph_and_input(4, 6)
+    _, y = graph_and_input(4, 6)
+    assert x == x
+    assert x != y
+    assert len({x, y, x}) == 2

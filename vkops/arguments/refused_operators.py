@@ -1,0 +1,51 @@
+"""Python's arithmetic and comparison operators, for classes that refuse them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "contains": "in"}
+_UNARY = {"neg": "-", "pos": "+", "invert": "~", "abs": "abs", "round": "round"}
+_BINARY = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "matmul": "@",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "divmod": "divmod",
+    "pow": "**",
+    "lshift": "<<",
+    "rshift": ">>",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+}
+
+REFUSED: dict[str, str] = {
+    f"__{name}__": operator
+    for names in (
+        _COMPARISONS,
+        _UNARY,
+        _BINARY,
+        {f"r{name}": operator for name, operator in _BINARY.items()},
+        {f"i{name}": f"{operator}=" for name, operator in _BINARY.items() if name != "divmod"},
+    )
+    for name, operator in names.items()
+}
+"""The special methods of operators that compute, with the operator that calls each."""
+
+
+def refuse_operators(kind: type, refuse: Callable[[str], NoReturn]) -> None:
+    """Have a class call a function for these operators, with the operator as text."""
+    for name, operator in REFUSED.items():
+        setattr(kind, name, _refusing(operator, refuse))
+
+
+def _refusing(operator: str, refuse: Callable[[str], NoReturn]) -> Callable[..., NoReturn]:
+    def method(self: object, *_: object) -> NoReturn:
+        refuse(operator)
+
+    return method

@@ -1,0 +1,248 @@
+"""The functions of DirectMLX as data: their signatures, docstrings and type stubs.
+
+A function makes a node of one operator. Its parameters are the input tensors and the attributes of
+the operator's descriptor, and the sizes of the outputs where the operator leaves them to the
+caller. ``function_table`` lists the functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import Parameter, Signature, cleandoc
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from vkops.arguments.values import Place, integer, integers
+from vkops.dml.fields import Field, Kind
+from vkops.dml.operator_desc import OperatorDesc
+from vkops.dml.operators import OPERATORS
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.plan.view import Ints
+
+Given = Mapping[str, Any]
+"""The arguments of a call, but for the expressions, by name."""
+
+OutputSizes = Callable[[Sequence[BufferTensorDesc], Given], Sequence[Ints]]
+"""A function from the descriptors of the inputs, and the arguments, to the sizes of each output."""
+
+
+class SizeArgument(NamedTuple):
+    """A parameter that stands for output sizes, which the descriptor has as output tensors.
+
+    Attributes:
+        name: its name, DirectMLX's in snake case.
+        text: what the documentation says about it.
+        rule: the rule that a value of the wrong kind breaks.
+        is_last: whether it comes after the attributes; otherwise it comes before them.
+        annotation: its type.
+    """
+
+    name: str
+    text: str
+    rule: str
+    is_last: bool = False
+    annotation: str = "Sequence[int]"
+
+
+class Function(NamedTuple):
+    """One function.
+
+    Attributes:
+        operator: the newest version of DirectML's operator, which the function makes a node of.
+        source: DirectMLX's name of the function; empty where DirectMLX has none.
+        example: sizes of the inputs of the example in the docstring, a call, and what it prints.
+        output_sizes: how the sizes of the outputs are found, where the operator does not infer
+            them.
+        size: the parameter for these sizes.
+        defaults: defaults of attributes; a function is called with the descriptors of the inputs
+            and the arguments.
+    """
+
+    operator: str
+    source: str
+    example: tuple[Sequence[Ints], str, str]
+    output_sizes: OutputSizes | None = None
+    size: SizeArgument | None = None
+    defaults: Given = MappingProxyType({})
+
+    @property
+    def kind(self) -> type[OperatorDesc]:
+        """The class of the operator's descriptor."""
+        return OPERATORS[self.operator]
+
+    def inputs(self, *, optional: bool = False) -> list[Field]:
+        """The fields of input tensors, those that are required or the others."""
+        fields = self.kind.FIELDS
+        return [f for f in fields if f.role == "input" and f.optional is optional]
+
+    @property
+    def attributes(self) -> list[Field]:
+        """The fields of attributes."""
+        return [field for field in self.kind.FIELDS if field.role == "attribute"]
+
+    @property
+    def returns_list(self) -> bool:
+        """Whether the operator has a list of outputs."""
+        return any(f.role == "output" and f.kind == "tensor_array" for f in self.kind.FIELDS)
+
+    def complete(
+        self, descs: Sequence[BufferTensorDesc], given: Given
+    ) -> tuple[Sequence[Ints] | None, dict[str, Any]]:
+        """Return the output sizes, or None if they are inferred, and all attributes."""
+        given = dict(given)
+        if self.size is not None:
+            place = Place(self.operator, self.size.name, self.size.rule)
+            convert = integer if self.size.annotation == "int" else integers
+            given[self.size.name] = convert(given[self.size.name], place)
+        sizes = None if self.output_sizes is None else self.output_sizes(descs, given)
+        for name, default in self.defaults.items():
+            if callable(default) and given.get(name) is None:
+                given[name] = default(descs, given)
+        names = [field.name for field in self.attributes]
+        return sizes, {name: given[name] for name in names if name in given}
+
+    # -- what is written from the table ------------------------------------------------------------
+
+    @property
+    def parameters(self) -> list[tuple[str, str, Any]]:
+        """Name, type and default of each parameter; the default is ``Parameter.empty`` if none."""
+        found: list[tuple[str, str, Any]] = []
+        if not self.inputs():
+            found.append(("graph", "Graph", Parameter.empty))
+        for field in self.inputs():
+            several = field.kind == "tensor_array"
+            kind = "Sequence[Expression]" if several else "Expression"
+            found.append((parameter_name(field), kind, Parameter.empty))
+        attributes = [self._attribute(field) for field in self.attributes]
+        if self.size is not None:
+            argument = (self.size.name, self.size.annotation, Parameter.empty)
+            attributes.insert(len(attributes) if self.size.is_last else 0, argument)
+        optional = [
+            (parameter_name(field), "Expression | None", None)
+            for field in self.inputs(optional=True)
+        ]
+        return [*found, *attributes, *optional]
+
+    def _attribute(self, field: Field) -> tuple[str, str, Any]:
+        annotation = field.enum.__name__ if field.enum is not None else _ANNOTATIONS[field.kind]
+        if field.optional:
+            return field.name, f"{annotation} | None", None
+        if field.name not in self.defaults:
+            return field.name, annotation, Parameter.empty
+        default = self.defaults[field.name]
+        if callable(default):
+            return field.name, f"{annotation} | None", None
+        return field.name, annotation, default
+
+    @property
+    def signature(self) -> Signature:
+        """The signature, with types as text."""
+        parameters = [
+            Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
+            for name, kind, default in self.parameters
+        ]
+        result = "list[Expression]" if self.returns_list else "Expression"
+        return Signature(parameters, return_annotation=result)
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the descriptor's docstring."""
+        return (self.kind.__doc__ or "").split("\n\n")[0]
+
+    def docstring(self) -> str:
+        """The docstring, from those of the descriptor's fields."""
+        told = _told(self.kind)
+        texts = {"graph": "the graph that gets the node."}
+        texts |= {parameter_name(field): told.get(field.name, "") for field in self.kind.FIELDS}
+        if self.size is not None:
+            texts[self.size.name] = self.size.text
+        source = f"DML_{self.operator}_OPERATOR_DESC"
+        source = f"dml::{self.source}, {source}" if self.source else f"{source}, not in DirectMLX"
+        lines = [self.summary, "", f"Source: {source}.", "", "Args:"]
+        lines += [f"    {name}: {texts[name]}" for name, *_ in self.parameters]
+        lines += [
+            "",
+            "Raises:",
+            f"    InvalidDescError: a rule of {self.operator} is broken.",
+            "    InvalidDescTypeError: an argument is of the wrong kind, or an expression is of",
+            "        another graph (G-03).",
+            "    FeatureLevelError: the operator needs a higher feature level than the graph has.",
+            "",
+            *self._example(),
+        ]
+        return "\n".join(lines)
+
+    def _example(self) -> Iterator[str]:
+        shapes, call, printed = self.example
+        yield ">>> from vkops import dml"
+        yield ">>> graph = dml.Graph()"
+        fields = [f for f in self.kind.FIELDS if f.role == "input"] or self.kind.FIELDS[:1]
+        for i, (name, sizes) in enumerate(zip("xyz", shapes, strict=False)):
+            data_type = "UINT32" if fields[min(i, len(fields) - 1)].holds_indices else "FLOAT32"
+            desc = f"dml.BufferTensorDesc(dml.TensorDataType.{data_type}, {list(sizes)})"
+            yield f">>> {name} = dml.input_tensor(graph, {i}, {desc})"
+        if self.returns_list:
+            yield f">>> [part.desc.sizes for part in {call}]"
+        else:
+            yield f">>> {call}.desc.sizes"
+        yield printed
+
+
+def parameter_name(field: Field) -> str:
+    """Return DirectMLX's name of a tensor field, or the name of another field.
+
+    >>> [parameter_name(field) for field in OPERATORS["SCATTER"].FIELDS]
+    ['input', 'indices', 'updates', 'output', 'axis']
+    """
+    return re.sub("_tensors?$", "s" if field.name.endswith("tensors") else "", field.name)
+
+
+def _told(kind: type[OperatorDesc]) -> dict[str, str]:
+    """What the docstring of a descriptor says about each of its attributes."""
+    text = cleandoc(kind.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+    entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
+    return dict(entries)
+
+
+_ANNOTATIONS: Mapping[Kind, str] = {
+    "uint": "int",
+    "int": "int",
+    "uint_array": "Sequence[int]",
+    "int_array": "Sequence[int]",
+    "bool": "bool",
+    "float": "float",
+    "float_array": "Sequence[float]",
+    "scalar": "float",
+    "scale_bias": "ScaleBias",
+    "size_2d": "Size2D",
+}
+
+
+def stub(functions: Mapping[str, Function]) -> str:
+    """Return a type stub of functions, which have the first sentences of their docstrings."""
+    texts = [_stub_of(name, function) for name, function in sorted(functions.items())]
+    types = {word for text in texts for word in re.findall(r"[:|>\[] ?([A-Z]\w+)", text)}
+    imports = [
+        f"from {module} import (\n    {lines},\n)"
+        for module, names in _TYPES.items()
+        if (lines := ",\n    ".join(sorted(types & set(names.split()))))
+    ]
+    return "\n".join(["from collections.abc import Sequence", "", *imports, "", *texts])
+
+
+def _stub_of(name: str, function: Function) -> str:
+    lines = [f"def {name}("]
+    for parameter, annotation, default in function.parameters:
+        end = "" if default is Parameter.empty else " = ..."
+        lines.append(f"    {parameter}: {annotation}{end},")
+    lines.append(f") -> {function.signature.return_annotation}:")
+    return "\n".join([*lines, f'    """{function.summary}"""', ""])
+
+
+_TYPES = {
+    "vkops.dml.enums": "AxisDirection DepthSpaceOrder InterpolationMode PaddingMode TensorDataType",
+    "vkops.dml.graph_builder": "Expression Graph",
+    "vkops.dml.structs": "ScaleBias Size2D",
+}
+"""The types that stubs name, by the module to import them from."""
