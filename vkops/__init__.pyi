@@ -27,6 +27,7 @@ from vkops import (
     gpu as gpu,
     onnx as onnx,
     plan as plan,
+    pydirectml as pydirectml,
     shaders as shaders,
 )
 from vkops.errors import (

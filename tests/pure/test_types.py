@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import vkops
-from vkops import dml, onnx, plan
+from vkops import dml, onnx, plan, pydirectml
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,7 +52,7 @@ def test_types_are_known():
 def test_typed_programs_use_every_public_name():
     programs = "\n".join(page.read_text() for page in ROOT.glob("tests/typing/*.py"))
     used = set(re.findall(r"\w+", programs))
-    public = {name for module in (vkops, dml, onnx, plan) for name in module.__all__}
+    public = {name for module in (vkops, dml, onnx, plan, pydirectml) for name in module.__all__}
     # Descriptors of operators are typed alike: the programs use those of several kinds of fields.
     public -= {desc.__name__ for desc in dml.OPERATORS.values()}
     assert sorted(public - used) == []
