@@ -457,7 +457,7 @@ def test_sessions_take_the_calling_convention_of_onnx_runtime(device, tmp_path):
     assert run(output_names=["b"], input_feed=feed) == [[3]]
     assert run(("b", "a"), feed) == [[3], [1, 2]]
     assert [(e.name, e.shape, e.type) for e in session.get_inputs()] == [
-        ("x", ("N",), "tensor(float)")
+        ("x", ["N"], "tensor(float)")
     ]
     assert [entry.name for entry in session.get_outputs()] == ["a", "b"]
     assert Session(onnx.parser.parse_model(TWO)).device is Session(tmp_path / "two.onnx").device

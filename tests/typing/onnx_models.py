@@ -7,7 +7,15 @@ from onnx import ModelProto, helper, parser
 from typing_extensions import assert_type
 
 import vkops
-from vkops.onnx import Model, Session, ValueInfo, backend
+from vkops.onnx import (
+    Model,
+    NodeArg,
+    Session,
+    SessionOptions,
+    ValueInfo,
+    backend,
+    get_available_providers,
+)
 
 TEXT = """<ir_version: 9, opset_import: ["" : 18]>
 halves (float[N, 4] x) => (float[N, 2] a, float[N, 2] b)
@@ -24,6 +32,7 @@ assert_type(model.inputs[0].dtype, np.dtype[Any] | None)
 assert_type(model.inputs[0].shape, tuple[int | str | None, ...] | None)
 assert_type(model.outputs[0].name, str)
 assert_type(model.required_inputs[0].name, str)
+assert_type(model.inputs, tuple[ValueInfo, ...])
 
 device = vkops.Device()
 session = Session(model, device)
@@ -32,10 +41,27 @@ assert_type(session.device, vkops.Device)
 assert_type(session.run({"x": x}, lambda done, total: None), list[Any])
 assert_type(session.run(None, {"x": x}), list[Any])
 assert_type(session.run(["a"], {"x": x}), list[Any])
-assert_type(session.get_inputs(), list[ValueInfo])
-assert_type(session.get_outputs()[0].type, str | None)
+assert_type(session.get_inputs(), list[NodeArg])
+assert_type(session.get_overridable_initializers(), list[NodeArg])
+assert_type(session.get_outputs()[0].name, str)
+assert_type(session.get_outputs()[0].type, str)
+assert_type(session.get_outputs()[0].shape, list[int | str | None])
 target = device.tensor(np.zeros((2, 2), np.float32))
 assert_type(session.run({"x": device.tensor(x)}, targets={1: target}), list[Any])
+
+options = SessionOptions(log_severity_level=3)
+options.intra_op_num_threads = 2
+options.add_free_dimension_override_by_name("N", 2)
+options.add_free_dimension_override_by_denotation("DATA_BATCH", 2)
+options.add_session_config_entry("key", "value")
+assert_type(options.get_session_config_entry("key"), str)
+assert_type(get_available_providers(), list[str])
+name = "VulkanExecutionProvider"
+session = Session(proto, sess_options=options, providers=[name], provider_options=[{}])
+session = Session(proto, providers=[(name, {"device_id": 0})])
+assert_type(session.get_providers(), list[str])
+assert_type(session.get_provider_options(), dict[str, dict[str, str]])
+assert_type(session.get_session_options(), SessionOptions)
 
 rep = backend.prepare(proto, device="VULKAN")
 assert_type(rep, backend.VkopsRep)

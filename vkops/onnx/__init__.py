@@ -20,6 +20,8 @@ except ImportError as _error:
 
 from vkops.onnx.onnx_model import Model
 from vkops.onnx.onnx_session import Session
-from vkops.onnx.value_info import ValueInfo
+from vkops.onnx.providers import get_available_providers
+from vkops.onnx.session_options import SessionOptions
+from vkops.onnx.value_info import NodeArg, ValueInfo
 
-__all__ = ["Model", "Session", "ValueInfo"]
+__all__ = ["Model", "NodeArg", "Session", "SessionOptions", "ValueInfo", "get_available_providers"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,6 +124,15 @@ class Model:
     def required_inputs(self) -> tuple[ValueInfo, ...]:
         """Inputs without a default."""
         return tuple(entry for entry in self.inputs if entry.name not in self.constants)
+
+    def with_sizes(self, resize: Callable[[Sequence[ValueInfo]], tuple[ValueInfo, ...]]) -> Model:
+        """Return the model with other declared shapes; itself, if none is another."""
+        inputs, outputs = resize(self.inputs), resize(self.outputs)
+        if (inputs, outputs) == (self.inputs, self.outputs):
+            return self
+        made = copy(self)
+        made.inputs, made.outputs = inputs, outputs
+        return made
 
     def lower(self, input_types: Mapping[str, InputType], known: Mapping[str, Any]) -> Lowering:
         """Lower the graph: write each output as regions that read inputs and constants.

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from threading import RLock
+from types import NoneType
 from typing import Any, overload
 
 import numpy as np
@@ -17,9 +18,11 @@ from vkops.gpu.streaming import Progress
 from vkops.onnx.element_types import STRING
 from vkops.onnx.lowering import NeedsValueError
 from vkops.onnx.onnx_model import Model
+from vkops.onnx.providers import VULKAN, Provider, Providers, choose
+from vkops.onnx.session_options import SessionOptions
 from vkops.onnx.specialization import DeviceConstants, Given, Specialization
 from vkops.onnx.static_checks import check_statically
-from vkops.onnx.value_info import InputType, SequenceType, TensorType, ValueInfo
+from vkops.onnx.value_info import InputType, NodeArg, SequenceType, TensorType, ValueInfo
 from vkops.tensors.memo import Memo
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, as_device, default_device
 
@@ -40,12 +43,18 @@ class Session:
         model: a ``Model``, or what one is made of: a file's path, its bytes or a ``ModelProto``.
         device: where to run it: a device, the index of an adapter or part of its name; the default
             device, if left out.
+        sess_options: ONNX Runtime's options, of which the sizes of free dimensions have an effect.
+        providers: instead of a device, names of providers, the first available one of which runs
+            the model: ``"VulkanExecutionProvider"`` or ``"CPUExecutionProvider"``. Each may be a
+            pair of the name and options: ``{"device_id": 1}`` is the index of an adapter.
+        provider_options: the options of each of the providers, if these are only names.
 
     Raises:
         InvalidDescTypeError: the device is none of these (B-02).
-        DeviceError: there is no such adapter.
-        ModelError: the model cannot run with the types and shapes that it declares. ``run`` raises
-            what depends on free sizes or on elements of inputs.
+        DeviceError: there is no such adapter, or none of the providers is available; a provider
+            that is not available before one that is makes a warning.
+        ModelError: the model cannot run with the types and shapes that it declares, or an option is
+            wrong. ``run`` raises what depends on free sizes or on elements of inputs.
 
     >>> import numpy as np, onnx
     >>> from vkops.onnx import Session
@@ -63,9 +72,27 @@ class Session:
         self,
         model: Model | ModelProto | bytes | str | os.PathLike[str],
         device: DeviceLike | None = None,
+        *,
+        sess_options: SessionOptions | None = None,
+        providers: Providers | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
+        if isinstance(device, SessionOptions):
+            raise ModelError("device: got SessionOptions, which must be given as sess_options")
+        if not isinstance(sess_options, (SessionOptions, NoneType)):
+            got = show(sess_options)
+            raise ModelError(f"sess_options: got {got}, must be a vkops.onnx.SessionOptions")
+        self._options = SessionOptions() if sess_options is None else sess_options
+        self._options.check()
+        self._provider = Provider(VULKAN)
+        if providers is not None or provider_options is not None:
+            if device is not None:
+                raise ModelError("providers: cannot be given together with a device")
+            self._provider = choose(providers, provider_options)
+            device = self._provider.adapter
         home = None if device is None else as_device("", device)
-        self.model: Model = model if isinstance(model, Model) else Model(model)
+        model = model if isinstance(model, Model) else Model(model)
+        self.model: Model = model.with_sizes(self._options.resize)
         self._specializations: Memo[Specialization] = Memo(MAX_SPECIALIZATIONS)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
         self._lock = RLock()
@@ -76,13 +103,30 @@ class Session:
         self.device: Device = home or default_device()
         self._constants = DeviceConstants(self.device)
 
-    def get_inputs(self) -> list[ValueInfo]:
+    def get_inputs(self) -> list[NodeArg]:
         """Return the inputs that must be given, with ``name``, ``shape`` and ``type``."""
-        return list(self.model.required_inputs)
+        return list(map(NodeArg.of, self.model.required_inputs))
 
-    def get_outputs(self) -> list[ValueInfo]:
+    def get_outputs(self) -> list[NodeArg]:
         """Return the outputs, with ``name``, ``shape`` and ``type``."""
-        return list(self.model.outputs)
+        return list(map(NodeArg.of, self.model.outputs))
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """Return the inputs that have a default, with ``name``, ``shape`` and ``type``."""
+        required = self.model.required_inputs
+        return [NodeArg.of(entry) for entry in self.model.inputs if entry not in required]
+
+    def get_providers(self) -> list[str]:
+        """Return the name of the provider that runs the model, in a list."""
+        return [self._provider.name]
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """Return the options of the provider: the index of the adapter, as text."""
+        return {self._provider.name: {"device_id": str(self.device.info.index)}}
+
+    def get_session_options(self) -> SessionOptions:
+        """Return the options of the session."""
+        return self._options
 
     @overload
     def run(

@@ -37,6 +37,26 @@ class ValueInfo:
 
 
 @dataclass(frozen=True)
+class NodeArg:
+    """An input or output of a session. Source: onnxruntime.NodeArg.
+
+    ``type`` is as ONNX writes it, such as ``tensor(float)``. ``shape`` is a list: a size, the name
+    of a free size, or None for each dimension; it is empty for sequences and where the rank is
+    free, too.
+    """
+
+    name: str
+    type: str
+    shape: list[Dimension]
+
+    @classmethod
+    def of(cls, entry: ValueInfo) -> NodeArg:
+        """The declaration of a graph input or output with ONNX Runtime's attributes."""
+        shape = () if entry.kind == "sequence" else entry.shape
+        return cls(entry.name, entry.type or "", list(shape or ()))
+
+
+@dataclass(frozen=True)
 class TensorType:
     """The type and shape of a tensor that is given for an input."""
 

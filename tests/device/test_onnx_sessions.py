@@ -1,0 +1,298 @@
+"""Sessions with the arguments and attributes of ONNX Runtime."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import vkops
+from vkops.bench import peers
+from vkops.errors import DeviceError, InvalidDescTypeError, ModelError
+from vkops.gpu import adapter
+from vkops.onnx import Model, NodeArg, Session, SessionOptions, get_available_providers, providers
+
+VULKAN, CPU = "VulkanExecutionProvider", "CPUExecutionProvider"
+
+MODEL = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["" : 18]>
+parts (float[N, 4] x, string[?] words, int64 scalar, float16[3, M] half)
+    => (float[N, 2] a, float[N, 2] b, string[?] c, int64 d, float16[3, M] e) {
+  a, b = Split <axis = 1, num_outputs = 2> (x)
+  c = Identity (words)
+  d = Identity (scalar)
+  e = Identity (half)
+}""")
+# The text format has none of these.
+MODEL.graph.initializer.append(onnx.numpy_helper.from_array(np.float16([[1], [2], [3]]), "half"))
+MODEL.graph.input[0].type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
+MODEL.graph.input.append(onnx.helper.make_tensor_value_info("any", onnx.TensorProto.BOOL, None))
+MODEL.graph.node.append(onnx.helper.make_node("Identity", ["any"], ["f"]))
+MODEL.graph.output.append(onnx.helper.make_tensor_value_info("f", onnx.TensorProto.BOOL, None))
+
+SEQUENCES = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["" : 18]>
+ends (seq(float[N]) s, optional(int8[2]) o) => (seq(float[N]) y) { y = Identity (s) }""")
+
+INPUTS = [
+    ("x", ["N", 4], "tensor(float)"),
+    ("words", [None], "tensor(string)"),
+    ("scalar", [], "tensor(int64)"),
+    ("any", [], "tensor(bool)"),
+]
+OUTPUTS = [
+    ("a", ["N", 2], "tensor(float)"),
+    ("b", ["N", 2], "tensor(float)"),
+    ("c", [None], "tensor(string)"),
+    ("d", [], "tensor(int64)"),
+    ("e", [3, "M"], "tensor(float16)"),
+    ("f", [], "tensor(bool)"),
+]
+ENDS = [
+    ("s", [], "seq(tensor(float))"),
+    ("o", [2], "optional(tensor(int8))"),
+    ("y", [], "seq(tensor(float))"),
+]
+"""What ONNX Runtime 1.32 says of the inputs and outputs of the models."""
+
+FEED = {
+    "x": np.arange(12, dtype=np.float32).reshape(3, 4),
+    "words": np.array(["a", "b"], object),
+    "scalar": np.array(7),
+    "any": np.array([True, False]),
+}
+
+
+def described(entries):
+    return [(entry.name, entry.shape, entry.type) for entry in entries]
+
+
+def describe(session):
+    """What ONNX Runtime's users ask a session."""
+    return (
+        described(session.get_inputs()),
+        described(session.get_outputs()),
+        [entry.name for entry in session.get_overridable_initializers()],
+        [np.asarray(result).tolist() for result in session.run(None, FEED)],
+        [np.asarray(result).tolist() for result in session.run(["d", "a"], FEED)],
+        [np.asarray(result).tolist() for result in session.run([], FEED)],
+    )
+
+
+def expected():
+    x = FEED["x"]
+    made = [x[:, :2].tolist(), x[:, 2:].tolist(), ["a", "b"], 7, [[1], [2], [3]], [True, False]]
+    return INPUTS, OUTPUTS, ["half"], made, [7, made[0]], made
+
+
+def test_attributes_are_those_of_onnx_runtime(device):
+    assert describe(Session(MODEL, device)) == expected()
+    session = Session(SEQUENCES, device)
+    assert described([*session.get_inputs(), *session.get_outputs()]) == ENDS
+    assert str(Session(MODEL, device).get_inputs()[0]) == (
+        "NodeArg(name='x', type='tensor(float)', shape=['N', 4])"
+    )
+
+
+@pytest.mark.parametrize("_", [name for name in peers.installed() if name == "onnxruntime"])
+def test_onnx_runtime_says_the_same(_):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    session = onnxruntime.InferenceSession(MODEL.SerializeToString(), options, providers=[CPU])
+    assert describe(session) == expected()
+    proto = SEQUENCES.SerializeToString()
+    session_of_sequences = onnxruntime.InferenceSession(proto, providers=[CPU])
+    both = [*session_of_sequences.get_inputs(), *session_of_sequences.get_outputs()]
+    assert described(both) == ENDS
+    ours = SessionOptions()
+    for name in SessionOptions.__dataclass_fields__:
+        if not name.startswith("_") and getattr(ours, name) is not None:
+            assert getattr(ours, name) == getattr(options, name), name
+    names = {name for name in dir(ours) if not name.startswith("_")} - {"check", "resize"}
+    assert names <= set(dir(options))
+    assert str(session.get_inputs()[0]) == str(NodeArg("x", "tensor(float)", ["N", 4]))
+
+
+# -- options ---------------------------------------------------------------------------------------
+
+
+def options_with(by_name=(), by_denotation=()):
+    options = SessionOptions()
+    for name, value in by_name:
+        options.add_free_dimension_override_by_name(name, value)
+    for denotation, value in by_denotation:
+        options.add_free_dimension_override_by_denotation(denotation, value)
+    return options
+
+
+@pytest.mark.parametrize(
+    ("options", "x", "a", "e"),
+    [
+        (options_with(), ["N", 4], ["N", 2], [3, "M"]),
+        (options_with([("N", 3), ("unknown", 9)]), [3, 4], [3, 2], [3, "M"]),
+        (options_with([("N", 3), ("M", np.int64(1))]), [3, 4], [3, 2], [3, 1]),
+        (options_with((), [("DATA_BATCH", 3)]), [3, 4], ["N", 2], [3, "M"]),
+        (options_with([("N", 3)], [("DATA_BATCH", 5)]), [3, 4], [3, 2], [3, "M"]),
+    ],
+)
+def test_free_dimensions_get_the_given_sizes(device, options, x, a, e):
+    model = Model(MODEL)
+    session = Session(model, device, sess_options=options)
+    shapes = {entry.name: entry.shape for entry in (*session.get_inputs(), *session.get_outputs())}
+    assert (shapes["x"], shapes["a"], shapes["e"]) == (x, a, e)
+    assert session.get_session_options() is options
+    assert session.run(["a"], FEED)[0].shape == (3, 2)
+    other = {**FEED, "x": np.zeros((2, 4), np.float32)}
+    if x[0] == 3:
+        with pytest.raises(ModelError, match=r"input 'x': has shape \(2, 4\), must be \(3, 4\)"):
+            session.run(None, other)
+    else:
+        assert session.run(["a"], other)[0].shape == (2, 2)
+    assert model.inputs[0].shape == ("N", 4)  # other sessions may have other sizes
+
+
+def test_faults_that_depend_on_sizes_are_found_when_these_are_given(device):
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+    both (float[N, 2] x, float[3, 2] y) => (float[N, 4] z) { z = Concat <axis = 1> (x, y) }"""
+    model = Model(onnx.parser.parse_model(text))
+    Session(model, device, sess_options=options_with([("N", 3)]))
+    Session(model, device)
+    with pytest.raises(ModelError, match="Concat"):
+        Session(model, device, sess_options=options_with([("N", 4)]))
+
+
+def test_options_without_an_effect_may_have_any_value(device):
+    options = SessionOptions(intra_op_num_threads=1)
+    options.graph_optimization_level = "ORT_ENABLE_ALL"
+    options.inter_op_num_threads = 4
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.set_denormal_as_zero", "1")
+    assert options.get_session_config_entry("session.set_denormal_as_zero") == "1"
+    assert describe(Session(MODEL, device, sess_options=options)) == expected()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda o: o.add_free_dimension_override_by_name("N", -1),
+         "value: got -1, must be an integer of at least 0"),
+        (lambda o: o.add_free_dimension_override_by_name("N", True), "value: got True, must be"),
+        (lambda o: o.add_free_dimension_override_by_name("N", 1.5), "value: got 1.5, must be"),
+        (lambda o: o.add_free_dimension_override_by_name(1, 1), "name: got 1, must be a string"),
+        (lambda o: o.add_free_dimension_override_by_denotation(None, 1), "denotation: got None"),
+        (lambda o: o.add_session_config_entry("key", 1), "value: got 1, must be a string"),
+        (lambda o: o.get_session_config_entry("key"), "key: got 'key', the entries are none"),
+    ],
+)  # fmt: skip
+def test_values_of_options_that_are_refused(call, message):
+    with pytest.raises(ModelError) as caught:
+        call(SessionOptions())
+    assert message in str(caught.value)
+
+
+def test_misspelt_options_are_refused():
+    with pytest.raises(AttributeError):
+        SessionOptions().intra_op_threads = 4
+
+
+# -- providers -------------------------------------------------------------------------------------
+
+
+def test_providers(device, monkeypatch):
+    index = str(device.info.index)
+    session = Session(MODEL, device)
+    assert session.get_providers() == [VULKAN]
+    assert session.get_provider_options() == {VULKAN: {"device_id": index}}
+    assert get_available_providers()[0] == VULKAN
+    for arguments in (
+        {"providers": [VULKAN], "provider_options": [{"device_id": int(index)}]},
+        {"providers": [(VULKAN, {"device_id": index})]},
+        {"providers": ((VULKAN, {"device_id": index}), "UnknownExecutionProvider")},
+    ):
+        session = Session(MODEL, **arguments)
+        assert session.get_providers() == [VULKAN]
+        assert session.get_provider_options() == {VULKAN: {"device_id": index}}
+        assert describe(session) == expected()
+    best = adapter.select(None).index
+    for arguments in (
+        {},
+        {"providers": [VULKAN]},
+        {"providers": [VULKAN], "provider_options": [{}]},
+    ):
+        assert Session(MODEL, **arguments).device.info.index == best
+
+
+def test_the_provider_for_the_cpu():
+    on_cpu = [info for info in vkops.devices() if info.type == "CPU"]
+    assert (CPU in get_available_providers()) is bool(on_cpu)
+    for info in on_cpu[:1]:
+        session = Session(MODEL, providers=[CPU])
+        assert session.get_providers() == [CPU]
+        assert session.device.info.type == "CPU"
+        options = {"device_id": info.index}
+        assert Session(MODEL, providers=[(CPU, options)]).device.info.index == info.index
+
+
+def test_providers_that_are_not_available_make_a_warning(device):
+    index = device.info.index
+    with pytest.warns(UserWarning, match="'CUDAExecutionProvider' is not available; avail") as made:
+        session = Session(
+            MODEL,
+            providers=["CUDAExecutionProvider", VULKAN],
+            provider_options=[{"device_id": 3, "arena": 1}, {"device_id": index}],
+        )
+    assert made[0].filename == __file__
+    assert session.get_providers() == [VULKAN]
+
+
+@pytest.mark.filterwarnings("ignore:the provider .* is not available:UserWarning")
+def test_without_an_available_provider_there_is_no_session(monkeypatch):
+    listed = ", ".join(get_available_providers())
+    with pytest.raises(DeviceError) as caught:
+        Session(MODEL, providers=["CUDAExecutionProvider", "DmlExecutionProvider"])
+    message = f"providers: none of those given is available; available: {listed}"
+    assert str(caught.value) == message
+    monkeypatch.setattr(providers, "devices", list)
+    assert get_available_providers() == []
+    with pytest.raises(DeviceError, match="available: none"):
+        Session(MODEL, providers=[CPU])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"providers": VULKAN}, ModelError, "providers: got 'VulkanExecutionProvider', must be a list"),
+        ({"providers": []}, ModelError, "providers: got [], must be a list of names, or of pairs"),
+        ({"providers": [3]}, ModelError,
+         "providers[0]: got 3, must be a name, or a pair of a name and a dict"),
+        ({"providers": [(VULKAN, 3)]}, ModelError, "must be a name, or a pair of a name and a dict"),
+        ({"providers": [(VULKAN,)]}, ModelError, "must be a name, or a pair of a name and a dict"),
+        ({"providers": [VULKAN], "provider_options": [{}, {}]}, ModelError,
+         "provider_options: got [{}, {}], must be a list of 1 dicts, one for each of the providers"),
+        ({"providers": [VULKAN], "provider_options": {}}, ModelError, "must be a list of 1 dicts"),
+        ({"providers": [(VULKAN, {})], "provider_options": [{}]}, ModelError,
+         "providers: have options of their own, must be names where provider_options is given"),
+        ({"provider_options": [{}]}, ModelError, "providers: got None, must be a list"),
+        ({"providers": [(VULKAN, {"device": 0})]}, ModelError,
+         "providers[0]: VulkanExecutionProvider has no option 'device'; it has device_id"),
+        ({"providers": [(VULKAN, {"device_id": 99})]}, DeviceError,
+         "providers[0]: no device_id 99; VulkanExecutionProvider has 0 ("),
+        ({"providers": [(VULKAN, {"device_id": True})]}, DeviceError, "no device_id True"),
+        ({"providers": [(VULKAN, {"device_id": None})]}, DeviceError, "no device_id None"),
+        ({"providers": [VULKAN], "device": 0}, ModelError,
+         "providers: cannot be given together with a device"),
+        ({"device": SessionOptions()}, ModelError,
+         "device: got SessionOptions, which must be given as sess_options"),
+        ({"device": [VULKAN]}, InvalidDescTypeError, "device: got ['VulkanExecutionProvider']"),
+        ({"sess_options": {}}, ModelError,
+         "sess_options: got {}, must be a vkops.onnx.SessionOptions"),
+        ({"sess_options": SessionOptions(enable_profiling=True)}, ModelError,
+         "enable_profiling: got True, must be False"),
+        ({"sess_options": SessionOptions(optimized_model_filepath="x.onnx")}, ModelError,
+         "optimized_model_filepath: got 'x.onnx', must be empty"),
+    ],
+)  # fmt: skip
+def test_arguments_of_sessions_that_are_refused(arguments, error, message):
+    """Before the model is read: it is not one."""
+    with pytest.raises(error) as caught:
+        Session("no_such_file.onnx", **arguments)
+    assert message in str(caught.value)
