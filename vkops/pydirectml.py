@@ -165,8 +165,8 @@ class Model:
         self.graph: GraphBuilder = graph
         self.outputs: tuple[Expression, ...] = array(outputs, place, as_expression, "expressions")
         # Results have the order of their dimensions, whatever the layout of the output is.
-        packed = [x if x.desc.strides is None else _packed(x) for x in self.outputs]
-        self._desc: GraphDesc = graph.desc(packed)
+        self._packed = [x if x.desc.strides is None else _packed(x) for x in self.outputs]
+        self._desc: GraphDesc = graph.desc(self._packed)
         self._compiled = graph.device.compile_graph(self._desc, flags)
         self._owned = [
             i
@@ -198,8 +198,8 @@ class Model:
             )
             self._initialized = owned
         results = [
-            Tensor(device, desc.sizes, np.dtype(desc.data_type.numpy_code))
-            for _, desc in self._desc.outputs
+            Tensor(device, x.desc.sizes, np.dtype(x.desc.data_type.numpy_code))
+            for x in self._packed
         ]
         sources = [
             None if i in self._owned or tensor is None else _bound(device, given[i])

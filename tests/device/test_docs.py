@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import os
@@ -18,7 +19,9 @@ import yaml
 from adapters import refused_by_layer
 
 import vkops
+from vkops import dml
 from vkops.bench import peers
+from vkops.dml.function_table import FUNCTIONS
 from vkops.gpu.adapter import select
 
 ROOT = Path(__file__).parents[2]
@@ -91,6 +94,14 @@ def test_tutorials(page, tmp_path, monkeypatch):
             with redirect_stdout(StringIO()) as output:
                 exec(block, names)
             printed = output.getvalue()
+        elif kind == "diff":  # a program before and after
+            before, after = sides(block)
+            ast.parse(before)
+            with redirect_stdout(StringIO()) as output:
+                exec(after, names)
+            printed = output.getvalue()
+        elif kind == "cpp":
+            assert_names_exist(block)
         elif kind == "console":
             run_commands(block)
         elif kind == "c":  # lines of the shader that the page is about
@@ -98,6 +109,37 @@ def test_tutorials(page, tmp_path, monkeypatch):
         else:
             assert page.stem == "ci", f"nothing tests blocks of {kind}"
     assert printed == ""
+
+
+@pytest.mark.parametrize("name", [name for name in peers.installed() if name == "onnxruntime"])
+def test_programs_for_onnx_runtime_print_the_same(name, monkeypatch):
+    """What the tutorial shows before the change, with ONNX Runtime itself."""
+    monkeypatch.chdir(ROOT)
+    blocks = blocks_of(ROOT / "docs/tutorials/onnx.md")
+    i = next(i for i, (kind, _) in enumerate(blocks) if kind == "diff")
+    before, _ = sides(blocks[i][1])
+    assert f"import {name}" in before
+    with redirect_stdout(StringIO()) as output:
+        exec(before, {})
+    assert_printed(blocks[i + 1][1], output.getvalue())
+
+
+def sides(block):
+    """Return the program before and after a change."""
+    lines = [(line[:1], line[1:]) for line in block.splitlines()]
+    assert {sign for sign, _ in lines} <= {"", " ", "+", "-"}
+    before, after = ("\n".join(line for sign, line in lines if sign != other) for other in "+-")
+    return before, after
+
+
+def assert_names_exist(block):
+    """Check that vkops.dml has the functions of DirectMLX that a page shows."""
+    functions = {function.source: name for name, function in FUNCTIONS.items()}
+    named = set(re.findall(r"dml::([A-Z]\w+)", block)) - {"TensorDesc"}
+    assert named
+    for name in named:
+        found = functions.get(name) or re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        assert hasattr(dml, name) or hasattr(dml, found), name
 
 
 def blocks_of(page):

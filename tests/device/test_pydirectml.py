@@ -79,6 +79,16 @@ def test_outputs_have_the_order_of_their_dimensions(device, builder):
     np.testing.assert_array_equal(np.array(result), nchw.reshape(6, 2).T)
 
 
+def test_an_output_may_be_reinterpreted(device, builder):
+    x = dml.input_tensor(builder, 0, dml.TensorDesc(FLOAT, [2, 3]))
+    y = dml.activation_identity(x)
+    outputs = [dml.reinterpret(y, dml.TensorDataType.INT32, [6], None), y]
+    array = data(2, 3)
+    results = device.compute(builder.build(NONE, outputs), [dml.Binding(x, array)], outputs)
+    np.testing.assert_array_equal(np.array(results[0]), array.view(np.int32).reshape(6))
+    np.testing.assert_array_equal(np.array(results[1]), array)
+
+
 def test_owned_inputs_are_initialized_once_for_the_same_bindings(device, builder, monkeypatch):
     calls = []
     initialize = vkops.CompiledOperator.initialize

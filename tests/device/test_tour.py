@@ -1,4 +1,4 @@
-"""examples/tour.py: what scripts/demo ends with."""
+"""The programs in examples/: tour.py, which scripts/demo ends with, and sample_models.py."""
 
 import re
 import subprocess
@@ -19,3 +19,14 @@ def test_the_tour_checks_everything_and_says_where(adapter, monkeypatch):
     assert re.search(r"results +8 of 8 movements", summary)
     models = len(list((ROOT / "examples").glob("*.json")))
     assert re.search(rf"models +{models} of {models} example models ran", summary)
+
+
+def test_the_sample_models_of_pydirectml(adapter, monkeypatch):
+    monkeypatch.setenv("VKOPS_EXPECT", adapter.name)
+    monkeypatch.setenv("VKOPS_ADAPTER", adapter.name)
+    command = [sys.executable, "examples/sample_models.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["candy", "squeezenet", "superres"]
+    assert all(line.endswith("equal to the result of NumPy") for line in lines)
