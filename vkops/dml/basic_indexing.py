@@ -49,6 +49,8 @@ def window_of(sizes: Ints, index: Any) -> Window:
         if isinstance(part, slice):
             dimensions.append(dimension)
         windows.append(_along(dimension, sizes[dimension], part))
+    if not windows:
+        _refuse("needs a tensor of 1 dimension or more")
     if not dimensions:
         _refuse("leaves no dimensions, must leave 1 or more")
     offsets, lengths, strides = zip(*windows, strict=True)
@@ -75,7 +77,8 @@ def _along(dimension: int, size: int, part: Any) -> tuple[int, int, int]:
         except InvalidDescError:
             raise _PLACE.wrong_kind(part, _PARTS) from None
         if not -size <= number < size:
-            message = f"got {show(number)}, must be {-size} to {size - 1} in dimension {dimension}"
+            allowed = f"must be {show(-size)} to {show(size - 1)} in dimension {dimension}"
+            message = f"got {show(number)}, {allowed}"
             raise InvalidDescIndexError(*_PLACE[:2], message, _PLACE.rule)
         return number % size, 1, 1
     bounds = (part.start, part.stop, part.step)
@@ -84,9 +87,9 @@ def _along(dimension: int, size: int, part: Any) -> tuple[int, int, int]:
         _refuse(f"has a slice with step 0 in dimension {dimension}")
     chosen = range(size)[given]
     if not chosen:
-        _refuse(f"selects no element of dimension {dimension}, which has size {size}")
+        _refuse(f"selects no element of dimension {dimension}, which has size {show(size)}")
     extent = abs(chosen[-1] - chosen[0]) + 1
-    return min(chosen[0], chosen[-1]), extent, chosen.step if len(chosen) > 1 else 1
+    return min(chosen[0], chosen[-1]), extent, chosen.step if extent > 1 else 1
 
 
 def _refuse(message: str) -> NoReturn:

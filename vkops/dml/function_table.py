@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from vkops.arguments.values import Place, integer, integers
 from vkops.dml.enums import AxisDirection, DepthSpaceOrder
 from vkops.dml.functions import Function, Given, OutputSizes, SizeArgument
-from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
 from vkops.dml.windows import elements_in_window
 from vkops.plan.view import Ints
 
@@ -45,7 +45,9 @@ def _replaced(sizes: Ints, axis: int, size: int) -> Ints:
 
 
 def _scales(descs: Sequence[BufferTensorDesc], given: Given) -> Sequence[float]:
-    return [a / b if b else 0 for a, b in zip(given["output_sizes"], descs[0].sizes, strict=False)]
+    sizes = zip(given["output_sizes"], descs[0].sizes, strict=False)
+    # The operator refuses sizes that are 0 or have more than 32 bits.
+    return [max(0, min(made, UINT32_MAX)) / max(size, 1) for made, size in sizes]
 
 
 def _offsets(value: float) -> Callable[[Sequence[BufferTensorDesc], Given], Sequence[float]]:
