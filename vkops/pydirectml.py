@@ -51,6 +51,7 @@ from vkops.dml.addressing import spanned_elements
 from vkops.dml.graph_builder import as_expression
 from vkops.dml.graph_desc import GraphDesc
 from vkops.errors import BindingError, DeviceError, InvalidDescError
+from vkops.tensors.exchange import as_array
 from vkops.tensors.tensor import Tensor
 
 __all__ = [
@@ -232,9 +233,10 @@ class Binding:
         self.expr: Expression = as_expression(expr, Place("", "expr", "B-02"))
         desc = self.expr.desc
         dtype = np.dtype(desc.data_type.numpy_code)
+        source = as_array(data)
         try:
-            self.data: npt.NDArray[Any] = _converted(np.asarray(data), dtype).reshape(-1)
-        except Exception as error:
+            self.data: npt.NDArray[Any] = _converted(source, dtype).reshape(-1)
+        except (TypeError, ValueError, FloatingPointError) as error:
             kinds = f"numbers that {dtype} can hold"
             raise Place("", "data", "T-02").wrong_kind(data, kinds) from error
         count = spanned_elements(desc.sizes, desc.effective_strides)
@@ -352,7 +354,8 @@ def _packed(x: Expression) -> Expression:
 def _converted(source: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Convert numbers to a data type; fractions may be rounded, but integers stay the same."""
     integers = source.dtype.kind in "iu" and dtype.kind in "iu"
-    converted = source.astype(dtype, "C", "unsafe" if integers else "same_kind")
+    with np.errstate(over="raise"):
+        converted = source.astype(dtype, "C", "unsafe" if integers else "same_kind")
     if integers and not np.array_equal(converted, source):
         raise ValueError
     return converted

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import onnx
 import pytest
+from fuzz import hostile
 
 import vkops
 from vkops.bench import peers
@@ -296,3 +299,30 @@ def test_arguments_of_sessions_that_are_refused(arguments, error, message):
     with pytest.raises(error) as caught:
         Session("no_such_file.onnx", **arguments)
     assert message in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:the provider .* is not available:UserWarning")
+@pytest.mark.parametrize("make", hostile.SINGLE, ids=range(len(hostile.SINGLE)))
+def test_arguments_of_any_kind_are_refused(make):
+    options = SessionOptions()
+    none_allowed = make() is None
+    for arguments in (
+        {"providers": make()},
+        {"providers": [make()]},
+        {"providers": [(VULKAN, make())]},
+        {"providers": [(VULKAN, {"device_id": make()})]},
+        {"providers": [(VULKAN, {make().__class__: 1})]},
+        {"providers": [VULKAN], "provider_options": make()},
+        {"providers": [VULKAN], "provider_options": [make()]},
+        {"sess_options": make()},
+    ):
+        if not (none_allowed and None in arguments.values()):
+            with pytest.raises(vkops.VkopsError):
+                Session("no_such_file.onnx", **arguments)
+    for call in (
+        lambda: options.add_free_dimension_override_by_name(make(), 1.5),
+        lambda: options.add_session_config_entry("key", make()),
+        lambda: options.get_session_config_entry(make()),
+    ):
+        with contextlib.suppress(ModelError):  # some are strings
+            call()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
+from fuzz import hostile
 
 import vkops
 import vkops.pydirectml as dml
@@ -155,7 +158,14 @@ def test_tensors_that_are_larger_than_their_elements(device, builder):
 
 @pytest.mark.parametrize(
     ("kind", "values"),
-    [("INT8", [200]), ("UINT32", [-1]), ("UINT8", [1.5]), ("FLOAT32", [1j]), ("INT64", [2**63])],
+    [
+        ("INT8", [200]),
+        ("UINT32", [-1]),
+        ("UINT8", [1.5]),
+        ("FLOAT32", [1j]),
+        ("INT64", [2**63]),
+        ("FLOAT16", [1e6]),
+    ],
 )
 def test_data_that_the_data_type_cannot_hold_are_refused(builder, kind, values):
     x = dml.input_tensor(builder, 0, dml.TensorDesc(dml.TensorDataType[kind], [1]))
@@ -236,3 +246,30 @@ def test_missing_names_say_that_they_compute():
     with pytest.raises(AttributeError) as caught:
         dml.nothing  # noqa: B018
     assert str(caught.value) == "module 'vkops.pydirectml' has no attribute 'nothing'"
+
+
+@pytest.mark.parametrize("make", hostile.SINGLE, ids=range(len(hostile.SINGLE)))
+def test_arguments_of_any_kind_are_accepted_or_refused(device, builder, make):
+    x = dml.input_tensor(builder, 0, dml.TensorDesc(FLOAT, [2]))
+    y = dml.activation_identity(x)
+    model = builder.build(NONE, [y])
+    for call in (
+        # NumPy itself reads what says that it has many entries.
+        lambda: None if isinstance(make(), (range, hostile.Lying)) else dml.Binding(x, make()),
+        lambda: dml.Binding(make(), [1]),
+        lambda: dml.TensorDesc(make(), [2]),
+        lambda: dml.TensorDesc(FLOAT, make()),
+        lambda: dml.TensorDesc(FLOAT, [2], make()),
+        lambda: dml.TensorDesc(FLOAT, make(), [2], make()),
+        lambda: dml.TensorDesc(FLOAT, [2], tensor_policy=make()),
+        lambda: dml.GraphBuilder(make()),
+        lambda: builder.build(make(), [y]),
+        lambda: builder.build(NONE, make()),
+        lambda: device.compute(make(), [], [y]),
+        lambda: device.compute(model, make(), [y]),
+        lambda: device.compute(model, [dml.Binding(x, [1, 2])], make()),
+        lambda: dml.join(make(), 0),
+        lambda: dml.reinterpret(make(), FLOAT, [1], None),
+    ):
+        with contextlib.suppress(vkops.VkopsError, TypeError):
+            call()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any, NamedTuple
 
 from vkops.errors import DeviceError, ModelError, show
@@ -95,10 +96,20 @@ def _with_options(
         return Provider(name, None if name == VULKAN else adapters[0].index)
     device_id = options["device_id"]
     for info in adapters:
-        if not isinstance(device_id, bool) and device_id in (info.index, str(info.index)):
+        if _as_text(device_id) == str(info.index):
             return Provider(name, info.index)
     listed = ", ".join(f"{info.index} ({info.name})" for info in adapters)
     raise DeviceError(f"providers[{place}]: no device_id {show(device_id)}; {name} has {listed}")
+
+
+def _as_text(device_id: Any) -> str | None:
+    """An index as text, as ONNX Runtime has it; None for what is neither text nor an integer."""
+    if isinstance(device_id, str):
+        return device_id
+    try:
+        return None if isinstance(device_id, bool) else str(index(device_id))
+    except Exception:
+        return None
 
 
 def _adapters(name: str) -> list[DeviceInfo]:
