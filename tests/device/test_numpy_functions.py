@@ -60,9 +60,13 @@ CALLS = {
     "unstack": lambda t: list(t),
     "vstack": lambda t: np.vstack((t, t)),
     "zeros_like": lambda t: np.zeros_like(t, None, "K", True, (3,)),
+    "zeros_like, shape": lambda t: np.zeros_like(t, dtype="f4", order="C", shape=1),
     # Of an array that is ``like`` a tensor:
     "arange": lambda t: np.arange(2, 9, like=t),
-    "asarray": lambda t: np.asarray([1, 2], like=t),
+    "array": lambda t: np.array([[1, 2], [3, 4]], np.int8, like=t),
+    "array, ndmin": lambda t: np.array([1, 2], ndmin=3, like=t),
+    "asanyarray": lambda t: np.asanyarray([1, 2], dtype=np.int8, order=None, like=t),
+    "asarray": lambda t: np.asarray([1, 2], like=t, order="C"),
     "empty_like": lambda t: np.empty_like(t[:0]),
     "empty": lambda t: np.empty((2, 0), like=t),
     "eye": lambda t: np.eye(2, 3, k=1, like=t),
@@ -92,15 +96,24 @@ def test_every_function_that_numpy_dispatches_has_a_result_above():
     dispatched = {name for name in names if hasattr(np, name)}
     # NumPy has these two as well, but takes no tensors there: it makes arrays.
     dispatched -= {"from_dlpack", "__array_namespace_info__"}
-    tested = CALLS.keys() | {"linspace", "put_along_axis"}
+    tested = {name.partition(",")[0] for name in CALLS} | {"linspace", "put_along_axis"}
     assert dispatched <= tested
     assert tested <= dispatched | {
+        "array",
+        "asanyarray",
         "astype",
         "concat",
         "matrix_transpose",
         "permute_dims",
         "unstack",
     }
+
+
+def test_array_copies_a_tensor_and_asanyarray_does_not(device):
+    tensor = device.tensor(np.arange(3))
+    copy = np.array(tensor, like=tensor)
+    tensor[0] = 7
+    assert (copy.tolist(), np.asanyarray(tensor, like=copy) is tensor) == ([0, 1, 2], True)
 
 
 @on_device
@@ -150,6 +163,7 @@ def test_functions_that_describe_save_and_read(device, tmp_path):
         (lambda t: np.linalg.det(t), "tensor: numpy.linalg.det is not available: tensors only move data; use .numpy() to compute [ARRAY-08]"),
         (lambda t: np.where(t, t, t), "tensor: numpy.where is not available: tensors only move data; use .numpy() to compute [ARRAY-08]"),
         (lambda t: np.take(t, [0], mode="clip"), "numpy.take: got an unexpected keyword argument 'mode'; use .numpy() for what vkops.take does not take [ARRAY-08]"),
+        (lambda t: np.zeros_like(t, order="F"), "numpy.zeros_like: got an unexpected keyword argument 'order'; use .numpy() for what vkops.zeros_like does not take [ARRAY-08]"),
         (lambda t: np.concatenate([t, t], out=np.zeros((4, 2))), "numpy.concatenate: got an unexpected keyword argument 'out'; use .numpy() for what vkops.concatenate does not take [ARRAY-08]"),
         (lambda t: np.pad(t, 1, "mean"), "PAD mode: got 'mean', must be 'constant', 'edge', 'reflect', 'symmetric', 'wrap': vkops moves data, it does not calculate [ARRAY-12]"),
     ],

@@ -7,7 +7,8 @@ import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from inspect import BoundArguments, Signature
+from inspect import BoundArguments, Parameter, Signature
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -27,6 +28,13 @@ UNCHANGED = {
 
 COMPARISONS = {"allclose", "array_equal", "array_equiv"}
 """NumPy's functions that say whether arrays are the same: they read the elements of tensors."""
+
+COUNTERPARTS = {
+    "array": "vkops.tensors.creation:array",
+    "asanyarray": "vkops:asarray",
+    "split": "vkops.tensors.manipulation:split_at",  # vkops.split takes sizes, as DirectML does
+}
+"""NumPy's functions whose counterparts have other names than ``vkops`` and theirs."""
 
 
 class ArrayProtocols:
@@ -79,8 +87,7 @@ class ArrayProtocols:
             refuse_to_compute(f"{func.__module__}.{func.__name__}")
         function, signature, numpys = found
         try:
-            bound = _without_defaults(numpys.bind(*args, **kwargs))
-            call = signature.bind(*bound.args, **bound.kwargs)
+            call = _rebound(numpys.bind(*args, **kwargs), signature)
         except TypeError as error:
             message = f"{error}; use .numpy() for what vkops.{func.__name__} does not take"
             raise InvalidDescTypeError("", f"numpy.{func.__name__}", message, "ARRAY-08") from error
@@ -101,9 +108,7 @@ def _counterpart(
     """The function of vkops that stands for one of NumPy, its signature and NumPy's."""
     if func.__module__ != "numpy":  # such as numpy.linalg.diagonal, which takes other axes
         return None
-    name, module = func.__name__, "vkops"
-    if name == "split":  # vkops.split takes sizes, as DirectML does
-        name, module = "split_at", "vkops.tensors.manipulation"
+    module, _, name = COUNTERPARTS.get(func.__name__, f"vkops:{func.__name__}").partition(":")
     function = getattr(importlib.import_module(module), name, None)
     if not inspect.isfunction(function):
         return None
@@ -111,14 +116,39 @@ def _counterpart(
     try:
         return function, signature, inspect.signature(func)
     except ValueError:  # NumPy 1 knows no signatures of functions in C
-        return function, signature, signature
+        order = Parameter("order", Parameter.KEYWORD_ONLY, default=None)
+        parameters = {"order": order, **signature.parameters}.values()
+        return function, signature, signature.replace(parameters=sorted(parameters, key=_kind))
 
 
-def _without_defaults(bound: BoundArguments) -> BoundArguments:
-    """Leave out the arguments that have their default, so that vkops need not have them."""
-    for name, value in list(bound.arguments.items()):
-        default = bound.signature.parameters[name].default
+_kind = attrgetter("kind")
+
+
+def _rebound(bound: BoundArguments, signature: Signature) -> BoundArguments:
+    """Bind arguments of a function of NumPy to its counterpart.
+
+    Arguments that have NumPy's default are left out, so that the counterpart need not have them. So
+    is the order of a result in memory, unless it is column by column: tensors have only one.
+    """
+    taken = signature.parameters
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for place, (name, parameter) in enumerate(bound.signature.parameters.items()):
+        default = parameter.default
+        value = bound.arguments.get(name, default)
         is_plain = isinstance(default, (str, int)) and type(value) is type(default)
         if value is default or (is_plain and value == default):
-            del bound.arguments[name]
-    return bound
+            continue
+        if parameter.kind is Parameter.VAR_POSITIONAL:
+            positional += value
+        elif parameter.kind is Parameter.VAR_KEYWORD:
+            keywords |= value
+        elif name in taken and taken[name].kind is not Parameter.POSITIONAL_ONLY:
+            keywords[name] = value
+        elif name == "order" and isinstance(value, str) and value in ("C", "K", "A"):
+            continue
+        elif place == len(positional):  # of another name there
+            positional.append(value)
+        else:
+            keywords[name] = value
+    return signature.bind(*positional, **keywords)

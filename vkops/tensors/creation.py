@@ -73,6 +73,33 @@ def asarray(
     return as_tensor("ASARRAY", obj, home)
 
 
+def array(
+    obj: Any,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    copy: bool | None = True,
+    ndmin: int = 0,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """The counterpart of ``numpy.array``: ``asarray``, which copies a tensor unless told not to.
+
+    The result has at least ``ndmin`` dimensions: those of size 1 that it needs come first.
+
+    Raises:
+        InvalidDescError: as ``asarray``, or too many dimensions (ARRAY-03).
+        OutOfDeviceMemoryError: it does not fit.
+
+    >>> import numpy as np, vkops
+    >>> np.array([1, 2], ndmin=2, like=vkops.zeros(0)).tolist()
+    [[1, 2]]
+    """
+    made = asarray(obj, dtype, copy=copy, device=device)
+    missing = integer(ndmin, Place("ARRAY", "ndmin", "ARRAY-06")) - made.ndim
+    ones = (1,) * min(missing, 1000)  # reshape refuses so many
+    return made.reshape(ones + made.shape) if ones else made
+
+
 def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
     """Copy the elements of an exporter of DLPack, such as a PyTorch tensor.
 
