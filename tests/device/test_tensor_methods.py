@@ -217,3 +217,22 @@ def test_text_without_values(device, monkeypatch):
             vkops.Tensor, "numpy", lambda t: (_ for _ in ()).throw(vkops.DeviceError("x"))
         )
         assert " ".join(repr(small).split()).startswith("vkops.Tensor(..., shape=(8,), dtype=int8,")
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_flags_and_base(device, array, data):
+    tensor, array = viewed(data, device.tensor(array), array)
+    same = np.lib.stride_tricks.as_strided(np.empty(1, array.dtype), tensor.shape, tensor.strides)
+    assert tensor.flags.c_contiguous == same.flags.c_contiguous
+    assert tensor.flags.f_contiguous == same.flags.f_contiguous
+    assert tensor.flags.owndata == (tensor.base is None)
+
+
+def test_flags_of_views(device):
+    tensor = device.tensor(np.arange(6).reshape(2, 3))
+    assert tensor.flags == (True, False, True, True)
+    assert tensor.T.flags == (False, True, False, True)
+    assert tensor.broadcast_to((2, 2, 3)).flags == (False, False, False, False)
+    assert tensor.T[1:].base is tensor
+    assert tensor.T.copy().base is None

@@ -7,13 +7,13 @@ from functools import lru_cache
 from itertools import zip_longest
 from math import prod
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.values import Place
-from vkops.errors import DeviceError
+from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu import adapter
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.streaming import Progress
@@ -112,6 +112,19 @@ def _device_of(index: int) -> Device:
     return Device(index)
 
 
+class Flags(NamedTuple):
+    """How a tensor's elements are in memory, as NumPy's flags say it."""
+
+    c_contiguous: bool
+    """Whether they follow one another row by row."""
+    f_contiguous: bool
+    """Whether they follow one another column by column."""
+    owndata: bool
+    """Whether the memory is the tensor's own: False for views."""
+    writeable: bool
+    """Whether elements can be assigned to: False for views made by ``broadcast_to``."""
+
+
 class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
     """An array in device memory, freed with this object.
 
@@ -122,7 +135,8 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
 
     Results that do not fit on the device stay on the host. Operators that compute (``+``, ``==``,
     ``<``, ``in`` ...) raise a TypeError: vkops moves data and does not compute; ``t.numpy()`` does.
-    Tensors are hashed by identity. A pickled tensor is restored on the default device.
+    Tensors are hashed by identity. A pickled tensor is restored on the default device, or on the
+    host if it does not fit there; the pickle has the elements and nothing of the device.
 
     >>> import numpy as np
     >>> from vkops import Device
@@ -244,6 +258,27 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
         lazy = self._lazy
         view = packed(self.shape) if lazy is None else lazy[1]
         return tuple([stride * self.dtype.itemsize for stride in view.strides])
+
+    @property
+    def base(self) -> Tensor | None:
+        """The tensor whose memory a view shows; None if the tensor has memory of its own."""
+        lazy = self._lazy
+        return None if lazy is None else lazy[0]
+
+    @property
+    def flags(self) -> Flags:
+        """How the elements are in memory, by the names of NumPy's flags."""
+        lazy = self._lazy
+        view = packed(self.shape) if lazy is None else lazy[1]
+        columns = view.permute(tuple(reversed(range(self.ndim))))
+        by_rows, by_columns = (not self.size or it.is_contiguous for it in (view, columns))
+        return Flags(by_rows, by_columns, lazy is None, not self._read_only)
+
+    def __sizeof__(self) -> int:
+        # With the elements, as Dask counts memory: of a view, those that it shows.
+        lazy = self._lazy
+        held = self.nbytes if lazy is None else min(self.nbytes, lazy[0].nbytes)
+        return object.__sizeof__(self) + held
 
     def __repr__(self) -> str:
         if self._buffer is None and self._lazy is None and self.size:
@@ -467,7 +502,12 @@ for _name, _doc in {
 
 
 def _unpickled(elements: npt.NDArray[np.uint8], dtype: np.dtype[Any], shape: Ints) -> Tensor:
-    return Tensor.from_array(default_device(), elements.view(dtype).reshape(shape))
+    array = elements.view(dtype).reshape(shape)
+    home = default_device()
+    try:
+        return Tensor.from_array(home, array)
+    except OutOfDeviceMemoryError:
+        return Tensor.from_array(home, array, on_host=True)
 
 
 def check_device(name: str, field: str, tensor: Any, home: Device) -> None:
