@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -163,3 +167,39 @@ def test_after_close(adapter):
             use()
     with vkops.Device(adapter.index) as other:
         assert works(other)
+
+
+def test_a_limit_of_the_memory_of_a_process(adapter):
+    """VKOPS_MEMORY_LIMIT bounds what all tensors together take from the driver."""
+    code = """
+import numpy as np, vkops
+device = vkops.Device()
+held = []
+try:
+    while len(held) < 100:
+        held.append(device.tensor(np.zeros(4 << 20, np.uint8)))
+except vkops.DeviceError as error:
+    print(error)
+print(len(held), device.memory_report().reserved)
+"""
+
+    def run(limit):
+        environment = {"VKOPS_ADAPTER": str(adapter.index), "VKOPS_EXPECT": adapter.name}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, **environment, "VKOPS_MEMORY_LIMIT": limit},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return done.stdout, done.stderr
+
+    refused, last = run(str(100 * MIB))[0].splitlines()
+    assert re.match(r"a buffer of 4194304 bytes: the device has \d+ bytes available", refused)
+    count, reserved = map(int, last.split())
+    assert 20 <= count <= 25
+    assert reserved <= 100 * MIB
+    assert run("")[0].splitlines()[-1].split()[0] == "100"
+    for wrong in ("1 GB", "-1", "9" * 20):
+        message = f"VKOPS_MEMORY_LIMIT: got '{wrong}', must be a number of bytes"
+        assert run(wrong)[1].splitlines()[-1] == f"vkops.errors.DeviceError: {message}"

@@ -19,15 +19,20 @@ from vkops.system.vulkan import LOADER, how_to_install
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
 _PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
 _EXPECT = "VKOPS_EXPECT"
-_CHOSEN = "VKOPS_ADAPTER"
 _NICKNAMES = {"lavapipe": "llvmpipe"}  # the name of its rasteriser is all that it reports
 LAYERS = "VK_INSTANCE_LAYERS"
 _VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 _NON_SEMANTIC_INFO = "VK_KHR_shader_non_semantic_info"
 _MEMORY_BUDGET = "VK_EXT_memory_budget"
 
+CHOSEN = "VKOPS_ADAPTER"
+"""Environment variable: the adapter of devices that name none, by its index or part of its name."""
+
 LIMITS = "VKOPS_LIMITS"
 """Environment variable: ``minimum`` uses no more of an adapter than Vulkan 1.0 guarantees."""
+
+MEMORY_LIMIT = "VKOPS_MEMORY_LIMIT"
+"""Environment variable: the bytes that a process may take from each of an adapter's heaps."""
 
 MINIMUM: dict[str, Any] = {"max_buffer": 1 << 27, "max_bindings": 4, "unified_memory": False}
 """The least values of maxStorageBufferRange and maxPerStageDescriptorStorageBuffers, and device
@@ -120,7 +125,7 @@ def select(adapter: str | int | None) -> DeviceInfo:
     source = ""
     if adapter is None:
         adapter = _chosen()
-        source = f" ({_CHOSEN})"
+        source = f" ({CHOSEN})"
     if adapter is None:
         return min(found, key=lambda info: _PREFERENCE.index(info.type))
     if isinstance(adapter, str):
@@ -138,7 +143,7 @@ def select(adapter: str | int | None) -> DeviceInfo:
 
 def _chosen() -> str | int | None:
     """The adapter that VKOPS_ADAPTER names by an index or part of its name."""
-    text = os.environ.get(_CHOSEN, "")
+    text = os.environ.get(CHOSEN, "")
     return int(text) if text.isdecimal() and text.isascii() else text or None
 
 
@@ -214,8 +219,23 @@ def tensor_heap(index: int, *, host: bool) -> MemoryHeap:
 def available_memory(index: int, heap: MemoryHeap, held: int) -> int:
     """Return the bytes of the heap that this process can still get, as far as the driver reports.
 
-    ``held`` is the number of bytes that it holds already by vkops' own count.
+    ``held`` is the number of bytes that it holds already by vkops' own count. VKOPS_MEMORY_LIMIT
+    limits what it gets in all.
+
+    Raises:
+        DeviceError: VKOPS_MEMORY_LIMIT is not a number of bytes.
     """
+    return min(_offered_memory(index, heap, held), _memory_limit(heap) - held)
+
+
+def _memory_limit(heap: MemoryHeap) -> int:
+    text = os.environ.get(MEMORY_LIMIT) or str(heap.size)
+    if not (text.isdecimal() and text.isascii() and len(text) < 20):
+        raise DeviceError(f"{MEMORY_LIMIT}: got {show(text)}, must be a number of bytes")
+    return int(text)
+
+
+def _offered_memory(index: int, heap: MemoryHeap, held: int) -> int:
     vk, handle = vulkan(), handles()[index]
     if _MEMORY_BUDGET not in extensions(handle):
         return heap.size - held

@@ -68,7 +68,7 @@ class Executor:
         self.memory: Memory = Memory(
             lambda size: self._new_heap(size, mapped=self.mapped),
             self.info.max_buffer,
-            lambda: self._available(mapped=self.mapped),
+            self.available,
             self.queue.forget,
         )
         self.wide: bool = self._kompute.has_int64 and adapter.prefers_int64(self.info)
@@ -311,8 +311,11 @@ class Executor:
         number = adapter.tensor_heap(self.info.index, host=mapped).index
         return Heap(self._kompute, size, (self.info.index, number), mapped=mapped)
 
+    def available(self) -> int:
+        """Return the bytes that this process can still get from the driver for tensors."""
+        return self._available(mapped=self.mapped)
+
     def _available(self, *, mapped: bool) -> int:
-        """Return the bytes that this process can still get from the driver."""
         heap = adapter.tensor_heap(self.info.index, host=mapped)
         held = held_bytes((self.info.index, heap.index))
         available = adapter.available_memory(self.info.index, heap, held)
