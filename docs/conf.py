@@ -65,7 +65,9 @@ nitpick_ignore = [
     ("py:class", "vkops.tensors.array_plan.ArrayPlan"),
 ]
 # Python's and NumPy's own pages list these; building needs no network.
-nitpick_ignore_regex = [("py:.*", r"(collections|enum|numpy|onnx|os|pathlib|types|typing)\..*")]
+nitpick_ignore_regex = [
+    ("py:.*", r"(collections|distributed|enum|numpy|onnx|os|pathlib|types|typing)\..*")
+]
 
 
 def _say_nothing_of_types(

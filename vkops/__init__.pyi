@@ -22,6 +22,7 @@ from numpy import (
 )
 
 from vkops import (
+    dask as dask,
     dml as dml,
     dxdispatch as dxdispatch,
     gpu as gpu,

@@ -82,7 +82,7 @@ def test_a_missing_package_in_python(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(BLOCKER)
     code = """
 import vkops
-for use in ("from vkops.onnx import Session", "vkops.Device()"):
+for use in ("from vkops.onnx import Session", "import vkops.dask", "vkops.Device()"):
     try:
         exec(use)
     except vkops.MissingPackageError as error:
@@ -90,7 +90,7 @@ for use in ("from vkops.onnx import Session", "vkops.Device()"):
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "BLOCKED": "onnx,vulkan"},
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "BLOCKED": "onnx,dask,vulkan"},
         capture_output=True,
         text=True,
         timeout=60,
@@ -98,5 +98,6 @@ for use in ("from vkops.onnx import Session", "vkops.Device()"):
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
         "onnx ONNX models need the package onnx: pip install 'vkops[onnx]' True",
+        "dask Dask arrays of tensors need the package dask: pip install 'vkops[dask]' True",
         "vulkan devices need the package vulkan: pip install vulkan True",
     ]

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "docker/Dockerfile"
-EXTRAS = ("dev", "docs", "onnx", "plot")  # the extras that the images install
+EXTRAS = ("dev", "dask", "docs", "onnx", "plot")  # the extras that the images install
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,165 @@
+"""Dask arrays whose chunks are tensors, and workers that have a device each.
+
+Importing this module makes ``Tensor`` a chunk type of ``dask.array``, so that functions of NumPy
+may be given Dask arrays and tensors together. Nothing has to be registered in workers: tensors are
+pickled with their elements out of band (protocol 5), which Dask sends, and writes to disk, from
+where they are, and a tensor that is unpickled is on the default device of its process.
+
+Needs the packages ``dask`` and ``distributed``: ``pip install 'vkops[dask]'``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vkops.errors import DeviceError, MissingPackageError, VkopsError, show
+
+try:
+    import dask.array
+    from distributed import Nanny, Scheduler, SpecCluster
+    from distributed.spill import SpillBuffer
+except ImportError as _error:
+    raise MissingPackageError(
+        f"Dask arrays of tensors need the package {_error.name or 'dask'}: "
+        "pip install 'vkops[dask]'",
+        name=_error.name,
+    ) from _error
+
+from vkops.gpu import adapter
+from vkops.tensors.tensor import Tensor, default_device
+
+__all__ = ["local_cluster"]
+
+MESSAGE_BYTES = "distributed.worker.transfer.message-bytes-limit"
+MESSAGE_PARTS = 16
+"""The chunks that a worker fetches at once take at most this part of its device's memory."""
+
+dask.array.register_chunk_type(Tensor)
+# Dask's other method, "p2p", takes only chunks that have the buffer protocol, as NumPy's arrays do.
+dask.config.update_defaults({"array": {"rechunk": {"method": "tasks"}}})
+
+
+def local_cluster(
+    devices: Sequence[int | str | Mapping[str, str]] | None = None,
+    *,
+    device_memory: int | str | None = None,
+    dashboard_address: str | None = None,
+    **worker_options: Any,
+) -> SpecCluster:
+    """Start a Dask cluster on this machine: a process for each entry of ``devices``.
+
+    The default device of each worker is the adapter of its entry, so that ``vkops.asarray`` and all
+    functions use it. Adapters that are named several times are shared. A worker has one thread,
+    because a device executes one operation at a time. It writes results to disk once those that it
+    holds take half of its device's memory. The other half is for the inputs and outputs of the
+    operation that runs, and for chunks on their way, so chunks should be small: a 32nd of the
+    device's memory, for example. Dask's setting ``array.chunk-size`` (128 MiB) limits the chunks
+    that ``rechunk`` makes on its way. A worker that ends is started again, with the same device.
+
+    Workers are new processes, which import the program that starts them: its statements belong
+    under ``if __name__ == "__main__":``.
+
+    Args:
+        devices: for each worker the index of an adapter, part of its name, or the environment
+            variables of the worker, such as VKOPS_ADAPTER and VK_DRIVER_FILES; default: one worker
+            for each GPU, or for the adapter that ``Device()`` opens if there is none.
+        device_memory: the bytes, or a text such as ``"2 GiB"``, that a worker may take from its
+            device (VKOPS_MEMORY_LIMIT); default: what the device has, shared equally by the workers
+            with the same entry.
+        dashboard_address: where Dask's dashboard is served, such as ``":8787"``; default: nowhere.
+        worker_options: further options of ``distributed.Nanny``, such as ``nthreads`` and
+            ``memory_limit``.
+
+    Returns:
+        The cluster, which ``distributed.Client`` takes; ``close`` or a ``with`` block ends it.
+
+    Raises:
+        DeviceError: an argument of the wrong kind, or no entry (DEV-14), or a worker has no such
+            adapter.
+
+    >>> import dask.array, numpy as np, vkops
+    >>> from distributed import Client
+    >>> with local_cluster([0], device_memory="64 MiB") as cluster, Client(cluster):
+    ...     x = dask.array.from_array(np.arange(12).reshape(3, 4), chunks=2)
+    ...     y = x.map_blocks(vkops.asarray).rechunk((3, 1)).T
+    ...     y.map_blocks(np.asarray).compute()[1].tolist()
+    [1, 5, 9]
+    """
+    entries = _default_entries() if devices is None else devices
+    environments = [_environment(number, entry) for number, entry in enumerate(entries)]
+    if not environments:
+        raise DeviceError("devices: got no entry, must be at least 1 [DEV-14]")
+    limit: dict[str, str] = {}
+    if device_memory is not None:
+        nbytes = _bytes(device_memory)
+        limit = {adapter.MEMORY_LIMIT: str(nbytes)}
+        worker_options = {"config": {MESSAGE_BYTES: nbytes // MESSAGE_PARTS}, **worker_options}
+    common = {
+        "host": "127.0.0.1",
+        "nthreads": 1,
+        "dashboard": False,
+        "silence_logs": logging.WARNING,
+        **worker_options,
+    }
+    workers = {
+        number: {
+            "cls": Nanny,
+            "options": {
+                "env": {**environment, **limit},
+                "data": (_storage, {"workers": 1 if limit else environments.count(environment)}),
+                **common,
+            },
+        }
+        for number, environment in enumerate(environments)
+    }
+    scheduler = {
+        "host": "127.0.0.1",
+        "port": 0,
+        "dashboard": dashboard_address is not None,
+        "dashboard_address": dashboard_address,
+    }
+    try:
+        return SpecCluster(
+            workers=workers,
+            scheduler={"cls": Scheduler, "options": scheduler},
+            silence_logs=logging.WARNING,
+            name="vkops.dask.local_cluster",
+        )
+    except RuntimeError as error:  # a worker did not start; its own error says why
+        raise error.__cause__ if isinstance(error.__cause__, VkopsError) else error from None
+
+
+def _storage(worker_local_directory: str, workers: int) -> SpillBuffer:
+    """A worker's results: those beyond half of its share of the device's memory are on disk."""
+    available = default_device().executor.available() // workers
+    return SpillBuffer(str(Path(worker_local_directory, "storage")), target=available // 2)
+
+
+def _default_entries() -> list[int]:
+    """The indices of all GPUs; if there are none, that of the adapter that ``Device()`` opens."""
+    gpus = [info.index for info in adapter.devices() if info.type.endswith("_GPU")]
+    return gpus or [adapter.choose(None).index]
+
+
+def _environment(number: int, entry: Any) -> dict[str, str]:
+    """The environment variables of a worker."""
+    if isinstance(entry, Mapping):
+        return {str(name): str(value) for name, value in entry.items()}
+    if isinstance(entry, bool) or not isinstance(entry, (int, str)) or entry == "":
+        kinds = "an index, part of an adapter's name, or environment variables"
+        raise DeviceError(f"devices[{number}]: got {show(entry)}, must be {kinds} [DEV-14]")
+    return {adapter.CHOSEN: str(entry)}
+
+
+def _bytes(size: int | str) -> int:
+    try:
+        found = int(dask.utils.parse_bytes(size))
+    except Exception:
+        found = 0
+    if isinstance(size, bool) or found < 1:
+        message = f"got {show(size)}, must be a number of bytes, such as '2 GiB'"
+        raise DeviceError(f"device_memory: {message} [DEV-14]")
+    return found
