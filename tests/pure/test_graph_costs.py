@@ -69,6 +69,33 @@ def test_steps_and_regions_grow_in_proportion(family, small, steps, monkeypatch)
         before = steps()
 
 
+def calls(work):
+    """The number of functions of Python that are called, and of values that generators yield."""
+    count = 0
+
+    def count_call(_frame, event, _argument):
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count_call)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize("make", [model_costs.sequence, model_costs.indexed, model_costs.scattered])
+def test_work_that_is_no_step_grows_in_proportion(make):
+    """Such as a check of each tensor that a node reads, which must not look at the whole node."""
+    small, large = (
+        calls(lambda: made.graph.fuse([value.number for value in made.outputs]))  # noqa: B023
+        for made in map(lowering, (make(200), make(1600)))
+    )
+    assert large < 12 * small
+
+
 def test_a_graph_takes_no_more_steps_than_any_graph_may(steps):
     made = lowering(model_costs.shuffled(2))
     made.graph.fuse([value.number for value in made.outputs])

@@ -266,10 +266,16 @@ class _Fusion:
             self.fused.pop(tensor, None)
 
     def _add(self, tensor: int, own: Regions) -> None:
-        """Compose a tensor; all tensors that it reads have been added before."""
+        """Compose a tensor with those it reads, which have been added before, where that is possible."""
         intermediates = [n for n in _read(own) if n in self.fused and n not in self.stages]
+        by_indices, scatters = _read_by_indices(own), _scatters(own)
         for number in intermediates:
-            if self._must_be_stored(number, tensor, own):
+            if (
+                self._sizes[number][1] != self._sizes[tensor][1]
+                or number in by_indices
+                # A region has one index tensor only.
+                or (scatters and any(region.kind == "gather" for region in self.fused[number]))
+            ):
                 self.stages[number] = self.stage(number)
         intermediates = [number for number in intermediates if number not in self.stages]
         elements = sum(prod(region.sizes) for region in own)
@@ -287,13 +293,6 @@ class _Fusion:
         self.fused[tensor] = regions
         if _scatters(regions):
             self.stages[tensor] = self.stage(tensor)
-
-    def _must_be_stored(self, read: int, tensor: int, own: Regions) -> bool:
-        """Whether a tensor that another reads cannot be composed with it."""
-        if self._sizes[read][1] != self._sizes[tensor][1] or read in _read_by_indices(own):
-            return True
-        # A region has one index tensor only.
-        return _scatters(own) and any(region.kind == "gather" for region in self.fused[read])
 
     def stage(self, tensor: int) -> int:
         """The first stage after those of all tensors that a tensor reads."""
