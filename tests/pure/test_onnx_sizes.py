@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import model
 
-from vkops.errors import ModelError
+from vkops.errors import ModelError, VkopsError
 from vkops.onnx import Model
 from vkops.onnx.specialization import Specialization
-from vkops.onnx.value_info import TensorType
+from vkops.onnx.value_info import TensorType, value_info
 from vkops.plan.size_limits import MAX_DIMENSIONS
+from vkops.runner.onnx_execution import default_input
 
 MAX = 2**63 - 1
 FLOAT = np.dtype(np.float32)
@@ -84,6 +85,15 @@ def test_a_declared_input_that_is_too_large_is_refused():
         f"input 'x': shape: got (4611686018427387904, 0, 4611686018427387904), {WHOLE}, sizes of 0 "
         "left out"
     )
+
+
+@pytest.mark.parametrize("elem_type", [TensorProto.FLOAT, TensorProto.STRING, TensorProto.BOOL])
+@pytest.mark.parametrize("shape", [(2**62, 2**62), (2**62, 0, 2**62), (1,) * 65, (2**60,)])
+def test_an_input_that_is_not_given_and_too_large_is_refused(elem_type, shape):
+    """With 2^60 elements, it is too large for any tensor, or for the memory of any host."""
+    entry = value_info(helper.make_tensor_value_info("x", elem_type, shape))
+    with pytest.raises(VkopsError, match=r"^input 'x'( of shape \(.*\))?: (shape: got|the host)"):
+        default_input(entry, shape)
 
 
 def test_more_parts_than_a_node_may_make_are_refused_before_they_are_made():

@@ -11,7 +11,8 @@ import vkops
 from vkops.dxdispatch.json_model import BufferResource, Shape
 from vkops.dxdispatch.json_reader import quote
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, OnnxBinding
-from vkops.errors import ModelError
+from vkops.errors import ModelError, OutOfDeviceMemoryError, show
+from vkops.plan.size_limits import LimitError, check_shape
 from vkops.runner import console
 
 if TYPE_CHECKING:
@@ -93,14 +94,27 @@ class OnnxRun:
 
 
 def default_input(entry: ValueInfo, shape: Shape) -> Any:
-    """Return the value of an input that is not given: zeros, empty strings, or no tensors."""
+    """Return the value of an input that is not given: zeros, empty strings, or no tensors.
+
+    Raises:
+        ModelError: it is too large for any device, or its type is not known.
+        OutOfDeviceMemoryError: the host has no memory for it.
+    """
     from vkops.onnx.element_types import STRING
 
     if entry.kind != "tensor":
         return []
     if entry.dtype is None:
         raise ModelError(f"input {entry.name!r}: its type is not known")
-    return np.full(shape, "", STRING) if entry.dtype == STRING else np.zeros(shape, entry.dtype)
+    sizes = tuple(int(size) for size in shape)
+    try:
+        check_shape(sizes, entry.dtype.itemsize)
+        return np.full(shape, "", STRING) if entry.dtype == STRING else np.zeros(shape, entry.dtype)
+    except LimitError as error:
+        raise ModelError(f"input {entry.name!r}: shape: {error}") from error
+    except MemoryError as error:
+        message = f"input {entry.name!r} of shape {show(sizes)}: the host has no memory for it"
+        raise OutOfDeviceMemoryError(message) from error
 
 
 def print_binding(role: str, name: str, value: Any, kind: str = "implicit") -> None:

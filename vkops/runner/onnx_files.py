@@ -166,10 +166,10 @@ def _random(generator: np.random.Generator, like: Array) -> Any:
     if like.dtype.kind in "iu":
         info = np.iinfo(like.dtype)
         return generator.integers(info.min, info.max, like.shape, like.dtype, endpoint=True)
-    values = generator.standard_normal((2, *like.shape))
+    values = generator.standard_normal(like.shape)
     if like.dtype.kind == "c":
-        return (values[0] + 1j * values[1]).astype(like.dtype)
-    return values[0].astype(like.dtype)
+        return (values + 1j * generator.standard_normal(like.shape)).astype(like.dtype)
+    return values.astype(like.dtype)
 
 
 def _output_arrays(name: str, value: Any) -> dict[str, Array]:
