@@ -209,7 +209,7 @@ def test_assignment_waits_for_what_runs(device):
         (lambda t: t.__setitem__(0, "x"), ValueError, "SETITEM value: NumPy says: could not convert string to float: 'x' [ARRAY-10]"),
         (lambda t: t.__setitem__(0, {}), TypeError, "SETITEM value: NumPy says: float() argument must be a string or a real number, not 'dict' [ARRAY-10]"),
         (lambda t: t.__setitem__(0, 10**400), OverflowError, "SETITEM value: NumPy says: int too large to convert to float [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, range(10**15)), vkops.OutOfDeviceMemoryError, "SETITEM value: the host has no memory left"),
+        (lambda t: t.__setitem__(0, range(10**15)), vkops.OutOfDeviceMemoryError, "SETITEM value: the host has no more memory available"),
         (lambda t: t.__setitem__("x", 1), IndexError, "index: got 'x', must be integers, slices, ..., None and arrays of integers or Booleans [ARRAY-09]"),
         (lambda t: t.__setitem__(4, 1), IndexError, "index: NumPy says: index 4 is out of bounds for axis 0 with size 4 [ARRAY-09]"),
         (lambda t: t.broadcast_to((2, 4, 6))[0, 0].__setitem__(0, 1), ValueError, "SETITEM tensor: is read-only: broadcast_to repeats its elements [ARRAY-10]"),

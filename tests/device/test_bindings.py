@@ -225,7 +225,9 @@ def test_b18_owned_input_needs_initialisation_once(device, x):
     ):
         operator.dispatch([None], [result])
     operator.initialize([x])
-    with refused("B-18", "ELEMENT_WISE_IDENTITY: initialised before, must be once"):
+    with refused(
+        "B-18", "ELEMENT_WISE_IDENTITY: was initialised already, can be initialised once only"
+    ):
         operator.initialize([x])
 
 
@@ -250,7 +252,7 @@ def test_t17_owned_input_is_not_bound_at_execution(device, x):
     operator.initialize([x])
     with refused(
         "T-17",
-        "ELEMENT_WISE_IDENTITY input_tensor: bound at execution, must be None: it is OWNED_BY_DML",
+        "ELEMENT_WISE_IDENTITY input_tensor: is bound at execution, must be None: it is OWNED_BY_DML",
     ):
         operator.dispatch([x], [device.buffer(32)])
 
@@ -258,7 +260,7 @@ def test_t17_owned_input_is_not_bound_at_execution(device, x):
 def test_b03_only_owned_inputs_are_initialised(device, x):
     with refused(
         "B-03",
-        "SPLIT input_tensor: bound at initialisation, must be None: it is not OWNED_BY_DML",
+        "SPLIT input_tensor: is bound at initialisation, must be None: it is not OWNED_BY_DML",
     ):
         split(device).initialize([x])
     split(device).initialize([None])

@@ -536,7 +536,7 @@ def test_out_of_memory_changes_nothing(any_device, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(executor, "info", replace(executor.info, max_buffer=60))
         text = fault(lambda: shader.dispatch({"Data": host}), OutOfDeviceMemoryError)
-        assert text == "64 bytes: a buffer has 60 at most"
+        assert text == "a buffer of 64 bytes: must be 60 at most on this device"
 
 
 @pytest.mark.measured

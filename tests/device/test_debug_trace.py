@@ -247,9 +247,7 @@ def test_padding_is_no_element(device):
     desc = Slice1OperatorDesc(part, padded, [0, 0], [2, 2], [1, 1])
     with pytest.raises(BindingError) as refused:
         stages(device, desc, [x], [y], Element(0, 3, 1))
-    assert (
-        refused.value.message == "byte 3 is none of an element: the operator writes nothing there"
-    )
+    assert refused.value.message == "byte 3 belongs to no element: the operator does not write it"
 
 
 @pytest.mark.parametrize("kind", ["INT64", "FLOAT64", "INT32", "UINT16", "INT8"])
@@ -552,15 +550,15 @@ SPLIT = {
         (SPLIT, ["0", "--output", "Y"], 1, "--output: got Y, cut has OutputTensors[0], OutputTensors[1]"),
         (
             SPLIT, ["4", "--output", "OutputTensors[0]"], 1,
-            "element (4,) is none of OutputTensors[0], whose sizes are (4,)",
+            "element (4,) is not in OutputTensors[0], whose sizes are (4,)",
         ),
         (
             SPLIT, ["1,2", "--output", "OutputTensors[0]"], 1,
-            "element (1, 2) is none of OutputTensors[0], whose sizes are (4,)",
+            "element (1, 2) is not in OutputTensors[0], whose sizes are (4,)",
         ),
-        (SPLIT, ["--output", "OutputTensors[0]", "--", "-1"], 1, "element (-1,) is none of OutputTensors[0], whose sizes are (4,)"),
-        (SPLIT, ["0", "--dispatch", "2"], 1, "--dispatch: got 2, the model has 1 of operators"),
-        ({**SPLIT, "commands": []}, ["0"], 1, "--dispatch: got 1, the model has 0 of operators"),
+        (SPLIT, ["--output", "OutputTensors[0]", "--", "-1"], 1, "element (-1,) is not in OutputTensors[0], whose sizes are (4,)"),
+        (SPLIT, ["0", "--dispatch", "2"], 1, "--dispatch: got 2, the model has 1 dispatches of operators"),
+        ({**SPLIT, "commands": []}, ["0"], 1, "--dispatch: got 1, the model has 0 dispatches of operators"),
         (SPLIT, ["a"], 2, "Failed to parse command-line arguments: Invalid value for 'element': got 'a', must be an integer"),
         (SPLIT, ["0,"], 2, "Failed to parse command-line arguments: Invalid value for 'element': got '', must be an integer"),
     ],
@@ -628,7 +626,7 @@ def test_what_is_streamed_has_no_trace(vkops_trace, monkeypatch):
     monkeypatch.setattr(vkops.Device, "buffer", full)
     assert vkops_trace(SPLIT, "0", "--output", "OutputTensors[0]")[::2] == (
         1,
-        "the model does not fit on the device: what is streamed has no trace\n",
+        "the model does not fit on the device: operators that are streamed cannot be traced\n",
     )
 
 

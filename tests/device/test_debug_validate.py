@@ -17,7 +17,7 @@ from vkops.cli import main
 pytestmark = pytest.mark.posix("named pipes")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SILENT = "The validation layer has nothing to say"
+SILENT = "The validation layer reported nothing"
 
 SHADER = """#version 450
 layout(local_size_x = 4) in;

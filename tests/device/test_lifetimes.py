@@ -42,7 +42,7 @@ def validated(name, adapter, rounds=1):
     said = python("-m", "vkops", "debug", "validate", *command).splitlines()
     assert [line for line in said if not line.startswith("Known, ")] == [
         name,
-        "The validation layer has nothing to say",
+        "The validation layer reported nothing",
     ]
 
 

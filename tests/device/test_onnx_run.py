@@ -230,7 +230,7 @@ def test_random_inputs_are_the_same_again(folder, vkops_run):
         (["concat.onnx", "--input", "q:x.npy"],
          "q:x.npy: the model has no input 'q'; it has 'x0', 'x1'"),
         (["concat.onnx", "--input", "x0:many.onnx"],
-         "x0:many.onnx: is no .npy or .npz file of numbers or text"),
+         "x0:many.onnx: is not a .npy or .npz file of numbers or text"),
         (["concat.onnx", "--input", "x0:x.npy"],
          "input 'x0': has type tensor(int64), must be tensor(float)"),
         (["concat.onnx", "--output", "y.txt"], "y.txt: must be FILE.npz or NAME:FILE.npy"),

@@ -158,7 +158,7 @@ def test_host_memory_is_committed_when_it_is_allocated(monkeypatch):
     with pytest.raises(OutOfDeviceMemoryError) as caught:
         host_memory.take(SIZE + 1)
     assert str(caught.value) == (
-        f"{SIZE + 1} bytes: neither the device nor the host has so much memory left"
+        f"{SIZE + 1} bytes: neither the device nor the host has that much memory available"
     )
 
 

@@ -263,7 +263,7 @@ FAR = {"name": "X", "elementOffset": 2**64 - 1, "elementSizeInBytes": 2**64 - 1}
 @pytest.mark.parametrize(
     ("bindings", "said"),
     [
-        ({"from": "X"}, ".from: s.comp from: binding 0 is Source's, too [SH-04]"),
+        ({"from": "X"}, ".from: s.comp from: binding 0 is also that of Source [SH-04]"),
         ({"Source": []}, f": {ONE}"),
         ({"Source": {"name": "X", "elementOffset": 8}}, EMPTY),
         ({"Source": {"name": "X", "elementCount": 0}}, EMPTY),

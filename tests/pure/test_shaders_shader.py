@@ -137,8 +137,8 @@ def test_spirv_that_is_refused(text, version, said):
     [
         ({"source": 5}, "source: got 5, must be GLSL text, a path or SPIR-V"),
         ({"source": None}, "source: got None, must be GLSL text, a path or SPIR-V"),
-        ({"source": Path("a\0b.spv")}, r"'a\x00b.spv' is no file name"),
-        ({"source": Path("a\0b.comp")}, r"'a\x00b.comp' is no file name"),
+        ({"source": Path("a\0b.spv")}, r"'a\x00b.spv' is not a file name"),
+        ({"source": Path("a\0b.comp")}, r"'a\x00b.comp' is not a file name"),
         ({"source": Path("missing.comp")}, "missing.comp: No such file or directory"),
         ({"source": Path("missing.spv")}, "missing.spv: No such file or directory"),
         ({"constants": [1]}, "constants: got [1], must be a mapping of names or ids to numbers"),
@@ -152,7 +152,7 @@ def test_spirv_that_is_refused(text, version, said):
         ({"defines": {"A B": 1}}, "define 'A B' is not a GLSL identifier"),
         ({"include_dirs": "a"}, "include_dirs: got 'a', must be a list of paths"),
         ({"include_dirs": [1]}, "include_dirs: got 1, must be paths"),
-        ({"include_dirs": [Path("a\0")]}, r"'a\x00' is no file name"),
+        ({"include_dirs": [Path("a\0")]}, r"'a\x00' is not a file name"),
         ({"target_env": 1}, "target_env: got 1, must be a string"),
         ({"name": None}, "name: got None, must be a string"),
     ],
@@ -419,8 +419,8 @@ def test_blocks_of_one_binding_are_one():
         ({"A": X, "B": Y, "E": Z}, "E: there is no such block; there are A, B, C, D [SH-04]"),
         ({"a\n": X}, r"'a\n': there is no such block; there are A, B, C, D [SH-04]"),
         ({"": X}, "'': there is no such block; there are A, B, C, D [SH-04]"),
-        ({"A": X, "from": Y}, "from: binding 0 is A's, too [SH-04]"),
-        ({"C": X, "D": Y}, "D: binding 3 is C's, too [SH-04]"),
+        ({"A": X, "from": Y}, "from: binding 0 is also that of A [SH-04]"),
+        ({"C": X, "D": Y}, "D: binding 3 is also that of C [SH-04]"),
         ({"A": Span("X", 64, 2, 4)}, "A: got offset 2 and 4 bytes, must begin at a multiple of 4 "
          "and end at 64 or before [SH-05]"),
         ({"A": Span("X", 64, 60, 8)}, "A: got offset 60 and 8 bytes, must begin at a multiple of 4 "

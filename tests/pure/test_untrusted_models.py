@@ -442,7 +442,7 @@ def test_archives_that_hold_more_than_memory(tmp_path):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x.npy", header.replace(b"(8,), }" + b" " * 12, b"(9999999999999,), }"))
     assert fault(array_files.read, str(path), ["x"], "the model").endswith(
-        "is no .npy or .npz file of numbers or text"
+        "is not a .npy or .npz file of numbers or text"
     )
     sizes = [10**18, 10**18]
     assert "holds 2000000000000000000 bytes" in fault(array_files._check_memory, "x.npz", sizes)
@@ -458,6 +458,6 @@ def test_nothing_is_unpickled(tmp_path, name):
     save = np.save if name == "x.npy" else np.savez
     save(tmp_path / name, array, allow_pickle=True)
     assert fault(array_files.read, str(tmp_path / name), ["x"], "the model").endswith(
-        "is no .npy or .npz file of numbers or text"
+        "is not a .npy or .npz file of numbers or text"
     )
     assert not (tmp_path / "sprung").exists()

@@ -17,7 +17,7 @@ from vkops.shaders import sources
 HEAD = "#version 450\n#extension GL_GOOGLE_include_directive : require\n"
 BODY = "layout(std430, binding = 0) buffer Data { uint data[]; };\nvoid main() { data[0] = value(); }\n"
 SECRET = "uint value() { return 1; }\n"
-PLAIN = "an include must be a plain name in quotes, without --allow_paths"
+PLAIN = "an include must be a plain name in quotes, unless --allow_paths is given"
 
 
 @pytest.fixture

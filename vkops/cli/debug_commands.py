@@ -89,7 +89,7 @@ def validate(context: click.Context, target: str) -> None:
         count = len(verdict.unexpected)
         raise ModelError(f"The validation layer has {count} message{'s' if count > 1 else ''}")
     if not verdict.returncode:
-        click.echo("The validation layer has nothing to say")
+        click.echo("The validation layer reported nothing")
     _end(target, verdict.returncode)
 
 

@@ -83,7 +83,7 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
     # What scatters is done after the others; of several such writers, any may be the last.
     last = [w for w in writers if w.region.kind == "scatter"] or writers
     if not last:
-        message = f"byte {offset} is none of an element: the operator writes nothing there"
+        message = f"byte {offset} belongs to no element: the operator does not write it"
         raise BindingError(operator.name, target.path, message, "T-14")
     values = [
         _value(writer, inputs, size, offset % size, nbytes) for writer in last[:MAX_TRACED_STORES]
@@ -239,7 +239,9 @@ def trace_model(
     """
     found = [command for command in prepared.commands if isinstance(command, BoundDispatch)]
     if not 1 <= dispatch <= len(found):
-        raise ModelError(f"--dispatch: got {dispatch}, the model has {len(found)} of operators")
+        raise ModelError(
+            f"--dispatch: got {dispatch}, the model has {len(found)} dispatches of operators"
+        )
     bound = found[dispatch - 1]
     element = _element(bound, output, index)
     device.executor.copy_by_shaders()
@@ -248,7 +250,9 @@ def trace_model(
         execution.run_command(command)
     operator = execution.bind(bound)
     if not isinstance(operator, BoundOperator):
-        raise ModelError("the model does not fit on the device: what is streamed has no trace")
+        raise ModelError(
+            "the model does not fit on the device: operators that are streamed cannot be traced"
+        )
     compiled = execution.operators[bound.command.dispatchable.name]
     for stage in trace(compiled, operator, element):
         in_source = stage.name == "Source"  # no other has names of tensors
@@ -273,7 +277,7 @@ def _element(bound: BoundDispatch, output: str, index: tuple[int, ...]) -> Eleme
         0 <= i < size for i, size in zip(index, tensor.sizes, strict=True)
     )
     if not inside:
-        raise ModelError(f"element {index} is none of {name}, whose sizes are {tensor.sizes}")
+        raise ModelError(f"element {index} is not in {name}, whose sizes are {tensor.sizes}")
     elements = sum(i * stride for i, stride in zip(index, tensor.effective_strides, strict=True))
     size = tensor.data_type.element_size
     return Element(number, elements * size, size)

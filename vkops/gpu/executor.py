@@ -246,7 +246,8 @@ class Executor:
         """
         largest = max(sizes, default=0)
         if largest > self.info.max_buffer:
-            message = f"{largest} bytes: a buffer has {self.info.max_buffer} at most"
+            limit = self.info.max_buffer
+            message = f"a buffer of {largest} bytes: must be {limit} at most on this device"
             raise OutOfDeviceMemoryError(message)
         # Host and device have a copy each, unless they share memory; one Vulkan heap may have both.
         sides = {True, self.mapped}

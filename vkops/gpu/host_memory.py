@@ -35,7 +35,9 @@ def require(nbytes: int) -> None:
     try:
         np.empty(nbytes + SPARE, np.uint8)  # address space only, given back at once
     except MemoryError as error:
-        raise OutOfDeviceMemoryError(f"{nbytes} bytes: the host has no memory left") from error
+        raise OutOfDeviceMemoryError(
+            f"{nbytes} bytes: the host has no more memory available"
+        ) from error
 
 
 def take(nbytes: int) -> npt.NDArray[np.uint8]:
@@ -71,5 +73,5 @@ def check(nbytes: int) -> None:
 def _check(more: int, nbytes: int) -> None:
     if more > available():
         raise OutOfDeviceMemoryError(
-            f"{nbytes} bytes: neither the device nor the host has so much memory left"
+            f"{nbytes} bytes: neither the device nor the host has that much memory available"
         )

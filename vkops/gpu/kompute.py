@@ -207,5 +207,5 @@ def native_state() -> str:
     except ImportError as error:
         return f"not installed ({error})"
     if vkops_native.interface != _INTERFACE:
-        return "of another version of vkops; scripts/setup builds those of this one"
+        return "built for another version of vkops; scripts/setup builds them again"
     return "active"

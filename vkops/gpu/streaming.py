@@ -130,7 +130,8 @@ def chunks(plan: CopyPlan, limit: int) -> list[Chunk]:
             return made
         count *= 2
     raise OutOfDeviceMemoryError(
-        f"{nbytes} bytes do not fit, and what makes {limit} bytes of them is too far apart"
+        f"{nbytes} bytes do not fit on the device, and cannot be streamed: the elements of each "
+        f"{limit} bytes of the outputs are too far apart in the inputs"
     )
 
 

@@ -266,7 +266,7 @@ class _Fusion:
             self.fused.pop(tensor, None)
 
     def _add(self, tensor: int, own: Regions) -> None:
-        """Compose a tensor with those it reads, which have been added before, where that is possible."""
+        """Compose a tensor; all tensors that it reads have been added before."""
         intermediates = [n for n in _read(own) if n in self.fused and n not in self.stages]
         by_indices, scatters = _read_by_indices(own), _scatters(own)
         for number in intermediates:

@@ -37,7 +37,7 @@ def read(text: str, unnamed: Sequence[str], owner: str) -> list[tuple[str, Array
     except ModelError:
         raise
     except Exception as error:  # NumPy, zipfile and zlib fail in many ways on bad bytes
-        raise ModelError(f"{text}: is no .npy or .npz file of numbers or text") from error
+        raise ModelError(f"{text}: is not a .npy or .npz file of numbers or text") from error
     if isinstance(arrays, list):
         if name:
             raise ModelError(f"{text}: a .npz file names its arrays itself")

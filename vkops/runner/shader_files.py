@@ -77,12 +77,14 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
         block = shader.block(name) if name else next(free, None)
         if block is None or block.point in arrays:
             blocks = ", ".join(b.point for b in shader.blocks) or "none"
-            what = f"{name!r} is none of" if name else f"got {len(entries)} buffers for"
-            raise ModelError(f"{shader.name}: {what} the blocks that are left: {blocks}")
+            what = f"got {len(entries)} buffers, must be one for each block at most"
+            if name:
+                what = f"{name!r} is not a block, or has a buffer already"
+            raise ModelError(f"{shader.name}: {what}; the blocks are {blocks}")
         if array.dtype.kind not in _NUMBER_KINDS:
             raise ModelError(f"{shader.name}: {block.point}: got {array.dtype}, must be numbers")
         if not array.size:
-            raise ModelError(f"{shader.name}: {block.point}: got no values, must be some")
+            raise ModelError(f"{shader.name}: {block.point}: got no values, must have at least 1")
         arrays[block.point] = array
         if number >= len(entries) - (len(given.out) - len(results)):
             results.append(block.point)
@@ -105,4 +107,4 @@ def _zeros(text: str) -> tuple[str, Array]:
     try:
         return "".join(name), np.zeros(shape, dtype)
     except MemoryError as error:
-        raise OutOfDeviceMemoryError(f"{text}: the host has no memory left") from error
+        raise OutOfDeviceMemoryError(f"{text}: the host has no more memory available") from error

@@ -98,7 +98,7 @@ class CompiledOperator:
             if number in self._owned:
                 sources[number] = self._bind(path, self._owned[number], binding)
             elif binding is not None:
-                message = "bound at initialisation, must be None: it is not OWNED_BY_DML"
+                message = "is bound at initialisation, must be None: it is not OWNED_BY_DML"
                 raise BindingError(self.name, path, message, "B-03")
         persistent = {
             number: source.resource.clone(source.begin, source.nbytes)
@@ -108,7 +108,9 @@ class CompiledOperator:
 
     def _keep(self, persistent: dict[int, Resource]) -> None:
         if self._persistent:
-            raise BindingError(self.name, "", "initialised before, must be once", "B-18")
+            raise BindingError(
+                self.name, "", "was initialised already, can be initialised once only", "B-18"
+            )
         self._persistent = persistent
 
     @overload
@@ -199,7 +201,7 @@ class CompiledOperator:
 
     def _initialized(self, number: int, path: str, binding: Binding) -> BoundTensor:
         if binding is not None:
-            message = "bound at execution, must be None: it is OWNED_BY_DML"
+            message = "is bound at execution, must be None: it is OWNED_BY_DML"
             raise BindingError(self.name, path, message, "T-17")
         if number not in self._persistent:
             message = "is OWNED_BY_DML and not initialised; call initialize first"

@@ -43,7 +43,7 @@ def check_kinds(settings: Mapping[str, Any]) -> None:
     paths = [p for p in (settings["source"],) if isinstance(p, Path)]
     for path in (*paths, *settings["include_dirs"]):
         if "\0" in str(path):
-            raise ShaderCompileError(f"{str(path)!r} is no file name")
+            raise ShaderCompileError(f"{str(path)!r} is not a file name")
 
 
 def fitting(name: str, field: str, scalar: Scalar, number: Any, rule: str) -> Number:

@@ -123,7 +123,7 @@ class Shader:
                 name = point if point and point.isprintable() else repr(point)
                 raise BindingError(self.name, name, message, "SH-04")
             if block.binding in bound:
-                message = f"binding {block.binding} is {points[block.binding]}'s, too"
+                message = f"binding {block.binding} is also that of {points[block.binding]}"
                 raise BindingError(self.name, point, message, "SH-04")
             alike = [b for b in self.blocks if b.binding == block.binding]
             block = block._replace(

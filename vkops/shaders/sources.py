@@ -72,7 +72,7 @@ def read(source: str | Path, limit: int = MAX_SOURCE_BYTES) -> bytes:
     except OSError as error:
         raise ShaderCompileError(f"{source}: {error.strerror}", file=str(source)) from error
     except ValueError as error:
-        raise ShaderCompileError(f"{str(source)!r} is no file name") from error
+        raise ShaderCompileError(f"{str(source)!r} is not a file name") from error
 
 
 def digest(
@@ -186,7 +186,8 @@ class _Includes:
             if not _PLAIN_NAME.match(text, match.end()):
                 shown = text[match.start() : match.start() + 60].decode(errors="replace")
                 raise ShaderCompileError(
-                    f"{shown!r}: an include must be a plain name in quotes, without --allow_paths"
+                    f"{shown!r}: an include must be a plain name in quotes, unless --allow_paths "
+                    "is given"
                 )
 
     def _found(self, name: bytes, folders: tuple[str, ...]) -> tuple[str | None, bytes]:

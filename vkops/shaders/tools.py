@@ -101,7 +101,7 @@ def instructions(text: str) -> list[Instruction]:
         result = words[0] if words[1:2] == ["="] else ""
         op, *operands = (words[2:] if result else words) or [""]
         if not op.startswith("Op"):
-            raise ShaderCompileError(f"spirv-dis printed {show(line)}, which is no instruction")
+            raise ShaderCompileError(f"spirv-dis printed {show(line)}, which is not an instruction")
         found.append(Instruction(result, op, tuple(operands), line))
     return found
 

@@ -99,14 +99,16 @@ class Exchange:
         array = self.numpy()
         if min(array.strides, default=0) < 0:
             if copy is not None and not copy:
-                _refuse_export("copy", "got False, must not be: strides are negative")
+                _refuse_export("copy", "got False, must be True or None: the strides are negative")
             array = array.copy()
         try:
             if _KNOWS_DLPACK_1 and version is not None and version >= (1, 0):
                 return exported(array, max_version=version, copy=copy)
             if copy is not None and not copy:
                 _refuse_export(
-                    "copy", "got False, must not be: DLPack before 1.0 marks no memory read-only"
+                    "copy",
+                    "got False, must be True or None: DLPack before 1.0 cannot mark memory as "
+                    "read-only",
                 )
             return exported(array.copy())
         except VkopsError:
@@ -160,7 +162,9 @@ def numpy_refusals(name: str, field: str = "value", rule: str = "ARRAY-10") -> I
     except VkopsError:  # a list holds a tensor that was released
         raise
     except MemoryError as error:
-        raise OutOfDeviceMemoryError(f"{name} {field}: the host has no memory left") from error
+        raise OutOfDeviceMemoryError(
+            f"{name} {field}: the host has no more memory available"
+        ) from error
     except Exception as error:
         raise from_builtin(error, name, field, rule, "NumPy says: ") from error
 

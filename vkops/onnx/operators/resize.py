@@ -96,7 +96,7 @@ def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
         given = np.array([1, 1, call.attribute("height_scale"), call.attribute("width_scale")])
     # Version 11 has an empty list for what is left out.
     if (given is None or not given.size) == (not wanted) and axes:
-        call.refuse("scales and sizes", "must be given one of them, and not both")
+        call.refuse("scales and sizes", "exactly one of the two must be given")
     sizes, scales = list(shape), [1.0] * len(shape)
     if wanted:
         _check_count(call, "sizes", len(wanted), axes)
