@@ -55,6 +55,15 @@ def test_sigkill_is_not_reported_as_a_crash(system):
     assert process.returncode == 128 + signal.SIGKILL
 
 
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_while_the_interpreter_exits_ends_the_process_silently(name):
+    process = start(
+        f"lambda: __import__('atexit').register(signal.raise_signal, signal.{name}) and 0"
+    )
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 128 + signal.Signals[name]
+
+
 @pytest.mark.parametrize("status", [0, 1, 2, 130])
 def test_the_exit_status_is_that_of_the_child(system, status):
     process = start(f"lambda: {status}")

@@ -211,7 +211,11 @@ def _forked(work: Callable[[], int], patience: int) -> End:
         for number in ending[1:]:  # clean up and end its children, as at an interrupt
             signal.signal(number, lambda received, _: sys.exit(128 + received))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ending)
-        sys.exit(work())
+        try:
+            sys.exit(work())
+        finally:  # no exception is reported while the interpreter exits: the process just ends
+            for number in ending:
+                signal.signal(number, signal.SIG_DFL)
     received_signals = []
 
     def forward(number: int, _: FrameType | None) -> None:
