@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkops
-from vkops.tensors.refused_operators import REFUSED
+from vkops.arguments.refused_operators import REFUSED
 
 BINARY = [
     "lt",

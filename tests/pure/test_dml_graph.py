@@ -183,7 +183,7 @@ def test_every_rule_of_graphs_has_a_case():
     source = Path(vkops.dml.__file__).parent
     rules = {
         rule
-        for name in ("basic_indexing.py", "graph_builder.py", "graph_desc.py")
+        for name in ("basic_indexing.py", "expressions.py", "graph_builder.py", "graph_desc.py")
         for rule in re.findall(r'"(G-\d\d)"', (source / name).read_text("utf-8"))
     }
     tests = (Path(__file__), Path(__file__).with_name("test_dml_functions.py"))
