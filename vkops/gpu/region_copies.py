@@ -379,4 +379,5 @@ def _distinct(numbers: Numbers) -> list[int]:
 
     NumPy 2.4's aborts the process if the interpreter exits meanwhile.
     """
-    return np.flatnonzero(np.bincount(numbers)).tolist()
+    found: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
+    return found
