@@ -7,7 +7,6 @@ model, processor time and peak memory of a process of its own.
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -185,6 +184,8 @@ FAMILIES = {
 
 def measured(path, *command):
     """Processor time in seconds, peak memory in MB and the last line of a process."""
+    import resource  # which Windows does not have; the models are for tests on all systems
+
     before = os.times()
 
     def limited():

@@ -11,7 +11,6 @@ import gc
 import json
 import mmap
 import os
-import resource
 import signal
 import struct
 import sys
@@ -72,6 +71,8 @@ def attempt(target, data):
 
 def peak():
     """Kilobytes that this process has taken at most."""
+    import resource
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
@@ -101,6 +102,8 @@ def work(target, numbers, tell, at):
 
 
 def main(name, first, count, folder):
+    import resource
+
     faulthandler.enable()
     limit = ADDRESS_SPACE[name in DEVICE]
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

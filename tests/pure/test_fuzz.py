@@ -27,6 +27,8 @@ from vkops.errors import InvalidDescError, ModelError
 from vkops.onnx import Model
 from vkops.onnx.value_info import TensorType
 
+pytestmark = pytest.mark.posix("alarms and limits of processes", tests_only=True)
+
 CASES, ALL_CASES = 12_000, 1_000_000
 
 
@@ -243,7 +245,6 @@ def test_a_crash_is_found_and_the_rest_is_tried(monkeypatch, tmp_path):
     assert report.counts["accepted"] == 6
 
 
-@pytest.mark.posix("signals", tests_only=True)
 def test_a_case_that_no_signal_reaches_is_ended(monkeypatch, tmp_path):
     code = (
         "import signal, struct, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]);"

@@ -186,8 +186,8 @@ def load_kompute() -> Any:
         import kp
     except ImportError as error:
         raise DeviceError(
-            f"Kompute (the kp package) cannot be loaded: {error}. scripts/kp_wheel.py builds its "
-            f"wheel; at run time it needs {LOADER} ({how_to_install('libvulkan1')}) and libfmt "
+            f"Kompute (the kp package) cannot be loaded: {error}. scripts/setup builds its wheel "
+            f"on Linux; at run time it needs {LOADER} ({how_to_install('libvulkan1')}) and libfmt "
             "(libfmt9 or libfmt10)"
         ) from error
     return kp
