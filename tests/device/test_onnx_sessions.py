@@ -32,6 +32,10 @@ MODEL.graph.input.append(onnx.helper.make_tensor_value_info("any", onnx.TensorPr
 MODEL.graph.node.append(onnx.helper.make_node("Identity", ["any"], ["f"]))
 MODEL.graph.output.append(onnx.helper.make_tensor_value_info("f", onnx.TensorProto.BOOL, None))
 
+MODEL.producer_name, MODEL.domain, MODEL.doc_string = "tests", "org.example", "A model."
+MODEL.graph.doc_string, MODEL.model_version = "A graph.", 3
+onnx.helper.set_model_props(MODEL, {"stride": "32"})
+
 SEQUENCES = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["" : 18]>
 ends (seq(float[N]) s, optional(int8[2]) o) => (seq(float[N]) y) { y = Identity (s) }""")
 
@@ -54,6 +58,15 @@ ENDS = [
     ("o", [2], "optional(tensor(int8))"),
     ("y", [], "seq(tensor(float))"),
 ]
+METADATA = {
+    "producer_name": "tests",
+    "graph_name": "parts",
+    "domain": "org.example",
+    "description": "A model.",
+    "graph_description": "A graph.",
+    "version": 3,
+    "custom_metadata_map": {"stride": "32"},
+}
 """What ONNX Runtime 1.32 says of the inputs and outputs of the models."""
 
 FEED = {
@@ -74,6 +87,7 @@ def describe(session):
         described(session.get_inputs()),
         described(session.get_outputs()),
         [entry.name for entry in session.get_overridable_initializers()],
+        {name: getattr(session.get_modelmeta(), name) for name in METADATA},
         [np.asarray(result).tolist() for result in session.run(None, FEED)],
         [np.asarray(result).tolist() for result in session.run(["d", "a"], FEED)],
         [np.asarray(result).tolist() for result in session.run([], FEED)],
@@ -83,13 +97,14 @@ def describe(session):
 def expected():
     x = FEED["x"]
     made = [x[:, :2].tolist(), x[:, 2:].tolist(), ["a", "b"], 7, [[1], [2], [3]], [True, False]]
-    return INPUTS, OUTPUTS, ["half"], made, [7, made[0]], made
+    return INPUTS, OUTPUTS, ["half"], METADATA, made, [7, made[0]], made
 
 
 def test_attributes_are_those_of_onnx_runtime(device):
     assert describe(Session(MODEL, device)) == expected()
     session = Session(SEQUENCES, device)
     assert described([*session.get_inputs(), *session.get_outputs()]) == ENDS
+    assert session.get_modelmeta().version == 2**63 - 1
     assert str(Session(MODEL, device).get_inputs()[0]) == (
         "NodeArg(name='x', type='tensor(float)', shape=['N', 4])"
     )
@@ -106,6 +121,7 @@ def test_onnx_runtime_says_the_same(_):
     session_of_sequences = onnxruntime.InferenceSession(proto, providers=[CPU])
     both = [*session_of_sequences.get_inputs(), *session_of_sequences.get_outputs()]
     assert described(both) == ENDS
+    assert session_of_sequences.get_modelmeta().version == 2**63 - 1
     ours = SessionOptions()
     for name in SessionOptions.__dataclass_fields__:
         if not name.startswith("_") and getattr(ours, name) is not None:

@@ -9,6 +9,7 @@ from typing_extensions import assert_type
 import vkops
 from vkops.onnx import (
     Model,
+    ModelMetadata,
     NodeArg,
     Session,
     SessionOptions,
@@ -60,6 +61,8 @@ name = "VulkanExecutionProvider"
 session = Session(proto, sess_options=options, providers=[name], provider_options=[{}])
 session = Session(proto, providers=[(name, {"device_id": 0})])
 assert_type(session.get_providers(), list[str])
+assert_type(session.get_modelmeta(), ModelMetadata)
+assert_type(session.get_modelmeta().custom_metadata_map, dict[str, str])
 assert_type(session.get_provider_options(), dict[str, dict[str, str]])
 assert_type(session.get_session_options(), SessionOptions)
 

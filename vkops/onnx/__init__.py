@@ -22,6 +22,14 @@ from vkops.onnx.onnx_model import Model
 from vkops.onnx.onnx_session import Session
 from vkops.onnx.providers import get_available_providers
 from vkops.onnx.session_options import SessionOptions
-from vkops.onnx.value_info import NodeArg, ValueInfo
+from vkops.onnx.value_info import ModelMetadata, NodeArg, ValueInfo
 
-__all__ = ["Model", "NodeArg", "Session", "SessionOptions", "ValueInfo", "get_available_providers"]
+__all__ = [
+    "Model",
+    "ModelMetadata",
+    "NodeArg",
+    "Session",
+    "SessionOptions",
+    "ValueInfo",
+    "get_available_providers",
+]

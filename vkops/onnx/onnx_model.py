@@ -19,6 +19,7 @@ from vkops.onnx.operators import OPERATORS, REFUSED, lowering_function
 from vkops.onnx.tensor_data import TensorReader
 from vkops.onnx.value_info import (
     InputType,
+    ModelMetadata,
     TensorType,
     ValueInfo,
     check_input,
@@ -54,6 +55,7 @@ class Model:
         inputs: the inputs that the graph declares, in order.
         outputs: the outputs that it declares.
         opset: the version of ONNX's operators that the model asks for.
+        metadata: what the model says about itself.
 
     >>> import onnx
     >>> from vkops.onnx import Model
@@ -102,6 +104,7 @@ class Model:
         self.inputs: tuple[ValueInfo, ...] = tuple(map(value_info, graph.input))
         self.outputs: tuple[ValueInfo, ...] = tuple(map(value_info, graph.output))
         self.opset: int = opset_of(content.proto)
+        self.metadata: ModelMetadata = ModelMetadata.of(content.proto)
         self.nodes: tuple[Node, ...] = tuple(
             Node(node, index, schema_of(node.op_type, self.opset), reader)
             for index, node in enumerate(graph.node)

@@ -22,7 +22,14 @@ from vkops.onnx.providers import VULKAN, Provider, Providers, choose
 from vkops.onnx.session_options import SessionOptions
 from vkops.onnx.specialization import DeviceConstants, Given, Specialization
 from vkops.onnx.static_checks import check_statically
-from vkops.onnx.value_info import InputType, NodeArg, SequenceType, TensorType, ValueInfo
+from vkops.onnx.value_info import (
+    InputType,
+    ModelMetadata,
+    NodeArg,
+    SequenceType,
+    TensorType,
+    ValueInfo,
+)
 from vkops.tensors.memo import Memo
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, as_device, default_device
 
@@ -115,6 +122,10 @@ class Session:
         """Return the inputs that have a default, with ``name``, ``shape`` and ``type``."""
         required = self.model.required_inputs
         return [NodeArg.of(entry) for entry in self.model.inputs if entry not in required]
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """Return what the model says about itself, such as ``custom_metadata_map``."""
+        return self.model.metadata
 
     def get_providers(self) -> list[str]:
         """Return the name of the provider that runs the model, in a list."""

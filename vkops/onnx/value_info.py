@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import ValueInfoProto
+from onnx import ModelProto, ValueInfoProto
 
 from vkops.errors import ModelError
 from vkops.onnx.element_types import dtype_of, type_text
@@ -54,6 +54,37 @@ class NodeArg:
         """The declaration of a graph input or output with ONNX Runtime's attributes."""
         shape = () if entry.kind == "sequence" else entry.shape
         return cls(entry.name, entry.type or "", list(shape or ()))
+
+
+@dataclass(frozen=True)
+class ModelMetadata:
+    """What a model says about itself. Source: onnxruntime.ModelMetadata.
+
+    ``version`` is 2⁶³ - 1 where the model does not have one.
+    """
+
+    producer_name: str
+    graph_name: str
+    domain: str
+    description: str
+    graph_description: str
+    version: int
+    custom_metadata_map: dict[str, str]
+
+    @classmethod
+    def of(cls, proto: ModelProto) -> ModelMetadata:
+        """Read the metadata of a model."""
+        return cls(
+            producer_name=str(proto.producer_name),
+            graph_name=str(proto.graph.name),
+            domain=str(proto.domain),
+            description=str(proto.doc_string),
+            graph_description=str(proto.graph.doc_string),
+            version=int(proto.model_version) if proto.HasField("model_version") else 2**63 - 1,
+            custom_metadata_map={
+                str(entry.key): str(entry.value) for entry in proto.metadata_props
+            },
+        )
 
 
 @dataclass(frozen=True)
