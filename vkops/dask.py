@@ -33,6 +33,7 @@ from vkops.tensors.tensor import Tensor, default_device
 
 __all__ = ["local_cluster"]
 
+HOST = "127.0.0.1"
 MESSAGE_BYTES = "distributed.worker.transfer.message-bytes-limit"
 MESSAGE_PARTS = 16
 """The chunks that a worker fetches at once take at most this part of its device's memory."""
@@ -98,9 +99,10 @@ def local_cluster(
         limit = {adapter.MEMORY_LIMIT: str(nbytes)}
         worker_options = {"config": {MESSAGE_BYTES: nbytes // MESSAGE_PARTS}, **worker_options}
     common = {
-        "host": "127.0.0.1",
+        "host": HOST,
         "nthreads": 1,
         "dashboard": False,
+        "dashboard_address": f"{HOST}:0",  # the server is there without a dashboard, too
         "silence_logs": logging.WARNING,
         **worker_options,
     }
@@ -116,10 +118,10 @@ def local_cluster(
         for number, environment in enumerate(environments)
     }
     scheduler = {
-        "host": "127.0.0.1",
+        "host": HOST,
         "port": 0,
         "dashboard": dashboard_address is not None,
-        "dashboard_address": dashboard_address,
+        "dashboard_address": dashboard_address or f"{HOST}:0",
     }
     try:
         return SpecCluster(

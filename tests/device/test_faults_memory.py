@@ -198,8 +198,8 @@ print(len(held), device.memory_report().reserved)
     assert re.match(r"a buffer of 4194304 bytes: the device has \d+ bytes available", refused)
     count, reserved = map(int, last.split())
     assert 20 <= count <= 25
-    assert reserved <= 100 * MIB
+    assert reserved <= 100 * MIB  # region tables come on top
     assert run("")[0].splitlines()[-1].split()[0] == "100"
     for wrong in ("1 GB", "-1", "9" * 20):
         message = f"VKOPS_MEMORY_LIMIT: got '{wrong}', must be a number of bytes"
-        assert run(wrong)[1].splitlines()[-1] == f"vkops.errors.DeviceError: {message}"
+        assert run(wrong)[0].splitlines()[0] == message

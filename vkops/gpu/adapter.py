@@ -32,7 +32,9 @@ LIMITS = "VKOPS_LIMITS"
 """Environment variable: ``minimum`` uses no more of an adapter than Vulkan 1.0 guarantees."""
 
 MEMORY_LIMIT = "VKOPS_MEMORY_LIMIT"
-"""Environment variable: the bytes that a process may take from each of an adapter's heaps."""
+"""Environment variable: the bytes that tensors and buffers of a process may take from an adapter.
+
+Region tables and staging memory, some MiB in all, can come on top: without them nothing runs."""
 
 MINIMUM: dict[str, Any] = {"max_buffer": 1 << 27, "max_bindings": 4, "unified_memory": False}
 """The least values of maxStorageBufferRange and maxPerStageDescriptorStorageBuffers, and device
@@ -219,23 +221,8 @@ def tensor_heap(index: int, *, host: bool) -> MemoryHeap:
 def available_memory(index: int, heap: MemoryHeap, held: int) -> int:
     """Return the bytes of the heap that this process can still get, as far as the driver reports.
 
-    ``held`` is the number of bytes that it holds already by vkops' own count. VKOPS_MEMORY_LIMIT
-    limits what it gets in all.
-
-    Raises:
-        DeviceError: VKOPS_MEMORY_LIMIT is not a number of bytes.
+    ``held`` is the number of bytes that it holds already by vkops' own count.
     """
-    return min(_offered_memory(index, heap, held), _memory_limit(heap) - held)
-
-
-def _memory_limit(heap: MemoryHeap) -> int:
-    text = os.environ.get(MEMORY_LIMIT) or str(heap.size)
-    if not (text.isdecimal() and text.isascii() and len(text) < 20):
-        raise DeviceError(f"{MEMORY_LIMIT}: got {show(text)}, must be a number of bytes")
-    return int(text)
-
-
-def _offered_memory(index: int, heap: MemoryHeap, held: int) -> int:
     vk, handle = vulkan(), handles()[index]
     if _MEMORY_BUDGET not in extensions(handle):
         return heap.size - held
@@ -244,6 +231,18 @@ def _offered_memory(index: int, heap: MemoryHeap, held: int) -> int:
     vk.vkGetPhysicalDeviceMemoryProperties2(handle, properties)
     held = max(held, int(budget.heapUsage[heap.index]))
     return min(heap.size, int(budget.heapBudget[heap.index])) - held
+
+
+def memory_limit(heap: MemoryHeap) -> int:
+    """Return the bytes of the heap that tensors and buffers may have: VKOPS_MEMORY_LIMIT, or all.
+
+    Raises:
+        DeviceError: VKOPS_MEMORY_LIMIT is not a number of bytes.
+    """
+    text = os.environ.get(MEMORY_LIMIT) or str(heap.size)
+    if not (text.isdecimal() and text.isascii() and len(text) < 20):
+        raise DeviceError(f"{MEMORY_LIMIT}: got {show(text)}, must be a number of bytes")
+    return int(text)
 
 
 @contextmanager

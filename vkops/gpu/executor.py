@@ -313,10 +313,17 @@ class Executor:
         return Heap(self._kompute, size, (self.info.index, number), mapped=mapped)
 
     def available(self) -> int:
-        """Return the bytes that this process can still get from the driver for tensors."""
-        return self._available(mapped=self.mapped)
+        """Return the bytes that this process can still get for tensors and buffers.
+
+        Raises:
+            DeviceError: VKOPS_MEMORY_LIMIT is not a number of bytes.
+        """
+        heap = adapter.tensor_heap(self.info.index, host=self.mapped)
+        allowed = adapter.memory_limit(heap) - held_bytes((self.info.index, heap.index))
+        return min(allowed, self._available(mapped=self.mapped))
 
     def _available(self, *, mapped: bool) -> int:
+        """Return the bytes that this process can still get from the driver."""
         heap = adapter.tensor_heap(self.info.index, host=mapped)
         held = held_bytes((self.info.index, heap.index))
         available = adapter.available_memory(self.info.index, heap, held)
