@@ -146,7 +146,7 @@ def test_a_path_that_is_not_a_file_is_refused(tmp_path):
         (tmp_path, "cannot be read: Is a directory"),
         (tmp_path / "missing.json", "cannot be read: No such file or directory"),
         (tmp_path / ("x" * 300), "cannot be read: File name too long"),
-        (tmp_path / "a\0b", "cannot be read: embedded null byte"),
+        (tmp_path / "a\0b", "cannot be read: not a file name"),
     ):
         with pytest.raises(ModelError) as caught:
             read_text(path)

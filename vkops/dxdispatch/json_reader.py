@@ -237,9 +237,10 @@ def read_text(file: Path) -> bytes:
     try:
         with open_regular(file) as stream:
             raw = stream.read(MAX_TEXT_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ModelError(f"{file}: cannot be read: {reason}") from error
+    except OSError as error:
+        raise ModelError(f"{file}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ModelError(f"{file}: cannot be read: not a file name") from error
     if len(raw) > MAX_TEXT_BYTES:
         raise ModelError(
             f"{file}: longer than {MAX_TEXT_BYTES >> 20} MiB; "
