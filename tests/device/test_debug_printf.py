@@ -200,7 +200,7 @@ def test_without_the_layer(printf, folder, monkeypatch):
     status, _, _, err = printf("a.comp", "--out", "uint32:8")
     assert (status, err) == (
         1,
-        "debug: VK_LAYER_KHRONOS_validation is not installed (Debian and Ubuntu: "
+        "debug: VK_LAYER_KHRONOS_validation is not installed (Debian and Ubuntu: apt install "
         "vulkan-validationlayers) [DEV-08]\n",
     )
 

@@ -238,6 +238,6 @@ def test_missing_layer(validate, tmp_path, monkeypatch):
     monkeypatch.setenv("VK_LAYER_PATH", str(tmp_path))
     assert validate("true")[::2] == (
         1,
-        "debug: VK_LAYER_KHRONOS_validation is not installed (Debian and Ubuntu: "
+        "debug: VK_LAYER_KHRONOS_validation is not installed (Debian and Ubuntu: apt install "
         "vulkan-validationlayers) [DEV-08]\n",
     )

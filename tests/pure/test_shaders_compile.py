@@ -234,7 +234,7 @@ def test_unreadable_source(tmp_path):
 def test_missing_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert str(failure(MINIMAL)) == (
-        "glslangValidator is not on PATH: install it (Debian and Ubuntu: glslang-tools), "
+        "glslangValidator is not on PATH: install it (Debian and Ubuntu: apt install glslang-tools), "
         "or set VKOPS_GLSLANG to its path"
     )
     monkeypatch.setenv("VKOPS_GLSLANG", "/nowhere/glslang")
@@ -244,7 +244,7 @@ def test_missing_compiler(tmp_path, monkeypatch):
     with pytest.raises(ShaderCompileError) as caught:
         shaders.validate(b"")
     assert str(caught.value) == (
-        "spirv-val is not on PATH: install it (Debian and Ubuntu: spirv-tools)"
+        "spirv-val is not on PATH: install it (Debian and Ubuntu: apt install spirv-tools)"
     )
 
 

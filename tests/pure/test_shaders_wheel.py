@@ -118,6 +118,31 @@ def test_wheel_works_without_a_compiler(unpacked, tmp_path):
     assert not (tmp_path / "empty-cache").exists()
 
 
+def test_the_state_of_the_compiler_says_what_needs_it(unpacked, tmp_path, monkeypatch):
+    code = "from vkops import shaders; print(shaders.compiler_state())"
+    missing = (
+        "glslangValidator is not on PATH: install it (Debian's package glslang-tools), or set "
+        "VKOPS_GLSLANG to its path\n"
+    )
+    for package, users in (
+        (unpacked, "only GLSL shaders of your own and `vkops debug` need it"),
+        (ROOT, "needed"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env=without_compiler(tmp_path) | {"PYTHONPATH": str(package)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.stdout, done.stderr) == (f"none; {users}: {missing}", "")
+    program = tmp_path / "glslang"
+    program.touch(0o755)
+    monkeypatch.setenv("VKOPS_GLSLANG", str(program))
+    assert shaders.compiler_state() == str(program)
+
+
 @pytest.mark.parametrize("change", ["source", "spirv"])
 def test_outdated_or_damaged_spirv_in_the_wheel_is_not_used(unpacked, tmp_path, change):
     """An edited include, or a damaged module: the kernel is compiled instead."""
@@ -129,7 +154,7 @@ def test_outdated_or_damaged_spirv_in_the_wheel_is_not_used(unpacked, tmp_path, 
             path.write_bytes(path.read_bytes()[:-2])
     assert digests_from(unpacked, tmp_path).stderr.splitlines()[-1] == (
         "vkops.errors.ShaderCompileError: glslangValidator is not on PATH: install it "
-        "(Debian and Ubuntu: glslang-tools), or set VKOPS_GLSLANG to its path"
+        "(Debian and Ubuntu: apt install glslang-tools), or set VKOPS_GLSLANG to its path"
     )
 
 
@@ -138,7 +163,7 @@ def test_wheel_cannot_be_built_without_a_compiler(tmp_path):
     assert result.returncode == 1
     assert (
         "The kernels cannot be compiled: glslangValidator is not on PATH: install it "
-        "(Debian and Ubuntu: glslang-tools), or set VKOPS_GLSLANG to its path"
+        "(Debian and Ubuntu: apt install glslang-tools), or set VKOPS_GLSLANG to its path"
     ) in result.stderr.splitlines()
     assert not list(tmp_path.glob("*.whl"))
 

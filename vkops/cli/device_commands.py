@@ -30,7 +30,7 @@ def devices(as_json: bool) -> None:
 
     from rich.markup import escape
 
-    from vkops import gpu
+    from vkops import gpu, shaders
     from vkops.runner.console import show, table
 
     drivers, problem = gpu.drivers(), None
@@ -51,6 +51,7 @@ def devices(as_json: bool) -> None:
             "devices": [asdict(info) for info in infos],
             "drivers": [{**asdict(driver), "usable": driver.usable} for driver in drivers],
             "native_operations": gpu.native_state(),
+            "glsl_compiler": shaders.compiler_state(),
         }
         click.echo(json.dumps(lists, indent=2))
     elif infos:
@@ -66,6 +67,7 @@ def devices(as_json: bool) -> None:
             )
         show(shown)
         click.echo(f"Native operations: {gpu.native_state()}")
+        click.echo(f"GLSL compiler: {shaders.compiler_state()}")
     if problem is not None:
         raise problem
 

@@ -295,7 +295,8 @@ def vulkan() -> Any:
         ) from error
     except OSError as error:
         raise DeviceError(
-            f"no Vulkan loader: {LOADER} was not found ({how_to_install('libvulkan1')})"
+            f"no Vulkan loader: {LOADER} was not found; it is installed with a driver "
+            f"({how_to_install('mesa-vulkan-drivers')})"
         ) from error
     return vulkan
 
@@ -316,9 +317,11 @@ def instance() -> Any:
     try:
         return vk.vkCreateInstance(vk.VkInstanceCreateInfo(pApplicationInfo=application), None)
     except vk.VkError as error:
+        if not loader_files.manifests():
+            how = how_to_install("mesa-vulkan-drivers")
+            raise DeviceError(f"no Vulkan driver is installed ({how})") from error
         raise DeviceError(
-            "no Vulkan driver that works was found "
-            f"({how_to_install('mesa-vulkan-drivers')}; `vkops devices` says more): "
+            "no Vulkan driver that works was found; `vkops devices` says more: "
             f"{type(error).__name__}"
         ) from error
 

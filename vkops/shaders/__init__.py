@@ -2,7 +2,7 @@
 
 from vkops.shaders.compiler import compile, validate
 from vkops.shaders.shader import Number, Shader, load, read
-from vkops.shaders.variants import VARIANTS, Variant, source_dir, spirv
+from vkops.shaders.variants import VARIANTS, Variant, compiler_state, source_dir, spirv
 
 __all__ = [
     "VARIANTS",
@@ -10,6 +10,7 @@ __all__ = [
     "Shader",
     "Variant",
     "compile",
+    "compiler_state",
     "load",
     "read",
     "source_dir",

@@ -53,7 +53,7 @@ def compile(
     flags = sources.flags(defines, target_env, debug)
     own = [source.parent] if isinstance(source, Path) else []
     roots = None if allow_paths else [root] if root is not None else [*own, *include_dirs]
-    compiler = tools.find("glslangValidator", "glslang-tools", "VKOPS_GLSLANG")
+    compiler = find_compiler()
 
     def key() -> str:
         digest = sources.digest(source, include_dirs, flags, roots)
@@ -67,6 +67,15 @@ def compile(
     if cache and key() == before:  # no file was edited while the compiler read it
         disk.store(before, spirv)
     return spirv
+
+
+def find_compiler() -> str:
+    """Return the path of the GLSL compiler.
+
+    Raises:
+        ShaderCompileError: it is not installed.
+    """
+    return tools.find("glslangValidator", "glslang-tools", "VKOPS_GLSLANG")
 
 
 def validate(spirv: bytes, *, target_env: str = "vulkan1.1") -> None:

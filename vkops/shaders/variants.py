@@ -100,6 +100,19 @@ def source_dir() -> Path:
     return packaged if packaged.is_dir() else _PACKAGE.parents[1] / "shaders"
 
 
+def compiler_state() -> str:
+    """Return the path of the GLSL compiler, or what cannot be done without it, and how to get it.
+
+    The wheel contains the SPIR-V of its kernels; a checkout compiles them when they are used.
+    """
+    try:
+        return compiler.find_compiler()
+    except ShaderCompileError as error:
+        compiled = (_PACKAGE / "spirv").is_dir()
+        users = "only GLSL shaders of your own and `vkops debug` need it" if compiled else "needed"
+        return f"none; {users}: {error.message}"
+
+
 @functools.cache
 def spirv(name: str) -> bytes:
     """Return the SPIR-V of the kernel ``name``.

@@ -20,8 +20,10 @@ _SDK = "the Vulkan SDK of vulkan.lunarg.com"
 _PACKAGES = {
     # By Debian's name of a package; elsewhere, a package that is not here is in the Vulkan SDK.
     "linux": {
-        "renderdoccmd": "Debian 12 and Ubuntu: renderdoccmd; Debian 13 has none",
-        "librenderdoc": "Debian 12 and Ubuntu: librenderdoc and renderdoccmd; Debian 13 has none",
+        "renderdoccmd": "Debian 12 and Ubuntu: apt install renderdoccmd; Debian 13 has none",
+        "librenderdoc": (
+            "Debian 12 and Ubuntu: apt install librenderdoc renderdoccmd; Debian 13 has none"
+        ),
     },
     "win32": {
         "libvulkan1": "the driver of a GPU brings it",
@@ -61,9 +63,9 @@ def how_to_install(package: str, system: str = sys.platform) -> str:
     """Say how to install what is in a package of Debian.
 
     >>> how_to_install("libvulkan1", "linux"), how_to_install("glslang-tools", "win32")
-    ('Debian and Ubuntu: libvulkan1', 'the Vulkan SDK of vulkan.lunarg.com')
+    ('Debian and Ubuntu: apt install libvulkan1', 'the Vulkan SDK of vulkan.lunarg.com')
     """
-    others = _SDK if system in ("win32", "darwin") else f"Debian and Ubuntu: {package}"
+    others = _SDK if system in ("win32", "darwin") else f"Debian and Ubuntu: apt install {package}"
     return _PACKAGES.get(system, {}).get(package, others)
 
 
