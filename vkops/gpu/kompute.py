@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 NATIVE = "VKOPS_NATIVE"
 """Environment variable: 0 runs without the native operations."""
+
+NEEDS_GIL = (
+    "Kompute needs Python's global interpreter lock (GIL), which this process runs without: use a "
+    "build of Python that has it"
+)
+"""Free-threaded builds would switch the lock on when they import Kompute, for the whole process."""
 
 _INTERFACE = 2
 """The value of ``vkops_native.interface`` that is needed: that of vkops/native/module.cpp."""
@@ -182,13 +189,14 @@ def load_kompute() -> Any:
     Raises:
         DeviceError: it cannot be imported; the message says what it needs.
     """
+    if not _has_gil():
+        raise DeviceError(NEEDS_GIL)
     try:
         import kp
     except ImportError as error:
         raise DeviceError(
-            f"Kompute (the kp package) cannot be loaded: {error}. scripts/setup builds its wheel "
-            f"on Linux; at run time it needs {LOADER} ({how_to_install('libvulkan1')}) and libfmt "
-            "(libfmt9 or libfmt10)"
+            f"Kompute (the kp package) cannot be loaded: {error}. scripts/wheels builds its wheel "
+            f"on Linux; at run time it needs {LOADER} ({how_to_install('libvulkan1')})"
         ) from error
     return kp
 
@@ -202,10 +210,20 @@ def native_state() -> str:
     """Say whether the native operations are used: ``"active"``, or the reason why not."""
     if os.environ.get(NATIVE) == "0":
         return f"switched off by {NATIVE}=0"
+    if not _has_gil():
+        return NEEDS_GIL
     try:
         import vkops_native
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         return f"not installed ({error})"
+    except ImportError as error:
+        return f"cannot be loaded ({error})"
     if vkops_native.interface != _INTERFACE:
-        return "built for another version of vkops; scripts/setup builds them again"
+        return "built for another version of vkops; scripts/wheels builds them again"
     return "active"
+
+
+def _has_gil() -> bool:
+    """Whether this process runs with Python's global interpreter lock; always, before 3.13."""
+    enabled: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+    return enabled
