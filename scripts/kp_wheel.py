@@ -1,19 +1,20 @@
 """Build the Kompute wheel (kp) for the interpreter that runs this, once, and print its path.
 
 PyPI has only the source of Kompute, whose build clones its dependencies from GitHub. This script
-builds it with the Vulkan headers and fmt of the system and with pybind11 from PyPI. The wheel has a
-second module, vkops_native (vkops/native), which is built in the same run. It is stored in
-``${XDG_CACHE_HOME:-~/.cache}/vkops/wheels``. pip gets no options for an index, so that its own
-configuration (pip.conf, PIP_* variables) decides where packages come from.
+builds it with the Vulkan headers of the system, and with pybind11 and fmt from PyPI. The wheel has
+a second module, vkops_native (vkops/native), which is built in the same run. It is stored in
+``${XDG_CACHE_HOME:-~/.cache}/vkops/wheels``; one of the same version that scripts/wheels has
+written to dist/ is used instead, if this system can load it. pip gets no options for an index, so
+that its own configuration (pip.conf, PIP_* variables) decides where packages come from.
 
-    kp_wheel.py             build unless cached; print the wheel's path
-    kp_wheel.py --folder    print the folder where that wheel is or would be; build nothing
+    kp_wheel.py             build unless there is a wheel; print its path
+    kp_wheel.py --find      print the path of the wheel if there is one; build nothing
+    kp_wheel.py --folder    print the folder in the cache, which names all that the wheel depends on
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes.util
 import fcntl
 import hashlib
 import os
@@ -28,7 +29,8 @@ import venv
 from pathlib import Path
 
 KP = "kp==0.9.0"
-BUILD_REQUIREMENTS = ("pybind11>=2.12,<3", "setuptools<81", "wheel")  # setup.py needs distutils
+# Python 3.14 needs pybind11 3; cmeel-fmt has the headers of fmt; setup.py needs distutils.
+BUILD_REQUIREMENTS = ("pybind11>=3,<4", "cmeel-fmt>=10", "setuptools<81", "wheel")
 SWITCHES = {
     "KOMPUTE_OPT_INSTALL": "OFF",
     "KOMPUTE_OPT_USE_BUILT_IN_VULKAN_HEADER": "OFF",
@@ -42,13 +44,28 @@ SWITCHES = {
 NUMPY_REQUIREMENT = "numpy>=1.26"
 LOG_TAIL = 25
 
-_PACKAGE = Path(__file__).resolve().parents[1] / "vkops"
+_ROOT = Path(__file__).resolve().parents[1]
+_PACKAGE = _ROOT / "vkops"
+RELEASED = _ROOT / "dist"
 PATHS = _PACKAGE / "system" / "files.py"
 NATIVE = [_PACKAGE / "native" / name for name in ("kompute.cmake", "module.cpp")]
 
 
 class BuildError(Exception):
     """A build step failed; the message is complete."""
+
+
+def version() -> str:
+    """Return the wheel's version: Kompute's, the interface of vkops_native, and a hash.
+
+    pip prefers this local version, 0.9.0+vkops.1.r0123abcd, to the source on PyPI, and it meets the
+    requirement kp==0.9.0. The hash is that of all that this script builds the wheel from.
+    """
+    sources = [path.read_text(encoding="utf-8") for path in NATIVE]
+    recipe = repr((KP, BUILD_REQUIREMENTS, sorted(SWITCHES.items()), NUMPY_REQUIREMENT, sources))
+    digest = hashlib.sha256(recipe.encode()).hexdigest()[:8]
+    (interface,) = re.findall(r'module\.attr\("interface"\) = (\d+);', sources[1])
+    return f"{KP.partition('==')[2]}+vkops.{interface}.r{digest}"
 
 
 def cache_folder() -> Path:
@@ -59,12 +76,27 @@ def cache_folder() -> Path:
     except OSError:
         release = {}
     system = release.get("ID", "linux") + release.get("VERSION_ID", "")
-    fmt = ctypes.util.find_library("fmt") or "nofmt"  # its soname: libfmt.so.9
     abi = str(sysconfig.get_config_var("SOABI"))  # Python version, processor and C library
-    sources = [path.read_text(encoding="utf-8") for path in NATIVE]
-    recipe = repr((KP, BUILD_REQUIREMENTS, sorted(SWITCHES.items()), NUMPY_REQUIREMENT, sources))
-    digest = hashlib.sha256(recipe.encode()).hexdigest()[:8]
-    return Path(base, "vkops", "wheels", f"{abi}-{system}-{fmt}-{digest}")
+    return Path(base, "vkops", "wheels", f"{abi}-{system}-{version()}")
+
+
+def loadable(platforms: str) -> bool:
+    """Whether this system can load a wheel with these platform tags, separated by dots."""
+    libc, release = platform.libc_ver()
+    own = tuple(map(int, release.split(".")[:2])) if libc == "glibc" else ()
+    tags = re.findall(r"manylinux_(\d+)_(\d+)_(\w+)", platforms)
+    return any(
+        machine == platform.machine() and (int(major), int(minor)) <= own
+        for major, minor, machine in tags
+    )
+
+
+def released_wheel() -> Path | None:
+    """Return the wheel that scripts/wheels has written for this interpreter, if there is one."""
+    tag = "cp{}{}".format(*sys.version_info[:2])
+    abi = f"{tag}t" if sysconfig.get_config_var("Py_GIL_DISABLED") else tag
+    found = RELEASED.glob(f"kp-{version()}-{tag}-{abi}-*.whl")
+    return next((path for path in found if loadable(path.stem.rpartition("-")[2])), None)
 
 
 def cached_wheel(folder: Path) -> Path | None:
@@ -82,6 +114,22 @@ def jobs() -> int:
     with contextlib.suppress(OSError, ValueError):  # no limit says "max"
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return max(1, min(9, len(os.sched_getaffinity(0)), memory >> 30))
+
+
+def change_metadata(tree: Path) -> None:
+    """Change the version and the NumPy requirement of an unpacked wheel."""
+    (folder,) = tree.glob("*.dist-info")
+    metadata = folder / "METADATA"
+    text = metadata.read_text(encoding="utf-8")
+    for field, old, new in (
+        ("Version", KP.partition("==")[2], version()),
+        ("Requires-Dist", r"numpy.*", NUMPY_REQUIREMENT),
+    ):
+        text, count = re.subn(rf"(?m)^{field}: {old}$", f"{field}: {new}", text)
+        if count != 1:
+            raise BuildError(f"kp_wheel: {count} fields {field} in {metadata}, expected one")
+    metadata.write_text(text, encoding="utf-8")
+    folder.rename(tree / f"kp-{version()}.dist-info")
 
 
 def build(work: Path, log_path: Path) -> Path:
@@ -117,11 +165,14 @@ def build(work: Path, log_path: Path) -> Path:
         venv.create(work / "venv", symlinks=True)
         module("making a virtual environment with pip (ensurepip)", "ensurepip", "--default-pip")
         module("installing the build tools with pip", "pip", "install", *BUILD_REQUIREMENTS)
-        env["pybind11_DIR"] = subprocess.check_output(
-            [python, "-m", "pybind11", "--cmakedir"], text=True
+        packages = subprocess.check_output(
+            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
         ).strip()
+        env["CMAKE_PREFIX_PATH"] = os.pathsep.join(
+            [f"{packages}/pybind11", f"{packages}/cmeel.prefix"]
+        )
         env["PATH"] = f"{python.parent}{os.pathsep}{env.get('PATH', os.defpath)}"
-        # Not from pip's own cache, which does not depend on the switches and the system's fmt.
+        # Not from pip's own cache, which does not depend on the switches.
         module(
             f"building {KP}",
             *("pip", "wheel", "--no-deps", "--no-build-isolation", "--no-cache-dir"),
@@ -129,20 +180,13 @@ def build(work: Path, log_path: Path) -> Path:
         )
         (built,) = (work / "built").glob("kp-*.whl")
         module("unpacking the wheel", "wheel", "unpack", str(built), "--dest", "tree")
-        (metadata,) = (work / "tree").glob("*/*.dist-info/METADATA")
-        text, count = re.subn(
-            r"(?m)^Requires-Dist: numpy.*$",
-            f"Requires-Dist: {NUMPY_REQUIREMENT}",
-            metadata.read_text(encoding="utf-8"),
-        )
-        if count != 1:
-            raise BuildError(f"kp_wheel: {count} NumPy requirements in {metadata}, expected one")
-        metadata.write_text(text, encoding="utf-8")
+        (tree,) = (work / "tree").iterdir()
+        change_metadata(tree)
+        # pybind11 is in the modules, and its licence asks for its text beside them.
+        for licence in Path(packages).glob("pybind11-*.dist-info/licenses/LICENSE"):
+            shutil.copy(licence, tree / f"kp-{version()}.dist-info" / "LICENSE.pybind11")
         (work / "packed").mkdir()
-        module(
-            "packing the wheel",
-            *("wheel", "pack", str(metadata.parent.parent), "--dest-dir", "packed"),
-        )
+        module("packing the wheel", "wheel", "pack", str(tree), "--dest-dir", "packed")
         (packed,) = (work / "packed").glob("kp-*.whl")
         module("trying the wheel", "pip", "install", str(packed))
         step("importing kp", str(python), "-c", "import kp, vkops_native")
@@ -155,9 +199,13 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--folder"]:
         print(folder)
         return 0
-    if arguments:
+    if arguments not in ([], ["--find"]):
         print(__doc__, file=sys.stderr)
         return 2
+    wheel = released_wheel()
+    if wheel is not None or arguments:
+        print(wheel or cached_wheel(folder) or "")
+        return 0
     try:
         # A wheel from there is installed: no other user may have written it.
         with runpy.run_path(str(PATHS))["private_folder"](folder, create=True):

@@ -83,5 +83,5 @@ def test_native_operations_of_another_version():
     )
     assert run(before) == [
         "loaded",
-        "of another version of vkops; scripts/wheels builds those of this one",
+        "built for another version of vkops; scripts/wheels builds them again",
     ]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes.util
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -13,12 +13,19 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 pytestmark = pytest.mark.posix("bash", tests_only=True)
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("setup", "demo", "test", "lint", "docs", "docker-check", "debug-printf", "debug-trace")
-SCRIPTS = [ROOT / "scripts" / name for name in NAMES]
+SCRIPTS = [
+    ROOT / "scripts" / name
+    for name in (
+        *("setup", "demo", "test", "lint", "docs", "wheels", "docker-check"),
+        *("debug-printf", "debug-trace"),
+    )
+]
 TOOLS = ("bash", "cat", "cp", "dirname", "env", "flock", "mkdir", "sha256sum")  # every Debian's
 
 
@@ -73,6 +80,15 @@ def test_scripts_are_executable_and_parse(script):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_no_script_names_a_host():
+    """Where packages come from is left to the settings of apt, pip and the other tools."""
+    files = [*(ROOT / "scripts").iterdir(), ROOT / "docker/Dockerfile", ROOT / ".ci/run"]
+    named = {
+        path.name: re.findall(r"\w+://\S+", path.read_text()) for path in files if path.is_file()
+    }
+    assert {name: hosts for name, hosts in named.items() if hosts} == {}
+
+
 def test_a_user_without_sudo_gets_the_command_to_run(checkout, programs):
     program(programs, "apt-get", f"touch {checkout}/apt-get-ran")
     done = setup(checkout, programs)
@@ -108,7 +124,7 @@ def test_missing_packages_without_apt(checkout, programs, options):
     assert not (checkout / "apt-get-ran").exists()
 
 
-@pytest.mark.parametrize("version", ["3.9", "3.14"])
+@pytest.mark.parametrize("version", ["3.9", "3.15", "3.14t"])
 def test_an_unsupported_python_is_refused(checkout, programs, version):
     # Stands for an interpreter: answers the two questions about its path and its version.
     program(
@@ -119,8 +135,8 @@ def test_an_unsupported_python_is_refused(checkout, programs, version):
     done = setup(checkout, programs, "--python", version)
     assert done.returncode == 1
     assert done.stderr == (
-        f"setup: python{version} is Python {version}; vkops needs 3.10 to 3.13: "
-        "name one with --python\n"
+        f"setup: python{version} is Python {version}; vkops needs 3.10 to 3.14, with a global "
+        "interpreter lock: name one with --python\n"
     )
 
 
@@ -158,6 +174,7 @@ def log(checkout, programs):
         f"""case "$*" in
   *realpath*) echo {programs}/python3 ;;
   *--folder) echo /cache ;;
+  *--find) echo /cache/kp.whl ;;
   *kp_wheel.py) echo /cache/kp.whl ;;
   "-m venv --clear .venv")
     echo venv >>{log}; mkdir -p .venv/bin; cp {programs}/venv-python .venv/bin/python ;;
@@ -231,6 +248,7 @@ def kp_wheel(tmp_path, monkeypatch):
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    module.RELEASED = tmp_path / "dist"
     return module
 
 
@@ -277,11 +295,108 @@ def test_each_python_and_recipe_has_its_own_wheel(kp_wheel, monkeypatch):
     folders.add(kp_wheel.cache_folder())
     monkeypatch.setattr(sysconfig, "get_config_var", lambda _: "cpython-312-another")
     folders.add(kp_wheel.cache_folder())
-    monkeypatch.setattr(ctypes.util, "find_library", lambda _: "libfmt.so.99")
-    folders.add(kp_wheel.cache_folder())
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "another"})
     folders.add(kp_wheel.cache_folder())
-    assert len(folders) == 5
+    assert len(folders) == 4
+
+
+def test_the_version_is_preferred_to_the_source_and_meets_the_requirement(kp_wheel, monkeypatch):
+    version = Version(kp_wheel.version())
+    assert str(version) == kp_wheel.version()  # in its normal form, as pip writes file names
+    assert version in Requirement(kp_wheel.KP).specifier
+    assert version > Version("0.9.0")
+    monkeypatch.setattr(kp_wheel, "BUILD_REQUIREMENTS", ("pybind11==1",))
+    assert Version(kp_wheel.version()).local.rpartition(".")[0] == "vkops.1"
+    assert Version(kp_wheel.version()) != version
+
+
+def test_the_metadata_are_changed_only_where_they_are_as_expected(kp_wheel, tmp_path):
+    folder = tmp_path / "tree" / "kp-0.9.0.dist-info"
+    folder.mkdir(parents=True)
+    text = "Name: kp\nVersion: 0.9.0\nRequires-Dist: numpy<2.0.0\n"
+    (folder / "METADATA").write_text(text)
+    kp_wheel.change_metadata(folder.parent)
+    (renamed,) = folder.parent.iterdir()
+    assert renamed.name == f"kp-{kp_wheel.version()}.dist-info"
+    assert (renamed / "METADATA").read_text() == (
+        f"Name: kp\nVersion: {kp_wheel.version()}\nRequires-Dist: numpy>=1.26\n"
+    )
+    with pytest.raises(kp_wheel.BuildError) as caught:
+        kp_wheel.change_metadata(folder.parent)
+    assert str(caught.value) == (
+        f"kp_wheel: 0 fields Version in {renamed / 'METADATA'}, expected one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("platforms", "expected"),
+    [
+        ("manylinux_2_27_x86_64.manylinux_2_28_x86_64", True),
+        ("manylinux_2_36_x86_64", True),
+        ("manylinux_2_37_x86_64", False),
+        ("manylinux_3_0_x86_64", False),
+        ("manylinux_2_28_aarch64", False),
+        ("musllinux_1_2_x86_64", False),
+        ("linux_x86_64", False),
+    ],
+)
+def test_a_wheel_is_loadable_on_its_processor_from_its_glibc_on(
+    kp_wheel, monkeypatch, platforms, expected
+):
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    assert kp_wheel.loadable(platforms) is expected
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))  # musl
+    assert not kp_wheel.loadable(platforms)
+
+
+def test_a_released_wheel_of_this_version_and_interpreter_is_used(kp_wheel, monkeypatch, capsys):
+    monkeypatch.setattr(kp_wheel, "loadable", lambda platforms: platforms == "manylinux_2_28")
+    assert kp_wheel.main(["--find"]) == 0
+    assert capsys.readouterr().out == "\n"
+    tag = "cp{}{}".format(*sys.version_info[:2])
+    kp_wheel.RELEASED.mkdir()
+    for name in (
+        f"kp-0.9.0+vkops.0.r0-{tag}-{tag}-manylinux_2_28.whl",
+        f"kp-{kp_wheel.version()}-cp39-cp39-manylinux_2_28.whl",
+        f"kp-{kp_wheel.version()}-{tag}-{tag}t-manylinux_2_28.whl",
+        f"kp-{kp_wheel.version()}-{tag}-{tag}-another.whl",
+    ):
+        (kp_wheel.RELEASED / name).touch()
+        assert kp_wheel.released_wheel() is None, name
+    wheel = kp_wheel.RELEASED / f"kp-{kp_wheel.version()}-{tag}-{tag}-manylinux_2_28.whl"
+    wheel.touch()
+    for options in ([], ["--find"]):
+        assert kp_wheel.main(options) == 0
+        assert capsys.readouterr() == (f"{wheel}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--python"], "--python needs a value"),
+        (["--python", "python0"], "no interpreter python0"),
+        (["--only", "numpy"], "--only: got numpy, allowed vkops kp"),
+        (["--frobnicate"], "unknown option --frobnicate; see scripts/wheels --help"),
+    ],
+)
+def test_bad_options_of_wheels_are_refused(options, message):
+    done = subprocess.run([ROOT / "scripts/wheels", *options], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"wheels: {message}\n")
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.14t"])
+def test_wheels_for_other_interpreters_are_refused(tmp_path, version):
+    """A program that stands for an interpreter runs, and then is not what it must be."""
+    text = f"Python {version}"
+    program(tmp_path, "other", f'case $* in "-c ") ;; -VV) echo "{text}" ;; *) exit 1 ;; esac')
+    done = subprocess.run(
+        [ROOT / "scripts/wheels", "--python", tmp_path / "other"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"wheels: {text}: wheels are for CPython 3.10 to 3.14, with a global interpreter lock\n",
+    )
 
 
 @pytest.mark.parametrize(

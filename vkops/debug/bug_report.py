@@ -39,7 +39,7 @@ _PROGRAMS = (
 
 _SYSTEM_PACKAGES = (
     *("libvulkan1", "mesa-vulkan-drivers", "vulkan-validationlayers", "glslang-tools"),
-    *("spirv-tools", "librenderdoc", "renderdoccmd", "libfmt9", "libfmt10"),
+    *("spirv-tools", "librenderdoc", "renderdoccmd"),
 )
 
 _VARIABLES = re.compile(

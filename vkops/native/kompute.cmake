@@ -1,4 +1,8 @@
 # Kompute's own CMakeLists.txt includes this file: CMAKE_PROJECT_kompute_INCLUDE names it.
+# fmt is compiled into both modules: they need no libfmt.so where they run.
+add_compile_definitions(FMT_HEADER_ONLY)
+add_link_options(LINKER:--as-needed)
+
 set(VKOPS_NATIVE_SOURCE "${CMAKE_CURRENT_LIST_DIR}/module.cpp")
 function(add_vkops_native)
   pybind11_add_module(vkops_native "${VKOPS_NATIVE_SOURCE}")
