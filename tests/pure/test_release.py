@@ -1,0 +1,65 @@
+"""The versions of Python that wheels are for, and the workflow that releases them; nothing is built."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+JOBS = WORKFLOW["jobs"]
+
+
+def versions() -> list[str]:
+    """Return the versions of Python that the metadata name."""
+    prefix = "Programming Language :: Python :: "
+    classifiers = metadata.metadata("vkops").get_all("Classifier")
+    found = [text.removeprefix(prefix) for text in classifiers if text.startswith(prefix)]
+    return [version for version in found if re.fullmatch(r"3\.\d+", version)]
+
+
+def runs(job: str) -> list[str]:
+    return [step["run"] for step in JOBS[job]["steps"] if "run" in step]
+
+
+def test_each_version_has_a_wheel_that_is_tested():
+    (script,) = re.findall(r"\(((?:3\.\d+ ?)+)\)", (ROOT / "scripts/wheels").read_text())
+    assert script.split() == versions()
+    (build,) = (run for run in runs("kp") if run.startswith("scripts/wheels"))
+    assert re.findall(r"--python (\S+)", build) == versions()
+    assert JOBS["test"]["strategy"]["matrix"]["python"] == versions()
+
+
+def test_help_and_pages_name_the_oldest_and_the_newest_version():
+    span = f"{versions()[0]} to {versions()[-1]}"
+    for script in ("setup", "wheels"):
+        done = subprocess.run(
+            [ROOT / "scripts" / script, "--help"], capture_output=True, text=True, timeout=10
+        )
+        assert span in done.stdout, script
+    for page in ("README.md", "docs/index.md"):
+        named = re.findall(r"3\.\d+ to 3\.\d+", (ROOT / page).read_text())
+        assert set(named) == {span}, page
+
+
+def test_jobs_may_only_read_until_all_tests_have_passed():
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    assert [name for name, job in JOBS.items() if "permissions" in job] == ["release"]
+    assert JOBS["release"]["permissions"] == {"contents": "write"}
+    assert JOBS["release"]["if"] == "github.ref_type == 'tag'"
+    assert JOBS["release"]["needs"] == "test"
+    assert JOBS["test"]["needs"] == ["vkops", "kp"]
+
+
+def test_jobs_have_time_limits_and_run_scripts_that_exist():
+    for name, job in JOBS.items():
+        assert 0 < job["timeout-minutes"] <= 30, name
+        for step in job["steps"]:
+            assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "a/b@v1"))
+    named = re.findall(r"(?:scripts|tests)/[\w/.]+", str(WORKFLOW))
+    assert len(named) > 5
+    assert [path for path in named if not (ROOT / path).exists()] == []
