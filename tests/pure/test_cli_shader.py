@@ -177,5 +177,6 @@ def test_missing_tools_are_named(shader, monkeypatch, tmp_path):
         status, _, err = shader(*arguments)
         assert status == 1
         assert re.match(
-            rf"{tool}\w* is not on PATH: install it \(Debian and Ubuntu: apt install spirv-tools\)", err
+            rf"{tool}\w* is not on PATH: install it \(Debian and Ubuntu: apt install spirv-tools\)",
+            err,
         )

@@ -111,7 +111,9 @@ class NativeKompute(Kompute):
         self.manager: Any = self.device.manager
         self.has_int64: bool = self.device.shader_int64
         if self.device.pitch_alignment:
-            self.images: ImageLimits | None = ImageLimits(self.device.pitch_alignment, self.device.max_image_side)
+            self.images: ImageLimits | None = ImageLimits(
+                self.device.pitch_alignment, self.device.max_image_side
+            )
 
     def import_array(self, array: npt.NDArray[Any]) -> Any:
         """Return what copies can read an array's own memory from; None if the driver refuses."""

@@ -15,7 +15,7 @@ from vkops.errors import DeviceError, show
 from vkops.gpu.kompute import ImageLimits
 from vkops.gpu.memory import Allocation, Heap, ImportedHeap
 from vkops.gpu.rectangles import MAX_ROWS, Grid, Rectangles, divide, in_order, rectangles
-from vkops.gpu.runs import Numbers, filled_word, find_runs, run_starts
+from vkops.gpu.runs import VECTOR, Numbers, filled_word, find_runs, run_starts
 from vkops.plan.region import CopyPlan, Fill, Region
 
 COPY = "VKOPS_COPY"
@@ -27,8 +27,11 @@ MAX_REGIONS = 1 << 18
 MAX_VALIDATED_REGIONS = 512
 """The same under the validation layer, which compares each region with each other one."""
 
-FAR_ROW = 4
-"""How many times as long a row takes if the rows between are copied at another time."""
+FAR = 3
+"""How many times as long a byte of a row takes if the rows beside it are copied at another time."""
+
+UNALIGNED = 2.3
+"""How many times as long shaders take for what does not consist of vectors."""
 
 MIN_SAVED_NS = 20e3
 """The time that dividing a plan into regions and shaders must save: that of a submission."""
@@ -61,7 +64,7 @@ class CopyCosts:
 
     def can_save(self, nbytes: int) -> bool:
         """Whether anything could be gained by copying so many bytes."""
-        return (self.shader - self.copy) * nbytes > self.region
+        return (self.shader * UNALIGNED - self.copy) * nbytes > self.region
 
     def estimate(self, region: Region, plan: CopyPlan, target: int) -> Estimate | None:
         """Return the fastest copies of an output's region; None if it does not consist of runs."""
@@ -79,9 +82,9 @@ class CopyCosts:
         grid = boxes and boxes.grid
         if not boxes or not grid:
             return by_runs
-        rows = self.row * count * (1 if grid.rows == 1 else FAR_ROW)
         copies = boxes.count(grid)
-        by_images = Estimate(moved + self.image + self.region * copies + rows, copies, boxes)
+        time = moved * (1 if grid.rows == 1 else FAR) + self.row * count + self.region * copies
+        by_images = Estimate(time + self.image, copies, boxes)
         return min(by_runs, by_images, key=lambda way: way.time)
 
     def choose(self, plan: CopyPlan) -> tuple[set[int], float]:
@@ -92,11 +95,12 @@ class CopyCosts:
             they have more copies than are allowed.
         """
         chosen, count, saved = set(), 0, 0.0
+        shader = self.shader * plan.element_size * (1 if plan.element_size == VECTOR else UNALIGNED)
         for target, region in plan.regions:
             found = self.estimate(region, plan, target)
             if found is None:
                 continue
-            gain = self.shader * prod(region.sizes) * plan.element_size - found.time
+            gain = shader * prod(region.sizes) - found.time
             if gain > 0:
                 chosen.add(id(region))
                 count, saved = count + found.copies, saved + gain
@@ -114,12 +118,12 @@ class Estimate(NamedTuple):
 def on_cpu(threads: int) -> CopyCosts:
     """The costs of Mesa's lavapipe, whose shaders use all threads and whose copies use one.
 
-    Measured with Mesa 22.3 and 25.0 on two cores: a shader moves 1.4 to 2.3 bytes per nanosecond
-    and thread, a copy 14 in all, and a region costs 350 nanoseconds. So two threads copy runs from
-    2.4 kB by regions, four threads runs from 9.4 kB, and seven threads none. A row of a rectangle
-    costs 6 nanoseconds, so that two threads copy rows from 40 bytes by images.
+    Measured with Mesa 22.3 and 25.0 on two cores: a shader moves 1.4 to 2.3 bytes of vectors per
+    nanosecond and thread, a copy 14 in all. A region costs 350 nanoseconds, so that two threads
+    copy runs of vectors from 2.4 kB by regions, four threads from 9.4 kB, and seven threads none. A
+    row of a rectangle costs 4 nanoseconds, so that two threads copy rows from 28 bytes by images.
     """
-    return CopyCosts(shader=1 / (2.3 * threads), copy=1 / 14, region=350, row=6, image=20e3)
+    return CopyCosts(shader=1 / (2.3 * threads), copy=1 / 14, region=350, row=4, image=20e3)
 
 
 def chosen_costs(
