@@ -69,8 +69,8 @@ def test_the_reason_why_it_cannot_be_imported(error, state):
     )
     reason = state.partition("(")[2].removesuffix(")")
     assert run(before) == [
-        f"Kompute (the kp package) cannot be loaded: {reason}. scripts/wheels builds its wheel; "
-        "at run time it needs libvulkan.so.1 (Debian and Ubuntu: libvulkan1)",
+        f"Kompute (the kp package) cannot be loaded: {reason}. scripts/wheels builds its wheel "
+        "on Linux; at run time it needs libvulkan.so.1 (Debian and Ubuntu: apt install libvulkan1)",
         state,
     ]
 

@@ -16,6 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from vkops.gpu import kompute
+
 pytestmark = pytest.mark.posix("bash", tests_only=True)
 
 ROOT = Path(__file__).parents[2]
@@ -306,7 +308,8 @@ def test_the_version_is_preferred_to_the_source_and_meets_the_requirement(kp_whe
     assert version in Requirement(kp_wheel.KP).specifier
     assert version > Version("0.9.0")
     monkeypatch.setattr(kp_wheel, "BUILD_REQUIREMENTS", ("pybind11==1",))
-    assert Version(kp_wheel.version()).local.rpartition(".")[0] == "vkops.1"
+    interface = kompute.INTERFACE
+    assert Version(kp_wheel.version()).local.rpartition(".")[0] == f"vkops.{interface}"
     assert Version(kp_wheel.version()) != version
 
 

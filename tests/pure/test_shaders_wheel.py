@@ -121,7 +121,7 @@ def test_wheel_works_without_a_compiler(unpacked, tmp_path):
 def test_the_state_of_the_compiler_says_what_needs_it(unpacked, tmp_path, monkeypatch):
     code = "from vkops import shaders; print(shaders.compiler_state())"
     missing = (
-        "glslangValidator is not on PATH: install it (Debian's package glslang-tools), or set "
+        "glslangValidator is not on PATH: install it (Debian and Ubuntu: apt install glslang-tools), or set "
         "VKOPS_GLSLANG to its path\n"
     )
     for package, users in (

@@ -28,7 +28,7 @@ NEEDS_GIL = (
 )
 """Free-threaded builds would switch the lock on when they import Kompute, for the whole process."""
 
-_INTERFACE = 2
+INTERFACE = 2
 """The value of ``vkops_native.interface`` that is needed: that of vkops/native/module.cpp."""
 
 
@@ -220,7 +220,7 @@ def native_state() -> str:
         return f"not installed ({error})"
     except ImportError as error:
         return f"cannot be loaded ({error})"
-    if vkops_native.interface != _INTERFACE:
+    if vkops_native.interface != INTERFACE:
         return "built for another version of vkops; scripts/wheels builds them again"
     return "active"
 
