@@ -65,8 +65,13 @@ def test_a_gpu_comes_before_a_cpu_driver(monkeypatch, adapter):
 
 def test_no_driver(tmp_path):
     nothing = {"VK_DRIVER_FILES": str(tmp_path), "VK_ICD_FILENAMES": str(tmp_path)}
-    status, said, _ = python(OPEN, **nothing)
-    assert (status, said) == (
+    assert python(OPEN, **nothing)[:2] == (0, "no Vulkan driver: VK_DRIVER_FILES names none")
+    hide = "from vkops.gpu import loader_files; loader_files.vulkan.places = lambda kind: []; "
+    hidden = {**nothing, "VK_DRIVER_FILES": "", "VK_ICD_FILENAMES": ""}
+    broken = (
+        "import vulkan\ndef refuse(*_): raise vulkan.VkError\nvulkan.vkCreateInstance = refuse\n"
+    )
+    assert python(hide + "\n" + broken + OPEN, **hidden)[:2] == (
         0,
         "no Vulkan driver is installed (Debian and Ubuntu: apt install mesa-vulkan-drivers)",
     )

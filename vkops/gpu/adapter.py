@@ -318,6 +318,8 @@ def instance() -> Any:
         return vk.vkCreateInstance(vk.VkInstanceCreateInfo(pApplicationInfo=application), None)
     except vk.VkError as error:
         if not loader_files.manifests():
+            if variable := loader_files.chosen_by():
+                raise DeviceError(f"no Vulkan driver: {variable} names none") from error
             how = how_to_install("mesa-vulkan-drivers")
             raise DeviceError(f"no Vulkan driver is installed ({how})") from error
         raise DeviceError(

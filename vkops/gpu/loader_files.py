@@ -25,11 +25,15 @@ _KINDS = ("icd.d", "explicit_layer.d", "implicit_layer.d", "loader_settings.d")
 _MAX_MANIFEST_BYTES = 1 << 20
 
 
+def chosen_by() -> str | None:
+    """Return the variable that names the drivers instead of their usual places, if one is set."""
+    return next(filter(os.environ.get, _DRIVERS), None)
+
+
 def manifests() -> list[Path]:
     """Return the drivers' manifests that the loader reads, in its order (its documented one)."""
-    for variable in _DRIVERS:
-        if os.environ.get(variable):
-            return _expand(os.environ[variable])
+    if variable := chosen_by():
+        return _expand(os.environ[variable])
     found = _expand(os.environ.get("VK_ADD_DRIVER_FILES", ""))
     return found + _listed(vulkan.places("icd.d"))
 
