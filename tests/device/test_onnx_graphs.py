@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import onnx.parser
 import pytest
 from onnx.printer import to_text
 from onnx_graphs import random_model
@@ -159,3 +160,30 @@ def bytes_of(array):
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     bits = bits_of(array.dtype)
     return data & ((1 << bits) - 1) if bits else data
+
+
+CHAIN = """
+<ir_version: 10, opset_import: ["" : 17]>
+chain (float[N] x, int64[N] i) => (float[N] y) {
+  a = GatherElements (x, i)
+  b = GatherElements (a, i)
+  c = GatherElements (b, i)
+  y = GatherElements (c, i)
+}
+"""
+
+
+@pytest.mark.parametrize(("size", "runs"), [(64, 1), (1 << 18, 4)], ids=["small", "large"])
+def test_small_steps_are_run_together(device, monkeypatch, size, runs):
+    """Large ones are not: what they use is released as soon as possible."""
+    session = Session(onnx.parser.parse_model(CHAIN), device=device)
+    x = np.arange(size, dtype=np.float32)
+    order = np.random.default_rng(size).permutation(size)
+    feed = {"x": device.tensor(x), "i": device.tensor(order)}
+    session.run(feed)
+    counted = []
+    run = device.executor.run
+    monkeypatch.setattr(device.executor, "run", lambda work: counted.append(work) or run(work))
+    result = np.asarray(session.run(feed)[0])
+    np.testing.assert_array_equal(result, x[order][order][order][order])
+    assert len(counted) == runs

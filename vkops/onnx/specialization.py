@@ -22,7 +22,7 @@ from vkops.onnx.lowering import (
 )
 from vkops.plan.graph import Step
 from vkops.plan.region import CopyPlan
-from vkops.tensors.array_plan import ArrayPlan
+from vkops.tensors.array_plan import ArrayPlan, Batch
 from vkops.tensors.operations import Source
 from vkops.tensors.tensor import Device, Tensor
 
@@ -83,14 +83,16 @@ class Specialization:
             tensors[number] = string_handles(source, strings) if source.dtype == STRING else source
         direct = self._direct_targets(targets, tensors)
         owned = {*tensors, *direct}  # by the caller or this model: outputs are copies of these
+        batch = Batch(device.executor)
         for stage in self._stages:
             sources = [tensors[number] for number in stage.reads]
             into = [direct.get(number) for number in stage.makes]
-            made = Tensor.make(stage.plan, device, sources, stage.dtypes, progress, into)
+            made = Tensor.make(stage.plan, device, sources, stage.dtypes, progress, into, batch)
             tensors.update(zip(stage.makes, made, strict=True))
             del sources
             for number in stage.released:
                 del tensors[number]
+        batch.run()
         for index, target in targets.items():
             source = tensors[self._number(index)] if target.size else target
             if source is not target:  # it is an input, or was made for another output

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from vkops.dml.binding_rules import BoundTensor
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu.buffer import Buffer, HostBuffer, upload
-from vkops.gpu.dispatch import CopiedPlan, PreparedPlan
+from vkops.gpu.dispatch import CopiedPlan, PreparedPlan, Work
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import Allocation
 from vkops.gpu.streaming import Progress
@@ -41,8 +41,43 @@ MAX_UNCHECKED_BYTES = 64 << 20
 MAX_HOST_ELEMENTS = 1 << 18
 """Elements that the host copies by indices at once."""
 
+MAX_BATCH_BYTES = 1 << 20
+"""Bytes that plans which are run together may keep in use."""
+
+MAX_BATCH_PLANS = 64
+"""Plans that are run together."""
+
 Memory: TypeAlias = "Buffer | HostBuffer | npt.NDArray[Any] | None"
 """The memory that holds the elements of an array; None if it has no elements."""
+
+
+class Batch:
+    """Plans of one device that are run together, each after those before it.
+
+    What they read and write is kept until then, so it should be little.
+    """
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._work: list[Work] = []
+        self._kept: list[object] = []
+        self._nbytes = 0
+
+    def add(self, work: Sequence[Work], kept: object, nbytes: int) -> None:
+        """Add the work of a plan that keeps so many bytes in use."""
+        self._work += work
+        self._kept.append(kept)
+        self._nbytes += nbytes
+        if self._nbytes > MAX_BATCH_BYTES or len(self._kept) >= MAX_BATCH_PLANS:
+            self.run()
+
+    def run(self) -> None:
+        """Run the plans that were added, and wait for them."""
+        work, self._work = self._work, []
+        if work:
+            self._executor.run(work)
+        self._kept.clear()
+        self._nbytes = 0
 
 
 class ArrayPlan:
@@ -77,8 +112,11 @@ class ArrayPlan:
         inputs: Sequence[Memory],
         outputs: Sequence[Buffer | HostBuffer | None],
         progress: Progress | None = None,
+        batch: Batch | None = None,
     ) -> None:
         """Run between memory; where outputs are on the host, chunk by chunk.
+
+        With ``batch``, a plan on the device is only added to it.
 
         Where indices select elements of data on the host, the host copies them: all the data would
         have to be sent for them.
@@ -86,6 +124,8 @@ class ArrayPlan:
         if not self.plan.outputs:
             return
         on_host = HostBuffer in map(type, outputs)
+        if on_host and batch is not None:
+            batch.run()
         if on_host and self._index_inputs:
             _run_on_host(self.plan, inputs, [o for o in outputs if isinstance(o, HostBuffer)])
             return
@@ -103,15 +143,20 @@ class ArrayPlan:
         prepared = self._prepared.get(executor.tuning)
         if prepared is None:
             prepared = self._prepared[executor.tuning] = executor.prepare(self.plan)
+        kept: object = None
         if {*map(type, inputs)} == {Buffer}:
             read = [*map(Buffer.part, inputs, repeat(0), self._input_bytes)]  # type: ignore[arg-type]
         else:
-            read, _kept = self._sent(executor, inputs, prepared)
+            read, kept = self._sent(executor, inputs, prepared)
         for number in self._index_inputs:
             _check_indices(read[number], self.plan.inputs[number])
         # As a BoundOperator does it; to make one would cost a tenth of a small operation.
         written = map(Buffer.part, targets, repeat(0), self._output_bytes)
-        executor.run(prepared.bind(read, list(written)))
+        work = prepared.bind(read, list(written))
+        if batch is None:
+            executor.run(work)
+        else:
+            batch.add(work, (inputs, targets, kept), self._nbytes)
 
     def _sent(
         self, executor: Executor, inputs: Sequence[Memory], prepared: PreparedPlan

@@ -20,7 +20,7 @@ from vkops.gpu.streaming import Progress
 from vkops.plan.execute import packed_bytes
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
-from vkops.tensors.array_plan import ArrayPlan, fits, packing
+from vkops.tensors.array_plan import ArrayPlan, Batch, fits, packing
 from vkops.tensors.array_protocols import ArrayProtocols
 from vkops.tensors.assignment import Assignment, host_view
 from vkops.tensors.exchange import Exchange, as_array, as_dtype, numpy_refusals
@@ -223,8 +223,11 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
         dtypes: Sequence[np.dtype[Any]],
         progress: Progress | None = None,
         targets: Sequence[Tensor | None] = (),
+        batch: Batch | None = None,
     ) -> list[Tensor]:
         """Run a plan; make a tensor for each result, or write to the tensor in ``targets``.
+
+        With ``batch``, the plan may be run together with others, when the batch is run.
 
         Inputs are packed: of a view, a packed copy is read. Data that does not fit on the device is
         streamed, if all inputs are on the host.
@@ -237,7 +240,7 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
             Tensor(device, shape, dtype, on_host=on_host) if target is None else target
             for shape, dtype, target in zip_longest(plan.shapes, dtypes, targets)
         ]
-        plan.run(device.executor, held, [result.buffer for result in results], progress)
+        plan.run(device.executor, held, [result.buffer for result in results], progress, batch)
         return results
 
     # -- description ------------------------------------------------------------------------------
