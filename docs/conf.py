@@ -63,6 +63,7 @@ nitpick_ignore = [
     # The base class of vkops.Device, and what Tensor.make takes: no part of the reference.
     ("py:class", "vkops.runtime.device.OperatorDevice"),
     ("py:class", "vkops.tensors.array_plan.ArrayPlan"),
+    ("py:class", "vkops.tensors.array_plan.Batch"),
 ]
 # Python's and NumPy's own pages list these; building needs no network.
 nitpick_ignore_regex = [
