@@ -75,7 +75,7 @@ class Rectangles:
         passes = min(grid.rows, self.height)
         chunks = self.height // grid.rows // _chunk(grid)
         side = int(grid.over_target)
-        last = int(self.starts[:, side].max() - grid.base) // self.pitches[side]
+        last = int(np.max(self.starts[:, side]) - grid.base) // self.pitches[side]
         beyond = last + self.height - _whole_rows(grid, self.nbytes[side]) * grid.rows
         return len(self.starts) * passes * (1 + chunks) + max(0, beyond)
 
@@ -106,7 +106,7 @@ def rectangles(
         return None
     pitches = views[0].strides[row_axis] * size, views[1].strides[row_axis] * size
     starts = run_starts(region, size, others)
-    unit = gcd(VECTOR, width, *pitches, int(np.gcd.reduce(starts, None)))
+    unit = gcd(VECTOR, width, *pitches, *set(starts.ravel().tolist()))
     source, target = (
         _grid(bool(side), starts[:, side], pitches[side], width, unit, limits) for side in range(2)
     )
@@ -123,8 +123,8 @@ def _grid(
     if rows * pitch > limits.side * unit:
         return None
     # Regions of the same tensor share an image if it begins where the tensor does.
-    for base in (0, int(starts.min()) // alignment * alignment):
-        if int(((starts - base) % pitch).max()) + width <= pitch:
+    for base in (0, int(np.min(starts)) // alignment * alignment):
+        if int(np.max((starts - base) % pitch)) + width <= pitch:
             return Grid(over_target, base, rows * pitch, rows)
     return None
 

@@ -324,7 +324,7 @@ class _Image:
         self._under = under
         self._unit = unit
         self._base = grid.base + row * grid.pitch
-        self._height = int((copies[:, 1] + copies[:, 3]).max())
+        self._height = int(np.max(copies[:, 1] + copies[:, 3]))
         self._copies = copies
         self._buffers = buffers
 

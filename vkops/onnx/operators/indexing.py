@@ -277,7 +277,7 @@ def _known_indices(call: Call, data: LoweredTensor, axes: range) -> npt.NDArray[
     sizes = np.array(data.shape[axes.start : axes.stop], np.int64)
     wrong = (tuples < -sizes) | (tuples >= sizes)
     if wrong.any():
-        place = int(wrong.argmax())
+        place = int(np.argmax(wrong))
         axis = axes[place % len(axes)]
         allowed = f"must be {-data.shape[axis]} to {data.shape[axis] - 1} for axis {axis}"
         call.refuse("indices", f"got {tuples.reshape(-1)[place]}, {allowed}")
