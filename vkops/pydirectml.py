@@ -303,7 +303,7 @@ class TensorDesc(BufferTensorDesc):
         given = {**dict(zip(names, args, strict=False)), **keywords}
         policy = given.pop("tensor_policy", None)
         if policy is not None:
-            if not callable(policy):
+            if not callable(policy) or isinstance(policy, type):
                 raise Place("", "tensor_policy", "T-07").wrong_kind(policy, "a function")
             sizes = integers(given.get("sizes"), Place("", "sizes", "T-04"))
             given["strides"] = policy(data_type, sizes).strides

@@ -82,6 +82,10 @@ def campaign(name, cases, first=0, out=None):
     return report
 
 
+LIMITS = {"VKOPS_MEMORY_LIMIT": str(1 << 30)}
+"""Variables of a child: a driver with much memory would take long for what others refuse."""
+
+
 def _batch(report, first, count, out):
     """Run a child; returns the number to go on with, and whether it crashed."""
     with tempfile.TemporaryDirectory(prefix="vkops-fuzz-") as folder:
@@ -93,7 +97,7 @@ def _batch(report, first, count, out):
             *(report.name, str(first), str(count), folder),
         ]
         with open(errors, "wb") as stream:
-            child = subprocess.Popen(command, cwd=TESTS, stderr=stream)
+            child = subprocess.Popen(command, cwd=TESTS, stderr=stream, env=os.environ | LIMITS)
             try:
                 _watch(child, at)
             finally:

@@ -64,12 +64,12 @@ def _listed(providers: Any, provider_options: Any) -> list[tuple[str, Mapping[st
     pairs = []
     for i, entry in enumerate(providers):
         pair = (entry, {}) if isinstance(entry, str) else entry
-        match pair:
-            case (str(), Mapping()):
-                pairs.append(pair)
-            case _:
-                expected = "a name, or a pair of a name and a dict"
-                raise ModelError(f"providers[{i}]: got {show(entry)}, must be {expected}")
+        # No pattern of match: arrays of no dimension are sequences to it (NumPy 2.5).
+        is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
+        if not is_pair or not isinstance(pair[0], str) or not isinstance(pair[1], Mapping):
+            expected = "a name, or a pair of a name and a dict"
+            raise ModelError(f"providers[{i}]: got {show(entry)}, must be {expected}")
+        pairs.append((pair[0], pair[1]))
     if provider_options is None:
         return pairs
     if (
