@@ -23,7 +23,7 @@ from vkops.gpu.layout import (
     word,
 )
 from vkops.gpu.memory import Allocation, Heap
-from vkops.gpu.region_copies import MIN_SAVED_NS, Copy, CopyCosts, EncodedCopies
+from vkops.gpu.region_copies import MIN_SAVED_NS, Chosen, Copy, EncodedCopies
 from vkops.gpu.table import RegionTable, Tuning, Words, encode
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
@@ -121,10 +121,10 @@ class EncodedPlan:
 class CopiedPlan:
     """A plan that Vulkan's copies execute, or shaders where its allocations do not allow that."""
 
-    def __init__(self, plan: CopyPlan, tuning: Tuning, costs: CopyCosts) -> None:
+    def __init__(self, plan: CopyPlan, tuning: Tuning, chosen: Chosen) -> None:
         self._plan = plan
         self._tuning = replace(tuning, copies=None)
-        self._copies = EncodedCopies(plan, costs)
+        self._copies = EncodedCopies(plan, chosen)
         self._by_shader: PreparedPlan | None = None
 
     @property
@@ -195,13 +195,13 @@ def _prepare_copies(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
         chosen, saved = costs.choose(plan)
         rest = _regions(plan, lambda region: id(region) not in chosen)
         if chosen and not rest:
-            return CopiedPlan(plan, tuning, costs)
+            return CopiedPlan(plan, tuning, chosen)
         if saved > MIN_SAVED_NS:
             copied = _regions(plan, lambda region: id(region) in chosen)
             by_shader = _prepare_copies(_only(plan, rest), replace(tuning, copies=None))
             return PreparedSequence(
                 [
-                    (list(copied), CopiedPlan(_only(plan, copied), tuning, costs)),
+                    (list(copied), CopiedPlan(_only(plan, copied), tuning, chosen)),
                     (list(rest), by_shader),
                 ]
             )

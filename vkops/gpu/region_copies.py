@@ -87,14 +87,15 @@ class CopyCosts:
         by_images = Estimate(time + self.image, copies, boxes)
         return min(by_runs, by_images, key=lambda way: way.time)
 
-    def choose(self, plan: CopyPlan) -> tuple[set[int], float]:
+    def choose(self, plan: CopyPlan) -> tuple[Chosen, float]:
         """Choose the regions that shaders would copy more slowly.
 
         Returns:
-            The ``id`` of each of them, and the time that they save together. None are chosen if
+            The copies of each of them, and the time that they save together. None are chosen if
             they have more copies than are allowed.
         """
-        chosen, count, saved = set(), 0, 0.0
+        chosen: Chosen = {}
+        count, saved = 0, 0.0
         shader = self.shader * plan.element_size * (1 if plan.element_size == VECTOR else UNALIGNED)
         for target, region in plan.regions:
             found = self.estimate(region, plan, target)
@@ -102,9 +103,9 @@ class CopyCosts:
                 continue
             gain = shader * prod(region.sizes) - found.time
             if gain > 0:
-                chosen.add(id(region))
+                chosen[id(region)] = found
                 count, saved = count + found.copies, saved + gain
-        return (chosen, saved) if count <= self.most else (set(), 0.0)
+        return (chosen, saved) if count <= self.most else ({}, 0.0)
 
 
 class Estimate(NamedTuple):
@@ -113,6 +114,10 @@ class Estimate(NamedTuple):
     time: float
     copies: int
     rectangles: Rectangles | None = None
+
+
+Chosen = dict[int, Estimate]
+"""The copies of the regions that are not left to shaders, by their ``id``."""
 
 
 def on_cpu(threads: int) -> CopyCosts:
@@ -195,9 +200,9 @@ Copy = RegionCopy | ImageCopy | Filling
 
 
 class EncodedCopies:
-    """A plan of which all regions are contiguous runs, to be bound again and again."""
+    """A plan of which all regions were chosen to be copied, to be bound again and again."""
 
-    def __init__(self, plan: CopyPlan, costs: CopyCosts) -> None:
+    def __init__(self, plan: CopyPlan, chosen: Chosen) -> None:
         self._plan = plan
         self._boxes: list[tuple[_Pair, Region, Rectangles]] = []
         self._single: list[tuple[_Pair, Region]] = []
@@ -209,11 +214,11 @@ class EncodedCopies:
                 self._fills.append((word, target, run_rows(region, plan.element_size)))
                 continue
             pair = region.source.input, target
-            found = costs.estimate(region, plan, target)
-            if found is not None and found.rectangles is not None:
-                self._boxes.append((pair, region, found.rectangles))
-            else:
+            boxes = chosen[id(region)].rectangles
+            if boxes is None:
                 self._single.append((pair, region))
+            else:
+                self._boxes.append((pair, region, boxes))
         self._encoded: dict[bool, tuple[list[_Image], _Runs]] = {}
 
     @property
@@ -240,15 +245,16 @@ class EncodedCopies:
         if encoded is None:
             encoded = self._encoded[imported] = self._encode(over_targets=imported)
         images, runs = encoded
-        copies = self._bind_fills(outputs)
+        copies: list[Copy] = []
         for image in images:
             own = image.bind(inputs, outputs)
+            if own is None and not imported:
+                return None
             if own is None:  # shaders cannot read imported arrays
-                if not imported:
-                    return None
-                return [*self._bind_fills(outputs), *self._all_runs().bind(inputs, outputs)]
+                copies, runs = [], self._all_runs()
+                break
             copies += own
-        return [*copies, *runs.bind(inputs, outputs)]
+        return [*self._bind_fills(outputs), *copies, *runs.bind(inputs, outputs)]
 
     def _bind_fills(self, outputs: Sequence[Any]) -> list[Copy]:
         """Return the copies of constants; each of them is one of a word to one heap."""

@@ -20,7 +20,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Runs(NamedTuple):
-    """What is contiguous in both tensors of a region: runs of ``width`` bytes along ``axes``."""
+    """Runs that are contiguous in both tensors of a region: of ``width`` bytes, along ``axes``."""
 
     width: int
     axes: tuple[int, ...]
