@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
 
 
 def python(*arguments):
@@ -12,3 +16,17 @@ def python(*arguments):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
+
+
+def run_with(folder, arguments, **variables):
+    """The status, output and errors of a Python process that finds modules in a folder first."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", **variables},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import run_with
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,25 +16,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def vkops(adapter):
     """Run a command, with a folder in PYTHONPATH: its status, output and errors."""
-
-    def run(folder, *arguments):
-        done = subprocess.run(
-            [sys.executable, "-m", "vkops", *arguments],
-            env={
-                **os.environ,
-                "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
-                "VKOPS_ADAPTER": str(adapter.index),
-                "VKOPS_EXPECT": adapter.name,
-            },
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        return done.returncode, done.stdout, done.stderr
-
-    return run
+    where = {"VKOPS_ADAPTER": str(adapter.index), "VKOPS_EXPECT": adapter.name}
+    return lambda folder, *command: run_with(folder, ["-m", "vkops", *command], **where)
 
 
 def test_a_model_runs_without_posix(vkops, tmp_path):

@@ -52,6 +52,17 @@ def without_compiler(folder):
     return kept | hidden
 
 
+def run_without_compiler(code, package, folder):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env=without_compiler(folder) | {"PYTHONPATH": str(package)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
 def digests_from(package, tmp_path):
     """SHA-256 of every kernel, as a process without a compiler gets them from ``package``."""
     code = (
@@ -60,14 +71,7 @@ def digests_from(package, tmp_path):
         "spirv = {n: shaders.spirv(n) for n in shaders.VARIANTS}\n"
         "print(json.dumps({n: hashlib.sha256(s).hexdigest() for n, s in spirv.items()}))"
     )
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=without_compiler(tmp_path) | {"PYTHONPATH": str(package)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return run_without_compiler(code, package, tmp_path)
 
 
 @pytest.mark.parametrize("name", shaders.VARIANTS)
@@ -128,14 +132,7 @@ def test_the_state_of_the_compiler_says_what_needs_it(unpacked, tmp_path, monkey
         (unpacked, "only GLSL shaders of your own and `vkops debug` need it"),
         (ROOT, "needed"),
     ):
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=tmp_path,
-            env=without_compiler(tmp_path) | {"PYTHONPATH": str(package)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = run_without_compiler(code, package, tmp_path)
         assert (done.stdout, done.stderr) == (f"none; {users}: {missing}", "")
     program = tmp_path / "glslang"
     program.touch(0o755)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from processes import run_with
 
-ROOT = Path(__file__).parents[2]
 MISSING = """
 import sys
 
@@ -45,19 +40,7 @@ def python(tmp_path):
     """Run Python without Vulkan and Kompute: its status, output and errors."""
     (tmp_path / "sitecustomize.py").write_text(MISSING)
 
-    def run(*arguments):
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        return done.returncode, done.stdout, done.stderr
-
-    return run
+    return lambda *arguments: run_with(tmp_path, arguments)
 
 
 @pytest.mark.parametrize(
