@@ -111,14 +111,14 @@ def test_tutorials(page, tmp_path, monkeypatch):
     assert printed == ""
 
 
-@pytest.mark.parametrize("name", [name for name in peers.installed() if name == "onnxruntime"])
-def test_programs_for_onnx_runtime_print_the_same(name, monkeypatch):
+def test_programs_for_onnx_runtime_print_the_same(monkeypatch):
     """What the tutorial shows before the change, with ONNX Runtime itself."""
+    pytest.importorskip("onnxruntime")
     monkeypatch.chdir(ROOT)
     blocks = blocks_of(ROOT / "docs/tutorials/onnx.md")
     i = next(i for i, (kind, _) in enumerate(blocks) if kind == "diff")
     before, _ = sides(blocks[i][1])
-    assert f"import {name}" in before
+    assert "import onnxruntime" in before
     with redirect_stdout(StringIO()) as output:
         exec(before, {})
     assert_printed(blocks[i + 1][1], output.getvalue())
