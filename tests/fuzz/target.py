@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 from vkops.errors import VkopsError
@@ -20,8 +21,11 @@ class WrongResultError(AssertionError):
     """A result is not what the oracle says, or an error is not what users are promised."""
 
 
-class Target:
-    """A way into vkops, and what is sent down it."""
+class Target(ABC):
+    """A way into vkops, and what is sent down it.
+
+    One object tries many cases; the current folder is one to write to.
+    """
 
     name: str
     share = 1
@@ -36,16 +40,13 @@ class Target:
     seconds = 20
     """How long a case may take."""
 
-    def __init__(self):
-        """Prepare for many cases; the current folder is one to write to."""
-
     def make(self, random) -> bytes:
         """An input."""
         return random.randbytes(random.choice((16, 40, 100, 250)))
 
+    @abstractmethod
     def check(self, data):
         """Try an input: returns if it was accepted, and the results are right."""
-        raise NotImplementedError
 
     def try_(self, data):
         """Whether an input was accepted; it may be refused in one line, too."""

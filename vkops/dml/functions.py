@@ -199,7 +199,7 @@ def parameter_name(field: Field) -> str:
 
 
 def _told(kind: type[OperatorDesc]) -> dict[str, str]:
-    """What the docstring of a descriptor says about each of its attributes."""
+    """The text about each attribute in the docstring of a descriptor."""
     text = cleandoc(kind.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
     entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
     return dict(entries)

@@ -58,7 +58,7 @@ class NodeArg:
 
 @dataclass(frozen=True)
 class ModelMetadata:
-    """What a model says about itself. Source: onnxruntime.ModelMetadata.
+    """The metadata of a model. Source: onnxruntime.ModelMetadata.
 
     ``version`` is 2⁶³ - 1 where the model does not have one.
     """

@@ -1,4 +1,4 @@
-"""What differs between operating systems, each with a way that works on all of them.
+"""All that differs between operating systems, each part with a way that works on all of them.
 
 Whether a feature exists is asked of Python's modules, not of the system's name; what is only a name
 or a place (libraries, packages, folders of drivers) is in the tables of ``vulkan``. ``scripts/test

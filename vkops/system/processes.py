@@ -196,8 +196,8 @@ def supervise(work: Callable[[], int], program: str, patience: int) -> End:
 
 
 def _forked(work: Callable[[], int], patience: int) -> End:
-    if sys.platform == "win32":
-        raise NotImplementedError  # for type checkers: it has no forks
+    if sys.platform == "win32":  # for type checkers
+        raise OSError("Windows has no forks")
     ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     hung = signal.SIGVTALRM  # ends a process, and nothing else sends it
     parent = os.getpid()
