@@ -28,9 +28,15 @@ def numbered(shape, dtype):
 
 
 arrays = st.builds(numbered, npst.array_shapes(min_side=0, max_dims=5, max_side=6), dtypes)
-small = st.builds(
-    numbered, npst.array_shapes(min_dims=0, min_side=0, max_dims=4, max_side=5), dtypes
-)
+
+
+def small_arrays(*, min_dims=0, min_side=0):
+    """Arrays of at most four dimensions, of at most five elements each."""
+    shapes = npst.array_shapes(min_dims=min_dims, min_side=min_side, max_dims=4, max_side=5)
+    return st.builds(numbered, shapes, dtypes)
+
+
+small = small_arrays()
 
 
 def equal(tensor, array):
@@ -41,10 +47,14 @@ def equal(tensor, array):
     assert np.ascontiguousarray(tensor.numpy()).tobytes() == np.ascontiguousarray(array).tobytes()
 
 
-def viewed(data, tensor, array, steps=3):
-    """The same random view of both: of views of views, which NumPy makes no scalars of."""
+def viewed(data, tensor, array, steps=3, *, writable=False):
+    """The same random view of both: of views of views, which NumPy makes no scalars of.
+
+    NumPy refuses to write to a broadcast array.
+    """
+    kinds = ["index", "transpose", "flip", "reshape", *([] if writable else ["broadcast"])]
     for _ in range(data.draw(st.integers(0, steps))):
-        kind = data.draw(st.sampled_from(["index", "transpose", "flip", "broadcast", "reshape"]))
+        kind = data.draw(st.sampled_from(kinds))
         if kind == "index":
             index = data.draw(npst.basic_indices(array.shape, allow_newaxis=True, max_dims=6))
             parts = index if isinstance(index, tuple) else (index,)

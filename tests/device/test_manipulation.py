@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from adapters import memory_used
-from arrays import Counter, agree, equal, on_device, small, viewed
+from arrays import Counter, agree, equal, on_device, small, small_arrays, viewed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,7 +152,7 @@ def clamped(k):
 
 
 @on_device
-@given(array=small.filter(lambda array: array.ndim > 1), k=diagonals, data=st.data())
+@given(array=small_arrays(min_dims=2), k=diagonals, data=st.data())
 def test_tril_and_triu(either, array, k, data):
     tensor, array = either.tensor(array), array
     if data.draw(st.booleans()):
