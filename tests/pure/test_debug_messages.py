@@ -1,4 +1,4 @@
-"""Messages of the Khronos validation layer, in the formats of 1.3.239 and 1.4.309."""
+"""Messages of the Khronos validation layer, in the formats of 1.3.239, 1.4.309 and 1.4.363."""
 
 from __future__ import annotations
 
@@ -249,6 +249,7 @@ def verdict(monkeypatch, log):
 
 
 GPU_AV = "WARNING-GPU-Assisted-Validation"
+ADJUSTED = "WARNING-Setting-Limit-Adjusted"
 CREATE = "vkCreateDevice(): Internal Warning: "
 
 
@@ -259,14 +260,22 @@ def test_only_known_messages_are_ignored(monkeypatch):
         + new("Warning", GPU_AV, "vkCreateComputePipelines(): Forcing nothing")
         + new("Error", GPU_AV, "vkCreateDevice(): Out of memory")
         + new("Warning", "OTHER", f"{CREATE}Forcing shaderInt64 to VK_TRUE")
+        + new(
+            "Warning",
+            ADJUSTED,
+            "vkCreateDevice(): Warning that validation is adjusting settings:\n"
+            "\tForcing shaderInt16 to VK_TRUE\n",
+        )
+        + new("Warning", ADJUSTED, "vkCreateInstance(): a setting is too large")
         + new("Information", "ANY", "chatter")
     )
     found = verdict(monkeypatch, log)
-    assert sorted(found.known.values()) == [1, 3]
+    assert sorted(found.known.values()) == [1, 1, 3]
     assert [(m.severity, m.id) for m in found.unexpected] == [
         ("Warning", GPU_AV),
         ("Error", GPU_AV),
         ("Warning", "OTHER"),
+        ("Warning", ADJUSTED),
     ]
 
 

@@ -21,7 +21,6 @@ from vkops.system.processes import named_pipe
 _SETTINGS = Path(__file__).parent / "settings"
 _NOISE = "Validation Layer Info - Logging validation error to "
 _DISABLED = re.compile(r"(?:GPU-AV|DebugPrintf) is being disabled\. Details:(.*)", re.DOTALL)
-_ACTIVE = "Khronos Validation Layer Active"
 
 
 @dataclass(frozen=True)
@@ -70,12 +69,13 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
             except SystemExit:  # while the terminal sends an interrupt to all
                 process.terminate()
                 raise
-    log = b"".join(received).decode(errors="replace")
-    if _ACTIVE not in log and not process.returncode:
+    messages = tuple(parse(b"".join(received).decode(errors="replace")))
+    # The layer begins with what is enabled.
+    if not messages and not process.returncode:
         raise DeviceError(
             f"{command[0]}: the validation layer was not loaded: no Vulkan instance was made"
         )
-    return Outcome(process.returncode, tuple(parse(log)))
+    return Outcome(process.returncode, messages)
 
 
 @contextmanager

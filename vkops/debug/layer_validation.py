@@ -40,6 +40,11 @@ KNOWN = (
         "supported",
         "there are no ray queries to check",
     ),
+    Known(
+        "WARNING-Setting-Limit-Adjusted",
+        "vkCreateDevice(): Warning that validation is adjusting settings:",
+        "newer layers say so of all that they need and of all that the device lacks",
+    ),
 )
 
 
