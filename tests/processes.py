@@ -1,10 +1,12 @@
-"""Python processes of their own, for what must not share one with the other tests."""
+"""Python processes of their own, for what must not share one with the other tests; their time."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -30,3 +32,13 @@ def run_with(folder, arguments, **variables):
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
+
+
+@contextmanager
+def cpu_time(*, below):
+    """A block that takes less than so many seconds of this process, whatever else the machine does."""
+    start = time.process_time()
+    try:
+        yield
+    finally:
+        assert time.process_time() - start < below
