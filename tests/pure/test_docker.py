@@ -99,7 +99,7 @@ def test_each_image_expects_its_device(stages):
 def test_pip_gets_its_settings_as_secrets(stages):
     """Every installation with pip mounts the secrets under the names that pip looks for."""
     runs = [rest for kind, rest in stages["test"] if kind == "RUN"]
-    installs = [run for run in runs if re.search(r"kp_wheel\.py|bin/pip|scripts/setup", run)]
+    installs = [run for run in runs if re.search(r"scripts/wheels|bin/pip|scripts/setup", run)]
     assert len(installs) == 3
     for run in installs:
         assert "--mount=type=secret,id=pip.conf," in run
