@@ -11,7 +11,7 @@ import platformdirs
 import pytest
 
 from vkops import shaders
-from vkops.system import files
+from vkops.system import disk_cache, files
 
 ROOT = Path(__file__).parents[2]
 
@@ -282,7 +282,7 @@ def test_an_entry_of_another_kind_is_replaced(shader, counting, entries, replace
 def test_a_folder_that_others_can_change_is_not_used(
     shader, counting, entries, monkeypatch, caplog, change, reason
 ):
-    shaders.cache._warn_once.cache_clear()
+    disk_cache._warn_once.cache_clear()
     spirv = build(shader)
     with monkeypatch.context() as patch:
         change(entries, patch)
