@@ -88,6 +88,12 @@ def test_random_plans_by_regions_where_they_can(device, plan):
     check(device, plan, replace(device.executor.tuning, copies=ALWAYS_REGIONS))
 
 
+@settings(on_device, max_examples=60)
+@given(plan=plans())
+def test_random_plans_by_regions_in_memory_that_the_host_does_not_see(staged_device, plan):
+    test_random_plans_by_regions_where_they_can.hypothesis.inner_test(staged_device, plan)
+
+
 @pytest.fixture
 def wide_device(adapter):
     """A device whose kernels move integers of 64 bits where they can, whatever is faster."""

@@ -127,7 +127,6 @@ def rows_of(x, start, width):
     return CopyPlan(x.itemsize, (x.nbytes,), (Output(nbytes, (region,)),))
 
 
-@pytest.mark.usefixtures("shared_memory")
 @pytest.mark.parametrize(
     ("shape", "kind"), [((16, 1 << 16), RegionCopy), ((1 << 12, 256), ImageCopy)]
 )
@@ -144,7 +143,6 @@ def test_few_runs_are_regions_and_many_rows_are_copied_by_images(native, shape, 
     np.testing.assert_array_equal(buffers[1].array().reshape(shape[0], 128), x[:, 64:192])
 
 
-@pytest.mark.usefixtures("shared_memory")
 @pytest.mark.parametrize("refused", [False, True], ids=["image", "refused"])
 @pytest.mark.parametrize("imported", [False, True], ids=["tensor", "array"])
 def test_what_an_image_cannot_do_is_done_otherwise(native, monkeypatch, imported, refused):
@@ -185,7 +183,6 @@ def test_rows_of_any_width_and_number(native, dtype, width, rows):
     np.testing.assert_array_equal(padded.numpy(), np.pad(x.view(np.uint8), ((1, 2), (3, 64))))
 
 
-@pytest.mark.usefixtures("shared_memory")
 @pytest.mark.parametrize(
     ("pattern", "filled"),
     [
@@ -237,7 +234,6 @@ def test_a_plan_without_regions_does_nothing(native):
     assert not native.executor.prepare(plan).bind(*([buffer.allocation] for buffer in buffers))
 
 
-@pytest.mark.usefixtures("shared_memory")
 def test_a_plan_of_too_many_regions_is_left_to_shaders(native):
     """The limit is that of all its regions together."""
     halves = [View.packed((64, 64)).narrow(1, start, 32) for start in (0, 32)]

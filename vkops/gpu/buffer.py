@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from vkops.errors import BindingError, show
 from vkops.gpu import host_memory
-from vkops.gpu.dispatch import EncodedPlan
+from vkops.gpu.dispatch import PreparedPlan, prepare
 from vkops.gpu.executor import Executor, with_reclaim
 from vkops.gpu.kernels import VECTOR
 from vkops.gpu.memory import Allocation, Range, Spread
@@ -309,10 +309,10 @@ class _View:
 
 
 @lru_cache(maxsize=256)
-def _transfer(tuning: Tuning, start: int, to: int, nbytes: int) -> EncodedPlan:
+def _transfer(tuning: Tuning, start: int, to: int, nbytes: int) -> PreparedPlan:
     bytes_ = View.packed((nbytes,))
     region = copy(bytes_.shift(start), bytes_.shift(to))
-    return EncodedPlan(CopyPlan(1, (start + nbytes,), (Output(to + nbytes, (region,)),)), tuning)
+    return prepare(CopyPlan(1, (start + nbytes,), (Output(to + nbytes, (region,)),)), tuning)
 
 
 def _pieces(nbytes: int, max_length: int) -> Iterator[tuple[int, int]]:

@@ -92,7 +92,7 @@ class Executor:
             images=self._kompute.images,
             validated=adapter.under_validation(),
         )
-        return chosen if self._kompute.native and self.mapped else None
+        return chosen if self._kompute.native else None
 
     # -- running ----------------------------------------------------------------------------------
 

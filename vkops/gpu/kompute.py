@@ -28,7 +28,7 @@ NEEDS_GIL = (
 )
 """Free-threaded builds would switch the lock on when they import Kompute, for the whole process."""
 
-INTERFACE = 2
+INTERFACE = 3
 """The value of ``vkops_native.interface`` that is needed: that of vkops/native/module.cpp."""
 
 
@@ -86,6 +86,10 @@ class Kompute:
         """Return what copies can read an array's own memory from; None if the driver refuses."""
         return None
 
+    def buffer(self, tensor: Any) -> Any:
+        """Return what copies read and write a tensor's memory by; None if the driver refuses."""
+        return None
+
     def image(self, tensor: Any, offset: int, pitch: int, height: int, unit: int) -> Any:
         """Lay a linear image over a part of a tensor's memory; None if the driver refuses."""
         return None
@@ -121,6 +125,13 @@ class NativeKompute(Kompute):
             return None
         try:
             return self.native.ImportedArray(self.device, array)
+        except RuntimeError:
+            return None
+
+    def buffer(self, tensor: Any) -> Any:
+        """Return what copies read and write a tensor's memory by; None if the driver refuses."""
+        try:
+            return self.native.TensorBuffer(self.device, tensor)
         except RuntimeError:
             return None
 

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary, ref
 
@@ -101,6 +102,11 @@ class Heap:
         self.ranges: FreeList = FreeList(size)
         _heaps[id(self)] = self
 
+    @cached_property
+    def buffer(self) -> Any:
+        """What copies read and write the memory by; None if the driver refuses."""
+        return self.kompute.buffer(self.tensor)
+
     def image(self, offset: int, pitch: int, height: int, unit: int) -> Any:
         """Lay a linear image over a part of the memory; None if the driver refuses.
 
@@ -126,9 +132,9 @@ def held_bytes(source: tuple[int, int]) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImportedHeap:
-    """An array of the host, which copies with regions read where it is."""
+    """An array of the host, which copies with regions read where it is, by ``buffer``."""
 
-    tensor: Any
+    buffer: Any
 
 
 class Range(NamedTuple):

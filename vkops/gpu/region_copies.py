@@ -164,7 +164,7 @@ class RegionCopy:
 
     def operation(self, native: Any) -> Any:
         """Return Kompute's operation."""
-        return native.OpCopyRegions(self.source.tensor, self.target.tensor, self.regions)
+        return native.OpCopyRegions(self.source.buffer, self.target.buffer, self.regions)
 
 
 @dataclass(slots=True, eq=False)
@@ -179,7 +179,7 @@ class ImageCopy:
     def operation(self, native: Any) -> Any:
         """Return Kompute's operation."""
         return native.OpCopyRectangles(
-            self.image, self.buffer.tensor, self.over_target, self.rectangles
+            self.image, self.buffer.buffer, self.over_target, self.rectangles
         )
 
 
@@ -193,7 +193,7 @@ class Filling:
 
     def operation(self, native: Any) -> Any:
         """Return Kompute's operation."""
-        return native.OpFillRegions(self.target.tensor, self.word, self.regions)
+        return native.OpFillRegions(self.target.buffer, self.word, self.regions)
 
 
 Copy = RegionCopy | ImageCopy | Filling
@@ -231,16 +231,17 @@ class EncodedCopies:
     ) -> list[Copy] | None:
         """Return the copies between these allocations, or None if they are not possible.
 
-        They are not if a tensor is in several heaps, or read and written, or if no image can have
-        its memory.
+        They are not if a tensor is in several heaps, or read and written, or if no buffer or image
+        for copies can have its memory.
         """
         both: list[Any] = [*inputs, *outputs]
-        if any(allocation.heap is None for allocation in both):
+        heaps = {allocation.heap for allocation in both}
+        if None in heaps or any(heap.buffer is None for heap in heaps):
             return None
         places = {(range_.heap, range_.offset) for range_ in both[len(inputs) :]}
         if any((range_.heap, range_.offset) in places for range_ in both[: len(inputs)]):
             return None
-        imported = any(isinstance(range_.heap, ImportedHeap) for range_ in both)
+        imported = any(isinstance(heap, ImportedHeap) for heap in heaps)
         encoded = self._encoded.get(imported)
         if encoded is None:
             encoded = self._encoded[imported] = self._encode(over_targets=imported)
@@ -342,7 +343,7 @@ class _Image:
         copies: list[Copy] = []
         for buffer, own in _by_heap(others, self._buffers):
             offsets = _offsets(others)[self._buffers[own]]
-            imported = buffer.tensor.offset if isinstance(buffer, ImportedHeap) else 0
+            imported = buffer.buffer.offset if isinstance(buffer, ImportedHeap) else 0
             unit = gcd(self._unit, imported, *set(offsets.tolist()))
             offset = under.offset + self._base
             image = under.heap.image(offset, grid.pitch, self._height, unit)

@@ -48,6 +48,7 @@ class Device
     std::uint32_t family = 0;
     std::uint64_t import_alignment = 0;  // bytes; 0: host memory cannot be imported
     double timestamp_period = 0;         // nanoseconds; 0: the queue has no timestamps
+    std::uint64_t timestamp_mask = 0;    // the bits of a timestamp that are valid
     bool shader_int64 = false;
 
     Device(std::uint32_t index, std::vector<std::string> wanted)
@@ -88,8 +89,10 @@ class Device
         manager = std::make_shared<kp::Manager>(instance, physical, device);
 
         shader_int64 = features.shaderInt64;
-        if (families[family].timestampValidBits)
+        if (const auto bits = families[family].timestampValidBits) {
             timestamp_period = physical->getProperties().limits.timestampPeriod;
+            timestamp_mask = ~std::uint64_t(0) >> (64 - bits);
+        }
         for (const char* name : extensions)
             if (name == std::string(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
                 import_alignment = import_properties(*physical).minImportedHostPointerAlignment;
@@ -105,15 +108,36 @@ class Device
     }
 };
 
-// Memory of the host that the device reads without a copy: the whole pages that hold an array.
-class ImportedArray
+// A buffer that copies read, and its memory.
+class CopiedBuffer
 {
   public:
     vk::Buffer buffer;
-    std::uint64_t offset;  // bytes from the start of the first page to the array
+    std::uint64_t offset = 0;  // bytes from the start of the buffer to the data
 
+    CopiedBuffer(const CopiedBuffer&) = delete;
+    CopiedBuffer& operator=(const CopiedBuffer&) = delete;
+    virtual ~CopiedBuffer()
+    {
+        if (!forked()) device_->destroy(buffer);
+    }
+
+  protected:
+    std::shared_ptr<vk::Device> device_;
+
+    explicit CopiedBuffer(const Device& owner) : device_(owner.device), process_(getpid()) {}
+    bool forked() const { return getpid() != process_; }
+
+  private:
+    pid_t process_;
+};
+
+// Memory of the host that the device reads without a copy: the whole pages that hold an array.
+class ImportedArray : public CopiedBuffer
+{
+  public:
     ImportedArray(std::shared_ptr<Device> owner, const py::array& array)
-      : device_(owner->device), array_(array), process_(getpid())
+      : CopiedBuffer(*owner), array_(array)
     {
         if (!owner->import_alignment) throw std::runtime_error("host memory cannot be imported");
         const auto unit = owner->import_alignment;
@@ -134,38 +158,28 @@ class ImportedArray
         const vk::BufferCreateInfo info({}, size, vk::BufferUsageFlagBits::eTransferSrc,
           vk::SharingMode::eExclusive, 0, nullptr, &external);
         buffer = device_->createBuffer(info);
+        const auto types =
+          device_->getBufferMemoryRequirements(buffer).memoryTypeBits & fits.memoryTypeBits;
+        if (!types) throw std::runtime_error("no memory type fits this host memory");
+        std::uint32_t type = 0;
+        while (!(types >> type & 1)) ++type;
+        const vk::ImportMemoryHostPointerInfoEXT pointer(HOST_ALLOCATION, pages);
+        memory_ = device_->allocateMemory({ size, type, &pointer });
         try {
-            const auto types =
-              device_->getBufferMemoryRequirements(buffer).memoryTypeBits & fits.memoryTypeBits;
-            if (!types) throw std::runtime_error("no memory type fits this host memory");
-            std::uint32_t type = 0;
-            while (!(types >> type & 1)) ++type;
-            const vk::ImportMemoryHostPointerInfoEXT pointer(HOST_ALLOCATION, pages);
-            memory_ = device_->allocateMemory({ size, type, &pointer });
             device_->bindBufferMemory(buffer, memory_, 0);
         } catch (...) {
-            release();
+            device_->free(memory_);
             throw;
         }
     }
-    ImportedArray(const ImportedArray&) = delete;
-    ImportedArray& operator=(const ImportedArray&) = delete;
-    ~ImportedArray()
+    ~ImportedArray() override
     {
-        if (getpid() == process_) release();
+        if (!forked()) device_->free(memory_);
     }
 
   private:
-    std::shared_ptr<vk::Device> device_;
     py::array array_;  // keeps the memory alive
-    pid_t process_;
     vk::DeviceMemory memory_;
-
-    void release()
-    {
-        device_->destroy(buffer);
-        device_->free(memory_);
-    }
 };
 
 // Kompute's tensors keep their memory private; an explicit instantiation may name it nevertheless.
@@ -177,9 +191,33 @@ struct OpenedTensor
 };
 template struct OpenedTensor<&kp::Tensor::mPrimaryMemory>;
 
+// A second buffer over the memory of a tensor: Kompute's own one has no usage flags for copies if
+// the tensor is of the type eStorage. Vulkan guarantees that buffers over the same memory see the
+// same bytes ("Memory Aliasing"); barriers are needed between them as for one buffer.
+class TensorBuffer : public CopiedBuffer
+{
+  public:
+    TensorBuffer(std::shared_ptr<Device> owner, std::shared_ptr<kp::Tensor> tensor)
+      : CopiedBuffer(*owner), tensor_(tensor)
+    {
+        using Usage = vk::BufferUsageFlagBits;
+        const auto first = tensor->constructDescriptorBufferInfo();
+        buffer = device_->createBuffer({ {}, first.range, Usage::eTransferSrc | Usage::eTransferDst });
+        // Kompute allocates what its own buffer needs, of one of the types that this may have.
+        const auto own = device_->getBufferMemoryRequirements(first.buffer);
+        const auto needs = device_->getBufferMemoryRequirements(buffer);
+        if (needs.size > own.size || own.memoryTypeBits & ~needs.memoryTypeBits)
+            throw std::runtime_error("the driver allows no second buffer over this memory");
+        device_->bindBufferMemory(buffer, memory_of(*tensor), 0);
+    }
+
+  private:
+    std::shared_ptr<kp::Tensor> tensor_;  // keeps the memory alive
+};
+
 // A linear image over a part of a tensor's memory: `height` rows, `pitch` bytes apart, of texels of
-// `unit` bytes. Vulkan guarantees that buffers and linear images over the same memory of the host
-// see the same bytes.
+// `unit` bytes. Vulkan guarantees that buffers and linear images in the layouts used here see the
+// same bytes of memory that they share ("Memory Aliasing").
 class LinearImage
 {
   public:
@@ -291,52 +329,40 @@ class LinearImage
 class OpCopyRectangles : public kp::OpBase
 {
   public:
-    OpCopyRectangles(std::shared_ptr<LinearImage> image, std::shared_ptr<kp::Tensor> buffer,
-                     bool into_image, const Rows& rectangles)
-      : image_(image), kept_(buffer), buffer_(buffer->constructDescriptorBufferInfo().buffer),
-        into_image_(into_image)
+    OpCopyRectangles(std::shared_ptr<LinearImage> image, std::shared_ptr<CopiedBuffer> buffer,
+                     bool into_image, const Rows& rows)
+      : image_(image), buffer_(buffer), into_image_(into_image)
     {
-        take(rectangles, 0);
-    }
-    OpCopyRectangles(std::shared_ptr<LinearImage> image, std::shared_ptr<ImportedArray> buffer,
-                     bool into_image, const Rows& rectangles)
-      : image_(image), kept_(buffer), buffer_(buffer->buffer), into_image_(into_image)
-    {
-        if (!into_image) throw py::value_error("an imported array is only read");
-        take(rectangles, buffer->offset);
+        if (!into_image && !std::dynamic_pointer_cast<TensorBuffer>(buffer))
+            throw py::value_error("an imported array is only read");
+        if (rows.ndim() != 2 || rows.shape(1) != 6 || !rows.shape(0))
+            throw py::value_error(
+              "rectangles: must be rows of (x, y, width, height, buffer offset, buffer pitch)");
+        const auto at = rows.unchecked<2>();
+        const auto unit = image->unit;
+        const vk::ImageSubresourceLayers layers(vk::ImageAspectFlagBits::eColor, 0, 0, 1);
+        regions_.reserve(rows.shape(0));
+        for (py::ssize_t i = 0; i < rows.shape(0); ++i)
+            regions_.emplace_back(buffer->offset + at(i, 4), std::uint32_t(at(i, 5) / unit), 0,
+              layers, vk::Offset3D(std::int32_t(at(i, 0) / unit), std::int32_t(at(i, 1)), 0),
+              vk::Extent3D(std::uint32_t(at(i, 2) / unit), std::uint32_t(at(i, 3)), 1));
     }
     void record(const vk::CommandBuffer& commands) override
     {
         image_->record_layout(commands);
         if (into_image_)
-            commands.copyBufferToImage(buffer_, image_->image, GENERAL, regions_);
+            commands.copyBufferToImage(buffer_->buffer, image_->image, GENERAL, regions_);
         else
-            commands.copyImageToBuffer(image_->image, GENERAL, buffer_, regions_);
+            commands.copyImageToBuffer(image_->image, GENERAL, buffer_->buffer, regions_);
     }
     void preEval(const vk::CommandBuffer&) override {}
     void postEval(const vk::CommandBuffer&) override {}
 
   private:
     std::shared_ptr<LinearImage> image_;
-    std::shared_ptr<void> kept_;  // kept alive
-    vk::Buffer buffer_;
+    std::shared_ptr<CopiedBuffer> buffer_;
     bool into_image_;
     std::vector<vk::BufferImageCopy> regions_;
-
-    void take(const Rows& rows, std::uint64_t offset)
-    {
-        if (rows.ndim() != 2 || rows.shape(1) != 6 || !rows.shape(0))
-            throw py::value_error(
-              "rectangles: must be rows of (x, y, width, height, buffer offset, buffer pitch)");
-        const auto at = rows.unchecked<2>();
-        const auto unit = image_->unit;
-        const vk::ImageSubresourceLayers layers(vk::ImageAspectFlagBits::eColor, 0, 0, 1);
-        regions_.reserve(rows.shape(0));
-        for (py::ssize_t i = 0; i < rows.shape(0); ++i)
-            regions_.emplace_back(offset + at(i, 4), std::uint32_t(at(i, 5) / unit), 0, layers,
-              vk::Offset3D(std::int32_t(at(i, 0) / unit), std::int32_t(at(i, 1)), 0),
-              vk::Extent3D(std::uint32_t(at(i, 2) / unit), std::uint32_t(at(i, 3)), 1));
-    }
 };
 
 std::vector<vk::BufferCopy> rows_of(const Rows& rows)
@@ -352,29 +378,22 @@ std::vector<vk::BufferCopy> rows_of(const Rows& rows)
 class OpCopyRegions : public kp::OpBase
 {
   public:
-    OpCopyRegions(std::shared_ptr<kp::Tensor> source, std::shared_ptr<kp::Tensor> target,
+    OpCopyRegions(std::shared_ptr<CopiedBuffer> source, std::shared_ptr<TensorBuffer> target,
                   const Rows& regions)
-      : from_(source->constructDescriptorBufferInfo().buffer), source_(source), target_(target),
-        regions_(rows_of(regions))
-    {
-    }
-    OpCopyRegions(std::shared_ptr<ImportedArray> source, std::shared_ptr<kp::Tensor> target,
-                  const Rows& regions)
-      : from_(source->buffer), source_(source), target_(target), regions_(rows_of(regions))
+      : source_(source), target_(target), regions_(rows_of(regions))
     {
         for (auto& region : regions_) region.srcOffset += source->offset;
     }
     void record(const vk::CommandBuffer& commands) override
     {
-        commands.copyBuffer(from_, target_->constructDescriptorBufferInfo().buffer, regions_);
+        commands.copyBuffer(source_->buffer, target_->buffer, regions_);
     }
     void preEval(const vk::CommandBuffer&) override {}
     void postEval(const vk::CommandBuffer&) override {}
 
   private:
-    vk::Buffer from_;
-    std::shared_ptr<void> source_;  // kept alive
-    std::shared_ptr<kp::Tensor> target_;
+    std::shared_ptr<CopiedBuffer> source_;
+    std::shared_ptr<TensorBuffer> target_;
     std::vector<vk::BufferCopy> regions_;
 };
 
@@ -382,21 +401,20 @@ class OpCopyRegions : public kp::OpBase
 class OpFillRegions : public kp::OpBase
 {
   public:
-    OpFillRegions(std::shared_ptr<kp::Tensor> target, std::uint32_t word, const Rows& regions)
+    OpFillRegions(std::shared_ptr<TensorBuffer> target, std::uint32_t word, const Rows& regions)
       : target_(target), word_(word), regions_(rows_of(regions))
     {
     }
     void record(const vk::CommandBuffer& commands) override
     {
-        const auto buffer = target_->constructDescriptorBufferInfo().buffer;
         for (const auto& region : regions_)
-            commands.fillBuffer(buffer, region.dstOffset, region.size, word_);
+            commands.fillBuffer(target_->buffer, region.dstOffset, region.size, word_);
     }
     void preEval(const vk::CommandBuffer&) override {}
     void postEval(const vk::CommandBuffer&) override {}
 
   private:
-    std::shared_ptr<kp::Tensor> target_;
+    std::shared_ptr<TensorBuffer> target_;
     std::uint32_t word_;
     std::vector<vk::BufferCopy> regions_;
 };
@@ -477,7 +495,8 @@ class Commands
         using Flag = vk::QueryResultFlagBits;
         const auto ticks = device_->getQueryPoolResults<std::uint64_t>(
           queries_, 0, 2, 2 * sizeof(std::uint64_t), sizeof(std::uint64_t), Flag::e64 | Flag::eWait);
-        return owner_->timestamp_period * (ticks.value[1] - ticks.value[0]);
+        return owner_->timestamp_period *
+               ((ticks.value[1] - ticks.value[0]) & owner_->timestamp_mask);
     }
 
   private:
@@ -498,7 +517,7 @@ class Commands
 PYBIND11_MODULE(vkops_native, module)
 {
     py::module_::import("kp");  // registers the base classes
-    module.attr("interface") = 2;  // vkops/gpu/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 3;  // vkops/gpu/kompute.py expects this number: count it up with changes
     using Release = py::call_guard<py::gil_scoped_release>;
 
     py::class_<Device, std::shared_ptr<Device>>(module, "Device")
@@ -510,9 +529,12 @@ PYBIND11_MODULE(vkops_native, module)
       .def_readonly("shader_int64", &Device::shader_int64)
       .def_property_readonly("pitch_alignment", &LinearImage::pitch_alignment)
       .def_property_readonly("max_image_side", &LinearImage::max_side);
-    py::class_<ImportedArray, std::shared_ptr<ImportedArray>>(module, "ImportedArray")
-      .def(py::init<std::shared_ptr<Device>, const py::array&>())
-      .def_readonly("offset", &ImportedArray::offset);
+    py::class_<CopiedBuffer, std::shared_ptr<CopiedBuffer>>(module, "CopiedBuffer")
+      .def_readonly("offset", &CopiedBuffer::offset);
+    py::class_<ImportedArray, CopiedBuffer, std::shared_ptr<ImportedArray>>(module, "ImportedArray")
+      .def(py::init<std::shared_ptr<Device>, const py::array&>());
+    py::class_<TensorBuffer, CopiedBuffer, std::shared_ptr<TensorBuffer>>(module, "TensorBuffer")
+      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<kp::Tensor>>());
     py::class_<LinearImage, std::shared_ptr<LinearImage>>(module, "LinearImage")
       .def(py::init<std::shared_ptr<Device>, std::shared_ptr<kp::Tensor>, std::uint64_t,
                     std::uint64_t, std::uint32_t, std::uint64_t>(),
@@ -520,14 +542,12 @@ PYBIND11_MODULE(vkops_native, module)
            py::arg("height"), py::arg("unit"));
     py::class_<OpCopyRectangles, kp::OpBase, std::shared_ptr<OpCopyRectangles>>(module,
                                                                                 "OpCopyRectangles")
-      .def(py::init<std::shared_ptr<LinearImage>, std::shared_ptr<kp::Tensor>, bool, const Rows&>())
-      .def(py::init<std::shared_ptr<LinearImage>, std::shared_ptr<ImportedArray>, bool,
+      .def(py::init<std::shared_ptr<LinearImage>, std::shared_ptr<CopiedBuffer>, bool,
                     const Rows&>());
     py::class_<OpCopyRegions, kp::OpBase, std::shared_ptr<OpCopyRegions>>(module, "OpCopyRegions")
-      .def(py::init<std::shared_ptr<kp::Tensor>, std::shared_ptr<kp::Tensor>, const Rows&>())
-      .def(py::init<std::shared_ptr<ImportedArray>, std::shared_ptr<kp::Tensor>, const Rows&>());
+      .def(py::init<std::shared_ptr<CopiedBuffer>, std::shared_ptr<TensorBuffer>, const Rows&>());
     py::class_<OpFillRegions, kp::OpBase, std::shared_ptr<OpFillRegions>>(module, "OpFillRegions")
-      .def(py::init<std::shared_ptr<kp::Tensor>, std::uint32_t, const Rows&>());
+      .def(py::init<std::shared_ptr<TensorBuffer>, std::uint32_t, const Rows&>());
     py::class_<Commands, std::shared_ptr<Commands>>(module, "Commands")
       .def(py::init<std::shared_ptr<Device>>())
       .def("record", &Commands::record, py::arg("operations"), py::arg("timed") = false)
