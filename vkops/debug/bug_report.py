@@ -23,6 +23,7 @@ from vkops import gpu
 from vkops.errors import VkopsError
 from vkops.gpu import adapter, kompute
 from vkops.gpu.adapter_limits import FEATURES, limits, loader
+from vkops.gpu.calibration import costs_in_words
 from vkops.shaders import tools
 from vkops.system.processes import cores, describe, processor
 
@@ -142,9 +143,10 @@ def _vulkan() -> Iterator[str]:
     if found["loader"]:
         yield _item("loader", found["loader"]["version"])
         yield _item("layers", ", ".join(found["loader"]["layers"]))
-    for device, its_limits in found["adapters"]:
+    for device, its_limits, costs in found["adapters"]:
         yield from ("", f"### Adapter {device['index']}: {device['name']}", "")
         yield from _adapter(device, its_limits)
+        yield _item("costs of copies", costs)
 
 
 def _probed() -> dict[str, Any]:
@@ -180,7 +182,8 @@ def _probe() -> None:
     try:
         found["loader"] = asdict(loader())
         found["adapters"] = [
-            (asdict(device), asdict(limits(device.index))) for device in adapter.devices()
+            (asdict(device), asdict(limits(device.index)), costs_in_words(device))
+            for device in adapter.devices()
         ]
         adapter.choose(None)
     except VkopsError as error:

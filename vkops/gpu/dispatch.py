@@ -23,7 +23,7 @@ from vkops.gpu.layout import (
     word,
 )
 from vkops.gpu.memory import Allocation, Heap
-from vkops.gpu.region_copies import MIN_SAVED_NS, Chosen, Copy, EncodedCopies
+from vkops.gpu.region_copies import Chosen, Copy, EncodedCopies
 from vkops.gpu.table import RegionTable, Tuning, Words, encode
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
@@ -196,7 +196,7 @@ def _prepare_copies(plan: CopyPlan, tuning: Tuning) -> PreparedPlan:
         rest = _regions(plan, lambda region: id(region) not in chosen)
         if chosen and not rest:
             return CopiedPlan(plan, tuning, chosen)
-        if saved > MIN_SAVED_NS:
+        if saved > costs.command:
             copied = _regions(plan, lambda region: id(region) in chosen)
             by_shader = _prepare_copies(_only(plan, rest), replace(tuning, copies=None))
             return PreparedSequence(

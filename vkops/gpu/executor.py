@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import ref
@@ -11,7 +12,7 @@ from weakref import ref
 import numpy.typing as npt
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
-from vkops.gpu import adapter, host_memory, table
+from vkops.gpu import adapter, calibration, host_memory, table
 from vkops.gpu.dispatch import Dispatch, PreparedPlan, Work, prepare
 from vkops.gpu.kernels import STREAM
 from vkops.gpu.kompute import Commands
@@ -19,7 +20,16 @@ from vkops.gpu.layout import TABLE_BYTES
 from vkops.gpu.memory import Heap, ImportedHeap, Memory, Range, held_bytes
 from vkops.gpu.pipelines import Pipelines
 from vkops.gpu.queue import FORKED, Queue, Submission, process
-from vkops.gpu.region_copies import CopyCosts, chosen_costs, on_cpu
+from vkops.gpu.region_copies import (
+    ALWAYS_REGIONS,
+    MAX_REGIONS,
+    MAX_VALIDATED_REGIONS,
+    UNMEASURED,
+    CopyCosts,
+    has_long_runs,
+    on_cpu,
+    wanted_copies,
+)
 from vkops.plan.region import CopyPlan
 
 MAX_PIPELINES = 64
@@ -85,14 +95,19 @@ class Executor:
         self.queue.add(self)
 
     def _copy_costs(self) -> CopyCosts | None:
-        """Return the costs of copies with regions: only CPU drivers are known to gain by them."""
-        costs = on_cpu(adapter.threads()) if self.info.type == "CPU" else None
-        chosen = chosen_costs(
-            costs,
-            images=self._kompute.images,
-            validated=adapter.under_validation(),
-        )
-        return chosen if self._kompute.native else None
+        """Return the costs of copies with regions; those of GPUs are measured when they matter."""
+        wanted = wanted_copies()
+        if wanted == "shader" or not self._kompute.native:
+            return None
+        if wanted == "regions":
+            return self._limited(ALWAYS_REGIONS)
+        if self.info.type == "CPU":
+            return self._limited(on_cpu(adapter.threads()))
+        return UNMEASURED if self._kompute.has_timestamps else None
+
+    def _limited(self, costs: CopyCosts) -> CopyCosts:
+        most = MAX_VALIDATED_REGIONS if adapter.under_validation() else MAX_REGIONS
+        return replace(costs, most=most, images=self._kompute.images)
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -101,8 +116,29 @@ class Executor:
         self.tuning = replace(self.tuning, copies=None)
 
     def prepare(self, plan: CopyPlan) -> PreparedPlan:
-        """Pack a plan's regions for this device."""
+        """Pack a plan's regions for this device, and learn the costs of copies if they may matter.
+
+        A stream does not learn them: it holds the queue while it prepares its chunks.
+        """
+        if self.tuning.copies is UNMEASURED and not self.queue.is_held and has_long_runs(plan):
+            self._learn_costs()
         return prepare(plan, self.tuning)
+
+    def _learn_costs(self) -> None:
+        """Measure what copies cost, unless the cache has it; if memory is short, do that later."""
+        info = replace(self.info, unified_memory=self.mapped)
+        with suppress(OutOfDeviceMemoryError):
+            costs = calibration.costs_of(info, lambda: self.exclusive(self._measure_costs))
+            self.tuning = replace(self.tuning, copies=self._limited(costs))
+
+    def _measure_costs(self) -> CopyCosts:
+        heap = self._new_heap(calibration.HEAP_BYTES, mapped=self.mapped)
+        pipelines = self.new_pipelines(MAX_STARTED_PIPELINES)
+        pipelines.measure(True)
+        try:
+            return calibration.measure(pipelines.run, heap, self.tuning)
+        finally:
+            pipelines.close()
 
     def run(self, dispatches: Sequence[Work]) -> None:
         """Execute bound dispatches and wait until their results are visible."""
@@ -213,6 +249,8 @@ class Executor:
 
         The caller keeps the array as it is until these copies have ended.
         """
+        if self.info.type != "CPU":  # no GPU has shown what reading the host's memory costs
+            return None
         if array.nbytes < MIN_IMPORTED_BYTES or not array.flags.c_contiguous:
             return None
         imported: Any = self._kompute.import_array(array)

@@ -75,6 +75,9 @@ class Kompute:
     images: ImageLimits | None = None
     """The limits of linear images over tensors, if the device has such images."""
 
+    has_timestamps: bool = False
+    """Whether commands can measure how long they take."""
+
     has_int64: bool = False
     """Whether shaders can use integers of 64 bits (shaderInt64)."""
 
@@ -113,6 +116,7 @@ class NativeKompute(Kompute):
         self.native: Any = native
         self.device: Any = native.Device(index, extensions)
         self.manager: Any = self.device.manager
+        self.has_timestamps: bool = self.device.timestamp_period > 0
         self.has_int64: bool = self.device.shader_int64
         if self.device.pitch_alignment:
             self.images: ImageLimits | None = ImageLimits(

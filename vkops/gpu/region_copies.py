@@ -16,6 +16,7 @@ from vkops.gpu.kompute import ImageLimits
 from vkops.gpu.memory import Allocation, Heap, ImportedHeap
 from vkops.gpu.rectangles import MAX_ROWS, Grid, Rectangles, divide, in_order, rectangles
 from vkops.gpu.runs import VECTOR, Numbers, filled_word, find_runs, run_starts
+from vkops.plan.algebra import optimize
 from vkops.plan.region import CopyPlan, Fill, Region
 
 COPY = "VKOPS_COPY"
@@ -30,11 +31,11 @@ MAX_VALIDATED_REGIONS = 512
 FAR = 3
 """How many times as long a byte of a row takes if the rows beside it are copied at another time."""
 
-UNALIGNED = 2.3
-"""How many times as long shaders take for what does not consist of vectors."""
+MIN_MEASURED_BYTES = 1 << 20
+"""Bytes of a plan's outputs from which it is worthwhile to measure the costs of copies for it."""
 
-MIN_SAVED_NS = 20e3
-"""The time that dividing a plan into regions and shaders must save: that of a submission."""
+MIN_MEASURED_RUN = 1 << 10
+"""Bytes of the runs that such a plan has: for shorter ones, a GPU's shaders are faster anyway."""
 
 Rows = npt.NDArray[np.uint64]
 """Regions: the source offset, the target offset and the number of bytes of each. Rectangles: see
@@ -48,23 +49,33 @@ _Pair = tuple[int, int]
 class CopyCosts:
     """How many nanoseconds copies take on a device.
 
-    ``shader`` and ``copy`` are those per byte that a shader or a copy moves, ``region`` is what
-    each region of a copy costs besides, ``row`` each row of a rectangle, and ``image`` an image for
-    rectangles. ``most`` is the number of regions allowed, and ``images`` the limits of linear
-    images, if the device has them.
+    ``shader``, ``unaligned`` and ``copy`` are those per byte that a shader moves in vectors,
+    otherwise, or that a copy moves. ``region`` is what each region of a copy costs besides,
+    ``command`` a copy beside the dispatch of a shader, ``row`` each row of a rectangle, and
+    ``image`` an image for rectangles. ``most`` is the number of regions allowed, and ``images`` the
+    limits of linear images, if the device has them.
     """
 
     shader: float
+    unaligned: float
     copy: float
     region: float
-    row: float
-    image: float
+    command: float
+    row: float = 0
+    image: float = inf
     most: int = MAX_REGIONS
     images: ImageLimits | None = None
 
     def can_save(self, nbytes: int) -> bool:
         """Whether anything could be gained by copying so many bytes."""
-        return (self.shader * UNALIGNED - self.copy) * nbytes > self.region
+        return (max(self.shader, self.unaligned) - self.copy) * nbytes > self.region
+
+    def __str__(self) -> str:
+        return (
+            f"{self.shader:.3g} ns per byte for shaders ({self.unaligned:.3g} if not aligned to "
+            f"{VECTOR} bytes); for copies {self.copy:.3g} ns per byte, {self.region:,.0f} ns per "
+            f"region and {self.command:,.0f} ns per command"
+        )
 
     def estimate(self, region: Region, plan: CopyPlan, target: int) -> Estimate | None:
         """Return the fastest copies of an output's region; None if it does not consist of runs."""
@@ -96,12 +107,12 @@ class CopyCosts:
         """
         chosen: Chosen = {}
         count, saved = 0, 0.0
-        shader = self.shader * plan.element_size * (1 if plan.element_size == VECTOR else UNALIGNED)
+        shader = self.shader if plan.element_size == VECTOR else self.unaligned
         for target, region in plan.regions:
             found = self.estimate(region, plan, target)
             if found is None:
                 continue
-            gain = shader * prod(region.sizes) - found.time
+            gain = shader * plan.element_size * prod(region.sizes) - found.time
             if gain > 0:
                 chosen[id(region)] = found
                 count, saved = count + found.copies, saved + gain
@@ -123,18 +134,32 @@ Chosen = dict[int, Estimate]
 def on_cpu(threads: int) -> CopyCosts:
     """The costs of Mesa's lavapipe, whose shaders use all threads and whose copies use one.
 
-    Measured with Mesa 22.3 and 25.0 on two cores: a shader moves 1.4 to 2.3 bytes of vectors per
-    nanosecond and thread, a copy 14 in all. A region costs 350 nanoseconds, so that two threads
-    copy runs of vectors from 2.4 kB by regions, four threads from 9.4 kB, and seven threads none. A
-    row of a rectangle costs 4 nanoseconds, so that two threads copy rows from 28 bytes by images.
+    Measured with Mesa 22.3 and 25.0 on two cores: a shader moves 1.4 to 2.3 bytes of vectors, or 1
+    of others, per nanosecond and thread, a copy 14 in all. A region costs 350 nanoseconds, so that
+    two threads copy runs of vectors from 2.4 kB by regions, four threads from 9.4 kB, and seven
+    threads none. A row of a rectangle costs 4 nanoseconds, so that two threads copy rows from 28
+    bytes by images.
     """
-    return CopyCosts(shader=1 / (2.3 * threads), copy=1 / 14, region=350, row=4, image=20e3)
+    return CopyCosts(
+        shader=1 / (2.3 * threads),
+        unaligned=1 / threads,
+        copy=1 / 14,
+        region=350,
+        command=20e3,
+        row=4,
+        image=20e3,
+    )
 
 
-def chosen_costs(
-    costs: CopyCosts | None, *, images: ImageLimits | None, validated: bool
-) -> CopyCosts | None:
-    """Apply VKOPS_COPY to the costs of a device that can copy regions.
+ALWAYS_REGIONS = replace(on_cpu(1), shader=inf, unaligned=inf)
+"""Costs by which all contiguous runs are copied with regions."""
+
+UNMEASURED = CopyCosts(shader=0, unaligned=0, copy=0, region=0, command=0)
+"""Costs by which shaders copy everything, until those of the device are measured."""
+
+
+def wanted_copies() -> str:
+    """Return the value of VKOPS_COPY.
 
     Raises:
         DeviceError: the variable has another value than the three that are allowed.
@@ -142,16 +167,17 @@ def chosen_costs(
     wanted = os.environ.get(COPY) or "auto"
     if wanted not in ("auto", "shader", "regions"):
         raise DeviceError(f"{COPY}: got {show(wanted)}, must be auto, shader or regions")
-    if wanted == "regions":
-        costs = ALWAYS_REGIONS
-    if wanted == "shader" or costs is None:
-        return None
-    most = MAX_VALIDATED_REGIONS if validated else MAX_REGIONS
-    return replace(costs, most=most, images=images)
+    return wanted
 
 
-ALWAYS_REGIONS = replace(on_cpu(1), shader=inf)
-"""Costs by which all contiguous runs are copied with regions."""
+def has_long_runs(plan: CopyPlan) -> bool:
+    """Whether a plan is one for which it is worthwhile to measure the costs of copies."""
+    if sum(output.nbytes for output in plan.outputs) < MIN_MEASURED_BYTES:
+        return False
+    plan = optimize(plan)
+    copied = (region for _, region in plan.regions if region.kind == "copy")
+    runs = (find_runs(region, plan.element_size) for region in copied)
+    return any(found is not None and found.width >= MIN_MEASURED_RUN for found in runs)
 
 
 @dataclass(slots=True, eq=False)
