@@ -270,7 +270,8 @@ def test_arrays_are_read_where_they_are(native, start, more):
     """Whole pages are imported, and only the array's own bytes are read."""
     x = memory_of(MIN_IMPORTED_BYTES + more, start)
     x.flags.writeable = False
-    assert native.executor.import_array(x) is not None
+    imported = native.executor.import_array(x) is not None
+    assert imported == (native.info.type == "CPU")
     result = vkops.concat([x, x[::-1], x], device=native)
     np.testing.assert_array_equal(result.numpy(), np.concatenate([x, x[::-1], x]))
 
