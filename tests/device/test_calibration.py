@@ -13,6 +13,7 @@ from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu import calibration
 from vkops.gpu.dispatch import Dispatch
 from vkops.gpu.executor import Executor
+from vkops.gpu.memory import held_bytes
 from vkops.gpu.region_copies import COPY, UNMEASURED, CopyCosts, Filling, RegionCopy
 from vkops.plan import CopyPlan, Fill, Output, Region, View
 from vkops.plan.movements import copy
@@ -99,6 +100,15 @@ def test_costs_are_measured_when_they_matter_and_only_once(as_gpu, measurements,
         kinds(gpu, rows(1, 1 << 20))
         assert len(measurements) == 1
         assert gpu.executor.tuning.copies == known
+
+
+def test_the_memory_for_measuring_is_given_back(as_gpu, measurements):
+    with as_gpu() as gpu:
+        sources = [(gpu.info.index, number) for number in range(16)]
+        before = [held_bytes(source) for source in sources]
+        gpu.executor.prepare(rows(1, 1 << 20))
+        assert [held_bytes(source) for source in sources] == before
+    assert len(measurements) == 1
 
 
 def test_functions_graphs_and_fills_with_measured_costs(as_gpu, measurements, monkeypatch):
