@@ -105,9 +105,10 @@ def test_costs_are_measured_when_they_matter_and_only_once(as_gpu, measurements,
 def test_the_memory_for_measuring_is_given_back(as_gpu, measurements):
     with as_gpu() as gpu:
         sources = [(gpu.info.index, number) for number in range(16)]
-        before = [held_bytes(source) for source in sources]
+        before = sum(map(held_bytes, sources))
         gpu.executor.prepare(rows(1, 1 << 20))
-        assert [held_bytes(source) for source in sources] == before
+        # The memory of other tests may be freed meanwhile.
+        assert sum(map(held_bytes, sources)) <= before
     assert len(measurements) == 1
 
 
