@@ -689,12 +689,15 @@ def test_every_rule_in_the_source_has_a_case():
     texts = [c.text.pattern if isinstance(c.text, re.Pattern) else c.text for c in CASES]
     texts += [text for entry in OPERATORS.values() for text in entry.broken]
     tested = {rule for text in texts for rule in re.findall(r"[A-Z0-9]+-\d\d", text)[-1:]}
-    assert raised - {"G-04"} == tested
+    assert raised - {"G-04"} == tested, (
+        "the errors of tests/operator_table.py, and the rules raised"
+    )
 
 
 def test_rules_in_the_source_are_those_of_the_table():
     named = rules_named_in(SOURCE.rglob("*.py"))
-    assert named == {rule.id for rule in RULES.values() if rule.enforced}
+    enforced = {rule.id for rule in RULES.values() if rule.enforced}
+    assert named == enforced, "the rules that errors name, and the enforced ones of rules.json"
 
 
 def test_rules_are_numbered_without_gaps():
@@ -705,7 +708,8 @@ def test_rules_are_numbered_without_gaps():
 
 def test_the_documentation_has_the_table():
     text = (SOURCE.parent / "docs" / "rules.md").read_text("utf-8")
-    assert text.endswith("\n".join(markdown_lines()) + "\n")
+    made = "\n".join(markdown_lines()) + "\n"
+    assert text[-len(made) :] == made, "docs/rules.md is not that of rules.json: run scripts/docs"
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])

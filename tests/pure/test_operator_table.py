@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -17,9 +19,27 @@ from vkops.dml import BufferTensorDesc, Graph, operator_desc
 from vkops.errors import InvalidDescError
 from vkops.plan import execute
 
+ROOT = Path(__file__).parents[2]
 
-def test_the_table_has_every_operator():
-    assert set(OPERATORS) == set(dml.OPERATORS)
+
+def test_every_operator_has_a_module_and_is_in_the_table():
+    operators = ROOT / "vkops" / "dml" / "operators"
+    declared = {
+        name
+        for module in operators.glob("*.py")
+        for name in re.findall(r'^    operator = "(\w+)"$', module.read_text("utf-8"), re.M)
+    }
+    assert declared == set(dml.OPERATORS), "the modules, and the operators of levels.json"
+    assert set(OPERATORS) == set(dml.OPERATORS), "tests/operator_table.py, and levels.json"
+
+
+def test_every_operator_has_an_example():
+    texts = [path.read_text("utf-8") for path in (ROOT / "examples").glob("*.json")]
+    pattern = re.compile(r'"type": "(?:DML_OPERATOR_)?(\w+)"')
+    named = {name for text in texts for name in pattern.findall(text)}
+    if "SCATTER_ELEMENTS" in named:  # another name of the operator
+        named.add("SCATTER")
+    assert set(dml.OPERATORS) - named == set(), "operators without a model in examples/"
 
 
 @pytest.mark.parametrize("name", OPERATORS)
