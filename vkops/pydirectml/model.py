@@ -1,52 +1,24 @@
-"""PyDirectML's names for the operators that move data: ``import vkops.pydirectml as dml``.
-
-Programs differ in two ways from those for PyDirectML: tensors keep their data types, where
-PyDirectML binds and returns FLOAT32 only, and a model is initialized once for the same bindings of
-inputs that are OWNED_BY_DML, not in each call of ``Device.compute``. Operators that compute are
-missing.
-
->>> import numpy as np
->>> import vkops.pydirectml as dml
->>> device = dml.Device()
->>> builder = dml.GraphBuilder(device)
->>> x = dml.input_tensor(builder, 0, dml.TensorDesc(dml.TensorDataType.FLOAT32, [2, 3]))
->>> y = dml.join([x, x], 1)
->>> model = builder.build(dml.ExecutionFlags.NONE, [y])
->>> (result,) = device.compute(model, [dml.Binding(x, np.arange(6))], [y])
->>> np.array(result)
-array([[0., 1., 2., 0., 1., 2.],
-       [3., 4., 5., 3., 4., 5.]], dtype=float32)
-"""
+"""PyDirectML's devices, graphs and models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import is_not
-from typing import Any, NoReturn, overload
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 import vkops
-from vkops.arguments.values import Place, array, boolean, integers
+from vkops.arguments.values import Place, array, boolean
 from vkops.dml import (
     BufferTensorDesc,
+    ElementWiseIdentityOperatorDesc,
     ExecutionFlags,
     Expression,
     Graph,
-    InterpolationMode,
-    PaddingMode,
-    Size2D,
-    TensorDataType,
     TensorFlags,
-    TensorPolicy,
-    gather,
-    identity,
-    input_tensor,
-    padding,
-    slice,
 )
-from vkops.dml import upsample_2d as up_sample_2d
 from vkops.dml.addressing import spanned_elements
 from vkops.dml.graph_builder import as_expression
 from vkops.dml.graph_desc import GraphDesc
@@ -54,32 +26,7 @@ from vkops.errors import BindingError, DeviceError, InvalidDescError
 from vkops.tensors.exchange import as_array
 from vkops.tensors.tensor import Tensor
 
-__all__ = [
-    "Binding",
-    "Device",
-    "ExecutionFlags",
-    "Expression",
-    "GraphBuilder",
-    "InterpolationMode",
-    "Model",
-    "PaddingMode",
-    "Size2D",
-    "TensorDataType",
-    "TensorDesc",
-    "TensorFlags",
-    "TensorPolicy",
-    "activation_identity",
-    "gather",
-    "input_tensor",
-    "join",
-    "padding",
-    "reinterpret",
-    "slice",
-    "up_sample_2d",
-]
-
 _OPERATOR = "GRAPH"
-_Policy = Callable[[TensorDataType, tuple[int, ...]], BufferTensorDesc]
 
 
 class Device(vkops.Device):
@@ -245,110 +192,9 @@ class Binding:
             raise InvalidDescError("", "data", message, "T-12")
 
 
-class TensorDesc(BufferTensorDesc):
-    """A tensor in a buffer, with the arguments of PyDirectML. Source: pydirectml.TensorDesc.
-
-    The first argument is ``data_type``; then come ``flags``, which may be left out, and ``sizes``,
-    and then a ``tensor_policy``, or ``strides`` in elements, ``total_tensor_size_in_bytes`` and
-    ``guaranteed_base_offset_alignment``.
-
-    Raises:
-        InvalidDescTypeError: an argument is of the wrong kind (T-02 to T-17).
-
-    >>> TensorDesc(TensorDataType.FLOAT32, [1, 3, 4, 4], TensorPolicy.interleaved_channel).strides
-    (48, 1, 12, 3)
-    >>> TensorDesc(TensorDataType.INT8, TensorFlags.OWNED_BY_DML, [3]).total_tensor_size_in_bytes
-    4
-    """
-
-    @overload
-    def __init__(
-        self, data_type: TensorDataType, sizes: Sequence[int], tensor_policy: _Policy = ...
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self, data_type: TensorDataType, sizes: Sequence[int], strides: Sequence[int] | None
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self,
-        data_type: TensorDataType,
-        flags: TensorFlags,
-        sizes: Sequence[int],
-        tensor_policy: _Policy = ...,
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self,
-        data_type: TensorDataType,
-        flags: TensorFlags,
-        sizes: Sequence[int],
-        strides: Sequence[int] | None,
-        total_tensor_size_in_bytes: int,
-        guaranteed_base_offset_alignment: int,
-    ) -> None: ...
-
-    def __init__(self, data_type: Any, *args: Any, **keywords: Any) -> None:
-        names = ["sizes", "tensor_policy"]
-        if args and not isinstance(args[0], (Sequence, np.ndarray)):
-            names = ["flags", *names]
-        if len(args) >= len(names) and not callable(args[len(names) - 1]):
-            names[-1] = "strides"
-        names += ["total_tensor_size_in_bytes", "guaranteed_base_offset_alignment"]
-        if len(args) > len(names) or any(name in keywords for name in names[: len(args)]):
-            raise TypeError("TensorDesc(): got too many arguments, or one of them twice")
-        given = {**dict(zip(names, args, strict=False)), **keywords}
-        policy = given.pop("tensor_policy", None)
-        if policy is not None:
-            if not callable(policy) or isinstance(policy, type):
-                raise Place("", "tensor_policy", "T-07").wrong_kind(policy, "a function")
-            sizes = integers(given.get("sizes"), Place("", "sizes", "T-04"))
-            given["strides"] = policy(data_type, sizes).strides
-        super().__init__(data_type, **given)
-
-
-def join(input: Sequence[Expression], axis: int) -> Expression:
-    """Put together along an axis. Source: pydirectml.join; see ``vkops.dml.join``."""
-    return vkops.dml.join(input, axis)
-
-
-def reinterpret(
-    input: Expression,
-    new_type: TensorDataType,
-    new_size: Sequence[int],
-    new_strides: Sequence[int] | None,
-) -> Expression:
-    """The same bytes as another tensor. Source: pydirectml.reinterpret; see ``vkops.dml``."""
-    return vkops.dml.reinterpret(input, new_type, new_size, new_strides)
-
-
-def activation_identity(input: Expression) -> Expression:
-    """A copy. Source: pydirectml.activation_identity; it makes a node of ELEMENT_WISE_IDENTITY."""
-    return identity(input)
-
-
-def __getattr__(name: str) -> NoReturn:
-    message = f"module {__name__!r} has no attribute {name!r}"
-    if name in _MISSING.split():
-        message += ": vkops moves data, it does not calculate"
-    raise AttributeError(message, name=name)
-
-
-_MISSING = (
-    "FusedActivation activation_linear activation_relu activation_sigmoid activation_soft_max "
-    "activation_tanh add average_pooling batch_normalization convolution divide gemm gru "
-    "local_response_normalization max_pooling mean_variance_normalization multiply subtract "
-    "value_scale_2d"
-)
-"""PyDirectML's names that are missing."""
-
-
 def _packed(x: Expression) -> Expression:
     packed = BufferTensorDesc(x.desc.data_type, x.desc.sizes)
-    return x.graph.operator(vkops.dml.ElementWiseIdentityOperatorDesc(x.desc, packed), [x])[0]
+    return x.graph.operator(ElementWiseIdentityOperatorDesc(x.desc, packed), [x])[0]
 
 
 def _converted(source: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -1,12 +1,4 @@
-"""Dask arrays whose chunks are tensors, and workers that have a device each.
-
-Importing this module makes ``Tensor`` a chunk type of ``dask.array``, so that functions of NumPy
-may be given Dask arrays and tensors together. Nothing has to be registered in workers: tensors are
-pickled with their elements out of band (protocol 5), which Dask sends, and writes to disk, from
-where they are, and a tensor that is unpickled is on the default device of its process.
-
-Needs the packages ``dask`` and ``distributed``: ``pip install 'vkops[dask]'``.
-"""
+"""Dask clusters on one machine, whose workers have a device each."""
 
 from __future__ import annotations
 
@@ -15,32 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vkops.errors import DeviceError, MissingPackageError, VkopsError, show
+import dask.utils
+from distributed import Nanny, Scheduler, SpecCluster
+from distributed.spill import SpillBuffer
 
-try:
-    import dask.array
-    from distributed import Nanny, Scheduler, SpecCluster
-    from distributed.spill import SpillBuffer
-except ImportError as _error:
-    raise MissingPackageError(
-        f"Dask arrays of tensors need the package {_error.name or 'dask'}: "
-        "pip install 'vkops[dask]'",
-        name=_error.name,
-    ) from _error
-
+from vkops.errors import DeviceError, VkopsError, show
 from vkops.gpu import adapter
-from vkops.tensors.tensor import Tensor, default_device
-
-__all__ = ["local_cluster"]
+from vkops.tensors.tensor import default_device
 
 HOST = "127.0.0.1"
 MESSAGE_BYTES = "distributed.worker.transfer.message-bytes-limit"
 MESSAGE_PARTS = 16
 """The chunks that a worker fetches at once take at most this part of its device's memory."""
-
-dask.array.register_chunk_type(Tensor)
-# Dask's other method, "p2p", takes only chunks that have the buffer protocol, as NumPy's arrays do.
-dask.config.update_defaults({"array": {"rechunk": {"method": "tasks"}}})
 
 
 def local_cluster(
