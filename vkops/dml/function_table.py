@@ -8,7 +8,7 @@ from vkops.arguments.values import Place, integer, integers
 from vkops.dml.enums import AxisDirection, DepthSpaceOrder
 from vkops.dml.functions import Function, Given, OutputSizes, SizeArgument
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
-from vkops.dml.windows import elements_in_window
+from vkops.plan.movements import elements_in_window
 from vkops.plan.view import Ints
 
 

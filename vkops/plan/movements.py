@@ -60,6 +60,15 @@ def window(source: Read, target: View, starts: Ints, steps: Ints) -> Region:
     return copy(source.view.window(starts, target.sizes, steps), target, source.input)
 
 
+def elements_in_window(length: int, stride: int) -> int:
+    """How many elements of a window of some length are ``stride`` apart.
+
+    >>> elements_in_window(9, -2)
+    5
+    """
+    return 1 + (length - 1) // abs(stride)
+
+
 def split(source: Read, targets: Iterable[View], axis: int) -> list[Region]:
     """Copy consecutive parts of an axis, one to each target.
 

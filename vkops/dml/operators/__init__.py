@@ -1,4 +1,4 @@
-"""The operators of DirectML that vkops offers, one module for each, or for two alike.
+"""The operators of DirectML that vkops offers, one module for each, or for several alike.
 
 The module of an operator is imported when the operator is used.
 """
@@ -13,25 +13,31 @@ from vkops.dml.levels import SUPPORT
 
 if TYPE_CHECKING:
     from vkops.dml.operator_desc import OperatorDesc
-    from vkops.dml.operators.depth_to_space import (
+    from vkops.dml.operators.depth_and_space import (
         DepthToSpace1OperatorDesc as DepthToSpace1OperatorDesc,
     )
-    from vkops.dml.operators.depth_to_space import (
+    from vkops.dml.operators.depth_and_space import (
         DepthToSpaceOperatorDesc as DepthToSpaceOperatorDesc,
+    )
+    from vkops.dml.operators.depth_and_space import (
+        SpaceToDepth1OperatorDesc as SpaceToDepth1OperatorDesc,
+    )
+    from vkops.dml.operators.depth_and_space import (
+        SpaceToDepthOperatorDesc as SpaceToDepthOperatorDesc,
+    )
+    from vkops.dml.operators.diagonal_matrix import (
+        DiagonalMatrix1OperatorDesc as DiagonalMatrix1OperatorDesc,
     )
     from vkops.dml.operators.diagonal_matrix import (
         DiagonalMatrixOperatorDesc as DiagonalMatrixOperatorDesc,
     )
-    from vkops.dml.operators.diagonal_matrix1 import (
-        DiagonalMatrix1OperatorDesc as DiagonalMatrix1OperatorDesc,
-    )
     from vkops.dml.operators.element_wise_identity import (
         ElementWiseIdentityOperatorDesc as ElementWiseIdentityOperatorDesc,
     )
-    from vkops.dml.operators.fill_value_constant import (
+    from vkops.dml.operators.fill_value import (
         FillValueConstantOperatorDesc as FillValueConstantOperatorDesc,
     )
-    from vkops.dml.operators.fill_value_sequence import (
+    from vkops.dml.operators.fill_value import (
         FillValueSequenceOperatorDesc as FillValueSequenceOperatorDesc,
     )
     from vkops.dml.operators.gather import GatherOperatorDesc as GatherOperatorDesc
@@ -50,10 +56,10 @@ if TYPE_CHECKING:
     )
     from vkops.dml.operators.padding import Padding1OperatorDesc as Padding1OperatorDesc
     from vkops.dml.operators.padding import PaddingOperatorDesc as PaddingOperatorDesc
+    from vkops.dml.operators.resample import Resample1OperatorDesc as Resample1OperatorDesc
+    from vkops.dml.operators.resample import Resample2OperatorDesc as Resample2OperatorDesc
+    from vkops.dml.operators.resample import Resample3OperatorDesc as Resample3OperatorDesc
     from vkops.dml.operators.resample import ResampleOperatorDesc as ResampleOperatorDesc
-    from vkops.dml.operators.resample1 import Resample1OperatorDesc as Resample1OperatorDesc
-    from vkops.dml.operators.resample2 import Resample2OperatorDesc as Resample2OperatorDesc
-    from vkops.dml.operators.resample3 import Resample3OperatorDesc as Resample3OperatorDesc
     from vkops.dml.operators.reverse_subsequences import (
         ReverseSubsequencesOperatorDesc as ReverseSubsequencesOperatorDesc,
     )
@@ -65,25 +71,28 @@ if TYPE_CHECKING:
     )
     from vkops.dml.operators.slice import SliceOperatorDesc as SliceOperatorDesc
     from vkops.dml.operators.slice1 import Slice1OperatorDesc as Slice1OperatorDesc
-    from vkops.dml.operators.slice_grad import SliceGradOperatorDesc as SliceGradOperatorDesc
-    from vkops.dml.operators.space_to_depth import (
-        SpaceToDepth1OperatorDesc as SpaceToDepth1OperatorDesc,
-    )
-    from vkops.dml.operators.space_to_depth import (
-        SpaceToDepthOperatorDesc as SpaceToDepthOperatorDesc,
-    )
+    from vkops.dml.operators.slice1 import SliceGradOperatorDesc as SliceGradOperatorDesc
     from vkops.dml.operators.split import SplitOperatorDesc as SplitOperatorDesc
     from vkops.dml.operators.tile import TileOperatorDesc as TileOperatorDesc
     from vkops.dml.operators.unfold import UnfoldOperatorDesc as UnfoldOperatorDesc
     from vkops.dml.operators.upsample_2d import Upsample2dOperatorDesc as Upsample2dOperatorDesc
 
-# Where the module has not the name of the operator.
 _MODULES = {
-    "DEPTH_TO_SPACE1": "depth_to_space",
+    "DEPTH_TO_SPACE": "depth_and_space",
+    "DEPTH_TO_SPACE1": "depth_and_space",
+    "DIAGONAL_MATRIX1": "diagonal_matrix",
+    "FILL_VALUE_CONSTANT": "fill_value",
+    "FILL_VALUE_SEQUENCE": "fill_value",
     "GATHER_ND1": "gather_nd",
     "PADDING1": "padding",
-    "SPACE_TO_DEPTH1": "space_to_depth",
+    "RESAMPLE1": "resample",
+    "RESAMPLE2": "resample",
+    "RESAMPLE3": "resample",
+    "SLICE_GRAD": "slice1",
+    "SPACE_TO_DEPTH": "depth_and_space",
+    "SPACE_TO_DEPTH1": "depth_and_space",
 }
+"""The modules of operators that are not named like them."""
 
 
 class _Operators(Mapping[str, "type[OperatorDesc]"]):

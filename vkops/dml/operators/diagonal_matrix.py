@@ -1,4 +1,4 @@
-"""DIAGONAL_MATRIX: a value on one diagonal, and 0 elsewhere."""
+"""DIAGONAL_MATRIX and DIAGONAL_MATRIX1: a value on diagonals of matrices."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel
+from vkops.dml.enums import FeatureLevel, TensorDataType
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.plan import Fill, Region
+from vkops.plan import Fill, Read, Region
 from vkops.plan.diagonals import fill_diagonals
 
 
@@ -35,8 +35,7 @@ class DiagonalMatrixOperatorDesc(OperatorDesc):
     """
 
     operator = "DIAGONAL_MATRIX"
-    same_data_type = "DIAG-04"
-    same_dimension_count = "DIAG-04"
+    same_data_type = same_dimension_count = "DIAG-04"
 
     output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
     offset: int = field(metadata=fields.attribute("int", "DIAG-07"))
@@ -50,3 +49,56 @@ class DiagonalMatrixOperatorDesc(OperatorDesc):
         value = self._element("value", self.value)
         zero, target = Fill(bytes(len(value))), self.output_tensor.view
         return [fill_diagonals(zero, target, self.offset, self.offset + 1, Fill(value))]
+
+
+@dataclass(frozen=True)
+class DiagonalMatrix1OperatorDesc(OperatorDesc):
+    """Writes a value to some diagonals of matrices, and a tensor or 0 elsewhere.
+
+    An element of diagonal ``k`` has the column of its row plus ``k``. If ``diagonal_fill_begin`` is
+    at most ``diagonal_fill_end``, the value is written to the diagonals from the one to before the
+    other. If it is greater, the value is written to those before ``diagonal_fill_end`` and from
+    ``diagonal_fill_begin`` on.
+
+    Source: DML_DIAGONAL_MATRIX1_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: the other elements; None for 0.
+        output_tensor: what to make, of the sizes of the input; its last two dimensions are the
+            matrices.
+        value_data_type: the data type of the tensors.
+        value: the value, which this data type can hold; rounded to the nearest value that a
+            floating-point type has.
+        diagonal_fill_begin: a diagonal; any 32-bit integer, as the next.
+        diagonal_fill_end: a diagonal.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> tensor = BufferTensorDesc(TensorDataType.UINT8, [4, 5])
+    >>> DiagonalMatrix1OperatorDesc(tensor, tensor, TensorDataType.UINT8, 0, -4, 1).validate()
+    """
+
+    operator = "DIAGONAL_MATRIX1"
+    same_data_type = same_dimension_count = "DIAG-04"
+
+    input_tensor: BufferTensorDesc | None = field(metadata=fields.tensor("input", optional=True))
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    value_data_type: TensorDataType = field(metadata=fields.enumeration(TensorDataType, "DIAG-04"))
+    value: float = field(metadata=fields.scalar("DIAG-03", "value_data_type"))
+    diagonal_fill_begin: int = field(metadata=fields.attribute("int", "DIAG-07"))
+    diagonal_fill_end: int = field(metadata=fields.attribute("int", "DIAG-07"))
+
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        self._element("value", self.value)
+        if self.input_tensor is not None:
+            return [self._sizes_of_input("DIAG-04")]
+        return [self._sizes_of("output_tensor", "DIAG-04")]
+
+    def _regions(self) -> Sequence[Iterable[Region]]:
+        value = self._element("value", self.value)
+        source = self.input_tensor
+        others = Fill(bytes(len(value))) if source is None else Read(0, source.view)
+        diagonals = self.diagonal_fill_begin, self.diagonal_fill_end
+        return [fill_diagonals(others, self.output_tensor.view, *diagonals, Fill(value))]

@@ -35,8 +35,7 @@ class ElementWiseIdentityOperatorDesc(OperatorDesc):
     """
 
     operator = "ELEMENT_WISE_IDENTITY"
-    same_data_type = "IDENT-01"
-    same_dimension_count = "IDENT-01"
+    same_data_type = same_dimension_count = "IDENT-01"
     supports_in_place = True  # IDENT-04
 
     input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))

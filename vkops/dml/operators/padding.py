@@ -32,8 +32,7 @@ _INTRODUCED = {
 class _Padding(OperatorDesc):
     """The rules and regions of both operators, which differ in the type of the value."""
 
-    same_data_type = "PAD-01"
-    same_dimension_count = "PAD-01"
+    same_data_type = same_dimension_count = "PAD-01"
 
     input_tensor: BufferTensorDesc
     output_tensor: BufferTensorDesc

@@ -1,21 +1,77 @@
-"""SLICE1: a window of a tensor, read forwards or backwards."""
+"""SLICE1 and SLICE_GRAD: windows of a tensor, whose elements are read or written in steps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel
-from vkops.dml.operator_desc import Size
+from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.dml.windows import WindowOperatorDesc
-from vkops.plan import Read, Region
-from vkops.plan.movements import window
+from vkops.errors import show
+from vkops.plan import Fill, Read, Region
+from vkops.plan.movements import elements_in_window, window, write_window
+from vkops.plan.view import Ints
+
+
+class _WindowDesc(OperatorDesc):
+    """The attributes that these operators share, and their rules."""
+
+    input_window_offsets: Sequence[int]
+    input_window_sizes: Sequence[int]
+    input_window_strides: Sequence[int]
+
+    @property
+    def _window(self) -> tuple[Ints, Ints]:
+        """The element that is taken first along each dimension, and the signed step from it.
+
+        A window whose stride is negative is read from its last element on.
+        """
+        windows = zip(
+            self.input_window_offsets,
+            self.input_window_sizes,
+            self.input_window_strides,
+            strict=True,
+        )
+        starts = (first if step > 0 else first + size - 1 for first, size, step in windows)
+        return tuple(starts), tuple(self.input_window_strides)
+
+    def _check_windows(
+        self, whole: str, part: str, rule: str, strides_rule: str, sizes_rule: str
+    ) -> None:
+        """Check the windows of a tensor, and the sizes of the tensor of the elements in them."""
+        sizes = self._sizes_of(whole, rule), self._sizes_of(part, sizes_rule)
+        dimensions = zip(
+            self.input_window_offsets,
+            self.input_window_sizes,
+            self.input_window_strides,
+            *sizes,
+            strict=True,
+        )
+        for i, (offset, length, stride, available, size) in enumerate(dimensions):
+            field = f"input_window_sizes[{i}]"
+            if length < 1:
+                self._refuse(field, f"got {length}, must be 1 or more", rule)
+            if offset + length > available.value:
+                message = (
+                    f"the window ends at {show(offset + length)} (offset + size), "
+                    f"must be at most {available.origin} = {available.value}"
+                )
+                self._refuse(field, message, rule)
+            if stride == 0:
+                self._refuse(f"input_window_strides[{i}]", "got 0, must not be 0", strides_rule)
+            most = elements_in_window(length, stride)
+            if size.value > most:
+                message = (
+                    f"got {size.value}, must be at most {most} "
+                    "(1 + (window size - 1) div the stride's magnitude)"
+                )
+                self._refuse(size.origin, message, sizes_rule)
 
 
 @dataclass(frozen=True)
-class Slice1OperatorDesc(WindowOperatorDesc):
+class Slice1OperatorDesc(_WindowDesc):
     """Copies elements of a window, ``input_window_strides`` apart; negative ones read backwards.
 
     Source: DML_SLICE1_OPERATOR_DESC.
@@ -41,8 +97,7 @@ class Slice1OperatorDesc(WindowOperatorDesc):
     """
 
     operator = "SLICE1"
-    same_data_type = "SLICE1-01"
-    same_dimension_count = "SLICE1-01"
+    same_data_type = same_dimension_count = "SLICE1-01"
 
     input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
     output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
@@ -65,3 +120,52 @@ class Slice1OperatorDesc(WindowOperatorDesc):
     def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view
         return [[window(source, target, *self._window)]]
+
+
+@dataclass(frozen=True)
+class SliceGradOperatorDesc(_WindowDesc):
+    """Puts elements where SLICE1 with the same window would take them from, and 0 elsewhere.
+
+    Source: DML_SLICE_GRAD_OPERATOR_DESC.
+
+    Attributes:
+        input_gradient_tensor: the elements; of the sizes of SLICE1's output.
+        output_gradient_tensor: what to make; of the sizes of SLICE1's input.
+        input_window_offsets: first element of the window of the output, per dimension.
+        input_window_sizes: extent of the window, per dimension.
+        input_window_strides: signed distance between elements in the window, per dimension, not 0.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> two, five = (BufferTensorDesc(TensorDataType.UINT8, [n]) for n in (2, 5))
+    >>> SliceGradOperatorDesc(two, five, [1], [4], [3]).validate()
+    """
+
+    operator = "SLICE_GRAD"
+    same_data_type = same_dimension_count = "SGRAD-02"
+
+    input_gradient_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_gradient_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    input_window_offsets: Sequence[int] = field(
+        metadata=fields.per_dimension("uint_array", "SGRAD-01")
+    )
+    input_window_sizes: Sequence[int] = field(
+        metadata=fields.per_dimension("uint_array", "SGRAD-01")
+    )
+    input_window_strides: Sequence[int] = field(
+        metadata=fields.per_dimension("int_array", "SGRAD-03")
+    )
+
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        self._check_lengths("SGRAD-02")
+        rules = "SGRAD-01", "SGRAD-03", "SGRAD-01"
+        self._check_windows("output_gradient_tensor", "input_gradient_tensor", *rules)
+        return [self._sizes_of("output_gradient_tensor", "SGRAD-01")]
+
+    def _regions(self) -> Sequence[Iterable[Region]]:
+        source = Read(0, self.input_gradient_tensor.view)
+        target = self.output_gradient_tensor
+        zero = Fill(bytes(target.data_type.element_size))
+        return [write_window(source, target.view, *self._window, zero)]

@@ -33,8 +33,7 @@ class TileOperatorDesc(OperatorDesc):
     """
 
     operator = "TILE"
-    same_data_type = "TILE-01"
-    same_dimension_count = "TILE-01"
+    same_data_type = same_dimension_count = "TILE-01"
 
     input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
     output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel, InterpolationMode
 from vkops.dml.operator_desc import Size
-from vkops.dml.resampling import NearestNeighborDesc
+from vkops.dml.operators.resample import NearestNeighborDesc
 from vkops.dml.structs import Size2D
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan.movements import Run, tile_sizes
@@ -41,8 +41,7 @@ class Upsample2dOperatorDesc(NearestNeighborDesc):
     """
 
     operator = "UPSAMPLE_2D"
-    same_data_type = "UPS-01"
-    same_dimension_count = "UPS-01"
+    same_data_type = same_dimension_count = "UPS-01"
 
     input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
     output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))

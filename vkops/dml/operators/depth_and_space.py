@@ -1,0 +1,182 @@
+"""SPACE_TO_DEPTH and DEPTH_TO_SPACE: blocks of height and width moved into channels, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from vkops.dml import fields
+from vkops.dml.enums import DepthSpaceOrder, FeatureLevel
+from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.errors import show
+from vkops.plan import Read, Region
+from vkops.plan.movements import (
+    depth_to_space,
+    depth_to_space_sizes,
+    space_to_depth,
+    space_to_depth_sizes,
+)
+
+_ORDERS = {DepthSpaceOrder.DEPTH_COLUMN_ROW: "DCR", DepthSpaceOrder.COLUMN_ROW_DEPTH: "CRD"}
+"""The orders of the channels, as ``movements.py`` names them."""
+
+
+@dataclass(frozen=True)
+class _BlocksDesc(OperatorDesc):
+    """The fields of all four operators."""
+
+    same_data_type = same_dimension_count = "SD-01"
+
+    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    block_size: int = field(metadata=fields.attribute("uint", "SD-02"))
+
+    @property
+    def _order(self) -> str:
+        return _ORDERS[getattr(self, "order", DepthSpaceOrder.DEPTH_COLUMN_ROW)]
+
+
+@dataclass(frozen=True)
+class SpaceToDepthOperatorDesc(_BlocksDesc):
+    """Moves square blocks of height and width into channels.
+
+    Channel ``(row * block_size + column) * C + c`` of the output holds the elements of the input's
+    channel ``c`` (of ``C``) that stand at ``row`` and ``column`` of each block.
+
+    Source: DML_SPACE_TO_DEPTH_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: the tensor to rearrange: batch, channels, height and width.
+        output_tensor: the result; its sizes are ``N``, ``C * block_size**2``, ``H / block_size``
+            and ``W / block_size``, where ``N``, ``C``, ``H`` and ``W`` are those of the input.
+        block_size: height and width of a block in elements, at least 1; divides ``H`` and ``W``.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> space = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2, 4, 6])
+    >>> depth = BufferTensorDesc(TensorDataType.FLOAT32, [1, 8, 2, 3])
+    >>> SpaceToDepthOperatorDesc(space, depth, block_size=2).validate()
+    """
+
+    operator = "SPACE_TO_DEPTH"
+
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        block = self.block_size
+        self._check_positive("block_size", block, "SD-02")
+        sizes = self.input_tensor.sizes
+        for axis in (2, 3):
+            if sizes[axis] % block:
+                message = f"got {sizes[axis]}, must be a multiple of block_size = {show(block)}"
+                self._refuse(f"input_tensor.sizes[{axis}]", message, "SD-04")
+        factors = ("", " * block_size**2", " / block_size", " / block_size")
+        return [self._scaled_sizes(space_to_depth_sizes(sizes, block), factors, "SD-04")]
+
+    def _regions(self) -> Sequence[Sequence[Region]]:
+        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
+        return [[space_to_depth(source, target, self.block_size, self._order)]]
+
+
+@dataclass(frozen=True)
+class SpaceToDepth1OperatorDesc(SpaceToDepthOperatorDesc):
+    """Moves blocks into channels as SPACE_TO_DEPTH does, with a choice of the channels' order.
+
+    Source: DML_SPACE_TO_DEPTH1_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: the tensor to rearrange: batch, channels, height and width.
+        output_tensor: the result, of the sizes that SPACE_TO_DEPTH has.
+        block_size: height and width of a block in elements, at least 1.
+        order: what the channels of the output are made of. DEPTH_COLUMN_ROW: channel
+            ``(row * block_size + column) * C + c``, as in SPACE_TO_DEPTH; COLUMN_ROW_DEPTH: channel
+            ``(c * block_size + row) * block_size + column``. ``c`` is a channel of the input,
+            which has ``C``, and ``row`` and ``column`` are those of the element in its block.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, DepthSpaceOrder, TensorDataType
+    >>> depth = BufferTensorDesc(TensorDataType.FLOAT32, [1, 8, 2, 3])
+    >>> space = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2, 4, 6])
+    >>> SpaceToDepth1OperatorDesc(
+    ...     space, depth, block_size=2, order=DepthSpaceOrder.COLUMN_ROW_DEPTH
+    ... ).validate("2_1")
+    """
+
+    operator = "SPACE_TO_DEPTH1"
+
+    order: DepthSpaceOrder = field(metadata=fields.enumeration(DepthSpaceOrder, "SD-05"))
+
+
+@dataclass(frozen=True)
+class DepthToSpaceOperatorDesc(_BlocksDesc):
+    """Moves channels into square blocks of height and width: the inverse of SPACE_TO_DEPTH.
+
+    Channel ``(row * block_size + column) * C + c`` of the input holds the elements of the output's
+    channel ``c`` (of ``C``) that stand at ``row`` and ``column`` of each block.
+
+    Source: DML_DEPTH_TO_SPACE_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: the tensor to rearrange: batch, channels, height and width.
+        output_tensor: the result; its sizes are ``N``, ``C / block_size**2``, ``H * block_size``
+            and ``W * block_size``, where ``N``, ``C``, ``H`` and ``W`` are those of the input.
+        block_size: height and width of a block in elements, at least 1; its square divides ``C``.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> depth = BufferTensorDesc(TensorDataType.FLOAT32, [1, 8, 2, 3])
+    >>> space = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2, 4, 6])
+    >>> DepthToSpaceOperatorDesc(depth, space, block_size=2).validate()
+    """
+
+    operator = "DEPTH_TO_SPACE"
+
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        block = self.block_size
+        self._check_positive("block_size", block, "SD-02")
+        sizes = self.input_tensor.sizes
+        if sizes[1] % block**2:
+            message = f"got {sizes[1]}, must be a multiple of block_size**2 = {show(block**2)}"
+            self._refuse("input_tensor.sizes[1]", message, "SD-03")
+        factors = ("", " / block_size**2", " * block_size", " * block_size")
+        return [self._scaled_sizes(depth_to_space_sizes(sizes, block), factors, "SD-03")]
+
+    def _regions(self) -> Sequence[Sequence[Region]]:
+        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
+        return [[depth_to_space(source, target, self.block_size, self._order)]]
+
+
+@dataclass(frozen=True)
+class DepthToSpace1OperatorDesc(DepthToSpaceOperatorDesc):
+    """Moves channels into blocks as DEPTH_TO_SPACE does, with a choice of the channels' order.
+
+    Source: DML_DEPTH_TO_SPACE1_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: the tensor to rearrange: batch, channels, height and width.
+        output_tensor: the result, of the sizes that DEPTH_TO_SPACE has.
+        block_size: height and width of a block in elements, at least 1.
+        order: what the channels of the input are made of. DEPTH_COLUMN_ROW: channel
+            ``(row * block_size + column) * C + c``, as in DEPTH_TO_SPACE; COLUMN_ROW_DEPTH: channel
+            ``(c * block_size + row) * block_size + column``. ``c`` is a channel of the output,
+            which has ``C``, and ``row`` and ``column`` are those of the element in its block.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, DepthSpaceOrder, TensorDataType
+    >>> depth = BufferTensorDesc(TensorDataType.FLOAT32, [1, 8, 2, 3])
+    >>> space = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2, 4, 6])
+    >>> DepthToSpace1OperatorDesc(
+    ...     depth, space, block_size=2, order=DepthSpaceOrder.COLUMN_ROW_DEPTH
+    ... ).validate("2_1")
+    """
+
+    operator = "DEPTH_TO_SPACE1"
+
+    order: DepthSpaceOrder = field(metadata=fields.enumeration(DepthSpaceOrder, "SD-05"))
