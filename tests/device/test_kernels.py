@@ -24,7 +24,8 @@ from vkops.gpu.region_copies import ALWAYS_REGIONS
 from vkops.gpu.table import Tuning
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import narrow, optimize
-from vkops.plan.movements import copy, pad_with_copies
+from vkops.plan.index_runs import pad_with_copies
+from vkops.plan.movements import copy
 from vkops.shaders import spirv
 
 GUARD = 256

@@ -16,7 +16,7 @@ import vkops
 from vkops.onnx import Model, Session
 from vkops.onnx.lowering import LoweredSequence
 from vkops.onnx.operators import OPERATORS
-from vkops.plan.movements import roll
+from vkops.plan.index_runs import roll
 
 OPSETS = range(OLDEST, NEWEST + 1)
 GRAPHS, MORE_GRAPHS, BATCH = 2000, 20_000, 100

@@ -14,7 +14,7 @@ from vkops.errors import ModelError
 from vkops.onnx import Model
 from vkops.onnx.lowering import NeedsValueError
 from vkops.onnx.value_info import SequenceType, TensorType
-from vkops.plan.movements import runs_of
+from vkops.plan.index_runs import runs_of
 
 I32, I64 = np.iinfo(np.int32), np.iinfo(np.int64)
 

@@ -15,7 +15,8 @@ from vkops.errors import InvalidDescError
 from vkops.plan import CopyPlan, Fill, Output, Read, View, execute
 from vkops.plan.algebra import WIDTHS, coalesce, optimize, widen
 from vkops.plan.cut import cut
-from vkops.plan.movements import copy, pad_count, pad_with_copies
+from vkops.plan.index_runs import pad_count, pad_with_copies
+from vkops.plan.movements import copy
 from vkops.plan.view import packed_strides
 
 

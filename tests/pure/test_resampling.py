@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from processes import cpu_time
 
 from vkops.plan import CopyPlan, Output, Read, View, execute
-from vkops.plan.movements import Run, choose
+from vkops.plan.index_runs import Run, choose
 from vkops.plan.resampling import resampled_runs
 from vkops.plan.size_limits import LimitError
 

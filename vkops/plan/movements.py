@@ -1,4 +1,4 @@
-"""The meaning of every operator, written once: from views of inputs to regions.
+"""The meaning of the operators, written once: from views of inputs to regions.
 
 DirectML descriptors, the functions for arrays and ONNX nodes check rules of their own, and then
 call these. A source is a ``Read``, a view of a numbered input; a target is a view of an output. A
@@ -10,12 +10,9 @@ the function ``..._sizes`` next to it has the formula.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, product
+from itertools import accumulate
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import TypeAlias
 
 from vkops.plan.region import Fill, Read, Region
 from vkops.plan.view import Ints, View, packed_strides
@@ -252,73 +249,6 @@ def _depth(view: View, block: int, order: str) -> View:
     return view.unflatten(1, tuple(size[part] for part in parts)).permute(axes)
 
 
-# -- indices chosen along each axis ----------------------------------------------------------------
-
-
-class Run(NamedTuple):
-    """``size`` consecutive indices of a target, from ``target`` on.
-
-    They are copies of the indices of a source from ``start`` on, ``step`` apart. There are
-    ``repeats`` such runs, ``period`` apart in the target and ``advance`` apart in the source.
-    """
-
-    target: int
-    size: int
-    start: int
-    step: int
-    repeats: int = 1
-    period: int = 0
-    advance: int = 0
-
-
-def runs_of(indices: npt.NDArray[np.integer[Any]]) -> Iterator[Run]:
-    """Chosen indices as few runs.
-
-    >>> [run[:4] for run in runs_of(np.array([2, 1, 0, 0, 0]))]
-    [(0, 3, 2, -1), (3, 2, 0, 0)]
-    """
-    steps = np.diff(indices)
-    changes = np.flatnonzero(np.diff(steps)) + 1  # steps that differ from the one before
-    first = 0
-    for change in chain(map(int, changes), [len(indices)]):
-        # A run ends where its step does, but its last index may begin the next.
-        if change < first + 1:
-            continue
-        end = min(change + 1, len(indices))
-        step = int(steps[first]) if end - first > 1 else 0
-        yield Run(first, end - first, int(indices[first]), step)
-        first = end
-
-
-def choose(source: Read, target: View, axes: Sequence[Sequence[Run]]) -> Iterator[Region]:
-    """Copy the indices that runs choose along each axis: a region for each combination.
-
-    >>> axes = [[Run(0, 1, 1, 0), Run(1, 1, 0, 0)], [Run(0, 3, 2, -1)]]
-    >>> source = Read(0, View.packed((2, 3)))
-    >>> [region.source.view.offset for region in choose(source, View.packed((2, 3)), axes)]
-    [5, 2]
-    """
-    ones = (1,) * len(axes)
-    for runs in product(*axes):
-        targets, sizes, starts, steps = (tuple(run[i] for run in runs) for i in range(4))
-        read = source.view.window(starts, sizes, steps)
-        written = target.window(targets, sizes, ones)
-        for axis, run in enumerate(runs):
-            if run.repeats > 1:
-                read = read.insert(0, run.repeats, run.advance * source.view.strides[axis])
-                written = written.insert(0, run.repeats, run.period * target.strides[axis])
-        yield copy(read, written, source.input)
-
-
-def roll(source: Read, target: View, shifts: Ints) -> Iterator[Region]:
-    """Move elements ``shifts`` places on along each axis; elements past the end come first."""
-    axes = []
-    for size, shift in zip(target.sizes, shifts, strict=True):
-        k = shift % size if size else 0
-        axes.append([Run(k, size - k, 0, 1), Run(0, k, size - k, 1)] if k else [Run(0, size, 0, 1)])
-    return choose(source, target, axes)
-
-
 # -- padding ---------------------------------------------------------------------------------------
 
 
@@ -345,79 +275,3 @@ def fill(value: Read | Fill, target: View) -> Region:
         return Region(target, value)
     everywhere = View(target.sizes, (0,) * len(target.sizes), value.view.offset)
     return copy(everywhere, target, value.input)
-
-
-def pad_with_copies(
-    source: Read, target: View, starts: Ints, ends: Ints, mode: str
-) -> Iterator[Region]:
-    """Put a source into a target with ``starts`` and ``ends`` copies of its elements around it.
-
-    ``mode`` says which elements are copied along each axis: ``"edge"`` (the first and the last
-    again and again), ``"wrap"`` (the axis again and again), ``"reflect"`` (backwards and forwards,
-    without its ends) or ``"symmetric"`` (backwards and forwards, with its ends). The source is not
-    empty.
-    """
-    padding = zip(source.view.sizes, starts, ends, strict=True)
-    return choose(source, target, [list(_pad_runs(mode, *axis)) for axis in padding])
-
-
-def pad_count(sizes: Ints, starts: Ints, ends: Ints, mode: str) -> int:
-    """The number of regions of ``pad_with_copies`` for a source of these sizes.
-
-    >>> pad_count((3, 4), (7, 0), (0, 0), "wrap")
-    4
-    """
-    count = 1
-    for size, before, after in zip(sizes, starts, ends, strict=True):
-        if lengths := _run_lengths(mode, size):
-            first, last = (_run_number(at, *lengths) for at in (-before, size + after - 1))
-            count *= last - first + 1
-        else:
-            count *= 1 + bool(before) + bool(after)
-    return count
-
-
-def _pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[Run]:
-    """The indices of an axis of ``size`` elements that is padded with elements of its own.
-
-    >>> [run[:4] for run in _pad_runs("symmetric", 3, 2, 0)]
-    [(0, 2, 1, -1), (2, 3, 0, 1)]
-    """
-    lengths = _run_lengths(mode, size)
-    if not lengths:
-        edges = (
-            Run(0, before, 0, 0),
-            Run(before, size, 0, 1),
-            Run(before + size, after, size - 1, 0),
-        )
-        yield from (run for run in edges if run.size)
-        return
-    _, backwards = lengths
-    period = size + backwards
-    position, end = -before, size + after
-    while position < end:
-        done = position % period
-        if done < size:
-            run = Run(position + before, size - done, done, 1)
-        else:  # a backward run leaves out as many places at either end of the axis
-            start = period - 1 - done + (size - backwards) // 2
-            run = Run(position + before, period - done, start, -1)
-        run = run._replace(size=min(run.size, end - position))
-        yield run
-        position += run.size
-
-
-def _run_lengths(mode: str, size: int) -> tuple[int, int] | None:
-    """The sizes of the forward and the backward runs, which alternate.
-
-    A size of 0 means that there are none; None that the elements at the edges are repeated.
-    """
-    if mode == "edge" or size == 1:
-        return None
-    return size, {"wrap": 0, "symmetric": size, "reflect": size - 2}[mode]
-
-
-def _run_number(position: int, forwards: int, backwards: int) -> int:
-    """The number of the run that has a place, counted from that which begins at 0."""
-    period, within = divmod(position, forwards + backwards)
-    return period * (1 + bool(backwards)) + (within >= forwards)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.plan.movements import Run, runs_of
+from vkops.plan.index_runs import Run, runs_of
 from vkops.plan.size_limits import MAX_PIECES, LimitError
 
 MAX_RESAMPLED_SIZE = 1 << 24

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from vkops.arguments.values import Place
 from vkops.errors import show
 from vkops.gpu.streaming import Progress
-from vkops.plan import movements
+from vkops.plan import index_runs, movements
 from vkops.plan.region import Fill, Read
 from vkops.plan.size_limits import MAX_PIECES
 from vkops.plan.view import Ints, View
@@ -69,7 +69,7 @@ def roll(
 
 @memoized
 def _roll(source: View, itemsize: int, shifts: Ints) -> ArrayPlan:
-    regions = list(movements.roll(Read(0, source), View.packed(source.sizes), shifts))
+    regions = list(index_runs.roll(Read(0, source), View.packed(source.sizes), shifts))
     return array_plan(itemsize, [source], [source.sizes], [regions])
 
 
@@ -192,7 +192,7 @@ def _spans(times: Ints) -> Iterator[tuple[int, int, int]]:
 _Constants: TypeAlias = "tuple[tuple[Fill, Fill], ...]"
 
 _COPYING_MODES = ("edge", "reflect", "symmetric", "wrap")
-"""The modes of ``pad`` that copy elements of the array, as movements.py names them, too."""
+"""The modes of ``pad`` that copy elements of the array, as index_runs.py names them, too."""
 
 
 def pad(
@@ -288,9 +288,9 @@ def _pad(
             refuse("PAD", "pad_width", message, "ARRAY-12")
     if 0 in shape:
         return array_plan(itemsize, [source], [shape], [[]])
-    count = movements.pad_count(source.sizes, starts, ends, values)
+    count = index_runs.pad_count(source.sizes, starts, ends, values)
     if count > MAX_PIECES:
         message = f"makes {count} regions of copies, must be {MAX_PIECES} at most"
         refuse("PAD", "pad_width", message, "ARRAY-12")
-    regions = movements.pad_with_copies(origin, target, starts, ends, values)
+    regions = index_runs.pad_with_copies(origin, target, starts, ends, values)
     return array_plan(itemsize, [source], [shape], [list(regions)])

@@ -11,7 +11,8 @@ from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import FeatureLevelError
 from vkops.plan import Fill, Read, Region
-from vkops.plan.movements import pad, pad_count, pad_with_copies
+from vkops.plan.index_runs import pad_count, pad_with_copies
+from vkops.plan.movements import pad
 from vkops.plan.size_limits import MAX_PIECES
 
 _MODES = {
@@ -20,7 +21,7 @@ _MODES = {
     PaddingMode.SYMMETRIC: "symmetric",
     PaddingMode.WRAP: "wrap",
 }
-"""The modes that copy elements of the input, as movements.py names them."""
+"""The modes that copy elements of the input, as index_runs.py names them."""
 
 _INTRODUCED = {
     PaddingMode.SYMMETRIC: FeatureLevel.LEVEL_3_0,

@@ -18,7 +18,7 @@ from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
 from vkops.plan import Read, Region
-from vkops.plan.movements import Run, choose
+from vkops.plan.index_runs import Run, choose
 from vkops.plan.resampling import MAX_RESAMPLED_SIZE, resampled_runs
 from vkops.plan.size_limits import MAX_PIECES, LimitError
 

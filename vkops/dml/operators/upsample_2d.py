@@ -11,7 +11,8 @@ from vkops.dml.operator_desc import Size
 from vkops.dml.operators.resample import NearestNeighborDesc
 from vkops.dml.structs import Size2D
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.plan.movements import Run, tile_sizes
+from vkops.plan.index_runs import Run
+from vkops.plan.movements import tile_sizes
 from vkops.plan.resampling import repeated_run
 from vkops.plan.view import Ints
 

@@ -16,10 +16,11 @@ import numpy.typing as npt
 from vkops.onnx.lowering import LoweredTensor
 from vkops.onnx.onnx_node import Call, Node
 from vkops.onnx.operators.arithmetic import operand
-from vkops.plan import indexing, movements
+from vkops.plan import indexing
 from vkops.plan.graph import SUBMISSION_COST
+from vkops.plan.index_runs import Run, choose, runs_of
 from vkops.plan.indexing import IndexTensor
-from vkops.plan.movements import Run, copy, pack
+from vkops.plan.movements import copy, pack
 from vkops.plan.region import MAX_TERMS, Read, Region
 from vkops.plan.view import Ints, View
 
@@ -38,12 +39,12 @@ def gather(call: Call) -> list[LoweredTensor]:
     known = _known_indices(call, data, range(axis, axis + 1))
     if known is not None:
         flat = np.where(known < 0, known + data.shape[axis], known)[:, 0]
-        runs = [*islice(movements.runs_of(flat), MAX_RUNS + 1)]
+        runs = [*islice(runs_of(flat), MAX_RUNS + 1)]
         if len(runs) <= MAX_RUNS:
             axes = [[Run(0, n, 0, 1)] for n in data.shape]
             axes[axis] = runs
             sizes = (*data.shape[:axis], flat.size, *data.shape[axis + 1 :])
-            regions = movements.choose(data.read, View.packed(sizes), axes)
+            regions = choose(data.read, View.packed(sizes), axes)
             return [call.lowering.make(data.dtype, sizes, regions).reshape(shape)]
     region = indexing.gather(data.read, _index_tensor(indices), View.packed(shape), axis)
     return [call.lowering.make(data.dtype, shape, [region])]

@@ -13,7 +13,8 @@ from onnx import numpy_helper
 from vkops.onnx.element_types import STRING
 from vkops.onnx.lowering import LoweredTensor
 from vkops.onnx.onnx_node import Call, Node
-from vkops.plan.movements import Run, choose, fill_around
+from vkops.plan.index_runs import Run, choose
+from vkops.plan.movements import fill_around
 from vkops.plan.region import Read
 from vkops.plan.resampling import MAX_RESAMPLED_SIZE, resampled_runs
 from vkops.plan.size_limits import MAX_PIECES, LimitError

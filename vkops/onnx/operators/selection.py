@@ -11,7 +11,7 @@ import numpy as np
 from vkops.onnx.element_types import STRING
 from vkops.onnx.lowering import LoweredTensor
 from vkops.onnx.onnx_node import Call
-from vkops.plan import movements
+from vkops.plan import index_runs, movements
 from vkops.plan.region import Read
 from vkops.plan.size_limits import MAX_DIMENSIONS, MAX_PIECES
 from vkops.plan.view import Ints, View
@@ -124,9 +124,9 @@ def pad(call: Call) -> list[LoweredTensor]:
             call.refuse(name, f"axis {axis} is empty, there is nothing to pad it with ({mode})")
         kept = kept.narrow(axis, first, end - first)
     starts, ends = (tuple(max(0, pair[end]) for pair in pairs) for end in (0, 1))
-    _check_pieces(call, name, movements.pad_count(kept.sizes, starts, ends, mode))
+    _check_pieces(call, name, index_runs.pad_count(kept.sizes, starts, ends, mode))
     source = Read(data.number, kept)
-    regions = movements.pad_with_copies(source, View.packed(sizes), starts, ends, mode)
+    regions = index_runs.pad_with_copies(source, View.packed(sizes), starts, ends, mode)
     return [call.lowering.make(data.dtype, sizes, regions)]
 
 
