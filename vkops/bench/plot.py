@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from vkops.bench.peers import is_installed
 from vkops.bench.report import LABELS, Report
 from vkops.errors import MissingPackageError, VkopsError
+from vkops.plan.rounding import ceil_div
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +56,7 @@ def plot(report: Report, path: Path) -> None:
     check(path)
     from matplotlib.figure import Figure
 
-    rows = -(-len(report.results) // _COLUMNS)
+    rows = ceil_div(len(report.results), _COLUMNS)
     labels = {**LABELS, **report.peers}
     heights = (
         _PART_HEAD + _PANEL_HEAD + _BAR * len(report.results),
@@ -111,7 +112,7 @@ def _draw_speeds(figure: SubFigure, report: Report, labels: dict[str, str]) -> N
         fontsize=11,
     )
     columns = min(_COLUMNS, len(report.results))
-    rows = -(-len(report.results) // columns)
+    rows = ceil_div(len(report.results), columns)
     grid = figure.subplots(rows, columns, squeeze=False).flat
     for number, axes in enumerate(grid):
         if number < len(report.results):

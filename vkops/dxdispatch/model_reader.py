@@ -33,6 +33,7 @@ from vkops.dxdispatch.json_model import (
 )
 from vkops.dxdispatch.json_reader import Node, parse, quote, read_text
 from vkops.errors import ModelError, show
+from vkops.plan.rounding import round_up
 
 # Two of the largest tensors DirectML can address (2**32 elements of 8 bytes, T-13).
 MAX_RESOURCE_BYTES = 2 << 35
@@ -147,7 +148,7 @@ class _ModelReader:
             return DeferredResource(name)
         data_type, values = read_values(node, self.folders)
         size_node = node.optional("sizeInBytes")
-        size = size_node.uint(64) if size_node else -(-values.nbytes // 4) * 4
+        size = size_node.uint(64) if size_node else round_up(values.nbytes, 4)
         offset = node.optional_uint("initialValuesOffsetInBytes", 64)
         if values.nbytes + offset > size:
             raise (size_node or node).error(

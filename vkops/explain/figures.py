@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from vkops.explain.explanation import Movement, Tensor
 from vkops.explain.tables import numbers, size_text
 from vkops.plan.region import Read, Region
+from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints, View
 
 MAX_TENSORS = 32
@@ -225,7 +226,7 @@ def memory_shape(tensor: Tensor, size: int) -> Ints:
         if not chain or not step % chain[-1]:
             chain.append(step)
     inner = [above // step for step, above in pairwise(chain)]
-    return (-(-elements // chain[-1]), *reversed(inner))
+    return (ceil_div(elements, chain[-1]), *reversed(inner))
 
 
 # -- blocks and their colours ----------------------------------------------------------------------
@@ -257,8 +258,8 @@ def blocks_of(region: Region) -> tuple[Parts, ...]:
         if len(found) == 2 and blocks >= MIN_BLOCKS:
             break
         n = region.sizes[axis]
-        length = -(-n // _parts_of(n, best=4 if found else MAX_PARTS))
-        found.append(Parts(axis, length, -(-n // length)))
+        length = ceil_div(n, _parts_of(n, best=4 if found else MAX_PARTS))
+        found.append(Parts(axis, length, ceil_div(n, length)))
         blocks *= found[-1].number
     return tuple(found)
 

@@ -20,12 +20,11 @@ from vkops.gpu.kernels import VECTOR
 from vkops.gpu.memory import Allocation, Range, Spread
 from vkops.gpu.pending import BackgroundTask
 from vkops.gpu.table import Tuning
-from vkops.plan.execute import packed_bytes
+from vkops.plan.execute import Bytes, packed_bytes
 from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output
+from vkops.plan.rounding import round_up
 from vkops.plan.view import View
-
-Bytes = npt.NDArray[np.uint8]
 
 MAX_UPLOADED_TOGETHER = 16 << 20
 """Bytes of arrays that are packed on the host and then copied to the device as one."""
@@ -220,7 +219,7 @@ def upload(
     Returns:
         The memory of each array, and the buffers that must exist as long as it is used.
     """
-    sizes = [-(-array.nbytes // VECTOR) * VECTOR for array in arrays]
+    sizes = [round_up(array.nbytes, VECTOR) for array in arrays]
     total = sum(sizes)
     if len(arrays) > 1 and total <= min(MAX_UPLOADED_TOGETHER, executor.memory.max_range):
         packed = Buffer(executor, total)

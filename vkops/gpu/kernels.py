@@ -8,6 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from vkops.plan.region import CopyPlan, Output, Read, Region
+from vkops.plan.rounding import ceil_div, round_up
 
 VECTOR = 16
 """Bytes of the widest access a shader has, and of a step of the kernels that copy bytes."""
@@ -99,7 +100,7 @@ class Dim(NamedTuple):
     def times(self, count: int) -> Dim:
         """Return the dimension with every ``count``-th place; the last may go beyond the end."""
         size, *strides = self
-        return Dim(-(-size // count), *(stride * count for stride in strides))
+        return Dim(ceil_div(size, count), *(stride * count for stride in strides))
 
 
 class Box(NamedTuple):
@@ -305,10 +306,6 @@ def stream(output: Output, size: int) -> Stream | None:
         end += inner.size
     if shape is None or shape[1] not in (0, end):
         return None
-    if _words(shape[0] * end * size) != _words(output.nbytes):
+    if round_up(shape[0] * end * size, 4) != round_up(output.nbytes, 4):
         return None
     return Stream(shape[0], segments)
-
-
-def _words(nbytes: int) -> int:
-    return -(-nbytes // 4) * 4

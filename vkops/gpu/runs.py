@@ -8,10 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from vkops.gpu.kernels import VECTOR as VECTOR
 from vkops.plan.region import Fill, Region
-
-VECTOR = 16
-"""Bytes of the largest elements, each of which is a run."""
 
 WORD = 4
 """Bytes of what vkCmdFillBuffer writes again and again."""
@@ -39,7 +37,7 @@ def find_runs(region: Region, size: int) -> Runs | None:
         return found if whole and filled_word(source) is not None else None
     if target.strides[-1] == source.view.strides[-1] == 1:
         return Runs(region.sizes[-1] * size, axes[:-1])
-    return Runs(size, axes) if size == VECTOR else None
+    return Runs(size, axes) if size == VECTOR else None  # the largest elements are runs
 
 
 def filled_word(fill: Fill) -> int | None:

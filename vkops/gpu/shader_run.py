@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from vkops.gpu.executor import Executor
 from vkops.gpu.kompute import Commands
-
-Bytes = npt.NDArray[np.uint8]
+from vkops.plan.execute import Bytes
 
 
 class ShaderRun:

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
-import numpy as np
-import numpy.typing as npt
-
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu.executor import MAX_STARTED_PIPELINES, Executor, with_reclaim
 from vkops.gpu.kernels import VECTOR
@@ -19,9 +16,10 @@ from vkops.gpu.memory import ALIGNMENT, Heap, Range
 from vkops.gpu.queue import process
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
+from vkops.plan.execute import Bytes
 from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.rounding import ceil_div, round_up
 
-Bytes = npt.NDArray[np.uint8]
 Progress = Callable[[int, int], None]
 """Called with the bytes done so far and the bytes in all."""
 
@@ -121,7 +119,7 @@ def chunks(plan: CopyPlan, limit: int) -> list[Chunk]:
         OutOfDeviceMemoryError: the bytes that a chunk needs are too far apart.
     """
     nbytes = max([sum(output.nbytes for output in plan.outputs), *plan.inputs])
-    count = -(-nbytes // limit)
+    count = ceil_div(nbytes, limit)
     while count <= MAX_CHUNKS:
         parts = [_parts(output.nbytes, count) for output in plan.outputs]
         whole = cut(plan, [[n] for n in plan.inputs], parts)
@@ -137,7 +135,7 @@ def chunks(plan: CopyPlan, limit: int) -> list[Chunk]:
 
 def _parts(nbytes: int, count: int) -> list[int]:
     """The bytes of equal parts that begin at whole vectors; the last are shorter, or empty."""
-    size = _up(-(-nbytes // count), VECTOR)
+    size = round_up(ceil_div(nbytes, count), VECTOR)
     edges = [min(nbytes, size * k) for k in range(count + 1)]
     return [end - start for start, end in pairwise(edges)]
 
@@ -192,7 +190,7 @@ def _stage(spans: Iterable[tuple[int, int, int]]) -> list[Piece]:
 
 def _staged(pieces: Sequence[Piece]) -> int:
     """The bytes of staging memory that pieces need."""
-    return _up(pieces[-1].staged + pieces[-1].nbytes, ALIGNMENT) if pieces else 0
+    return round_up(pieces[-1].staged + pieces[-1].nbytes, ALIGNMENT) if pieces else 0
 
 
 def _moved(region: Region, sources: Sequence[Piece], size: int) -> Region:
@@ -203,10 +201,6 @@ def _moved(region: Region, sources: Sequence[Piece], size: int) -> Region:
     piece = sources[bisect_right(sources, (array, start), key=lambda p: (p.array, p.start)) - 1]
     moved = (piece.staged - piece.start) // size
     return region.shift(0, moved).renumber({region.input: 0})
-
-
-def _up(nbytes: int, multiple: int) -> int:
-    return -(-nbytes // multiple) * multiple
 
 
 # -- slots -----------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ from vkops.gpu.layout import (
 )
 from vkops.gpu.region_copies import CopyCosts
 from vkops.plan.region import CopyPlan, Fill, Indices, Read, Region
+from vkops.plan.rounding import ceil_div
 
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
@@ -270,7 +271,7 @@ def _walk(box: Box, run: Run, tuning: Tuning, *, across: bool = True) -> _Record
     long = inner.size >= tuning.long_run
     if long or not outer or not across:
         lanes = min(tuning.interleave, inner.size)
-        number = _even(-(-inner.size // lanes), tuning.steps)
+        number = _even(ceil_div(inner.size, lanes), tuning.steps)
         chunk = lanes * number
         first = inner._replace(size=lanes)
         if outer and chunk >= inner.size and 2 * number <= tuning.steps:
@@ -292,7 +293,7 @@ def _walk(box: Box, run: Run, tuning: Tuning, *, across: bool = True) -> _Record
 
 def _even(size: int, max_length: int) -> int:
     """The length of equal chunks of ``max_length`` at most."""
-    return -(-size // -(-size // max_length))
+    return ceil_div(size, ceil_div(size, max_length))
 
 
 def _granules(box: Box, scale: int, granule: int) -> tuple[Dim, Box]:
@@ -306,7 +307,7 @@ def _granules(box: Box, scale: int, granule: int) -> tuple[Dim, Box]:
         run = inner._replace(size=inner.size * scale, src=inner.src // scale)
     aligned = all(offset % granule == 0 for offset in (box.dst, *(d.dst for d in dims)))
     slack = 0 if aligned else granule - 1
-    granules = Dim(-(-(run.size + slack) // granule), 0, 0)
+    granules = Dim(ceil_div(run.size + slack, granule), 0, 0)
     return run, box._replace(dims=[granules, *dims])
 
 
@@ -340,7 +341,7 @@ def _streams(plan: CopyPlan, tuning: Tuning) -> Iterator[_Encoded]:
         assert stream is not None
         row = stream.row_nbytes
         nbytes = stream.rows * row
-        items = [Dim(-(-nbytes // (steps * VECTOR)), 0, 0)]
+        items = [Dim(ceil_div(nbytes, steps * VECTOR), 0, 0)]
         start = 0
         for source, length, row_src in stream.segments:
             vectors = (

@@ -17,6 +17,7 @@ from onnx import ModelProto, SparseTensorProto, TensorProto, helper, numpy_helpe
 
 from vkops.errors import ModelError
 from vkops.onnx.element_types import STRING, dtype_of
+from vkops.plan.rounding import ceil_div
 from vkops.plan.size_limits import LimitError, check_shape
 from vkops.system.files import below, open_regular
 
@@ -184,7 +185,7 @@ def _checked_dims(tensor: TensorProto) -> tuple[tuple[int, ...], int]:
     except LimitError as error:
         raise ModelError(f"dims: {error}") from error
     bits = _PACKED_BITS.get(tensor.data_type, 8 * dtype.itemsize)
-    return shape, -(-prod(shape) * bits // 8)
+    return shape, ceil_div(prod(shape) * bits, 8)
 
 
 def _check_count(tensor: TensorProto, size: int) -> None:
@@ -192,7 +193,7 @@ def _check_count(tensor: TensorProto, size: int) -> None:
     field = helper.tensor_dtype_to_field(tensor.data_type)
     values_per_item = 8 // _PACKED_BITS.get(tensor.data_type, 8)
     is_complex = dtype_of(tensor.data_type).kind == "c"
-    wanted = -(-size // values_per_item) * (1 + is_complex)
+    wanted = ceil_div(size, values_per_item) * (1 + is_complex)
     got = len(getattr(tensor, field))
     if got != wanted:
         raise ModelError(f"{field}: got {got} values, must be {wanted}")

@@ -31,6 +31,7 @@ from vkops.dxdispatch.model_checks import Bound, BoundDispatch, Prepared, errors
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx
 from vkops.dxdispatch.shader_dispatchable import BoundShader
 from vkops.errors import ModelError, OutOfDeviceMemoryError, show
+from vkops.plan.rounding import round_up
 from vkops.runner import console, printed_values
 from vkops.runner.dispatch_timing import Progress, RunOptions, run_timed
 from vkops.runner.onnx_execution import OnnxRun
@@ -282,7 +283,7 @@ def _allocate(
     buffers = {}
     for resource in resources:
         try:
-            buffers[resource.name] = allocate(max(4, -(-resource.size // 4) * 4))
+            buffers[resource.name] = allocate(max(4, round_up(resource.size, 4)))
         except OutOfDeviceMemoryError as error:
             raise OutOfDeviceMemoryError(f"{quote(resource.name)}: {error}") from error
     return buffers

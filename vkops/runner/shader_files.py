@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 import vkops
 from vkops.errors import ModelError, OutOfDeviceMemoryError
+from vkops.plan.rounding import round_up
 from vkops.runner import array_files
 from vkops.runner.dispatch_timing import RunOptions, run_timed
 from vkops.shaders.shader import Number, Shader
@@ -41,7 +42,7 @@ def run_shader(
     arrays, names = _arrays(shader, given)
     targets = array_files.targets(names, given.output, shader.name)
     # Whole words, with zeros after the last bytes.
-    buffers = {name: device.buffer(-(-array.nbytes // 4) * 4) for name, array in arrays.items()}
+    buffers = {name: device.buffer(round_up(array.nbytes, 4)) for name, array in arrays.items()}
     for name, array in arrays.items():
         buffers[name].fill(array)
         buffers[name].write(bytes(-array.nbytes % 4), array.nbytes)

@@ -26,6 +26,7 @@ from vkops.plan.execute import execute_unchecked, packed_bytes
 from vkops.plan.graph import Pipeline
 from vkops.plan.movements import copy, pack
 from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.rounding import round_up
 from vkops.plan.view import Ints, View
 from vkops.runtime.bound_operator import StreamedOperator
 from vkops.tensors.memo import Memo
@@ -98,7 +99,7 @@ class ArrayPlan:
         self._nbytes = sum(plan.inputs) + sum(outputs)
         # Whole words; a buffer may go on behind them.
         self._input_bytes, self._output_bytes = (
-            [-(-nbytes // 4) * 4 for nbytes in sizes] for sizes in (plan.inputs, outputs)
+            [round_up(nbytes, 4) for nbytes in sizes] for sizes in (plan.inputs, outputs)
         )
         self._prepared: dict[Tuning, PreparedPlan] = {}
 

@@ -18,6 +18,7 @@ from vkops.gpu import adapter
 from vkops.gpu.buffer import Buffer, HostBuffer
 from vkops.gpu.streaming import Progress
 from vkops.plan.execute import packed_bytes
+from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
 from vkops.tensors.array_plan import ArrayPlan, Batch, fits, packing
@@ -248,7 +249,7 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
     @property
     def words(self) -> int:
         """Words of 32 bits: whole ones, so that a descriptor of the shape can be bound (T-14)."""
-        return -(-self.nbytes // 4)
+        return ceil_div(self.nbytes, 4)
 
     @property
     def itemsize(self) -> int:

@@ -22,6 +22,7 @@ from vkops.bench.peers.strided import Output, Source, copies, reads
 from vkops.bench.workloads import Case
 from vkops.errors import DeviceError
 from vkops.gpu.adapter import DeviceInfo
+from vkops.plan.rounding import ceil_div, round_up
 
 _LIMITS = ("max-buffer-size", "max-storage-buffer-binding-size")
 _INPUTS = "max-storage-buffers-per-shader-stage"
@@ -107,8 +108,8 @@ class Peer:
         dispatches = []
         max_groups = device.limits["max-compute-workgroups-per-dimension"]
         for output, target in zip(wanted, outputs, strict=True):
-            groups = -(-(target.size // max(4, case.dtype.itemsize)) // _GROUP)
-            across = -(-groups // -(-groups // max_groups))
+            groups = ceil_div(target.size // max(4, case.dtype.itemsize), _GROUP)
+            across = ceil_div(groups, ceil_div(groups, max_groups))
             made = pipeline(_kernel(output, case.dtype.itemsize, across))
             offset = device.create_buffer_with_data(
                 data=np.array([output.offset], np.uint32), usage=wgpu.BufferUsage.UNIFORM
@@ -116,7 +117,7 @@ class Peer:
             bound = [target, offset, *(inputs[source.input] for source in output.sources)]
             entries = [{"binding": i, "resource": {"buffer": b}} for i, b in enumerate(bound)]
             group = device.create_bind_group(layout=made.get_bind_group_layout(0), entries=entries)
-            dispatches.append((made, group, across, -(-groups // across)))
+            dispatches.append((made, group, across, ceil_div(groups, across)))
 
         def encode(encoder: Any) -> None:
             compute = encoder.begin_compute_pass()
@@ -140,7 +141,7 @@ def _seconds(run: Callable[[], None]) -> float:
 
 
 def _whole_words(nbytes: int) -> int:
-    return -(-nbytes // 4) * 4
+    return round_up(nbytes, 4)
 
 
 @cache
@@ -202,7 +203,7 @@ def _kernel(output: Output, element_size: int, across: int) -> str:
         @compute @workgroup_size({_GROUP})
         fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
             let number = id.y * {across * _GROUP}u + id.x;
-            if (number >= {-(-count // per_word)}u) {{ return; }}
+            if (number >= {ceil_div(count, per_word)}u) {{ return; }}
             {store}
         }}"""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from vkops.onnx.lowering import LoweredSequence, LoweredTensor
 from vkops.onnx.onnx_node import Call
 from vkops.plan import movements
+from vkops.plan.rounding import ceil_div
 from vkops.plan.size_limits import MAX_PIECES
 from vkops.plan.view import Ints, View
 
@@ -37,7 +38,7 @@ def _part_sizes(call: Call, whole: int) -> Ints:
         call.refuse("num_outputs", f"got {count}, must be at least 1")
     if count != call.output_count:
         call.refuse("num_outputs", f"got {count}, must be {call.output_count}, the outputs")
-    size = -(-whole // count)
+    size = ceil_div(whole, count)
     last = whole - size * (count - 1)
     if last < 0:
         call.refuse(
@@ -60,7 +61,7 @@ def split_to_sequence(call: Call) -> list[LoweredSequence]:
         size = 1 if given is None else int(given)
         if size < 1:
             call.refuse("split", f"got {size}, must be at least 1")
-        count = -(-whole // size)
+        count = ceil_div(whole, size)
         if count > MAX_PIECES:
             call.refuse("split", f"makes {count} parts, must be {MAX_PIECES} at most")
         sizes = tuple(min(size, whole - start) for start in range(0, whole, size))
