@@ -15,8 +15,10 @@ from vkops.cli import options
 @click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
 @options.adapter
 @options.expect
-@options.number("--scale", least=1, default=1, help="Factor of the first dimension of all inputs.")
-@options.number("--rounds", least=1, default=9, help="How often each workload is measured.")
+@options.number(
+    "--scale", minimum=1, default=1, help="Factor of the first dimension of all inputs."
+)
+@options.number("--rounds", minimum=1, default=9, help="How often each workload is measured.")
 @options.flag("--peers", help="Also measure all installed peers.")
 @options.texts("--peer", metavar="NAME", help="Also measure torch, onnxruntime, wgpu or ncnn.")
 @click.option(

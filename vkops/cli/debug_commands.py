@@ -37,7 +37,7 @@ _RUN = {".json": ["run"], ".onnx": ["run"], ".comp": ["shader", "run"], ".spv": 
     metavar="X[,Y[,Z]]",
     help="Show messages of this global invocation only.",
 )
-@options.number("--rows", least=1, default=200, help="Maximum number of messages to show.")
+@options.number("--rows", minimum=1, default=200, help="Maximum number of messages to show.")
 @options.flag("--kernels", help="Print what each invocation of a kernel does.")
 @click.pass_context
 def printf(context: click.Context, target: str, invocation: str, rows: int, kernels: bool) -> None:
@@ -103,7 +103,7 @@ def validate(context: click.Context, target: str) -> None:
     metavar="TENSOR",
     help="Such as OutputTensors[1]; needed if there are several.",
 )
-@options.number("--dispatch", least=1, default=1, help="Number of the operator's dispatch.")
+@options.number("--dispatch", minimum=1, default=1, help="Number of the operator's dispatch.")
 @options.adapter
 @options.expect
 @options.level

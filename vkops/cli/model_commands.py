@@ -62,23 +62,25 @@ def _accept_ignored(command: F) -> F:
 @options.flag("-S", "--show_dependencies", help="List the versions of packages.")
 @options.debug
 @options.iterations
-@options.number("-r", "--dispatch_repeat", least=1, default=1, help="Dispatches in each iteration.")
+@options.number(
+    "-r", "--dispatch_repeat", minimum=1, default=1, help="Dispatches in each iteration."
+)
 @options.number(
     "-t",
     "--milliseconds_to_run",
-    most=MAX_INT,
+    maximum=MAX_INT,
     help="Dispatch for this many milliseconds; -i has no effect then.",
 )
 @options.number(
     "-I",
     "--dispatch_interval",
-    most=MAX_INT,
+    maximum=MAX_INT,
     default=0,
     help="Minimum milliseconds for each iteration.",
 )
 @options.number("-w", "--warmup_samples", default=1, help="Maximum number of cold samples.")
 @options.number(
-    "-v", "--timing_verbosity", most=2, default=0, help="How much to print about times."
+    "-v", "--timing_verbosity", maximum=2, default=0, help="How much to print about times."
 )
 @options.flag("--print_commands", help="Print when each command starts and ends.")
 @options.input_path

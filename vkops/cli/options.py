@@ -38,13 +38,13 @@ def texts(*names: str, metavar: str, help: str) -> Callable[[F], F]:
 
 def number(
     *names: str,
-    least: int = 0,
-    most: int | None = None,
+    minimum: int = 0,
+    maximum: int | None = None,
     default: int | None = None,
     help: str,
 ) -> Callable[[F], F]:
     """Return an option whose value is an integer in a range."""
-    kind = click.IntRange(least, most)
+    kind = click.IntRange(minimum, maximum)
     return click.option(*names, type=kind, default=default, metavar="N", help=help)
 
 

@@ -43,10 +43,10 @@ def _without_decided(dims: list[_Dim]) -> list[_Dim]:
     That is so when the others cannot make up for one step (as in packed and padded layouts), or
     when no multiple of the stride within the size is a multiple of the gcd of the others.
     """
-    for i, (stride, most) in enumerate(dims):
+    for i, (stride, maximum) in enumerate(dims):
         others = dims[:i] + dims[i + 1 :]
         step = gcd(*[other for other, _ in others])
-        if stride > sum(s * m for s, m in others) or most < step // gcd(step, stride):
+        if stride > sum(s * m for s, m in others) or maximum < step // gcd(step, stride):
             return _without_decided(others)
     return dims
 
@@ -68,9 +68,9 @@ def _search(dims: list[_Dim]) -> bool | None:
             raise TimeoutError
         if i == len(dims):
             return not zero
-        stride, most = dims[i]
-        low = max(-most, -((total + reach[i + 1]) // stride))
-        high = min(most, (reach[i + 1] - total) // stride)
+        stride, maximum = dims[i]
+        low = max(-maximum, -((total + reach[i + 1]) // stride))
+        high = min(maximum, (reach[i + 1] - total) // stride)
         if zero:  # a pair of indices has two differences, one the other's negative: take one
             low = 0
         # Of these, only every period-th leaves a sum that the remaining dimensions can reach.

@@ -202,4 +202,4 @@ def upsample_2d(
     scale_size: Size2D,
     interpolation_mode: InterpolationMode,
 ) -> Expression:
-    """Repeats each element so many times along the last two dimensions."""
+    """Repeats each element along the last two dimensions, as ``scale_size`` says."""

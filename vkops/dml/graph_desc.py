@@ -140,12 +140,12 @@ class GraphDesc:
         if level < FIRST_LEVEL:
             message = f"not available at feature level {level}; allowed from {FIRST_LEVEL}"
             raise FeatureLevelError(OPERATOR, "", message, "DEV-12")
-        for name, count, least in (
+        for name, count, minimum in (
             ("input_count", self.input_count, 0),
             ("output_count", self.output_count, 1),
         ):
-            if not least <= count <= MAX_INPUTS_OR_OUTPUTS:
-                message = f"got {show(count)}, must be {least} to {MAX_INPUTS_OR_OUTPUTS}"
+            if not minimum <= count <= MAX_INPUTS_OR_OUTPUTS:
+                message = f"got {show(count)}, must be {minimum} to {MAX_INPUTS_OR_OUTPUTS}"
                 self._refuse(name, message, "G-02")
         for i, node in enumerate(self.nodes):
             try:

@@ -1,4 +1,4 @@
-"""Base of the operators that read indices: GATHER, SCATTER, ONE_HOT and their like."""
+"""Base of the operators that read indices: GATHER, SCATTER, ONE_HOT and others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class IndexedOperatorDesc(OperatorDesc):
         self._check_sizes(path, tensor, sizes)
 
     def _counted_sizes(
-        self, name: str, path: str, rule: str, ones_rule: str, least: int = 1
+        self, name: str, path: str, rule: str, ones_rule: str, minimum: int = 1
     ) -> list[Size]:
         """Check the number of a tensor's dimensions that count, and return their sizes.
 
@@ -32,8 +32,8 @@ class IndexedOperatorDesc(OperatorDesc):
         last ones; those before them have size 1.
         """
         count, sizes = getattr(self, name), self._sizes_of(path, rule)
-        if not least <= count <= len(sizes):
-            self._refuse(name, f"got {show(count)}, must be {least} to {len(sizes)}", rule)
+        if not minimum <= count <= len(sizes):
+            self._refuse(name, f"got {show(count)}, must be {minimum} to {len(sizes)}", rule)
         for value, origin, _ in sizes[: len(sizes) - count]:
             if value != 1:
                 self._refuse(origin, f"got {value}, must be 1: {name} is {count}", ones_rule)
@@ -50,13 +50,13 @@ class IndexedOperatorDesc(OperatorDesc):
             self._counted_sizes(f"{name}_dimension_count", f"{name}_tensor", counts_rule, ones_rule)
             for name in ("input", "indices")
         )
-        most = min(len(data) - 1, len(places))
-        if not 0 <= batch <= most:
-            message = f"got {show(batch)}, must be 0 to {most}, less than the other counts"
+        maximum = min(len(data) - 1, len(places))
+        if not 0 <= batch <= maximum:
+            message = f"got {show(batch)}, must be 0 to {maximum}, less than the other counts"
             self._refuse("batch_dimension_count", message, counts_rule)
-        most = len(data) - batch
-        if count.value > most:
-            message = f"got {count.value}, must be 1 to {most}, indices of a tuple"
+        maximum = len(data) - batch
+        if count.value > maximum:
+            message = f"got {count.value}, must be 1 to {maximum}, indices of a tuple"
             self._refuse(count.origin, message, tuples_rule)
         return self._with_rank([*places, *data[batch + count.value :]], sizes_rule)
 

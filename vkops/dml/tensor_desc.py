@@ -178,10 +178,10 @@ def check_tensor(operator: str, path: str, tensor: BufferTensorDesc, *, is_outpu
         refuse("total_tensor_size_in_bytes", f"got {total}, must be a multiple of 4", "T-14")
     alignment = tensor.guaranteed_base_offset_alignment
     if alignment:
-        least = data_type.element_size
-        if not least <= alignment <= UINT32_MAX or alignment & (alignment - 1):
+        element_size = data_type.element_size
+        if not element_size <= alignment <= UINT32_MAX or alignment & (alignment - 1):
             message = (
-                f"got {show(alignment)}, must be 0 or a power of two from {least} "
+                f"got {show(alignment)}, must be 0 or a power of two from {element_size} "
                 f"(the element size) to {2**31}"
             )
             refuse("guaranteed_base_offset_alignment", message, "T-15")

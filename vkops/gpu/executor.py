@@ -33,21 +33,23 @@ from vkops.gpu.region_copies import (
 from vkops.plan.region import CopyPlan
 
 MAX_PIPELINES = 64
-"""Pipelines kept to be run. Old lavapipes leak some memory of each one made."""
+"""Pipelines kept for dispatches that are waited for. Old versions of lavapipe leak some memory with
+each that is made."""
 
 MAX_STARTED_PIPELINES = 16
-"""Pipelines kept to be started for each of the submissions that can be pending."""
+"""Pipelines kept for each submission that can be pending."""
 
 MAX_TOGETHER = 8
 """Dispatches that one submission may have, each with pipelines and a region table of its own."""
 
 MIN_IMPORTED_BYTES = 32 << 10
-"""Bytes of an array that take longer to copy than to import."""
+"""Bytes of the smallest arrays that are imported: smaller ones are copied faster."""
 
 MAX_SUBMISSIONS = 2
-"""Dispatches that the device may execute while the host continues."""
+"""Submissions that the device may execute while the host continues."""
 
 STAGING_BYTES = 16 << 20
+"""Bytes of staging memory, through which the host accesses device memory that it does not see."""
 
 T = TypeVar("T")
 
@@ -86,8 +88,8 @@ class Executor:
         self._started: list[Pipelines] = []
         # Each dispatch of a submission has a region table of its own.
         self._tables: list[Pipelines] = [self.pipelines]
-        self._most_together = MAX_TOGETHER if self._kompute.native else 1
-        self._together: Commands | None = None
+        self._max_dispatches = MAX_TOGETHER if self._kompute.native else 1
+        self._joint_commands: Commands | None = None
         self._staging: Heap | None = None
         self.measures: bool = False
         self._nanoseconds: float | None = 0.0
@@ -163,8 +165,8 @@ class Executor:
 
     def evaluate(self, dispatches: Sequence[Work]) -> None:
         """Execute bound dispatches and wait for them; called by ``exclusive``."""
-        most = self._most_together
-        parts = [dispatches[start : start + most] for start in range(0, len(dispatches), most)]
+        size = self._max_dispatches
+        parts = [dispatches[start : start + size] for start in range(0, len(dispatches), size)]
         self.keep_time(*[self._submit(part) for part in parts])
 
     def _submit(self, dispatches: Sequence[Work]) -> float | None:
@@ -175,8 +177,8 @@ class Executor:
         """
         if len(dispatches) == 1:
             return self.pipelines.run(dispatches[0])
-        if self._together is None:
-            self._together = self._kompute.commands()
+        if self._joint_commands is None:
+            self._joint_commands = self._kompute.commands()
         operations: list[Any] = []
         used = 0  # copies with regions need no table
         for dispatch in dispatches:
@@ -184,10 +186,10 @@ class Executor:
                 self._tables.append(self.new_pipelines(MAX_STARTED_PIPELINES))
             operations.append(self._tables[used].operation(dispatch))
             used += isinstance(dispatch, Dispatch)
-        self._together.record(operations, self.measures)
-        self._together.run()
-        self._together.clear()
-        return self._together.nanoseconds
+        self._joint_commands.record(operations, self.measures)
+        self._joint_commands.run()
+        self._joint_commands.clear()
+        return self._joint_commands.nanoseconds
 
     def submit(
         self,
@@ -220,7 +222,7 @@ class Executor:
         while len(queue.submissions) >= MAX_SUBMISSIONS:
             queue.complete(queue.submissions[0])
         submission.pipelines = self._free_pipelines()
-        self.keep_time(None)  # nobody knows when it has ended
+        self.keep_time(None)  # it is not known when it ends
         submission.commands = submission.pipelines.commands(last)
         queue.submissions.append(submission)
         submission.commands.start()
@@ -295,7 +297,7 @@ class Executor:
         host_memory.require(len(sides) * sum(sizes))
 
     def fits(self, nbytes: int) -> bool:
-        """Whether the device can hold so many bytes more, in memory that is not in use."""
+        """Whether ``nbytes`` bytes more fit in device memory that is not in use."""
         try:
             with_reclaim(lambda: self.locked(lambda: self.memory.require(nbytes)))
         except OutOfDeviceMemoryError:
@@ -369,8 +371,10 @@ class Executor:
 
     def forget(self, heap: Heap) -> None:
         """Drop the pipelines that are bound to a heap, which is being released."""
-        if self._together is not None:  # an interrupt may have left the operations of the last run
-            self._together.clear()
+        if (
+            self._joint_commands is not None
+        ):  # an interrupt may have left the operations of the last run
+            self._joint_commands.clear()
         for pipelines in (*self._tables, *self._started):
             pipelines.forget(heap)
 
@@ -386,7 +390,7 @@ class Executor:
             for pipelines in (*self._tables, *self._started):
                 pipelines.close()
             self._started.clear()
-            self._together = self._staging = None
+            self._joint_commands = self._staging = None
             self.memory.close()
 
     def __del__(self) -> None:

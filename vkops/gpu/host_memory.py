@@ -27,7 +27,7 @@ def available() -> int:
 
 
 def require(nbytes: int) -> None:
-    """Check that the process may have so many bytes more, for drivers crash if it may not.
+    """Check that the process may allocate ``nbytes`` bytes more: drivers crash where it may not.
 
     Raises:
         OutOfDeviceMemoryError: its limits (``ulimit -v``, say) do not allow it.
@@ -61,7 +61,7 @@ def take(nbytes: int) -> npt.NDArray[np.uint8]:
 
 
 def check(nbytes: int) -> None:
-    """Check that the system still has so much memory, before it is taken.
+    """Check that the system still has ``nbytes`` bytes of memory, before they are taken.
 
     Raises:
         OutOfDeviceMemoryError: the host has less memory.

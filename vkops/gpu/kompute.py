@@ -155,7 +155,7 @@ class NativeKompute(Kompute):
 
 
 class _Sequence:
-    """Commands of one operation by Kompute's sequences, which nobody can record again."""
+    """Commands of one operation by Kompute's sequences, which can be recorded only once."""
 
     nanoseconds = None
 

@@ -227,7 +227,7 @@ class _Process:
     def after_fork(self) -> None:
         self.forked = self.opened
         for queue in self.queues:
-            # Destroying it would wait for threads for ever.
+            # Destroying it would wait for threads forever.
             pythonapi.Py_IncRef(py_object(queue.kompute))
 
     def at_exit(self) -> None:

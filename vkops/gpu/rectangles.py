@@ -24,7 +24,7 @@ CACHED_BYTES = 1 << 20
 """Bytes of an image that are copied in one go, where its rows hold several rows of the tensor."""
 
 HEIGHT_ALIGNMENT = 4
-"""llvmpipe pads images to a multiple of so many rows, and SwiftShader to a multiple of two."""
+"""llvmpipe pads images to a multiple of 4 rows, and SwiftShader to a multiple of 2."""
 
 MIN_ROWS = 4
 """Rows that a rectangle must have."""
@@ -130,7 +130,7 @@ def _grid(
 
 
 def _whole_rows(grid: Grid, nbytes: int) -> int:
-    """The rows of an image that lie within a tensor of so many bytes, with its padding."""
+    """The rows of an image that lie within ``nbytes`` bytes of a tensor, padding included."""
     return (nbytes - grid.base) // grid.pitch // HEIGHT_ALIGNMENT * HEIGHT_ALIGNMENT
 
 

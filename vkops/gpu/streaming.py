@@ -24,8 +24,8 @@ Progress = Callable[[int, int], None]
 """Called with the bytes done so far and the bytes in all."""
 
 CHUNK = 16 << 20
-"""Bytes of a chunk's inputs, and of its outputs: so many that the cost of a dispatch hardly counts,
-and few compared with memory."""
+"""Bytes of a chunk's inputs, and of its outputs: copying them takes long compared with a
+dispatch, and they are few compared with all memory."""
 
 MAX_CHUNKS = 1 << 16
 GAP = 4096
@@ -110,7 +110,7 @@ def _slots(executor: Executor, room: int) -> list[_Slot]:
 
 
 def chunks(plan: CopyPlan, limit: int) -> list[Chunk]:
-    """Cut a plan into chunks that read and write at most so many bytes each.
+    """Cut a plan into chunks that read and write at most ``limit`` bytes each.
 
     All outputs are cut into the same number of parts, so that outputs that share an input's rows
     share them in each chunk, too.

@@ -54,9 +54,9 @@ MAX_DIMS = 8
 class Tuning:
     """How a driver's invocations share the elements.
 
-    ``steps``: the most elements (or granules, if the kernel has them) that an invocation copies
-    along runs, of which it can have several; ``item_bytes`` the most bytes, ``across`` the most
-    elements across runs, or blocks.
+    ``steps``: the maximum number of elements (or granules, if the kernel has them) that an
+    invocation copies along runs, of which it can have several. ``item_bytes``: the maximum number
+    of bytes. ``across``: the maximum number of elements across runs, or of blocks.
     ``workgroups``: fewer steps are taken if there would be fewer workgroups than this.
     ``interleave``: this many neighbouring invocations copy neighbouring elements, each stepping
     over those of the others; with 1, each copies consecutive ones. ``long_run``: the length from
@@ -74,7 +74,7 @@ class Tuning:
     copies: CopyCosts | None = None
 
     def for_bytes(self, nbytes: int, step_bytes: int) -> Tuning:
-        """Return it with fewer steps, if so many bytes, in steps of so many, need fewer."""
+        """Return it with as many steps at most as ``nbytes`` bytes need of ``step_bytes`` each."""
         share = nbytes // step_bytes // (self.workgroups * WORKGROUP_SIZE)
         steps = min(self.steps, self.item_bytes // step_bytes, share)
         return replace(self, steps=max(1, steps))
@@ -276,8 +276,8 @@ def _walk(box: Box, run: Run, tuning: Tuning, *, across: bool = True) -> _Record
         first = inner._replace(size=lanes)
         if outer and chunk >= inner.size and 2 * number <= tuning.steps:
             row, *outer = outer
-            most = tuning.steps // number
-            count = _even(row.size, most if long else min(most, tuning.across))
+            maximum = tuning.steps // number
+            count = _even(row.size, maximum if long else min(maximum, tuning.across))
             rows = Rows(count, row.dst, row.src, row.size)
             outer = [row.times(count), *outer]
         digits = [first, inner.times(chunk), *outer]

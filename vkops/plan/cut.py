@@ -20,7 +20,7 @@ def cut(
         plan: what to move.
         inputs: for each input the bytes of its pieces, in order; whole elements. Inputs that hold
             indices are of one piece.
-        outputs: likewise for each output.
+        outputs: the same for each output.
 
     Returns:
         A plan whose inputs and outputs are all pieces, one after the other.

@@ -147,7 +147,7 @@ def fill_around(
 
 
 def tile(source: Read, target: View, repeats: Ints) -> Region:
-    """Repeat a source as a whole, so many times along each axis.
+    """Repeat a source as a whole, ``repeats[i]`` times along axis ``i``.
 
     >>> tile(Read(0, View.packed((2,))), View.packed((6,)), (3,)).source.view
     View(sizes=(3, 2), strides=(0, 1), offset=0)
@@ -160,7 +160,7 @@ def tile(source: Read, target: View, repeats: Ints) -> Region:
 
 
 def tile_sizes(sizes: Ints, repeats: Ints) -> Ints:
-    """The sizes of a tensor that is repeated so many times along each axis.
+    """The sizes of the result of ``tile``.
 
     >>> tile_sizes((2, 3), (1, 4))
     (2, 12)
@@ -169,7 +169,7 @@ def tile_sizes(sizes: Ints, repeats: Ints) -> Ints:
 
 
 def repeat(source: Read, target: View, axis: int, count: int) -> Region:
-    """Repeat each index of an axis so many times.
+    """Repeat each index of an axis ``count`` times.
 
     >>> repeat(Read(0, View.packed((2,))), View.packed((6,)), 0, 3).source.view
     View(sizes=(2, 3), strides=(1, 0), offset=0)

@@ -138,7 +138,7 @@ class Region:
         return self.with_views(change(self.target), change(self.source_view), *views)
 
     def shift(self, target: int, source: int) -> Region:
-        """The region that begins so many elements later in the target and in the source."""
+        """Move the view of the target and that of the source by a number of elements."""
         views = self.target.shift(target), self.source_view.shift(source)
         return self.with_views(*views, *self.index_views)
 

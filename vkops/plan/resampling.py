@@ -24,7 +24,7 @@ Indices = npt.NDArray[np.int64]
 
 
 def repeated_run(size: int, factor: int) -> Run:
-    """Each of the ``size`` indices of an axis so many times.
+    """Each of the ``size`` indices of an axis, ``factor`` times.
 
     >>> repeated_run(2, 3) == resampled_runs(np.array([0, 0, 0, 1, 1, 1]))[0]
     True
@@ -49,11 +49,11 @@ def resampled_runs(indices: Indices) -> list[Run]:
     if not len(changes):
         return [Run(0, len(indices), int(indices[0]), 0)] if len(indices) else []
     estimates = {p: _estimated_runs(indices, p) for p in _periods(indices, changes)}
-    least = min(estimates.values())
-    if least > MAX_PIECES:
-        message = f"the indices of an axis make about {least:.0f} runs"
+    minimum = min(estimates.values())
+    if minimum > MAX_PIECES:
+        message = f"the indices of an axis make about {minimum:.0f} runs"
         raise LimitError(f"{message}, must be {MAX_PIECES} at most")
-    periods = [period for period, estimate in estimates.items() if estimate <= 2 * least]
+    periods = [period for period, estimate in estimates.items() if estimate <= 2 * minimum]
     # Indices that are clamped to the ends of the input break the pattern: it may be better to cut
     # them off.
     starts, stops = {0, int(changes[0])}, {len(indices), int(changes[-1])}

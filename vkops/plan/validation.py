@@ -44,7 +44,7 @@ def validate(plan: CopyPlan) -> None:
         refuse(
             "element_size", f"got {show(plan.element_size)}, must be 1, 2, 4, 8 or 16", "PLAN-02"
         )
-    _integers(plan.inputs, "inputs", least=0)
+    _integers(plan.inputs, "inputs", minimum=0)
     _kind(plan.constants, tuple, "constants")
     for i, constant in enumerate(plan.constants):
         _kind(constant, Progression, f"constants[{i}]")
@@ -55,7 +55,7 @@ def validate(plan: CopyPlan) -> None:
 
 def _output(plan: CopyPlan, output: Output, field: str) -> None:
     _kind(output, Output, field)
-    _integer(output.nbytes, f"{field}.nbytes", least=0)
+    _integer(output.nbytes, f"{field}.nbytes", minimum=0)
     _kind(output.regions, tuple, f"{field}.regions")
     count = output.nbytes // plan.element_size
     written = 0
@@ -67,7 +67,7 @@ def _output(plan: CopyPlan, output: Output, field: str) -> None:
 
 
 def _region(plan: CopyPlan, region: Region, count: int, field: str) -> int:
-    """Check a region of an output of so many elements; return how many it must write."""
+    """Check a region of an output of ``count`` elements; return how many it must write."""
     _kind(region, Region, field)
     target, source = region.target, region.source
     if region.indices is not None:
@@ -117,16 +117,16 @@ def _indices(plan: CopyPlan, indices: Indices, field: str) -> None:
             message = f"got {show(got)}, must be one of {', '.join(allowed)}"
             refuse(f"{field}.{name}", message, "PLAN-07")
     _kind(indices.terms, tuple, f"{field}.terms")
-    most = 1 if indices.rule == "reverse" else MAX_TERMS
-    if not 1 <= len(indices.terms) <= most:
-        message = f"got {len(indices.terms)} terms, must be 1 to {most}"
+    maximum = 1 if indices.rule == "reverse" else MAX_TERMS
+    if not 1 <= len(indices.terms) <= maximum:
+        message = f"got {len(indices.terms)} terms, must be 1 to {maximum}"
         refuse(f"{field}.terms", message, "PLAN-07")
     count = nbytes // (4 * indices.words)
     for i, term in enumerate(indices.terms):
         path = f"{field}.terms[{i}]"
         _kind(term, Term, path)
         for name, value in term._asdict().items():
-            _integer(value, f"{path}.{name}", least=1 if name == "size" else None)
+            _integer(value, f"{path}.{name}", minimum=1 if name == "size" else None)
         _view(indices.view, f"{field}.view", count, (term.offset, term.offset))
     _view(indices.position, f"{field}.position", None)
     first, last = indices.position.bounds
@@ -136,7 +136,7 @@ def _indices(plan: CopyPlan, indices: Indices, field: str) -> None:
 
 
 def _moved_view(region: Region, kind: str, view: View, field: str, count: int) -> None:
-    """Check a view of so many elements, which indices move in regions of that kind."""
+    """Check a view of ``count`` elements; indices move it in regions of ``kind``."""
     if region.indices is None or region.kind != kind:
         _view(view, field, count)
     elif region.indices.within is None:
@@ -154,9 +154,9 @@ def _moved_view(region: Region, kind: str, view: View, field: str, count: int) -
 
 
 def _view(view: View, field: str, count: int | None, reach: tuple[int, int] = (0, 0)) -> None:
-    """Check a view of so many elements, whose addresses may be moved."""
+    """Check a view of ``count`` elements; ``reach`` says how far indices move its addresses."""
     _kind(view, View, field)
-    _integers(view.sizes, f"{field}.sizes", least=1)
+    _integers(view.sizes, f"{field}.sizes", minimum=1)
     _integers(view.strides, f"{field}.strides", length=len(view.sizes))
     _integer(view.offset, f"{field}.offset")
     first, last = (bound + moved for bound, moved in zip(view.bounds, reach, strict=True))
@@ -190,19 +190,19 @@ def _kind(value: object, kind: type, field: str) -> None:
         _refuse_kind(value, article + name, field)
 
 
-def _integer(value: Any, field: str, least: int | None = None) -> None:
+def _integer(value: Any, field: str, minimum: int | None = None) -> None:
     if type(value) is not int:
         _refuse_kind(value, "an int", field)
-    if least is not None and value < least:
-        refuse(field, f"got {show(value)}, must be at least {least}", "PLAN-02")
+    if minimum is not None and value < minimum:
+        refuse(field, f"got {show(value)}, must be at least {minimum}", "PLAN-02")
 
 
 def _integers(
-    values: Any, field: str, *, length: int | None = None, least: int | None = None
+    values: Any, field: str, *, length: int | None = None, minimum: int | None = None
 ) -> None:
     _kind(values, tuple, field)
     if length is not None and len(values) != length:
         message = f"got {len(values)} numbers, must be {length}, one for each size"
         refuse(field, message, "PLAN-02")
     for i, value in enumerate(values):
-        _integer(value, f"{field}[{i}]", least)
+        _integer(value, f"{field}[{i}]", minimum)

@@ -77,7 +77,7 @@ class View(NamedTuple):
         )
 
     def shift(self, elements: int) -> View:
-        """Move the view by so many elements."""
+        """Move the view by a number of elements."""
         return View(self.sizes, self.strides, self.offset + elements)
 
     def permute(self, axes: Ints) -> View:

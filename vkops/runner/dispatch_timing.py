@@ -50,8 +50,8 @@ def run_timed(
 
     ``is_first`` is whether nothing was dispatched before: a first run compiles the kernel.
     """
-    most = options.max_gpu_time_measurements
-    device_time = device.measure_dispatches() if most else lambda: None
+    maximum = options.max_gpu_time_measurements
+    device_time = device.measure_dispatches() if maximum else lambda: None
     with console.progress(name) as progress, options.around_dispatch(name):
         cpu, gpu, lost = _measure(options, partial(dispatch, progress), device_time)
     is_cold = is_first and len(cpu) == 1 and options.dispatch_repeat == 1

@@ -134,7 +134,7 @@ class CompiledOperator:
         Args:
             inputs: per input tensor a buffer, tensor or (buffer, offset, bytes); None for those
                 that are OWNED_BY_DML.
-            outputs: likewise, per output tensor.
+            outputs: per output tensor a buffer, tensor or (buffer, offset, bytes).
             wait: whether to wait.
 
         Returns:

@@ -143,15 +143,15 @@ class Shader:
                 raise BindingError(self.name, points[other.binding], message, "SH-06")
         return [bound[number] for number in sorted(bound)]
 
-    def _check_span(self, point: str, span: Span, least: int) -> None:
+    def _check_span(self, point: str, span: Span, minimum: int) -> None:
         if span.offset % 4 or span.end > span.capacity:
             message = (
                 f"got offset {span.offset} and {span.nbytes} bytes, must begin at a multiple of 4 "
                 f"and end at {span.capacity} or before"
             )
             raise BindingError(self.name, point, message, "SH-05")
-        if span.nbytes % 4 or span.nbytes < least:
-            message = f"got {span.nbytes} bytes, must be a multiple of 4 and at least {least}"
+        if span.nbytes % 4 or span.nbytes < minimum:
+            message = f"got {span.nbytes} bytes, must be a multiple of 4 and at least {minimum}"
             raise BindingError(self.name, point, message, "SH-05")
 
     def pack(self, numbers: Sequence[Number]) -> bytes:

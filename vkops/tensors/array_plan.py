@@ -37,7 +37,7 @@ MAX_KILOBYTES = 8192
 """Approximate size of the plans that one function keeps: 3 kB each, and 1 kB per region."""
 
 MAX_UNCHECKED_BYTES = 64 << 20
-"""Inputs and outputs of at most so many bytes are sent without a check that they fit."""
+"""Bytes of inputs and outputs up to which they are sent without a check that they fit."""
 
 MAX_HOST_ELEMENTS = 1 << 18
 """Elements that the host copies by indices at once."""
@@ -65,7 +65,7 @@ class Batch:
         self._nbytes = 0
 
     def add(self, work: Sequence[Work], kept: object, nbytes: int) -> None:
-        """Add the work of a plan that keeps so many bytes in use."""
+        """Add the work of a plan, which keeps ``nbytes`` bytes in use until it is run."""
         self._work += work
         self._kept.append(kept)
         self._nbytes += nbytes
@@ -188,7 +188,7 @@ class ArrayPlan:
 
 
 def fits(executor: Executor, nbytes: int) -> bool:
-    """Whether the device has room; small sizes are taken to fit until they do not."""
+    """Whether the device has room; small sizes are not checked: they count as fitting."""
     return nbytes <= MAX_UNCHECKED_BYTES or executor.fits(nbytes)
 
 

@@ -96,7 +96,7 @@ def array(
     """
     made = asarray(obj, dtype, copy=copy, device=device)
     missing = integer(ndmin, Place("ARRAY", "ndmin", "ARRAY-06")) - made.ndim
-    ones = (1,) * min(missing, 1000)  # reshape refuses so many
+    ones = (1,) * min(missing, 1000)  # reshape refuses more
     return made.reshape(ones + made.shape) if ones else made
 
 

@@ -85,9 +85,9 @@ def _check_length(value: Any, place: Place) -> None:
 def check_range(indices: Indices, axis: int, size: int, place: Place) -> None:
     """Refuse indices outside of an axis: those on the host, and all if the axis is empty."""
     if not isinstance(indices, Views) and indices.size:
-        least, most = int(indices.min()), int(indices.max())
-        if least < -size or most >= size:
-            outside = most if most >= size else least
+        minimum, maximum = int(indices.min()), int(indices.max())
+        if minimum < -size or maximum >= size:
+            outside = maximum if maximum >= size else minimum
             refuse_index(place, f"got {outside}, which is outside of axis {axis} of size {size}")
     elif indices.size and not size:
         refuse_index(place, f"has {indices.size} indices of axis {axis}, which is empty")

@@ -70,7 +70,7 @@ def stacking(views: tuple[View, ...], itemsize: int) -> ArrayPlan:
 
 
 def _in_front(view: View, place: int, count: int) -> View:
-    """The view with the axes from ``place`` on, so many, before the others."""
+    """The view with ``count`` axes, from ``place`` on, before the others."""
     chosen = range(place, place + count)
     others = (axis for axis in range(len(view.sizes)) if axis not in chosen)
     return view.permute((*chosen, *others))

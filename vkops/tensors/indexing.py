@@ -196,7 +196,7 @@ class Indexing(Views):
 
 
 def _axis(parts: Sequence[Any], number: int, rank: int) -> int:
-    """The axis of the view, of so many, that a slice of a basic index makes."""
+    """The axis, in a view of ``rank`` axes, that a slice of a basic index makes."""
     before, after = (
         sum(not isinstance(part, int) for part in side) for side in (parts[:number], parts[number:])
     )

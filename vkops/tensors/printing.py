@@ -41,10 +41,10 @@ def describe(tensor: Assignment) -> str:
 
 def _values(tensor: Assignment, edge: int, threshold: int) -> str:
     """The values, of which ``edge`` at each end of an axis are shown if it has more."""
-    most = 2 * edge + 1  # NumPy leaves out the one in the middle
-    long = [axis for axis, size in enumerate(tensor.shape) if size > most]
+    maximum = 2 * edge + 1  # NumPy leaves out the one in the middle
+    long = [axis for axis, size in enumerate(tensor.shape) if size > maximum]
     if len(long) > MAX_TERMS or (
-        long and prod(min(size, most) for size in tensor.shape) > MAX_SHOWN
+        long and prod(min(size, maximum) for size in tensor.shape) > MAX_SHOWN
     ):
         return "..."
     array = _ends(tensor, long, edge)

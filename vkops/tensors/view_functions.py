@@ -220,7 +220,7 @@ def _at_least(rank: int, arrays: Sequence[Any], device: DeviceLike | None) -> An
 
 
 def of_rank(x: Tensor, rank: int) -> Tensor:
-    """A view with at least ``rank`` dimensions, made as ``atleast_1d`` and its like do."""
+    """A view with at least ``rank`` dimensions, as ``atleast_1d`` and the others return it."""
     if x.ndim >= rank:
         return x
     if rank == 3 and x.ndim:

@@ -52,7 +52,7 @@ class GatherOperatorDesc(IndexedOperatorDesc):
     def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
         self._check_axis(self.axis, "GATH-02")
         rule = "GATH-03"
-        indices = self._counted_sizes("index_dimensions", "indices_tensor", rule, rule, least=0)
+        indices = self._counted_sizes("index_dimensions", "indices_tensor", rule, rule, minimum=0)
         own, axis = self._sizes_of_input("GATH-04"), self.axis
         return [self._with_rank([*own[:axis], *indices, *own[axis + 1 :]], "GATH-04")]
 

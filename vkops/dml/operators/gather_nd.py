@@ -29,7 +29,7 @@ class GatherNdOperatorDesc(IndexedOperatorDesc):
             that no tuple indexes.
         input_dimension_count: dimensions of the input that count, the last ones; those before them
             have size 1.
-        indices_dimension_count: likewise, of the indices.
+        indices_dimension_count: dimensions of the indices that count, in the same way.
 
     Raises:
         InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
@@ -86,7 +86,7 @@ class GatherNd1OperatorDesc(GatherNdOperatorDesc):
             that neither batches nor tuples index.
         input_dimension_count: dimensions of the input that count, the last ones; those before them
             have size 1.
-        indices_dimension_count: likewise, of the indices.
+        indices_dimension_count: dimensions of the indices that count, in the same way.
         batch_dimension_count: dimensions of batches, the first of those that count; their sizes in
             the input and in the indices are equal.
 

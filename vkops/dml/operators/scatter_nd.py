@@ -33,7 +33,7 @@ class ScatterNdOperatorDesc(IndexedOperatorDesc):
         output_tensor: has the input's sizes.
         input_dimension_count: dimensions of the input that count, the last ones; those before them
             have size 1.
-        indices_dimension_count: likewise, of the indices.
+        indices_dimension_count: dimensions of the indices that count, in the same way.
 
     Raises:
         InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.

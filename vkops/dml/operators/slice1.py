@@ -61,10 +61,10 @@ class _WindowDesc(OperatorDesc):
                 self._refuse(field, message, rule)
             if stride == 0:
                 self._refuse(f"input_window_strides[{i}]", "got 0, must not be 0", strides_rule)
-            most = elements_in_window(length, stride)
-            if size.value > most:
+            maximum = elements_in_window(length, stride)
+            if size.value > maximum:
                 message = (
-                    f"got {size.value}, must be at most {most} "
+                    f"got {size.value}, must be at most {maximum} "
                     "(1 + (window size - 1) div the stride's magnitude)"
                 )
                 self._refuse(size.origin, message, sizes_rule)

@@ -19,7 +19,7 @@ from vkops.plan.view import Ints
 
 @dataclass(frozen=True)
 class Upsample2dOperatorDesc(NearestNeighborDesc):
-    """Repeats each element so many times along the last two dimensions.
+    """Repeats each element along the last two dimensions, as ``scale_size`` says.
 
     Source: DML_UPSAMPLE_2D_OPERATOR_DESC.
 

@@ -63,9 +63,9 @@ def gather_nd(call: Call) -> list[LoweredTensor]:
     """GatherND 11 to 13."""
     data, indices = _data_and_indices(call)
     batch = call.attribute("batch_dims") or 0
-    most = min(data.rank, indices.rank) - 1
-    if not 0 <= batch <= most:
-        call.refuse("batch_dims", f"got {batch}, must be 0 to {most}, below both ranks")
+    maximum = min(data.rank, indices.rank) - 1
+    if not 0 <= batch <= maximum:
+        call.refuse("batch_dims", f"got {batch}, must be 0 to {maximum}, below both ranks")
     if indices.shape[:batch] != data.shape[:batch]:
         message = f"has shape {indices.shape}, must begin with {data.shape[:batch]}, as data does"
         call.refuse("indices", message)
@@ -203,9 +203,9 @@ def _axis_of_elements(call: Call, data: LoweredTensor, indices: LoweredTensor) -
     axis = call.axis("axis", data.rank)
     if indices.rank != data.rank:
         call.refuse("indices", f"has rank {indices.rank}, must be {data.rank}, as data has")
-    for other, (size, most) in enumerate(zip(indices.shape, data.shape, strict=True)):
-        if other != axis and size > most:
-            call.refuse("indices", f"has size {size} for axis {other}, must be {most} at most")
+    for other, (size, maximum) in enumerate(zip(indices.shape, data.shape, strict=True)):
+        if other != axis and size > maximum:
+            call.refuse("indices", f"has size {size} for axis {other}, must be {maximum} at most")
     _known_indices(call, data, range(axis, axis + 1))
     return axis
 
@@ -221,9 +221,9 @@ def _data_and_indices(call: Call) -> tuple[LoweredTensor, LoweredTensor]:
 
 def _tuple_length(call: Call, data: LoweredTensor, indices: LoweredTensor, batch: int) -> int:
     """Return how many axes the tuples of indices are for; check the indices."""
-    count, most = indices.shape[-1], min(data.rank - batch, MAX_TERMS)
-    if not 1 <= count <= most:
-        call.refuse("indices", f"has tuples of {count} numbers, must be 1 to {most}")
+    count, maximum = indices.shape[-1], min(data.rank - batch, MAX_TERMS)
+    if not 1 <= count <= maximum:
+        call.refuse("indices", f"has tuples of {count} numbers, must be 1 to {maximum}")
     _known_indices(call, data, range(batch, batch + count))
     return count
 
