@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from vkops.dml.operators.resample import Resample2OperatorDesc as Resample2OperatorDesc
     from vkops.dml.operators.resample import Resample3OperatorDesc as Resample3OperatorDesc
     from vkops.dml.operators.resample import ResampleOperatorDesc as ResampleOperatorDesc
+    from vkops.dml.operators.resample import Upsample2dOperatorDesc as Upsample2dOperatorDesc
     from vkops.dml.operators.reverse_subsequences import (
         ReverseSubsequencesOperatorDesc as ReverseSubsequencesOperatorDesc,
     )
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
     from vkops.dml.operators.split import SplitOperatorDesc as SplitOperatorDesc
     from vkops.dml.operators.tile import TileOperatorDesc as TileOperatorDesc
     from vkops.dml.operators.unfold import UnfoldOperatorDesc as UnfoldOperatorDesc
-    from vkops.dml.operators.upsample_2d import Upsample2dOperatorDesc as Upsample2dOperatorDesc
 
 _MODULES = {
     "DEPTH_TO_SPACE": "depth_and_space",
@@ -91,6 +91,7 @@ _MODULES = {
     "SLICE_GRAD": "slice1",
     "SPACE_TO_DEPTH": "depth_and_space",
     "SPACE_TO_DEPTH1": "depth_and_space",
+    "UPSAMPLE_2D": "resample",
 }
 """The modules of operators that are not named like them."""
 

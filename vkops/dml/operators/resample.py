@@ -1,4 +1,4 @@
-"""RESAMPLE in its four versions: a tensor scaled along each dimension."""
+"""RESAMPLE in its four versions, and UPSAMPLE_2D: tensors scaled by copying nearest elements."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ import numpy.typing as npt
 from vkops.dml import fields
 from vkops.dml.enums import AxisDirection, FeatureLevel, InterpolationMode
 from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.structs import Size2D
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
 from vkops.plan import Read, Region
 from vkops.plan.index_runs import Run, choose
-from vkops.plan.resampling import MAX_RESAMPLED_SIZE, resampled_runs
+from vkops.plan.movements import tile_sizes
+from vkops.plan.resampling import MAX_RESAMPLED_SIZE, repeated_run, resampled_runs
 from vkops.plan.size_limits import MAX_PIECES, LimitError
+from vkops.plan.view import Ints
 
-Floats = npt.NDArray[np.float32]
+_Floats = npt.NDArray[np.float32]
 
 
-class NearestNeighborDesc(OperatorDesc):
+class _NearestNeighborDesc(OperatorDesc):
     """Base of operators that copy to each element of the output the nearest one of the input."""
 
     input_tensor: BufferTensorDesc
@@ -50,7 +53,7 @@ class NearestNeighborDesc(OperatorDesc):
         return [[*choose(source, target, self._runs)]]
 
 
-class ResamplingDesc(NearestNeighborDesc):
+class _ResamplingDesc(_NearestNeighborDesc):
     """Base of RESAMPLE, RESAMPLE1, RESAMPLE2 and RESAMPLE3."""
 
     same_data_type = same_dimension_count = "RES-01"
@@ -100,7 +103,7 @@ class ResamplingDesc(NearestNeighborDesc):
 
 
 @dataclass(frozen=True)
-class ResampleOperatorDesc(ResamplingDesc):
+class ResampleOperatorDesc(_ResamplingDesc):
     """Scales a tensor along each dimension; centres of pixels lie halfway between indices.
 
     Index ``i`` of the output copies index ``floor((i + 0.5) / scale)`` of the input. Indices beyond
@@ -138,7 +141,7 @@ class ResampleOperatorDesc(ResamplingDesc):
 
 
 @dataclass(frozen=True)
-class Resample1OperatorDesc(ResamplingDesc):
+class Resample1OperatorDesc(_ResamplingDesc):
     """Scales a tensor along each dimension, with offsets of the pixels' centres.
 
     Index ``i`` of the output copies the index of the input that is nearest to
@@ -183,7 +186,7 @@ class Resample1OperatorDesc(ResamplingDesc):
 
 
 @dataclass(frozen=True)
-class Resample2OperatorDesc(ResamplingDesc):
+class Resample2OperatorDesc(_ResamplingDesc):
     """Scales a tensor along each dimension, and rounds coordinates up or down.
 
     Index ``i`` of the output copies the index of the input that is not below (INCREASING), or not
@@ -265,7 +268,61 @@ class Resample3OperatorDesc(Resample2OperatorDesc):
     antialiased: bool = field(metadata=fields.attribute("bool", "RES-09"))
 
 
-_ROUND: Mapping[AxisDirection | None, Callable[[Floats], Floats]] = {
+@dataclass(frozen=True)
+class Upsample2dOperatorDesc(_NearestNeighborDesc):
+    """Repeats each element along the last two dimensions, as ``scale_size`` says.
+
+    Source: DML_UPSAMPLE_2D_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: what to scale, of 4 or 5 dimensions: batch, channels, (depth,) height, width.
+        output_tensor: what to make; its height and width are those of the input times
+            ``scale_size``.
+        scale_size: how often to repeat each element along width and height, at least once.
+        interpolation_mode: must be NEAREST_NEIGHBOR: vkops moves data, it does not calculate.
+
+    Raises:
+        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+
+    >>> from vkops.dml import BufferTensorDesc, InterpolationMode, Size2D, TensorDataType
+    >>> source, target = (
+    ...     BufferTensorDesc(TensorDataType.FLOAT32, [1, 1, *sizes]) for sizes in ((2, 3), (4, 9))
+    ... )
+    >>> mode = InterpolationMode.NEAREST_NEIGHBOR
+    >>> Upsample2dOperatorDesc(source, target, Size2D(width=3, height=2), mode).validate()
+    """
+
+    operator = "UPSAMPLE_2D"
+    same_data_type = same_dimension_count = "UPS-01"
+
+    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
+    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
+    scale_size: Size2D = field(metadata=fields.attribute("size_2d", "UPS-02"))
+    interpolation_mode: InterpolationMode = field(
+        metadata=fields.enumeration(InterpolationMode, "UPS-04")
+    )
+
+    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+        self._check_interpolation_mode("UPS-04")
+        for name in ("height", "width"):
+            self._check_positive(f"scale_size.{name}", getattr(self.scale_size, name), "UPS-02")
+        sizes = tile_sizes(self.input_tensor.sizes, self._factors)
+        factors = (*("",) * (len(sizes) - 2), " * scale_size.height", " * scale_size.width")
+        return [self._scaled_sizes(sizes, factors, "UPS-01")]
+
+    @property
+    def _runs(self) -> Sequence[Sequence[Run]]:
+        sizes = self.input_tensor.sizes
+        return [[repeated_run(*axis)] for axis in zip(sizes, self._factors, strict=True)]
+
+    @property
+    def _factors(self) -> Ints:
+        """How often to repeat each element along each dimension."""
+        ones = (1,) * (self.input_tensor.dimension_count - 2)
+        return (*ones, self.scale_size.height, self.scale_size.width)
+
+
+_ROUND: Mapping[AxisDirection | None, Callable[[_Floats], _Floats]] = {
     None: lambda x: np.floor(x + np.float32(0.5)),
     AxisDirection.INCREASING: np.ceil,
     AxisDirection.DECREASING: np.floor,
@@ -278,7 +335,7 @@ def _nearest(
     scale: float,
     input_offset: float,
     output_offset: float,
-    rounded: Callable[[Floats], Floats],
+    rounded: Callable[[_Floats], _Floats],
 ) -> list[Run]:
     """The indices of an axis of ``size`` elements that ``count`` indices of the output copy."""
     if scale == 1 and input_offset == -output_offset:
