@@ -743,6 +743,28 @@ OPERATORS = {
             "4_1": (1, 8, "8 16 32 64"),
         },
         free_sizes=True,
+        valid={
+            "input_tensor": f32(1, 1, 6, 2),
+            "output_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 2)],
+            "axis": 2,
+        },
+        broken={
+            "output_tensors: got no tensors, must be at least 1 [SPLIT-01]": {"output_tensors": []},
+            "axis: got 4, must be 0 to 3 (input_tensor has 4 dimensions) [SPLIT-02]": {"axis": 4},
+            "axis: got -1, must be 0 to 3 (input_tensor has 4 dimensions) [SPLIT-02]": {"axis": -1},
+            "output_tensors[1].data_type: got INT32, must equal input_tensor.data_type = FLOAT32 [SPLIT-03]": {
+                "output_tensors": [f32(1, 1, 2, 2), tensor("INT32", 1, 1, 4, 2)]
+            },
+            "output_tensors[1].sizes: got 3 dimensions, must have 4 like input_tensor [SPLIT-04]": {
+                "output_tensors": [f32(1, 1, 2, 2), f32(1, 4, 2)]
+            },
+            "output_tensors[1].sizes[3]: got 4, must equal input_tensor.sizes[3] = 2 [SPLIT-05]": {
+                "output_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 4)]
+            },
+            "output_tensors: got sizes[2] that add up to 5, must add up to input_tensor.sizes[2] = 6 [SPLIT-06]": {
+                "output_tensors": [f32(1, 1, n, 2) for n in (1, 2, 2)]
+            },
+        },
     ),
     "JOIN": Entry(
         make=_join,
@@ -751,6 +773,32 @@ OPERATORS = {
             "2_1": (4, 4, "8 16 32"),
             "3_0": (4, 5, "8 16 32"),
             "4_1": (1, 8, "8 16 32 64"),
+        },
+        valid={
+            "input_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 2)],
+            "output_tensor": f32(1, 1, 6, 2),
+            "axis": 2,
+        },
+        broken={
+            "input_tensors: got no tensors, must be at least 1 [JOIN-01]": {"input_tensors": []},
+            "axis: got 4, must be 0 to 3 (input_tensors[0] has 4 dimensions) [JOIN-02]": {
+                "axis": 4
+            },
+            "input_tensors[1].data_type: got FLOAT16, must equal input_tensors[0].data_type = FLOAT32 [JOIN-03]": {
+                "input_tensors": [f32(1, 1, 2, 2), tensor("FLOAT16", 1, 1, 4, 2)]
+            },
+            "output_tensor.data_type: got UINT32, must equal input_tensors[0].data_type = FLOAT32 [JOIN-03]": {
+                "output_tensor": tensor("UINT32", 1, 1, 6, 2)
+            },
+            "output_tensor.sizes: got 5 dimensions, must have 4 like input_tensors[0] [JOIN-04]": {
+                "output_tensor": f32(1, 1, 1, 6, 2)
+            },
+            "input_tensors[1].sizes[1]: got 3, must equal input_tensors[0].sizes[1] = 1 [JOIN-05]": {
+                "input_tensors": [f32(1, 1, 2, 2), f32(1, 3, 4, 2)]
+            },
+            "output_tensor.sizes[2]: got 5, must equal the sum of input_tensors' sizes[2] = 6 [JOIN-06]": {
+                "output_tensor": f32(1, 1, 5, 2)
+            },
         },
     ),
     "SLICE": Entry(
@@ -762,11 +810,71 @@ OPERATORS = {
             "4_1": (1, 8, "8 16 32 64"),
         },
         free_sizes=True,
+        valid={
+            "input_tensor": f32(4, 4),
+            "output_tensor": f32(2, 2),
+            "offsets": (0, 0),
+            "sizes": (2, 2),
+            "strides": (1, 1),
+        },
+        broken={
+            "output_tensor.sizes: got 3 dimensions, must have 2 like input_tensor [SLICE-01]": {
+                "output_tensor": f32(2, 2, 1)
+            },
+            "strides: got length 1, must be 2, one entry for each dimension of input_tensor [SLICE-01]": {
+                "strides": (1,)
+            },
+            "output_tensor.data_type: got INT16, must equal input_tensor.data_type = FLOAT32 [SLICE-02]": {
+                "output_tensor": tensor("INT16", 2, 2)
+            },
+            "sizes[1]: got 3, must equal output_tensor.sizes[1] = 2 [SLICE-03]": {"sizes": (2, 3)},
+            "strides[1]: got 0, must be 1 or more [SLICE-04]": {"strides": (1, 0)},
+            "offsets[1]: the last element copied is 4 (offset + (size - 1) * stride), must be below input_tensor.sizes[1] = 4 [SLICE-05]": {
+                "offsets": (2, 2),
+                "strides": (1, 2),
+            },
+            "offsets[1]: got -1, must be 0 to 4294967295 [SLICE-05]": {"offsets": (0, -1)},
+        },
     ),
     "SLICE1": Entry(
         make=_slice1,
         levels={"2_1": (4, 5, "8 16 32"), "3_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
         free_sizes=True,
+        valid={
+            "input_tensor": f32(4, 4),
+            "output_tensor": f32(2, 2),
+            "input_window_offsets": (0, 0),
+            "input_window_sizes": (2, 2),
+            "input_window_strides": (1, 1),
+        },
+        broken={
+            "output_tensor.sizes: got 1 dimension, must have 2 like input_tensor [SLICE1-01]": {
+                "output_tensor": f32(2)
+            },
+            "output_tensor.data_type: got INT8, must equal input_tensor.data_type = FLOAT32 [SLICE1-01]": {
+                "output_tensor": tensor("INT8", 2, 2)
+            },
+            "input_window_offsets: got length 3, must be 2, one entry for each dimension of input_tensor [SLICE1-01]": {
+                "input_window_offsets": (0, 0, 0)
+            },
+            "input_window_sizes[0]: got 0, must be 1 or more [SLICE1-02]": {
+                "input_window_sizes": (0, 2)
+            },
+            "input_window_sizes[0]: the window ends at 5 (offset + size), must be at most input_tensor.sizes[0] = 4 [SLICE1-02]": {
+                "input_window_offsets": (3, 0)
+            },
+            "input_window_offsets[0]: got -1, must be 0 to 4294967295 [SLICE1-02]": {
+                "input_window_offsets": (-1, 0)
+            },
+            "input_window_strides[0]: got 0, must not be 0 [SLICE1-03]": {
+                "input_window_strides": (0, 1)
+            },
+            "output_tensor.sizes[0]: got 3, must be at most 2 (1 + (window size - 1) div the stride's magnitude) [SLICE1-04]": {
+                "output_tensor": f32(3, 2),
+                "input_window_sizes": (4, 2),
+                "input_window_strides": (-2, 1),
+            },
+        },
     ),
     "SLICE_GRAD": Entry(
         make=_slice_grad,
@@ -805,6 +913,21 @@ OPERATORS = {
             "2_1": (4, 5, "8 16 32"),
             "3_0": (1, 8, "8 16 32"),
             "4_1": (1, 8, "8 16 32 64"),
+        },
+        valid={"input_tensor": f32(2, 3), "output_tensor": f32(2, 3)},
+        broken={
+            "output_tensor.data_type: got INT32, must equal input_tensor.data_type = FLOAT32 [IDENT-01]": {
+                "output_tensor": tensor("INT32", 2, 3)
+            },
+            "output_tensor.sizes: got 3 dimensions, must have 2 like input_tensor [IDENT-01]": {
+                "output_tensor": f32(2, 3, 1)
+            },
+            "output_tensor.sizes[0]: got 3, must equal input_tensor.sizes[0] = 2 [IDENT-01]": {
+                "output_tensor": f32(3, 2)
+            },
+            "scale_bias: not available, must be None: vkops moves data, it does not calculate [IDENT-02]": {
+                "scale_bias": dml.ScaleBias(2, 10)
+            },
         },
     ),
     "TILE": Entry(

@@ -86,7 +86,10 @@ def test_broken_descriptors(name):
         desc = entry.make(Random(0), kinds(name)[0], (2, 3, 4), 1).desc
         with pytest.raises(InvalidDescError) as caught:
             replace(desc, **{**entry.valid, **fields}).validate()
-        assert str(caught.value) == f"{name} {text}"
+        error = caught.value
+        assert str(error) == f"{name} {text}"
+        assert text.startswith(f"{error.field}:")
+        assert text.endswith(f"[{error.rule}]")
 
 
 @pytest.mark.parametrize("name", OPERATORS)
