@@ -70,7 +70,7 @@ def test_split():
     assert (movement.inputs, movement.outputs) == (section.tensors[:1], section.tensors[1:])
     assert (movement.plan.element_size, movement.moved_size) == (4, 4)
     assert (movement.bytes_read, movement.bytes_written) == (48, 48)
-    assert [(run.driver, run.kernels) for run in movement.runs] == [
+    assert [(run.driver, run.kernels) for run in movement.dispatches] == [
         ("CPU driver", ("copy_4",)),
         ("GPU", ("copy_4",)),
     ]
@@ -146,7 +146,7 @@ def test_channel_shuffle_as_a_file():
     ]
     assert section.nodes[0].label == "node 0, which makes 'shape' (Shape-13)"
     assert movement.regions == [(0, make_region((2, 3, 16), 0, (48, 16, 1), (0, 0, (16, 32, 1))))]
-    assert (movement.moved_size, movement.runs[0].kernels) == (16, ("copy_16",))
+    assert (movement.moved_size, movement.dispatches[0].kernels) == (16, ("copy_16",))
 
 
 def test_an_onnx_model_has_a_section_for_each_shape_that_is_bound():

@@ -16,7 +16,7 @@ from vkops.dml import ExecutionFlags, FeatureLevel, OperatorDesc
 from vkops.dxdispatch.json_model import DmlDispatchable
 from vkops.dxdispatch.json_reader import parse
 from vkops.explain.dml_operators import operator_section
-from vkops.explain.figures import Budget, Parts, as_script, blocks_of, figure, legend
+from vkops.explain.figures import Parts, RegionBudget, as_script, blocks_of, figure, legend
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 
 FILL = -7
@@ -113,7 +113,7 @@ def test_every_element_is_found_where_the_plan_reads_and_writes_it(run, seed):
         sizes = tuple(random.randint(1, 4) for _ in range(random.randint(1, 5)))
         desc = OPERATORS[name].make(random, random.choice(kinds(name)), sizes, 0).desc
         plans += [m for m in movements(desc) if m.inputs and len(m.plan.inputs) == len(m.inputs)]
-    found = run(LOOK_UP, [figure(movement, Budget(2000)) for movement in plans])
+    found = run(LOOK_UP, [figure(movement, RegionBudget(2000)) for movement in plans])
     for movement, seen in zip(plans, found, strict=True):
         inputs, expected = numbered(movement, random)
         readers = {}
@@ -209,7 +209,7 @@ def test_small_tensors_have_whole_rows(run, memory, columns):
 def test_regions_that_exceed_the_budget_are_not_drawn():
     desc = OPERATORS["JOIN"].make(Random(1), kinds("JOIN")[0], (4, 4), 0).desc
     (movement,) = movements(desc)
-    budget = Budget(len(movement.regions) + 1)
+    budget = RegionBudget(len(movement.regions) + 1)
     whole, part = figure(movement, budget), figure(movement, budget)
     assert len(whole["regions"]) == len(legend(whole)) == len(movement.regions)
     assert (whole["all"], part["all"]) == (True, len(movement.regions) == 1)

@@ -161,7 +161,7 @@ class FeatureLevel(IntEnum):
 
 
 class ExecutionFlags(IntFlag):
-    """How an operator may be compiled. Source: DML_EXECUTION_FLAGS."""
+    """Options of the compilation of an operator. Source: DML_EXECUTION_FLAGS."""
 
     NONE = 0
     ALLOW_HALF_PRECISION_COMPUTATION = 1
@@ -194,7 +194,7 @@ class AxisDirection(IntEnum):
 
 
 class InterpolationMode(IntEnum):
-    """How values between samples are found. Source: DML_INTERPOLATION_MODE."""
+    """Computation of values between samples. Source: DML_INTERPOLATION_MODE."""
 
     NEAREST_NEIGHBOR = 0
     LINEAR = 1

@@ -21,7 +21,7 @@ from vkops.plan.region import Progression
 from vkops.plan.size_limits import LimitError
 
 OPERATOR = "GRAPH"
-"""How errors name a graph."""
+"""The name of graphs in errors."""
 
 MAX_INPUTS_OR_OUTPUTS = 1 << 16
 """Largest number of inputs, and of outputs, of a graph."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from vkops.explain.explanation import Movement, Run, Tensor
+from vkops.explain.explanation import Dispatches, Movement, Tensor
 from vkops.gpu.dispatch import Dispatch, prepare
 from vkops.gpu.memory import Range
 from vkops.gpu.table import CPU, GPU
@@ -30,7 +30,7 @@ def movements(steps: Iterable[Step], tensors: Mapping[int, Tensor]) -> Iterator[
                 moved_size=optimize(plan).element_size,
                 inputs=tuple(named[number] for number in step.reads),
                 outputs=tuple(named[number] for number in step.makes),
-                runs=tuple(_run(plan, driver) for driver in TUNINGS),
+                dispatches=tuple(_dispatches(plan, driver) for driver in TUNINGS),
             )
 
 
@@ -41,7 +41,7 @@ def _intermediate(number: int, nbytes: int, size: int) -> Tensor:
     )
 
 
-def _run(plan: CopyPlan, driver: str) -> Run:
+def _dispatches(plan: CopyPlan, driver: str) -> Dispatches:
     """Prepare the dispatches for tensors that all lie in one heap."""
     heap: Any = object()  # nothing is read or written
     inputs = [Range(heap, 0, nbytes) for nbytes in plan.inputs]
@@ -49,4 +49,4 @@ def _run(plan: CopyPlan, driver: str) -> Run:
     work = prepare(plan, TUNINGS[driver]).bind(inputs, outputs)
     dispatches = [dispatch for dispatch in work if isinstance(dispatch, Dispatch)]
     kernels = tuple(dispatch.kernel.name for dispatch in dispatches)
-    return Run(driver, kernels, sum(dispatch.groups for dispatch in dispatches))
+    return Dispatches(driver, kernels, sum(dispatch.groups for dispatch in dispatches))

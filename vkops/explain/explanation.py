@@ -23,7 +23,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Run:
+class Dispatches:
     """The dispatches of a plan on one kind of driver: a kernel for each, and all workgroups."""
 
     driver: str
@@ -43,7 +43,7 @@ class Movement:
     moved_size: int
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    runs: tuple[Run, ...]
+    dispatches: tuple[Dispatches, ...]
 
     @property
     def regions(self) -> list[tuple[int, Region]]:

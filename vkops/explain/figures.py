@@ -58,7 +58,7 @@ class Parts(NamedTuple):
     number: int
 
 
-class Budget:
+class RegionBudget:
     """The number of regions that a page may still have."""
 
     def __init__(self, regions: int) -> None:
@@ -71,7 +71,7 @@ class Budget:
         return taken
 
 
-def figure(movement: Movement, budget: Budget) -> dict[str, Any]:
+def figure(movement: Movement, budget: RegionBudget) -> dict[str, Any]:
     """Describe a plan and its tensors; what is drawn is bounded, and so is its size.
 
     ``blocks`` of a region are its parts along some axes. They have equal colours in an input and in

@@ -61,7 +61,7 @@ def page(explanation: Explanation) -> str:
             explanation=explanation,
             css=PAGE_CSS + FIGURE_CSS,
             script=FIGURE_SCRIPT,
-            budget=figures.Budget(MAX_REGIONS),
+            budget=figures.RegionBudget(MAX_REGIONS),
             rules=rules_of(explanation),
             MAX_ITEMS=MAX_ITEMS,
             MAX_SECTIONS=MAX_SECTIONS,
@@ -71,7 +71,7 @@ def page(explanation: Explanation) -> str:
 
 def figure(movement: Movement) -> str:
     """Return the figure of a plan as HTML, for a page that has its style and its script."""
-    described = figures.figure(movement, figures.Budget(MAX_REGIONS))
+    described = figures.figure(movement, figures.RegionBudget(MAX_REGIONS))
     template = _environment().get_template("figure.html")
     return str(template.module.figure(described, movement))  # type: ignore[attr-defined]
 

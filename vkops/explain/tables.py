@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from vkops.explain.explanation import Movement, Run, Section, Tensor
+from vkops.explain.explanation import Dispatches, Movement, Section, Tensor
 from vkops.plan.region import Read, Region
 from vkops.plan.view import Ints, View
 
@@ -125,20 +125,21 @@ def size_text(nbytes: int) -> str:
     return count(nbytes, "byte")
 
 
-def run_rows(movement: Movement) -> list[tuple[str, str]]:
+def dispatch_rows(movement: Movement) -> list[tuple[str, str]]:
     """The kinds of drivers, and the dispatches of a plan on each."""
-    return [(run.driver, run_text(run)) for run in movement.runs]
+    return [(each.driver, dispatches_text(each)) for each in movement.dispatches]
 
 
-def run_text(run: Run) -> str:
+def dispatches_text(dispatches: Dispatches) -> str:
     """Describe the dispatches of a plan.
 
-    >>> run_text(Run("GPU", ("copy_4", "copy_4"), 3))
+    >>> dispatches_text(Dispatches("GPU", ("copy_4", "copy_4"), 3))
     '2 dispatches, copy_4, 3 workgroups'
     """
-    names = ", ".join(dict.fromkeys(run.kernels))
-    dispatches = "dispatch" if len(run.kernels) == 1 else "dispatches"
-    return f"{len(run.kernels)} {dispatches}, {names}, {count(run.workgroups, 'workgroup')}"
+    kernels = dispatches.kernels
+    names = ", ".join(dict.fromkeys(kernels))
+    noun = "dispatch" if len(kernels) == 1 else "dispatches"
+    return f"{len(kernels)} {noun}, {names}, {count(dispatches.workgroups, 'workgroup')}"
 
 
 def movement_text(movement: Movement) -> str:

@@ -12,10 +12,10 @@ from vkops.errors import one_line
 from vkops.explain.explanation import Explanation
 from vkops.explain.tables import (
     Rows,
+    dispatch_rows,
     movement_text,
     node_rows,
     region_rows,
-    run_rows,
     section_rows,
     tensor_rows,
 )
@@ -37,7 +37,7 @@ def render(explanation: Explanation) -> Iterator[RenderableType]:
             title = "Plan" if len(section.movements) == 1 else f"Plan {number}"
             yield Text.assemble((title, "bold"), f": {movement_text(movement)}")
             yield from _table(region_rows(movement))
-            yield _pairs(run_rows(movement))
+            yield _pairs(dispatch_rows(movement))
 
 
 def _table(rows: Rows) -> Iterator[RenderableType]:

@@ -69,7 +69,6 @@ GENERAL_GATHERS = {**_indexed("gather_any", (1, 2), 4), **_indexed("gather_any",
 """For tuples of several indices and tensors in several heaps, which the others do not know."""
 
 GENERAL_SCATTERS = _indexed("scatter_any", (1, 2, 4, 8, 16))
-INDEXED = (GATHERS, GATHER_RUNS, SCATTERS, SCATTERED_WORDS, GENERAL_GATHERS, GENERAL_SCATTERS)
 
 MIN_LONG_RUN = 16
 """Bytes from which runs of words are copied by 16-byte accesses that are shifted into place.
@@ -263,7 +262,7 @@ def blocks(region: Region, size: int) -> Box | None:
     return Box(dst, src, [*numbers, *rest]).divided(side)
 
 
-class Segment(NamedTuple):
+class RowSegment(NamedTuple):
     """A part of each row of a stream: its source, its bytes, what a row adds to the address."""
 
     source: Read
@@ -271,11 +270,11 @@ class Segment(NamedTuple):
     row_src: int
 
 
-class Stream(NamedTuple):
+class RowStream(NamedTuple):
     """An output as rows with the same segments, which cover it."""
 
     rows: int
-    segments: Sequence[Segment]
+    segments: Sequence[RowSegment]
 
     @property
     def row_nbytes(self) -> int:
@@ -283,7 +282,7 @@ class Stream(NamedTuple):
         return sum(segment.nbytes for segment in self.segments)
 
 
-def stream(output: Output, size: int) -> Stream | None:
+def stream(output: Output, size: int) -> RowStream | None:
     """Return an output as rows of contiguous runs, if these cover it without a gap."""
     if len(output.regions) > MAX_SEGMENTS:
         return None
@@ -302,10 +301,10 @@ def stream(output: Output, size: int) -> Stream | None:
             return None
         if not isinstance(region.source, Read):
             return None
-        segments.append(Segment(region.source, inner.size * size, row.src * size))
+        segments.append(RowSegment(region.source, inner.size * size, row.src * size))
         end += inner.size
     if shape is None or shape[1] not in (0, end):
         return None
     if round_up(shape[0] * end * size, 4) != round_up(output.nbytes, 4):
         return None
-    return Stream(shape[0], segments)
+    return RowStream(shape[0], segments)

@@ -34,7 +34,7 @@ MAX_RECTANGLES = 1 << 16
 
 
 class Grid(NamedTuple):
-    """Where a linear image lies over a tensor: from byte ``base`` on, in rows of ``pitch`` bytes.
+    """A linear image over a tensor's memory, from byte ``base`` on, in rows of ``pitch`` bytes.
 
     Each of them holds ``rows`` rows of the tensor.
     """

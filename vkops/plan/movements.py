@@ -58,7 +58,7 @@ def window(source: Read, target: View, starts: Ints, steps: Ints) -> Region:
 
 
 def elements_in_window(length: int, stride: int) -> int:
-    """How many elements of a window of some length are ``stride`` apart.
+    """The number of elements, ``stride`` apart, in a window of ``length`` elements.
 
     >>> elements_in_window(9, -2)
     5

@@ -37,7 +37,7 @@ class Sliding(NamedTuple):
 
     @property
     def positions(self) -> int:
-        """How many positions the window has, of which each is wholly within the padded axis."""
+        """The number of positions at which the whole window is within the padded axis."""
         return (self.before + self.size + self.after - self.extent) // self.stride + 1
 
     def boxes(self) -> tuple[list[_Box], list[_Box]]:

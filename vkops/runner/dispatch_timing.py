@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How often to dispatch, and what to print; the names are those of the command line."""
+    """Numbers of dispatches, and what to print; the names are those of the command line."""
 
     dispatch_iterations: int = 1
     dispatch_repeat: int = 1

@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class FileOptions:
-    """Where inputs come from and outputs go; the names are those of the command line."""
+    """Sources of inputs and files of outputs; the names are those of the command line."""
 
     overrides: Overrides = field(default_factory=Overrides)
     input: Sequence[str] = ()

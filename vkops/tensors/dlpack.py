@@ -27,7 +27,7 @@ EXTENSION_TYPES = {
 """DLPack's type code and bits of an element, and the name in ml_dtypes."""
 
 _CODE = {b"dltensor": 20, b"dltensor_versioned": 52}
-"""Where the type code is in the structure that a capsule holds, by the capsule's name."""
+"""Byte offset of the type code in the structure that a capsule holds, by the capsule's name."""
 
 _name = pythonapi["PyCapsule_GetName"]
 _name.restype, _name.argtypes = c_char_p, [py_object]

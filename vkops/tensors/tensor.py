@@ -114,7 +114,7 @@ def _device_of(index: int) -> Device:
 
 
 class Flags(NamedTuple):
-    """How a tensor's elements are in memory, as NumPy's flags say it."""
+    """The layout of a tensor's elements in memory, with the names of NumPy's flags."""
 
     c_contiguous: bool
     """Whether they follow one another row by row."""
@@ -271,7 +271,7 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
 
     @property
     def flags(self) -> Flags:
-        """How the elements are in memory, by the names of NumPy's flags."""
+        """The layout of the elements in memory, with the names of NumPy's flags."""
         lazy = self._lazy
         view = packed(self.shape) if lazy is None else lazy[1]
         columns = view.permute(tuple(reversed(range(self.ndim))))

@@ -317,7 +317,7 @@ class Upsample2dOperatorDesc(_NearestNeighborDesc):
 
     @property
     def _factors(self) -> Ints:
-        """How often to repeat each element along each dimension."""
+        """The number of copies of each element along each dimension."""
         ones = (1,) * (self.input_tensor.dimension_count - 2)
         return (*ones, self.scale_size.height, self.scale_size.width)
 
