@@ -242,7 +242,7 @@ def test_a_plan_of_too_many_regions_is_left_to_shaders(native):
     source, target = native.buffer(4 * 6400), native.buffer(4 * 64 * 64)
     for most, expected in ((128, 1), (127, 0)):
         native.executor.tuning = replace(
-            native.executor.tuning, copies=replace(ALWAYS_REGIONS, most=most)
+            native.executor.tuning, copies=replace(ALWAYS_REGIONS, max_regions=most)
         )
         work = native.executor.prepare(plan).bind([source.allocation], [target.allocation])
         assert sum(isinstance(dispatch, RegionCopy) for dispatch in work) == expected

@@ -12,6 +12,7 @@ import numpy as np
 
 from vkops.gpu import adapter
 from vkops.gpu.dispatch import EncodedPlan, Work
+from vkops.gpu.kernels import VECTOR
 from vkops.gpu.kompute import native_state
 from vkops.gpu.memory import Heap, Range
 from vkops.gpu.region_copies import (
@@ -22,7 +23,6 @@ from vkops.gpu.region_copies import (
     on_cpu,
     wanted_copies,
 )
-from vkops.gpu.runs import VECTOR
 from vkops.gpu.table import Tuning
 from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output
@@ -44,7 +44,7 @@ HEAP_BYTES = 2 * SIZES[-1]
 """Bytes of the memory in which all this happens."""
 
 ROUNDS = 4
-"""How often each time is measured; the shortest counts."""
+"""The number of measurements of each time, of which the shortest counts."""
 
 _VERSION = 1  # of an entry, and of how it is measured: count it up with changes
 _on_disk = DiskCache("copy-costs", "cache of copy costs", max_bytes=1 << 12)

@@ -28,6 +28,7 @@ from vkops.gpu.table import RegionTable, Tuning, Words, encode
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.rounding import ceil_div
 
 MIN_SPLIT_BYTES = 1 << 20
 """Bytes of outputs from which a plan may be split into plans with kernels of their own."""
@@ -277,7 +278,7 @@ class _UnboundDispatch:
         records[:, word(Head, "first_item")] = ends - items
         if kernel == STREAM:
             records[:, word(Segment, "source")] = source
-        busy = -(-total // WORKGROUP_SIZE)
+        busy = ceil_div(total, WORKGROUP_SIZE)
         groups = 1 << (busy - 1).bit_length()
         spread = (busy << 32) // groups if busy < groups else 0
         header = np.array(Header(len(records), total, spread), np.uint32)

@@ -108,8 +108,8 @@ class Executor:
         return UNMEASURED if self._kompute.has_timestamps else None
 
     def _limited(self, costs: CopyCosts) -> CopyCosts:
-        most = MAX_VALIDATED_REGIONS if adapter.under_validation() else MAX_REGIONS
-        return replace(costs, most=most, images=self._kompute.images)
+        limit = MAX_VALIDATED_REGIONS if adapter.under_validation() else MAX_REGIONS
+        return replace(costs, max_regions=limit, images=self._kompute.images)
 
     # -- running ----------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu import host_memory
 from vkops.gpu.kompute import Kompute
+from vkops.plan.rounding import round_up
 
 _T = TypeVar("_T")
 
@@ -231,7 +232,7 @@ class Memory:
         Raises:
             OutOfDeviceMemoryError: the device has too little memory; nothing was taken.
         """
-        size = -(-nbytes // ALIGNMENT) * ALIGNMENT
+        size = round_up(nbytes, ALIGNMENT)
         self._collect()
         self._is_known = False
         allocation = self._spread(size) if size > self.max_range else self._take(size)
@@ -294,14 +295,14 @@ class Memory:
         assert offset is not None
         return Range(heap, offset, size)
 
-    def _create(self, wanted: int, least: int) -> Heap:
-        """Create a heap of as many bytes as are wanted, or of fewer, but not below ``least``."""
+    def _create(self, wanted: int, minimum: int) -> Heap:
+        """Create a heap of as many bytes as are wanted, or of fewer, but not below ``minimum``."""
         try:
             return self._create_heap(wanted)
         except OutOfDeviceMemoryError:
-            if wanted == least:
+            if wanted == minimum:
                 raise
-        return self._create(max(least, wanted // 2 // ALIGNMENT * ALIGNMENT), least)
+        return self._create(max(minimum, wanted // 2 // ALIGNMENT * ALIGNMENT), minimum)
 
     @property
     def reserved(self) -> int:

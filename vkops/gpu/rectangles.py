@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vkops.gpu.kernels import VECTOR
 from vkops.gpu.kompute import ImageLimits
-from vkops.gpu.runs import VECTOR, Numbers, find_runs, run_starts
+from vkops.gpu.runs import Numbers, find_runs, run_starts
 from vkops.plan.region import Region
 
 MAX_ROWS = 4096
@@ -135,7 +136,7 @@ def _whole_rows(grid: Grid, nbytes: int) -> int:
 
 
 def _chunk(grid: Grid) -> int:
-    """How many rows of the image are copied in one go: a power of two."""
+    """The number of rows of the image that are copied in one go: a power of two."""
     if grid.rows == 1:
         return MAX_ROWS
     return min(MAX_ROWS, 1 << max(0, (CACHED_BYTES // grid.pitch).bit_length() - 1))

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import DeviceError, show
+from vkops.gpu.kernels import VECTOR
 from vkops.gpu.kompute import ImageLimits
 from vkops.gpu.memory import Allocation, Heap, ImportedHeap
 from vkops.gpu.rectangles import MAX_ROWS, Grid, Rectangles, divide, in_order, rectangles
-from vkops.gpu.runs import VECTOR, Numbers, filled_word, find_runs, run_starts
+from vkops.gpu.runs import Numbers, filled_word, find_runs, run_starts
 from vkops.plan.algebra import optimize
 from vkops.plan.region import CopyPlan, Fill, Region
 
@@ -29,7 +30,7 @@ MAX_VALIDATED_REGIONS = 512
 """The same under the validation layer, which compares each region with each other one."""
 
 FAR = 3
-"""How many times as long a byte of a row takes if the rows beside it are copied at another time."""
+"""The factor by which rows take longer if the rows beside them are copied at another time."""
 
 MIN_MEASURED_BYTES = 1 << 20
 """Bytes of a plan's outputs from which it is worthwhile to measure the costs of copies for it."""
@@ -47,13 +48,13 @@ _Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class CopyCosts:
-    """How many nanoseconds copies take on a device.
+    """The nanoseconds that copies take on a device.
 
     ``shader``, ``unaligned`` and ``copy`` are those per byte that a shader moves in vectors,
     otherwise, or that a copy moves. ``region`` is what each region of a copy costs besides,
     ``command`` a copy beside the dispatch of a shader, ``row`` each row of a rectangle, and
-    ``image`` an image for rectangles. ``most`` is the number of regions allowed, and ``images`` the
-    limits of linear images, if the device has them.
+    ``image`` an image for rectangles. ``max_regions`` is the number of regions allowed, and
+    ``images`` the limits of linear images, if the device has them.
     """
 
     shader: float
@@ -63,7 +64,7 @@ class CopyCosts:
     command: float
     row: float = 0
     image: float = inf
-    most: int = MAX_REGIONS
+    max_regions: int = MAX_REGIONS
     images: ImageLimits | None = None
 
     def can_save(self, nbytes: int) -> bool:
@@ -116,7 +117,7 @@ class CopyCosts:
             if gain > 0:
                 chosen[id(region)] = found
                 count, saved = count + found.copies, saved + gain
-        return (chosen, saved) if count <= self.most else ({}, 0.0)
+        return (chosen, saved) if count <= self.max_regions else ({}, 0.0)
 
 
 class Estimate(NamedTuple):
