@@ -357,3 +357,43 @@ def test_closed_device(adapter):
         with pytest.raises(vkops.DeviceError, match="is closed"):
             use()
     assert view.tolist() == list(range(8))  # memory stays as long as it is seen
+
+
+@pytest.mark.parametrize("kind", ["direct", "staged", "host"])
+def test_fill_stays_within_its_buffer(device, staged_device, kind):
+    """What does not fit, or is no array of plain elements, is refused and changes nothing."""
+    home = staged_device if kind == "staged" else device
+    make = home.host_buffer if kind == "host" else home.buffer
+    buffers = [make(48) for _ in range(3)]
+    for buffer in buffers:
+        buffer.fill(np.arange(48, dtype=np.uint8))
+    for wrong, text in (
+        (
+            np.ones(100),
+            "got offset 0 and 800 bytes, must be integers from 0 and end at 48 or before",
+        ),
+        (np.broadcast_to(np.uint8(1), (7, 7)), "got offset 0 and 49 bytes, must be integers"),
+        (
+            np.array([None]),
+            "got array([None], dtype=object), must be an array that holds no Python",
+        ),
+        ([1, 2], "got [1, 2], must be an array that holds no Python objects"),
+        (3, "got 3, must be an array that holds no Python objects"),
+    ):
+        with pytest.raises(vkops.BindingError) as caught:
+            buffers[1].fill(wrong)
+        assert text in str(caught.value)
+        assert str(caught.value).endswith("[B-04]")
+    for nothing in (np.ones(0), np.empty((3, 0), "S0"), np.empty(4, "V0")):
+        buffers[1].fill(nothing)
+    for buffer in buffers:
+        assert buffer.read() == bytes(range(48))
+    buffers[1].fill(np.arange(12, dtype=">i4")[::-2])
+    assert buffers[1].read(0, 24) == np.arange(12, dtype=">i4")[::-2].tobytes()
+    assert [buffers[0].read(), buffers[2].read()] == [bytes(range(48))] * 2
+
+
+def test_what_shares_no_memory_because_it_is_no_device(device):
+    with pytest.raises(vkops.InvalidDescTypeError) as caught:
+        device.shares_memory_with(3)
+    assert str(caught.value) == "other: got 3, must be a Device [B-02]"

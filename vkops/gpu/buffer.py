@@ -57,7 +57,21 @@ class Resource(ABC):
         self._store(offset, source)
 
     def fill(self, array: npt.NDArray[Any]) -> None:
-        """Copy an array's elements, row by row, to the start; they must fit."""
+        """Copy an array's elements, row by row, to the start.
+
+        Raises:
+            BindingError: they do not fit, or it is not an array of NumPy's without Python objects
+                (B-04).
+        """
+        if not isinstance(array, np.ndarray) or array.dtype.hasobject:
+            message = f"got {show(array)}, must be an array that holds no Python objects"
+            raise BindingError("", "array", message, "B-04")
+        self._span(0, array.nbytes)
+        if array.nbytes:
+            self._fill(array)
+
+    def _fill(self, array: npt.NDArray[Any]) -> None:
+        """Copy an array's elements to the start; they fit."""
         self._store(0, packed_bytes(array))
 
     def read(self, offset: int = 0, nbytes: int | None = None) -> bytes:
@@ -148,11 +162,10 @@ class Buffer(Resource):
         self._executor.exclusive(lambda: self._move(source, target))
         return made
 
-    def fill(self, array: npt.NDArray[Any]) -> None:
-        """Copy an array's elements, row by row, to the start; they must fit."""
+    def _fill(self, array: npt.NDArray[Any]) -> None:
         ranges = self.allocation.part(0, array.nbytes).ranges
         if len(ranges) != 1 or ranges[0].heap.view is None:
-            super().fill(array)
+            super()._fill(array)
             return
         target = ranges[0].bytes.view(array.dtype).reshape(array.shape)
         self._executor.exclusive(lambda: np.copyto(target, array))

@@ -20,7 +20,7 @@ from vkops.dml.features import (
     check_feature_support,
 )
 from vkops.dml.levels import alternative_operators
-from vkops.errors import InvalidDescError, show
+from vkops.errors import InvalidDescError, OutOfDeviceMemoryError, show
 from vkops.gpu import adapter
 from vkops.gpu.adapter import DeviceInfo
 from vkops.gpu.buffer import Buffer, HostBuffer
@@ -28,6 +28,7 @@ from vkops.gpu.executor import Executor
 from vkops.gpu.memory import MemoryReport
 from vkops.gpu.pending import Pending
 from vkops.gpu.queue import open_queue
+from vkops.plan.size_limits import MAX_TENSOR_BYTES
 from vkops.runtime.bound_operator import BoundOperator, StreamedOperator
 from vkops.runtime.compiled_operator import CompiledOperator
 from vkops.runtime.compiled_shader import CompiledShader
@@ -88,7 +89,10 @@ class OperatorDevice:
 
         Raises:
             DeviceError: one of them is closed.
+            InvalidDescTypeError: the other is not a device (B-02).
         """
+        if not isinstance(other, OperatorDevice):
+            raise Place("", "other", "B-02").wrong_kind(other, "a Device")
         for device in (self, other):
             device.executor.check_open()
         return self.executor.queue is other.executor.queue
@@ -297,4 +301,6 @@ def _nbytes(nbytes: Any) -> int:
     size = integer(nbytes, Place("", "nbytes", "T-04"))
     if size < 1:
         raise InvalidDescError("", "nbytes", f"got {show(size)}, must be at least 1", "T-04")
+    if size > MAX_TENSOR_BYTES:
+        raise OutOfDeviceMemoryError(f"{show(size)} bytes: no device has so much memory")
     return size
