@@ -6,6 +6,7 @@ import psutil
 import pytest
 
 from vkops.gpu import mesa_cache
+from vkops.system import files
 
 DISABLED = "MESA_SHADER_CACHE_DISABLE"
 
@@ -31,6 +32,43 @@ def test_a_folder_that_others_may_write_to_is_not_used(folder, name, mode, disab
     (folder / name).chmod(mode)
     mesa_cache.disable_if_unsafe()
     assert os.environ.get(DISABLED) == disabled
+
+
+@pytest.mark.posix("modes of folders")
+@pytest.mark.parametrize("named", ["relative", "account", "cache home", "empty"])
+def test_the_folder_that_mesa_uses_is_the_one_that_is_checked(tmp_path, monkeypatch, named):
+    """Mesa takes a relative XDG_CACHE_HOME, and asks the list of users for the home, not HOME."""
+    import pwd
+
+    for name in ("MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "XDG_CACHE_HOME", DISABLED):
+        monkeypatch.setenv(name, "")
+        if not (name == "XDG_CACHE_HOME" and named == "empty"):
+            monkeypatch.delenv(name)
+    used = tmp_path / "used" / ".cache"
+    (used / "mesa_shader_cache").mkdir(parents=True)
+    (used / "mesa_shader_cache").chmod(0o777)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "other"))
+    account = tmp_path / ("used" if named in ("account", "empty") else "account")
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: type("", (), {"pw_dir": str(account)}))
+    if named == "relative":
+        monkeypatch.setenv("XDG_CACHE_HOME", "used/.cache")
+    elif named == "cache home":
+        monkeypatch.setenv("XDG_CACHE_HOME", str(used))
+    mesa_cache.disable_if_unsafe()
+    assert os.environ[DISABLED] == "true"
+
+
+@pytest.mark.posix("the list of users")
+def test_a_user_who_is_not_in_the_list_of_users(tmp_path, monkeypatch):
+    import pwd
+
+    def missing(number):
+        raise KeyError(number)
+
+    monkeypatch.setattr(pwd, "getpwuid", missing)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert files.account_home() == tmp_path
 
 
 @pytest.mark.posix("owners of folders")

@@ -6,10 +6,11 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-import platformdirs
 import psutil
 
-from vkops.system.files import private_folder
+from vkops.system.files import account_home, private_folder
+
+_VARIABLES = ("MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "XDG_CACHE_HOME")
 
 _NAMES = ("mesa_shader_cache", "mesa_shader_cache_db", "mesa_shader_cache_sf")
 """Its folders; which one depends on Mesa's settings."""
@@ -25,13 +26,22 @@ def disable_if_unsafe() -> None:
     process ends (SIGBUS). Lavapipe runs the code that it finds in the cache: a folder that belongs
     to another user, or that others may write to, is not used.
     """
-    chosen = os.environ.get("MESA_SHADER_CACHE_DIR") or os.environ.get("MESA_GLSL_CACHE_DIR")
-    folder = Path(chosen or platformdirs.user_cache_path()).absolute()
+    folder = _folder()
     with suppress(OSError):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         full = psutil.disk_usage(str(existing)).free < MIN_FREE_BYTES
         if full or not all(_is_private_or_absent(folder / name) for name in _NAMES):
             os.environ.setdefault("MESA_SHADER_CACHE_DISABLE", "true")
+
+
+def _folder() -> Path:
+    """Where Mesa has its folders.
+
+    Unlike most programs, Mesa reads the home directory from the list of users, whatever ``HOME``
+    says, and takes a relative XDG_CACHE_HOME as it is.
+    """
+    chosen = next(filter(None, map(os.environ.get, _VARIABLES)), None)
+    return Path(chosen or account_home() / ".cache").absolute()
 
 
 def _is_private_or_absent(folder: Path) -> bool:

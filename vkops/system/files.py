@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import ntpath
 import os
 import re
@@ -162,6 +163,17 @@ def read_regular(
             if len(data) <= max_bytes:
                 return data
     raise OSError(errno.EFBIG, f"longer than {max_bytes} bytes", os.fspath(path))
+
+
+def account_home() -> Path:
+    """Return this user's home directory, as the list of users has it: HOME can name another.
+
+    It is that of HOME where the system has no such list, or this user is not in it.
+    """
+    if sys.platform != "win32" and hasattr(os, "getuid"):
+        with suppress(ImportError, KeyError):
+            return Path(importlib.import_module("pwd").getpwuid(os.getuid()).pw_dir)
+    return Path("~").expanduser()
 
 
 class PrivateFolder:
