@@ -54,3 +54,18 @@ def test_what_is_no_model():
     with pytest.raises(ModelError) as caught:
         runner.run("m.json", None)
     assert str(caught.value) == "prepared: got 'm.json', must be what prepare returns"
+
+
+@pytest.mark.parametrize("value", ["false", 0, None, np.array([True, False])])
+def test_permissions_are_true_or_false(value):
+    """``allow_paths="false"`` would otherwise allow all paths."""
+    for call in (
+        lambda: dxdispatch.load_model("m.json", allow_paths=value),
+        lambda: vkops.onnx.Model(b"", allow_paths=value),
+    ):
+        with pytest.raises(ModelError, match=r"^allow_paths: got .*, must be True or False$"):
+            call()
+    with pytest.raises(
+        vkops.ShaderCompileError, match=r"^allow_paths: got .*, must be True or False$"
+    ):
+        vkops.shaders.load("void main() {}", allow_paths=value)

@@ -12,7 +12,7 @@ from enum import Enum, IntEnum, IntFlag
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from vkops.errors import InvalidDescOverflowError, InvalidDescTypeError, show
+from vkops.errors import InvalidDescOverflowError, InvalidDescTypeError, ModelError, show
 
 T = TypeVar("T")
 E = TypeVar("E", bound="IntEnum | IntFlag")
@@ -79,6 +79,17 @@ def boolean(value: object, place: Place) -> bool:
     if isinstance(value, bool):
         return value
     raise place.wrong_kind(value, "True or False")
+
+
+def model_option(name: str, value: object) -> bool:
+    """Return an option for reading a model that is True or False.
+
+    Raises:
+        ModelError: it is anything else, such as "false", which would count as true.
+    """
+    if isinstance(value, bool):
+        return value
+    raise ModelError(f"{name}: got {show(value)}, must be True or False")
 
 
 def array(

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import NoneType
 from typing import TypeVar
 
+from vkops.arguments.values import model_option
 from vkops.dml import OPERATORS, ExecutionFlags, OperatorDesc, TensorDataType
 from vkops.dxdispatch import onnx_dispatchable, shader_dispatchable
 from vkops.dxdispatch.data_types import dtype_of
@@ -97,8 +98,9 @@ def load_model(
     folders = Folders(
         _path("input_path", input_path) if input_path is not None else path.parent,
         _path("output_path", output_path) if output_path is not None else Path.cwd(),
-        allow_paths,
+        model_option("allow_paths", allow_paths),
     )
+    model_option("strict", strict)
     if not isinstance(overrides, (Overrides, NoneType)):
         raise ModelError(f"overrides: got {show(overrides)}, must be Overrides or None")
     root = parse(read_text(path), str(path))
@@ -111,7 +113,7 @@ def load_model(
 def _path(name: str, value: object) -> Path:
     try:
         return Path(value)  # type: ignore[arg-type]
-    except TypeError:
+    except Exception:  # whatever its __fspath__ raises
         raise ModelError(f"{name}: got {show(value)}, must be a path") from None
 
 

@@ -100,7 +100,7 @@ class VkopsBackend(Backend):  # type: ignore[misc]
         array([1., 2., 3.], dtype=float32)
         """
         adapter = _adapter(device)
-        allow_paths = bool(kwargs.get("allow_paths", False))
+        allow_paths = kwargs.get("allow_paths", False)
         return VkopsRep(Session(Model(model, allow_paths=allow_paths), _opened(adapter)))
 
     @classmethod
@@ -191,11 +191,12 @@ def _array(result: Any) -> Any:
 def _adapter(device: object) -> int | None:
     """Return the index of the adapter that a device name stands for; None: the best adapter."""
     infos = vkops.devices()
-    if device == "VULKAN":
-        return None
-    for info in infos:
-        if device == f"VULKAN:{info.index}" or (device == "CPU" and info.type == "CPU"):
-            return info.index
+    if isinstance(device, str):  # an array would compare its elements
+        if device == "VULKAN":
+            return None
+        for info in infos:
+            if device == f"VULKAN:{info.index}" or (device == "CPU" and info.type == "CPU"):
+                return info.index
     names = ", ".join(f"VULKAN:{info.index} ({info.name})" for info in infos)
     raise DeviceError(f"no device {show(device)}; available: VULKAN, {names}, and CPU (lavapipe)")
 

@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 from onnx import ModelProto
 
+from vkops.arguments.values import model_option
 from vkops.errors import ModelError, show
 from vkops.onnx.lowering import LoweredSequence, LoweredValue, Lowering
 from vkops.onnx.model_file import DOMAINS, Content, opset_of, read
@@ -73,15 +75,21 @@ class Model:
         check: bool = True,
         allow_paths: bool = False,
     ) -> None:
-        if not isinstance(source, (ModelProto, bytes, str, os.PathLike)):
+        try:
+            given = Path(source) if isinstance(source, os.PathLike) else source
+        except Exception:  # whatever its __fspath__ raises
+            given = None
+        if not isinstance(given, (ModelProto, bytes, str, Path)):
             message = "must be a ModelProto, its bytes, or the path of a file"
             raise ModelError(f"model: got {show(source)}, {message}")
+        model_option("check", check)
+        model_option("allow_paths", allow_paths)
         try:
-            self._take(read(source, check=check, allow_paths=allow_paths))
+            self._take(read(given, check=check, allow_paths=allow_paths))
         except ModelError as error:
-            if not isinstance(source, (str, os.PathLike)):
+            if not isinstance(given, (str, Path)):
                 raise
-            raise ModelError(f"{os.fspath(source)}: {error}") from error
+            raise ModelError(f"{given}: {error}") from error
 
     def _take(self, content: Content) -> None:
         found = unsupported_nodes(content)

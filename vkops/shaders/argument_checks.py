@@ -23,6 +23,8 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "include_dirs": ((list, tuple), "a list of paths"),
     "target_env": (str, "a string"),
     "name": (str, "a string"),
+    "debug": (bool, "True or False"),
+    "allow_paths": (bool, "True or False"),
 }
 
 

@@ -206,13 +206,13 @@ def load(
             own (SH-10).
     """
     settings = {"defines": defines, "include_dirs": include_dirs, "target_env": target_env}
-    check_kinds({"source": source, "constants": constants, "name": name, **settings})
+    switches = {"debug": debug, "allow_paths": allow_paths}
+    check_kinds({"source": source, "constants": constants, "name": name, **settings, **switches})
     if isinstance(source, bytes):
         spirv = source
     else:
         name = printable(source.name if isinstance(source, Path) else name)
-        more = {"name": name, "allow_paths": allow_paths, "root": root}
-        spirv = read(source, **settings, **more, debug=debug)
+        spirv = read(source, **settings, **switches, name=name, root=root)
     module = Module.read(_valid(spirv, name), name)
     _check(name, module)
     module = module.specialize(_literals(name, module, constants))
