@@ -357,3 +357,16 @@ def test_tensors_of_another_adapter(adapter, device):
         for call in (lambda t: t[indices], lambda t: vkops.take(t, indices, 0)):
             with pytest.raises(vkops.InvalidDescError, match=r"must be on .* \[B-02\]$"):
                 call(device.tensor(np.zeros(3)))
+
+
+def test_index_arrays_of_more_dimensions_than_numpy_broadcasts(device):
+    """``numpy.broadcast_shapes`` takes 32 at most, ``numpy.take`` has no such limit."""
+    array = np.arange(12).reshape(3, 4)
+    tensor = device.tensor(array)
+    for rank in (33, 60):
+        places = np.array([2, 0]).reshape((1,) * (rank - 1) + (2,))
+        equal(tensor[places], array[places])
+        equal(tensor[places, places], array[places, places])
+        equal(vkops.take(tensor, device.tensor(places), axis=1), np.take(array, places, 1))
+        both = vkops.broadcast_arrays(tensor[0, :1], device.tensor(places))
+        equal(both[0], np.broadcast_to(array[0, :1], places.shape))

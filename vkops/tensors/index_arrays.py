@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
+from itertools import zip_longest
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -61,7 +62,7 @@ def as_indices(value: Any, place: Place, *, masks: bool = False) -> Indices:
             message += ": the shape of the result would depend on its elements"
         refuse_index(place, message)
     with numpy_refusals(place.operator, place.field, place.rule):
-        if not hasattr(value, "__array__") and hasattr(value, "__len__"):
+        if not hasattr(value, "__array__") and isinstance(value, Sized):
             _check_length(value, place)
         array = np.asarray(value)
     if not array.size and not isinstance(value, np.ndarray):
@@ -94,11 +95,15 @@ def check_range(indices: Indices, axis: int, size: int, place: Place) -> None:
 
 
 def common_shape(shapes: Sequence[Ints], place: Place) -> Ints:
-    """The shape that arrays of some shapes are broadcast to."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
+    """The shape that arrays of some shapes are broadcast to.
+
+    ``numpy.broadcast_shapes`` takes 32 dimensions at most, and arrays have up to 64.
+    """
+    axes = zip_longest(*map(reversed, shapes), fillvalue=1)
+    sizes = [set(axis) - {1} or {1} for axis in axes]
+    if max(map(len, sizes), default=1) > 1:
         refuse_index(place, f"shapes {show(shapes)} cannot be broadcast together")
+    return tuple([size for (size,) in reversed(sizes)])
 
 
 def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place, run: Run) -> Numbers:
