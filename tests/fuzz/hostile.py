@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import fractions
 import itertools
+from os import PathLike
 
 import numpy as np
 
@@ -26,6 +27,20 @@ class Failing:
     __index__ = __int__ = __float__ = __complex__ = __len__ = __iter__ = __getitem__ = fail
     __repr__ = __str__ = __bool__ = __hash__ = __eq__ = __lt__ = __contains__ = fail
     __array__ = __buffer__ = __fspath__ = __format__ = __bytes__ = keys = items = fail
+
+
+class NoAttributes:
+    """Fails at each attribute that it is asked for."""
+
+    def __getattr__(self, name):
+        raise ZeroDivisionError(name)
+
+
+class Path(PathLike):
+    """A path that has no name."""
+
+    def __fspath__(self):
+        raise ZeroDivisionError
 
 
 class Lying:
@@ -92,9 +107,10 @@ SINGLE = [
     lambda: decimal.Decimal(1), lambda: fractions.Fraction(3, 1), lambda: lambda: 1,
     lambda: np.array(3), lambda: np.array([1, 2]), lambda: np.ones((2, 2), int), lambda: np.array([]),
     lambda: np.array([1.5]), lambda: np.array(["a"]), lambda: np.array([None]), lambda: np.float32(2),
+    lambda: np.zeros((1,) * 40, int),
     lambda: np.bool_(True), lambda: np.datetime64("2001"), lambda: np.str_("1"), lambda: np.void(b"1"),
     lambda: np.ma.masked, lambda: np.array([2**63], np.uint64), lambda: np.zeros(3, "i4,f4"),
-    Failing, NoInteger, Loop, lambda: Int(3), lambda: List([1]), lambda: Lying(3, [1]),
+    Failing, NoInteger, NoAttributes, Path, Loop, lambda: Int(3), lambda: List([1]), lambda: Lying(3, [1]),
     lambda: Lying(0, [1, 2]), lambda: Lying(10**18, itertools.count()), lambda: Lying(-1, []),
     lambda: Lying(2, itertools.repeat(2)), lambda: Failing, lambda: ValueError("x"),
     lambda: TensorDataType.INT8, lambda: TensorFlags.OWNED_BY_DML, lambda: FeatureLevel.LATEST,

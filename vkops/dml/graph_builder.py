@@ -267,6 +267,10 @@ class Graph:
         >>> joined.desc.sizes
         (4, 3)
         """
+        if not (
+            isinstance(kind, type) and issubclass(kind, OperatorDesc) and hasattr(kind, "operator")
+        ):
+            raise Place(OPERATOR, "kind", "T-18").wrong_kind(kind, "the class of a descriptor")
         sources = self._own(inputs, "inputs")
         descs = [x.desc for x in sources]
         if not descs and any(f.role == "input" and not f.optional for f in kind.FIELDS):

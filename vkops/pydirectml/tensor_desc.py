@@ -69,11 +69,11 @@ class TensorDesc(BufferTensorDesc):
         names += ["total_tensor_size_in_bytes", "guaranteed_base_offset_alignment"]
         if len(args) > len(names) or any(name in keywords for name in names[: len(args)]):
             raise TypeError("TensorDesc(): got too many arguments, or one of them twice")
-        given = {**dict(zip(names, args, strict=False)), **keywords}
+        given = {"sizes": None, **dict(zip(names, args, strict=False)), **keywords}
         policy = given.pop("tensor_policy", None)
         if policy is not None:
             if not callable(policy) or isinstance(policy, type):
                 raise Place("", "tensor_policy", "T-07").wrong_kind(policy, "a function")
-            sizes = integers(given.get("sizes"), Place("", "sizes", "T-04"))
+            sizes = integers(given["sizes"], Place("", "sizes", "T-04"))
             given["strides"] = policy(data_type, sizes).strides
         super().__init__(data_type, **given)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from vkops.errors import ShaderCompileError
+from vkops.errors import ShaderCompileError, show
 from vkops.shaders import cache, compiler, sources
 
 _PACKAGE = Path(__file__).parent
@@ -129,7 +129,7 @@ def spirv(name: str) -> bytes:
     """
     variant = VARIANTS.get(name)
     if variant is None:
-        raise ShaderCompileError(f"no kernel is called {name!r}, only {', '.join(VARIANTS)}")
+        raise ShaderCompileError(f"no kernel is called {show(name)}, only {', '.join(VARIANTS)}")
     if macros := os.environ.get("VKOPS_KERNEL_DEFINES"):
         pairs = (macro.partition("=") for macro in macros.split(","))
         return variant.compile(defines={key: value or 1 for key, _, value in pairs}, debug=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from operator import sub
 from typing import Any
 
@@ -207,7 +207,7 @@ def entries(name: str, tensors: Any) -> Sequence[Any]:
 
 
 def _sizes_or_count(value: Any) -> Ints | int:
-    if hasattr(value, "__len__"):
+    if isinstance(value, Sized):
         return counts(value, Place("SPLIT", "sizes_or_count", "SPLIT-06"))
     return integer(value, Place("SPLIT", "sizes_or_count", "SPLIT-01"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
@@ -47,7 +47,7 @@ def array_split(
     axis = one_axis("ARRAY_SPLIT", axis, len(view.sizes))
     place = Place("ARRAY_SPLIT", "indices_or_sections", "ARRAY-06")
     given = indices_or_sections
-    at = counts(given, place) if hasattr(given, "__len__") else integer(given, place)
+    at = counts(given, place) if isinstance(given, Sized) else integer(given, place)
     return run(_array_split(view, found[0].dtype.itemsize, at, axis), home, found, progress)
 
 
@@ -60,7 +60,7 @@ def split_at(
     device: DeviceLike | None = None,
 ) -> list[Tensor]:
     """``numpy.split``: cut before each of some indices, or into equal sections."""
-    cut = array_split if hasattr(indices_or_sections, "__len__") else split
+    cut = array_split if isinstance(indices_or_sections, Sized) else split
     return cut(x, indices_or_sections, axis, device=device)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import DeviceError
 from vkops.plan.region import MAX_TERMS
 from vkops.tensors.assignment import Assignment
 
@@ -21,14 +20,15 @@ _NAME = "vkops.Tensor("
 def describe(tensor: Assignment) -> str:
     """The text, with as many elements as NumPy's print options allow; only these are read.
 
-    Where they cannot be read now, as in a signal handler, the text has ``...`` instead.
+    Where they cannot be read now, as in a signal handler, or NumPy cannot print them, as dates
+    without a unit and text that is not initialized, the text has ``...`` instead.
     """
     options = np.get_printoptions()
     is_short = tensor.size <= options["threshold"]
     edge = tensor.size if is_short else options["edgeitems"]
     try:
         values = _values(tensor, edge, 0 if not is_short else tensor.size)
-    except DeviceError:
+    except Exception:  # a DeviceError, or what NumPy raises of such elements
         values = "..."
     details = [f"dtype={tensor.dtype}", f"device={tensor.device.name!r})"]
     if not (tensor.size and is_short) or values == "...":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from math import prod
 from typing import Any, NoReturn
 
@@ -60,7 +61,7 @@ def may_copy(name: str, copy: Any) -> bool | None:
 
 def one_or_more(value: Any, place: Place) -> Ints:
     """An integer, or a sequence of them."""
-    return counts(value, place) if hasattr(value, "__len__") else (integer(value, place),)
+    return counts(value, place) if isinstance(value, Sized) else (integer(value, place),)
 
 
 def counts(values: Any, place: Place) -> Ints:

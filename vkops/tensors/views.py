@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sized
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -256,7 +257,7 @@ class Views:
         axes: Ints = ()
         if axis is None:
             axes = ones
-        elif self.shape or hasattr(axis, "__len__"):
+        elif self.shape or isinstance(axis, Sized):
             axes = some_axes("SQUEEZE", axis, self.ndim)
         else:
             one_axis("SQUEEZE", axis, 1)  # as in NumPy, a scalar has the axis 0
