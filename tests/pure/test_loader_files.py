@@ -91,7 +91,7 @@ def test_settings_of_layers(tmp_path, monkeypatch):
     refused("VK_LAYER_SETTINGS_PATH", tmp_path / "vk_layer_settings.txt")
 
 
-@pytest.mark.parametrize("text", [b"", b"[1]", b'{"ICD": 1}', b"[" * 100_000, b"\xff", b"{}"])
+@pytest.mark.parametrize("text", [b"", b"{", b'{"ICD": 1}', b'{"ICD": []}', b"\xff", b"{}"])
 def test_manifests_that_are_none_are_left_to_the_loader(tmp_path, monkeypatch, text):
     (tmp_path / "m.json").write_bytes(text)
     monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path / "m.json"))
@@ -132,3 +132,38 @@ def test_other_files_that_are_pipes(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "spirv" / "key")
     assert cache.load("key") is None
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("variable", LISTS)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[1, 2]", "is not a JSON object"),
+        ("3", "is not a JSON object"),
+        ("[" * 100_000, "has too many lists in lists"),
+        (" " * (1 << 20) + "{}", "is longer than 1048576 bytes"),
+    ],
+    ids=["list", "number", "nested", "long"],
+)
+def test_manifests_that_loaders_crash_on_or_read_without_end(
+    tmp_path, monkeypatch, variable, text, said
+):
+    path = tmp_path / "m.json"
+    path.write_text(text)
+    monkeypatch.setenv(variable, str(path))
+    with pytest.raises(DeviceError) as caught:
+        loader_files.check()
+    assert str(caught.value) == (
+        f"{variable}: {path} {said}: the Vulkan loader could crash or wait"
+    )
+
+
+@pytest.mark.posix("named pipes", tests_only=True)
+def test_a_driver_whose_library_is_a_pipe_is_not_tried(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe.so")
+    path = manifest(tmp_path / "m.json", "./pipe.so")
+    monkeypatch.setenv("VK_DRIVER_FILES", str(path))
+    before = time.monotonic()
+    (driver,) = drivers()
+    assert time.monotonic() - before < 5
+    assert driver.reason == f"{path}: {tmp_path / 'pipe.so'} {SAID}"

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from vkops.errors import DeviceError
 from vkops.gpu import loader_files
 
 _TIMEOUT_S = 30.0
@@ -58,6 +59,9 @@ def _diagnose(manifest: Path) -> Driver:
     try:
         named = json.loads(loader_files.read_manifest(manifest))["ICD"]["library_path"]
         library = loader_files.library_of(manifest, named)
+        loader_files.check_waits(str(manifest), Path(library))
+    except DeviceError as error:
+        return Driver(name, str(manifest), library, (), str(error))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         return Driver(name, str(manifest), "", (), f"its manifest cannot be read: {error!r:.200}")
     adapters, reason = _probe(manifest, library)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -53,23 +54,51 @@ def library_of(manifest: Path, library: str) -> str:
 
 
 def check() -> None:
-    """Check that no file that the loader will open is a pipe or a device.
-
-    The loader would wait until somebody writes to a pipe.
+    """Check that no file that the loader will open makes it wait, or crash.
 
     Raises:
-        DeviceError: one is.
+        DeviceError: one does.
     """
     for origin, path in _opened():
-        try:
-            mode = path.stat().st_mode
-        except OSError:  # the loader skips it
-            continue
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise DeviceError(
-                f"{origin}: {path} is a pipe or a device, must be a regular file: "
-                "the Vulkan loader would wait for it"
-            )
+        check_waits(origin, path)
+        if path.suffix == ".json":
+            _check_manifest(origin, path)
+
+
+def check_waits(origin: str, path: Path) -> None:
+    """Check that a file is not a pipe or a device: the loader would wait for what a pipe gets.
+
+    Raises:
+        DeviceError: it is; ``origin`` is where it is named.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # the loader skips it
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise DeviceError(
+            f"{origin}: {path} is a pipe or a device, must be a regular file: "
+            "the Vulkan loader would wait for it"
+        )
+
+
+def _check_manifest(origin: str, path: Path) -> None:
+    """Check that a manifest is short, and a JSON object unless it is no JSON at all.
+
+    The loader reads manifests of any size, and parses lists in lists without a limit. That of
+    Debian 12 crashes if the whole is a list.
+    """
+    try:
+        parsed = json.loads(read_manifest(path))
+        wrong = "" if isinstance(parsed, dict) else "is not a JSON object"
+    except RecursionError:
+        wrong = "has too many lists in lists"
+    except OSError as error:
+        wrong = f"is {error.strerror}" if error.errno == errno.EFBIG else ""
+    except ValueError:  # the loader says so, and goes on
+        wrong = ""
+    if wrong:
+        raise DeviceError(f"{origin}: {path} {wrong}: the Vulkan loader could crash or wait")
 
 
 def _opened() -> Iterator[tuple[str, Path]]:
