@@ -32,11 +32,12 @@ def _group_files() -> Iterator[tuple[Path, Path, Path, str]]:
     In a container the root is the group's own, whatever the path of the group is.
     """
     try:
-        lines = _OWN_GROUPS.read_text(encoding="utf-8").splitlines()
+        # A group's name can have any bytes but those of line breaks.
+        lines = _OWN_GROUPS.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
     except OSError:
         return
     for line in lines:
-        number, controllers, path = line.split(":", 2)
+        number, controllers, path = (*line.split(":", 2), "", "")[:3]
         if number == "0":
             root, limit, usage, cache = _GROUPS, "memory.max", "memory.current", "inactive_file"
         elif controllers == "memory":
