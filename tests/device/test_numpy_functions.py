@@ -194,3 +194,28 @@ def test_whole_arrays_are_compared_on_the_host(device, same):
     assert not same(tensor, array + 1)
     first, second, *_ = inspect.signature(same).parameters
     assert same(**{first: tensor, second: tensor})
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        *((name, ()) for name in ("flip", "ravel", "transpose", "tril", "triu", "diag", "diagonal", "copy")),
+        *((name, ()) for name in ("atleast_3d", "squeeze")),
+        ("roll", (1,)), ("tile", (2,)), ("repeat", (2,)), ("pad", (1,)), ("take", ([0, 1],)),
+        ("reshape", ((-1,),)), ("rot90", ()), ("expand_dims", (0,)), ("moveaxis", (0, 1)),
+        ("swapaxes", (0, 1)), ("broadcast_to", ((2, 3, 3),)), ("zeros_like", ()), ("full_like", (3,)),
+    ],
+)  # fmt: skip
+def test_the_byte_order_of_results_is_numpy_s(device, name, arguments):
+    array = np.arange(9, dtype=">i4").reshape(3, 3)
+    tensor = device.tensor(array)
+    for x, same in ((array, array), (tensor, array), (tensor.T[::-1], array.T[::-1])):
+        made = getattr(vkops, name)(x, *arguments)
+        wanted = getattr(np, name)(same, *arguments)
+        assert made.dtype == wanted.dtype
+        assert np.array_equal(made.numpy(), wanted)
+    for several in ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"):
+        made = getattr(vkops, several)([tensor, tensor.T], device=device)
+        wanted = getattr(np, several)([array, array.T])
+        assert made.dtype == wanted.dtype
+        assert np.array_equal(made.numpy(), wanted)

@@ -18,7 +18,7 @@ from vkops.plan.region import Fill, Read
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
 from vkops.tensors.exchange import as_dtype, numpy_refusals
-from vkops.tensors.operations import as_tensor, run, sources
+from vkops.tensors.operations import as_tensor, native, run, sources
 from vkops.tensors.shape_arguments import check_not_negative, check_shape, refuse
 from vkops.tensors.tensor import DeviceLike, Tensor
 
@@ -72,6 +72,8 @@ def tril(
 ) -> Tensor:
     """A copy of ``x`` with 0 above diagonal ``k`` of the matrices in its last two dimensions.
 
+    As in NumPy, the result has the byte order of the host.
+
     Raises:
         InvalidDescError: ``x`` has fewer than two dimensions (ARRAY-13).
 
@@ -86,6 +88,8 @@ def triu(
     x: Any, /, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
 ) -> Tensor:
     """A copy of ``x`` with 0 below diagonal ``k`` of the matrices in its last two dimensions.
+
+    As in NumPy, the result has the byte order of the host.
 
     Raises:
         InvalidDescError: ``x`` has fewer than two dimensions (ARRAY-13).
@@ -104,6 +108,7 @@ def _triangle(
     if len(view.sizes) < 2:
         refuse(name, "x", f"has rank {len(view.sizes)}, must be at least 2", "ARRAY-13")
     k = integer(k, Place(name, "k", "ARRAY-13"))
+    found = native(found)
     first, end = -view.sizes[-2], view.sizes[-1]  # all diagonals
     zeros = (min(k + 1, end), end) if name == "TRIL" else (first, max(first, k))
     return run(_zeroed(view, found[0].dtype.itemsize, zeros), home, found, progress)[0]

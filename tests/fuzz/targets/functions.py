@@ -164,8 +164,10 @@ class Target(target.Target):
             makers, ours, theirs = ONE[name]
             given = self._given(choices, device, x)
         arguments = [make(choices) for make in makers]
-        # Putting arrays together gives the host's byte order, as in NumPy.
-        dtype = x[0].dtype.newbyteorder("=") if isinstance(x, list) else x.dtype
+        # Putting arrays together, and triangles, give the host's byte order, as in NumPy.
+        dtype = x[0].dtype if isinstance(x, list) else x.dtype
+        if isinstance(x, list) or name in ("tril", "triu"):
+            dtype = dtype.newbyteorder("=")
         made, wanted = compared(
             lambda: ours(given, *arguments, device=device), lambda: theirs(x, *arguments), True
         )
