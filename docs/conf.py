@@ -60,10 +60,8 @@ autodoc_default_options = {"members": True}
 nitpicky = True
 nitpick_ignore = [
     ("py:class", "Array"),  # an alias inside an alias, to Sphinx 8
-    # The base class of vkops.Device, and what Tensor.make takes: no part of the reference.
+    # The base class of vkops.Device: no part of the reference.
     ("py:class", "vkops.runtime.device.OperatorDevice"),
-    ("py:class", "vkops.tensors.array_plan.ArrayPlan"),
-    ("py:class", "vkops.tensors.array_plan.Batch"),
 ]
 # Python's and NumPy's own pages list these; building needs no network.
 nitpick_ignore_regex = [
