@@ -55,6 +55,8 @@ REFUSED = [
      "tensor(uint32), tensor(uint64), tensor(uint8)"),
     ("float[N] x", 'p = Constant <value_ints = [1, 1]> ()  z = Pad <mode = "wrap"> (x, p)', 18,
      "node 1, which makes 'z' (Pad-18): mode: got 'wrap', must be 'constant', 'reflect', 'edge'"),
+    ("float[N] x", 'z = Resize <mode = "nearest"> (x)', 18,
+     "node 0, which makes 'z' (Resize-18): scales and sizes: exactly one of the two must be given"),
     ("float[A, B, C, D] x", 'z = DepthToSpace <blocksize = 2, mode = "CDR"> (x)', 18,
      "node 0, which makes 'z' (DepthToSpace-13): mode: got 'CDR', must be 'DCR', 'CRD'"),
     ("float[A, B, C, D] x", "z = SpaceToDepth <blocksize = 0> (x)", 18,

@@ -26,7 +26,7 @@ from vkops.onnx.operators.indexing import (
     check_sequence_axes,
     is_index_type,
 )
-from vkops.onnx.operators.resize import check_attributes
+from vkops.onnx.operators.resize import check_node
 from vkops.onnx.operators.selection import pad_modes
 from vkops.onnx.value_info import InputType, TensorType, ValueInfo, check_output_type
 from vkops.plan.size_limits import MAX_DIMENSIONS, LimitError
@@ -46,14 +46,14 @@ _MOVED = (
 
 _CHECKS: Mapping[str, Callable[[Node], object]] = {
     "Pad": lambda node: node.choice("mode", *pad_modes(node.version)),
-    "Resize": check_attributes,
+    "Resize": check_node,
     "ReverseSequence": check_sequence_axes,
     "ScatterElements": check_reduction,
     "ScatterND": check_reduction,
     "TensorScatter": check_linear,
-    "Upsample": check_attributes,
+    "Upsample": check_node,
 }
-"""Checks of attributes that are wrong for all shapes."""
+"""Checks of what is wrong for all shapes."""
 
 _COMPUTING = ("Add", "Div", "Equal", "Mod", "Mul", "Range", "Sub", "Where")
 

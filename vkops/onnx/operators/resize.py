@@ -24,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 _POLICIES = ("stretch", "not_larger", "not_smaller")
+_ONE_TARGET = "scales and sizes", "exactly one of the two must be given"
 
 
 def coordinate_modes(version: int) -> tuple[str, ...]:
@@ -43,8 +44,8 @@ def coordinate_modes(version: int) -> tuple[str, ...]:
     )
 
 
-def check_attributes(node: Node) -> None:
-    """Refuse a node that interpolates, and attributes that its version does not have."""
+def check_node(node: Node) -> None:
+    """Refuse a node that interpolates or has no target, and what its version does not have."""
     mode = node.attributes["mode"].decode("utf-8", "replace")
     if mode != "nearest":
         message = f"got {mode!r}, must be 'nearest': vkops moves data, it does not interpolate"
@@ -55,11 +56,13 @@ def check_attributes(node: Node) -> None:
     node.choice("coordinate_transformation_mode", *coordinate_modes(node.version))
     node.choice("nearest_mode", *_ROUNDINGS)
     node.choice("keep_aspect_ratio_policy", *_POLICIES)
+    if node.operator == "Resize" and node.version > 11 and not any(node.inputs[2:]):
+        node.refuse(*_ONE_TARGET)
 
 
 def resize(call: Call) -> list[LoweredTensor]:
     """Resize 10 to 19, and Upsample 1, 7 and 9."""
-    check_attributes(call.node)
+    check_node(call.node)
     data = call.tensor("X")
     axes = call.axes("axes", data.rank)
     if axes is None:
@@ -97,7 +100,7 @@ def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
         given = np.array([1, 1, call.attribute("height_scale"), call.attribute("width_scale")])
     # Version 11 has an empty list for what is left out.
     if (given is None or not given.size) == (not wanted) and axes:
-        call.refuse("scales and sizes", "exactly one of the two must be given")
+        call.refuse(*_ONE_TARGET)
     sizes, scales = list(shape), [1.0] * len(shape)
     if wanted:
         _check_count(call, "sizes", len(wanted), axes)
