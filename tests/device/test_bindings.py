@@ -345,10 +345,15 @@ def test_closed_device(adapter):
     x = device.tensor(np.arange(8, dtype=np.float32))
     view = x.numpy()
     operator, outputs = split(device), [device.buffer(16), device.buffer(16)]
+    graph = dml.Graph()
+    y = dml.input_tensor(graph, 0, BufferTensorDesc(F32, (8,)))
     device.close()
     device.close()
     for use in (
         lambda: operator.dispatch([x], outputs),
+        lambda: split(device),
+        lambda: device.compile_graph([dml.identity(y)]),
+        lambda: device.compile_shader("#version 450\nvoid main() {}"),
         lambda: device.buffer(16),
         lambda: device.tensor([1.0]),
         outputs[0].read,

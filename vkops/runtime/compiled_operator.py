@@ -53,6 +53,7 @@ class CompiledOperator:
     """
 
     def __init__(self, executor: Executor, desc: OperatorDesc | GraphDesc) -> None:
+        executor.check_open()
         self.name: str = desc.operator
         self.pipeline: Pipeline = desc.pipeline
         self.plan: CopyPlan = self.pipeline.plan

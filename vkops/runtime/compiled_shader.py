@@ -41,6 +41,7 @@ class CompiledShader:
     """
 
     def __init__(self, executor: Executor, shader: Shader) -> None:
+        executor.check_open()
         self.name: str = shader.name
         self.shader: Shader = shader
         self._executor = executor

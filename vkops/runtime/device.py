@@ -154,6 +154,7 @@ class OperatorDevice:
 
         Raises:
             InvalidDescTypeError: unknown flags (DEV-10), or another device's operator.
+            DeviceError: the device is closed.
         """
         if not isinstance(operator, Operator) or operator.device is not self:
             raise Place("", "operator", "T-18").wrong_kind(operator, f"an operator of {self!r}")
@@ -177,6 +178,7 @@ class OperatorDevice:
             FeatureLevelError: an operator, or graphs themselves, need a higher feature level.
             InvalidDescTypeError: unknown flags (DEV-10), no graph, or expressions of several
                 graphs (G-03).
+            DeviceError: the device is closed.
 
         >>> import numpy as np
         >>> from vkops import Device, dml
@@ -229,6 +231,7 @@ class OperatorDevice:
             ShaderCompileError: it is wrong, or a tool is missing.
             InvalidDescError: Kompute, or the device, cannot run it (SH-01 to SH-03, SH-08), or a
                 constant is not one of its own, or comes after the shader was loaded (SH-10).
+            DeviceError: the device is closed.
         """
         if not isinstance(source, Shader):
             source = load(
