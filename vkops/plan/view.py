@@ -82,8 +82,10 @@ class View(NamedTuple):
 
     def permute(self, axes: Ints) -> View:
         """Axis ``i`` of the result is axis ``axes[i]`` of this view."""
-        sizes, strides = (tuple(of[axis] for axis in axes) for of in (self.sizes, self.strides))
-        return View(sizes, strides, self.offset)
+        sizes, strides, offset = self
+        return View(
+            tuple([sizes[axis] for axis in axes]), tuple([strides[axis] for axis in axes]), offset
+        )
 
     def broadcast(self, sizes: Ints) -> View:
         """Repeat the elements along axes of size 1, and along new axes in front."""
@@ -96,8 +98,8 @@ class View(NamedTuple):
 
     def flip(self, axes: Ints) -> View:
         """Reverse some axes."""
-        steps = tuple(-1 if axis in axes else 1 for axis in range(len(self.sizes)))
-        starts = tuple(n - 1 if axis in axes else 0 for axis, n in enumerate(self.sizes))
+        steps = tuple([-1 if axis in axes else 1 for axis in range(len(self.sizes))])
+        starts = tuple([n - 1 if axis in axes else 0 for axis, n in enumerate(self.sizes)])
         return self.window(starts, self.sizes, steps)
 
     def insert(self, axis: int, size: int = 1, stride: int = 0) -> View:

@@ -141,9 +141,9 @@ class Indexing(Views):
         """The view of the memory that an index is, or the selection, where it has arrays."""
         items = index if isinstance(index, tuple) else (index,)
         parts = [part for item in items for part in self._parts(item)]
-        basic = tuple([slice(None) if isinstance(part, _Array) else part for part in parts])
-        view = self._basic(basic)
         arrays = {i: part for i, part in enumerate(parts) if isinstance(part, _Array)}
+        basic = tuple([slice(None) if i in arrays else part for i, part in enumerate(parts)])
+        view = self._basic(basic)
         if not arrays:
             return view
         if len(arrays) > MAX_TERMS:

@@ -43,10 +43,8 @@ def one_axis(name: str, axis: Any, rank: int, field: str = "axis") -> int:
 
 def some_axes(name: str, value: Any, rank: int, field: str = "axis") -> Ints:
     """One or several axes (ARRAY-01), without repetition (ARRAY-02)."""
-    axes = tuple(
-        in_rank(name, axis, rank, "ARRAY-01", field)
-        for axis in one_or_more(value, Place(name, field, "ARRAY-01"))
-    )
+    given = one_or_more(value, Place(name, field, "ARRAY-01"))
+    axes = tuple([in_rank(name, axis, rank, "ARRAY-01", field) for axis in given])
     if len(set(axes)) < len(axes):
         refuse(name, field, f"got {show(value)}, must name each dimension once at most", "ARRAY-02")
     return axes
@@ -61,6 +59,8 @@ def may_copy(name: str, copy: Any) -> bool | None:
 
 def one_or_more(value: Any, place: Place) -> Ints:
     """An integer, or a sequence of them."""
+    if type(value) is int:  # nearly always; this is faster
+        return (value,)
     return counts(value, place) if isinstance(value, Sized) else (integer(value, place),)
 
 
