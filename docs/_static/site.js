@@ -2,7 +2,8 @@
 // Nothing is cut on a small screen: long names in tables break at their words, and tables and drawings
 // that are still too wide become smaller.
 
-const NAME_PARTS = /(?<=[_./:(,\[=-])(?=\w)|(?<=[a-z])(?=[A-Z])/;
+// Numbers such as 0.79 and 1,100 stay whole.
+const NAME_PARTS = /(?<=[_./:,\[=-])(?!(?<=\d\.)\d)(?!(?<=\d,)\d{3}\b)(?=\w)|(?<=[a-z])(?=[A-Z])/;
 const MIN_FONT = 4; // pixels
 
 function allowBreaks(cell) {
