@@ -70,7 +70,7 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
                 process.terminate()
                 raise
     messages = tuple(parse(b"".join(received).decode(errors="replace")))
-    # The layer begins with what is enabled.
+    # The first message of the layer lists what is enabled.
     if not messages and not process.returncode:
         raise DeviceError(
             f"{command[0]}: the validation layer was not loaded: no Vulkan instance was made"

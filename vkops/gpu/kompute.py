@@ -90,7 +90,7 @@ class Kompute:
         return None
 
     def buffer(self, tensor: Any) -> Any:
-        """Return what copies read and write a tensor's memory by; None if the driver refuses."""
+        """Return a buffer for copies, over a tensor's memory; None if the driver refuses."""
         return None
 
     def image(self, tensor: Any, offset: int, pitch: int, height: int, unit: int) -> Any:
@@ -133,7 +133,7 @@ class NativeKompute(Kompute):
             return None
 
     def buffer(self, tensor: Any) -> Any:
-        """Return what copies read and write a tensor's memory by; None if the driver refuses."""
+        """Return a buffer for copies, over a tensor's memory; None if the driver refuses."""
         try:
             return self.native.TensorBuffer(self.device, tensor)
         except RuntimeError:

@@ -105,7 +105,7 @@ class Heap:
 
     @cached_property
     def buffer(self) -> Any:
-        """What copies read and write the memory by; None if the driver refuses."""
+        """A buffer for copies, over this memory; None if the driver refuses."""
         return self.kompute.buffer(self.tensor)
 
     def image(self, offset: int, pitch: int, height: int, unit: int) -> Any:
@@ -133,7 +133,7 @@ def held_bytes(source: tuple[int, int]) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImportedHeap:
-    """An array of the host, which copies with regions read where it is, by ``buffer``."""
+    """An array of the host, which copies with regions read in its place through ``buffer``."""
 
     buffer: Any
 

@@ -35,7 +35,7 @@ def disable_if_unsafe() -> None:
 
 
 def _folder() -> Path:
-    """Where Mesa has its folders.
+    """The folder that contains Mesa's caches.
 
     Unlike most programs, Mesa reads the home directory from the list of users, whatever ``HOME``
     says, and takes a relative XDG_CACHE_HOME as it is.

@@ -53,7 +53,7 @@ _CHECKS: Mapping[str, Callable[[Node], object]] = {
     "TensorScatter": check_linear,
     "Upsample": check_node,
 }
-"""Checks of what is wrong for all shapes."""
+"""Checks for faults that do not depend on shapes."""
 
 _COMPUTING = ("Add", "Div", "Equal", "Mod", "Mul", "Range", "Sub", "Where")
 
