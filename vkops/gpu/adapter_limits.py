@@ -62,8 +62,8 @@ FEATURES = (
     "storageBuffer16BitAccess",
     "storageBuffer8BitAccess",
 )
-"""Optional features that copying kernels could use. vkops' kernels use none, because Kompute
-enables none."""
+"""Optional features that copying kernels could use. Those of vkops use only shaderInt64, where the
+native operations enable it; Kompute itself enables none."""
 
 
 @dataclass(frozen=True, slots=True)
