@@ -1,4 +1,4 @@
-"""The costs of copies on a device, which it measures by timestamps once, and which are cached."""
+"""The costs of copies on a device: constants, or measured by timestamps once, and cached."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ import numpy as np
 from vkops.gpu import adapter
 from vkops.gpu.dispatch import EncodedPlan, Work
 from vkops.gpu.kernels import VECTOR
-from vkops.gpu.kompute import native_state
+from vkops.gpu.kompute import Kompute, native_state
 from vkops.gpu.memory import Heap, Range
 from vkops.gpu.region_copies import (
+    ALWAYS_REGIONS,
     COPY,
+    MAX_REGIONS,
+    MAX_VALIDATED_REGIONS,
     UNMEASURED,
     CopyCosts,
     RegionCopy,
@@ -49,6 +52,28 @@ ROUNDS = 4
 _VERSION = 1  # of an entry, and of how it is measured: count it up with changes
 _on_disk = DiskCache("copy-costs", "cache of copy costs", max_bytes=1 << 12)
 _in_process: dict[str, CopyCosts] = {}
+
+
+def initial_costs(info: adapter.DeviceInfo, kompute: Kompute) -> CopyCosts | None:
+    """Return the costs of copies before any are measured; None if shaders copy everything.
+
+    Raises:
+        DeviceError: VKOPS_COPY has a wrong value.
+    """
+    wanted = wanted_copies()
+    if wanted == "shader" or not kompute.native:
+        return None
+    if wanted == "regions":
+        return limited(ALWAYS_REGIONS, kompute)
+    if info.type == "CPU":
+        return limited(on_cpu(adapter.threads()), kompute)
+    return UNMEASURED if kompute.has_timestamps else None
+
+
+def limited(costs: CopyCosts, kompute: Kompute) -> CopyCosts:
+    """Add the limits of a device to its costs."""
+    limit = MAX_VALIDATED_REGIONS if adapter.under_validation() else MAX_REGIONS
+    return replace(costs, max_regions=limit, images=kompute.images)
 
 
 def costs_of(info: adapter.DeviceInfo, measured: Callable[[], CopyCosts]) -> CopyCosts:

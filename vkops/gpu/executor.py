@@ -20,16 +20,7 @@ from vkops.gpu.layout import TABLE_BYTES
 from vkops.gpu.memory import Heap, ImportedHeap, Memory, Range, held_bytes
 from vkops.gpu.pipelines import Pipelines
 from vkops.gpu.queue import FORKED, Queue, Submission, process
-from vkops.gpu.region_copies import (
-    ALWAYS_REGIONS,
-    MAX_REGIONS,
-    MAX_VALIDATED_REGIONS,
-    UNMEASURED,
-    CopyCosts,
-    has_long_runs,
-    on_cpu,
-    wanted_copies,
-)
+from vkops.gpu.region_copies import UNMEASURED, CopyCosts, has_long_runs
 from vkops.plan.region import CopyPlan
 
 MAX_PIPELINES = 64
@@ -75,7 +66,7 @@ class Executor:
         self.tuning: table.Tuning = replace(
             table.CPU if self.info.type == "CPU" else table.GPU,
             sources=sources,
-            copies=self._copy_costs(),
+            copies=calibration.initial_costs(self.info, self._kompute),
         )
         self.memory: Memory = Memory(
             lambda size: self._new_heap(size, mapped=self.mapped),
@@ -95,21 +86,6 @@ class Executor:
         self._nanoseconds: float | None = 0.0
         self._closed = False
         self.queue.add(self)
-
-    def _copy_costs(self) -> CopyCosts | None:
-        """Return the costs of copies with regions; those of GPUs are measured when they matter."""
-        wanted = wanted_copies()
-        if wanted == "shader" or not self._kompute.native:
-            return None
-        if wanted == "regions":
-            return self._limited(ALWAYS_REGIONS)
-        if self.info.type == "CPU":
-            return self._limited(on_cpu(adapter.threads()))
-        return UNMEASURED if self._kompute.has_timestamps else None
-
-    def _limited(self, costs: CopyCosts) -> CopyCosts:
-        limit = MAX_VALIDATED_REGIONS if adapter.under_validation() else MAX_REGIONS
-        return replace(costs, max_regions=limit, images=self._kompute.images)
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -131,7 +107,8 @@ class Executor:
         info = replace(self.info, unified_memory=self.mapped)
         with suppress(OutOfDeviceMemoryError):
             costs = calibration.costs_of(info, lambda: self.exclusive(self._measure_costs))
-            self.tuning = replace(self.tuning, copies=self._limited(costs))
+            copies = calibration.limited(costs, self._kompute)
+            self.tuning = replace(self.tuning, copies=copies)
 
     def _measure_costs(self) -> CopyCosts:
         heap = self._new_heap(calibration.HEAP_BYTES, mapped=self.mapped)

@@ -57,8 +57,7 @@ def sources(
     for i, value in enumerate(values):
         if isinstance(value, Tensor):
             home = home or value.device
-            if value.device is not home:
-                check_device(name, f"tensors[{i}]", value, home)
+            check_device(name, f"tensors[{i}]", value, home)
             base, view = value.placed()
             found.append(base)
             views.append(view)
