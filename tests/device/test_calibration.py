@@ -11,10 +11,11 @@ import pytest
 import vkops
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu import calibration
+from vkops.gpu.copy_costs import COPY, UNMEASURED, CopyCosts
 from vkops.gpu.dispatch import Dispatch
 from vkops.gpu.executor import Executor
 from vkops.gpu.memory import held_bytes
-from vkops.gpu.region_copies import COPY, UNMEASURED, CopyCosts, Filling, RegionCopy
+from vkops.gpu.region_copies import Filling, RegionCopy
 from vkops.plan import CopyPlan, Fill, Output, Region, View
 from vkops.plan.movements import copy
 

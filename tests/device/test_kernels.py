@@ -16,11 +16,11 @@ from strategies import input_bytes, plans
 import vkops
 from vkops.gpu import pipelines
 from vkops.gpu.buffer import Buffer
+from vkops.gpu.copy_costs import ALWAYS_REGIONS
 from vkops.gpu.dispatch import prepare
 from vkops.gpu.kernels import BLOCKS, choose_kernel
 from vkops.gpu.layout import WORKGROUP_SIZE
 from vkops.gpu.pipelines import MAX_GROUPS_X
-from vkops.gpu.region_copies import ALWAYS_REGIONS
 from vkops.gpu.table import Tuning
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import narrow, optimize

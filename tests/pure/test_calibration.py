@@ -9,13 +9,8 @@ import pytest
 
 from vkops.gpu import calibration
 from vkops.gpu.adapter import DeviceInfo
-from vkops.gpu.region_copies import (
-    COPY,
-    UNMEASURED,
-    CopyCosts,
-    RegionCopy,
-    has_long_runs,
-)
+from vkops.gpu.copy_costs import COPY, UNMEASURED, CopyCosts, has_long_runs
+from vkops.gpu.region_copies import RegionCopy
 from vkops.gpu.table import GPU
 from vkops.plan import CopyPlan, Fill, Output, Region, View
 from vkops.plan.movements import copy

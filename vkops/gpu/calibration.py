@@ -11,21 +11,21 @@ from math import isfinite
 import numpy as np
 
 from vkops.gpu import adapter
-from vkops.gpu.dispatch import EncodedPlan, Work
-from vkops.gpu.kernels import VECTOR
-from vkops.gpu.kompute import Kompute, native_state
-from vkops.gpu.memory import Heap, Range
-from vkops.gpu.region_copies import (
+from vkops.gpu.copy_costs import (
     ALWAYS_REGIONS,
     COPY,
     MAX_REGIONS,
     MAX_VALIDATED_REGIONS,
     UNMEASURED,
     CopyCosts,
-    RegionCopy,
     on_cpu,
     wanted_copies,
 )
+from vkops.gpu.dispatch import EncodedPlan, Work
+from vkops.gpu.kernels import VECTOR
+from vkops.gpu.kompute import Kompute, native_state
+from vkops.gpu.memory import Heap, Range
+from vkops.gpu.region_copies import RegionCopy
 from vkops.gpu.table import Tuning
 from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from vkops.gpu.copy_costs import Chosen
 from vkops.gpu.kernels import STREAM, STREAMS, VECTOR, Kernel, choose_kernel
 from vkops.gpu.layout import (
     ALL_WORDS,
@@ -23,7 +24,7 @@ from vkops.gpu.layout import (
     word,
 )
 from vkops.gpu.memory import Allocation, Heap
-from vkops.gpu.region_copies import Chosen, Copy, EncodedCopies
+from vkops.gpu.region_copies import Copy, EncodedCopies
 from vkops.gpu.table import RegionTable, Tuning, Words, encode
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu import adapter, calibration, host_memory, table
+from vkops.gpu.copy_costs import UNMEASURED, CopyCosts, has_long_runs
 from vkops.gpu.dispatch import Dispatch, PreparedPlan, Work, prepare
 from vkops.gpu.kernels import STREAM
 from vkops.gpu.kompute import Commands
@@ -20,7 +21,6 @@ from vkops.gpu.layout import TABLE_BYTES
 from vkops.gpu.memory import Heap, ImportedHeap, Memory, Range, held_bytes
 from vkops.gpu.pipelines import Pipelines
 from vkops.gpu.queue import FORKED, Queue, Submission, process
-from vkops.gpu.region_copies import UNMEASURED, CopyCosts, has_long_runs
 from vkops.plan.region import CopyPlan
 
 MAX_PIPELINES = 64

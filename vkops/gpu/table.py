@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.gpu import kernels
+from vkops.gpu.copy_costs import CopyCosts
 from vkops.gpu.kernels import VECTOR, Box, Dim, Kernel, choose_kernel
 from vkops.gpu.layout import (
     ALL_WORDS,
@@ -39,7 +40,6 @@ from vkops.gpu.layout import (
     Term,
     Within,
 )
-from vkops.gpu.region_copies import CopyCosts
 from vkops.plan.region import CopyPlan, Fill, Indices, Read, Region
 from vkops.plan.rounding import ceil_div
 
