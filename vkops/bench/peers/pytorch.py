@@ -98,8 +98,9 @@ def _movement(movement: Movement, inputs: list[torch.Tensor]) -> torch.Tensor:
         case Upsample(factor):
             return torch.nn.functional.interpolate(x, scale_factor=factor, mode="nearest")
         case OneHot(depth):
-            zeros = torch.zeros((len(x), depth), dtype=inputs[1].dtype, device=x.device)
-            return zeros.scatter_(1, x, 1)
+            zero, one = inputs[1][0].tolist()
+            zeros = torch.full((len(x), depth), zero, dtype=inputs[1].dtype, device=x.device)
+            return zeros.scatter_(1, x, one)
         case ReverseSequences():
             places = torch.arange(x.shape[1], device=x.device)
             lengths = inputs[1][:, None]
