@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import vkops
+from vkops.gpu import buffer
 
 
 @on_device
@@ -46,6 +47,7 @@ def test_slice(device, array, data):
 @given(array=arrays, data=st.data())
 def test_views_are_read_where_they_lie(device, array, data):
     """split, join and slice of views of views: one dispatch, as NumPy has it."""
+    array = array.view(array.dtype.newbyteorder("="))  # join converts others on the host
     tensor, array = viewed(data, device.tensor(array), array)
     if not array.ndim:
         tensor, array = tensor[None], array[None]
@@ -193,3 +195,34 @@ def test_of_an_array_only_the_box_that_is_read_is_sent(device, steps):
     np.testing.assert_array_equal(sliced.numpy(), resident.numpy())
     with pytest.raises(vkops.InvalidDescError, match=r"reaches element 10, must be 0 to 9"):
         vkops.slice(x, [0, 8, 0], [1, 3, 1], device=device)
+
+
+PADDED = np.dtype([("kind", "u1"), ("count", "<u2")], align=True)
+JOINED = {
+    "one after the other": ([(2, 5), (0, 5), (3, 5)], 0, "float32"),
+    "many small ones": ([(7,)] * 300, 0, "int16"),
+    "rows of a single row": ([(1, 3), (1, 4)], 1, "complex128"),
+    "structured elements with bytes between the fields": ([(4,), (2,)], 0, PADDED),
+    "nothing at all": ([(0, 2), (0, 2)], 0, "int8"),
+}
+
+
+@pytest.mark.parametrize("limit", [64, 16 << 20], ids=["one by one", "together"])
+@pytest.mark.parametrize("staged", [False, True], ids=["direct", "staged"])
+@pytest.mark.parametrize("name", JOINED)
+def test_arrays_that_follow_one_another_are_sent_to_their_places(
+    device, staged_device, name, staged, limit, monkeypatch
+):
+    """No shader copies them again; the bytes between fields are kept, and arrays can be strided."""
+    device = staged_device if staged else device
+    monkeypatch.setattr(buffer, "MAX_PACKED_BYTES", limit)
+    shapes, axis, dtype = JOINED[name]
+    size = np.dtype(dtype).itemsize
+    random = np.random.default_rng(0)
+    wide = [random.integers(0, 256, (*shape, 2 * size), np.uint8) for shape in shapes]
+    parts = [elements.view(dtype)[..., 1] for elements in wide]
+    with Counter(device) as counter:
+        result = vkops.join(parts, axis, device=device)
+    assert counter.count == 0
+    assert result.shape == np.concatenate(parts, axis).shape
+    assert result.numpy().tobytes() == b"".join(one[..., size:].tobytes() for one in wide)

@@ -20,13 +20,13 @@ from vkops.gpu.kernels import VECTOR
 from vkops.gpu.memory import Allocation, Range, Spread
 from vkops.gpu.pending import BackgroundTask
 from vkops.gpu.table import Tuning
-from vkops.plan.execute import Bytes, packed_bytes
+from vkops.plan.execute import Bytes, join_bytes, packed_bytes
 from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output
 from vkops.plan.rounding import round_up
 from vkops.plan.view import View
 
-MAX_UPLOADED_TOGETHER = 16 << 20
+MAX_PACKED_BYTES = 16 << 20
 """Bytes of arrays that are packed on the host and then copied to the device as one."""
 
 _NOTHING = np.empty(0, np.uint8)
@@ -68,11 +68,23 @@ class Resource(ABC):
             raise BindingError("", "array", message, "B-04")
         self._span(0, array.nbytes)
         if array.nbytes:
-            self._fill(array)
+            self._store(0, packed_bytes(array))
 
-    def _fill(self, array: npt.NDArray[Any]) -> None:
-        """Copy an array's elements to the start; they fit."""
-        self._store(0, packed_bytes(array))
+    def fill_with(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        """Copy the elements of arrays, one array after the other, to the start; they fit.
+
+        The arrays have one data type, and are not views of this memory.
+        """
+        nbytes = sum([array.nbytes for array in arrays])
+        if len(arrays) > 1 and nbytes <= MAX_PACKED_BYTES:
+            packed = np.empty(nbytes, np.uint8)
+            join_bytes(arrays, packed)
+            arrays = [packed]
+        start = 0
+        for array in arrays:
+            if array.nbytes:
+                self._store(start, packed_bytes(array))
+                start += array.nbytes
 
     def read(self, offset: int = 0, nbytes: int | None = None) -> bytes:
         """Copy ``nbytes`` bytes (default: all the rest) from byte ``offset``.
@@ -162,13 +174,15 @@ class Buffer(Resource):
         self._executor.exclusive(lambda: self._move(source, target))
         return made
 
-    def _fill(self, array: npt.NDArray[Any]) -> None:
-        ranges = self.allocation.part(0, array.nbytes).ranges
+    def fill_with(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        """Copy the elements of arrays; see ``Resource``."""
+        nbytes = sum([array.nbytes for array in arrays])
+        ranges = self.allocation.part(0, nbytes).ranges
         if len(ranges) != 1 or ranges[0].heap.view is None:
-            super()._fill(array)
+            super().fill_with(arrays)
             return
-        target = ranges[0].bytes.view(array.dtype).reshape(array.shape)
-        self._executor.exclusive(lambda: np.copyto(target, array))
+        target = ranges[0].bytes
+        self._executor.exclusive(lambda: join_bytes(arrays, target))
 
     def _store(self, offset: int, source: Bytes) -> None:
         self._executor.reserve_staging()
@@ -189,7 +203,7 @@ class Buffer(Resource):
     def _read_ranges(self, offset: int, nbytes: int) -> Bytes:
         ranges = self.allocation.part(offset, nbytes).ranges
         if len(ranges) == 1 and ranges[0].heap.view is not None:
-            return np.asarray(_View(self, ranges[0].bytes))
+            return np.asarray(_View(self, ranges[0]))
         result = np.empty(nbytes, np.uint8)
         start = 0
         for range_ in ranges:
@@ -234,14 +248,14 @@ def upload(
     """
     sizes = [round_up(array.nbytes, VECTOR) for array in arrays]
     total = sum(sizes)
-    if len(arrays) > 1 and total <= min(MAX_UPLOADED_TOGETHER, executor.memory.max_range):
+    if len(arrays) > 1 and total <= min(MAX_PACKED_BYTES, executor.memory.max_range):
         packed = Buffer(executor, total)
-        packed.fill(np.concatenate([*map(_whole_vectors, arrays, sizes)]))
+        packed.fill_with([*map(_whole_vectors, arrays, sizes)])
         starts = accumulate(sizes, initial=0)
         return [*map(packed.allocation.part, starts, sizes)], [packed]
     buffers = [Buffer(executor, nbytes) for nbytes in sizes]
     for buffer, array in zip(buffers, arrays, strict=True):
-        buffer.fill(array)
+        buffer.fill_with([array])
     return [buffer.allocation for buffer in buffers], buffers
 
 
@@ -312,12 +326,18 @@ def _from_vector(allocation: Allocation) -> tuple[Allocation, int]:
 
 
 class _View:
-    """Memory by NumPy's array interface; an array of it keeps the buffer and the heap alive."""
+    """Bytes of a buffer by NumPy's array interface; an array of them keeps the buffer alive."""
 
-    def __init__(self, owner: Buffer, memory: Bytes) -> None:
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, owner: Buffer, memory: Range) -> None:
         self.owner = owner
-        address, _ = memory.__array_interface__["data"]
-        self.__array_interface__ = {**memory.__array_interface__, "data": (address, True)}
+        self.__array_interface__ = {
+            "data": (memory.address, True),  # read-only
+            "shape": (memory.nbytes,),
+            "typestr": "|u1",
+            "version": 3,
+        }
 
 
 @lru_cache(maxsize=256)

@@ -83,6 +83,7 @@ class FreeList:
 class Heap:
     """One Kompute tensor. ``view`` is its memory if the host sees it, else None.
 
+    ``address`` is that of the memory in the host's address space; 0 if the host does not see it.
     ``source`` is the Vulkan heap that it was taken from: (adapter, heap). The object keeps
     Kompute's manager alive, which a tensor must not outlive.
     """
@@ -100,6 +101,7 @@ class Heap:
         self.view: npt.NDArray[np.uint8] | None = (
             self.tensor.data().view(np.uint8) if mapped else None
         )
+        self.address: int = 0 if self.view is None else self.view.ctypes.data
         self.ranges: FreeList = FreeList(size)
         _heaps[id(self)] = self
 
@@ -155,6 +157,11 @@ class Range(NamedTuple):
         """The bytes themselves, if the host sees them."""
         assert self.heap.view is not None
         return self.heap.view[self.offset : self.offset + self.nbytes]
+
+    @property
+    def address(self) -> int:
+        """The address of the bytes in the host's memory, if the host sees them."""
+        return self.heap.address + self.offset
 
     def part(self, start: int, nbytes: int) -> Range:
         """Return a part of the range."""

@@ -25,6 +25,18 @@ def packed_bytes(array: npt.NDArray[Any]) -> Bytes:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
+def join_bytes(arrays: Sequence[npt.NDArray[Any]], target: Bytes) -> None:
+    """Copy the elements of arrays of one data type, each array in row-major order, to ``target``.
+
+    It has as many bytes as all of them have.
+    """
+    dtype = arrays[0].dtype
+    if dtype.names:  # NumPy leaves out the bytes between the fields
+        dtype = np.dtype((np.void, dtype.itemsize))
+        arrays = [array.view(dtype) for array in arrays]
+    np.concatenate(arrays, axis=None, out=target.view(dtype))
+
+
 def execute(
     plan: CopyPlan, inputs: Sequence[Bytes], outputs: Sequence[Bytes] | None = None
 ) -> list[Bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import cached_property, wraps
 from itertools import repeat
 from math import prod
 from operator import attrgetter
@@ -25,7 +25,7 @@ from vkops.plan.algebra import coalesce
 from vkops.plan.execute import execute_unchecked, packed_bytes
 from vkops.plan.graph import Pipeline
 from vkops.plan.movements import copy, pack
-from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.region import CopyPlan, Output, Read, Region
 from vkops.plan.rounding import round_up
 from vkops.plan.view import Ints, View
 from vkops.runtime.bound_operator import StreamedOperator
@@ -91,7 +91,6 @@ class ArrayPlan:
     def __init__(self, plan: CopyPlan, shapes: Sequence[Ints]) -> None:
         self.plan = plan
         self.shapes: tuple[Ints, ...] = tuple(shapes)
-        self.is_copy: bool = len(self.shapes) == len(plan.inputs) == 1 and _is_copy(plan)
         self.kilobytes: int = 3 + sum(len(output.regions) for output in plan.outputs)
         self._pipeline = Pipeline.of(plan)
         self._index_inputs = plan.index_inputs
@@ -102,6 +101,20 @@ class ArrayPlan:
             [round_up(nbytes, 4) for nbytes in sizes] for sizes in (plan.inputs, outputs)
         )
         self._prepared: dict[Tuning, PreparedPlan] = {}
+
+    @cached_property
+    def is_concatenation(self) -> bool:
+        """Whether the only result has the elements of all inputs, one input after the other."""
+        if len(self.shapes) != 1:
+            return False
+        start = 0
+        regions = [region for _, region in coalesce(self.plan).regions]
+        for number, region in enumerate(regions):
+            elements = View.packed((prod(region.sizes),))
+            if region != Region(elements.shift(start), Read(number, elements)):
+                return False
+            start += prod(region.sizes)
+        return len(regions) == len(self.plan.inputs)
 
     def fits(self, executor: Executor, inputs: Sequence[Memory]) -> bool:
         """Whether to run on the device; always if an input is there already."""
@@ -289,11 +302,3 @@ def assignment(source: View, target: View, nbytes: int, itemsize: int) -> ArrayP
     inputs = (source.extent * itemsize,)
     plan = CopyPlan(itemsize, inputs, (Output(nbytes, (copy(source, target),)),))
     return ArrayPlan(plan, [(nbytes // itemsize,)])
-
-
-def _is_copy(plan: CopyPlan) -> bool:
-    """Whether the only output is an unchanged copy of the only input."""
-    regions = [region for _, region in coalesce(plan).regions]
-    return len(regions) == 1 and all(
-        view == View.packed(view.sizes[:1]) for view in (regions[0].target, regions[0].source_view)
-    )

@@ -33,15 +33,10 @@ def run(
 
     Data that does not fit on the device is streamed, if all inputs are on the host.
     """
-    first = inputs[0]
-    if (
-        plan.is_copy
-        and not isinstance(first, Tensor)
-        and first.shape == plan.shapes[0]
-        and plan.fits(device.executor, [first])
-    ):
-        return [Tensor.from_array(device, first)]  # the array sent is the result
-    return Tensor.make(plan, device, inputs, [first.dtype] * len(plan.shapes), progress)
+    arrays = [source for source in inputs if not isinstance(source, Tensor)]
+    if len(arrays) == len(inputs) and plan.is_concatenation and plan.fits(device.executor, arrays):
+        return [Tensor.from_arrays(device, arrays, plan.shapes[0])]  # what is sent is the result
+    return Tensor.make(plan, device, inputs, [inputs[0].dtype] * len(plan.shapes), progress)
 
 
 def sources(

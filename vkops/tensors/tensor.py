@@ -200,9 +200,21 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
     def from_array(cls, device: Device, array: Any, *, on_host: bool = False) -> Tensor:
         """Copy an array, or anything that NumPy makes one of, to the device."""
         source = as_array(array)
-        tensor = cls(device, source.shape, source.dtype, on_host=on_host)
+        return cls.from_arrays(device, [source], source.shape, on_host=on_host)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        device: Device,
+        arrays: Sequence[npt.NDArray[Any]],
+        shape: Ints,
+        *,
+        on_host: bool = False,
+    ) -> Tensor:
+        """Copy arrays of one dtype to the device, one after the other, as a tensor of a shape."""
+        tensor = cls(device, shape, arrays[0].dtype, on_host=on_host)
         if tensor._buffer is not None:
-            tensor._buffer.fill(source)
+            tensor._buffer.fill_with(arrays)
         return tensor
 
     @classmethod
