@@ -9,11 +9,13 @@ import pytest
 
 from vkops.gpu import calibration
 from vkops.gpu.adapter import DeviceInfo
-from vkops.gpu.copy_costs import COPY, UNMEASURED, CopyCosts, has_long_runs
+from vkops.gpu.copy_costs import COPY, UNMEASURED, CopyCosts, has_long_runs, on_cpu
+from vkops.gpu.kompute import ImageLimits
 from vkops.gpu.region_copies import RegionCopy
 from vkops.gpu.table import GPU
-from vkops.plan import CopyPlan, Fill, Output, Region, View
-from vkops.plan.movements import copy
+from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
+from vkops.plan.algebra import optimize
+from vkops.plan.movements import concat, copy, split
 from vkops.system import disk_cache
 
 CARD = DeviceInfo(
@@ -142,6 +144,52 @@ def test_elements_that_are_no_vectors_have_costs_of_their_own():
     assert saved[1] == pytest.approx(moved * 0.002 - count * 900)
 
 
+def columns(nbytes, count, joined):
+    """A plan that splits rows of 16 MiB into ``count`` columns of so many bytes, or joins them."""
+    rows = (1 << 24) // (nbytes * count)
+    part, whole = View.packed((rows, nbytes)), View.packed((rows, nbytes * count))
+    if joined:
+        regions = concat([Read(number, part) for number in range(count)], whole, 1)
+        outputs = [Output(rows * nbytes * count, tuple(regions))]
+        inputs = [rows * nbytes] * count
+    else:
+        regions = split(Read(0, whole), [part] * count, 1)
+        outputs = [Output(rows * nbytes, (region,)) for region in regions]
+        inputs = [rows * nbytes * count]
+    return optimize(CopyPlan(1, tuple(inputs), tuple(outputs)))
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "count", "joined", "mesa_22", "mesa_25"),
+    [
+        (16, 16, False, True, False),  # vectors
+        (64, 2, False, True, False),
+        (128, 2, False, True, True),
+        (1008, 2, False, True, False),  # not in rows of the image
+        (4096, 4, True, True, True),
+        (21, 3, False, False, False),  # no vectors
+        (34, 3, False, False, False),
+        (100, 5, True, True, True),  # joined
+        (170, 3, False, True, True),  # far apart
+    ],
+)
+def test_rows_that_two_threads_copy_by_images(nbytes, count, joined, mesa_22, mesa_25):
+    """As measured: see "Copies with regions and by images" in docs/performance.md."""
+    plan = columns(nbytes, count, joined)
+    for mesa, expected in ((22, mesa_22), (25, mesa_25)):
+        costs = replace(on_cpu(2, mesa), images=ImageLimits(alignment=64, side=16384))
+        chosen, _ = costs.choose(plan)
+        assert bool(chosen) == expected, mesa
+        assert all(found.rectangles for found in chosen.values())
+
+
+def test_many_threads_leave_all_to_shaders():
+    for mesa in (22, 25):
+        costs = replace(on_cpu(16, mesa), images=ImageLimits(alignment=64, side=16384))
+        assert costs.choose(columns(4096, 4, joined=False)) == ({}, 0.0)
+        assert costs.choose(rows(1, 64 << 20)) == ({}, 0.0)
+
+
 def test_measured_costs_choose_no_images():
     (region,) = (plan := rows(4096, 64)).outputs[0].regions
     found = replace(COSTS, shader=1e9).estimate(region, plan, 0)
@@ -252,8 +300,9 @@ def test_costs_in_words(monkeypatch):
         "none, shaders copy everything: nothing could be measured"
     )
     assert words(replace(CARD, type="CPU")) == (
-        "0.217 ns per byte for shaders (0.5 if not aligned to 16 bytes); for copies 0.0714 ns per "
-        "byte, 350 ns per region and 20,000 ns per command (constants of CPU drivers, for 2 threads)"
+        "0.33 ns per byte for shaders (0.3 if not aligned to 16 bytes, 0.6 if scattered, too); for "
+        "copies 0.0714 ns per byte, 350 ns per region and 20,000 ns per command (constants of CPU "
+        "drivers, for 2 threads)"
     )
     monkeypatch.setenv(COPY, "shader")
     assert words(CARD) == "none: VKOPS_COPY=shader"

@@ -66,8 +66,12 @@ def initial_costs(info: adapter.DeviceInfo, kompute: Kompute) -> CopyCosts | Non
     if wanted == "regions":
         return limited(ALWAYS_REGIONS, kompute)
     if info.type == "CPU":
-        return limited(on_cpu(adapter.threads()), kompute)
+        return limited(_constants(info), kompute)
     return UNMEASURED if kompute.has_timestamps else None
+
+
+def _constants(info: adapter.DeviceInfo) -> CopyCosts:
+    return on_cpu(adapter.threads(), adapter.mesa_version(info))
 
 
 def limited(costs: CopyCosts, kompute: Kompute) -> CopyCosts:
@@ -172,8 +176,7 @@ def costs_in_words(info: adapter.DeviceInfo) -> str:
     if wanted != "auto":
         return f"none: {COPY}={wanted}"
     if info.type == "CPU":
-        threads = adapter.threads()
-        return f"{on_cpu(threads)} (constants of CPU drivers, for {threads} threads)"
+        return f"{_constants(info)} (constants of CPU drivers, for {adapter.threads()} threads)"
     found = known_costs(info)
     if found is None:
         return (

@@ -27,6 +27,13 @@ MAX_VALIDATED_REGIONS = 512
 FAR = 3
 """The factor by which rows take longer if the rows beside them are copied at another time."""
 
+FAR_APART = 192
+"""Bytes between rows of the input from which a processor no longer fetches several at a time."""
+
+FASTER_MESA = 25
+"""The version of Mesa whose CPU driver has faster shaders, those with integers of 64 bits above
+all."""
+
 MIN_MEASURED_BYTES = 1 << 20
 """Bytes of a plan's outputs from which it is worthwhile to measure the costs of copies for it."""
 
@@ -39,7 +46,9 @@ class CopyCosts:
     """The nanoseconds that copies take on a device.
 
     ``shader``, ``unaligned`` and ``copy`` are those per byte that a shader moves in vectors,
-    otherwise, or that a copy moves. ``region`` is what each region of a copy costs besides,
+    otherwise, or that a copy moves. Shaders take ``scattered`` times as long for what is not in
+    vectors if an output has several regions, or if rows of the input are far apart. ``region`` is
+    what each region of a copy costs besides, ``record`` each region of a plan that a shader copies,
     ``command`` a copy beside the dispatch of a shader, ``row`` each row of a rectangle, and
     ``image`` an image for rectangles. ``max_regions`` is the number of regions allowed, and
     ``images`` the limits of linear images, if the device has them.
@@ -50,6 +59,8 @@ class CopyCosts:
     copy: float
     region: float
     command: float
+    scattered: float = 1
+    record: float = 0
     row: float = 0
     image: float = inf
     max_regions: int = MAX_REGIONS
@@ -57,14 +68,29 @@ class CopyCosts:
 
     def can_save(self, nbytes: int) -> bool:
         """Whether anything could be gained by copying so many bytes."""
-        return (max(self.shader, self.unaligned) - self.copy) * nbytes > self.region
+        slowest = max(self.shader, self.unaligned * self.scattered)
+        return (slowest - self.copy) * nbytes > self.region - self.record
 
     def __str__(self) -> str:
+        others = f"{self.unaligned:.3g} if not aligned to {VECTOR} bytes"
+        if self.scattered != 1:
+            others += f", {self.unaligned * self.scattered:.3g} if scattered, too"
         return (
-            f"{self.shader:.3g} ns per byte for shaders ({self.unaligned:.3g} if not aligned to "
-            f"{VECTOR} bytes); for copies {self.copy:.3g} ns per byte, {self.region:,.0f} ns per "
-            f"region and {self.command:,.0f} ns per command"
+            f"{self.shader:.3g} ns per byte for shaders ({others}); for copies {self.copy:.3g} ns "
+            f"per byte, {self.region:,.0f} ns per region and {self.command:,.0f} ns per command"
         )
+
+    def by_shader(self, region: Region, plan: CopyPlan, target: int) -> float:
+        """Return the time that a shader takes for an output's region."""
+        size = plan.element_size
+        nbytes = size * prod(region.sizes)
+        if size == VECTOR:
+            return self.record + self.shader * nbytes
+        *outer, _ = region.source_view.strides
+        apart = (abs(outer[-1]) - region.sizes[-1]) * size if outer else 0
+        scattered = len(plan.outputs[target].regions) > 1 or apart >= FAR_APART
+        unaligned = self.unaligned * (self.scattered if scattered else 1)
+        return self.record + unaligned * nbytes
 
     def estimate(self, region: Region, plan: CopyPlan, target: int) -> Estimate | None:
         """Return the fastest copies of an output's region; None if it does not consist of runs."""
@@ -96,12 +122,11 @@ class CopyCosts:
         """
         chosen: Chosen = {}
         count, saved = 0, 0.0
-        shader = self.shader if plan.element_size == VECTOR else self.unaligned
         for target, region in plan.regions:
             found = self.estimate(region, plan, target)
             if found is None:
                 continue
-            gain = shader * plan.element_size * prod(region.sizes) - found.time
+            gain = self.by_shader(region, plan, target) - found.time
             if gain > 0:
                 chosen[id(region)] = found
                 count, saved = count + found.copies, saved + gain
@@ -120,22 +145,24 @@ Chosen = dict[int, Estimate]
 """The copies of the regions that are not left to shaders, by their ``id``."""
 
 
-def on_cpu(threads: int) -> CopyCosts:
-    """The costs of Mesa's lavapipe, whose shaders use all threads and whose copies use one.
+def on_cpu(threads: int, mesa: int = 0) -> CopyCosts:
+    """The costs of CPU drivers, such as Mesa's lavapipe: shaders use all threads, copies use one.
 
-    Measured with Mesa 22.3 and 25.0 on two cores: a shader moves 1.4 to 2.3 bytes of vectors, or 1
-    of others, per nanosecond and thread, a copy 14 in all. A region costs 350 nanoseconds, so that
-    two threads copy runs of vectors from 2.4 kB by regions, four threads from 9.4 kB, and seven
-    threads none. A row of a rectangle costs 4 nanoseconds, so that two threads copy rows from 28
-    bytes by images.
+    ``mesa`` is the version of Mesa, 0 for other drivers. Measured with Mesa 22.3 and 25.0 on two
+    cores, with 300 splits and joins of rows: a shader takes 0.6 nanoseconds per byte and thread,
+    since version 25 0.24 for vectors and 0.42 otherwise, and a copy 1/14 in all. A region costs a
+    copy 350 nanoseconds and a shader 300, a row of a rectangle costs 3.5.
     """
+    shader, unaligned = (0.24, 0.42) if mesa >= FASTER_MESA else (0.66, 0.6)
     return CopyCosts(
-        shader=1 / (2.3 * threads),
-        unaligned=1 / threads,
+        shader=shader / threads,
+        unaligned=unaligned / threads,
         copy=1 / 14,
         region=350,
         command=20e3,
-        row=4,
+        scattered=2,
+        record=300,
+        row=3.5,
         image=20e3,
     )
 
