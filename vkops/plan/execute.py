@@ -22,7 +22,7 @@ Bytes = npt.NDArray[np.uint8]
 
 def packed_bytes(array: npt.NDArray[Any]) -> Bytes:
     """An array's elements as bytes in row-major order; a view if they are stored so."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return np.ascontiguousarray(_without_fields(array)).reshape(-1).view(np.uint8)
 
 
 def join_bytes(arrays: Sequence[npt.NDArray[Any]], target: Bytes) -> None:
@@ -30,11 +30,15 @@ def join_bytes(arrays: Sequence[npt.NDArray[Any]], target: Bytes) -> None:
 
     It has as many bytes as all of them have.
     """
-    dtype = arrays[0].dtype
-    if dtype.names:  # NumPy leaves out the bytes between the fields
-        dtype = np.dtype((np.void, dtype.itemsize))
-        arrays = [array.view(dtype) for array in arrays]
-    np.concatenate(arrays, axis=None, out=target.view(dtype))
+    if arrays[0].dtype.names:
+        arrays = [*map(_without_fields, arrays)]
+    np.concatenate(arrays, axis=None, out=target.view(arrays[0].dtype))
+
+
+def _without_fields(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Structured elements as plain bytes: NumPy does not copy those between the fields."""
+    dtype = array.dtype
+    return array.view(np.dtype((np.void, dtype.itemsize))) if dtype.names else array
 
 
 def execute(
