@@ -13,6 +13,10 @@ from hypothesis.extra import numpy as npst
 
 import vkops
 from vkops.gpu import buffer
+from vkops.plan.movements import concat, copy, fill, split
+from vkops.plan.region import Fill, Read
+from vkops.plan.view import View
+from vkops.tensors.array_plan import array_plan
 
 
 @on_device
@@ -231,3 +235,23 @@ def test_arrays_that_follow_one_another_are_sent_to_their_places(
     sent = [one[..., size:].tobytes() for one in wide]
     assert result.numpy().tobytes() == b"".join(sent)
     assert device.tensor(parts[0]).numpy().tobytes() == sent[0]
+
+
+VIEW, HALF = View.packed((4, 3)), View.packed((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "shapes", "pieces", "expected"),
+    [
+        ([VIEW], [(4, 3)], [[copy(VIEW, VIEW)]], True),
+        ([HALF, HALF], [(4, 3)], [concat([Read(0, HALF), Read(1, HALF)], VIEW, 0)], True),
+        ([HALF, HALF], [(4, 3)], [concat([Read(1, HALF), Read(0, HALF)], VIEW, 0)], False),
+        ([HALF], [(4, 3)], [concat([Read(0, HALF), Read(0, HALF)], VIEW, 0)], False),
+        ([VIEW], [(2, 3)], [[copy(HALF, HALF)]], False),  # the first rows of an input
+        ([VIEW], [(3, 4)], [[copy(VIEW.permute((1, 0)), View.packed((3, 4)))]], False),
+        ([VIEW], [(2, 3), (2, 3)], [[part] for part in split(Read(0, VIEW), [HALF, HALF], 0)], False),
+        ([], [(4, 3)], [[fill(Fill(bytes(4)), VIEW)]], False),
+    ],
+)  # fmt: skip
+def test_plans_that_are_concatenations(inputs, shapes, pieces, expected):
+    assert array_plan(4, inputs, shapes, pieces).is_concatenation == expected

@@ -176,16 +176,16 @@ def columns(nbytes, count, joined):
 def test_rows_that_two_threads_copy_by_images(nbytes, count, joined, mesa_22, mesa_25):
     """As measured: see "Copies with regions and by images" in docs/performance.md."""
     plan = columns(nbytes, count, joined)
-    for mesa, expected in ((22, mesa_22), (25, mesa_25)):
-        costs = replace(on_cpu(2, mesa), images=ImageLimits(alignment=64, side=16384))
+    for int64, expected in ((False, mesa_22), (True, mesa_25)):
+        costs = replace(on_cpu(2, int64=int64), images=ImageLimits(alignment=64, side=16384))
         chosen, _ = costs.choose(plan)
-        assert bool(chosen) == expected, mesa
+        assert bool(chosen) == expected, int64
         assert all(found.rectangles for found in chosen.values())
 
 
 def test_many_threads_leave_all_to_shaders():
-    for mesa in (22, 25):
-        costs = replace(on_cpu(16, mesa), images=ImageLimits(alignment=64, side=16384))
+    for int64 in (False, True):
+        costs = replace(on_cpu(16, int64=int64), images=ImageLimits(alignment=64, side=16384))
         assert costs.choose(columns(4096, 4, joined=False)) == ({}, 0.0)
         assert costs.choose(rows(1, 64 << 20)) == ({}, 0.0)
 

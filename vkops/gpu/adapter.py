@@ -200,13 +200,8 @@ def prefers_int64(info: DeviceInfo) -> bool:
     Mesa 25's CPU driver takes 0.7 to 0.9 times as long with them. With Mesa 22.3 that depends on
     the processor: 0.8 to 1.6 times. GPUs load 16 bytes at once anyway.
     """
-    return info.type == "CPU" and mesa_version(info) >= 25
-
-
-def mesa_version(info: DeviceInfo) -> int:
-    """Return the major version of the Mesa that a driver belongs to; 0 for other drivers."""
     mesa = re.search(r"Mesa (\d+)", info.driver)
-    return int(mesa[1]) if mesa else 0
+    return info.type == "CPU" and mesa is not None and int(mesa[1]) >= 25
 
 
 def tensor_heap(index: int, *, host: bool) -> MemoryHeap:

@@ -71,7 +71,7 @@ def initial_costs(info: adapter.DeviceInfo, kompute: Kompute) -> CopyCosts | Non
 
 
 def _constants(info: adapter.DeviceInfo) -> CopyCosts:
-    return on_cpu(adapter.threads(), adapter.mesa_version(info))
+    return on_cpu(adapter.threads(), int64=adapter.prefers_int64(info))
 
 
 def limited(costs: CopyCosts, kompute: Kompute) -> CopyCosts:

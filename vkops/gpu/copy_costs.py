@@ -30,10 +30,6 @@ FAR = 3
 FAR_APART = 192
 """Bytes between rows of the input from which a processor no longer fetches several at a time."""
 
-FASTER_MESA = 25
-"""The version of Mesa whose CPU driver has faster shaders, those with integers of 64 bits above
-all."""
-
 MIN_MEASURED_BYTES = 1 << 20
 """Bytes of a plan's outputs from which it is worthwhile to measure the costs of copies for it."""
 
@@ -145,15 +141,15 @@ Chosen = dict[int, Estimate]
 """The copies of the regions that are not left to shaders, by their ``id``."""
 
 
-def on_cpu(threads: int, mesa: int = 0) -> CopyCosts:
+def on_cpu(threads: int, *, int64: bool = False) -> CopyCosts:
     """The costs of CPU drivers, such as Mesa's lavapipe: shaders use all threads, copies use one.
 
-    ``mesa`` is the version of Mesa, 0 for other drivers. Measured with Mesa 22.3 and 25.0 on two
-    cores, with 300 splits and joins of rows: a shader takes 0.6 nanoseconds per byte and thread,
-    since version 25 0.24 for vectors and 0.42 otherwise, and a copy 1/14 in all. A region costs a
-    copy 350 nanoseconds and a shader 300, a row of a rectangle costs 3.5.
+    ``int64`` says whether shaders move vectors as integers of 64 bits, as with Mesa 25. Measured
+    with 336 splits and joins of rows on two cores: a shader takes 0.6 to 0.66 nanoseconds per byte
+    and thread with Mesa 22.3, and with 25.0 0.24 for vectors and 0.42 otherwise; a copy takes 1/14
+    in all. A region costs a copy 350 nanoseconds and a shader 300, a row of a rectangle costs 3.5.
     """
-    shader, unaligned = (0.24, 0.42) if mesa >= FASTER_MESA else (0.66, 0.6)
+    shader, unaligned = (0.24, 0.42) if int64 else (0.66, 0.6)
     return CopyCosts(
         shader=shader / threads,
         unaligned=unaligned / threads,

@@ -105,16 +105,19 @@ class ArrayPlan:
     @cached_property
     def is_concatenation(self) -> bool:
         """Whether the only result has the elements of all inputs, one input after the other."""
+        plan = self.plan
         if len(self.shapes) != 1:
             return False
+        regions = [region for _, region in coalesce(plan).regions]
+        if len(regions) != len(plan.inputs):
+            return False
         start = 0
-        regions = [region for _, region in coalesce(self.plan).regions]
-        for number, region in enumerate(regions):
-            elements = View.packed((prod(region.sizes),))
+        for number, (region, nbytes) in enumerate(zip(regions, plan.inputs, strict=True)):
+            elements = View.packed((nbytes // plan.element_size,))
             if region != Region(elements.shift(start), Read(number, elements)):
                 return False
-            start += prod(region.sizes)
-        return len(regions) == len(self.plan.inputs)
+            start += elements.extent
+        return True
 
     def fits(self, executor: Executor, inputs: Sequence[Memory]) -> bool:
         """Whether to run on the device; always if an input is there already."""
