@@ -188,13 +188,13 @@ def test_kinds_refused(call, message):
 
 
 @pytest.mark.parametrize("steps", [None, (1, 1, 1), (2, -1, 3), (-1, 1, 1)])
-def test_of_an_array_only_the_box_that_is_read_is_sent(device, steps):
+def test_of_an_array_only_the_elements_that_are_read_are_sent(device, steps):
     """The result is that of a tensor; what is outside the array is refused as ever."""
     x = np.random.default_rng(0).integers(0, 256, (9, 10, 40), np.uint8)
     starts, sizes = (8, 6, 3) if steps and steps[0] < 0 else (1, 6, 3), (4, 3, 7)
     before = device.memory_report().used
     sliced = vkops.slice(x, starts, sizes, steps, device=device)
-    assert device.memory_report().used - before <= 1024
+    assert device.memory_report().used - before <= 512  # for 84 bytes, twice at most
     resident = vkops.slice(device.tensor(x), starts, sizes, steps)
     np.testing.assert_array_equal(sliced.numpy(), resident.numpy())
     with pytest.raises(vkops.InvalidDescError, match=r"reaches element 10, must be 0 to 9"):

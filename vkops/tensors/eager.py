@@ -10,7 +10,6 @@ from __future__ import annotations
 import builtins
 import itertools
 from collections.abc import Sequence, Sized
-from operator import sub
 from typing import Any
 
 import numpy as np
@@ -115,10 +114,11 @@ def slice(
     steps = None if strides is None else counts(strides, Place("SLICE", "strides", "SLICE-01"))
     plan = _slice(view, source.dtype.itemsize, starts, lengths, steps)
     if not isinstance(source, Tensor) and all(lengths):
-        # Only the box of the array that is read is sent.
-        lows, stops = _bounds(starts, lengths, steps)
-        source = source[tuple(map(builtins.slice, lows, stops))]
-        starts = tuple(map(sub, starts, lows))
+        # Only the elements that are read are sent, in the array's own order.
+        steps = steps or (1,) * len(starts)
+        source = source[tuple(map(_forwards, starts, lengths, steps))]
+        starts = tuple([0 if step > 0 else n - 1 for n, step in zip(lengths, steps, strict=True)])
+        steps = tuple([1 if step > 0 else -1 for step in steps])
         plan = _slice(View.packed(source.shape), source.itemsize, starts, lengths, steps)
     return run(plan, home, [source], progress)[0]
 
@@ -185,14 +185,10 @@ def _slice(view: View, itemsize: int, starts: Ints, sizes: Ints, steps: Ints | N
     return window(view.window(starts, sizes, steps), itemsize)
 
 
-def _bounds(starts: Ints, sizes: Ints, steps: Ints | None) -> tuple[Ints, Ints]:
-    """The lowest index that is read, and the end of the highest, for each dimension."""
-    lasts = [
-        start + (count - 1) * step
-        for start, count, step in zip(starts, sizes, steps or (1,) * len(starts), strict=True)
-    ]
-    stops = tuple(max(start, last) + 1 for start, last in zip(starts, lasts, strict=True))
-    return tuple(map(min, starts, lasts)), stops
+def _forwards(start: int, count: int, step: int) -> builtins.slice:
+    """The indices that a slice reads, in rising order."""
+    last = start + (count - 1) * step
+    return builtins.slice(min(start, last), max(start, last) + 1, abs(step))
 
 
 # -- arguments -------------------------------------------------------------------------------------
