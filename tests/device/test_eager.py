@@ -168,6 +168,11 @@ def test_values_refused(call, message):
         call()
 
 
+def test_slice_without_dimensions_keeps_the_byte_order(device):
+    x = np.array(3, ">i4")
+    assert vkops.slice(x, [], [], device=device).numpy().dtype == x.dtype
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

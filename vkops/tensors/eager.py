@@ -116,7 +116,8 @@ def slice(
     if not isinstance(source, Tensor) and all(lengths):
         # Only the elements that are read are sent, in the array's own order.
         steps = steps or (1,) * len(starts)
-        source = source[tuple(map(_forwards, starts, lengths, steps))]
+        index: tuple[Any, ...] = (*map(_forwards, starts, lengths, steps), ...)
+        source = source[index]  # an array, even without dimensions
         starts = tuple([0 if step > 0 else n - 1 for n, step in zip(lengths, steps, strict=True)])
         steps = tuple([1 if step > 0 else -1 for step in steps])
         plan = _slice(View.packed(source.shape), source.itemsize, starts, lengths, steps)
