@@ -77,8 +77,9 @@ MODEL = onnx.parser.parse_model(
     '<ir_version: 9, opset_import: ["": 18]> g (float[2, 3] x) => (float[3, 2] y) { y = Transpose(x) }'
 )
 INTERNAL = {
-    "from_array", "make", "over", "placed", "clone", "is_on", "part", "settle", "close", "wait", "lower",
-    "specialize", "with_sizes", "call", "complete", "release", "take_time", "measure_dispatches",
+    "from_array", "from_arrays", "fill_with", "make", "over", "placed", "clone", "is_on", "part", "settle",
+    "close", "wait", "lower", "specialize", "with_sizes", "call", "complete", "release", "take_time",
+    "measure_dispatches",
 }  # fmt: skip
 
 
