@@ -76,21 +76,23 @@ def shared_memory(device):
         pytest.skip("the host does not see the memory of this device")
 
 
-@pytest.fixture(scope="module")
-def by_shaders(device):
-    """For tests of dispatches, whatever VKOPS_COPY is: nothing is copied with regions."""
-    executor = device.executor
-    before = executor.tuning
-    executor.copy_by_shaders()
-    yield
-    executor.tuning = before
-
-
 @pytest.fixture(scope="session")
 def staged_device(adapter):
     """The same, moving data through staging memory as discrete GPUs must."""
     with vkops.Device(adapter.index, staged=True) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def by_shaders(device, staged_device):
+    """For tests of dispatches, whatever VKOPS_COPY is: nothing is copied with regions."""
+    executors = [device.executor, staged_device.executor]
+    before = [executor.tuning for executor in executors]
+    for executor in executors:
+        executor.copy_by_shaders()
+    yield
+    for executor, tuning in zip(executors, before, strict=True):
+        executor.tuning = tuning
 
 
 @pytest.fixture(scope="session")
