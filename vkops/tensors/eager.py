@@ -1,8 +1,9 @@
 """split, join and slice with NumPy semantics: arrays or tensors in, tensors out.
 
-Each is one dispatch, which reads views without copying them first. Arrays that do not fit on the
-device together with the result are streamed through it; the result is on the host then, and
-``progress`` is called with the bytes done so far and the bytes in all.
+Each is one dispatch, which reads views without copying them first; none is needed where the arrays
+that are sent are the result. Arrays that do not fit on the device together with the result are
+streamed through it; the result is on the host then, and ``progress`` is called with the bytes done
+so far and the bytes in all.
 """
 
 from __future__ import annotations
