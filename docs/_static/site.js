@@ -2,8 +2,9 @@
 // Nothing is cut on a small screen: long names in tables break at their words, and tables and drawings
 // that are still too wide become smaller.
 
-// Numbers such as 0.79 and 1,100 stay whole.
+// Numbers such as 0.79 and 1,100 stay whole, and so do cells that are numbers.
 const NAME_PARTS = /(?<=[_./:,\[=-])(?!(?<=\d\.)\d)(?!(?<=\d,)\d{3}\b)(?=\w)|(?<=[a-z])(?=[A-Z])/;
+const NUMBER = /^[\d.,]+$/;
 const MIN_FONT = 4; // pixels
 
 function allowBreaks(cell) {
@@ -34,7 +35,10 @@ function fit() {
 }
 
 addEventListener("DOMContentLoaded", () => {
-  document.querySelectorAll("table.docutils :is(td, th)").forEach(allowBreaks);
+  for (const cell of document.querySelectorAll("table.docutils :is(td, th)")) {
+    cell.classList.toggle("number", NUMBER.test(cell.textContent.trim()));
+    allowBreaks(cell);
+  }
   for (const pre of document.querySelectorAll(".highlight pre")) {
     if (/[│┃─━]|--->/.test(pre.textContent)) pre.classList.add("drawing");
   }
