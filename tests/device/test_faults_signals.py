@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import warnings
+from _thread import start_new_thread
 from pathlib import Path
 
 import numpy as np
@@ -38,8 +39,8 @@ def dispatch(device, one, other):
 
 
 def submission(device, one, other):
-    pending, _ = one.start(), other.start()
-    pending.wait()
+    first, _ = one.start(), other.start()
+    first.wait()
 
 
 def allocate(device, one, other):
@@ -53,9 +54,9 @@ def new_shapes(device, one, other):
 
 def streamed(device, one, other):
     x, y = device.host_buffer(64), device.buffer(64)
-    pending = reverse(device, 64).dispatch([x], [y], wait=False)
+    stream = reverse(device, 64).dispatch([x], [y], wait=False)
     y.read()
-    pending.wait()
+    stream.wait()
 
 
 @pytest.mark.parametrize("work", [dispatch, submission, allocate, new_shapes, streamed])
@@ -101,6 +102,29 @@ def interrupted(index, work):
         gc.collect()
         assert device.memory_report().used == used
     print("right")
+
+
+@pytest.mark.parametrize("starts", [False, True])
+def test_an_interrupt_as_a_stream_starts(device, monkeypatch, starts):
+    """Other work waits for the stream, if its thread has begun, and for nothing otherwise."""
+
+    def start(run, arguments):
+        if starts:
+            start_new_thread(run, arguments)
+        raise KeyboardInterrupt
+
+    x, y = device.host_buffer(N), device.buffer(N)
+    used = device.memory_report().used
+    for _ in range(20):
+        with monkeypatch.context() as patch:
+            patch.setattr("vkops.gpu.pending.start_new_thread", start)
+            with pytest.raises(KeyboardInterrupt):
+                reverse(device, N).dispatch([x], [device.buffer(N)], wait=False)
+        x.write(DATA)
+        gc.collect()
+        assert device.memory_report().used == used
+    reverse(device, N).dispatch([x], [y], wait=False).wait()
+    assert y.read() == DATA[::-1].tobytes()
 
 
 def test_an_interrupt_before_the_wait(device):

@@ -24,7 +24,7 @@ class BackgroundTask:
     """Work in a thread of its own, for streaming keeps the host busy.
 
     Python's Event and Thread are made of locks that an interrupt (KeyboardInterrupt) can leave
-    held forever. This class has one lock, held until the work has ended.
+    held forever. This class waits for one lock, held until the work has ended.
     """
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -33,12 +33,21 @@ class BackgroundTask:
         self._thread: int | None = None
         self._running = Lock()
         self._running.acquire()
+        self._begun = Lock()  # taken by the thread, or by whoever cancels the work
 
     def start(self) -> None:
         """Start the thread."""
         start_new_thread(self._run, ())
 
+    def cancel(self) -> None:
+        """End the work, unless the thread has begun it."""
+        if self._begun.acquire(blocking=False):
+            del self._work
+            self._running.release()
+
     def _run(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
         try:
             self._thread = get_ident()
             self._work()

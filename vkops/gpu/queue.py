@@ -127,9 +127,13 @@ class Queue:
         with self._stream_lock:
             self.finish_stream()
             stream = BackgroundTask(work)
-            stream.start()
-            self._stream = stream
-            announce(stream)
+            try:
+                self._stream = stream
+                announce(stream)
+                stream.start()
+            except BaseException:  # an interrupt, or the system has no more threads
+                stream.cancel()
+                raise
             return stream
 
     @property
