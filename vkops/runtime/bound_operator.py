@@ -192,6 +192,11 @@ class StreamedOperator:
             resource.pending = pending
 
     def _on_host(self) -> list[HostBuffer]:
-        """The host buffers, without repetition."""
-        resources = dict.fromkeys(bound.resource for bound in self._bound.values())
-        return [resource for resource in resources if isinstance(resource, HostBuffer)]
+        """The host buffers, without repetition, in an order that all operators share.
+
+        So streams of several devices, each of which waits for the buffers one after the other,
+        never wait for one another.
+        """
+        resources = {bound.resource for bound in self._bound.values()}
+        on_host = [resource for resource in resources if isinstance(resource, HostBuffer)]
+        return sorted(on_host, key=id)
