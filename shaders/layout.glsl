@@ -1,4 +1,4 @@
-// Written by `python -m vkops.gpu.layout`: vkops/gpu/layout.py explains each name.
+// Written by `python -m vkops.gpu.kernels.layout`, whose source explains each name.
 #define WORKGROUP_SIZE 64
 const uint CONSTANT = ~0u;
 const uint ALL_WORDS = ~0u;

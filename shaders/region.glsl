@@ -5,10 +5,11 @@
 // in several, a fixed distance apart. The items of a region are numbered in mixed radix over its
 // digits, the fastest first, and those of all regions one after the other.
 //
-// vkops/gpu/layout.py declares the table and vkops/gpu/table.py writes it. It has vectors of four
-// words because some drivers spend as long on a word as on a vector, when they compile a load and
-// when they run one. For the same reason no loop below has a constant bound, which drivers would
-// unroll; the table bounds all of them (20 halvings, 10 digits, the steps of an item).
+// The modules layout.py and encoding.py in vkops/gpu/kernels declare and write the table. It has
+// vectors of four words because some drivers spend as long on a word as on a vector, when they
+// compile a load and when they run one. For the same reason no loop below has a constant bound,
+// which drivers would unroll; the table bounds all of them (20 halvings, 10 digits, the steps of
+// an item).
 
 #ifdef DEBUG_PRINTF
 #extension GL_EXT_debug_printf : require

@@ -43,7 +43,7 @@ def wanted():
     """The adapters that are named (part of a name each, by commas), or all that are found."""
     names = [n.strip() for n in os.environ.get("VKOPS_TEST_ADAPTERS", "").split(",") if n.strip()]
     if names:
-        return [vkops.gpu.adapter.select(name) for name in names]
+        return [vkops.gpu.adapters.adapter.select(name) for name in names]
     return vkops.devices()
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from regions import make_region
 
-from vkops.gpu import table
-from vkops.gpu.layout import MAX_RECORDS
-from vkops.gpu.table import Tuning
+from vkops.gpu.kernels import encoding
+from vkops.gpu.kernels.encoding import Tuning
+from vkops.gpu.kernels.layout import MAX_RECORDS
 from vkops.plan import CopyPlan, Fill, Output, View
 from vkops.plan.movements import copy
 
@@ -23,7 +23,7 @@ class Long(Tuning):
 
 TUNINGS = {
     "cpu": Long(steps=40, item_bytes=0, across=8, workgroups=1, interleave=1, long_run=4),
-    "gpu": replace(table.GPU, workgroups=1),
+    "gpu": replace(encoding.GPU, workgroups=1),
     "single": Tuning(1, 1, 1, 1, 1, 1, sources=1),
 }
 

@@ -19,7 +19,7 @@ from operator_cases import DTYPES
 
 import vkops
 from vkops import dml
-from vkops.gpu import streaming
+from vkops.gpu.run import streaming
 from vkops.onnx import Model, Session
 from vkops.runtime import bound_operator
 

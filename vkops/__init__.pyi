@@ -46,7 +46,7 @@ from vkops.errors import (
     ShaderCompileError as ShaderCompileError,
     VkopsError as VkopsError,
 )
-from vkops.gpu.adapter import (
+from vkops.gpu.adapters.adapter import (
     DeviceInfo as DeviceInfo,
     devices as devices,
 )

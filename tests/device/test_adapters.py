@@ -9,9 +9,9 @@ import sys
 import pytest
 
 import vkops
-from vkops.gpu import adapter as adapters
-from vkops.gpu.diagnosis import drivers
-from vkops.gpu.loader_files import manifests
+from vkops.gpu.adapters import adapter as adapters
+from vkops.gpu.adapters.diagnosis import drivers
+from vkops.gpu.adapters.loader_files import manifests
 
 
 def python(code, **environment):
@@ -66,7 +66,7 @@ def test_a_gpu_comes_before_a_cpu_driver(monkeypatch, adapter):
 def test_no_driver(tmp_path):
     nothing = {"VK_DRIVER_FILES": str(tmp_path), "VK_ICD_FILENAMES": str(tmp_path)}
     assert python(OPEN, **nothing)[:2] == (0, "no Vulkan driver: VK_DRIVER_FILES names none")
-    hide = "from vkops.gpu import loader_files; loader_files.vulkan.places = lambda kind: []; "
+    hide = "from vkops.gpu.adapters import loader_files; loader_files.vulkan.places = lambda kind: []; "
     hidden = {**nothing, "VK_DRIVER_FILES": "", "VK_ICD_FILENAMES": ""}
     broken = (
         "import vulkan\ndef refuse(*_): raise vulkan.VkError\nvulkan.vkCreateInstance = refuse\n"

@@ -10,12 +10,12 @@ import pytest
 
 import vkops
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.gpu import calibration
-from vkops.gpu.copy_costs import COPY, UNMEASURED, CopyCosts
-from vkops.gpu.dispatch import Dispatch
-from vkops.gpu.executor import Executor
-from vkops.gpu.memory import held_bytes
-from vkops.gpu.region_copies import Filling, RegionCopy
+from vkops.gpu.copies import calibration
+from vkops.gpu.copies.copy_costs import COPY, UNMEASURED, CopyCosts
+from vkops.gpu.copies.region_copies import Filling, RegionCopy
+from vkops.gpu.memory.heaps import held_bytes
+from vkops.gpu.run.dispatch import Dispatch
+from vkops.gpu.run.executor import Executor
 from vkops.plan import CopyPlan, Fill, Output, Region, View
 from vkops.plan.movements import copy
 

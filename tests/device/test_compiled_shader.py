@@ -24,8 +24,8 @@ from vkops.errors import (
     InvalidDescTypeError,
     OutOfDeviceMemoryError,
 )
-from vkops.gpu import adapter
-from vkops.gpu.adapter_limits import limits
+from vkops.gpu.adapters import adapter
+from vkops.gpu.adapters.adapter_limits import limits
 from vkops.shaders.shader import MAX_BINDING
 
 HEAD = "#version 450\n"

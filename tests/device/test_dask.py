@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 import vkops
 import vkops.dask
-from vkops.gpu.buffer import Buffer, HostBuffer
+from vkops.gpu.run.buffer import Buffer, HostBuffer
 
 ARRAY = np.arange(240, dtype=np.int32).reshape(4, 6, 10)
 

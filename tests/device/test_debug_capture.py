@@ -19,9 +19,9 @@ import pytest
 
 from vkops.debug.submissions import submissions
 from vkops.errors import DeviceError
-from vkops.gpu.copy_costs import COPY
-from vkops.gpu.kompute import NATIVE
-from vkops.gpu.pipelines import MAX_GROUPS_X
+from vkops.gpu.adapters.kompute import NATIVE
+from vkops.gpu.copies.copy_costs import COPY
+from vkops.gpu.run.pipelines import MAX_GROUPS_X
 
 needs_renderdoc = pytest.mark.skipif(
     not (find_library("renderdoc") and shutil.which("renderdoccmd")),

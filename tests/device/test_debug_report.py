@@ -9,9 +9,9 @@ import pytest
 import vkops
 from vkops.debug.bug_report import report
 from vkops.errors import DeviceError
-from vkops.gpu.adapter_limits import limits, loader
-from vkops.gpu.calibration import costs_in_words
-from vkops.gpu.diagnosis import drivers
+from vkops.gpu.adapters.adapter_limits import limits, loader
+from vkops.gpu.adapters.diagnosis import drivers
+from vkops.gpu.copies.calibration import costs_in_words
 
 
 @pytest.mark.usefixtures("shared_memory")

@@ -33,10 +33,10 @@ from vkops.dml import (
     TensorDataType,
 )
 from vkops.errors import BindingError, OutOfDeviceMemoryError
-from vkops.gpu.buffer import Buffer
-from vkops.gpu.dispatch import prepare
-from vkops.gpu.layout import MAX_RECORDS
-from vkops.gpu.stores import stores
+from vkops.gpu.kernels.layout import MAX_RECORDS
+from vkops.gpu.run.buffer import Buffer
+from vkops.gpu.run.dispatch import prepare
+from vkops.gpu.run.stores import stores
 from vkops.plan import CopyPlan, Output
 
 pytestmark = pytest.mark.usefixtures("by_shaders")  # copies with regions have no trace

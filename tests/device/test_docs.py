@@ -22,7 +22,7 @@ import vkops
 from vkops import dml
 from vkops.bench import peers
 from vkops.dml.function_table import FUNCTIONS
-from vkops.gpu.adapter import select
+from vkops.gpu.adapters.adapter import select
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = sorted(ROOT.glob("docs/tutorials/*.md"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import vkops
-from vkops.gpu import buffer
+from vkops.gpu.run import buffer
 from vkops.plan.movements import concat, copy, fill, split
 from vkops.plan.region import Fill, Read
 from vkops.plan.view import View

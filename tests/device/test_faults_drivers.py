@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import vkops
-from vkops.gpu.diagnosis import drivers
-from vkops.gpu.loader_files import manifests
+from vkops.gpu.adapters.diagnosis import drivers
+from vkops.gpu.adapters.loader_files import manifests
 
 SWIFTSHADER = [Path("/usr/lib/chromium/vk_swiftshader_icd.json")]
 OPEN = (

@@ -14,8 +14,8 @@ from processes import python
 from reverse import reverse
 
 import vkops
-from vkops.gpu import adapter as adapters
-from vkops.gpu import host_memory
+from vkops.gpu.adapters import adapter as adapters
+from vkops.gpu.memory import host_memory
 
 MIB = 1 << 20
 WORDS = "layout(std430, binding = 0) buffer B { uint b[]; };"
@@ -32,7 +32,7 @@ def full(adapter, monkeypatch):
 
     def full(left, **options):
         device = vkops.Device(adapter.index, **options)
-        held = vkops.gpu.memory.held_bytes((adapter.index, 0))
+        held = vkops.gpu.memory.heaps.held_bytes((adapter.index, 0))
         monkeypatch.setattr(adapters, "available_memory", lambda _i, _h, now: left + held - now)
         return device
 

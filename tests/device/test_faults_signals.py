@@ -117,7 +117,7 @@ def test_an_interrupt_as_a_stream_starts(device, monkeypatch, starts):
     used = device.memory_report().used
     for _ in range(20):
         with monkeypatch.context() as patch:
-            patch.setattr("vkops.gpu.pending.start_new_thread", start)
+            patch.setattr("vkops.gpu.run.pending.start_new_thread", start)
             with pytest.raises(KeyboardInterrupt):
                 reverse(device, N).dispatch([x], [device.buffer(N)], wait=False)
         x.write(DATA)

@@ -87,7 +87,7 @@ def test_time_is_linear_in_bytes(adapter, make):
     [(identity, 2.5), (unaligned_split, 5), (backwards, 2.5)],
 )
 def test_time_is_linear_in_bytes_over_several_buffers(adapter, monkeypatch, make, most):
-    monkeypatch.setattr("vkops.gpu.memory.HEAP_LIMIT", BUFFER)
+    monkeypatch.setattr("vkops.gpu.memory.heaps.HEAP_LIMIT", BUFFER)
     with vkops.Device(adapter.index) as device:
         sizes = [1 * MIB, 4 * MIB, BUFFER, 2 * BUFFER, 4 * BUFFER]
         assert_linear({n: seconds_per_byte(device, make, n) for n in sizes}, most)

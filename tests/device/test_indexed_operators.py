@@ -27,8 +27,8 @@ BUFFER = 4096
 @pytest.fixture(params=[False, True], ids=["mapped", "staged"])
 def small_buffers(adapter, monkeypatch, request):
     """A device whose buffers have 4 KiB."""
-    monkeypatch.setattr("vkops.gpu.memory.HEAP_LIMIT", BUFFER)
-    monkeypatch.setattr("vkops.gpu.memory.FIRST_HEAP", BUFFER)
+    monkeypatch.setattr("vkops.gpu.memory.heaps.HEAP_LIMIT", BUFFER)
+    monkeypatch.setattr("vkops.gpu.memory.heaps.FIRST_HEAP", BUFFER)
     with vkops.Device(adapter.index, staged=request.param) as device:
         yield device
 

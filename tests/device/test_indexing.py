@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from indexed_plans import elements, indexed_case
 from kernel_plans import TUNINGS
 
-from vkops.gpu.buffer import Buffer
-from vkops.gpu.dispatch import prepare
+from vkops.gpu.run.buffer import Buffer
+from vkops.gpu.run.dispatch import prepare
 from vkops.plan import CopyPlan, Output, Read, View
 from vkops.plan.indexing import IndexTensor, scatter_elements
 

@@ -14,14 +14,14 @@ from regions import make_region
 from strategies import input_bytes, plans
 
 import vkops
-from vkops.gpu import pipelines
-from vkops.gpu.buffer import Buffer
-from vkops.gpu.copy_costs import ALWAYS_REGIONS
-from vkops.gpu.dispatch import prepare
-from vkops.gpu.kernels import BLOCKS, choose_kernel
-from vkops.gpu.layout import WORKGROUP_SIZE
-from vkops.gpu.pipelines import MAX_GROUPS_X
-from vkops.gpu.table import Tuning
+from vkops.gpu.copies.copy_costs import ALWAYS_REGIONS
+from vkops.gpu.kernels.choice import BLOCKS, choose_kernel
+from vkops.gpu.kernels.encoding import Tuning
+from vkops.gpu.kernels.layout import WORKGROUP_SIZE
+from vkops.gpu.run import pipelines
+from vkops.gpu.run.buffer import Buffer
+from vkops.gpu.run.dispatch import prepare
+from vkops.gpu.run.pipelines import MAX_GROUPS_X
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import narrow, optimize
 from vkops.plan.index_runs import pad_with_copies
@@ -99,7 +99,7 @@ def test_random_plans_by_regions_in_memory_that_the_host_does_not_see(staged_dev
 def wide_device(adapter):
     """A device whose kernels move integers of 64 bits where they can, whatever is faster."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vkops.gpu.adapter.prefers_int64", lambda info: True)
+        patch.setattr("vkops.gpu.adapters.adapter.prefers_int64", lambda info: True)
         with vkops.Device(adapter.index) as device:
             if not device.executor.wide:
                 pytest.skip("the device has no integers of 64 bits")
@@ -382,8 +382,8 @@ def test_inputs_and_outputs_in_several_heaps(device, element_size):
 @pytest.mark.parametrize("staged", [False, True])
 def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
     """Whatever the operator, where a tensor lies changes nothing; here a buffer has 4 KiB."""
-    monkeypatch.setattr("vkops.gpu.memory.HEAP_LIMIT", 4096)
-    monkeypatch.setattr("vkops.gpu.memory.FIRST_HEAP", 4096)
+    monkeypatch.setattr("vkops.gpu.memory.heaps.HEAP_LIMIT", 4096)
+    monkeypatch.setattr("vkops.gpu.memory.heaps.FIRST_HEAP", 4096)
     random = np.random.default_rng(0)
     with vkops.Device(adapter.index, staged=staged) as device:
         x = random.integers(0, 256, (97, 131), np.uint8)
@@ -421,7 +421,7 @@ def test_new_shapes_need_few_kernels(adapter):
 
 def test_kernels_are_bounded(adapter, monkeypatch):
     """The least recently used goes; what is run again is made again."""
-    monkeypatch.setattr("vkops.gpu.executor.MAX_PIPELINES", 2)
+    monkeypatch.setattr("vkops.gpu.run.executor.MAX_PIPELINES", 2)
     with vkops.Device(adapter.index) as device:
         for size in (1, 2, 4, 8, 16, 1):
             check(device, window(size, [9], [-1]))

@@ -21,7 +21,7 @@ import pytest
 
 import vkops
 from vkops import dml
-from vkops.gpu.executor import Executor
+from vkops.gpu.run.executor import Executor
 
 PROGRAMS = {}
 N = 1 << 16

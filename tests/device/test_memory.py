@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from processes import python
 
 import vkops
-from vkops.gpu import adapter as adapters
-from vkops.gpu.memory import held_bytes
+from vkops.gpu.adapters import adapter as adapters
+from vkops.gpu.memory.heaps import held_bytes
 
 
 @pytest.fixture(params=["direct", "staged"])

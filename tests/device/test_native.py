@@ -16,10 +16,10 @@ from processes import python
 
 import vkops
 from vkops import dml
-from vkops.gpu.copy_costs import ALWAYS_REGIONS, COPY
-from vkops.gpu.executor import MAX_TOGETHER, MIN_IMPORTED_BYTES
-from vkops.gpu.kompute import NATIVE, native_state
-from vkops.gpu.region_copies import Filling, ImageCopy, RegionCopy
+from vkops.gpu.adapters.kompute import NATIVE, native_state
+from vkops.gpu.copies.copy_costs import ALWAYS_REGIONS, COPY
+from vkops.gpu.copies.region_copies import Filling, ImageCopy, RegionCopy
+from vkops.gpu.run.executor import MAX_TOGETHER, MIN_IMPORTED_BYTES
 from vkops.plan import CopyPlan, Fill, Output, Region, View
 from vkops.plan.movements import copy
 

@@ -424,7 +424,7 @@ def test_tensors_between_stages_are_freed_when_nothing_reads_them_any_more(adapt
     """64 tensors of 256 KiB, each made of the one before by itself, on a device of 2 MiB."""
     for name in ("MAX_STEPS", "STEPS_PER_REGION"):  # no tensor is composed
         monkeypatch.setattr(f"vkops.plan.graph.{name}", 0)
-    monkeypatch.setattr("vkops.gpu.memory.FIRST_HEAP", 1 << 18)
+    monkeypatch.setattr("vkops.gpu.memory.heaps.FIRST_HEAP", 1 << 18)
     nodes = "".join(
         f"a{i}, b{i} = Split <axis = 0, num_outputs = 2> (x{i})\n"
         f"x{i + 1} = Concat <axis = 0> (b{i}, a{i})\n"

@@ -11,7 +11,7 @@ from fuzz import hostile
 
 import vkops
 from vkops.errors import DeviceError, InvalidDescTypeError, ModelError
-from vkops.gpu import adapter
+from vkops.gpu.adapters import adapter
 from vkops.onnx import Model, NodeArg, Session, SessionOptions, get_available_providers, providers
 
 VULKAN, CPU = "VulkanExecutionProvider", "CPUExecutionProvider"

@@ -10,7 +10,7 @@ from fuzz import hostile
 
 import vkops
 import vkops.pydirectml as dml
-from vkops.gpu import adapter
+from vkops.gpu.adapters import adapter
 
 FLOAT, INT8 = dml.TensorDataType.FLOAT32, dml.TensorDataType.INT8
 NONE, OWNED = dml.ExecutionFlags.NONE, dml.TensorFlags.OWNED_BY_DML

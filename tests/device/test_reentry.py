@@ -16,7 +16,7 @@ from processes import python
 from reverse import reverse
 
 import vkops
-from vkops.gpu.pipelines import Pipelines
+from vkops.gpu.run.pipelines import Pipelines
 
 REFUSED = (
     "by this thread: a signal handler, finalizer or callback that runs in the middle of an "

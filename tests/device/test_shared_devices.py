@@ -15,8 +15,8 @@ from processes import python
 
 import vkops
 from vkops import dml
-from vkops.gpu import adapter as adapters
-from vkops.gpu.memory import held_bytes
+from vkops.gpu.adapters import adapter as adapters
+from vkops.gpu.memory.heaps import held_bytes
 from vkops.onnx import Model, Session
 
 MIB = 1 << 20

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 import vkops
-from vkops.gpu.executor import MAX_PIPELINES
+from vkops.gpu.run.executor import MAX_PIPELINES
 from vkops.tensors.array_plan import MAX_KILOBYTES
 
 pytestmark = pytest.mark.measured

@@ -9,8 +9,8 @@ from reverse import reverse
 
 import vkops
 from vkops import dml
-from vkops.gpu import streaming
-from vkops.gpu.buffer import Buffer, HostBuffer
+from vkops.gpu.run import streaming
+from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.onnx import Session
 from vkops.runtime.device import StreamedOperator
 
@@ -25,7 +25,7 @@ def tight(adapter, monkeypatch):
     monkeypatch.setattr(
         "vkops.runtime.bound_operator.stream", lambda *args: run(*args, chunk_bytes=CHUNK)
     )
-    monkeypatch.setattr("vkops.gpu.memory.FIRST_HEAP", 1 << 18)
+    monkeypatch.setattr("vkops.gpu.memory.heaps.FIRST_HEAP", 1 << 18)
     with vkops.Device(adapter.index) as device:
         memory = device.executor.memory
         memory._available = lambda: (1 << 20) - memory.reserved

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from vkops.gpu import calibration
-from vkops.gpu.adapter import DeviceInfo
-from vkops.gpu.copy_costs import COPY, UNMEASURED, CopyCosts, has_long_runs, on_cpu
-from vkops.gpu.kompute import ImageLimits
-from vkops.gpu.region_copies import RegionCopy
-from vkops.gpu.table import GPU
+from vkops.gpu.adapters.adapter import DeviceInfo
+from vkops.gpu.adapters.kompute import ImageLimits
+from vkops.gpu.copies import calibration
+from vkops.gpu.copies.copy_costs import COPY, UNMEASURED, CopyCosts, has_long_runs, on_cpu
+from vkops.gpu.copies.region_copies import RegionCopy
+from vkops.gpu.kernels.encoding import GPU
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
 from vkops.plan.algebra import optimize
 from vkops.plan.movements import concat, copy, split
@@ -283,7 +283,7 @@ def test_a_folder_that_others_can_change_is_not_used(monkeypatch, folder, caplog
 
 def test_costs_in_words(monkeypatch):
     monkeypatch.setattr(calibration, "native_state", lambda: "active")
-    monkeypatch.setattr("vkops.gpu.adapter.threads", lambda: 2)
+    monkeypatch.setattr("vkops.gpu.adapters.adapter.threads", lambda: 2)
     monkeypatch.delenv(COPY, raising=False)
     words = calibration.costs_in_words
     assert words(CARD) == (

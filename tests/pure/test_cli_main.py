@@ -80,6 +80,14 @@ def test_usage_errors(arguments, reason, capsys):
     assert usage_error(capsys, *arguments) == f"Failed to parse command-line arguments: {reason}"
 
 
+@pytest.mark.parametrize("argument", ["\0", "a\0b", "\ud800"])
+def test_arguments_that_no_shell_can_pass(argument, capsys):
+    reason = "an argument has characters that no shell can pass"
+    for arguments in ([argument], ["run", argument], ["run", "--print", argument]):
+        seen = usage_error(capsys, *arguments)
+        assert seen == f"Failed to parse command-line arguments: {reason}"
+
+
 def test_an_unknown_option(capsys):
     seen = usage_error(capsys, "run", "m.json", "--no_such")
     assert re.search(r"arguments: No such option\W+--no_such\b", seen)
@@ -119,7 +127,7 @@ def test_check_prints_warnings(capsys, tmp_path):
 PRINT_MODULES = (
     "import sys; from vkops.cli import main; main(); print('MODULES', *sys.modules, sep='\\n')"
 )
-DEVICES = ("kp", "vkops.gpu.executor", "vkops.runtime", "vkops.tensors")
+DEVICES = ("kp", "vkops.gpu.run.executor", "vkops.runtime", "vkops.tensors")
 TOOLS = ("jinja2", "onnx", "psutil", "rich.progress", "vkops.explain", "vkops.shaders")
 
 

@@ -16,7 +16,7 @@ from vkops.dxdispatch import prepare
 from vkops.dxdispatch.initial_values import read_array
 from vkops.dxdispatch.json_reader import Node, Source
 from vkops.errors import ModelError, OutOfDeviceMemoryError
-from vkops.gpu import host_memory
+from vkops.gpu.memory import host_memory
 from vkops.runner import array_files, console, output_files, printed_values
 from vkops.runner.dispatch_timing import RunOptions
 from vkops.runner.model_execution import run

@@ -16,7 +16,8 @@ import vkops
 from vkops import dxdispatch, shaders
 from vkops.cli import main
 from vkops.errors import MAX_MESSAGE_CHARACTERS, VkopsError, one_line
-from vkops.gpu import DeviceInfo, adapter
+from vkops.gpu import DeviceInfo
+from vkops.gpu.adapters import adapter
 from vkops.onnx import Session
 
 ERRORS = [

@@ -11,7 +11,7 @@ import pytest
 # A process that has no Kompute but what is put into sys.modules or sys.path before this.
 REPORT = """
 from vkops.errors import DeviceError
-from vkops.gpu.kompute import load_kompute, native_state
+from vkops.gpu.adapters.kompute import load_kompute, native_state
 try:
     load_kompute()
     print("loaded")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from vkops import shaders
-from vkops.gpu import layout
+from vkops.gpu.kernels import layout
 
 
 def test_the_shaders_include_the_declared_layout():
     committed = (shaders.source_dir() / "layout.glsl").read_text()
-    assert committed == layout.glsl(), "write it again: python -m vkops.gpu.layout"
+    assert committed == layout.glsl(), "write it again: python -m vkops.gpu.kernels.layout"
 
 
 def test_words_of_a_record():

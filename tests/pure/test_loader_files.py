@@ -11,8 +11,8 @@ import time
 import pytest
 
 from vkops.errors import DeviceError
-from vkops.gpu import loader_files
-from vkops.gpu.diagnosis import drivers
+from vkops.gpu.adapters import loader_files
+from vkops.gpu.adapters.diagnosis import drivers
 from vkops.shaders import cache
 
 LISTS = [

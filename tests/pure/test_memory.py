@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.gpu import memory as allocator
-from vkops.gpu.memory import ALIGNMENT, FIRST_HEAP, FreeList, Memory, MemoryReport
+from vkops.gpu.memory import heaps as allocator
+from vkops.gpu.memory.heaps import ALIGNMENT, FIRST_HEAP, FreeList, Memory, MemoryReport
 
 
 class Owner:

@@ -5,7 +5,7 @@ import os
 import psutil
 import pytest
 
-from vkops.gpu import mesa_cache
+from vkops.gpu.adapters import mesa_cache
 from vkops.system import files
 
 DISABLED = "MESA_SHADER_CACHE_DISABLE"

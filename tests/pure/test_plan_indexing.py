@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from indexed_plans import elements, indexed_case
 
-from vkops.gpu.layout import Within, word
-from vkops.gpu.table import CPU, encode
+from vkops.gpu.kernels.encoding import CPU, encode
+from vkops.gpu.kernels.layout import Within, word
 from vkops.plan import View, execute
 from vkops.plan.algebra import coalesce, narrow, optimize
 from vkops.plan.cut import cut

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from vkops.gpu.kompute import ImageLimits
-from vkops.gpu.rectangles import MAX_ROWS, MIN_ROWS, divide, in_order, rectangles
+from vkops.gpu.adapters.kompute import ImageLimits
+from vkops.gpu.copies.rectangles import MAX_ROWS, MIN_ROWS, divide, in_order, rectangles
 from vkops.plan import CopyPlan, Output, View
 from vkops.plan.execute import execute
 from vkops.plan.movements import copy

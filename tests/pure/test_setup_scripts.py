@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from vkops.gpu import kompute
+from vkops.gpu.adapters import kompute
 
 pytestmark = pytest.mark.posix("bash", tests_only=True)
 

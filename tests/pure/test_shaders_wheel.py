@@ -13,7 +13,7 @@ import pytest
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
-from vkops.gpu import kernels
+from vkops.gpu.kernels import choice
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,10 +80,10 @@ def test_kernel_is_valid(name):
 
 
 def test_every_kernel_that_can_be_chosen_is_there():
-    chosen = {value for value in vars(kernels).values() if isinstance(value, kernels.Kernel)}
-    for value in vars(kernels).values():
+    chosen = {value for value in vars(choice).values() if isinstance(value, choice.Kernel)}
+    for value in vars(choice).values():
         if isinstance(value, dict):  # kernels by the size of their elements
-            chosen |= {kernel for kernel in value.values() if isinstance(kernel, kernels.Kernel)}
+            chosen |= {kernel for kernel in value.values() if isinstance(kernel, choice.Kernel)}
     names = {name for kernel in chosen for name in (kernel.name, kernel.wide) if name}
     assert set(shaders.VARIANTS) == names
 

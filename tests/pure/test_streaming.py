@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from strategies import input_bytes, plans
 
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.gpu import streaming
-from vkops.gpu.streaming import chunks
+from vkops.gpu.run import streaming
+from vkops.gpu.run.streaming import chunks
 from vkops.plan import CopyPlan, Output, View, execute
 from vkops.plan.movements import copy
 

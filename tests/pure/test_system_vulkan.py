@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from vkops.gpu import loader_files
+from vkops.gpu.adapters import loader_files
 from vkops.system import vulkan
 
 PACKAGES = (

@@ -7,7 +7,7 @@ from typing_extensions import assert_type
 
 import vkops
 from vkops import shaders
-from vkops.gpu.shader_run import ShaderRun
+from vkops.gpu.run.shader_run import ShaderRun
 from vkops.shaders.module import Block
 
 TEXT = """#version 450

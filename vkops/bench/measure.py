@@ -14,7 +14,7 @@ from vkops.bench.movements import Array, Gather, GatherElements, Movement, PadRe
 from vkops.bench.peers import Peer
 from vkops.bench.workloads import Case, Join, Split, Step, Window, Workload
 from vkops.errors import DeviceError
-from vkops.gpu.buffer_copy import BufferCopy
+from vkops.gpu.copies.buffer_copy import BufferCopy
 from vkops.runtime.device import Buffer
 from vkops.tensors import eager
 from vkops.tensors.rearrangement import pad, tile

@@ -18,7 +18,7 @@ from rich.table import Table
 from vkops.bench.measure import Result
 from vkops.bench.peers import Peer
 from vkops.errors import VkopsError
-from vkops.gpu.adapter import DeviceInfo
+from vkops.gpu.adapters.adapter import DeviceInfo
 
 LABELS = {
     "vkops": "vkops",

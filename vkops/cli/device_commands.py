@@ -14,7 +14,7 @@ from vkops.cli import options
 from vkops.errors import DeviceError
 
 if TYPE_CHECKING:
-    from vkops.gpu.adapter import DeviceInfo
+    from vkops.gpu.adapters.adapter import DeviceInfo
 
 _DEPENDENCIES = ("vkops", "kp", "numpy", "vulkan", "python-rapidjson")
 

@@ -76,8 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             return shell_complete(app, {}, "vkops", COMPLETE, os.environ[COMPLETE])
         arguments = sys.argv[1:] if arguments is None else arguments
-        if any("\0" in argument for argument in arguments):  # no shell can pass it
-            raise click.UsageError("an argument has a null character")
+        if not all(map(_can_be_passed, arguments)):
+            raise click.UsageError("an argument has characters that no shell can pass")
         with app.make_context("vkops", list(arguments)) as context:
             app.invoke(context)
         sys.stdout.flush()
@@ -102,6 +102,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("Interrupted", 130)
     return 0
+
+
+def _can_be_passed(argument: str) -> bool:
+    """Whether an argument has bytes for the system: no null character, no lone surrogate."""
+    try:
+        return b"\0" not in os.fsencode(argument)
+    except UnicodeEncodeError:
+        return False
 
 
 def _fail(message: str, status: int) -> int:

@@ -12,7 +12,7 @@ from distributed import Nanny, Scheduler, SpecCluster
 from distributed.spill import SpillBuffer
 
 from vkops.errors import DeviceError, VkopsError, show
-from vkops.gpu import adapter
+from vkops.gpu.adapters import adapter
 from vkops.tensors.tensor import default_device
 
 HOST = "127.0.0.1"

@@ -21,9 +21,9 @@ import psutil
 import vkops
 from vkops import gpu
 from vkops.errors import VkopsError
-from vkops.gpu import adapter, kompute
-from vkops.gpu.adapter_limits import FEATURES, limits, loader
-from vkops.gpu.calibration import costs_in_words
+from vkops.gpu.adapters import adapter, kompute
+from vkops.gpu.adapters.adapter_limits import FEATURES, limits, loader
+from vkops.gpu.copies.calibration import costs_in_words
 from vkops.shaders import tools
 from vkops.system.processes import cores, describe, processor
 

@@ -22,8 +22,8 @@ from typing import Any
 
 from vkops.debug.submissions import submissions
 from vkops.errors import DeviceError
-from vkops.gpu import adapter
-from vkops.gpu.queue import process
+from vkops.gpu.adapters import adapter
+from vkops.gpu.run.queue import process
 from vkops.system.vulkan import RENDERDOC, how_to_install
 
 DispatchHook = Callable[[str], AbstractContextManager[None]]

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from vkops.debug.dispatch_hooks import LOG
 from vkops.debug.messages import Message, parse
 from vkops.errors import DeviceError
-from vkops.gpu import adapter
+from vkops.gpu.adapters import adapter
 from vkops.system.processes import named_pipe
 
 _SETTINGS = Path(__file__).parent / "settings"

@@ -17,9 +17,9 @@ from vkops.dxdispatch.descriptors import with_dml_names
 from vkops.dxdispatch.json_model import DmlDispatchable
 from vkops.dxdispatch.model_checks import BoundDispatch, Prepared
 from vkops.errors import BindingError, ModelError
-from vkops.gpu.dispatch import Dispatch
-from vkops.gpu.layout import MAX_TRACED_STORES
-from vkops.gpu.stores import Store, stores
+from vkops.gpu.kernels.layout import MAX_TRACED_STORES
+from vkops.gpu.run.dispatch import Dispatch
+from vkops.gpu.run.stores import Store, stores
 from vkops.plan.algebra import coalesce_region
 from vkops.plan.compose import Writers
 from vkops.plan.execute import addresses

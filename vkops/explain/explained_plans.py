@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vkops.explain.explanation import Dispatches, Movement, Tensor
-from vkops.gpu.dispatch import Dispatch, prepare
-from vkops.gpu.memory import Range
-from vkops.gpu.table import CPU, GPU
+from vkops.gpu.kernels.encoding import CPU, GPU
+from vkops.gpu.memory.heaps import Range
+from vkops.gpu.run.dispatch import Dispatch, prepare
 from vkops.plan.algebra import coalesce, optimize
 from vkops.plan.graph import Step
 from vkops.plan.region import CopyPlan

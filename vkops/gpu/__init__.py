@@ -1,7 +1,7 @@
 """How data moves: Vulkan adapters, memory, and the dispatch of plans through Kompute."""
 
-from vkops.gpu.adapter import DeviceInfo, devices
-from vkops.gpu.diagnosis import Driver, drivers
-from vkops.gpu.kompute import native_state
+from vkops.gpu.adapters.adapter import DeviceInfo, devices
+from vkops.gpu.adapters.diagnosis import Driver, drivers
+from vkops.gpu.adapters.kompute import native_state
 
 __all__ = ["DeviceInfo", "Driver", "devices", "drivers", "native_state"]

@@ -517,7 +517,7 @@ class Commands
 PYBIND11_MODULE(vkops_native, module)
 {
     py::module_::import("kp");  // registers the base classes
-    module.attr("interface") = 3;  // vkops/gpu/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 3;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     using Release = py::call_guard<py::gil_scoped_release>;
 
     py::class_<Device, std::shared_ptr<Device>>(module, "Device")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from onnx import ModelProto
 
 from vkops.errors import ModelError, show
-from vkops.gpu.streaming import Progress
+from vkops.gpu.run.streaming import Progress
 from vkops.onnx.element_types import STRING
 from vkops.onnx.lowering import NeedsValueError
 from vkops.onnx.onnx_model import Model

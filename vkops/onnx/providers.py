@@ -8,7 +8,7 @@ from operator import index
 from typing import Any, NamedTuple
 
 from vkops.errors import DeviceError, ModelError, show
-from vkops.gpu.adapter import DeviceInfo, devices
+from vkops.gpu.adapters.adapter import DeviceInfo, devices
 
 VULKAN = "VulkanExecutionProvider"
 CPU = "CPUExecutionProvider"

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import ModelError, OutOfDeviceMemoryError, show
-from vkops.gpu.streaming import Progress
+from vkops.gpu.run.streaming import Progress
 from vkops.onnx.element_types import STRING, moved_dtype
 from vkops.onnx.lowering import (
     LoweredSequence,

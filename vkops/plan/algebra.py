@@ -169,7 +169,7 @@ def widen(plan: CopyPlan) -> CopyPlan:
     regions = [region for _, region in plan.regions]
     factor = WIDTHS[0] // plan.element_size
     for region in regions:
-        # Elements of several words that are scattered keep their size: see gpu/dispatch.py.
+        # Elements of several words that are scattered keep their size: see gpu/run/dispatch.py.
         scattered = plan.element_size > 4 and region.kind == "scatter"
         factor = 1 if scattered else gcd(factor, _common_factor(region))
     if factor <= 1 or factor * plan.element_size not in WIDTHS:

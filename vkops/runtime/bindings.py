@@ -6,8 +6,8 @@ from operator import index
 from typing import Any
 
 from vkops.errors import BindingError, show
-from vkops.gpu.buffer import Resource
-from vkops.gpu.executor import Executor
+from vkops.gpu.run.buffer import Resource
+from vkops.gpu.run.executor import Executor
 
 Binding = Any
 """None, a Buffer, a Tensor, or (buffer or tensor, byte offset, bytes)."""

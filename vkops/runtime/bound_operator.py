@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from vkops.dml.binding_rules import BoundTensor
 from vkops.errors import BindingError
-from vkops.gpu.buffer import Buffer, HostBuffer
-from vkops.gpu.dispatch import PreparedPlan, Work
-from vkops.gpu.executor import Executor
-from vkops.gpu.pending import BackgroundTask, Pending
-from vkops.gpu.streaming import Progress, stream
+from vkops.gpu.run.buffer import Buffer, HostBuffer
+from vkops.gpu.run.dispatch import PreparedPlan, Work
+from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.pending import BackgroundTask, Pending
+from vkops.gpu.run.streaming import Progress, stream
 from vkops.plan.graph import Pipeline, Step
 
 

@@ -10,9 +10,9 @@ from vkops.dml import GraphDesc, OperatorDesc, TensorFlags
 from vkops.dml.binding_rules import BoundTensor, bind, check_hazards
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import BindingError, show
-from vkops.gpu.buffer import Buffer, Resource
-from vkops.gpu.executor import Executor
-from vkops.gpu.pending import Pending
+from vkops.gpu.run.buffer import Buffer, Resource
+from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.pending import Pending
 from vkops.plan.graph import Pipeline
 from vkops.plan.region import CopyPlan, Progression
 from vkops.runtime.bindings import Binding, resolve

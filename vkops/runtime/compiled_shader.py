@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 from vkops.arguments.values import Place, integers
 from vkops.errors import BindingError, InvalidDescError, show
-from vkops.gpu import adapter
-from vkops.gpu.adapter_limits import Limits, limits
-from vkops.gpu.executor import Executor, with_reclaim
-from vkops.gpu.shader_run import ShaderRun
+from vkops.gpu.adapters import adapter
+from vkops.gpu.adapters.adapter_limits import Limits, limits
+from vkops.gpu.run.executor import Executor, with_reclaim
+from vkops.gpu.run.shader_run import ShaderRun
 from vkops.runtime.bindings import Binding, resolve
 from vkops.shaders.shader import SUBGROUP, Number, Shader, Span
 

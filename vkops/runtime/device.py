@@ -21,13 +21,13 @@ from vkops.dml.features import (
 )
 from vkops.dml.levels import alternative_operators
 from vkops.errors import InvalidDescError, OutOfDeviceMemoryError, show
-from vkops.gpu import adapter
-from vkops.gpu.adapter import DeviceInfo
-from vkops.gpu.buffer import Buffer, HostBuffer
-from vkops.gpu.executor import Executor
-from vkops.gpu.memory import MemoryReport
-from vkops.gpu.pending import Pending
-from vkops.gpu.queue import open_queue
+from vkops.gpu.adapters import adapter
+from vkops.gpu.adapters.adapter import DeviceInfo
+from vkops.gpu.memory.heaps import MemoryReport
+from vkops.gpu.run.buffer import Buffer, HostBuffer
+from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.pending import Pending
+from vkops.gpu.run.queue import open_queue
 from vkops.plan.size_limits import MAX_TENSOR_BYTES
 from vkops.runtime.bound_operator import BoundOperator, StreamedOperator
 from vkops.runtime.compiled_operator import CompiledOperator

@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from vkops.dml.binding_rules import BoundTensor
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.gpu.buffer import Buffer, HostBuffer, upload
-from vkops.gpu.dispatch import CopiedPlan, PreparedPlan, Work
-from vkops.gpu.executor import Executor
-from vkops.gpu.memory import Allocation
-from vkops.gpu.streaming import Progress
-from vkops.gpu.table import Tuning
+from vkops.gpu.kernels.encoding import Tuning
+from vkops.gpu.memory.heaps import Allocation
+from vkops.gpu.run.buffer import Buffer, HostBuffer, upload
+from vkops.gpu.run.dispatch import CopiedPlan, PreparedPlan, Work
+from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.streaming import Progress
 from vkops.plan.algebra import coalesce
 from vkops.plan.execute import execute_unchecked, packed_bytes
 from vkops.plan.graph import Pipeline

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.buffer import Buffer, HostBuffer
-from vkops.gpu.memory import Spread
+from vkops.gpu.memory.heaps import Spread
+from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.plan.execute import packed_bytes
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, assignment

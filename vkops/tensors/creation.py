@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from vkops.arguments.values import Place, integer
 from vkops.errors import InvalidDescBufferError, show
-from vkops.gpu import host_memory
+from vkops.gpu.memory import host_memory
 from vkops.plan import movements
 from vkops.plan.region import Fill
 from vkops.plan.view import Ints, View

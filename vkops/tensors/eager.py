@@ -17,7 +17,7 @@ import numpy as np
 
 from vkops.arguments.values import Place, array, integer
 from vkops.errors import show
-from vkops.gpu.streaming import Progress
+from vkops.gpu.run.streaming import Progress
 from vkops.plan import movements
 from vkops.plan.movements import concat, concat_sizes
 from vkops.plan.region import Read

@@ -9,7 +9,7 @@ from typing import Any
 
 from vkops.arguments.values import Place, integer
 from vkops.errors import show
-from vkops.gpu.streaming import Progress
+from vkops.gpu.run.streaming import Progress
 from vkops.plan.movements import pack
 from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View

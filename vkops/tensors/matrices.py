@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.values import Place, integer
-from vkops.gpu.streaming import Progress
+from vkops.gpu.run.streaming import Progress
 from vkops.plan.diagonals import fill_diagonals, on_diagonal
 from vkops.plan.region import Fill, Read
 from vkops.plan.view import Ints, View

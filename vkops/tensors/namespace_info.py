@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vkops.errors import show
-from vkops.gpu.adapter import devices as adapters
+from vkops.gpu.adapters.adapter import devices as adapters
 from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.tensors.shape_arguments import refuse
 from vkops.tensors.tensor import Device, DeviceLike, as_device, default_device

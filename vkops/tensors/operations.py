@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.streaming import Progress
+from vkops.gpu.run.streaming import Progress
 from vkops.plan.view import View
 from vkops.tensors.array_plan import ArrayPlan, fits
 from vkops.tensors.exchange import as_array

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from vkops.arguments.values import Place
 from vkops.errors import show
-from vkops.gpu.streaming import Progress
+from vkops.gpu.run.streaming import Progress
 from vkops.plan import index_runs, movements
 from vkops.plan.region import Fill, Read
 from vkops.plan.size_limits import MAX_PIECES

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from vkops.arguments.values import Place
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
-from vkops.gpu import adapter
-from vkops.gpu.buffer import Buffer, HostBuffer
-from vkops.gpu.streaming import Progress
+from vkops.gpu.adapters import adapter
+from vkops.gpu.run.buffer import Buffer, HostBuffer
+from vkops.gpu.run.streaming import Progress
 from vkops.plan.execute import packed_bytes
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints, View

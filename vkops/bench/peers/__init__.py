@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from vkops.bench.movements import Array
 from vkops.bench.workloads import Case
 from vkops.errors import MissingPackageError
-from vkops.gpu.adapter import DeviceInfo
+from vkops.gpu.adapters.adapter import DeviceInfo
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from vkops.bench.movements import Array
 from vkops.bench.peers import Program
 from vkops.bench.workloads import Case, Join, Permute, Split, Step, Window
 from vkops.errors import DeviceError
-from vkops.gpu.adapter import DeviceInfo
+from vkops.gpu.adapters.adapter import DeviceInfo
 
 _MAGIC = 7767517
 _MAX_RANK = 4

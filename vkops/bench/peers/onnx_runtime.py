@@ -25,7 +25,7 @@ from vkops.bench.movements import (
 )
 from vkops.bench.peers import Program
 from vkops.bench.workloads import Case, Join, Permute, Split, Step, Window
-from vkops.gpu.adapter import DeviceInfo
+from vkops.gpu.adapters.adapter import DeviceInfo
 
 _OPSET, _IR_VERSION = 17, 8  # ONNX 1.12: every current runtime reads it
 _END = 2**63 - 1

@@ -23,7 +23,7 @@ from vkops.bench.movements import (
 )
 from vkops.bench.peers import Program
 from vkops.bench.workloads import Case, Join, Permute, Split, Step, Window
-from vkops.gpu.adapter import DeviceInfo
+from vkops.gpu.adapters.adapter import DeviceInfo
 
 # torch supports these types only in part; the signed type of the same width has the same bytes.
 _SIGNED = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}

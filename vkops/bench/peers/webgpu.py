@@ -21,7 +21,7 @@ from vkops.bench.peers import Program
 from vkops.bench.peers.strided import Output, Source, copies, reads
 from vkops.bench.workloads import Case
 from vkops.errors import DeviceError
-from vkops.gpu.adapter import DeviceInfo
+from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.plan.rounding import ceil_div, round_up
 
 _LIMITS = ("max-buffer-size", "max-storage-buffer-binding-size")

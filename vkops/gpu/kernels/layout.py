@@ -1,8 +1,8 @@
 """The layout of the region table, which the host writes and the shaders read: its only declaration.
 
 A table is an array of vectors of four words: a ``Header``, then one record for each region. The
-fields of the classes below are the words of the vectors. After a change,
-``python -m vkops.gpu.layout`` writes the same declaration for the shaders: shaders/layout.glsl.
+fields of the classes below are the words of the vectors. After a change, ``python -m
+vkops.gpu.kernels.layout`` writes the same declaration for the shaders: shaders/layout.glsl.
 """
 
 from __future__ import annotations
@@ -294,7 +294,7 @@ def glsl() -> str:
 
 
 def _declaration() -> Iterator[str]:
-    yield "// Written by `python -m vkops.gpu.layout`: vkops/gpu/layout.py explains each name."
+    yield "// Written by `python -m vkops.gpu.kernels.layout`, whose source explains each name."
     yield f"#define WORKGROUP_SIZE {WORKGROUP_SIZE}"
     yield "const uint CONSTANT = ~0u;"
     yield "const uint ALL_WORDS = ~0u;"

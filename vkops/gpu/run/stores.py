@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vkops.gpu.dispatch import Dispatch
-from vkops.gpu.executor import Executor, with_reclaim
-from vkops.gpu.layout import (
+from vkops.gpu.kernels.encoding import Words
+from vkops.gpu.kernels.layout import (
     CONSTANT,
     MAX_TRACED_STORES,
     RECORD_VECTORS,
@@ -18,9 +17,10 @@ from vkops.gpu.layout import (
     Traced,
     Writer,
 )
-from vkops.gpu.memory import Heap
-from vkops.gpu.pipelines import group_count, make_algorithm
-from vkops.gpu.table import Words
+from vkops.gpu.memory.heaps import Heap
+from vkops.gpu.run.dispatch import Dispatch
+from vkops.gpu.run.executor import Executor, with_reclaim
+from vkops.gpu.run.pipelines import group_count, make_algorithm
 from vkops.shaders import VARIANTS
 
 

@@ -8,10 +8,10 @@ from math import inf, prod
 from typing import NamedTuple
 
 from vkops.errors import DeviceError, show
-from vkops.gpu.kernels import VECTOR
-from vkops.gpu.kompute import ImageLimits
-from vkops.gpu.rectangles import Rectangles, rectangles
-from vkops.gpu.runs import find_runs
+from vkops.gpu.adapters.kompute import ImageLimits
+from vkops.gpu.copies.rectangles import Rectangles, rectangles
+from vkops.gpu.copies.runs import find_runs
+from vkops.gpu.kernels.choice import VECTOR
 from vkops.plan.algebra import optimize
 from vkops.plan.region import CopyPlan, Region
 

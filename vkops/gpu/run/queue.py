@@ -12,11 +12,11 @@ from typing import Protocol
 from weakref import WeakValueDictionary, ref
 
 from vkops.errors import DeviceError, is_held, refuse_reentry
-from vkops.gpu import adapter
-from vkops.gpu.kompute import NATIVE, Commands, Kompute, load_kompute, open_kompute
-from vkops.gpu.memory import Heap, Memory, living
-from vkops.gpu.pending import BackgroundTask
-from vkops.gpu.pipelines import Pipelines
+from vkops.gpu.adapters import adapter
+from vkops.gpu.adapters.kompute import NATIVE, Commands, Kompute, load_kompute, open_kompute
+from vkops.gpu.memory.heaps import Heap, Memory, living
+from vkops.gpu.run.pending import BackgroundTask
+from vkops.gpu.run.pipelines import Pipelines
 from vkops.system.processes import after_fork
 
 _Key = tuple[int, str, str | None, str | None]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from vkops.gpu import adapter
+from vkops.gpu.adapters import adapter
 
 Triple = tuple[int, int, int]
 

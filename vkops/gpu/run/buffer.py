@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import BindingError, show
-from vkops.gpu import host_memory
-from vkops.gpu.dispatch import PreparedPlan, prepare
-from vkops.gpu.executor import Executor, with_reclaim
-from vkops.gpu.kernels import VECTOR
-from vkops.gpu.memory import Allocation, Range, Spread
-from vkops.gpu.pending import BackgroundTask
-from vkops.gpu.table import Tuning
+from vkops.gpu.kernels.choice import VECTOR
+from vkops.gpu.kernels.encoding import Tuning
+from vkops.gpu.memory import host_memory
+from vkops.gpu.memory.heaps import Allocation, Range, Spread
+from vkops.gpu.run.dispatch import PreparedPlan, prepare
+from vkops.gpu.run.executor import Executor, with_reclaim
+from vkops.gpu.run.pending import BackgroundTask
 from vkops.plan.execute import Bytes, join_bytes, packed_bytes
 from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output

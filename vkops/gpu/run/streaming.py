@@ -9,11 +9,11 @@ from itertools import pairwise
 from math import prod
 
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.gpu.executor import MAX_STARTED_PIPELINES, Executor, with_reclaim
-from vkops.gpu.kernels import VECTOR
-from vkops.gpu.kompute import Commands
-from vkops.gpu.memory import ALIGNMENT, Heap, Range
-from vkops.gpu.queue import process
+from vkops.gpu.adapters.kompute import Commands
+from vkops.gpu.kernels.choice import VECTOR
+from vkops.gpu.memory.heaps import ALIGNMENT, Heap, Range
+from vkops.gpu.run.executor import MAX_STARTED_PIPELINES, Executor, with_reclaim
+from vkops.gpu.run.queue import process
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.execute import Bytes

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.kernels import VECTOR
+from vkops.gpu.kernels.choice import VECTOR
 from vkops.plan.region import Fill, Region
 
 WORD = 4

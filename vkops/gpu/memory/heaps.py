@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.gpu import host_memory
-from vkops.gpu.kompute import Kompute
+from vkops.gpu.adapters.kompute import Kompute
+from vkops.gpu.memory import host_memory
 from vkops.plan.rounding import round_up
 
 _T = TypeVar("_T")

@@ -10,8 +10,9 @@ from math import isfinite
 
 import numpy as np
 
-from vkops.gpu import adapter
-from vkops.gpu.copy_costs import (
+from vkops.gpu.adapters import adapter
+from vkops.gpu.adapters.kompute import Kompute, native_state
+from vkops.gpu.copies.copy_costs import (
     ALWAYS_REGIONS,
     COPY,
     MAX_REGIONS,
@@ -21,12 +22,11 @@ from vkops.gpu.copy_costs import (
     on_cpu,
     wanted_copies,
 )
-from vkops.gpu.dispatch import EncodedPlan, Work
-from vkops.gpu.kernels import VECTOR
-from vkops.gpu.kompute import Kompute, native_state
-from vkops.gpu.memory import Heap, Range
-from vkops.gpu.region_copies import RegionCopy
-from vkops.gpu.table import Tuning
+from vkops.gpu.copies.region_copies import RegionCopy
+from vkops.gpu.kernels.choice import VECTOR
+from vkops.gpu.kernels.encoding import Tuning
+from vkops.gpu.memory.heaps import Heap, Range
+from vkops.gpu.run.dispatch import EncodedPlan, Work
 from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output
 from vkops.plan.view import View

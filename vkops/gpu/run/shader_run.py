@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from vkops.gpu.executor import Executor
-from vkops.gpu.kompute import Commands
+from vkops.gpu.adapters.kompute import Commands
+from vkops.gpu.run.executor import Executor
 from vkops.plan.execute import Bytes
 
 

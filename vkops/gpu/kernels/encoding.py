@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu import kernels
-from vkops.gpu.copy_costs import CopyCosts
-from vkops.gpu.kernels import VECTOR, Box, Dim, Kernel, choose_kernel
-from vkops.gpu.layout import (
+from vkops.gpu.copies.copy_costs import CopyCosts
+from vkops.gpu.kernels import choice
+from vkops.gpu.kernels.choice import VECTOR, Box, Dim, Kernel, choose_kernel
+from vkops.gpu.kernels.layout import (
     ALL_WORDS,
     RECORD,
     RECORD_WORDS,
@@ -70,7 +70,7 @@ class Tuning:
     workgroups: int
     interleave: int
     long_run: int
-    sources: int = kernels.STREAM.sources
+    sources: int = choice.STREAM.sources
     copies: CopyCosts | None = None
 
     def for_bytes(self, nbytes: int, step_bytes: int) -> Tuning:
@@ -155,9 +155,7 @@ def encode(
     nbytes = plan.element_size * sum(prod(region.sizes) for _, region in plan.regions)
     tuning = tuning.for_bytes(nbytes, _step_bytes(kernel, plan))
     encoded = list(
-        _streams(plan, tuning)
-        if kernel in kernels.STREAMS
-        else _regions(plan, kernel, tuning, word)
+        _streams(plan, tuning) if kernel in choice.STREAMS else _regions(plan, kernel, tuning, word)
     )
     words = [word for record in encoded for word in record.words]
     return RegionTable(
@@ -180,7 +178,7 @@ class _Encoded(NamedTuple):
 
 
 def _step_bytes(kernel: Kernel, plan: CopyPlan) -> int:
-    if kernel in kernels.BLOCKS.values():
+    if kernel in choice.BLOCKS.values():
         return kernel.unit**2 // plan.element_size
     return kernel.granule or kernel.unit
 
@@ -234,20 +232,20 @@ def _encoder(kernel: Kernel, size: int, tuning: Tuning) -> Callable[[Region], _R
     granule = kernel.granule // kernel.unit
 
     def in_blocks(region: Region) -> _Record:
-        box = kernels.blocks(region, size)
+        box = choice.blocks(region, size)
         assert box is not None
         return _blocks(box, kernel.unit // size, tuning)
 
     def in_vectors(region: Region) -> _Record:
-        box = kernels.reversed_vectors(region, size)
+        box = choice.reversed_vectors(region, size)
         assert box is not None
         return _walk(box, Run(0, 0, 0, size if box.dims[0].src < 0 else VECTOR), tuning)
 
     def in_units(region: Region) -> _Record:
         box, group, run = Box.of(region, scale), None, Dim(0, 0, 0)
         constant = region.input is None
-        if kernel in kernels.ELEMENTS.values():
-            box, number, src = kernels.grouped(region)
+        if kernel in choice.ELEMENTS.values():
+            box, number, src = choice.grouped(region)
             group = None if constant else Group(number, _factor(number), src)
         if granule:
             run, box = _granules(box, scale, granule)
@@ -255,9 +253,9 @@ def _encoder(kernel: Kernel, size: int, tuning: Tuning) -> Callable[[Region], _R
         record = _walk(box, vectors, tuning, across=kernel.granule != VECTOR)
         return record._replace(element=run, group=group)
 
-    if kernel in kernels.BLOCKS.values():
+    if kernel in choice.BLOCKS.values():
         return in_blocks
-    return in_vectors if kernel == kernels.REVERSE else in_units
+    return in_vectors if kernel == choice.REVERSE else in_units
 
 
 def _walk(box: Box, run: Run, tuning: Tuning, *, across: bool = True) -> _Record:
@@ -337,7 +335,7 @@ def _streams(plan: CopyPlan, tuning: Tuning) -> Iterator[_Encoded]:
     # On a GPU, neighbouring invocations fill neighbouring vectors.
     steps = tuning.steps if tuning.interleave == 1 else 1
     for output, target in enumerate(plan.outputs):
-        stream = kernels.stream(target, plan.element_size)
+        stream = choice.stream(target, plan.element_size)
         assert stream is not None
         row = stream.row_nbytes
         nbytes = stream.rows * row

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.dispatch import Dispatch, Work
-from vkops.gpu.kompute import Commands, Kompute
-from vkops.gpu.memory import Heap
+from vkops.gpu.adapters.kompute import Commands, Kompute
+from vkops.gpu.memory.heaps import Heap
+from vkops.gpu.run.dispatch import Dispatch, Work
 from vkops.shaders import spirv
 
 MAX_GROUPS_X = 32768

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vkops.gpu.kernels import VECTOR
-from vkops.gpu.kompute import ImageLimits
-from vkops.gpu.runs import Numbers, find_runs, run_starts
+from vkops.gpu.adapters.kompute import ImageLimits
+from vkops.gpu.copies.runs import Numbers, find_runs, run_starts
+from vkops.gpu.kernels.choice import VECTOR
 from vkops.plan.region import Region
 
 MAX_ROWS = 4096

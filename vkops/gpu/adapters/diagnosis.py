@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vkops.errors import DeviceError
-from vkops.gpu import loader_files
+from vkops.gpu.adapters import loader_files
 
 _TIMEOUT_S = 30.0
 
@@ -19,7 +19,7 @@ _TIMEOUT_S = 30.0
 _PROBE = """
 import ctypes, json, sys
 from vkops.errors import VkopsError
-from vkops.gpu.adapter import devices
+from vkops.gpu.adapters.adapter import devices
 try:
     ctypes.CDLL(sys.argv[1])
     print(json.dumps({"adapters": [device.name for device in devices()]}))

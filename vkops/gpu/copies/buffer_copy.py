@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.gpu.executor import Executor
+from vkops.gpu.run.executor import Executor
 
 
 class BufferCopy:

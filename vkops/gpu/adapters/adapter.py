@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from vkops.errors import DeviceError, MissingPackageError, show
-from vkops.gpu import loader_files, mesa_cache
+from vkops.gpu.adapters import loader_files, mesa_cache
 from vkops.system.vulkan import LOADER, how_to_install
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.copy_costs import Chosen
-from vkops.gpu.memory import Allocation, Heap, ImportedHeap
-from vkops.gpu.rectangles import MAX_ROWS, Grid, Rectangles, divide, in_order
-from vkops.gpu.runs import Numbers, filled_word, find_runs, run_starts
+from vkops.gpu.copies.copy_costs import Chosen
+from vkops.gpu.copies.rectangles import MAX_ROWS, Grid, Rectangles, divide, in_order
+from vkops.gpu.copies.runs import Numbers, filled_word, find_runs, run_starts
+from vkops.gpu.memory.heaps import Allocation, Heap, ImportedHeap
 from vkops.plan.region import CopyPlan, Fill, Region
 
 Rows = npt.NDArray[np.uint64]

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.copy_costs import Chosen
-from vkops.gpu.kernels import STREAM, STREAMS, VECTOR, Kernel, choose_kernel
-from vkops.gpu.layout import (
+from vkops.gpu.copies.copy_costs import Chosen
+from vkops.gpu.copies.region_copies import Copy, EncodedCopies
+from vkops.gpu.kernels.choice import STREAM, STREAMS, VECTOR, Kernel, choose_kernel
+from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode
+from vkops.gpu.kernels.layout import (
     ALL_WORDS,
     HEADER_WORDS,
     MAX_RECORDS,
@@ -23,9 +25,7 @@ from vkops.gpu.layout import (
     Segment,
     word,
 )
-from vkops.gpu.memory import Allocation, Heap
-from vkops.gpu.region_copies import Copy, EncodedCopies
-from vkops.gpu.table import RegionTable, Tuning, Words, encode
+from vkops.gpu.memory.heaps import Allocation, Heap
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan, Output, Region

@@ -12,15 +12,18 @@ from weakref import ref
 import numpy.typing as npt
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
-from vkops.gpu import adapter, calibration, host_memory, table
-from vkops.gpu.copy_costs import UNMEASURED, CopyCosts, has_long_runs
-from vkops.gpu.dispatch import Dispatch, PreparedPlan, Work, prepare
-from vkops.gpu.kernels import STREAM
-from vkops.gpu.kompute import Commands
-from vkops.gpu.layout import TABLE_BYTES
-from vkops.gpu.memory import Heap, ImportedHeap, Memory, Range, held_bytes
-from vkops.gpu.pipelines import Pipelines
-from vkops.gpu.queue import FORKED, Queue, Submission, process
+from vkops.gpu.adapters import adapter
+from vkops.gpu.adapters.kompute import Commands
+from vkops.gpu.copies import calibration
+from vkops.gpu.copies.copy_costs import UNMEASURED, CopyCosts, has_long_runs
+from vkops.gpu.kernels import encoding
+from vkops.gpu.kernels.choice import STREAM
+from vkops.gpu.kernels.layout import TABLE_BYTES
+from vkops.gpu.memory import host_memory
+from vkops.gpu.memory.heaps import Heap, ImportedHeap, Memory, Range, held_bytes
+from vkops.gpu.run.dispatch import Dispatch, PreparedPlan, Work, prepare
+from vkops.gpu.run.pipelines import Pipelines
+from vkops.gpu.run.queue import FORKED, Queue, Submission, process
 from vkops.plan.region import CopyPlan
 
 MAX_PIPELINES = 64
@@ -63,8 +66,8 @@ class Executor:
         # Besides its sources, a kernel has the table, and its target twice.
         sources = STREAM.sources if self.info.max_bindings >= STREAM.sources + 3 else 1
         self._kompute = queue.kompute
-        self.tuning: table.Tuning = replace(
-            table.CPU if self.info.type == "CPU" else table.GPU,
+        self.tuning: encoding.Tuning = replace(
+            encoding.CPU if self.info.type == "CPU" else encoding.GPU,
             sources=sources,
             copies=calibration.initial_costs(self.info, self._kompute),
         )
@@ -250,7 +253,7 @@ class Executor:
         assert self._staging is not None
         return Range(self._staging, 0, STAGING_BYTES)
 
-    def transfer_tensor(self, data: table.Words) -> Any:
+    def transfer_tensor(self, data: encoding.Words) -> Any:
         """Make a Kompute tensor that Kompute's own copies accept."""
         kinds = self._kompute.kp.TensorTypes
         return self._kompute.manager.tensor_t(data, kinds.host if self.mapped else kinds.device)

@@ -1,0 +1,1 @@
+"""Device memory: heaps and the ranges of them, and what the host has left."""

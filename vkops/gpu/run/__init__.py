@@ -1,0 +1,1 @@
+"""The execution of plans on a device: programs, the queue, streams and buffers."""
