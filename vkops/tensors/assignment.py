@@ -178,6 +178,8 @@ def _write(target: Assignment, source: Assignment | npt.NDArray[Any]) -> None:
             target.shape, target.dtype, memory, view.offset * itemsize, strides
         )
         array = np.asarray(source)
+        if np.may_share_memory(visible, array):  # NumPy copies some overlapping views wrongly
+            array = array.copy()
         target.device.executor.exclusive(lambda: np.copyto(visible, array))
         return
     if not isinstance(source, Assignment) and view.is_contiguous and source.shape == target.shape:
