@@ -155,7 +155,7 @@ def _one(dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:
     """The number 1 in a type whose elements can be moved (T-02)."""
     found = as_dtype("EYE", dtype)
     with numpy_refusals("EYE", "dtype", "T-02"):
-        return np.ones((), found)
+        return np.eye(1, dtype=found)
 
 
 @memoized
