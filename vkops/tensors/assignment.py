@@ -50,8 +50,9 @@ class Assignment(Indexing):
         with this tensor is read before anything is written. If an error is raised, nothing was
         written.
 
-        Where arrays of indices select an element several times, any of its values remains. Indices
-        in a tensor that are out of range are skipped.
+        Where arrays of indices select an element several times, any of its values remains. Integers
+        and indices in arrays and lists are checked; indices in a tensor that are out of range are
+        skipped.
 
         Raises:
             InvalidDescIndexError: as for ``self[index]`` (ARRAY-09).
