@@ -10,9 +10,11 @@ from hypothesis import settings
 
 from vkops.system import processes
 
-# How long an example takes depends on what else the machine does.
-settings.register_profile("vkops", deadline=None)
-settings.load_profile("vkops")
+# How long an example takes depends on what else the machine does. The examples are the same in every
+# run, except with ``--hypothesis-profile fresh``, as ``scripts/test --slow`` runs the tests.
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("fresh", deadline=None, derandomize=False)
+settings.load_profile("repeatable")
 
 # Shells start background jobs with SIGINT ignored, and their children inherit that. Programs that tests
 # interrupt would not notice.

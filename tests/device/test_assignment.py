@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from functools import partial
-from itertools import product
+from itertools import product, starmap
 
 import numpy as np
 import pytest
@@ -101,6 +101,41 @@ def test_assignment(make, array, data):
     assert refusal is None or isinstance(refusal, vkops.VkopsError)
     assert np.ascontiguousarray(tensor.numpy()).tobytes() == array.tobytes()
     assert np.ascontiguousarray(target.numpy()).tobytes() == wanted.tobytes()
+
+
+def slices(n):
+    """Slices of an axis of size ``n``, one for each sequence of indices that is not empty."""
+    bounds = [None, *range(n)]
+    steps = [step for step in range(1 - n, n) if step]
+    found = {tuple(range(n)[part]): part for part in starmap(slice, product(bounds, bounds, steps))}
+    found.pop((), None)
+    return found.values()
+
+
+def same_shape(array, parts):
+    """Pairs of parts of an array, of one shape."""
+    return [(a, b) for a, b in product(parts, repeat=2) if array[a].shape == array[b].shape]
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 3)])
+@pytest.mark.parametrize("given_as", ["tensor", "array", "transposed tensor"])
+def test_assignment_between_all_views_of_one_tensor(make, shape, given_as):
+    """The value is read before anything is written, as a copy of it would be."""
+    array = np.arange(np.prod(shape)).reshape(shape)
+    tensor = make(array)
+    convert = {
+        "tensor": lambda t: t,
+        "array": lambda t: t.numpy(),
+        "transposed tensor": lambda t: t.T,
+    }
+    value = convert[given_as](tensor)
+    parts = list(product(*map(slices, shape)))
+    for target, source in same_shape(array, parts):
+        tensor[...] = array
+        tensor[target] = value[source]
+        expected = array.copy()
+        expected[target] = (array.T if "transposed" in given_as else array)[source]
+        assert np.array_equal(tensor.numpy(), expected), (target, source)
 
 
 @on_device

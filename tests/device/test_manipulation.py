@@ -307,7 +307,7 @@ X = np.zeros((4, 6))
         (lambda: vkops.diagonal(X, "1"), "DIAGONAL offset: got '1', must be an integer [ARRAY-13]"),
         (lambda: vkops.eye(2, -1), "EYE shape[1]: got -1, must be at least 0 [ARRAY-06]"),
         (lambda: vkops.eye(1 << 62), "EYE shape: got (4611686018427387904, 4611686018427387904), must have 9223372036854775807 bytes at most [ARRAY-03]"),
-        (lambda: vkops.eye(2, dtype="V3"), "dtype: got |V3 (3 bytes), must be elements of 1, 2, 4, 8 or 16 bytes that hold no Python objects [T-02]"),
+        (lambda: vkops.eye(2, dtype="V3"), "dtype: got |V3 (3 bytes), must be elements of 1, 2, 4, 8 or 16 bytes that hold no Python objects and have no shape [T-02]"),
         (lambda: vkops.eye(2, dtype="x"), "EYE dtype: NumPy says: data type 'x' not understood [T-02]"),
         (lambda: vkops.flip(X, device=()), "FLIP device: got (), must be a Device, the index of an adapter, or part of its name [B-02]"),
     ],

@@ -237,6 +237,15 @@ def test_providers(device, monkeypatch):
         assert Session(MODEL, **arguments).device.info.index == best
 
 
+def test_inputs_of_foreign_byte_order(device):
+    session = Session(MODEL, device=device)
+    x = np.arange(24, dtype=">f4").reshape(3, 8)
+    for given in (x[:, :4], device.tensor(x)[:, :4], device.tensor(x)[::-1, ::2]):
+        made = session.run(None, {**FEED, "x": given})[1]
+        assert made.dtype == np.float32
+        assert np.array_equal(made.numpy(), np.asarray(given)[:, 2:])
+
+
 def test_the_provider_for_the_cpu():
     on_cpu = [info for info in vkops.devices() if info.type == "CPU"]
     assert (CPU in get_available_providers()) is bool(on_cpu)

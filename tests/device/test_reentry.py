@@ -9,6 +9,7 @@ import gc
 import re
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -73,12 +74,10 @@ def workloads(device):
 
 def storm(index, seconds, staged):
     """Run every workload in the main thread and, by a timer, in a signal handler."""
-    import random
     import signal
     import time
 
-    random.seed(0)
-    counts = Counter()
+    random, counts = Random(0), Counter()
     with vkops.Device(index, staged=staged) as device:
         mine, theirs = workloads(device), workloads(device)
         for work in [*mine, *theirs]:

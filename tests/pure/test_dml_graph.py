@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import re
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -325,7 +325,7 @@ def test_the_builder_checks_at_its_level():
 
 def grown(seed, nodes):
     """A random graph, and what NumPy makes of its inputs."""
-    rng = random.Random(seed)
+    rng = Random(seed)
     graph = Graph()
     arrays = [np.random.default_rng(seed + i).integers(0, 99, (8, 8), np.int32) for i in range(2)]
     kind = TensorDataType.INT32

@@ -23,7 +23,7 @@ TOOLS = ("glslangValidator", "spirv-val", "spirv-dis", "spirv-opt")
 FAULTS = {
     "fails": "exit 3",
     "says nonsense and fails": "printf '\\377\\0\\n\\nno\\n'; exit 1",
-    "prints garbage": "head -c 3000 /dev/urandom",
+    "prints garbage": "head -c 3000 /bin/sh",
     "prints nothing": "exit 0",
     "prints half a line": "echo '%1 ='",
     "prints an empty line": "echo ' '",

@@ -31,6 +31,7 @@ from vkops.onnx.value_info import (
     ValueInfo,
 )
 from vkops.tensors.memo import Memo
+from vkops.tensors.operations import native
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, as_device, default_device
 
 Array = npt.NDArray[Any]
@@ -263,7 +264,7 @@ class Session:
             return _array(name, value)
         if not value.device.shares_memory_with(self.device):
             raise ModelError(f"input {name!r}: is on {value.device!r}, not {self.device!r}")
-        return value
+        return native(value)
 
 
 def _array(name: str, value: Any) -> Array:

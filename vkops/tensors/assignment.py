@@ -50,8 +50,9 @@ class Assignment(Indexing):
         with this tensor is read before anything is written. If an error is raised, nothing was
         written.
 
-        Where arrays of indices select an element several times, any of its values remains. Indices
-        in a tensor that are out of range are skipped.
+        Where arrays of indices select an element several times, any of its values remains. Integers
+        and indices in arrays and lists are checked; indices in a tensor that are out of range are
+        skipped.
 
         Raises:
             InvalidDescIndexError: as for ``self[index]`` (ARRAY-09).
@@ -178,6 +179,8 @@ def _write(target: Assignment, source: Assignment | npt.NDArray[Any]) -> None:
             target.shape, target.dtype, memory, view.offset * itemsize, strides
         )
         array = np.asarray(source)
+        if np.may_share_memory(visible, array):  # NumPy copies some overlapping views wrongly
+            array = array.copy()
         target.device.executor.exclusive(lambda: np.copyto(visible, array))
         return
     if not isinstance(source, Assignment) and view.is_contiguous and source.shape == target.shape:

@@ -157,7 +157,8 @@ def zeros(
     >>> vkops.zeros(3).tolist()
     [0.0, 0.0, 0.0]
     """
-    return _full("ZEROS", shape, 0, as_dtype("ZEROS", dtype), chosen_device("ZEROS", device))
+    kind = as_dtype("ZEROS", dtype)
+    return _full("ZEROS", shape, np.zeros((), kind), chosen_device("ZEROS", device))
 
 
 def ones(
@@ -172,7 +173,8 @@ def ones(
     >>> vkops.ones(2, bool).tolist()
     [True, True]
     """
-    return _full("ONES", shape, 1, as_dtype("ONES", dtype), chosen_device("ONES", device))
+    element = _element("ONES", 1, as_dtype("ONES", dtype))
+    return _full("ONES", shape, element, chosen_device("ONES", device))
 
 
 def full(
@@ -194,7 +196,8 @@ def full(
     [[7, 7, 7]]
     """
     kind = None if dtype is None else as_dtype("FULL", dtype)
-    return _full("FULL", shape, fill_value, kind, chosen_device("FULL", device))
+    element = _element("FULL", fill_value, kind)
+    return _full("FULL", shape, element, chosen_device("FULL", device))
 
 
 # -- like another ----------------------------------------------------------------------------------
@@ -232,7 +235,7 @@ def zeros_like(
     [0, 0]
     """
     sizes, kind, home = _like("ZEROS_LIKE", x, shape, dtype, device)
-    return _full("ZEROS_LIKE", sizes, 0, kind, home)
+    return _full("ZEROS_LIKE", sizes, np.zeros((), kind), home)
 
 
 def ones_like(
@@ -250,7 +253,7 @@ def ones_like(
     [1, 1, 1]
     """
     sizes, kind, home = _like("ONES_LIKE", x, shape, dtype, device)
-    return _full("ONES_LIKE", sizes, 1, kind, home)
+    return _full("ONES_LIKE", sizes, _element("ONES_LIKE", 1, kind), home)
 
 
 def full_like(
@@ -269,7 +272,7 @@ def full_like(
     [3.0, 3.0]
     """
     sizes, kind, home = _like("FULL_LIKE", x, shape, dtype, device)
-    return _full("FULL_LIKE", sizes, fill_value, kind, home)
+    return _full("FULL_LIKE", sizes, _element("FULL_LIKE", fill_value, kind), home)
 
 
 # -- sequences of numbers --------------------------------------------------------------------------
@@ -299,8 +302,12 @@ def arange(
     first: Any = 0 if stop is None else start
     end: Any = start if stop is None else stop
     with numpy_refusals("ARANGE", "step"):
-        _check_host_memory("ARANGE", ceil((end - first) / step), kind)
-        made = np.arange(first, end, step, dtype=kind)
+        if kind is not None and kind.kind in "mM":  # dates may be given as text
+            first, end = np.array([first, end], kind)
+        span = end - first
+        distance = np.timedelta64(step) if isinstance(span, np.timedelta64) else step
+        _check_host_memory("ARANGE", ceil(span / distance), kind)
+        made = np.arange(start, stop, step, dtype=kind)
     return as_tensor("ARANGE", as_array(made), device)
 
 
@@ -370,14 +377,15 @@ def _empty(name: str, shape: Any, dtype: Any, home: Device | None) -> Tensor:
     return Tensor(home, sizes, kind, on_host=on_host)
 
 
-def _full(name: str, shape: Any, value: Any, dtype: Any, home: Device | None) -> Tensor:
-    if isinstance(value, Tensor):
-        value = value.numpy()
+def _element(name: str, value: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
+    """A scalar, converted as ``numpy.full`` does, as an array without dimensions."""
     with numpy_refusals(name, "fill_value"):
         if np.ndim(value):
             raise Place(name, "fill_value", "ARRAY-10").wrong_kind(value, "a scalar")
-        element = np.empty((), as_array(value).dtype if dtype is None else dtype)
-        element.fill(value)
+        return np.full((), as_array(value) if dtype is None else value, dtype)
+
+
+def _full(name: str, shape: Any, element: npt.NDArray[Any], home: Device | None) -> Tensor:
     sizes = _sizes(name, shape, element.itemsize)
     plan = _filled(sizes, element.tobytes())
     return Tensor.make(plan, home or default_device(), [], [element.dtype])[0]

@@ -78,9 +78,7 @@ def join(
     >>> vkops.join([np.zeros((1, 2), int), np.ones((2, 2), int)]).numpy().tolist()
     [[0, 0], [1, 1], [1, 1]]
     """
-    tensors = entries("JOIN", tensors)
-    home, found, views = sources("JOIN", tensors, device)
-    found = native(found)
+    home, found, views = sources("JOIN", [*map(native, entries("JOIN", tensors))], device)
     axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
     dtypes = tuple([source.dtype for source in found])
     return run(joined("JOIN", views, dtypes, axis), home, found, progress)[0]

@@ -232,12 +232,12 @@ def as_dtype(name: str, dtype: Any) -> np.dtype[Any]:
 
 def check_dtype(dtype: np.dtype[Any]) -> None:
     """Refuse elements that cannot be moved as bytes (T-02)."""
-    if dtype.hasobject or dtype.itemsize not in ELEMENT_SIZES:
+    if dtype.hasobject or dtype.subdtype or dtype.itemsize not in ELEMENT_SIZES:
         raise InvalidDescTypeError(
             "",
             "dtype",
             f"got {dtype} ({dtype.itemsize} bytes), must be elements of 1, 2, 4, 8 or 16 bytes "
-            "that hold no Python objects",
+            "that hold no Python objects and have no shape",
             "T-02",
         )
 

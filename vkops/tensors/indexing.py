@@ -76,12 +76,13 @@ class Indexing(Views):
 
         Arrays of integers (arrays, lists and tensors) select indices of an axis; several are
         broadcast together and select elements. Arrays of Booleans select where they are true. The
-        shape of the result is as in NumPy. Indices in a tensor are of int32, int64, uint32 or
-        uint64, and are not read back: one that is out of range selects the nearest place.
+        shape of the result is as in NumPy. Integers and indices in arrays and lists are checked.
+        Indices in a tensor are of int32, int64, uint32 or uint64, and are not read back: those that
+        are out of range are clamped.
 
         Raises:
-            InvalidDescIndexError: an index on the host is out of range, or one is of another kind,
-                such as a tensor of Booleans (ARRAY-09).
+            InvalidDescIndexError: an index that is not in a tensor is out of range, or an index is
+                of another kind, such as a tensor of Booleans (ARRAY-09).
             InvalidDescError: a tensor of another adapter (B-02).
             OutOfDeviceMemoryError: no memory for the copy, or more indices than a buffer can hold.
 

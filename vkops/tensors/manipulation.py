@@ -98,8 +98,7 @@ def concat(
     >>> vkops.concat([[[1, 2]], [[3, 4]]], axis=None).numpy().tolist()
     [1, 2, 3, 4]
     """
-    home, found, views = sources("CONCAT", entries("CONCAT", arrays), device)
-    found = native(found)
+    home, found, views = sources("CONCAT", [*map(native, entries("CONCAT", arrays))], device)
     dtypes = tuple([source.dtype for source in found])
     if axis is None:
         sizes = tuple([(prod(view.sizes),) for view in views])
@@ -137,8 +136,7 @@ def stack(
     >>> vkops.stack([[1, 2], [3, 4]], axis=1).numpy().tolist()
     [[1, 3], [2, 4]]
     """
-    home, found, views = sources("STACK", entries("STACK", arrays), device)
-    found = native(found)
+    home, found, views = sources("STACK", [*map(native, entries("STACK", arrays))], device)
     if not views:
         refuse("STACK", "tensors", "got none, must be at least 1", "JOIN-01")
     axis = one_axis("STACK", axis, len(views[0].sizes) + 1)

@@ -104,11 +104,10 @@ def triu(
 def _triangle(
     name: str, x: Any, k: int, device: DeviceLike | None, progress: Progress | None
 ) -> Tensor:
-    home, found, (view,) = sources(name, [x], device)
+    home, found, (view,) = sources(name, [native(x)], device)
     if len(view.sizes) < 2:
         refuse(name, "x", f"has rank {len(view.sizes)}, must be at least 2", "ARRAY-13")
     k = integer(k, Place(name, "k", "ARRAY-13"))
-    found = native(found)
     first, end = -view.sizes[-2], view.sizes[-1]  # all diagonals
     zeros = (min(k + 1, end), end) if name == "TRIL" else (first, max(first, k))
     return run(_zeroed(view, found[0].dtype.itemsize, zeros), home, found, progress)[0]
@@ -156,7 +155,7 @@ def _one(dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:
     """The number 1 in a type whose elements can be moved (T-02)."""
     found = as_dtype("EYE", dtype)
     with numpy_refusals("EYE", "dtype", "T-02"):
-        return np.ones((), found)
+        return np.eye(1, dtype=found)
 
 
 @memoized

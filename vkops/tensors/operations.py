@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from vkops.gpu.run.streaming import Progress
@@ -63,14 +62,10 @@ def sources(
     return home or default_device(), found, tuple(views)
 
 
-def native(sources: Sequence[Source]) -> list[Source]:
-    """Sources in the byte order of the host, as NumPy concatenates them."""
-    return [
-        source
-        if source.dtype.isnative
-        else np.asarray(source).astype(source.dtype.newbyteorder("="))
-        for source in sources
-    ]
+def native(x: Any) -> Source:
+    """An array or tensor in the byte order of the host, as NumPy concatenates it."""
+    source = x if isinstance(x, Tensor) else as_array(x)
+    return source if source.dtype.isnative else source.astype(source.dtype.newbyteorder("="))
 
 
 def as_tensor(name: str, x: Any, device: DeviceLike | None) -> Tensor:

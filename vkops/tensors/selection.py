@@ -1,9 +1,10 @@
 """Functions that read and write elements by arrays of indices, named as in NumPy.
 
-Indices are arrays, lists or tensors of integers; negative ones count from the end. Those on the
-host are checked before anything runs. Those in a tensor (of int32, int64, uint32 or uint64) are not
-read back: as in DirectML, reading uses the nearest index where one is out of range (the mode
-``"clip"`` of ``numpy.take``, but negative indices still count from the end), and writing skips it.
+Indices are arrays, lists or tensors of integers; negative ones count from the end. Indices in NumPy
+arrays and lists are checked before anything runs. Indices in a tensor (of int32, int64, uint32 or
+uint64) are not read back, so they are not checked: as in DirectML, an index that is out of range is
+clamped where elements are read (the mode ``"clip"`` of ``numpy.take``, but negative indices still
+count from the end), and skipped where elements are written.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ def take(
     """Copy the elements at some indices of an axis; without one, of the flat array.
 
     The axes of ``indices``, which may have any number of them, stand for the axis. In the array
-    API, ``indices`` has one dimension, and only an ``x`` of one dimension needs no axis. Indices on
-    the host that are out of range raise an error; those in a tensor become the nearest one.
+    API, ``indices`` has one dimension, and only an ``x`` of one dimension needs no axis. Indices in
+    arrays and lists are checked; indices in a tensor that are out of range are clamped.
 
     Raises:
-        InvalidDescError: axis out of range (ARRAY-01), indices that are out of range or no integers
-            (ARRAY-14), or too large a shape (ARRAY-03).
+        InvalidDescError: axis out of range (ARRAY-01), indices in an array or list that are out of
+            range, or indices that are no integers (ARRAY-14), or too large a shape (ARRAY-03).
         OutOfDeviceMemoryError: the result does not fit, or more indices than a buffer can hold.
 
     >>> import vkops
@@ -66,12 +67,12 @@ def take_along_axis(
     """Copy one element for each index, which says its place along ``axis``.
 
     ``indices`` has as many dimensions as ``x``; beside the axis, the two are broadcast together.
-    Without an axis (None), ``x`` is flat. Indices on the host that are out of range raise an error;
-    those in a tensor become the nearest one.
+    Without an axis (None), ``x`` is flat. Indices in arrays and lists are checked; indices in a
+    tensor that are out of range are clamped.
 
     Raises:
-        InvalidDescError: axis out of range (ARRAY-01), indices that are out of range or no
-            integers, or shapes that cannot be broadcast (ARRAY-14).
+        InvalidDescError: axis out of range (ARRAY-01), indices in an array or list that are out of
+            range, indices that are no integers, or shapes that cannot be broadcast (ARRAY-14).
         OutOfDeviceMemoryError: the result does not fit, or more indices than a buffer can hold.
 
     >>> import vkops
@@ -93,12 +94,13 @@ def put_along_axis(x: Tensor, indices: Any, values: Any, axis: int | None) -> No
     ``indices`` has as many dimensions as ``x``; beside the axis, the two are broadcast together.
     Without an axis (None), ``x`` is flat. ``values`` are broadcast to the shape of the indices, and
     converted as in an assignment. Where several are written to one element, any of them remains.
-    Indices on the host that are out of range raise an error; those in a tensor are skipped.
+    Indices in arrays and lists are checked; indices in a tensor that are out of range are skipped.
 
     Raises:
-        InvalidDescError: axis out of range (ARRAY-01), ``x`` is not a tensor, indices that are out
-            of range or no integers, or shapes that cannot be broadcast (ARRAY-14), values that
-            cannot be broadcast or converted, or a read-only view (ARRAY-10).
+        InvalidDescError: axis out of range (ARRAY-01), ``x`` is not a tensor, indices in an array
+            or list that are out of range, indices that are no integers, or shapes that cannot be
+            broadcast (ARRAY-14), values that cannot be broadcast or converted, or a read-only view
+            (ARRAY-10).
         OutOfDeviceMemoryError: no memory to send the values, or more indices than a buffer can
             hold.
 

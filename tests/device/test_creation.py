@@ -1,0 +1,119 @@
+"""Every function that makes tensors with every dtype that tensors can have, against NumPy."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arrays import equal
+
+import vkops
+
+NATIVE = [
+    *("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "g", "c8", "c16"),
+    *("M8[s]", "M8[ns]", "M8[D]", "m8[s]", "m8[h]"),
+    *("S1", "S2", "S4", "S8", "S16", "U1", "U2", "U4"),
+    *("V1", "V2", "V4", "V8", "V16"),
+]
+FOREIGN = [kind for kind in (np.dtype(name).newbyteorder() for name in NATIVE) if not kind.isnative]
+STRUCTURED = [
+    [("number", ">i4"), ("name", "S4")],
+    [("name", "U3"), ("number", "f4")],
+    [("raw", "V3"), ("flag", "?")],
+    [("pair", "i2", (2,)), ("inner", [("name", "S2"), ("number", "u2")])],
+    {"names": ["last"], "formats": ["u1"], "offsets": [7], "itemsize": 8},
+]
+EXTENSIONS = [ml_dtypes.bfloat16, ml_dtypes.float8_e5m2, ml_dtypes.int4]
+DTYPES = [np.dtype(kind) for kind in (*NATIVE, *FOREIGN, *STRUCTURED, *EXTENSIONS)]
+VALUES = [0, 1, -3, 2.5, True, 1j, "7", b"ab", "2020-01-01", np.int64(300), np.void(b"abcd")]
+VALUES += [np.datetime64(5, "s"), np.timedelta64(5, "s"), np.array(6), np.zeros((), STRUCTURED[0])]
+
+# Called with vkops or NumPy, and a dtype.
+CALLS = {
+    **{name: lambda xp, kind, n=name: getattr(xp, n)((2, 3), kind) for name in ("zeros", "ones")},
+    **{
+        f"{name}_like": lambda xp, kind, n=name: getattr(xp, f"{n}_like")(np.empty(2, kind))
+        for name in ("zeros", "ones")
+    },
+    "zeros_like, dtype": lambda xp, kind: xp.zeros_like([1, 2], dtype=kind),
+    "ones_like, dtype": lambda xp, kind: xp.ones_like([1, 2], dtype=kind),
+    "empty": lambda xp, kind: xp.empty((2, 0), kind),
+    "empty_like": lambda xp, kind: xp.empty_like(np.empty((0, 2), kind)),
+    **{f"full, {value!r}": lambda xp, kind, v=value: xp.full(2, v, kind) for value in VALUES},
+    **{
+        f"full_like, {value!r}": lambda xp, kind, v=value: xp.full_like(np.empty(2, kind), v)
+        for value in VALUES
+    },
+    "full, no dtype": lambda xp, kind: xp.full(2, np.zeros((), kind)),
+    "arange": lambda xp, kind: xp.arange(0, 7, 2, kind),
+    "arange, stop": lambda xp, kind: xp.arange(2, dtype=kind),
+    "arange, scalars": lambda xp, kind: xp.arange(*np.array([1, 4]).astype(kind)[:2], dtype=kind),
+    "eye": lambda xp, kind: xp.eye(2, 3, 1, kind),
+    "linspace": lambda xp, kind: xp.linspace(0, 6, 4, dtype=kind),
+    "asarray": lambda xp, kind: xp.asarray(np.zeros(2, kind)),
+    "asarray, numbers": lambda xp, kind: xp.asarray([1, 2], kind),
+    "asarray, text": lambda xp, kind: xp.asarray(["1", "2"], kind),
+}
+
+
+class On:
+    """The functions of vkops, which make their tensors on a device."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def __getattr__(self, name):
+        return partial(getattr(vkops, name), device=self.device)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
+def test_every_dtype(device, name):
+    for kind in DTYPES:
+        try:
+            expected = CALLS[name](np, kind)
+        except Exception:
+            with pytest.raises(vkops.VkopsError):
+                CALLS[name](On(device), kind)
+            continue
+        made = CALLS[name](On(device), kind)
+        assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
+        # The bytes between fields, and those that a long double does not use, are undefined.
+        assert repr(made.tolist()) == repr(expected.tolist()), kind
+
+
+def test_the_elements_of_tensors_have_no_shape(device):
+    message = (
+        "dtype: got ('>i2', (2, 2)) (8 bytes), must be elements of 1, 2, 4, 8 or 16 bytes that hold "
+        "no Python objects and have no shape [T-02]"
+    )
+    kind = (">i2", (2, 2))
+    for make in (
+        lambda: vkops.zeros(1, kind),
+        lambda: vkops.empty(1, kind),
+        lambda: device.tensor([1.0]).view(kind),
+    ):
+        with pytest.raises(vkops.InvalidDescTypeError, match=f"^{re.escape(message)}$"):
+            make()
+
+
+def test_ranges_of_dates(device):
+    """Their length is that of NumPy's, whatever the units of the ends, the step and the dtype are."""
+    day, month = np.datetime64("2020-01-01"), np.datetime64("2020-03")
+    for arguments in (
+        (day, month),
+        (day, month, 7),
+        (day, day + 2, np.timedelta64(7, "h")),
+        (month, day, -1),
+        ("2020-01-01", "2020-01-09", 2, "M8[D]"),
+        (day, month, 3600, ">M8[s]"),
+        (np.timedelta64(0, "s"), np.timedelta64(1, "m"), 7),
+        (np.timedelta64(5, "s"),),
+    ):
+        equal(vkops.arange(*arguments, device=device), np.arange(*arguments))
+    message = "ARANGE shape: got (1152921504606846976,), must have 9223372036854775807 bytes at most [ARRAY-03]"
+    with pytest.raises(vkops.InvalidDescError, match=f"^{re.escape(message)}$"):
+        vkops.arange(0, 1 << 60, dtype="m8[s]")
