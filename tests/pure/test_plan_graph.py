@@ -16,6 +16,7 @@ from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import coalesce, narrow
 from vkops.plan.compose import compose
 from vkops.plan.graph import ELEMENTS_PER_COST, SUBMISSION_COST, Graph
+from vkops.plan.indexing import IndexTensor, gather
 from vkops.plan.movements import copy
 
 STRIDES = [-24, -9, -7, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 12, 24]
@@ -145,6 +146,27 @@ def test_fused_graphs_are_their_tensors_one_by_one(data):
     made = run(graph, graph.fuse(wanted), elements, leaves)
     for number in wanted:
         np.testing.assert_array_equal(made[number], whole[number])
+
+
+def test_stored_tensors_that_no_result_needs_are_not_made():
+    """Gathers store what they read; then nothing is left of the result but a constant."""
+    graph = Graph()
+    x, places = graph.leaf(4, 4), graph.leaf(4, 4)
+    one, two = View.packed((1,)), View.packed((2,))
+    y = x
+    for _ in range(3):
+        y = graph.make([gather(Read(y, one), IndexTensor(places, "i4", one), one, 0)], 4, 4)
+    padded = graph.make([copy(one, one, y), Region(one.shift(1), Fill(bytes(4)))], 8, 4)
+    constant = graph.make([copy(one.shift(1), one, padded)], 4, 4)
+    (step,) = graph.lower([constant])
+    assert (step.reads, step.makes) == ((), (constant,))
+    assert [step.makes for step in graph.lower([constant, y])] == [
+        (x + 2,),
+        (x + 3,),
+        (y, constant),
+    ]
+    whole = graph.make([copy(two, two, padded)], 8, 4)
+    assert [step.makes for step in graph.lower([whole])] == [(x + 2,), (x + 3,), (whole,)]
 
 
 def test_split_then_join_is_one_copy():
