@@ -39,7 +39,10 @@ def readers(draw, elements):
 
 @st.composite
 def tensors(draw, sources):
-    """Regions that cover a packed tensor: boxes, each from one of the sources, or a constant."""
+    """Regions that cover a packed tensor: boxes, each from one of the sources, or a constant.
+
+    The targets' strides can be negative.
+    """
     shape = tuple(draw(st.lists(st.integers(1, 8), min_size=1, max_size=4)))
     regions = []
     for box in boxes(draw, shape):
@@ -47,6 +50,7 @@ def tensors(draw, sources):
         target = View.packed(shape).window(
             tuple(start for start, _ in box), sizes, (1,) * len(sizes)
         )
+        target = target.flip(tuple(draw(st.sets(st.sampled_from(range(len(sizes)))))))
         if draw(st.integers(0, 6)) == 0:
             fill = Fill(bytes([draw(st.integers(0, 255))]))
             regions.append(Region(target, fill))
@@ -84,6 +88,27 @@ def test_compose_is_one_after_the_other(data):
         execute(both, inputs)[0], execute(second, execute(first, inputs))[0]
     )
     assert all((count == 1).all() for count in writes(both))
+
+
+@pytest.mark.parametrize("read", range(8))
+@pytest.mark.parametrize("written", range(8))
+def test_compose_takes_targets_and_sources_of_any_direction(written, read):
+    """Each of three axes is written, and read, forwards or backwards."""
+    numbers = np.arange(24, dtype=np.uint8)
+    whole = View.packed((2, 3, 4))
+    first, second = (
+        tuple(axis for axis in range(3) if directions >> axis & 1) for directions in (written, read)
+    )
+    plans = [
+        CopyPlan(1, (24,), (Output(24, (region,)),))
+        for region in (copy(whole, whole.flip(first)), copy(whole.flip(second), whole))
+    ]
+    both = compose(*plans)
+    (made,) = execute(both, [numbers])
+    wanted = np.flip(np.flip(numbers.reshape(2, 3, 4), first), second)
+    np.testing.assert_array_equal(made.reshape(2, 3, 4), wanted)
+    for region in coalesce(both).outputs[0].regions:
+        assert min(region.target.strides) > 0
 
 
 def test_compose_refuses_to_read_what_nothing_writes():
