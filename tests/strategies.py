@@ -56,7 +56,8 @@ def plans(draw, max_elements=4000, element_sizes=ELEMENT_SIZES):
             box_sizes = tuple(b - a for a, b in box)
             target = whole.window(starts, box_sizes, (1,) * len(starts))
             source = draw(_sources(target, starts, sizes, element_size, ends))
-            regions.append(Region(target, source))
+            backwards = tuple(draw(st.sets(st.sampled_from(range(rank)))))
+            regions.append(Region(target, source).map(lambda view: view.flip(backwards)))  # noqa: B023
         last = max(r.target.bounds[1] for r in regions)
         outputs.append(Output(_words((last + 1) * element_size), tuple(regions)))
     inputs = tuple(_words(end * element_size) for end in ends)

@@ -104,17 +104,25 @@ def test_regions_that_explode_take_a_step_between(device):
     np.testing.assert_array_equal(np.frombuffer(target.read(), np.uint8), expected)
 
 
-def test_owned_inputs_and_inputs_that_nothing_reads(device):
+@pytest.mark.parametrize("flags", [TensorFlags.NONE, TensorFlags.OWNED_BY_DML])
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_owned_inputs_and_inputs_that_nothing_reads(device, flags, is_bound):
     graph = Graph()
-    graph.input(tensor(3))
+    graph.input(tensor(3, flags=flags))
+    unread = device.tensor(np.zeros(3, np.float32)) if is_bound else None
     owned = graph.input(tensor(2, flags=TensorFlags.OWNED_BY_DML))
     x = graph.input(tensor(3))
     graph.output(graph.join([owned, x], 0))
     compiled = device.compile_graph(graph)
     assert compiled.binding_properties.persistent_resource_size == 8
-    compiled.initialize([None, device.tensor(np.float32([1, 2])), None])
+    with pytest.raises(BindingError) as caught:
+        compiled.initialize([unread, device.tensor(np.float32([1, 2])), device.buffer(12)])
+    assert str(caught.value) == (
+        "GRAPH inputs[2]: is bound at initialisation, must be None: it is not OWNED_BY_DML [B-03]"
+    )
+    compiled.initialize([unread, device.tensor(np.float32([1, 2])), None])
     out = device.buffer(20)
-    compiled.dispatch([None, None, device.tensor(np.float32([3, 4, 5]))], [out])
+    compiled.dispatch([unread, None, device.tensor(np.float32([3, 4, 5]))], [out])
     assert np.frombuffer(out.read(), np.float32).tolist() == [1, 2, 3, 4, 5]
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 import pytest
 from fuzz import hostile
+from onnx import numpy_helper
+from onnx_models import node_model
 
 import vkops
 from vkops.errors import DeviceError, InvalidDescTypeError, ModelError
@@ -348,3 +350,83 @@ def test_arguments_of_any_kind_are_refused(make):
     ):
         with contextlib.suppress(ModelError):  # some are strings
             call()
+
+
+# -- indices ---------------------------------------------------------------------------------------
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+OUT_OF_RANGE = [  # inputs, one of which has the indices; the error; the result of a tensor
+    ("Gather", [X, np.int64(7)], {}, "indices: got 7, must be -3 to 2 for axis 0", X[2]),
+    ("Gather", [X, np.int32([[0, 1], [3, -5]])], {"axis": 1},
+     "indices[1, 1]: got -5, must be -4 to 3 for axis 1", X[:, [[0, 1], [3, 0]]]),
+    ("GatherElements", [X, np.int64([[0, 2, -3, 3]])], {},
+     "indices[0, 3]: got 3, must be -3 to 2 for axis 0", X[[[0, 2, 0, 2]], range(4)]),
+    ("GatherND", [X, np.int64([[2, 3], [0, 4]])], {},
+     "indices[1, 1]: got 4, must be -4 to 3 for axis 1", X[[2, 0], [3, 3]]),
+    ("GatherND", [X, np.int64([[0], [-5], [9]])], {"batch_dims": 1},
+     "indices[1, 0]: got -5, must be -4 to 3 for axis 1", X[[0, 1, 2], [0, 0, 3]]),
+    ("Scatter", [X, np.int64([[4, 1]]), -X[:1, :2]], {"axis": 1, "opset": 9},
+     "indices[0, 0]: got 4, must be -4 to 3 for axis 1", np.where(X == 1, -1, X)),
+    ("ScatterElements", [X, np.int64([[4, 1]]), -X[:1, :2]], {"axis": 1},
+     "indices[0, 0]: got 4, must be -4 to 3 for axis 1", np.where(X == 1, -1, X)),
+    ("ScatterND", [X, np.int64([[0], [-4]]), -X[:2]], {},
+     "indices[1, 0]: got -4, must be -3 to 2 for axis 0", X * [[-1], [1], [1]]),
+    ("TensorScatter", [X, -X[:, :2], np.int64([0, 3, -1])], {"axis": 1, "opset": 24},
+     "write_indices[1]: got 3, must be 0 to 2 for axis 1", X * [[-1, -1, 1, 1], [1] * 4, [1] * 4]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("operator", "inputs", "attributes", "text", "expected"), OUT_OF_RANGE)
+def test_indices_out_of_range(device, monkeypatch, operator, inputs, attributes, text, expected):
+    """In an array and in a constant they are refused; in a tensor they are clamped or skipped."""
+    proto, values = node_model(operator, *inputs, **attributes)
+    name = next(name for name, value in values.items() if value.dtype.kind == "i")
+    session = Session(proto, device)
+    (made,) = session.run({**values, name: device.tensor(values[name])})
+    np.testing.assert_array_equal(made.numpy(), expected)
+    monkeypatch.setattr(device.executor, "run", lambda work: pytest.fail("something was run"))
+    with pytest.raises(ModelError) as caught:
+        session.run(values)
+    version = onnx.defs.get_schema(operator, proto.opset_import[0].version, "").since_version
+    assert str(caught.value) == f"node 0, which makes 'o0' ({operator}-{version}): {text}"
+    proto.graph.initializer.append(numpy_helper.from_array(values[name], name))
+    with pytest.raises(ModelError) as constant:
+        Session(proto, device).run({key: value for key, value in values.items() if key != name})
+    assert str(constant.value) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("indices", "is_checked"),
+    [
+        ("i = Identity (given)", True),
+        ("i = Reshape <allowzero = 0> (given, shape)", True),
+        ("i = Transpose (given)", False),
+    ],
+)
+def test_indices_are_checked_where_the_model_only_passes_them_on(device, indices, is_checked):
+    model = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["" : 18]>
+    chosen (float[N] x, int64[2, 2] given) => (float[2, 2] y) <int64[2] shape = {{2, 2}}> {{
+      {indices}
+      y = Gather (x, i)
+    }}""")
+    values = {"x": np.arange(3, dtype=np.float32), "given": np.int64([[0, 1], [2, 3]])}
+    if is_checked:
+        with pytest.raises(
+            ModelError, match=r"indices\[1, 1\]: got 3, must be -3 to 2 for axis 0$"
+        ):
+            Session(model, device).run(values)
+    else:
+        assert Session(model, device).run(values)[0].numpy().tolist() == [[0, 2], [1, 2]]
+
+
+def test_indices_in_a_sequence_are_checked(device):
+    model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["" : 18]>
+    chosen (float[N] x, seq(int64[M]) s) => (float[M] y) <int64 second = {1}> {
+      i = SequenceAt (s, second)
+      y = Gather (x, i)
+    }""")
+    session, x = Session(model, device), np.arange(3, dtype=np.float32)
+    (made,) = session.run({"x": x, "s": [np.int64([9]), np.int64([2, 0])]})
+    assert made.numpy().tolist() == [2, 0]
+    with pytest.raises(ModelError, match=r"indices\[0\]: got 9, must be -3 to 2 for axis 0$"):
+        session.run({"x": x, "s": [np.int64([2, 0]), np.int64([9])]})

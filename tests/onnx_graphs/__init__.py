@@ -14,9 +14,10 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
+import numpy as np
 from onnx import IR_VERSION, ModelProto, checker, helper
 
-from onnx_graphs.arguments import GraphBuilder
+from onnx_graphs.arguments import GraphBuilder, has_axes
 from onnx_graphs.elements import elem_type, schema_of
 from onnx_graphs.nodes import ADD_NODE
 
@@ -49,13 +50,13 @@ def random_model(seed: int) -> Case:
 
 
 def _case(graph):
+    outputs = [_info(graph, name, graph.chance(0.5)) for name in _outputs(graph)]
     opsets = [helper.make_opsetid("", graph.opset)]
     least = max(3, helper.find_min_ir_version_for(opsets))
     ir_version = graph.rng.randint(least, IR_VERSION)
     if ir_version < 4:  # where initializers are inputs, too
         for tensor in graph.initializers:
             graph.infos.setdefault(tensor.name, _info(graph, tensor.name))
-    outputs = [_info(graph, name, graph.chance(0.5)) for name in _outputs(graph)]
     inputs, initializers = list(graph.infos.values()), graph.initializers
     proto = helper.make_graph(graph.nodes, "random", inputs, outputs, initializers)
     model = helper.make_model(proto, opset_imports=opsets, ir_version=ir_version)
@@ -78,7 +79,25 @@ def _outputs(graph):
         given = graph.rng.choice(list(graph.inputs))
         if given not in graph.sequences and graph.dtype(given) in graph.dtypes("Identity"):
             wanted += [graph.node("Identity", [given]), graph.node("Identity", [given])]
+    elif graph.chance(0.5):
+        wanted[0] = _slice_of_joined(graph, wanted[0])
     return wanted
+
+
+def _slice_of_joined(graph, name):
+    """Return a slice of a tensor behind a constant, which needs a part of the tensor or nothing."""
+    array = graph.values[name]
+    kinds = {*graph.dtypes("Concat")} & {*graph.dtypes("Slice")}
+    if not isinstance(array, np.ndarray) or not has_axes(array) or array.dtype not in kinds:
+        return name
+    constant = graph.initializer(graph.elements(array.dtype, array.shape))
+    joined = graph.node("Concat", [constant, name], axis=0)
+    bounds = sorted(graph.rng.randint(0, 2 * len(array)) for _ in range(2))
+    if graph.opset < 10:
+        return graph.node("Slice", [joined], starts=bounds[:1], ends=bounds[1:])
+    return graph.node(
+        "Slice", [joined, *(graph.initializer(np.array([bound])) for bound in bounds)]
+    )
 
 
 def _info(graph, name, free=False):

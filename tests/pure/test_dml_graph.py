@@ -15,6 +15,7 @@ from regions import make_region
 
 import vkops.dml
 import vkops.plan.graph
+from vkops import dml
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
@@ -323,8 +324,11 @@ def test_the_builder_checks_at_its_level():
         graph.split(x, 0, [2, 2])
 
 
-def grown(seed, nodes):
-    """A random graph, and what NumPy makes of its inputs."""
+def grown(seed, nodes, operators=range(7)):
+    """A random graph of the operators of these numbers, its inputs, and its outputs with NumPy's.
+
+    Some of its outputs are slices of padded tensors, which need a part of the tensor, or nothing.
+    """
     rng = Random(seed)
     graph = Graph()
     arrays = [np.random.default_rng(seed + i).integers(0, 99, (8, 8), np.int32) for i in range(2)]
@@ -335,7 +339,7 @@ def grown(seed, nodes):
     while count < nodes:
         x, array = rng.choice(pool[-12:])
         axis = rng.randrange(2)
-        match rng.randrange(4):
+        match rng.choice(operators):
             case 0 if array.shape[axis] > 1:
                 cut = rng.randrange(1, array.shape[axis])
                 made = graph.split(x, axis, [cut, array.shape[axis] - cut])
@@ -360,32 +364,101 @@ def grown(seed, nodes):
                 sizes = array.shape[::-1]
                 turned = graph.reinterpret(x, sizes=sizes, strides=[1, sizes[0]])
                 made, values = [graph.identity(turned)], [array.T]
+            case 4 if max(array.shape) < 12:
+                strides = [rng.choice((1, -1, -2)) for _ in range(2)]
+                window = [(n - 1) * abs(s) + 1 for n, s in zip(array.shape, strides, strict=True)]
+                sizes = [n + 2 for n in window]
+                made = [dml.slice_grad(x, sizes, [1, 1], window, strides)]
+                values = [np.zeros(sizes, np.int32)]
+                values[0][1:-1, 1:-1][:: strides[0], :: strides[1]] = array
+            case 5 | 6 as operator:
+                orders = np.indices(array.shape)[axis]
+                orders = np.random.default_rng(count).permuted(orders, axis=axis)
+                places = graph.input(tensor(*array.shape, kind=TensorDataType.UINT32))
+                arrays.append(orders.astype(np.uint32))
+                if operator == 5:
+                    made = [dml.gather_elements(x, places, axis)]
+                    values = [np.take_along_axis(array, orders, axis)]
+                else:
+                    made, values = [dml.scatter_elements(x, places, x, axis)], [array.copy()]
+                    np.put_along_axis(values[0], orders, array, axis)
             case _:
                 continue
         loose.pop(id(x), None)
         pool += zip(made, values, strict=True)
         loose.update((id(y), (y, b)) for y, b in zip(made, values, strict=True))
         count += 1
-    for y, _ in loose.values():
-        graph.output(y)
-    return graph.desc(), arrays, [b for _, b in loose.values()]
+    results = []
+    for y, b in loose.values():
+        if rng.random() < 0.5:
+            y = dml.padding(y, dml.PaddingMode.CONSTANT, 7, [3, 0], [0, 0])
+            b = np.pad(b, [(3, 0), (0, 0)], constant_values=7)
+            first, last = sorted(rng.sample(range(len(b) + 1), 2))
+            y, b = dml.slice(y, [first, 0], [last - first, b.shape[1]], [1, 1]), b[first:last]
+        results.append((y, b))
+    return graph, arrays, results
+
+
+READERS = {
+    "identity": (dml.identity, lambda a: a),
+    "slice": (lambda x: dml.slice(x, [0, 1], [9, 9], [-2, 3]), lambda a: a[::-2, 1::3]),
+    "join": (lambda x: dml.join([x, x], 1), lambda a: np.concatenate([a, a], 1)),
+    "split": (
+        lambda x: dml.join(dml.split(x, 0, [4, 5])[::-1], 0),
+        lambda a: np.concatenate([a[4:], a[:4]]),
+    ),
+    "tile": (lambda x: dml.tile(x, [2, 1]), lambda a: np.tile(a, (2, 1))),
+    "slice_grad": (
+        lambda x: dml.slice_grad(x, [9, 10], [0, 0], [9, 10], [-1, -1]),
+        lambda a: a[::-1, ::-1],
+    ),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("columns", [-3, -1, 1, 3])
+@pytest.mark.parametrize("rows", [-2, -1, 1, 2])
+def test_what_reads_elements_that_were_written_backwards(rows, columns, reader):
+    read, expect = READERS[reader]
+    graph = Graph()
+    x = dml.slice_grad(graph.input(tensor(4, 3)), [9, 10], [1, 2], [7, 7], [rows, columns])
+    graph.output(read(x))
+    array = np.arange(1, 13, dtype=np.float32).reshape(4, 3)
+    whole = np.zeros((9, 10), np.float32)
+    whole[1:8, 2:9][::rows, ::columns][:4, :3] = array
+    (got,) = run(graph.desc(), array)
+    assert got.tobytes() == np.ascontiguousarray(expect(whole)).tobytes()
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_graphs_make_what_numpy_makes(seed):
-    desc, arrays, expected = grown(seed, 40)
-    for got, wanted in zip(run(desc, *arrays), expected, strict=True):
-        assert got.tobytes() == np.ascontiguousarray(wanted).tobytes()
+    check(*grown(seed, 40))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_output_of_random_graphs_alone(seed):
+    """All outputs of a split must be connected, so the graphs have none."""
+    graph, arrays, results = grown(seed, 40, operators=range(1, 7))
+    for result in results:
+        check(graph, arrays, [result])
+
+
+def check(graph, arrays, results):
+    """Make some expressions of a graph, and compare them with NumPy's arrays."""
+    made = run(graph.desc([y for y, _ in results]), *arrays)
+    for got, (_, expected) in zip(made, results, strict=True):
+        assert got.tobytes() == np.ascontiguousarray(expected).tobytes()
 
 
 def test_a_thousand_nodes_are_one_plan_that_moves_the_outputs_bytes():
-    desc, _, expected = grown(7, 1000)
+    graph, _, results = grown(7, 1000, operators=range(5))
+    desc = graph.desc([y for y, _ in results])
     (step,) = desc.pipeline.steps
     assert desc.pipeline.intermediates == {}
     moved = sum(
         int(np.prod(region.sizes)) for output in step.plan.outputs for region in output.regions
     )
-    assert moved * step.plan.element_size == sum(array.nbytes for array in expected)
+    assert moved * step.plan.element_size == sum(array.nbytes for _, array in results)
 
 
 def test_a_node_of_many_tensors_takes_work_in_proportion():

@@ -97,9 +97,10 @@ def test_the_first_version_of_upsample():
     same(made, IMAGE.repeat(2, 2)[..., [0, 0, 1, 2]])
 
 
-def test_half_pixel_for_nearest_neighbours():
+@pytest.mark.parametrize("opset", [11, 13, 18, 19])
+def test_half_pixel_for_nearest_neighbours(opset):
     mode = {"coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": "floor"}
-    made = run("Resize", ROW, floats(), floats(1.5), opset=11, **mode)
+    made = run("Resize", ROW, floats(), floats(1.5), opset=opset, **mode)
     same(made, ROW[[0, 1, 1, 2, 3, 3]])
 
 
@@ -169,7 +170,7 @@ ERRORS = [
     (13, [ROW, None, floats(2)], {"exclude_outside": 1}, "exclude_outside: got 1, must be 0: it is for interpolation"),
     (18, [ROW, None, floats(2)], {"nearest_mode": "up"}, "nearest_mode: got 'up', must be 'round_prefer_floor', 'round_prefer_ceil', 'floor', 'ceil'"),
     (18, [ROW, None, floats(2)], {"coordinate_transformation_mode": "half_pixel_symmetric"},
-     "coordinate_transformation_mode: got 'half_pixel_symmetric', must be 'half_pixel', 'pytorch_half_pixel', 'align_corners', 'asymmetric', 'tf_crop_and_resize'"),
+     "coordinate_transformation_mode: got 'half_pixel_symmetric', must be 'half_pixel', 'pytorch_half_pixel', 'align_corners', 'asymmetric', 'tf_crop_and_resize', 'tf_half_pixel_for_nn'"),
     (18, [ROW, None, None, ints(2)], {"keep_aspect_ratio_policy": "no"}, "keep_aspect_ratio_policy: got 'no', must be 'stretch', 'not_larger', 'not_smaller'"),
     (18, [ROW], {}, "scales and sizes: exactly one of the two must be given"),
     (18, [ROW, None, floats(2), ints(2)], {}, "scales and sizes: exactly one of the two must be given"),

@@ -16,6 +16,7 @@ from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import coalesce, narrow
 from vkops.plan.compose import compose
 from vkops.plan.graph import ELEMENTS_PER_COST, SUBMISSION_COST, Graph
+from vkops.plan.indexing import IndexTensor, gather
 from vkops.plan.movements import copy
 
 STRIDES = [-24, -9, -7, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 12, 24]
@@ -38,7 +39,10 @@ def readers(draw, elements):
 
 @st.composite
 def tensors(draw, sources):
-    """Regions that cover a packed tensor: boxes, each from one of the sources, or a constant."""
+    """Regions that cover a packed tensor: boxes, each from one of the sources, or a constant.
+
+    The targets' strides can be negative.
+    """
     shape = tuple(draw(st.lists(st.integers(1, 8), min_size=1, max_size=4)))
     regions = []
     for box in boxes(draw, shape):
@@ -46,6 +50,7 @@ def tensors(draw, sources):
         target = View.packed(shape).window(
             tuple(start for start, _ in box), sizes, (1,) * len(sizes)
         )
+        target = target.flip(tuple(draw(st.sets(st.sampled_from(range(len(sizes)))))))
         if draw(st.integers(0, 6)) == 0:
             fill = Fill(bytes([draw(st.integers(0, 255))]))
             regions.append(Region(target, fill))
@@ -83,6 +88,27 @@ def test_compose_is_one_after_the_other(data):
         execute(both, inputs)[0], execute(second, execute(first, inputs))[0]
     )
     assert all((count == 1).all() for count in writes(both))
+
+
+@pytest.mark.parametrize("read", range(8))
+@pytest.mark.parametrize("written", range(8))
+def test_compose_takes_targets_and_sources_of_any_direction(written, read):
+    """Each of three axes is written, and read, forwards or backwards."""
+    numbers = np.arange(24, dtype=np.uint8)
+    whole = View.packed((2, 3, 4))
+    first, second = (
+        tuple(axis for axis in range(3) if directions >> axis & 1) for directions in (written, read)
+    )
+    plans = [
+        CopyPlan(1, (24,), (Output(24, (region,)),))
+        for region in (copy(whole, whole.flip(first)), copy(whole.flip(second), whole))
+    ]
+    both = compose(*plans)
+    (made,) = execute(both, [numbers])
+    wanted = np.flip(np.flip(numbers.reshape(2, 3, 4), first), second)
+    np.testing.assert_array_equal(made.reshape(2, 3, 4), wanted)
+    for region in coalesce(both).outputs[0].regions:
+        assert min(region.target.strides) > 0
 
 
 def test_compose_refuses_to_read_what_nothing_writes():
@@ -145,6 +171,27 @@ def test_fused_graphs_are_their_tensors_one_by_one(data):
     made = run(graph, graph.fuse(wanted), elements, leaves)
     for number in wanted:
         np.testing.assert_array_equal(made[number], whole[number])
+
+
+def test_stored_tensors_that_no_result_needs_are_not_made():
+    """Gathers store what they read; then nothing is left of the result but a constant."""
+    graph = Graph()
+    x, places = graph.leaf(4, 4), graph.leaf(4, 4)
+    one, two = View.packed((1,)), View.packed((2,))
+    y = x
+    for _ in range(3):
+        y = graph.make([gather(Read(y, one), IndexTensor(places, "i4", one), one, 0)], 4, 4)
+    padded = graph.make([copy(one, one, y), Region(one.shift(1), Fill(bytes(4)))], 8, 4)
+    constant = graph.make([copy(one.shift(1), one, padded)], 4, 4)
+    (step,) = graph.lower([constant])
+    assert (step.reads, step.makes) == ((), (constant,))
+    assert [step.makes for step in graph.lower([constant, y])] == [
+        (x + 2,),
+        (x + 3,),
+        (y, constant),
+    ]
+    whole = graph.make([copy(two, two, padded)], 8, 4)
+    assert [step.makes for step in graph.lower([whole])] == [(x + 2,), (x + 3,), (whole,)]
 
 
 def test_split_then_join_is_one_copy():

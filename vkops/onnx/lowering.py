@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
@@ -83,6 +83,9 @@ class LoweredSequence:
         return type_text(self.dtype, "sequence")
 
 
+Check: TypeAlias = "Callable[[npt.NDArray[Any]], None]"
+"""A function that refuses elements of a tensor with a ModelError."""
+
 LoweredValue: TypeAlias = "LoweredTensor | LoweredSequence | None"
 """An input or output of a node; None: it is left out, or an optional that is absent."""
 
@@ -100,6 +103,7 @@ class Lowering:
         inputs: the name of the input that each leaf of the graph is; of a sequence, the index, too.
         constants: the elements of the other leaves.
         strings: the strings that elements of constants stand for.
+        checks: inputs of the model, each with a check of the arrays that are given for it.
     """
 
     def __init__(self, input_types: Mapping[str, InputType] | None = None) -> None:
@@ -109,6 +113,7 @@ class Lowering:
         self.inputs: dict[int, tuple[str, int | None]] = {}
         self.constants: dict[int, npt.NDArray[Any]] = {}
         self.strings: list[str] = []
+        self.checks: list[tuple[LoweredTensor, Check]] = []
         self._tensors: list[LoweredTensor] = []
         self._origins: dict[int, int] = {}  # the first input that a tensor depends on
         self._known: dict[int, npt.NDArray[np.uint8]] = {}  # bytes of tensors read on the host
@@ -189,6 +194,20 @@ class Lowering:
         if tensor.dtype == STRING:
             elements = np.array([self.strings[handle] for handle in elements], STRING)
         return elements.reshape(tensor.shape)
+
+    def check(self, tensor: LoweredTensor, check: Check) -> npt.NDArray[Any] | None:
+        """Check the elements of a tensor, and return them if they are known.
+
+        An input is checked when the model runs, if it is given as an array. Elements that are only
+        on the device are not checked.
+        """
+        if self.is_known(tensor):
+            elements = self.values(tensor)
+            check(elements)
+            return elements
+        if tensor.number in self.inputs:
+            self.checks.append((tensor, check))
+        return None
 
     def _count_known(self, nbytes: int, shape: Ints) -> None:
         """Count bytes that are computed or read before the model runs."""

@@ -50,6 +50,7 @@ class Specialization:
         self.results: list[LoweredValue] = lowering.outputs
         self._inputs = lowering.inputs
         self._strings = lowering.strings
+        self._checks = lowering.checks
         outputs = {t.number: None for value in self.results for t in tensors_of(value)}
         steps = lowering.graph.lower(list(outputs))
         last_reader = {number: i for i, step in enumerate(steps) for number in step.reads}
@@ -75,11 +76,17 @@ class Specialization:
         """Run on a device with inputs of those types and shapes; see ``Session.run``."""
         device = constants.device
         self._check_targets(targets, device)
+        given: dict[int, Any] = {
+            number: inputs[name] if item is None else inputs[name][item]  # type: ignore[index]
+            for number, (name, item) in self._inputs.items()
+        }
+        for tensor, check in self._checks:
+            source = given[tensor.number]
+            if isinstance(source, np.ndarray):
+                check(source.reshape(tensor.shape))
         strings = list(self._strings)
         tensors: dict[int, Source] = {n: constants.get(a) for n, a in self._constants.items()}
-        for number, (name, item) in self._inputs.items():
-            given: Any = inputs[name]
-            source = given if item is None else given[item]
+        for number, source in given.items():
             tensors[number] = string_handles(source, strings) if source.dtype == STRING else source
         direct = self._direct_targets(targets, tensors)
         owned = {*tensors, *direct}  # by the caller or this model: outputs are copies of these

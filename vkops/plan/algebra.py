@@ -33,7 +33,8 @@ def coalesce(plan: CopyPlan) -> CopyPlan:
     """Bring a plan to its canonical, smallest form: few regions with few dimensions.
 
     Size-1 dimensions go, dimensions contiguous on both sides merge, adjacent regions merge,
-    dimensions stand in order of falling destination stride, regions in order of destination.
+    dimensions stand in order of falling destination stride, none of which is negative, regions in
+    order of destination.
     Idempotent.
 
     >>> from vkops.plan import CopyPlan, Output, View
@@ -73,11 +74,15 @@ def _from_dims(region: Region, dims: Iterable[_Dim]) -> Region:
 def coalesce_region(region: Region) -> Region:
     """Drop size-1 dimensions, merge contiguous ones, order the rest by destination stride.
 
-    Where indices move the destination, the order is that of the source's strides.
+    Destination strides become positive. Where indices move the destination, the order is that of
+    the source's strides.
     """
     dims = _dims(region)
     if region.indices is None and _is_coalesced(dims):
         return region
+    backwards = tuple(axis for axis, (stride, *_) in enumerate(dims) if stride < 0)
+    if backwards:
+        return coalesce_region(region.map(lambda view: view.flip(backwards)))
     order = _by_source if region.kind == "scatter" else None
     merged: list[_Dim] = []
     for dim in sorted((d for d in dims if d[1] != 1), key=order, reverse=True):

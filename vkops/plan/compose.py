@@ -277,16 +277,8 @@ def _box(region: Region) -> _Box:
 
 
 def _region(box: _Box, reader: Region, writer: Region) -> Region:
-    dst, src = box.dst, box.src
-    dims = []
-    for size, to, _, stride in box.dims:
-        if to < 0:
-            dst += (size - 1) * to
-            src += (size - 1) * stride
-            to, stride = -to, -stride
-        dims.append((size, to, stride))
-    sizes, dst_strides, strides = zip(*dims, strict=True) if dims else ((1,), (1,), (1,))
-    written, read = View(sizes, dst_strides, dst), View(sizes, strides, src)
+    sizes, dst_strides, _, strides = zip(*(box.dims or (_Dim(1, 1, 0, 1),)), strict=True)
+    written, read = View(sizes, dst_strides, box.dst), View(sizes, strides, box.src)
     if reader.indices is None and writer.indices is None:
         return writer.with_views(written, read.shift(writer.source_view.offset))
     *scattered, target = _unpacked(written, 1 + len(reader.index_views))

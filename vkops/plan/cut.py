@@ -80,13 +80,7 @@ def _by_target(region: Region, pieces: _Pieces) -> Iterator[tuple[int, Region]]:
     for part in pieces.writers.compose(turned):
         assert part.input is not None
         views = part.source_view, part.target, *part.index_views
-        yield part.input, _forwards(region.with_views(*views))
-
-
-def _forwards(region: Region) -> Region:
-    """The same region, with strides of the target that are not negative."""
-    axes = tuple(axis for axis, stride in enumerate(region.target.strides) if stride < 0)
-    return region.map(lambda view: view.flip(axes)) if axes else region
+        yield part.input, region.with_views(*views)
 
 
 def _by_source(region: Region, pieces: Sequence[_Pieces]) -> Iterator[Region]:

@@ -205,13 +205,21 @@ class Graph:
         fusion = _Fusion(
             self._tensors, self._sizes, self.reachable(wanted), wanted, gaps=self._gaps
         )
-        fused, stages = fusion.fused, fusion.stages
-        results = [number for number in dict.fromkeys(wanted) if number in fused]
-        for number in results:
-            stages.setdefault(number, fusion.stage(number))
+        fused = fusion.fused
+        results = {number for number in wanted if number in fused}
+        # Stored tensors that no result needs after all are left out.
+        read: set[int] = set()
+        needed = []
+        for number in sorted(fused, reverse=True):
+            if number in read or number in results:
+                needed.append(number)
+                read |= _read(fused[number])
+        stages: dict[int, int] = {}
+        for number in reversed(needed):
+            before = (stages[n] + 1 for n in _read(fused[number]) if n in stages)
+            stages[number] = max(before, default=0)
         # Tensors that nothing reads can all be made in the last stage.
         last = max((stages[number] for number in results), default=-1)
-        read = {number for tensor in stages for number in _read(fused[tensor])}
         stages.update((number, last) for number in results if number not in read)
         together: list[list[int]] = [[] for _ in range(last + 1)]
         alone: list[list[int]] = [[] for _ in range(last + 1)]
@@ -228,7 +236,7 @@ class Graph:
 class _Fusion:
     """The tensors of a graph, each composed into regions that read leaves or stored tensors.
 
-    ``fused`` holds the regions of each tensor, ``stages`` the stage of each that is stored.
+    ``fused`` holds the regions of each tensor, ``stored`` the tensors that the others read.
     """
 
     def __init__(
@@ -241,7 +249,7 @@ class _Fusion:
         gaps: bool,
     ) -> None:
         self.fused: dict[int, Regions] = {}
-        self.stages: dict[int, int] = {}
+        self.stored: set[int] = set()
         self._sizes = sizes
         self._gaps = gaps
         self._writers: dict[int, Writers] = {}
@@ -262,12 +270,12 @@ class _Fusion:
     def _forget(self, tensor: int) -> None:
         """Drop the data of a tensor that nothing reads any more."""
         self._writers.pop(tensor, None)
-        if tensor not in self.stages:
+        if tensor not in self.stored:
             self.fused.pop(tensor, None)
 
     def _add(self, tensor: int, own: Regions) -> None:
         """Compose a tensor; all tensors that it reads have been added before."""
-        intermediates = [n for n in _read(own) if n in self.fused and n not in self.stages]
+        intermediates = [n for n in _read(own) if n in self.fused and n not in self.stored]
         by_indices, scatters = _read_by_indices(own), _scatters(own)
         for number in intermediates:
             if (
@@ -276,28 +284,22 @@ class _Fusion:
                 # A region has one index tensor only.
                 or (scatters and any(region.kind == "gather" for region in self.fused[number]))
             ):
-                self.stages[number] = self.stage(number)
-        intermediates = [number for number in intermediates if number not in self.stages]
+                self.stored.add(number)
+        intermediates = [number for number in intermediates if number not in self.stored]
         elements = sum(prod(region.sizes) for region in own)
         cost = self._store_cost[tensor] = SUBMISSION_COST + elements // ELEMENTS_PER_COST
         max_regions = max(2 * len(own), min(MAX_REGIONS, cost))
         steps = STEPS_PER_COST * (max_regions + sum(len(self.fused[n]) for n in intermediates))
         regions = self._composed(own, max_regions, steps)
         if regions is None:
-            for number in intermediates:
-                self.stages[number] = self.stage(number)
+            self.stored.update(intermediates)
             regions = merge_regions(own)
         else:
             for number in intermediates:
                 self._add_cost(number, len(regions))
         self.fused[tensor] = regions
         if _scatters(regions):
-            self.stages[tensor] = self.stage(tensor)
-
-    def stage(self, tensor: int) -> int:
-        """The first stage after those of all tensors that a tensor reads."""
-        read = _read(self.fused[tensor])
-        return max((self.stages[n] + 1 for n in read if n in self.stages), default=0)
+            self.stored.add(tensor)
 
     def _add_cost(self, tensor: int, regions: int) -> None:
         """Count the regions of a reader of a tensor, which is stored once they cost too much."""
@@ -306,7 +308,7 @@ class _Fusion:
             return  # the reader would have as many regions if the tensor were stored
         cost = self._recompute_cost[tensor] = self._recompute_cost.get(tensor, 0) + regions
         if cost > RECOMPUTE_LIMIT * (self._store_cost[tensor] + len(made)):
-            self.stages[tensor] = self.stage(tensor)
+            self.stored.add(tensor)
 
     def _composed(self, own: Regions, max_regions: int, steps: int) -> Regions | None:
         """Regions that read leaves or stored tensors; None beyond either limit."""
@@ -322,7 +324,7 @@ class _Fusion:
 
     def _parts(self, region: Region, budget: Budget) -> Iterable[Region]:
         number = region.input
-        if number is None or number not in self.fused or number in self.stages:
+        if number is None or number not in self.fused or number in self.stored:
             return (region,)
         writers = self._writers.get(number)
         if writers is None:

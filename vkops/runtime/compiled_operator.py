@@ -88,17 +88,18 @@ class CompiledOperator:
         Only operators with such inputs need it. Source: IDMLOperatorInitializer.
 
         Args:
-            inputs: one entry per input; None for those that are not owned (B-03).
+            inputs: one entry per input; None for those that are not owned (B-03). An entry for an
+                input of a graph that nothing reads is ignored.
 
         Raises:
             BindingError: B-01 to B-06, or initialised before (B-18).
         """
         self._check_count("inputs", inputs, self._inputs)
         sources: dict[int, BoundTensor] = {}
-        for number, ((path, _), binding) in enumerate(zip(self._inputs, inputs, strict=True)):
+        for number, ((path, tensor), binding) in enumerate(zip(self._inputs, inputs, strict=True)):
             if number in self._owned:
                 sources[number] = self._bind(path, self._owned[number], binding)
-            elif binding is not None:
+            elif binding is not None and tensor is not None:
                 message = "is bound at initialisation, must be None: it is not OWNED_BY_DML"
                 raise BindingError(self.name, path, message, "B-03")
         persistent = {
@@ -134,7 +135,8 @@ class CompiledOperator:
 
         Args:
             inputs: per input tensor a buffer, tensor or (buffer, offset, bytes); None for those
-                that are OWNED_BY_DML.
+                that are OWNED_BY_DML. An entry for an input of a graph that nothing reads is
+                ignored.
             outputs: per output tensor a buffer, tensor or (buffer, offset, bytes).
             wait: whether to wait.
 

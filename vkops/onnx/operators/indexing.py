@@ -1,12 +1,14 @@
 """Operators whose indices say which elements they copy, or where they write them.
 
-ONNX calls an index that is out of range an error. One that is known before the model runs is
-refused; one that is not is handled as DirectML does: by reading the nearest element inside, and by
-not writing anything.
+ONNX calls an index that is out of range an error. One that is known before the model runs, or given
+as an array, is refused. One that only the device has is handled as DirectML does: by reading the
+nearest element inside, and by not writing anything.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -36,9 +38,10 @@ def gather(call: Call) -> list[LoweredTensor]:
     data, indices = call.tensor("data"), call.tensor("indices")
     axis = call.axis("axis", data.rank)
     shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
-    known = _known_indices(call, data, range(axis, axis + 1))
+    known = _check_indices(call, data, range(axis, axis + 1))
     if known is not None:
-        flat = np.where(known < 0, known + data.shape[axis], known)[:, 0]
+        flat = known.reshape(-1).astype(np.int64)
+        flat = np.where(flat < 0, flat + data.shape[axis], flat)
         runs = [*islice(runs_of(flat), MAX_RUNS + 1)]
         if len(runs) <= MAX_RUNS:
             axes = [[Run(0, n, 0, 1)] for n in data.shape]
@@ -116,11 +119,8 @@ def tensor_scatter(call: Call) -> list[LoweredTensor]:
         return [call.lowering.make(data.dtype, data.shape, copies)]
     if starts.shape != data.shape[:1]:
         call.refuse("write_indices", f"has shape {starts.shape}, must be {data.shape[:1]}")
-    if call.lowering.is_known(starts):
-        numbers = call.lowering.values(starts)
-        wrong = numbers[(numbers < 0) | (numbers > whole - count)]
-        if wrong.size:
-            call.refuse("write_indices", f"got {wrong[0]}, must be 0 to {whole - count}")
+    allowed = {axis: range(whole - count + 1)}
+    call.lowering.check(starts, partial(_check_range, call.node, "write_indices", allowed))
     each = View((*starts.shape, *[1] * (data.rank - 1)), (1, *[0] * (data.rank - 1)))
     # As unsigned integers, negative ones are out of range.
     places = _index_tensor(starts, each)._replace(dtype="u8")
@@ -206,7 +206,7 @@ def _axis_of_elements(call: Call, data: LoweredTensor, indices: LoweredTensor) -
     for other, (size, maximum) in enumerate(zip(indices.shape, data.shape, strict=True)):
         if other != axis and size > maximum:
             call.refuse("indices", f"has size {size} for axis {other}, must be {maximum} at most")
-    _known_indices(call, data, range(axis, axis + 1))
+    _check_indices(call, data, range(axis, axis + 1))
     return axis
 
 
@@ -224,7 +224,7 @@ def _tuple_length(call: Call, data: LoweredTensor, indices: LoweredTensor, batch
     count, maximum = indices.shape[-1], min(data.rank - batch, MAX_TERMS)
     if not 1 <= count <= maximum:
         call.refuse("indices", f"has tuples of {count} numbers, must be 1 to {maximum}")
-    _known_indices(call, data, range(batch, batch + count))
+    _check_indices(call, data, range(batch, batch + count))
     return count
 
 
@@ -262,24 +262,26 @@ def _index_tensor(indices: LoweredTensor, view: View | None = None) -> IndexTens
     return IndexTensor(indices.number, dtype, indices.packed if view is None else view)
 
 
-def _known_indices(call: Call, data: LoweredTensor, axes: range) -> npt.NDArray[np.int64] | None:
-    """Return tuples of indices of some axes if they are known, and check them.
-
-    None: they depend on a graph input.
-    """
+def _check_indices(call: Call, data: LoweredTensor, axes: range) -> npt.NDArray[Any] | None:
+    """Check indices of an axis, or tuples of indices of several; return them if they are known."""
     indices = call.tensor("indices")
     for axis in axes:
         if indices.size and not data.shape[axis]:
             message = f"has shape {indices.shape}, must be empty: axis {axis} has size 0"
             call.refuse("indices", message)
-    if not call.lowering.is_known(indices):
-        return None
-    tuples = call.lowering.values(indices).reshape(-1, len(axes)).astype(np.int64)
-    sizes = np.array(data.shape[axes.start : axes.stop], np.int64)
-    wrong = (tuples < -sizes) | (tuples >= sizes)
+    allowed = {axis: range(-data.shape[axis], data.shape[axis]) for axis in axes}
+    return call.lowering.check(indices, partial(_check_range, call.node, "indices", allowed))
+
+
+def _check_range(
+    node: Node, name: str, allowed: Mapping[int, range], indices: npt.NDArray[Any]
+) -> None:
+    """Refuse indices out of range; ``allowed`` has the axes that each tuple of them is for."""
+    ranges = list(allowed.items())
+    lowest, ends = ([getattr(r, end) for _, r in ranges] for end in ("start", "stop"))
+    wrong = (indices < lowest) | (indices >= ends)
     if wrong.any():
-        place = int(np.argmax(wrong))
-        axis = axes[place % len(axes)]
-        allowed = f"must be {-data.shape[axis]} to {data.shape[axis] - 1} for axis {axis}"
-        call.refuse("indices", f"got {tuples.reshape(-1)[place]}, {allowed}")
-    return tuples
+        place = np.unravel_index(np.argmax(wrong), indices.shape)
+        axis, r = ranges[place[-1] if len(ranges) > 1 else 0]
+        path = f"{name}[{', '.join(map(str, place))}]" if place else name
+        node.refuse(path, f"got {indices[place]}, must be {r[0]} to {r[-1]} for axis {axis}")

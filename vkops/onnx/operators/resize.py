@@ -30,17 +30,20 @@ _ONE_TARGET = "scales and sizes", "exactly one of the two must be given"
 def coordinate_modes(version: int) -> tuple[str, ...]:
     """Return the coordinate transformation modes that a version of Resize has, the default first.
 
+    Only version 11 documents ``tf_half_pixel_for_nn``, but ONNX's node tests and ONNX Runtime have
+    it in later versions, too.
+
     >>> coordinate_modes(11)[-1]
     'tf_half_pixel_for_nn'
     """
-    added = {11: ("tf_half_pixel_for_nn",), 19: ("half_pixel_symmetric",)}
     return (
         "half_pixel",
         "pytorch_half_pixel",
         "align_corners",
         "asymmetric",
         "tf_crop_and_resize",
-        *added.get(version, ()),
+        *(["half_pixel_symmetric"] if version >= 19 else []),
+        "tf_half_pixel_for_nn",
     )
 
 
