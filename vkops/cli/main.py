@@ -72,9 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         if COMPLETE in os.environ:
-            from click.shell_completion import shell_complete
+            from vkops.cli import completion_commands
 
-            return shell_complete(app, {}, "vkops", COMPLETE, os.environ[COMPLETE])
+            return completion_commands.complete()
         arguments = sys.argv[1:] if arguments is None else arguments
         if any("\0" in argument for argument in arguments):  # no shell can pass it
             raise click.UsageError("an argument has a null character")
