@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import sys
-from importlib import import_module
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -45,11 +44,11 @@ def __getattr__(name: str) -> Any:
             message += f": vkops does not compute; use numpy.{name} on tensor.numpy()"
         raise AttributeError(message, name=name)
     if module == "vkops":
-        return import_module(f"vkops.{name}")
+        return errors.import_late(f"vkops.{name}")
     errors.refuse_reentry(_loading, "vkops is being imported")
     with _loading:
         # The next access finds the value in the module and does not come here.
-        value = globals()[name] = getattr(import_module(module), name)
+        value = globals()[name] = getattr(errors.import_late(module), name)
     return value
 
 

@@ -7,12 +7,15 @@ mistake, that exception is a second base.
 from __future__ import annotations
 
 import re
+import sys
 from enum import Enum
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from threading import RLock
+    from types import ModuleType
 
 
 class VkopsError(Exception):
@@ -146,6 +149,23 @@ def refuse_reentry(lock: RLock, what: str, *names: object) -> None:
             f"{what.format(*names)} by this thread: a signal handler, finalizer or callback that "
             "runs in the middle of an operation cannot start another one"
         )
+
+
+def import_late(module: str) -> ModuleType:
+    """Import a module at its first use.
+
+    Raises:
+        DeviceError: Python is exiting, and imports nothing more.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        if sys.meta_path is None:
+            raise DeviceError(
+                f"{module} cannot be imported while Python exits: a finalizer can use only names "
+                "that were used before"
+            ) from error
+        raise
 
 
 class MissingPackageError(VkopsError, ImportError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,12 +121,28 @@ def test_files_of_arrays(run, tmp_path):
 
 def test_arrays_in_any_order_of_memory(run):
     np.save("f.npy", np.asfortranarray(np.arange(6, dtype=np.uint32).reshape(2, 3)))
-    np.save("big.npy", np.arange(3, dtype=">u4"))
     by = 0x01010101
     _, out, _ = run("b.comp", "--bind", "f.npy", "--out", "Words", "--groups", "6")
     assert out == [f"Output 'Words' [2, 3]: {', '.join(str(n + by) for n in range(6))}"]
-    _, out, _ = run("b.comp", "--bind", "big.npy", "--out", "Words", "--groups", "3")
-    assert out == [f"Output 'Words' [3]: {', '.join(str(n + by) for n in range(3))}"]
+    np.save("big.npy", np.arange(3, dtype=">f4"))
+    for out in ("float32:3", ">f4:3"):
+        command = [*A, "--bind", "big.npy", "--out", out, "--push", "2,1"]
+        assert run(*command)[1] == ["Output 'Target' [3]: 1, 3, 5"]
+
+
+def test_blocks_with_the_names_of_parameters_of_numpy(run):
+    source = IN_PLACE.replace("buffer Words", "buffer file")
+    source = source.replace(
+        "void", "layout(binding = 1) buffer allow_pickle { uint more[]; };\nvoid"
+    )
+    Path("d.comp").write_text(source.replace("+= 0x01010101u", "= more[0]++"))
+    command = ["d.comp", "--out", "uint32:1", "--out", "uint32:1", "--output", "d.npz"]
+    assert run(*command) == (0, ["Outputs written to 'd.npz'"], "")
+    with np.load("d.npz") as loaded:
+        assert {name: array.tolist() for name, array in loaded.items()} == {
+            "file": [0],
+            "allow_pickle": [1],
+        }
 
 
 def test_a_run_without_an_output(run):

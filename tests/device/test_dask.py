@@ -277,7 +277,10 @@ except vkops.DeviceError as error:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"devices": []}, "devices: got no entry, must be at least 1 [DEV-14]"),
+        *(
+            ({"devices": wrong}, f"devices: got {wrong!r}, must be a list with an entry for each worker [DEV-14]")
+            for wrong in (2, True, np.int64(2), "llvmpipe", b"0", {"VKOPS_ADAPTER": "0"}, {0}, [], ())
+        ),
         ({"devices": [0, 1.5]}, "devices[1]: got 1.5, must be an index, part of an adapter's name, or environment variables [DEV-14]"),
         ({"devices": [True]}, "devices[0]: got True, must be an index, part of an adapter's name, or environment variables [DEV-14]"),
         ({"devices": [""]}, "devices[0]: got '', must be an index, part of an adapter's name, or environment variables [DEV-14]"),

@@ -233,6 +233,53 @@ def test_nothing_crashes_beside_a_thread(adapter):
     assert python(__file__, name, adapter.index, 1) == f"{name}\n"
 
 
+LATE = """
+import os, sys
+import numpy as np, vkops
+from vkops import VkopsError, dml
+
+class Late:
+    def __init__(self, index):
+        self.tensor = vkops.Device(index).tensor(np.arange(4))
+
+    def __del__(self, write=os.write, show="{}: {}\\n".format, failed=VkopsError, np=np, dml=dml):
+        t = self.tensor
+        uses = {name: lambda name=name: getattr(vkops, name) for name in vkops._MODULES}
+        uses |= {name: lambda name=name: getattr(dml, name) for name in dml.__all__}
+        uses |= {name: lambda name=name: dml.OPERATORS[name] for name in dml.OPERATORS}
+        uses |= {"namespace": t.__array_namespace__, "concatenate": lambda: np.concatenate([t, t])}
+        uses |= {"kernel": t[::-1].copy, "values": lambda: t[1:].numpy()}
+        for name, use in uses.items():
+            try:
+                use()
+            except failed as error:
+                if name in ("asarray", "kernel"):
+                    write(1, show(name, error).encode())
+            except BaseException as error:
+                write(1, show(name, repr(error)).encode())
+
+late = Late(int(sys.argv[1]))
+"""
+
+
+def test_finalizers_that_run_while_python_exits(adapter, tmp_path):
+    """Everything works or raises an error of vkops: modules and kernels are loaded no more."""
+    from processes import run_with
+
+    program = ["-c", LATE, str(adapter.index)]
+    status, said, problems = run_with(tmp_path, program, XDG_CACHE_HOME=str(tmp_path))
+    assert (status, problems) == (0, "")
+    name, *kernel = said.splitlines()
+    assert name == (
+        "asarray: vkops.tensors.creation cannot be imported while Python exits: a finalizer can "
+        "use only names that were used before"
+    )
+    assert [line.rpartition("/")[2] for line in kernel] in (
+        [],  # an installed vkops has its kernels in SPIR-V
+        ["glslangValidator cannot be started: Python is exiting"],
+    )
+
+
 def test_streams_that_are_over_keep_nothing(device):
     desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [N])
     copy = device.compile_operator(

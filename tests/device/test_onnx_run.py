@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -207,6 +208,54 @@ def test_outputs_to_files(folder, vkops_run):
             "w": ["a", "bc", "a", "bc"],
         }
     np.testing.assert_array_equal(np.load("b.npy"), np.float32([[2, 3], [6, 7]]))
+
+
+NAMES = """<ir_version: 8, opset_import: ["" : 16]>
+names (float16[2] x, bfloat16[2] brain)
+    => (float16[2] file, bfloat16[2] allow_pickle, seq(float16[1]) s, float16[2] last) {
+  file = Identity (x)
+  allow_pickle = Identity (brain)
+  s = SplitToSequence (x)
+  last = Identity (x)
+}"""
+
+
+@pytest.fixture
+def names(folder):
+    """A model whose last output has a name of choice, and its inputs in files."""
+    np.save("x.npy", np.array([1, 2], ">f2"))
+    np.save("brain.npy", np.array([3, 4], ml_dtypes.bfloat16))
+    assert np.load("brain.npy").dtype == "V2"  # the file knows only the size
+
+    def names(last):
+        model = onnx.parser.parse_model(NAMES)
+        model.graph.node[-1].output[0] = model.graph.output[-1].name = last
+        onnx.save(model, "names.onnx")
+        return ["names.onnx", "--input", "x:x.npy", "--input", "brain:brain.npy"]
+
+    return names
+
+
+def test_arrays_of_any_byte_order_and_name(names, vkops_run):
+    vkops_run(*names("s[2]"), "--output", "out.npz")
+    with np.load("out.npz") as made:
+        found = {name: array.tolist() for name, array in made.items() if name != "allow_pickle"}
+        assert found == {"file": [1, 2], "s[0]": [1], "s[1]": [2], "s[2]": [1, 2]}
+        brain = made["allow_pickle"].view(ml_dtypes.bfloat16)
+        assert brain.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("more", [[], ["--output", "out.npz"]])
+def test_outputs_with_the_same_name_are_refused(names, vkops_run, more):
+    _, error = vkops_run(*names("s[1]"), *more, status=1)
+    assert error == "output 's[1]': another output has the name 's[1]'\n"
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_void_elements_are_not_numbers(folder, vkops_run, size):
+    np.save("x.npy", np.ones((1, 2), f"u{size}").view(f"V{size}"))
+    _, error = vkops_run("concat.onnx", "--input", "x0:x.npy", status=1)
+    assert error == f"input 'x0': has type tensor(|V{size}), must be tensor(float)\n"
 
 
 def test_random_inputs_are_the_same_again(folder, vkops_run):

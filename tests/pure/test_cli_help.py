@@ -1,6 +1,7 @@
 """Help at several widths, and shell completion."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,15 @@ def test_the_reference_is_current():
     assert (Path(__file__).parents[2] / "docs/commands.md").read_text() == text
 
 
+def completions(words, monkeypatch, capsys):
+    """What bash offers for the last word, with its kind."""
+    monkeypatch.setenv(COMPLETE, "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", " ".join(words))
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    assert main([]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -61,12 +71,32 @@ def test_the_reference_is_current():
     ],
 )
 def test_completion(line, expected, monkeypatch, capsys):
-    monkeypatch.setenv(COMPLETE, "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", line)
-    monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
-    assert main([]) == 0
-    found = capsys.readouterr().out.splitlines()
+    found = completions(line.split(" "), monkeypatch, capsys)
     assert sorted(entry.partition(",")[2] for entry in found) == sorted(expected)
+
+
+PATHS = {
+    (*path, option.opts[-1]): "dir" if option.metavar == "FOLDER" else "file"
+    for path, command in COMMANDS.items()
+    for option in command.params
+    if isinstance(option, click.Option) and re.search("FILE|FOLDER", option.metavar or "")
+}
+
+
+def test_options_that_take_paths_are_found():
+    assert {("run", "--input"), ("run", "--input_path"), ("shader", "run", "--bind")} <= {*PATHS}
+
+
+@pytest.mark.parametrize("words", PATHS, ids=" ".join)
+def test_paths_are_completed(words, monkeypatch, capsys):
+    line = ["vkops", *words, "x"]
+    assert completions(line, monkeypatch, capsys) == [f"{PATHS[words]},x"]
+
+
+def test_bash_takes_a_colon_for_a_word(monkeypatch, capsys):
+    for words, expected in (("x : y", "x:y"), ("x :", "x:"), ("input : 0 : y", "input:0:y")):
+        line = f"vkops run m.onnx --input {words}".split(" ")
+        assert completions(line, monkeypatch, capsys) == [f"file,{expected}"]
 
 
 @pytest.mark.posix("bash", tests_only=True)

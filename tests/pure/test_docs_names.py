@@ -1,7 +1,10 @@
-"""The documentation names only files, tests and Python names that exist."""
+"""Documentation, docstrings and comments name only files, tests and Python names that exist."""
 
 from __future__ import annotations
 
+import ast
+import builtins
+import keyword
 import re
 from functools import cache
 from pathlib import Path
@@ -64,6 +67,72 @@ def test_python_names_exist(page):
     for word in inline_code(page):
         if (name := re.match(pattern, word)) and not word.endswith(suffixes):
             resolve_name(f"vkops.{name[0].removeprefix('vkops.')}")
+
+
+def sources(*suffixes: str) -> list[Path]:
+    """The package's files and the scripts with one of these suffixes."""
+    paths = [path for name in ("scripts", "shaders", "vkops") for path in (ROOT / name).rglob("*")]
+    return [path for path in paths if path.is_file() and path.suffix in suffixes]
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
+
+
+def test_files_that_sources_name_exist():
+    """Paths that begin at the root, in code as well."""
+    pattern = re.compile(rf"(?<![\w./{{}}])(?:{'|'.join(FOLDERS)})/[\w./-]*\.\w+")
+    named = {
+        (path.name, name)
+        for path in sources("", ".py", ".pyi", ".cpp", ".cmake", ".comp", ".glsl", ".txt")
+        for name in pattern.findall(path.read_text("utf-8"))
+    }
+    assert len(named) > 10
+    assert {(path, name) for path, name in named if f"/{name}" not in files()} == set()
+
+
+OF_OTHERS = {
+    *("rechunk", "custom_metadata_map", "HOME", "DML_OPERATOR_"),  # Dask, ONNX Runtime, DirectML
+    *("sourcePath", "targetPath", "hlsl"),  # DxDispatch
+    *("broadcast_tensors", "repeat_interleave", "take_along_dim", "tensor_split"),  # PyTorch
+    *("batch", "DATA_BATCH", "row", "column", "TEST_ADAPTER"),  # examples
+}
+"""Names in the documentation that vkops does not define."""
+
+
+def test_names_in_docstrings_exist():
+    """They are in the same file's code, or the name of a module, class or function of any file."""
+    defined = {*dir(builtins), *keyword.kwlist, *OF_OTHERS}
+    defined |= {path.stem for path in (ROOT / "vkops").rglob("*") if path.suffix in ("", ".py")}
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in sources(".py")}
+    for node in (node for tree in trees.values() for node in ast.walk(tree)):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            defined.add(node.name)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            node.value = ast.Constant(None)  # without docstrings; ast leaves out comments
+    pattern = re.compile(r"``([A-Za-z_]\w+)(?:\([^`]*\))?``")
+    missing = {
+        (path.name, name)
+        for path, tree in trees.items()
+        for named in [set(pattern.findall(path.read_text("utf-8"))) - defined]
+        for name in named and named - words(ast.unparse(tree))
+    }
+    assert missing == set()
+
+
+@cache
+def code() -> set[str]:
+    """The words of every file that is no documentation."""
+    paths = [path for path in map(ROOT.joinpath, (f[1:] for f in files())) if path.is_file()]
+    texts = (path.read_bytes() for path in paths if path.suffix not in (".md", ".pyc"))
+    return set().union(*(words(text.decode("utf-8", "replace")) for text in texts))
+
+
+@page_of_each
+def test_names_with_underscores_exist(page):
+    pattern = re.compile(r"(?:--)?(?!VK_|DML_|E_)([A-Za-z]\w*_\w+)(?:[=(].*)?")
+    named = {match[1] for match in map(pattern.fullmatch, inline_code(page)) if match}
+    assert named - code() - OF_OTHERS == set()
 
 
 @page_of_each

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper, parser
+from onnx import TensorProto, defs, helper, numpy_helper, parser
 from onnx_models import evaluate, info, model, node_model, run, run_on_device, same
 
 from vkops.errors import ModelError
 from vkops.onnx import Model
 from vkops.onnx.lowering import NeedsValueError
+from vkops.onnx.operators import OPERATORS
 from vkops.onnx.value_info import SequenceType, TensorType
 from vkops.plan.index_runs import runs_of
 
@@ -902,3 +905,13 @@ def test_runs_reproduce_the_indices(indices):
     assert [run.start + run.step * i for run in runs for i in range(run.size)] == indices
     assert [run.target for run in runs] == np.cumsum([0, *(run.size for run in runs)])[:-1].tolist()
     assert len(runs) <= max(1, (len(indices) + 1) // 2) if indices else not runs
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_docstrings_name_the_last_version(name):
+    """Of the operators that have functions of their own, and that ONNX still has."""
+    versions, schema = OPERATORS[name], defs.get_schema(name)
+    text = versions[max(versions)].__doc__
+    if text and not schema.deprecated:
+        named = re.search(rf"\b{name} (?:\d+(?:, | and | to )?)+", text)[0]
+        assert int(re.findall(r"\d+", named)[-1]) >= schema.since_version

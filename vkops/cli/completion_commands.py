@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import (
+    BashComplete,
+    add_completion_class,
+    get_completion_class,
+    shell_complete,
+)
 
 from vkops.cli.main import COMPLETE, app
+
+
+class _Bash(BashComplete):
+    """Bash takes a colon, as in NAME:FILE, for a word of its own."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        args, incomplete = super().get_completion_args()
+        *args, incomplete = re.sub("\0?:\0?", ":", "\0".join([*args, incomplete])).split("\0")
+        return args, incomplete
+
+
+add_completion_class(_Bash)
+
+
+def complete() -> int:
+    """Answer the question of a shell, and return the exit status."""
+    return shell_complete(app, {}, "vkops", COMPLETE, os.environ[COMPLETE])
 
 
 @click.command()

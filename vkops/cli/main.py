@@ -72,9 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         if COMPLETE in os.environ:
-            from click.shell_completion import shell_complete
+            from vkops.cli import completion_commands
 
-            return shell_complete(app, {}, "vkops", COMPLETE, os.environ[COMPLETE])
+            return completion_commands.complete()
         arguments = sys.argv[1:] if arguments is None else arguments
         if not all(map(_can_be_passed, arguments)):
             raise click.UsageError("an argument has characters that no shell can pass")

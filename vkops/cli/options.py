@@ -32,8 +32,9 @@ def flag(*names: str, help: str) -> Callable[[F], F]:
 
 
 def texts(*names: str, metavar: str, help: str) -> Callable[[F], F]:
-    """Return an option that can be given several times."""
-    return click.option(*names, multiple=True, metavar=metavar, help=help)
+    """Return an option that can be given several times, such as texts or [NAME:]FILE."""
+    kind = click.Path() if "FILE" in metavar else click.STRING  # shells complete paths
+    return click.option(*names, multiple=True, type=kind, metavar=metavar, help=help)
 
 
 def number(

@@ -68,9 +68,10 @@ def local_cluster(
     [1, 5, 9]
     """
     entries = _default_entries() if devices is None else devices
+    if isinstance(entries, (str, bytes)) or not (isinstance(entries, Sequence) and entries):
+        kinds = "a list with an entry for each worker"
+        raise DeviceError(f"devices: got {show(entries)}, must be {kinds} [DEV-14]")
     environments = [_environment(number, entry) for number, entry in enumerate(entries)]
-    if not environments:
-        raise DeviceError("devices: got no entry, must be at least 1 [DEV-14]")
     limit: dict[str, str] = {}
     if device_memory is not None:
         nbytes = _bytes(device_memory)

@@ -212,7 +212,7 @@ def _adapter(device: dict[str, Any], its_limits: dict[str, Any]) -> Iterator[str
         ]
         size = f"{heap['size']} bytes ({heap['size'] / 2**30:.1f} GiB), {where}"
         yield _item(f"memory heap {number}", f"{size}; memory types {', '.join(own)}")
-    yield _item("features (vkops uses none)", ", ".join(has))
+    yield _item("features (vkops uses shaderInt64 at most)", ", ".join(has))
     yield _item("features it lacks", ", ".join(name for name in FEATURES if name not in has))
 
 

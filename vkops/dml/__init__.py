@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from vkops.dml.enums import (
@@ -21,6 +20,7 @@ from vkops.dml.operator_desc import OperatorDesc
 from vkops.dml.operators import CLASSES, OPERATORS
 from vkops.dml.structs import ScaleBias, Size2D
 from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.errors import import_late
 
 if TYPE_CHECKING:
     from vkops.dml.expressions import *  # noqa: F403
@@ -96,7 +96,7 @@ __all__ += [*CLASSES, *FUNCTIONS]
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         # The next access finds the value in this module and does not come here.
-        value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+        value = globals()[name] = getattr(import_late(_LAZY[name]), name)
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -28,7 +28,7 @@ class IndexedOperatorDesc(OperatorDesc):
     ) -> list[Size]:
         """Check the number of a tensor's dimensions that count, and return their sizes.
 
-        The field ``name`` holds the number, which is ``least`` or more. These dimensions are the
+        The field ``name`` holds the number, which is ``minimum`` or more. These dimensions are the
         last ones; those before them have size 1.
         """
         count, sizes = getattr(self, name), self._sizes_of(path, rule)

@@ -20,6 +20,11 @@ from vkops.system.files import named_file, open_regular
 
 Array = npt.NDArray[Any]
 
+_KINDS = "?biufcSUV"
+"""Booleans, numbers and text; V is every type that files know only the size of, as bfloat16."""
+
+_MAX_MEMBER_BYTES = 0xFFFF  # of a name in a .npz file
+
 MAX_FLAT_VALUES = 10_000
 """Values of an output that are printed in one line; a file takes them all."""
 
@@ -27,6 +32,7 @@ MAX_FLAT_VALUES = 10_000
 def read(text: str, unnamed: Sequence[str], owner: str) -> list[tuple[str, Array]]:
     """Return the names and arrays of ``NAME:FILE.npy``, ``FILE.npy`` or ``FILE.npz``.
 
+    The arrays hold numbers or text in the byte order of this machine, or void elements.
     ``unnamed`` are the inputs that an array without a name may be for, ``owner`` is who has them.
     """
     name, file = ("", text) if Path(text).is_file() else named_file(text)
@@ -56,24 +62,34 @@ def _load(file: str, text: str) -> Array | list[tuple[str, Array]]:
             stream.seek(0)
             _check_memory(text, [_claimed_bytes(stream, os.fstat(stream.fileno()).st_size)])
             stream.seek(0)
-            array: Array = np.load(stream, allow_pickle=False)
-            return array
-        with zipfile.ZipFile(stream) as members:
+            return _array(stream)
+        with zipfile.ZipFile(stream) as archive:
             sizes = []
-            for info in members.infolist():
-                with members.open(info) as member:
+            for info in archive.infolist():
+                with archive.open(info) as member:
                     sizes.append(_claimed_bytes(member, info.file_size))
-        _check_memory(text, sizes)
-        stream.seek(0)
-        with np.load(stream, allow_pickle=False) as loaded:
-            return list(loaded.items())
+            _check_memory(text, sizes)
+            # np.load would confuse the members "x.npy" and "x.npy.npy".
+            arrays = []
+            for info in archive.infolist():
+                with archive.open(info) as member:
+                    arrays.append((info.filename.removesuffix(".npy"), _array(member)))
+            return arrays
+
+
+def _array(stream: IO[bytes]) -> Array:
+    """Return the array of a .npy file in the byte order of this machine."""
+    array: Array = np.lib.format.read_array(stream, allow_pickle=False)
+    if not array.dtype.isnative:
+        array = array.byteswap(inplace=True).view(array.dtype.newbyteorder())
+    return array
 
 
 def _claimed_bytes(stream: IO[bytes], size: int) -> int:
-    """Return the bytes of an array by its header; ValueError if the file holds fewer."""
+    """Return the bytes of an array by its header; ValueError if it cannot be read."""
     (shape, _, dtype), offset = read_npy_header(stream)
     nbytes = prod(shape) * dtype.itemsize
-    if dtype.hasobject or nbytes > size - offset:
+    if dtype.kind not in _KINDS or dtype.fields or dtype.subdtype or nbytes > size - offset:
         raise ValueError("no such values")
     return nbytes
 
@@ -95,6 +111,8 @@ def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path
     for text in texts:
         name, file = named_file(text)
         suffix = Path(file).suffix.lower()
+        if Path(file) in found:
+            raise ModelError(f"{text}: another output is written to that file")
         if suffix == ".npz" and file == text:
             found[Path(file)] = ""
             continue
@@ -124,10 +142,24 @@ def write_or_print(targets: Mapping[Path, str], arrays: Mapping[str, Array], *, 
                 if name:
                     np.save(stream, chosen[name], allow_pickle=False)
                 else:
-                    np.savez(stream, **chosen)  # type: ignore[arg-type]  # taken for its options
+                    _write_npz(path, stream, chosen)
         except OSError as error:
             raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from error
         console.info(f"{one_line(name) or 'Outputs'} written to '{path}'")
+
+
+def _write_npz(path: Path, stream: IO[bytes], arrays: Mapping[str, Array]) -> None:
+    """Write a .npz file whatever the names are; np.savez has parameters of its own."""
+    members = [f"{name}.npy" for name in arrays]
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, member in zip(arrays, members, strict=True):
+            info = zipfile.ZipInfo(member)
+            # ZipInfo changes some names, and np.load prefers members to arrays of the same name.
+            is_kept = info.filename == member and name not in members
+            if not is_kept or len(member.encode()) > _MAX_MEMBER_BYTES:
+                raise ModelError(f"{path}: a .npz file cannot hold an output named {name!r}")
+            with archive.open(info, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, arrays[name], allow_pickle=False)
 
 
 def _print(name: str, array: Array, *, flat: bool) -> None:

@@ -69,7 +69,10 @@ def run_file(
     run_timed(path.stem, options, dispatch, device)
     arrays: dict[str, Array] = {}
     for name, value in zip(names, outputs, strict=False):  # none without an iteration
-        arrays.update(_output_arrays(name, value))
+        for key, array in _output_arrays(name, value).items():
+            if key in arrays:
+                raise ModelError(f"output {name!r}: another output has the name {key!r}")
+            arrays[key] = array
     array_files.write_or_print(targets, arrays, flat=options.flat)
 
 
@@ -151,9 +154,7 @@ def _inputs(model: Model, files: FileOptions) -> dict[str, Any]:
 def _typed(array: Array, entry: ValueInfo) -> Array:
     """Return an array with its type, if .npy files know only the size of that type."""
     dtype = entry.dtype
-    if array.dtype.kind != "V" or dtype is None or dtype.itemsize != array.itemsize:
-        return array
-    return array.view(dtype)
+    return array if dtype is None or np.dtype(dtype.str) != array.dtype else array.view(dtype)
 
 
 def _random(generator: np.random.Generator, like: Array) -> Any:

@@ -96,7 +96,7 @@ def _zeros(text: str) -> tuple[str, Array]:
     """Return the name and the zeros of ``[NAME:]TYPE:COUNT``; COUNT can be a shape, such as 4x6."""
     *name, kind, form = ["", *text.split(":")][-3:]
     try:
-        dtype, shape = np.dtype(kind), tuple(int(n) for n in form.split("x"))
+        dtype, shape = np.dtype(kind).newbyteorder("="), tuple(int(n) for n in form.split("x"))
         is_number = kind and dtype.kind in _NUMBER_KINDS
         if not is_number or min(shape) < 1 or prod(shape) > _MAX_ELEMENTS:
             raise ValueError

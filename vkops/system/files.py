@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import ntpath
 import os
 import re
@@ -108,7 +109,8 @@ def open_regular(
         before = os.stat(path, follow_symlinks=follow)
         _check_regular(before, path)
     flags = os.O_RDONLY | _BYTES | _NO_WAITING | (0 if follow else _NO_LINKS)
-    stream = open(os.open(path, flags, dir_fd=dir_fd), "rb")  # noqa: SIM115  # the caller closes it
+    # The caller closes it. The builtin "open" is gone while Python exits.
+    stream = io.open(os.open(path, flags, dir_fd=dir_fd), "rb")  # noqa: SIM115, UP020
     try:
         found = os.fstat(stream.fileno())
         _check_regular(found, path)

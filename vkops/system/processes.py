@@ -99,6 +99,8 @@ def run_limited(
         OSError: it cannot be started.
         subprocess.TimeoutExpired: it has not ended in time; ``stdout`` is its output until then.
     """
+    if sys.is_finalizing():  # no thread could watch it
+        raise OSError(None, "Python is exiting")
     with subprocess.Popen(
         command,
         cwd=cwd,

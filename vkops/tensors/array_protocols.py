@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.errors import InvalidDescError, InvalidDescTypeError, show
+from vkops.errors import InvalidDescError, InvalidDescTypeError, import_late, show
 from vkops.tensors.refused_operators import refuse_to_compute
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
@@ -57,7 +56,7 @@ class ArrayProtocols:
         if not (api_version is None or is_known):
             message = f"got {show(api_version)}, must be one of {', '.join(API_VERSIONS)}"
             raise InvalidDescError("__array_namespace__", "api_version", message, "ARRAY-19")
-        return importlib.import_module("vkops")
+        return import_late("vkops")
 
     def __array_function__(
         self,
@@ -109,7 +108,7 @@ def _counterpart(
     if func.__module__ != "numpy":  # such as numpy.linalg.diagonal, which takes other axes
         return None
     module, _, name = COUNTERPARTS.get(func.__name__, f"vkops:{func.__name__}").partition(":")
-    function = getattr(importlib.import_module(module), name, None)
+    function = getattr(import_late(module), name, None)
     if not inspect.isfunction(function):
         return None
     signature = inspect.signature(function)

@@ -5,11 +5,11 @@ The module of an operator is imported when the operator is used.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from vkops.dml.levels import SUPPORT
+from vkops.errors import import_late
 
 if TYPE_CHECKING:
     from vkops.dml.operator_desc import OperatorDesc
@@ -100,7 +100,7 @@ class _Operators(Mapping[str, "type[OperatorDesc]"]):
     def __getitem__(self, name: str) -> type[OperatorDesc]:
         if name not in SUPPORT:
             raise KeyError(name)
-        module = importlib.import_module(f"{__name__}.{_MODULES.get(name, name.lower())}")
+        module = import_late(f"{__name__}.{_MODULES.get(name, name.lower())}")
         found: type[OperatorDesc] = getattr(module, _class_name(name))
         return found
 

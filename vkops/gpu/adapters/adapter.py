@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from vkops.errors import DeviceError, MissingPackageError, show
+from vkops.errors import DeviceError, MissingPackageError, import_late, show
 from vkops.gpu.adapters import loader_files, mesa_cache
 from vkops.system.vulkan import LOADER, how_to_install
 
@@ -287,7 +287,7 @@ def vulkan() -> Any:
         MissingPackageError: the package is not installed.
     """
     try:
-        import vulkan
+        return import_late("vulkan")
     except ImportError as error:
         raise MissingPackageError(
             f"devices need the package {error.name or 'vulkan'}: pip install vulkan",
@@ -298,7 +298,6 @@ def vulkan() -> Any:
             f"no Vulkan loader: {LOADER} was not found; it is installed with a driver "
             f"({how_to_install('mesa-vulkan-drivers')})"
         ) from error
-    return vulkan
 
 
 @lru_cache(maxsize=1)

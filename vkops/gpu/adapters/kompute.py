@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from vkops.errors import DeviceError
+from vkops.errors import DeviceError, import_late
 from vkops.system.vulkan import LOADER, how_to_install
 
 if TYPE_CHECKING:
@@ -209,13 +209,12 @@ def load_kompute() -> Any:
     if not _has_gil():
         raise DeviceError(NEEDS_GIL)
     try:
-        import kp
+        return import_late("kp")
     except ImportError as error:
         raise DeviceError(
             f"Kompute (the kp package) cannot be loaded: {error}. scripts/wheels builds its wheel "
             f"on Linux; at run time it needs {LOADER} ({how_to_install('libvulkan1')})"
         ) from error
-    return kp
 
 
 def load_native() -> Any:

@@ -52,7 +52,8 @@ class Submission:
         """Wait until the results are complete; a second call returns at once.
 
         Raises:
-            DeviceError: the device is closed, or was lost.
+            DeviceError: the device is closed.
+            RuntimeError: it was lost, as far as Kompute reports that.
         """
         self._queue.wait_for(self)
         if self.error is not None:

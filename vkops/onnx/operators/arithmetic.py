@@ -115,7 +115,7 @@ def range(call: Call) -> list[LoweredTensor]:
 
 
 def modulo(call: Call) -> list[LoweredTensor]:
-    """Mod 10 and 13: the sign is that of the divisor, with ``fmod`` that of the dividend."""
+    """Mod 10 to 28: the sign is that of the divisor, with ``fmod`` that of the dividend."""
     compute = np.fmod if call.attribute("fmod") else np.mod
     return elementwise(compute, divides=True)(call)
 
