@@ -96,6 +96,32 @@ def test_operators_bound_to_host_memory(tight):
     )
 
 
+@pytest.mark.parametrize("more", [1, 2, 3])
+def test_arrays_whose_bytes_are_no_whole_words_are_streamed(tight, more):
+    """The last word of an array is not a whole one, nor is that of any part."""
+    n = (1 << 20) + more
+    x = np.random.default_rng(5).integers(0, 256, n, np.uint8)
+    sizes = [n // 2, n - n // 2]
+    made = [
+        (vkops.roll(x, 1, device=tight), np.roll(x, 1)),
+        (vkops.pad(x, (2, 5), device=tight), np.pad(x, (2, 5))),
+        (vkops.concat([x, x[:7]], device=tight), np.concatenate([x, x[:7]])),
+        (vkops.tile(x, 3, device=tight), np.tile(x, 3)),
+        (vkops.flip(x, device=tight), x[::-1]),
+        (vkops.repeat(x, 3, device=tight), np.repeat(x, 3)),
+        *zip(vkops.split(x, sizes, device=tight), np.split(x, sizes[:1]), strict=True),
+    ]
+    nodes = [
+        (node_model("Concat", x, x[:7], axis=0), [np.concatenate([x, x[:7]])]),
+        (node_model("Pad", x, np.array([2, 5])), [np.pad(x, (2, 5))]),
+        (node_model("Split", x, np.array(sizes), outputs=2), np.split(x, sizes[:1])),
+    ]
+    for (proto, inputs), expected in nodes:
+        made += zip(Session(proto, tight).run(inputs), expected, strict=True)
+    for result, expected in made:
+        np.testing.assert_array_equal(result.numpy(), expected)
+
+
 def test_more_than_the_host_has(device):
     with pytest.raises(vkops.OutOfDeviceMemoryError, match="neither the device nor the host"):
         device.host_buffer(1 << 60)

@@ -149,7 +149,7 @@ class ArrayPlan:
         targets: list[Any] = list(filter(None, outputs))
         if on_host:
             sources = [_on_host(memory) for memory in inputs]
-            sizes = (*self._input_bytes, *self._output_bytes)
+            sizes = (*self.plan.inputs, *(output.nbytes for output in self.plan.outputs))
             resources = [*filter(None, sources), *targets]
             bound = {
                 number: BoundTensor(resource, 0, nbytes, "")
