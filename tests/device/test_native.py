@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from onnx_models import node_model
 from processes import python
 
 import vkops
@@ -20,6 +21,7 @@ from vkops.gpu.adapters.kompute import NATIVE, native_state
 from vkops.gpu.copies.copy_costs import ALWAYS_REGIONS, COPY
 from vkops.gpu.copies.region_copies import Filling, ImageCopy, RegionCopy
 from vkops.gpu.run.executor import MAX_TOGETHER, MIN_IMPORTED_BYTES
+from vkops.onnx import Session
 from vkops.plan import CopyPlan, Fill, Output, Region, View
 from vkops.plan.movements import copy
 
@@ -275,6 +277,33 @@ def test_arrays_are_read_where_they_are(native, start, more):
     assert imported == (native.info.type == "CPU")
     result = vkops.concat([x, x[::-1], x], device=native)
     np.testing.assert_array_equal(result.numpy(), np.concatenate([x, x[::-1], x]))
+
+
+def test_arrays_beside_tensors_in_several_heaps(native):
+    """Shaders run what copies cannot, and do not see the memory of arrays."""
+    native.executor.memory.max_range = 1 << 16
+    x = np.random.default_rng(0).integers(0, 256, MIN_IMPORTED_BYTES, np.uint8)
+    large = np.random.default_rng(1).integers(0, 256, 1 << 17, np.uint8)
+    t = native.tensor(large)
+    rows, columns = large.reshape(4, -1), large.reshape(-1, 4)
+    y = native.tensor(large)
+    y[5 : 5 + x.size] = x
+    assigned = large.copy()
+    assigned[5 : 5 + x.size] = x
+    (joined,) = Session(node_model("Concat", large, x, axis=0)[0], native).run({"i0": t, "i1": x})
+    for result, expected in (
+        (vkops.join([t, x]), np.concatenate([large, x])),
+        (vkops.join([x, t, large]), np.concatenate([x, large, large])),
+        (vkops.tile(x, 4, device=native), np.tile(x, 4)),
+        (vkops.tile(rows, 2, device=native), np.tile(rows, 2)),
+        (vkops.roll(rows, 1, 0, device=native), np.roll(rows, 1, 0)),
+        (vkops.repeat(rows, 2, 0, device=native), np.repeat(rows, 2, 0)),
+        (vkops.pad(columns, ((1, 2), (0, 0)), device=native), np.pad(columns, ((1, 2), (0, 0)))),
+        (vkops.stack([t, large]), np.stack([large, large])),
+        (y, assigned),
+        (joined, np.concatenate([large, x])),
+    ):
+        np.testing.assert_array_equal(result.numpy(), expected)
 
 
 def test_imported_arrays_are_given_back(native):

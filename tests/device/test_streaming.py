@@ -96,6 +96,76 @@ def test_operators_bound_to_host_memory(tight):
     )
 
 
+LAYOUTS = {
+    "transpose": (lambda x: x.T.copy(), lambda x: x.T),
+    "rot90": (lambda x: vkops.rot90(x).copy(), np.rot90),
+    "rot90 of a transpose": (lambda x: vkops.rot90(x.T, 3).copy(), lambda x: np.rot90(x.T, 3)),
+    "column-major": (
+        lambda x: vkops.reshape(x, (x.shape[0] // 2, -1), order="F"),
+        lambda x: x.reshape((x.shape[0] // 2, -1), order="F"),
+    ),
+    "three axes": (
+        lambda x: x.reshape(20, -1, x.shape[1]).transpose(2, 1, 0).copy(),
+        lambda x: x.reshape(20, -1, x.shape[1]).transpose(2, 1, 0),
+    ),
+    "steps": (lambda x: x.T[::-3, ::2].copy(), lambda x: x.T[::-3, ::2]),
+    "join": (lambda x: vkops.join([x.T, x.T], 1), lambda x: np.concatenate([x.T, x.T], 1)),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.complex128])
+@pytest.mark.parametrize("shape", [(1000, 1501), (60, 25013), (25020, 61)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_lies_apart_on_the_host_is_streamed(tight, layout, shape, dtype):
+    run, expected = LAYOUTS[layout]
+    x = np.random.default_rng(3).integers(0, 256, shape, np.uint8).astype(dtype)
+    result = run(vkops.asarray(x, device=tight))
+    assert isinstance(result.buffer, HostBuffer)
+    np.testing.assert_array_equal(result.numpy(), expected(x))
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_operators_on_strided_tensors_on_the_host(tight, written):
+    x = np.random.default_rng(4).integers(0, 1 << 30, (500, 700), np.int32)
+    packed = dml.BufferTensorDesc(dml.TensorDataType.INT32, (700, 500))
+    strided = dml.BufferTensorDesc(dml.TensorDataType.INT32, (700, 500), (1, 700))
+    descs = (packed, strided) if written else (strided, packed)
+    compiled = tight.compile_operator(
+        tight.create_operator(dml.ElementWiseIdentityOperatorDesc(*descs))
+    )
+    source, target = tight.host_buffer(x.nbytes), tight.host_buffer(x.nbytes)
+    source.write(np.ascontiguousarray(x.T) if written else x)
+    compiled.dispatch([source], [target])
+    got = np.frombuffer(target.read(), np.int32)
+    np.testing.assert_array_equal(got, (x if written else x.T).ravel())
+
+
+@pytest.mark.parametrize("more", [1, 2, 3])
+def test_arrays_whose_bytes_are_no_whole_words_are_streamed(tight, more):
+    """The last word of an array is not a whole one, nor is that of any part."""
+    n = (1 << 20) + more
+    x = np.random.default_rng(5).integers(0, 256, n, np.uint8)
+    sizes = [n // 2, n - n // 2]
+    made = [
+        (vkops.roll(x, 1, device=tight), np.roll(x, 1)),
+        (vkops.pad(x, (2, 5), device=tight), np.pad(x, (2, 5))),
+        (vkops.concat([x, x[:7]], device=tight), np.concatenate([x, x[:7]])),
+        (vkops.tile(x, 3, device=tight), np.tile(x, 3)),
+        (vkops.flip(x, device=tight), x[::-1]),
+        (vkops.repeat(x, 3, device=tight), np.repeat(x, 3)),
+        *zip(vkops.split(x, sizes, device=tight), np.split(x, sizes[:1]), strict=True),
+    ]
+    nodes = [
+        (node_model("Concat", x, x[:7], axis=0), [np.concatenate([x, x[:7]])]),
+        (node_model("Pad", x, np.array([2, 5])), [np.pad(x, (2, 5))]),
+        (node_model("Split", x, np.array(sizes), outputs=2), np.split(x, sizes[:1])),
+    ]
+    for (proto, inputs), expected in nodes:
+        made += zip(Session(proto, tight).run(inputs), expected, strict=True)
+    for result, expected in made:
+        np.testing.assert_array_equal(result.numpy(), expected)
+
+
 def test_more_than_the_host_has(device):
     with pytest.raises(vkops.OutOfDeviceMemoryError, match="neither the device nor the host"):
         device.host_buffer(1 << 60)

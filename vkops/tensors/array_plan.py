@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
 from itertools import repeat
@@ -149,7 +149,7 @@ class ArrayPlan:
         targets: list[Any] = list(filter(None, outputs))
         if on_host:
             sources = [_on_host(memory) for memory in inputs]
-            sizes = (*self._input_bytes, *self._output_bytes)
+            sizes = (*self.plan.inputs, *(output.nbytes for output in self.plan.outputs))
             resources = [*filter(None, sources), *targets]
             bound = {
                 number: BoundTensor(resource, 0, nbytes, "")
@@ -160,23 +160,27 @@ class ArrayPlan:
         prepared = self._prepared.get(executor.tuning)
         if prepared is None:
             prepared = self._prepared[executor.tuning] = executor.prepare(self.plan)
+        # As a BoundOperator does it; to make one would cost a tenth of a small operation.
+        written = [*map(Buffer.part, targets, repeat(0), self._output_bytes)]
         kept: object = None
         if {*map(type, inputs)} == {Buffer}:
             read = [*map(Buffer.part, inputs, repeat(0), self._input_bytes)]  # type: ignore[arg-type]
         else:
-            read, kept = self._sent(executor, inputs, prepared)
+            read, kept = self._sent(executor, inputs, prepared, written)
         for number in self._index_inputs:
             _check_indices(read[number], self.plan.inputs[number])
-        # As a BoundOperator does it; to make one would cost a tenth of a small operation.
-        written = map(Buffer.part, targets, repeat(0), self._output_bytes)
-        work = prepared.bind(read, list(written))
+        work = prepared.bind(read, written)
         if batch is None:
             executor.run(work)
         else:
             batch.add(work, (inputs, targets, kept), self._nbytes)
 
     def _sent(
-        self, executor: Executor, inputs: Sequence[Memory], prepared: PreparedPlan
+        self,
+        executor: Executor,
+        inputs: Sequence[Memory],
+        prepared: PreparedPlan,
+        written: Sequence[Allocation],
     ) -> tuple[list[Allocation], object]:
         """Return the device's memory of each input, and what keeps it until the plan has run.
 
@@ -188,19 +192,28 @@ class ArrayPlan:
             if memory is not None
         ]
         found = [memory for memory in found if type(memory) is Buffer or memory.size]
-        arrays = {n: memory for n, memory in enumerate(found) if type(memory) is not Buffer}
-        read = [
-            memory if number in arrays else memory.part(0, nbytes)
-            for number, (memory, nbytes) in enumerate(zip(found, self._input_bytes, strict=True))
-        ]
         if isinstance(prepared, CopiedPlan) and prepared.can_import:
-            for number, array in arrays.items():
-                read[number] = executor.import_array(array) or array
-        left = [number for number in arrays if read[number] is arrays[number]]
-        sent, kept = upload(executor, [arrays[number] for number in left])
-        for number, allocation in zip(left, sent, strict=True):
-            read[number] = allocation
-        return read, (arrays, kept)
+            arrays = [(n, memory) for n, memory in enumerate(found) if type(memory) is not Buffer]
+            tried = [(n, executor.import_array(array)) for n, array in arrays]
+            imported = {n: range_ for n, range_ in tried if range_ is not None}
+            read, kept = self._upload(executor, found, imported)
+            if not imported or prepared.can_copy(read, written):
+                return read, kept
+        return self._upload(executor, found, {})
+
+    def _upload(
+        self, executor: Executor, found: Sequence[Any], imported: Mapping[int, Allocation]
+    ) -> tuple[list[Allocation], object]:
+        """Return the memory of arrays, which are copied unless imported, and of buffers."""
+        numbers = range(len(found))
+        left = [n for n in numbers if n not in imported and type(found[n]) is not Buffer]
+        sent, kept = upload(executor, [found[n] for n in left])
+        known = {**imported, **dict(zip(left, sent, strict=True))}
+        read = [
+            known[n] if n in known else memory.part(0, nbytes)
+            for n, (memory, nbytes) in enumerate(zip(found, self._input_bytes, strict=True))
+        ]
+        return read, (found, kept)
 
 
 def fits(executor: Executor, nbytes: int) -> bool:

@@ -96,22 +96,29 @@ class EncodedCopies:
         """Whether the inputs can be imported arrays, over which no image can be laid."""
         return all(boxes.target is not None for _, _, boxes in self._boxes)
 
+    def can_bind(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
+        """Whether regions can be copied between these allocations.
+
+        They cannot if a tensor is in several heaps, or read and written, or if no buffer for copies
+        can have its memory.
+        """
+        heaps = {allocation.heap for allocation in (*inputs, *outputs)}
+        if None in heaps or any(heap.buffer is None for heap in heaps):
+            return False
+        written = {(range_.heap, range_.offset) for range_ in outputs}
+        return not any((range_.heap, range_.offset) in written for range_ in inputs)
+
     def bind(
         self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]
     ) -> list[Copy] | None:
         """Return the copies between these allocations, or None if they are not possible.
 
-        They are not if a tensor is in several heaps, or read and written, or if no buffer or image
-        for copies can have its memory.
+        They are not if ``can_bind`` says so, or if no image can have the memory of a tensor. With
+        imported arrays, regions are copied then.
         """
-        both: list[Any] = [*inputs, *outputs]
-        heaps = {allocation.heap for allocation in both}
-        if None in heaps or any(heap.buffer is None for heap in heaps):
+        if not self.can_bind(inputs, outputs):
             return None
-        places = {(range_.heap, range_.offset) for range_ in both[len(inputs) :]}
-        if any((range_.heap, range_.offset) in places for range_ in both[: len(inputs)]):
-            return None
-        imported = any(isinstance(heap, ImportedHeap) for heap in heaps)
+        imported = any(isinstance(allocation.heap, ImportedHeap) for allocation in inputs)
         encoded = self._encoded.get(imported)
         if encoded is None:
             encoded = self._encoded[imported] = self._encode(over_targets=imported)

@@ -134,6 +134,10 @@ class CopiedPlan:
         """Whether the copies can read imported arrays."""
         return self._copies.can_import
 
+    def can_copy(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> bool:
+        """Whether ``bind`` returns copies, which unlike shaders can read imported arrays."""
+        return self._copies.can_bind(inputs, outputs)
+
     def bind(self, inputs: Sequence[Allocation], outputs: Sequence[Allocation]) -> Sequence[Work]:
         """Return copies between these allocations, or dispatches where regions cannot be copied."""
         copies = self._copies.bind(inputs, outputs)
