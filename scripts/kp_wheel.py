@@ -48,7 +48,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = _ROOT / "vkops"
 RELEASED = _ROOT / "dist"
 PATHS = _PACKAGE / "system" / "files.py"
-NATIVE = [_PACKAGE / "native" / name for name in ("kompute.cmake", "module.cpp")]
+NATIVE = sorted((_PACKAGE / "native").glob("*.[ch]*"))  # kompute.cmake and C++
 
 
 class BuildError(Exception):
@@ -61,10 +61,10 @@ def version() -> str:
     pip prefers this local version, 0.9.0+vkops.1.r0123abcd, to the source on PyPI, and it meets the
     requirement kp==0.9.0. The hash is that of all that this script builds the wheel from.
     """
-    sources = [path.read_text(encoding="utf-8") for path in NATIVE]
+    sources = {path.name: path.read_text(encoding="utf-8") for path in NATIVE}
     recipe = repr((KP, BUILD_REQUIREMENTS, sorted(SWITCHES.items()), NUMPY_REQUIREMENT, sources))
     digest = hashlib.sha256(recipe.encode()).hexdigest()[:8]
-    (interface,) = re.findall(r'module\.attr\("interface"\) = (\d+);', sources[1])
+    (interface,) = re.findall(r'module\.attr\("interface"\) = (\d+);', sources["module.cpp"])
     return f"{KP.partition('==')[2]}+vkops.{interface}.r{digest}"
 
 
@@ -139,7 +139,7 @@ def build(work: Path, log_path: Path) -> Path:
     # setup.py does not pass this to CMake because of a missing comma.
     toolchain.write_text(
         f'set(PYTHON_EXECUTABLE "{python}" CACHE FILEPATH "")\n'
-        f'set(CMAKE_PROJECT_kompute_INCLUDE "{NATIVE[0]}")\n',
+        f'set(CMAKE_PROJECT_kompute_INCLUDE "{_PACKAGE}/native/kompute.cmake")\n',
         encoding="utf-8",
     )
     env = os.environ | SWITCHES
@@ -189,7 +189,8 @@ def build(work: Path, log_path: Path) -> Path:
         module("packing the wheel", "wheel", "pack", str(tree), "--dest-dir", "packed")
         (packed,) = (work / "packed").glob("kp-*.whl")
         module("trying the wheel", "pip", "install", str(packed))
-        step("importing kp", str(python), "-c", "import kp, vkops_native")
+        code = "import vkops_native; vkops_native.load_kompute()"
+        step("importing the modules", str(python), "-c", code)
         return packed
 
 

@@ -97,18 +97,18 @@ class Counter:
     """Dispatches that a device runs while this is entered."""
 
     def __init__(self, device):
-        self.executor = device.executor
+        self.queue = device.executor.queue
         self.count = 0
 
     def __enter__(self):
-        run = type(self.executor).run
+        run = type(self.queue).run
 
-        def counting(dispatches):
-            self.count += len(dispatches)
-            run(self.executor, dispatches)
+        def counting(user, work):
+            self.count += len(work)
+            run(self.queue, user, work)
 
-        self.executor.run = counting
+        self.queue.run = counting
         return self
 
     def __exit__(self, *_):
-        del self.executor.run
+        del self.queue.run

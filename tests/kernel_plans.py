@@ -22,9 +22,9 @@ class Long(Tuning):
 
 
 TUNINGS = {
-    "cpu": Long(steps=40, item_bytes=0, across=8, workgroups=1, interleave=1, long_run=4),
+    "cpu": Long(steps=40, item_bytes=0, across=8, workgroups=1, is_cpu=True, long_run=4),
     "gpu": replace(encoding.GPU, workgroups=1),
-    "single": Tuning(1, 1, 1, 1, 1, 1, sources=1),
+    "single": Tuning(1, 1, 1, 1, True, 1, sources=1),
 }
 
 

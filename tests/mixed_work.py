@@ -19,9 +19,8 @@ from operator_cases import DTYPES
 
 import vkops
 from vkops import dml
-from vkops.gpu.run import streaming
+from vkops.gpu.run import program, streaming
 from vkops.onnx import Model, Session
-from vkops.runtime import bound_operator
 
 LARGEST = (900, 60, 20, 8, 5)
 """Elements of a dimension, by rank."""
@@ -52,7 +51,7 @@ void main() {
 
 def stream_in_small_chunks():
     """From now on, in this process."""
-    bound_operator.stream = partial(streaming.stream, chunk_bytes=CHUNK)
+    program.stream = partial(streaming.stream, chunk_bytes=CHUNK)
 
 
 class Place:

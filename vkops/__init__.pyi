@@ -74,6 +74,9 @@ from vkops.tensors.creation import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
+from vkops.tensors.device import (
+    Device as Device,
+)
 from vkops.tensors.eager import (
     join as join,
     slice as slice,
@@ -92,10 +95,25 @@ from vkops.tensors.manipulation import (
 )
 from vkops.tensors.matrices import (
     diag as diag,
-    diagonal as diagonal,
     eye as eye,
     tril as tril,
     triu as triu,
+)
+from vkops.tensors.method_functions import (
+    astype as astype,
+    broadcast_to as broadcast_to,
+    copy as copy,
+    diagonal as diagonal,
+    expand_dims as expand_dims,
+    flip as flip,
+    moveaxis as moveaxis,
+    permute_dims as permute_dims,
+    ravel as ravel,
+    reshape as reshape,
+    rot90 as rot90,
+    squeeze as squeeze,
+    swapaxes as swapaxes,
+    transpose as transpose,
 )
 from vkops.tensors.namespace_info import (
     __array_namespace_info__ as __array_namespace_info__,
@@ -113,29 +131,15 @@ from vkops.tensors.selection import (
     take_along_axis as take_along_axis,
 )
 from vkops.tensors.tensor import (
-    Device as Device,
     Tensor as Tensor,
 )
 from vkops.tensors.view_functions import (
-    astype as astype,
     atleast_1d as atleast_1d,
     atleast_2d as atleast_2d,
     atleast_3d as atleast_3d,
     broadcast_arrays as broadcast_arrays,
-    broadcast_to as broadcast_to,
-    copy as copy,
-    expand_dims as expand_dims,
-    flip as flip,
     matrix_transpose as matrix_transpose,
     meshgrid as meshgrid,
-    moveaxis as moveaxis,
-    permute_dims as permute_dims,
-    ravel as ravel,
-    reshape as reshape,
-    rot90 as rot90,
-    squeeze as squeeze,
-    swapaxes as swapaxes,
-    transpose as transpose,
     unstack as unstack,
 )
 

@@ -68,6 +68,13 @@ class InvalidDescBufferError(InvalidDescError, BufferError):
     """A tensor cannot be exported as a consumer of DLPack asks for it."""
 
 
+CONVERSION_ERRORS = (
+    *(TypeError, ValueError, OverflowError, IndexError, SyntaxError, MemoryError),
+    *(AttributeError, BufferError, RuntimeError),  # of exporters of arrays
+    Warning,  # where Python raises them
+)
+"""The errors of Python and NumPy for objects that cannot be converted to numbers or arrays."""
+
 _BY_BASE: dict[type[Exception], type[InvalidDescError]] = {
     TypeError: InvalidDescTypeError,
     IndexError: InvalidDescIndexError,
@@ -222,14 +229,13 @@ def _shortened(text: str) -> str:
 
 
 def show(value: object) -> str:
-    """Return a value as error messages print it: short, and without ever failing."""
+    """Return a value as error messages print it, shortened."""
+    if isinstance(value, Enum):
+        return str(value.name)
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"an integer of {value.bit_length()} bits"
     try:
-        if isinstance(value, Enum):
-            return str(value.name)
-        # Python refuses to print integers of more than some thousand digits.
-        if isinstance(value, int) and value.bit_length() > 128:
-            return f"an integer of {value.bit_length()} bits"
         text = " ".join(repr(value).split())
-    except Exception:
+    except ValueError:  # it holds an integer of more than some thousand digits
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"

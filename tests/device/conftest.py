@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 
 import pytest
-import vulkan
 from adapters import LAYERS, UNDER_LAYER, refused_by_layer, wanted
 
 import vkops
+from vkops.gpu.adapters.adapter_limits import loader
+from vkops.gpu.copies import SHADERS
 
 if len(vkops.devices()) == 1:  # it is meant, and not a word of it is due on standard error
     os.environ.setdefault("VKOPS_EXPECT", vkops.devices()[0].name)
@@ -23,10 +25,9 @@ def output_is_spoilt():
     """Whether the tests run under the validation layer, and it prints where it logs, as 1.4 does."""
     if not UNDER_LAYER:
         return False
-    versions = {
-        layer.layerName: layer.specVersion for layer in vulkan.vkEnumerateInstanceLayerProperties()
-    }
-    return versions.get(os.environ[LAYERS], 0) >= vulkan.VK_MAKE_VERSION(1, 4, 0)
+    versions = dict(layer.split(" ") for layer in loader().layers)
+    version = versions.get(os.environ[LAYERS], "0")
+    return tuple(map(int, version.split("."))) >= (1, 4)
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def by_shaders(device, staged_device):
     executors = [device.executor, staged_device.executor]
     before = [executor.tuning for executor in executors]
     for executor in executors:
-        executor.copy_by_shaders()
+        executor.tuning = replace(executor.tuning, copies=SHADERS)
     yield
     for executor, tuning in zip(executors, before, strict=True):
         executor.tuning = tuning

@@ -66,10 +66,10 @@ def test_a_gpu_comes_before_a_cpu_driver(monkeypatch, adapter):
 def test_no_driver(tmp_path):
     nothing = {"VK_DRIVER_FILES": str(tmp_path), "VK_ICD_FILENAMES": str(tmp_path)}
     assert python(OPEN, **nothing)[:2] == (0, "no Vulkan driver: VK_DRIVER_FILES names none")
-    hide = "from vkops.gpu.adapters import loader_files; loader_files.vulkan.places = lambda kind: []; "
+    hide = "from vkops.gpu.adapters import loader_files; loader_files.vulkan.places = lambda: []; "
     hidden = {**nothing, "VK_DRIVER_FILES": "", "VK_ICD_FILENAMES": ""}
     broken = (
-        "import vulkan\ndef refuse(*_): raise vulkan.VkError\nvulkan.vkCreateInstance = refuse\n"
+        "import vkops_native\ndef refuse(): raise RuntimeError\nvkops_native.Instance = refuse\n"
     )
     assert python(hide + "\n" + broken + OPEN, **hidden)[:2] == (
         0,
@@ -83,8 +83,8 @@ def test_no_loader():
         "import ctypes.util, sys\n"
         "class Hidden:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'vulkan':\n"
-        "            raise OSError('Cannot find Vulkan SDK version')\n"
+        "        if name == 'vkops_native':\n"
+        "            raise ImportError('libvulkan.so.1: cannot open shared object file')\n"
         "sys.meta_path.insert(0, Hidden())\n"
     )
     assert python(hide + OPEN) == (
@@ -114,6 +114,23 @@ def test_validation_layer_finds_nothing_wrong_with_a_split(monkeypatch):
     )
     status, said, _ = python(code)
     assert (status, said) == (0, "[[0], [1, 2, 3, 4, 5]]")
+
+
+@pytest.mark.posix("/proc", tests_only=True)
+def test_a_device_gets_the_layers_that_the_environment_names_when_it_is_opened(adapter):
+    code = (
+        "import vkops\n"
+        "from pathlib import Path\n"
+        "def layered():\n"
+        "    return 'libVkLayer_khronos_validation' in Path('/proc/self/maps').read_text()\n"
+        f"devices = [vkops.Device({adapter.index})]\n"
+        "found = [layered()]\n"
+        f"devices.append(vkops.Device({adapter.index}, debug=True))\n"
+        "found.append(layered())\n"
+        "print(found, devices[0].info == devices[1].info, devices[0].shares_memory_with(devices[1]))\n"
+    )
+    variables = dict.fromkeys(("VK_INSTANCE_LAYERS", "VK_LAYER_SETTINGS_PATH"), "")
+    assert python(code, **variables)[:2] == (0, "[False, True] True False")
 
 
 def test_drivers_are_diagnosed_one_by_one(tmp_path, monkeypatch, adapter):

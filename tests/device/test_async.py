@@ -17,7 +17,7 @@ from vkops.dml import (
     TensorDataType,
 )
 from vkops.errors import BindingError, DeviceError
-from vkops.gpu.run.executor import MAX_SUBMISSIONS
+from vkops.gpu.run.queue import MAX_SUBMISSIONS
 
 N = 1 << 18
 KIND = TensorDataType.INT32

@@ -524,10 +524,10 @@ def test_out_of_memory_changes_nothing(any_device, monkeypatch):
     def forbidden(*_):
         raise AssertionError("touched")
 
-    monkeypatch.setattr(executor, "transfer_tensor", forbidden)
+    monkeypatch.setattr("vkops.gpu.run.shader_run.transfer_tensor", forbidden)
     monkeypatch.setattr(type(x), "array", forbidden)
     with monkeypatch.context() as patch:
-        patch.setattr(type(executor), "_available", lambda self, *, mapped: 255)
+        patch.setattr(type(executor.queue), "available", lambda self, *, mapped: 255)
         text = fault(lambda: shader.dispatch({"Data": x}), OutOfDeviceMemoryError)
         heaps = [adapter.tensor_heap(any_device.info.index, host=host).index for host in (0, 1)]
         copies = 1 if executor.mapped or heaps[0] != heaps[1] else 2  # on both sides, or one

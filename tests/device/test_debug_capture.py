@@ -19,9 +19,8 @@ import pytest
 
 from vkops.debug.submissions import submissions
 from vkops.errors import DeviceError
-from vkops.gpu.adapters.kompute import NATIVE
-from vkops.gpu.copies.copy_costs import COPY
-from vkops.gpu.run.pipelines import MAX_GROUPS_X
+from vkops.gpu.copies.rule import COPY
+from vkops.gpu.run.queue import MAX_GROUPS_X
 
 needs_renderdoc = pytest.mark.skipif(
     not (find_library("renderdoc") and shutil.which("renderdoccmd")),
@@ -37,7 +36,7 @@ from vkops.debug import capture
 index, output, data = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 
 def groups(device):
-    return next(reversed(device.executor.pipelines._algorithms))[3]
+    return next(reversed(device.executor.queue.slots[0]._recorded))[3]
 """
 
 SPLIT_AND_JOIN = """
@@ -126,7 +125,6 @@ def test_a_split_and_a_join(python, tmp_path, monkeypatch, adapter, staged):
 @pytest.mark.usefixtures("shared_memory")
 @needs_renderdoc
 def test_copies_with_regions_are_named(python, tmp_path, monkeypatch):
-    monkeypatch.setenv(NATIVE, "1")
     monkeypatch.setenv(COPY, "regions")
     output = tmp_path / "copies.rdc"
     python(

@@ -15,7 +15,7 @@ import pytest
 from adapters import UNDER_LAYER
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kernel_plans import TUNINGS, several, stream_plans, window
+from kernel_plans import TUNINGS, several, stream_plans, window, words
 from operator_table import OPERATORS
 from regions import make_region
 from strategies import input_bytes, plans
@@ -33,13 +33,17 @@ from vkops.dml import (
     TensorDataType,
 )
 from vkops.errors import BindingError, OutOfDeviceMemoryError
+from vkops.extent import slice_extents
+from vkops.gpu.copies import encoded
+from vkops.gpu.copies.rule import COPY, REGIONS
 from vkops.gpu.kernels.layout import MAX_RECORDS
 from vkops.gpu.run.buffer import Buffer
-from vkops.gpu.run.dispatch import prepare
+from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.gpu.run.stores import stores
-from vkops.plan import CopyPlan, Output
+from vkops.plan import CopyPlan, Fill, Output, Region, View
+from vkops.plan.movements import copy
 
-pytestmark = pytest.mark.usefixtures("by_shaders")  # copies with regions have no trace
+pytestmark = pytest.mark.usefixtures("by_shaders")  # other than where a test says so
 
 
 def bound_to(device, plan, inputs, tuning):
@@ -48,24 +52,25 @@ def bound_to(device, plan, inputs, tuning):
     starts = np.cumsum([256, *(-(-n // 256) * 256 + 256 for n in sizes)])
     buffer = Buffer(device.executor, int(starts[-1]))
     buffer.write(np.zeros(buffer.nbytes, np.uint8))
-    places = [buffer.allocation.part(int(s), n) for s, n in zip(starts, sizes, strict=False)]
+    places = [slice_extents(buffer.extents, int(s), n) for s, n in zip(starts, sizes, strict=False)]
     for start, data in zip(starts, inputs, strict=False):
         buffer.write(data, int(start))
     ins, outs = places[: len(inputs)], places[len(inputs) :]
-    return prepare(plan, tuning).bind(ins, outs), ins, outs, buffer
+    return EncodedPlan(plan, tuning).bind(ins, outs), ins, outs, buffer
 
 
 def check(device, plan, picks, tuning=None):
-    """Trace bytes of elements: ``picks`` are (output, region, index, byte) of each."""
+    """Trace bytes of elements: ``picks`` are (output, region, index, byte) of each.
+
+    Returns the kernels and commands that wrote them.
+    """
     inputs = input_bytes(plan)
-    dispatches, ins, outs, _buffer = bound_to(
-        device, plan, inputs, tuning or device.executor.tuning
-    )
-    size = plan.element_size
+    dispatches, ins, outs, buffer = bound_to(device, plan, inputs, tuning or device.executor.tuning)
+    size, written_by = plan.element_size, set()
     for output, number, index, byte in picks:
         region = plan.outputs[output].regions[number]
         to = region.target.offset + int(np.dot(index, region.target.strides))
-        address = outs[output].offset + to * size + byte
+        address = outs[output][0].start + to * size + byte
         (store,) = [s for d in dispatches for s in stores(device.executor, d, address)]
         if region.input is None:
             assert store.source is None
@@ -74,10 +79,14 @@ def check(device, plan, picks, tuning=None):
             view = region.source_view
             at = (view.offset + int(np.dot(index, view.strides))) * size
             place = ins[region.input]
-            assert store.source == (place.heap, place.offset + at + byte)
+            heap, start, _ = place[0]
+            assert store.source == (heap, start + at + byte)
             wanted = inputs[region.input][at : at + size].tobytes()
-        assert store.value[: size - byte] == wanted[byte:]
-    return {dispatch.kernel.name for dispatch in dispatches}
+        start = outs[output][0].start - buffer.extents[0].start + to * size
+        stored = buffer.read(start, size)[byte:] if "Copy" in store.writer else store.value
+        assert stored[: size - byte] == wanted[byte:]
+        written_by.add(store.writer.get("Copy") or store.writer["Kernel"])
+    return written_by
 
 
 def draw_picks(draw, plan, count):
@@ -121,6 +130,56 @@ def test_random_elements_through_staging(staged_device, case):
 def test_random_elements_of_streams(device, case):
     plan, picks, tuning = case
     check(device, plan, picks, replace(tuning, sources=device.executor.tuning.sources))
+
+
+def by_copies(device):
+    """All contiguous runs are copied by Vulkan's own copies."""
+    tuning, kompute = device.executor.tuning, device.executor.queue.kompute
+    if not kompute.native:
+        pytest.skip("the native operations are switched off")
+    return replace(tuning, copies=replace(REGIONS, images=kompute.images))
+
+
+@on_device
+@given(case=traced(plans()))
+def test_random_elements_of_copies(device, case):
+    plan, picks, _ = case
+    check(device, plan, picks, by_copies(device))
+
+
+def columns(rows, width, start, count):
+    """Columns of an array of bytes, to a packed one."""
+    part, packed = View((rows, count), (width, 1), start), View.packed((rows, count))
+    return part, packed, rows * width, rows * count
+
+
+@pytest.mark.parametrize(
+    ("width", "start", "count", "joined", "command"),
+    [
+        (1 << 17, 64, 1 << 16, False, "vkCmdCopyBuffer"),
+        (256, 64, 100, False, "vkCmdCopyImageToBuffer"),
+        (256, 64, 100, True, "vkCmdCopyBufferToImage"),
+        (63, 21, 20, False, "vkCmdCopyBufferToImage"),
+        (63, 21, 21, True, "vkCmdCopyBufferToImage"),
+    ],
+)
+def test_each_kind_of_copy(device, width, start, count, joined, command):
+    rows = (1 << 20) // width
+    source, target, read, written = columns(rows, width, start, count)
+    if joined:
+        source, target, read, written = target, source, written, read
+    plan = CopyPlan(1, (words(read),), (Output(words(written), (copy(source, target),)),))
+    picks = [(0, 0, index, 0) for index in ((0, 0), (rows // 3, count // 2), (rows - 70, 3))]
+    if command != "vkCmdCopyBuffer" and not device.executor.queue.kompute.images:
+        pytest.skip("the device has no linear images over tensors")
+    if rows < 70:
+        picks = picks[:2]
+    assert check(device, plan, picks, by_copies(device)) == {command}
+
+
+def test_a_constant_that_is_filled(device):
+    plan = CopyPlan(4, (), (Output(400, (Region(View.packed((100,)), Fill(b"abcd")),)),))
+    assert check(device, plan, [(0, 0, (9,), 2)], by_copies(device)) == {"vkCmdFillBuffer"}
 
 
 KERNELS = {
@@ -191,30 +250,31 @@ def test_several_heaps(device, element_size):
     executor = device.executor
     big = 20 << 20  # larger than the first heap
     buffers = [Buffer(executor, big) for _ in range(3)]
-    assert len({id(buffer.allocation.heap) for buffer in buffers}) > 1
+    assert len({id(buffer.extents[0].resource) for buffer in buffers}) > 1
     n = 4096 // element_size
     regions = [
         make_region((n // 2,), n // 2 * number, (1,), (number, 1, (1,))) for number in range(2)
     ]
     plan = CopyPlan(element_size, (4096, 4096), (Output(4096, tuple(regions)),))
-    ins = [buffer.allocation.part(big - 4096, 4096) for buffer in buffers[:2]]
-    out = buffers[2].allocation.part(512, 4096)
+    ins = [slice_extents(buffer.extents, big - 4096, 4096) for buffer in buffers[:2]]
+    out = slice_extents(buffers[2].extents, 512, 4096)
     data = [np.full(4096, number + 1, np.uint8) for number in range(2)]
     for buffer, array in zip(buffers, data, strict=False):
         buffer.write(array, big - 4096)
-    dispatches = prepare(plan, executor.tuning).bind(ins, [out])
+    dispatches = EncodedPlan(plan, executor.tuning).bind(ins, [out])
     for number in range(2):
         index = n // 2 * number + 5
-        address = out.offset + index * element_size
+        address = out[0].start + index * element_size
         (store,) = [s for d in dispatches for s in stores(executor, d, address)]
-        assert store.source == (ins[number].heap, ins[number].offset + (1 + 5) * element_size)
+        ((heap, start, _),) = ins[number]
+        assert store.source == (heap, start + (1 + 5) * element_size)
         assert store.value[:element_size] == bytes([number + 1]) * element_size
 
 
 def test_a_byte_that_nothing_stores(device):
     plan = window(4, [5, 4], [4, 1], 0, [8, 1])
     (dispatch,), _, (out,), _ = bound_to(device, plan, input_bytes(plan), device.executor.tuning)
-    for address in (out.offset + 16, out.offset - 4, 0):
+    for address in (out[0].start + 16, out[0].start - 4, 0):
         assert stores(device.executor, dispatch, address) == []
 
 
@@ -404,6 +464,33 @@ def test_the_way_of_an_element(vkops_trace):
         ("Bytes in the output", "07 00 00 00 00 00 00 00", "the same"),
     ]
     assert out.endswith("The device did as the plan says\n")
+
+
+def test_the_way_of_an_element_by_a_copy(vkops_trace, monkeypatch):
+    monkeypatch.setenv(COPY, "regions")
+    rows = slice1("INT32", [4, 1024], [2, 1000], [1, 1], [1, 8])
+    status, out, _ = vkops_trace(model(rows, "INT32", 4096), "1,3")
+    assert status == 0
+    found = re.findall(r"^│ (.*?) +│ (.*?) +│ (.*?) +│$", out, re.MULTILINE)
+    assert found[1:] == [
+        ("Stores of it", "1", "the same"),
+        ("Copy", "", "vkCmdCopyBuffer"),
+        ("Region of the copy", "", "2 of 2"),
+        ("Source", "InputTensor, byte 8236", "the same"),
+        ("Bytes in the output", "0b 08 00 00", "the same"),
+    ]
+
+
+def test_a_wrong_copy_is_found(vkops_trace, monkeypatch):
+    monkeypatch.setenv(COPY, "regions")
+    rows = encoded.run_rows
+    monkeypatch.setattr(
+        encoded, "run_rows", lambda region, size: np.add(rows(region, size), [4, 0, 0])
+    )
+    taken = slice1("INT32", [4, 1024], [2, 1000], [1, 1], [1, 8])
+    status, out, _ = vkops_trace(model(taken, "INT32", 4096), "1,3")
+    assert status == 1
+    assert re.search(r"│ Source +│ InputTensor, byte 8236 +│ InputTensor, byte 8240 ", out)
 
 
 # What is wrong in a kernel, in which model, and where that is seen.

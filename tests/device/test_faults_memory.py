@@ -69,6 +69,8 @@ def test_no_room_for_a_table(full):
     with full(0) as device:
         with pytest.raises(vkops.OutOfDeviceMemoryError, match="the device has 0 bytes available"):
             device.buffer(16)
+        device.executor.queue.drop_slots()
+        adapters.available_memory = lambda _i, _h, now: 0
         with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^1048576 bytes: "):
             vkops.Device(device.info.index)
         adapters.available_memory = lambda _i, _h, now: 1 << 30
@@ -81,9 +83,12 @@ def test_no_room_for_the_table_of_a_submission(full):
         x, y = device.buffer(16), device.buffer(16)
         x.write(bytes(range(16)))
         operator = reverse(device, 16)
+        device.executor.queue.drop_slots()
+        adapters.available_memory = lambda _i, _h, now: 0
         pending = operator.dispatch([x], [y], wait=False)
         with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^1048576 bytes: "):
             pending.wait()
+        adapters.available_memory = lambda _i, _h, now: 1 << 30
         operator.dispatch([x], [y])
         assert y.read() == bytes(range(16))[::-1]
 

@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from processes import python
 
 import vkops
 from vkops import dml
@@ -89,3 +90,24 @@ def test_the_child_may_drop_what_it_inherited(adapter):
         return "dropped"
 
     assert in_child(work) == "dropped"
+
+
+LISTED_BEFORE = """
+import os, signal, sys
+import numpy as np, vkops
+from vkops.gpu.adapters.adapter import native_adapters
+index = int(sys.argv[1])
+listed, adapters = vkops.devices(), native_adapters()
+child = os.fork()
+signal.alarm(60)
+same = vkops.devices() == listed and (native_adapters() is adapters) == (child != 0)
+moved = vkops.roll(np.arange(4), 1, device=vkops.Device(index)).numpy().tolist()
+print(same, moved, flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def test_devices_open_in_the_child_of_a_process_that_has_listed_them(adapter):
+    """The child has none of the threads that a driver may have started for the list."""
+    assert python("-W", "ignore", "-c", LISTED_BEFORE, adapter.index) == "True [3, 0, 1, 2]\n" * 2

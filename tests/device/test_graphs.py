@@ -49,10 +49,9 @@ def test_a_graph_is_an_ordinary_operator(device):
 
 def test_a_graph_is_one_submission_without_memory_between(device, monkeypatch):
     evaluated = []
-    run = device.executor.run
-    monkeypatch.setattr(
-        device.executor, "run", lambda dispatches: (evaluated.extend(dispatches), run(dispatches))
-    )
+    queue = device.executor.queue
+    run = queue.run
+    monkeypatch.setattr(queue, "run", lambda user, work: (evaluated.extend(work), run(user, work)))
     graph = Graph()
     y = graph.input(tensor(64, 64))
     for _ in range(20):

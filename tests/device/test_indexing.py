@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from indexed_plans import elements, indexed_case
 from kernel_plans import TUNINGS
 
+from vkops.extent import slice_extents
 from vkops.gpu.run.buffer import Buffer
-from vkops.gpu.run.dispatch import prepare
+from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.plan import CopyPlan, Output, Read, View
 from vkops.plan.indexing import IndexTensor, scatter_elements
 
@@ -29,9 +30,10 @@ def run(device, case, tuning=None):
     buffer = Buffer(device.executor, image.size)
     buffer.write(image)
     ranges = [
-        buffer.part(int(start), array.size) for start, array in zip(starts, arrays, strict=False)
+        slice_extents(buffer.extents, int(start), array.size)
+        for start, array in zip(starts, arrays, strict=False)
     ]
-    bound = prepare(plan, tuning or device.executor.tuning).bind(ranges[:-1], ranges[-1:])
+    bound = EncodedPlan(plan, tuning or device.executor.tuning).bind(ranges[:-1], ranges[-1:])
     device.executor.run(bound)
     return image, int(starts[len(arrays) - 1]), buffer.array()
 
@@ -70,8 +72,8 @@ def test_of_several_values_for_an_element_one_remains_whole(device, element_size
     buffers = [Buffer(device.executor, n) for n in (*plan.inputs, nbytes)]
     for buffer, array in zip(buffers, (values, places, np.zeros(nbytes, np.uint8)), strict=True):
         buffer.write(array)
-    bound = prepare(plan, device.executor.tuning).bind(
-        [buffer.part(0, buffer.nbytes) for buffer in buffers[:2]], [buffers[2].part(0, nbytes)]
+    bound = EncodedPlan(plan, device.executor.tuning).bind(
+        [buffer.extents for buffer in buffers[:2]], [buffers[2].extents]
     )
     for _ in range(20):
         device.executor.run(bound)

@@ -14,14 +14,14 @@ from regions import make_region
 from strategies import input_bytes, plans
 
 import vkops
-from vkops.gpu.copies.copy_costs import ALWAYS_REGIONS
+from vkops.extent import slice_extents
+from vkops.gpu.copies.rule import REGIONS, SHADERS
 from vkops.gpu.kernels.choice import BLOCKS, choose_kernel
 from vkops.gpu.kernels.encoding import Tuning
 from vkops.gpu.kernels.layout import WORKGROUP_SIZE
-from vkops.gpu.run import pipelines
 from vkops.gpu.run.buffer import Buffer
-from vkops.gpu.run.dispatch import prepare
-from vkops.gpu.run.pipelines import MAX_GROUPS_X
+from vkops.gpu.run.encoded_plan import EncodedPlan
+from vkops.gpu.run.queue import MAX_GROUPS_X
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import narrow, optimize
 from vkops.plan.index_runs import pad_with_copies
@@ -50,7 +50,7 @@ def place(device, arrays):
 
 def ranges(buffer, offsets, arrays):
     return [
-        buffer.allocation.part(offset, array.size)
+        slice_extents(buffer.extents, offset, array.size)
         for offset, array in zip(offsets, arrays, strict=True)
     ]
 
@@ -62,7 +62,7 @@ def check(device, plan, tuning=None, seed=0):
     outputs = [np.full(output.nbytes, POISON, np.uint8) for output in plan.outputs]
     sources, source_offsets, _ = place(device, inputs or [np.zeros(16, np.uint8)])
     targets, target_offsets, image = place(device, outputs)
-    bound = prepare(plan, tuning or executor.tuning).bind(
+    bound = EncodedPlan(plan, tuning or executor.tuning).bind(
         ranges(sources, source_offsets[: len(inputs)], inputs),
         ranges(targets, target_offsets, outputs),
     )
@@ -84,9 +84,7 @@ def test_random_plans(device, tuning, plan):
 @given(plan=plans())
 def test_random_plans_by_regions_where_they_can(device, plan):
     """Runs are copied with regions, whatever they cost, and the rest by shaders."""
-    if not device.executor.queue.kompute.native:
-        pytest.skip("the native operations are switched off")
-    check(device, plan, replace(device.executor.tuning, copies=ALWAYS_REGIONS))
+    check(device, plan, replace(device.executor.tuning, copies=REGIONS))
 
 
 @settings(on_device, max_examples=60)
@@ -98,13 +96,15 @@ def test_random_plans_by_regions_in_memory_that_the_host_does_not_see(staged_dev
 @pytest.fixture
 def wide_device(adapter):
     """A device whose kernels move integers of 64 bits where they can, whatever is faster."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vkops.gpu.adapters.adapter.prefers_int64", lambda info: True)
-        with vkops.Device(adapter.index) as device:
-            if not device.executor.wide:
-                pytest.skip("the device has no integers of 64 bits")
-            device.executor.copy_by_shaders()
-            yield device
+    with pytest.MonkeyPatch.context() as patch, vkops.Device(adapter.index) as device:
+        queue = device.executor.queue
+        if not queue.kompute.has_int64:
+            pytest.skip("the device has no integers of 64 bits")
+        queue.drop_slots()
+        patch.setattr(queue, "wide", True)
+        device.executor.tuning = replace(device.executor.tuning, copies=SHADERS)
+        yield device
+        queue.drop_slots()
 
 
 @settings(on_device, max_examples=60)
@@ -116,7 +116,7 @@ def test_random_plans_with_integers_of_64_bits(wide_device, plan):
 def test_kernels_with_integers_of_64_bits(wide_device, monkeypatch):
     """Strided copies, constants and indices of 16 bytes."""
     used = set()
-    monkeypatch.setattr(pipelines, "spirv", lambda name: used.add(name) or spirv(name))
+    monkeypatch.setattr("vkops.gpu.run.queue.spirv", lambda name: used.add(name) or spirv(name))
     check(wide_device, window(16, [9, 7], [20, 2]))
     x = np.arange(300 * 8, dtype=np.float64).reshape(300, 8)
     rows = np.array([299, 0, -1, 7, 7])
@@ -161,7 +161,7 @@ def test_runs_of_bytes_at_every_alignment(device, dst, tuning):
     for src in range(16):
         run = 16 + (src * 7 + dst) % 45
         plan = window(1, [3, run], [run + 5, 1], src, [run + 1, 1], dst)
-        assert choose_kernel(optimize(plan)).name == "copy_run"
+        assert choose_kernel(optimize(plan)).kernel.name == "copy_run"
         check(device, plan, tuning, seed=src)
 
 
@@ -195,7 +195,7 @@ def test_runs_of_bytes_at_every_alignment(device, dst, tuning):
     ],
 )
 def test_choice_of_kernel(plan, name):
-    assert choose_kernel(optimize(plan)).name == name
+    assert choose_kernel(optimize(plan)).kernel.name == name
 
 
 @pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
@@ -222,7 +222,7 @@ def test_transposed_blocks(device, tuning, element_size, data):
     sizes, dst_strides, _ = zip(*dims[::-1], strict=True)
     strides = [src[n] for n in range(len(dims))][::-1]
     plan = window(element_size, sizes, strides, 0, dst_strides, side * data.draw(st.integers(0, 2)))
-    assert choose_kernel(optimize(plan)).name == f"copy_block_{element_size}"
+    assert choose_kernel(optimize(plan)).kernel.name == f"copy_block_{element_size}"
     check(device, plan, tuning)
 
 
@@ -238,7 +238,7 @@ def test_reversed_vectors(device, tuning, element_size, rows):
     nbytes = rows * n * element_size
     outputs = (Output(nbytes, (backwards,)), Output(nbytes, (forwards,)))
     plan = CopyPlan(element_size, (nbytes,), outputs)
-    assert choose_kernel(optimize(plan)).name == "copy_reverse"
+    assert choose_kernel(optimize(plan)).kernel.name == "copy_reverse"
     check(device, plan, tuning)
 
 
@@ -255,7 +255,7 @@ def test_repeated_elements(device, tuning, element_size, constant):
         nbytes = (dst + 9 * (run + 1)) * 16
         plan = CopyPlan(element_size, (4096,), (Output(nbytes, (Region(target, source),)),))
         name = "copy_16" if element_size == 16 else "copy_run"
-        assert choose_kernel(optimize(plan)).name == name
+        assert choose_kernel(optimize(plan)).kernel.name == name
         check(device, plan, tuning, seed=dst)
 
 
@@ -270,7 +270,7 @@ def test_groups_of_elements(device, tuning, element_size, group):
         strides = [(60, 3, 20), repeated, (3, -2, 17), (-9, 3, -2)][dst]
         row = groups * group + 1
         plan = window(element_size, [9, groups, group], strides, 0, [row, group, 1], dst)
-        assert choose_kernel(optimize(plan)).name == f"copy_elements_{element_size}"
+        assert choose_kernel(optimize(plan)).kernel.name == f"copy_elements_{element_size}"
         check(device, plan, tuning, seed=dst)
 
 
@@ -287,11 +287,11 @@ def test_streams_are_chosen_for_unaligned_splits_and_joins():
     join = Output(3152, tuple(copy(part, target, k) for k, target in enumerate(parts)))
     split = tuple(Output(1052, (copy(source, part),)) for source in parts)
     for plan in (CopyPlan(1, (1052,) * 3, (join,)), CopyPlan(1, (3152,), split)):
-        assert choose_kernel(optimize(plan)).name == "copy_stream_4"
-        assert choose_kernel(optimize(plan), sources=0).name == "copy_run"
+        assert choose_kernel(optimize(plan)).kernel.name == "copy_stream_4"
+        assert choose_kernel(optimize(plan), sources=0).kernel.name == "copy_run"
     many_plan = several(1, 24, 5, 6)
-    assert choose_kernel(many_plan).name == "copy_stream"
-    assert choose_kernel(many_plan, sources=1).name == "copy_run"
+    assert choose_kernel(many_plan).kernel.name == "copy_stream"
+    assert choose_kernel(many_plan, sources=1).kernel.name == "copy_run"
 
 
 @pytest.mark.parametrize("element_size", [1, 4])
@@ -305,7 +305,7 @@ def test_short_ends_of_long_runs(device, element_size):
     )
     nbytes = (9 * 103 + 16) * element_size
     plan = CopyPlan(element_size, (1200 * element_size,), (Output(-(-nbytes // 4) * 4, regions),))
-    assert choose_kernel(optimize(plan)).name == "copy_run"
+    assert choose_kernel(optimize(plan)).kernel.name == "copy_run"
     check(device, plan)
 
 
@@ -330,7 +330,7 @@ def test_more_workgroups_than_one_dimension_holds(device):
     check(
         device,
         window(4, [n], [-1]),
-        Tuning(steps=1, item_bytes=16, across=1, workgroups=1, interleave=1, long_run=1),
+        Tuning(steps=1, item_bytes=16, across=1, workgroups=1, is_cpu=True, long_run=1),
     )
 
 
@@ -345,6 +345,19 @@ def test_ranks_above_eight_are_peeled(device):
     check(device, window(4, sizes, [3**k for k in range(10)]))
 
 
+@pytest.mark.parametrize("element_size", [1, 2, 4, 8])
+@pytest.mark.parametrize("along", range(9))
+def test_transposed_blocks_of_ranks_above_eight(device, element_size, along):
+    """Any dimension can be contiguous in the source, including those that records cannot have."""
+    side = BLOCKS[element_size].unit // element_size
+    sizes = [side if axis in (along, 9) else 2 for axis in range(10)]
+    strides, step = [0] * 10, 1
+    for axis in (along, *(axis for axis in range(10) if axis != along)):
+        strides[axis] = step
+        step *= sizes[axis]
+    check(device, window(element_size, sizes, strides))
+
+
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
 def test_constants(device, element_size):
     check(device, kernel_plans.constants(element_size))
@@ -356,7 +369,7 @@ def test_inputs_and_outputs_in_several_heaps(device, element_size):
     executor = device.executor
     big = 20 << 20  # larger than the first heap, so each takes one of its own
     buffers = [Buffer(executor, big) for _ in range(4)]
-    assert len({id(b.allocation.heap) for b in buffers}) > 1
+    assert len({id(b.extents[0].resource) for b in buffers}) > 1
     data = [np.random.default_rng(i).integers(0, 256, 4096, np.uint8) for i in range(2)]
     for buffer, array in zip(buffers[:2], data, strict=True):
         buffer.write(array, big - 4096)
@@ -373,8 +386,8 @@ def test_inputs_and_outputs_in_several_heaps(device, element_size):
         for k in range(2)
     )
     plan = CopyPlan(element_size, (4096, 4096), outputs)
-    bound = [b.allocation.part(big - 4096, 4096) for b in buffers]
-    executor.run(executor.prepare(plan).bind(bound[:2], bound[2:]))
+    bound = [slice_extents(b.extents, big - 4096, 4096) for b in buffers]
+    executor.run(EncodedPlan(plan, executor.tuning).bind(bound[:2], bound[2:]))
     for buffer, expected in zip(buffers[2:], execute(plan, data), strict=True):
         np.testing.assert_array_equal(buffer.array(big - 4096), expected)
 
@@ -388,7 +401,7 @@ def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
     with vkops.Device(adapter.index, staged=staged) as device:
         x = random.integers(0, 256, (97, 131), np.uint8)
         t = device.tensor(x)
-        assert len(t.buffer.allocation.ranges) == 4
+        assert len(t.buffer.extents) == 4
         np.testing.assert_array_equal(t.numpy(), x)
         np.testing.assert_array_equal(t.buffer.array(4000, 200), x.reshape(-1)[4000:4200])
         t.buffer.write(x.reshape(-1)[4000:4203].copy(), 4000)
@@ -403,10 +416,9 @@ def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
         turned = device.tensor(y)[:, ::-1]
         np.testing.assert_array_equal(turned.numpy(), y[:, ::-1])
         used = device.memory_report().used
-        assert (
-            used == sum(v.buffer.allocation.nbytes for v in (t, part, joined, turned)) // 256 * 256
-        )
-        del t, part, joined, turned
+        buffers = [v.buffer for v in (t, part, joined, turned)]
+        assert used == sum(extent.nbytes for buffer in buffers for extent in buffer.extents)
+        del t, part, joined, turned, buffers
         assert device.memory_report().used == 0
 
 
@@ -414,18 +426,20 @@ def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
 def test_new_shapes_need_few_kernels(adapter):
     """Shapes differ, pipelines do not: one for each power of two of workgroups."""
     with vkops.Device(adapter.index) as device:
+        device.executor.queue.drop_slots()
         for n in range(11, 3000, 10):
             check(device, window(4, [n], [-1]))
-        assert len(device.executor.pipelines) <= 5
+        assert sum(map(len, device.executor.queue.slots)) <= 5
 
 
 def test_kernels_are_bounded(adapter, monkeypatch):
     """The least recently used goes; what is run again is made again."""
-    monkeypatch.setattr("vkops.gpu.run.executor.MAX_PIPELINES", 2)
+    monkeypatch.setattr("vkops.gpu.run.queue.MAX_PIPELINES", 2)
     with vkops.Device(adapter.index) as device:
+        device.executor.queue.drop_slots()
         for size in (1, 2, 4, 8, 16, 1):
             check(device, window(size, [9], [-1]))
-            assert len(device.executor.pipelines) <= 2
+            assert max(map(len, device.executor.queue.slots)) <= 2
 
 
 def mixed(side):
@@ -442,7 +456,7 @@ def kernels_of(device, plan):
     sources, offsets, _ = place(device, inputs)
     outputs = [np.zeros(output.nbytes, np.uint8) for output in plan.outputs]
     targets, target_offsets, _ = place(device, outputs)
-    bound = prepare(plan, replace(device.executor.tuning, copies=None)).bind(
+    bound = EncodedPlan(plan, replace(device.executor.tuning, copies=SHADERS)).bind(
         ranges(sources, offsets, inputs), ranges(targets, target_offsets, outputs)
     )
     return [dispatch.kernel.name for dispatch in bound]

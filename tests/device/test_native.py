@@ -1,4 +1,4 @@
-"""Native operations of Kompute: with them, and without them as with anybody's own kp package."""
+"""Operations of the native module: copies with regions and by images, fills, submissions."""
 
 from __future__ import annotations
 
@@ -17,60 +17,23 @@ from processes import python
 
 import vkops
 from vkops import dml
-from vkops.gpu.adapters.kompute import NATIVE, native_state
-from vkops.gpu.copies.copy_costs import ALWAYS_REGIONS, COPY
-from vkops.gpu.copies.region_copies import Filling, ImageCopy, RegionCopy
-from vkops.gpu.run.executor import MAX_TOGETHER, MIN_IMPORTED_BYTES
+from vkops.gpu import copies
+from vkops.gpu.copies.encoded import Filling, ImageCopy, RegionCopy
+from vkops.gpu.copies.imported import MIN_IMPORTED_BYTES
+from vkops.gpu.copies.rule import COPY, REGIONS
+from vkops.gpu.run.encoded_plan import EncodedPlan
+from vkops.gpu.run.queue import MAX_TOGETHER
 from vkops.onnx import Session
 from vkops.plan import CopyPlan, Fill, Output, Region, View
 from vkops.plan.movements import copy
 
 
-@pytest.fixture(params=["1", "0"], ids=["native", "plain"])
-def either(request, adapter, monkeypatch):
-    """A device with the native operations, and one without them."""
-    monkeypatch.setenv(NATIVE, request.param)
-    with vkops.Device(adapter.index) as device:
-        assert bool(device.executor.queue.kompute.native) == (request.param == "1")
-        yield device
-
-
 @pytest.fixture
 def native(adapter, monkeypatch):
     """A device that copies all contiguous runs with regions."""
-    monkeypatch.setenv(NATIVE, "1")
     monkeypatch.setenv(COPY, "regions")
     with vkops.Device(adapter.index) as device:
         yield device
-
-
-def test_the_native_operations_are_installed():
-    """scripts/setup builds them: without them, the other tests of this file would say nothing."""
-    assert native_state() in ("active", f"switched off by {NATIVE}=0")
-
-
-def test_functions_and_graphs_do_the_same_with_and_without(either):
-    x = np.arange(600 * 700, dtype=np.int32).reshape(600, 700)
-    t = either.tensor(x)
-    for result, expected in (
-        (vkops.concat([t, t[::-1]], axis=1), np.concatenate([x, x[::-1]], 1)),
-        (vkops.roll(t, 100, axis=0), np.roll(x, 100, 0)),
-        (vkops.pad(t, 3), np.pad(x, 3)),
-        (vkops.take(t, either.tensor(np.array([5, 1, 599])), axis=0), x[[5, 1, 599]]),
-        (vkops.split(x, [250, 350], device=either)[1], x[250:]),
-    ):
-        np.testing.assert_array_equal(result.numpy(), expected)
-    graph = dml.Graph()
-    desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [600, 700])
-    first, second = graph.split(graph.input(desc), 0, [200, 400])
-    graph.output(graph.join([second, first], 0))
-    compiled = either.compile_graph(graph)
-    source, target = either.buffer(x.nbytes), either.buffer(x.nbytes)
-    source.write(x)
-    pending = compiled.dispatch([source], [target], wait=False)
-    pending.wait()
-    result = np.frombuffer(target.read(), np.int32).reshape(x.shape)
-    np.testing.assert_array_equal(result, np.concatenate([x[200:], x[:200]]))
 
 
 def chain(device, count):
@@ -78,21 +41,23 @@ def chain(device, count):
     nbytes = 1 << 12
     buffers = [device.buffer(nbytes) for _ in range(count + 1)]
     whole = copy(View.packed((nbytes // 4,)), View.packed((nbytes // 4,)))
-    program = device.executor.prepare(CopyPlan(4, (nbytes,), (Output(nbytes, (whole,)),)))
+    program = EncodedPlan(
+        CopyPlan(4, (nbytes,), (Output(nbytes, (whole,)),)), device.executor.tuning
+    )
     work = [
         dispatch
         for source, target in pairwise(buffers)
-        for dispatch in program.bind([source.allocation], [target.allocation])
+        for dispatch in program.bind([source.extents], [target.extents])
     ]
     return work, buffers
 
 
 @pytest.mark.parametrize("by_regions", [False, True], ids=["shader", "regions"])
-def test_each_dispatch_of_a_submission_sees_what_those_before_it_wrote(either, by_regions):
-    executor = either.executor
-    if by_regions and executor.queue.kompute.native:
-        executor.tuning = replace(executor.tuning, copies=ALWAYS_REGIONS)
-    work, buffers = chain(either, 2 * MAX_TOGETHER + 3)
+def test_each_dispatch_of_a_submission_sees_what_those_before_it_wrote(device, by_regions):
+    executor = device.executor
+    if by_regions:
+        executor.tuning = replace(executor.tuning, copies=REGIONS)
+    work, buffers = chain(device, 2 * MAX_TOGETHER + 3)
     data = np.random.default_rng(1).integers(0, 1 << 32, 1 << 10, np.uint32)
     for number in range(3):
         buffers[0].write(data + np.uint32(number))
@@ -117,9 +82,11 @@ def test_dependent_dispatches_are_few_submissions(native, monkeypatch):
             return getattr(self.commands, name)
 
     monkeypatch.setattr(kompute, "commands", Counted)
+    native.executor.queue.drop_slots()
     work, _buffers = chain(native, 2 * MAX_TOGETHER + 3)
     native.executor.run(work)
     assert len(submitted) == 3
+    native.executor.queue.drop_slots()
 
 
 def rows_of(x, start, width):
@@ -137,8 +104,8 @@ def test_few_runs_are_regions_and_many_rows_are_copied_by_images(native, shape, 
     x = np.random.default_rng(3).integers(0, 256, shape, np.uint8)
     plan = rows_of(x, 64, 128)
     buffers = native.buffer(x.nbytes), native.buffer(plan.outputs[0].nbytes)
-    program = native.executor.prepare(plan)
-    (work,) = program.bind(*([buffer.allocation] for buffer in buffers))
+    program = EncodedPlan(plan, native.executor.tuning)
+    (work,) = program.bind(*([buffer.extents] for buffer in buffers))
     assert isinstance(work, kind)
     buffers[0].write(x)
     for _ in range(2):  # the image gets its layout only once
@@ -149,7 +116,7 @@ def test_few_runs_are_regions_and_many_rows_are_copied_by_images(native, shape, 
 @pytest.mark.parametrize("refused", [False, True], ids=["image", "refused"])
 @pytest.mark.parametrize("imported", [False, True], ids=["tensor", "array"])
 def test_what_an_image_cannot_do_is_done_otherwise(native, monkeypatch, imported, refused):
-    """Without images, shaders read tensors, and imported arrays are copied run by run."""
+    """Without images, shaders read tensors; arrays are uploaded for them."""
     asked = []
     make = native.executor.queue.kompute.image
 
@@ -213,8 +180,8 @@ def test_runs_of_a_constant_that_is_a_word_again_and_again_are_filled(
     for row in range(3):
         first = start + row * (count + 8)
         expected[first : first + count] = np.frombuffer(pattern, np.uint8)
-    program = native.executor.prepare(CopyPlan(size, (), (Output(nbytes, (region,)),)))
-    work = program.bind([], [target.allocation])
+    program = EncodedPlan(CopyPlan(size, (), (Output(nbytes, (region,)),)), native.executor.tuning)
+    work = program.bind([], [target.extents])
     aligned = start * size % 4 == 0
     assert all(isinstance(w, Filling) for w in work) == (filled and aligned)
     native.executor.run(work)
@@ -227,14 +194,16 @@ def test_images_of_several_heaps(native):
     parts = np.split(x, 3, 1)
     tensors = [native.tensor(part) for part in parts]
     for tensor in tensors[1:]:
-        assert tensor.buffer.allocation.heap is not tensors[0].buffer.allocation.heap
+        assert tensor.buffer.extents[0].resource is not tensors[0].buffer.extents[0].resource
     np.testing.assert_array_equal(vkops.concat(tensors, axis=1).numpy(), x)
 
 
 def test_a_plan_without_regions_does_nothing(native):
     plan = CopyPlan(4, (1 << 16,), (Output(1 << 16, ()),))
     buffers = [native.buffer(1 << 16) for _ in range(2)]
-    assert not native.executor.prepare(plan).bind(*([buffer.allocation] for buffer in buffers))
+    assert not EncodedPlan(plan, native.executor.tuning).bind(
+        *([buffer.extents] for buffer in buffers)
+    )
 
 
 def test_a_plan_of_too_many_regions_is_left_to_shaders(native):
@@ -245,9 +214,9 @@ def test_a_plan_of_too_many_regions_is_left_to_shaders(native):
     source, target = native.buffer(4 * 6400), native.buffer(4 * 64 * 64)
     for most, expected in ((128, 1), (127, 0)):
         native.executor.tuning = replace(
-            native.executor.tuning, copies=replace(ALWAYS_REGIONS, max_regions=most)
+            native.executor.tuning, copies=replace(REGIONS, max_copies=most)
         )
-        work = native.executor.prepare(plan).bind([source.allocation], [target.allocation])
+        work = EncodedPlan(plan, native.executor.tuning).bind([source.extents], [target.extents])
         assert sum(isinstance(dispatch, RegionCopy) for dispatch in work) == expected
 
 
@@ -255,8 +224,10 @@ def test_an_operator_in_its_own_place_is_left_to_shaders(native):
     """Regions of one copy must not overlap; DirectML lets an output be its own input."""
     buffer = native.buffer(1 << 12)
     whole = copy(View.packed((1 << 10,)), View.packed((1 << 10,)))
-    program = native.executor.prepare(CopyPlan(4, (1 << 12,), (Output(1 << 12, (whole,)),)))
-    work = program.bind([buffer.allocation], [buffer.allocation])
+    program = EncodedPlan(
+        CopyPlan(4, (1 << 12,), (Output(1 << 12, (whole,)),)), native.executor.tuning
+    )
+    work = program.bind([buffer.extents], [buffer.extents])
     assert not any(isinstance(dispatch, RegionCopy) for dispatch in work)
 
 
@@ -273,8 +244,8 @@ def test_arrays_are_read_where_they_are(native, start, more):
     """Whole pages are imported, and only the array's own bytes are read."""
     x = memory_of(MIN_IMPORTED_BYTES + more, start)
     x.flags.writeable = False
-    imported = native.executor.import_array(x) is not None
-    assert imported == (native.info.type == "CPU")
+    if native.info.type == "CPU":
+        assert copies.import_array(native.executor.queue.kompute, x) is not None
     result = vkops.concat([x, x[::-1], x], device=native)
     np.testing.assert_array_equal(result.numpy(), np.concatenate([x, x[::-1], x]))
 
@@ -317,18 +288,23 @@ def test_imported_arrays_are_given_back(native):
     assert gone() is None
 
 
-def test_many_small_arrays_are_one_upload(either, monkeypatch):
+def test_many_small_arrays_are_one_upload(device, monkeypatch):
     arrays = [np.full((3, n), n, np.int16) for n in range(1, 200)]
     taken = []
-    allocate = either.executor.memory.allocate
+    allocate = device.executor.memory.allocate
     monkeypatch.setattr(
-        either.executor.memory,
+        device.executor.memory,
         "allocate",
-        lambda nbytes, owner: taken.append(nbytes) or allocate(nbytes, owner),
+        lambda nbytes: taken.append(nbytes) or allocate(nbytes),
     )
-    result = vkops.concat(arrays, axis=1, device=either)
+    result = vkops.concat(arrays, axis=1, device=device)
     np.testing.assert_array_equal(result.numpy(), np.concatenate(arrays, 1))
     assert len(taken) == 2  # the arrays, and the result
+
+
+def operation_of(device, work):
+    """Kompute's operation of a copy."""
+    return work.operation(device.executor.queue.kompute.native)
 
 
 def switches_while(run):
@@ -355,22 +331,17 @@ def switches_while(run):
         thread.join()
 
 
-def test_other_threads_run_while_the_device_works(either):
-    kompute = either.executor.queue.kompute
-    work, _buffers = chain(either, 1)
-    commands = kompute.commands()
-    commands.record([either.executor.pipelines.operation(work[0])])
-    found = sum(switches_while(commands.run) for _ in range(50))
-    if kompute.native:
-        assert found > 0
-    else:
-        assert found == 0, "Kompute's own module keeps the lock: say so no longer in the docs"
+def test_other_threads_run_while_the_device_works(device):
+    work, _buffers = chain(device, 1)
+    commands = device.executor.queue.kompute.commands()
+    commands.record([operation_of(device, work[0])])
+    assert sum(switches_while(commands.run) for _ in range(50)) > 0
 
 
 def test_the_device_measures_what_it_does(native):
     commands = native.executor.queue.kompute.commands()
     work, _buffers = chain(native, 1)
-    operation = native.executor.pipelines.operation(work[0])
+    operation = operation_of(native, work[0])
     commands.record([operation], timed=True)
     started = time.perf_counter_ns()
     commands.run()
@@ -428,9 +399,9 @@ slow.itself = slow  # so that it is collected after all that is called at exit
 """
 
 
-@pytest.mark.parametrize("copies", ["regions", "shader"])
-def test_threads_that_copy_arrays_while_the_interpreter_exits(adapter, monkeypatch, copies):
+@pytest.mark.parametrize("wanted", ["regions", "shader"])
+def test_threads_that_copy_arrays_while_the_interpreter_exits(adapter, monkeypatch, wanted):
     """Some functions of NumPy, such as numpy.unique, abort the process then."""
-    monkeypatch.setenv(COPY, copies)
+    monkeypatch.setenv(COPY, wanted)
     for _ in range(3):
         python("-W", "ignore", "-c", THREADS_AT_EXIT, adapter.index)

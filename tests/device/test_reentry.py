@@ -17,7 +17,7 @@ from processes import python
 from reverse import reverse
 
 import vkops
-from vkops.gpu.run.pipelines import Pipelines
+from vkops.gpu.run.queue import Slot
 
 REFUSED = (
     "by this thread: a signal handler, finalizer or callback that runs in the middle of an "
@@ -117,17 +117,18 @@ def test_a_storm_of_signal_handlers_that_use_the_device(adapter, staged):
 
 def test_a_handler_between_the_table_and_its_evaluation(device, monkeypatch):
     """The moment at which a second dispatch would overwrite the region table of the first."""
-    load, found = Pipelines._load, []
+    load, found = Slot._load, []
 
     def interrupted(self, dispatch):
-        load(self, dispatch)
+        loaded = load(self, dispatch)
         if not found:
             with pytest.raises(vkops.DeviceError) as error:
                 vkops.roll(other, 1)
             found.append(str(error.value))
+        return loaded
 
     tensor, other = device.tensor(X), device.tensor(X)
-    monkeypatch.setattr(Pipelines, "_load", interrupted)
+    monkeypatch.setattr(Slot, "_load", interrupted)
     np.testing.assert_array_equal(vkops.flip(tensor).copy().numpy(), X[::-1])
     assert found == [f"the device {device.name!r} is in use {REFUSED}"]
 

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 import vkops
-from vkops.gpu.run.executor import MAX_PIPELINES
+from vkops.gpu.run.queue import MAX_PIPELINES
 from vkops.tensors.array_plan import MAX_KILOBYTES
 
 pytestmark = pytest.mark.measured
@@ -93,7 +93,7 @@ def operators(index, count):
             if right >= count // 4 and seed % (count // 100) == 0:
                 found["resident"].append(resident())
                 found["reserved"].append(device.memory_report().reserved)
-        kernels = len(device.executor.pipelines)
+        kernels = sum(map(len, device.executor.queue.slots))
         place.shared.clear()
         del place
         gc.collect()

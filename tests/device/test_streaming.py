@@ -20,11 +20,9 @@ CHUNK = 1 << 16
 @pytest.fixture
 def tight(adapter, monkeypatch):
     """A device with room for 1 MiB, which streams 64 KiB at a time."""
-    monkeypatch.setattr("vkops.tensors.array_plan.MAX_UNCHECKED_BYTES", 0)
+    monkeypatch.setattr("vkops.gpu.run.executor.MAX_UNCHECKED_BYTES", 0)
     run = streaming.stream
-    monkeypatch.setattr(
-        "vkops.runtime.bound_operator.stream", lambda *args: run(*args, chunk_bytes=CHUNK)
-    )
+    monkeypatch.setattr("vkops.gpu.run.program.stream", lambda *args: run(*args, chunk_bytes=CHUNK))
     monkeypatch.setattr("vkops.gpu.memory.heaps.FIRST_HEAP", 1 << 18)
     with vkops.Device(adapter.index) as device:
         memory = device.executor.memory
@@ -189,7 +187,7 @@ def test_all_operators_wait_for_host_buffers_in_one_order(device):
     """Otherwise streams of two devices, of which each has one of two buffers, wait forever."""
     buffers = [device.host_buffer(64) for _ in range(2)]
     orders = [
-        reverse(device, 64).bind([source], [target])._on_host()
+        reverse(device, 64).bind([source], [target])._host_buffers()
         for source, target in (buffers, reversed(buffers))
     ]
     assert orders[0] == orders[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
 import re
 import warnings
 
@@ -15,6 +17,27 @@ from hypothesis import strategies as st
 import vkops
 
 axes = st.integers(-4, 3)
+
+FORWARDING = [name for name, module in vkops._MODULES.items() if "method_functions" in module]
+
+
+@pytest.mark.parametrize("name", FORWARDING)
+def test_functions_have_the_docstrings_of_the_methods_that_they_call(name):
+    function = getattr(vkops, name)
+    method = getattr(vkops.Tensor, {"permute_dims": "transpose"}.get(name, name))
+    summary, *details = inspect.getdoc(method).split("\n\n")
+    assert inspect.getdoc(function).split("\n\n") == [
+        summary,
+        f"``Tensor.{method.__name__}`` of ``x``, a tensor or an array, which is sent to ``device``, or "
+        "to the default device.",
+        *details,
+    ]
+    assert (function.__name__, pickle.loads(pickle.dumps(function))) == (name, function)
+    x, *_, device = inspect.signature(function).parameters.values()
+    assert (x.name, x.kind, device.name, device.kind) == (
+        *("x", x.POSITIONAL_ONLY),
+        *("device", x.KEYWORD_ONLY),
+    )
 
 
 @pytest.fixture(params=["direct", "staged"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
 import vkops
-from vkops import dxdispatch, runner
+from vkops import dml, dxdispatch, runner
+from vkops.arguments.basic_index import Texts, basic_index
 from vkops.dml import FeatureLevel
 from vkops.errors import DeviceError, ModelError
 
@@ -69,3 +72,78 @@ def test_permissions_are_true_or_false(value):
         vkops.ShaderCompileError, match=r"^allow_paths: got .*, must be True or False$"
     ):
         vkops.shaders.load("void main() {}", allow_paths=value)
+
+
+class Failing:
+    """An argument whose own methods have a fault."""
+
+    def fail(self, *args):
+        raise ZeroDivisionError("a fault of the argument's own")
+
+    __index__ = __float__ = __len__ = __fspath__ = __repr__ = __array__ = fail
+
+
+class Unprintable:
+    """An argument of the wrong kind that has no text."""
+
+    __repr__ = Failing.fail
+
+
+os.PathLike.register(Failing)
+DESC = dml.BufferTensorDesc(dml.TensorDataType.INT8, [4])
+
+
+@pytest.mark.parametrize("value", [Failing(), Unprintable()], ids=["failing", "unprintable"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda value: dml.BufferTensorDesc(value, [1]),
+        lambda value: dml.BufferTensorDesc(dml.TensorDataType.INT8, value),
+        lambda value: dml.BufferTensorDesc(dml.TensorDataType.INT8, [value]),
+        lambda value: dml.PaddingOperatorDesc(DESC, DESC, dml.PaddingMode.EDGE, value, [0], [0]),
+        lambda value: dml.PaddingOperatorDesc(DESC, DESC, dml.PaddingMode.EDGE, 0, [value], [0]),
+        lambda value: vkops.onnx.Model(value),
+        lambda value: vkops.onnx.SessionOptions().add_free_dimension_override_by_name("N", value),
+        lambda value: dxdispatch.load_model(value),
+    ],
+    ids=range(8),
+)
+def test_exceptions_of_an_argument_s_own_methods_are_raised_unchanged(call, value):
+    with pytest.raises(ZeroDivisionError, match=r"^a fault of the argument's own$"):
+        call(value)
+
+
+# -- basic indices ---------------------------------------------------------------------------------
+
+TEXTS = Texts("two ellipses", "{count} of {rank}", "{index} in {axis}", "step 0 in {axis}")
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (slice(None), range(2**64)),
+        (slice(None, None, 2**70), range(1)),
+        (slice(None, None, -(2**70)), range(2**64 - 1, 2**64)),
+        (slice(2, 3, 2**31), range(2, 3, 2**31)),
+        (-1, 2**64 - 1),
+    ],
+)
+def test_indices_of_axes_that_no_array_can_have(part, expected):
+    """Sizes in descriptors are checked only after an index has been resolved."""
+    assert basic_index((2**64,), (part,), TEXTS) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("parts", "error"),
+    [
+        ((..., 0, ...), IndexError("two ellipses")),
+        ((0, None, 0, 0), IndexError("3 of 2")),
+        ((None, ..., 3), IndexError("3 in 1")),
+        ((0, -4), IndexError("-4 in 1")),
+        ((..., slice(None, None, 0)), ValueError("step 0 in 1")),
+    ],
+)
+def test_indices_that_do_not_fit(parts, error):
+    with pytest.raises(type(error)) as caught:
+        basic_index((2, 3), parts, TEXTS)
+    assert str(caught.value) == str(error)

@@ -134,9 +134,12 @@ TOOLS = ("jinja2", "onnx", "psutil", "rich.progress", "vkops.explain", "vkops.sh
 @pytest.mark.parametrize(
     ("arguments", "absent"),
     [
-        (["--help"], ["numpy", "rich", "vulkan", "vkops.dml", "vkops.gpu", *DEVICES, *TOOLS]),
-        (["rule", "SPLIT-05"], ["numpy", "rich", "vulkan", "vkops.dml", *DEVICES, *TOOLS]),
-        (["check", SPLIT], ["vulkan", "vkops.gpu", "vkops.dml.operators.tile", *DEVICES, *TOOLS]),
+        (["--help"], ["numpy", "rich", "vkops_native", "vkops.dml", "vkops.gpu", *DEVICES, *TOOLS]),
+        (["rule", "SPLIT-05"], ["numpy", "rich", "vkops_native", "vkops.dml", *DEVICES, *TOOLS]),
+        (
+            ["check", SPLIT],
+            ["vkops_native", "vkops.gpu", "vkops.dml.operators.tile", *DEVICES, *TOOLS],
+        ),
         (["devices"], ["numpy", "vkops.dml", *DEVICES]),
     ],
     ids=lambda value: value[0],

@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-from fuzz.hostile import Failing
 
 from vkops import VkopsError
 from vkops.dml import BufferTensorDesc, TensorDataType
@@ -20,10 +19,9 @@ from vkops.dml import BufferTensorDesc, TensorDataType
         (math.nan, "nan"),
         ("x" * 100, "'" + "x" * 58 + "…"),
         (10**5000, "an integer of 16610 bits"),
-        (Failing(), "a value of type Failing"),
         ([10**5000], "a value of type list"),
     ],
-    ids=["nan", "long", "huge", "hostile", "nested"],
+    ids=["nan", "long", "huge", "nested"],
 )
 def test_values_in_messages(value, shown):
     with pytest.raises(VkopsError) as caught:
@@ -45,7 +43,7 @@ import sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("kp", "vulkan"):
+        if name.partition(".")[0] in ("kp", "vkops_native"):
             raise ImportError(name + " is blocked")
 
 sys.meta_path.insert(0, Blocked())

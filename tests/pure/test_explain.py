@@ -31,7 +31,7 @@ from vkops.dxdispatch.json_reader import parse
 from vkops.explain import Explanation, Tensor, explain
 from vkops.explain.dml_operators import operator_section
 from vkops.explain.page import page
-from vkops.explain.tables import region_rows
+from vkops.explain.tables import dispatch_rows, region_rows
 from vkops.plan import Fill
 from vkops.rules import GROUPS
 
@@ -127,6 +127,41 @@ def test_widened_and_repeated(load):
     load(model)
     (movement,) = explain("m.json").sections[0].movements
     assert (movement.moved_size, movement.bytes_read, movement.bytes_written) == (16, 16, 128)
+
+
+def test_copies_and_kernels_of_each_kind_of_driver(load):
+    """Four rows of 64 KiB: both copy them. Many columns of 256 bytes: only the CPU driver does."""
+    model = json.loads(json.dumps(SPLIT))
+    rows = {"InputTensor": tensor(4, 1 << 15), "OutputTensor": tensor(4, 1 << 14)}
+    columns = {"InputTensor": tensor(1024, 1 << 10), "OutputTensor": tensor(1024, 64)}
+    model["dispatchables"] = {
+        name: {
+            "type": "SLICE",
+            "desc": {
+                **desc,
+                "Offsets": [0, 0],
+                "Sizes": desc["OutputTensor"]["Sizes"],
+                "Strides": [1, 1],
+            },
+        }
+        for name, desc in (("rows", rows), ("columns", columns))
+    }
+    model["commands"] = []
+    load(model)
+    texts = [
+        [text for movement in section.movements for text in dispatch_rows(movement)]
+        for section in explain("m.json").sections
+    ]
+    assert texts == [
+        [
+            ("CPU driver", "vkCmdCopyBuffer with 4 regions"),
+            ("GPU", "vkCmdCopyBuffer with 4 regions"),
+        ],
+        [
+            ("CPU driver", "vkCmdCopyBufferToImage with 1 region"),
+            ("GPU", "1 dispatch, copy_16, 256 workgroups"),
+        ],
+    ]
 
 
 def test_channel_shuffle_as_a_file():
@@ -305,7 +340,7 @@ def test_a_page_that_cannot_be_written(capsys, tmp_path):
 def test_neither_vulkan_nor_kompute_is_loaded(name, tmp_path):
     code = (
         "import sys; from vkops.cli import main; status = main();"
-        "print(sorted({'vulkan', 'kp'} & set(sys.modules)), status)"
+        "print(sorted({'vkops_native', 'kp'} & set(sys.modules)), status)"
     )
     html = tmp_path / "page.html"
     arguments = ["explain", str(EXAMPLES / name), "--html", str(html)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
+from math import prod
 from pathlib import Path
 
 import model_costs
@@ -13,10 +15,14 @@ import pytest
 import vkops.onnx.lowering
 import vkops.plan.graph
 from vkops.errors import ModelError
+from vkops.gpu.kernels.encoding import CPU, GPU, encode
 from vkops.onnx import Model
 from vkops.onnx.element_types import dtype_of
 from vkops.onnx.value_info import TensorType
+from vkops.plan import CopyPlan, Output, View
+from vkops.plan.algebra import optimize
 from vkops.plan.graph import MAX_STEPS, STEPS_PER_REGION
+from vkops.plan.movements import copy
 from vkops.plan.size_limits import Budget
 
 
@@ -175,3 +181,17 @@ def test_checking_costly_models_takes_little_memory(tmp_path: Path):
     )
     assert done.stdout.splitlines()[-1] == "[1, 0, 0, 0, 1]", done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("tuning", [CPU, GPU], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("sizes", [(6, 4), (3000,), (7, 3, 8)])
+def test_a_new_shape_is_encoded_in_few_calls(tuning, sizes):
+    """Without calls for what an optimized region already is, or for what the choice knows."""
+    whole = View.packed(sizes)
+    starts = [part * sizes[0] // 3 for part in range(4)]
+    parts = [whole.narrow(0, start, end - start) for start, end in pairwise(starts)]
+    outputs = [
+        Output(4 * prod(part.sizes), (copy(part, View.packed(part.sizes)),)) for part in parts
+    ]
+    plan = CopyPlan(4, (4 * prod(sizes),), tuple(outputs))
+    assert calls(lambda: encode(optimize(plan), tuning)) <= 260

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vkops.gpu.adapters.kompute import ImageLimits
-from vkops.gpu.copies.rectangles import MAX_ROWS, MIN_ROWS, divide, in_order, rectangles
+from vkops.gpu.copies.rectangles import MAX_ROWS, MIN_ROWS, in_order, rectangles
 from vkops.plan import CopyPlan, Output, View
 from vkops.plan.execute import execute
 from vkops.plan.movements import copy
@@ -16,15 +16,14 @@ from vkops.plan.movements import copy
 LIMITS = ImageLimits(alignment=64, side=16384)
 
 
-def execute_copies(region, size, source, target, *, over_target):
+def execute_copies(region, size, source, target):
     """What the copies of a region make of a target, or None if an image is not possible."""
     found = rectangles(region, size, (source.size, target.size), LIMITS)
-    grid = found and (found.target if over_target else found.source)
-    if not grid:
+    if found is None:
         return None
-    result = target.copy()
-    under, buffer = (result, source) if over_target else (source, result)
-    copies, runs = divide(found, grid)
+    result, grid = target.copy(), found.grid
+    under, buffer = (result, source) if grid.over_target else (source, result)
+    copies, runs = found.copies, found.runs
     assert grid.pitch % LIMITS.alignment == 0
     assert grid.pitch // found.unit <= LIMITS.side
     assert not (copies[:, [0, 2, 4, 5]] % found.unit).any()
@@ -36,7 +35,7 @@ def execute_copies(region, size, source, target, *, over_target):
         for row in range(height):
             start = grid.base + (y + row) * grid.pitch + x
             at = offset + row * pitch
-            if over_target:
+            if grid.over_target:
                 under[start : start + width] = buffer[at : at + width]
             else:
                 buffer[at : at + width] = under[start : start + width]
@@ -65,10 +64,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("over_target", [False, True], ids=["over source", "over target"])
 @pytest.mark.parametrize("join", [False, True], ids=["split", "join"])
 @pytest.mark.parametrize("name", CASES)
-def test_the_copies_of_a_region_are_what_it_copies(name, join, over_target):
+def test_the_copies_of_a_region_are_what_it_copies(name, join):
     shape, axis, parts, size = CASES[name]
     rng = np.random.default_rng(1)
     done = 0
@@ -77,7 +75,7 @@ def test_the_copies_of_a_region_are_what_it_copies(name, join, over_target):
         if join:
             region, nbytes = copy(region.target, region.source_view), nbytes[::-1]
         source, target = (rng.integers(0, 256, n, np.uint8) for n in nbytes)
-        result = execute_copies(region, size, source, target, over_target=over_target)
+        result = execute_copies(region, size, source, target)
         if result is None:
             continue
         plan = CopyPlan(size, (source.size,), (Output(target.size, (region,)),))
@@ -111,15 +109,14 @@ def test_random_regions():
         expected = target.copy()
         plan = CopyPlan(size, (source.size,), (Output(target.size, (region,)),))
         execute(plan, [source], [expected])
-        for over_target in (False, True):
-            result = execute_copies(region, size, source, target, over_target=over_target)
-            if result is not None:
-                np.testing.assert_array_equal(result, expected)
-                done += 1
-    assert done > 200
+        result = execute_copies(region, size, source, target)
+        if result is not None:
+            np.testing.assert_array_equal(result, expected)
+            done += 1
+    assert done > 100
 
 
-@pytest.mark.parametrize(("sizes", "expected"), [((250, 250, 300, 16), True), ((300,) * 4, False)])
+@pytest.mark.parametrize(("sizes", "expected"), [((120, 120, 300, 16), True), ((300,) * 4, False)])
 def test_a_region_of_very_many_rectangles_is_none(sizes, expected):
     """Looking at each of them would take longer than the copy."""
     view = View.packed((*sizes[:-1], 2 * sizes[-1])).narrow(len(sizes) - 1, 0, sizes[-1])

@@ -194,7 +194,7 @@ def calls(log):
     """Return what was logged since the last time, the device query left out."""
     lines = log.read_text().splitlines() if log.exists() else []
     log.unlink(missing_ok=True)
-    return [line for line in lines if "kp.Manager" not in line]
+    return [line for line in lines if "vkops.Device" not in line]
 
 
 def test_an_unchanged_second_run_does_nothing(checkout, programs, log):

@@ -12,7 +12,7 @@ from spirv import assembled, tool
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
-from vkops.shaders import sources, tools
+from vkops.shaders import tools
 from vkops.shaders.listing import difference, listing
 
 LABELS = ("one", "other")
@@ -186,7 +186,7 @@ def test_lines_of_included_files(tmp_path):
         SHADER.replace("450\n", include).replace("twice(float(k))", "half_of(float(k))")
     )
     spirv = shaders.compile(path, defines={"FACTOR": "1.5"}, debug=True)
-    text = listing(spirv, sources.lines(path))
+    text = listing(spirv, read_files=True)
     assert re.search(
         r"^; .*inc\.glsl:2: float half_of\(float x\) \{ return x \* 0\.5; \}$", text, re.MULTILINE
     )
@@ -216,7 +216,7 @@ def test_files_that_a_module_names_are_not_opened(tmp_path, monkeypatch, name):
     os.mkfifo("pipe")
     text = tools.disassemble(shaders.compile("#version 450\nvoid main() {}", debug=True))
     spirv = assembled(text.replace('"<source>"', f'"{name}"'))
-    found = listing(spirv, sources.lines("")).splitlines()
+    found = listing(spirv).splitlines()
     assert all(line.isprintable() for line in found)
     shown = name.replace("\x1b", "\\x1b").replace("\x07", "\\x07").replace("\n", "\\n")
     assert f"; {shown}:2: void main() {{}}" in found

@@ -18,7 +18,8 @@ from vkops.errors import (
     ShaderCompileError,
     VkopsError,
 )
-from vkops.shaders.shader import MAX_BINDING, MAX_PUSH_BYTES, Span
+from vkops.extent import Extent
+from vkops.shaders.shader import MAX_BINDING, MAX_PUSH_BYTES
 
 HEAD = "#version 450\n"
 MAIN = "void main() {}"
@@ -389,7 +390,14 @@ BLOCKS = (
     "layout(std430, binding = 3) buffer C { uvec4 c; } to;"
     "layout(std430, binding = 3) readonly buffer D { uvec2 d[4]; };"
 )
-X, Y, Z = (Span(name, 64, 0, 64) for name in "XYZ")
+
+
+def span(name, start, nbytes):
+    """Bytes of a resource that has 64."""
+    return Extent(name, start, nbytes), 64
+
+
+X, Y, Z = (span(name, 0, 64) for name in "XYZ")
 
 
 def bind(spans):
@@ -401,7 +409,7 @@ def bind(spans):
 )
 def test_names_of_blocks(names):
     bound = bind(dict(zip(names, (X, Y, Z), strict=True)))
-    assert [(block.binding, span) for block, span in bound] == [(0, X), (1, Y), (3, Z)]
+    assert [(block.binding, extent) for block, extent in bound] == [(0, X[0]), (1, Y[0]), (3, Z[0])]
 
 
 def test_blocks_of_one_binding_are_one():
@@ -421,21 +429,21 @@ def test_blocks_of_one_binding_are_one():
         ({"": X}, "'': there is no such block; there are A, B, C, D [SH-04]"),
         ({"A": X, "from": Y}, "from: binding 0 is also that of A [SH-04]"),
         ({"C": X, "D": Y}, "D: binding 3 is also that of C [SH-04]"),
-        ({"A": Span("X", 64, 2, 4)}, "A: got offset 2 and 4 bytes, must begin at a multiple of 4 "
+        ({"A": span("X", 2, 4)}, "A: got offset 2 and 4 bytes, must begin at a multiple of 4 "
          "and end at 64 or before [SH-05]"),
-        ({"A": Span("X", 64, 60, 8)}, "A: got offset 60 and 8 bytes, must begin at a multiple of 4 "
+        ({"A": span("X", 60, 8)}, "A: got offset 60 and 8 bytes, must begin at a multiple of 4 "
          "and end at 64 or before [SH-05]"),
-        ({"A": Span("X", 64, 68, 0)}, "A: got offset 68 and 0 bytes, must begin at a multiple of 4 "
+        ({"A": span("X", 68, 0)}, "A: got offset 68 and 0 bytes, must begin at a multiple of 4 "
          "and end at 64 or before [SH-05]"),
-        ({"from": Span("X", 64, 0, 0)}, "from: got 0 bytes, must be a multiple of 4 and at least 4 "
+        ({"from": span("X", 0, 0)}, "from: got 0 bytes, must be a multiple of 4 and at least 4 "
          "[SH-05]"),
-        ({"A": Span("X", 64, 0, 6)}, "A: got 6 bytes, must be a multiple of 4 and at least 4 "
+        ({"A": span("X", 0, 6)}, "A: got 6 bytes, must be a multiple of 4 and at least 4 "
          "[SH-05]"),
-        ({"B": Span("X", 64, 0, 4)}, "B: got 4 bytes, must be a multiple of 4 and at least 8 "
+        ({"B": span("X", 0, 4)}, "B: got 4 bytes, must be a multiple of 4 and at least 8 "
          "[SH-05]"),
-        ({"C": Span("X", 64, 0, 16)}, "C: got 16 bytes, must be a multiple of 4 and at least 32 "
+        ({"C": span("X", 0, 16)}, "C: got 16 bytes, must be a multiple of 4 and at least 32 "
          "[SH-05]"),
-        ({"A": X, "1": Y, "to": Span("Y", 64, 32, 32)},
+        ({"A": X, "1": Y, "to": span("Y", 32, 32)},
          "to: shares some bytes with 1, must share all or none: each has a copy while the shader "
          "runs [SH-06]"),
     ],
@@ -448,8 +456,8 @@ def test_bindings_that_are_wrong(spans, said):
     "spans",
     [
         {"A": X, "B": X, "C": X},  # all of it
-        {"A": Span("X", 64, 0, 32), "B": Span("X", 64, 16, 32), "C": Z},  # both only read
-        {"A": Span("X", 64, 0, 32), "B": Y, "C": Span("X", 64, 32, 32)},  # beside it
+        {"A": span("X", 0, 32), "B": span("X", 16, 32), "C": Z},  # both only read
+        {"A": span("X", 0, 32), "B": Y, "C": span("X", 32, 32)},  # beside it
     ],
 )
 def test_bytes_that_may_be_shared(spans):

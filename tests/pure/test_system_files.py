@@ -178,9 +178,9 @@ def test_includes_of_shaders_on_windows(tmp_path, monkeypatch, name):
         (tmp_path / "m.comp").write_text(text, encoding="utf-8")
         if included == name:
             with pytest.raises(ShaderCompileError, match=rf"^include '{name}' is no file name$"):
-                sources.digest(tmp_path / "m.comp", [], (), [tmp_path])
+                sources.digest(tmp_path / "m.comp", [tmp_path], (), [tmp_path])
         else:
-            sources.digest(tmp_path / "m.comp", [], (), [tmp_path])
+            sources.digest(tmp_path / "m.comp", [tmp_path], (), [tmp_path])
 
 
 @pytest.mark.parametrize(

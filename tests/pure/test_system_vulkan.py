@@ -19,7 +19,6 @@ PACKAGES = (
 ADAPTERS = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
 COMPONENTS = r"SYSTEM\CurrentControlSet\Control\Class\{5c4c3332-344d-483c-8739-259e934c9cc8}"
 DRIVERS = r"SOFTWARE\Khronos\Vulkan\Drivers"
-LAYERS = r"SOFTWARE\Khronos\Vulkan\ExplicitLayers"
 
 
 class Registry(ModuleType):
@@ -81,14 +80,7 @@ def test_drivers_of_adapters_and_of_software_on_windows(registry):
         }
     )
     names = [r"C:\nv\nv_icd.json", r"C:\a.json", r"C:\b.json", r"C:\swift.json", r"C:\own.json"]
-    assert vulkan.places("icd.d", "win32") == list(map(Path, names))
-
-
-def test_layers_on_windows(registry):
-    registry({("machine", LAYERS): {r"C:\VulkanSDK\layer.json": 0}})
-    assert vulkan.places("explicit_layer.d", "win32") == [Path(r"C:\VulkanSDK\layer.json")]
-    for kind in ("implicit_layer.d", "loader_settings.d", "icd.d"):
-        assert vulkan.places(kind, "win32") == []
+    assert vulkan.places("win32") == list(map(Path, names))
 
 
 def test_drivers_that_the_registry_lists_are_diagnosed(registry, tmp_path, monkeypatch):
@@ -97,7 +89,7 @@ def test_drivers_that_the_registry_lists_are_diagnosed(registry, tmp_path, monke
     manifest = tmp_path / "icd.json"
     registry({("machine", DRIVERS): {str(manifest): 0}})
     places = vulkan.places
-    monkeypatch.setattr(vulkan, "places", lambda kind: places(kind, "win32"))
+    monkeypatch.setattr(vulkan, "places", lambda: places("win32"))
     assert loader_files.manifests() == [manifest]
 
 
@@ -118,7 +110,7 @@ def test_folders_of_other_systems(monkeypatch, system, folders):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", "/home/me")
     expected = [Path(f.replace("~", "/home/me"), "vulkan", "icd.d") for f in folders.split()]
-    assert vulkan.places("icd.d", system) == expected
+    assert vulkan.places(system) == expected
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -146,6 +146,13 @@ def test_includes_within_the_model(folders, directive):
         assert load(folders, directive.replace('"../', '"../../'), file="sub/s.comp")
 
 
+def test_a_name_is_looked_up_in_the_folders_of_all_included_files(folders):
+    """Which of these files is included depends on the compiler, so none may be outside."""
+    (folders / "x.glsl").write_text(SECRET)
+    (folders / "model" / "sub" / "y.glsl").write_text('#include "../x.glsl"\n')
+    assert fault(load, folders, '#include "sub/y.glsl"') == refused(folders, "../x.glsl")
+
+
 def test_a_shader_in_a_subfolder_can_include_from_the_models_folder(folders):
     assert load(folders, '#include "../x.glsl"', file="sub/s.comp")
     said = fault(load, folders, '#include "../../secret/x.glsl"', file="sub/s.comp")
@@ -247,12 +254,19 @@ def test_a_chain_of_includes_longer_than_the_stack(folders):
     assert fault(load, folders, '#include "0.glsl"') == refused(folders, "../secret/x.glsl")
 
 
+def test_lookups_without_end(folders, monkeypatch):
+    monkeypatch.setattr(sources, "MAX_LOOKUPS", 3)
+    assert load(folders, '#include "x.glsl"\n// include "a" include "b"')
+    said = fault(load, folders, '#include "x.glsl"\n// include "a" include "b" include "c"')
+    assert said.endswith("included files need more than 3 lookups")
+
+
 @pytest.mark.parametrize(
     "text", ['include "', "include/*", "include <", "include/**/", "#include \\\n"]
 )
 def test_texts_that_are_slow_to_search(text):
     long = text * (1_000_000 // len(text))
     with cpu_time(below=30):
-        assert sources.digest(long, (), ())
+        assert sources.digest(long, [Path()], ())
         if "\\" not in text:
-            assert len(fault(sources.digest, long, (), (), [Path("/nowhere")])) < 300
+            assert len(fault(sources.digest, long, [Path()], (), [Path("/nowhere")])) < 300

@@ -11,9 +11,7 @@ import sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
         if name in ("kp", "vkops_native"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        if name == "vulkan":
-            raise OSError("Cannot find Vulkan SDK version")
+            raise ImportError("libvulkan.so.1: cannot open shared object file")
 
 sys.meta_path.insert(0, Missing())
 """

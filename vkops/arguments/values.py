@@ -1,7 +1,4 @@
-"""Conversion of callers' arguments to plain Python values, or to errors that name the field.
-
-Nothing here trusts its argument: a hostile ``__index__`` or ``__repr__`` becomes an error, too.
-"""
+"""Conversion of callers' arguments to plain Python values, or to errors that name the field."""
 
 from __future__ import annotations
 
@@ -9,10 +6,15 @@ import operator
 import struct
 from collections.abc import Callable, Mapping, Set
 from enum import Enum, IntEnum, IntFlag
-from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from vkops.errors import InvalidDescOverflowError, InvalidDescTypeError, ModelError, show
+from vkops.errors import (
+    CONVERSION_ERRORS,
+    InvalidDescOverflowError,
+    InvalidDescTypeError,
+    ModelError,
+    show,
+)
 
 T = TypeVar("T")
 E = TypeVar("E", bound="IntEnum | IntFlag")
@@ -44,7 +46,7 @@ def integer(value: object, place: Place) -> int:
     if not isinstance(value, bool):
         try:
             return operator.index(value)  # type: ignore[arg-type]
-        except Exception:
+        except TypeError:
             pass
     raise place.wrong_kind(value, "an integer")
 
@@ -58,7 +60,7 @@ def number(value: object, place: Place) -> float:
     if not isinstance(value, (bool, str, bytes, bytearray)):
         try:
             return float(value)  # type: ignore[arg-type]
-        except Exception:
+        except CONVERSION_ERRORS:
             pass
     raise place.wrong_kind(value, "a number")
 
@@ -100,14 +102,12 @@ def array(
     if isinstance(value, (str, bytes, bytearray, Mapping, Set, type)):
         raise place.wrong_kind(value, expected)
     try:
-        count = len(value)  # type: ignore[arg-type]
-        if count > _MAX_ENTRIES:
-            expected += f", {_MAX_ENTRIES} at most"
-            raise ValueError(expected)
-        # At most ``count``: an iterator may be endless.
-        found = list(islice(value, count))  # type: ignore[call-overload]
-    except Exception:
+        is_long = len(value) > _MAX_ENTRIES  # type: ignore[arg-type]
+        found = [] if is_long else list(value)  # type: ignore[call-overload]
+    except TypeError:
         raise place.wrong_kind(value, expected) from None
+    if is_long:
+        raise place.wrong_kind(value, f"{expected}, {_MAX_ENTRIES} at most")
     return tuple([entry(item, place.item(i)) for i, item in enumerate(found)])
 
 

@@ -14,12 +14,13 @@ from vkops.bench.movements import Array, Gather, GatherElements, Movement, PadRe
 from vkops.bench.peers import Peer
 from vkops.bench.workloads import Case, Join, Split, Step, Window, Workload
 from vkops.errors import DeviceError
-from vkops.gpu.copies.buffer_copy import BufferCopy
+from vkops.gpu.run.buffer_copy import BufferCopy
 from vkops.runtime.device import Buffer
 from vkops.tensors import eager
+from vkops.tensors.device import Device
 from vkops.tensors.rearrangement import pad, tile
 from vkops.tensors.selection import take, take_along_axis
-from vkops.tensors.tensor import Device, Tensor
+from vkops.tensors.tensor import Tensor
 
 
 @dataclass(frozen=True)
@@ -84,15 +85,15 @@ def measure(
 
 def _device_seconds(device: Device, dispatch: Callable[[], Any], rounds: int) -> dict[str, float]:
     """Time a dispatch by the device: apart from the others, because measuring takes time, too."""
-    executor = device.executor
-    executor.measure(True)
+    queue = device.executor.queue
+    queue.measure(True)
     try:
         found = []
         for _ in range(rounds):
             dispatch()
-            found.append(executor.take_time())
+            found.append(queue.take_time())
     finally:
-        executor.measure(False)
+        queue.measure(False)
     known = [time / 1e3 for time in found if time is not None]
     return {"device": median(known)} if known else {}
 

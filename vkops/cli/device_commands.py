@@ -16,7 +16,7 @@ from vkops.errors import DeviceError
 if TYPE_CHECKING:
     from vkops.gpu.adapters.adapter import DeviceInfo
 
-_DEPENDENCIES = ("vkops", "kp", "numpy", "vulkan", "python-rapidjson")
+_DEPENDENCIES = ("vkops", "kp", "numpy", "python-rapidjson")
 
 
 @click.command()

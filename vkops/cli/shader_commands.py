@@ -119,17 +119,11 @@ def disasm(source: str, define: options.Texts, include: tuple[Path, ...]) -> Non
 
     The lines of the source are above their instructions.
     """
-    from vkops import shaders
-    from vkops.shaders import sources
     from vkops.shaders.listing import listing
 
     _, spirv = _spirv(source, define, include, debug=True)
-    path = Path(source)
-    if source in shaders.VARIANTS and not path.is_file():
-        path = shaders.source_dir() / shaders.VARIANTS[source].source
     # A .spv file may name any file as its source: none is opened for it.
-    files = {} if path.suffix == ".spv" else sources.lines(path, include)
-    click.echo(listing(spirv, files))
+    click.echo(listing(spirv, read_files=Path(source).suffix != ".spv"))
 
 
 @shader.command()

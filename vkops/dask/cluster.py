@@ -13,7 +13,7 @@ from distributed.spill import SpillBuffer
 
 from vkops.errors import DeviceError, VkopsError, show
 from vkops.gpu.adapters import adapter
-from vkops.tensors.tensor import default_device
+from vkops.tensors.device import default_device
 
 HOST = "127.0.0.1"
 MESSAGE_BYTES = "distributed.worker.transfer.message-bytes-limit"
@@ -138,7 +138,7 @@ def _environment(number: int, entry: Any) -> dict[str, str]:
 def _bytes(size: int | str) -> int:
     try:
         found = int(dask.utils.parse_bytes(size))
-    except Exception:
+    except (TypeError, ValueError, OverflowError, AttributeError):
         found = 0
     if isinstance(size, bool) or found < 1:
         message = f"got {show(size)}, must be a number of bytes, such as '2 GiB'"

@@ -23,13 +23,12 @@ from vkops import gpu
 from vkops.errors import VkopsError
 from vkops.gpu.adapters import adapter, kompute
 from vkops.gpu.adapters.adapter_limits import FEATURES, limits, loader
-from vkops.gpu.copies.calibration import costs_in_words
 from vkops.shaders import tools
 from vkops.system.processes import cores, describe, processor
 
 _TIMEOUT_S = 60.0
 
-_PACKAGES = ("kp", "numpy", "vulkan", "onnx", "python-rapidjson", "click", "rich", "psutil")
+_PACKAGES = ("kp", "numpy", "onnx", "python-rapidjson", "click", "rich", "psutil")
 
 _PROGRAMS = (
     # Name, Debian's package, the variable that names another program, the option for its version.
@@ -143,10 +142,9 @@ def _vulkan() -> Iterator[str]:
     if found["loader"]:
         yield _item("loader", found["loader"]["version"])
         yield _item("layers", ", ".join(found["loader"]["layers"]))
-    for device, its_limits, costs in found["adapters"]:
+    for device, its_limits in found["adapters"]:
         yield from ("", f"### Adapter {device['index']}: {device['name']}", "")
         yield from _adapter(device, its_limits)
-        yield _item("costs of copies", costs)
 
 
 def _probed() -> dict[str, Any]:
@@ -182,8 +180,7 @@ def _probe() -> None:
     try:
         found["loader"] = asdict(loader())
         found["adapters"] = [
-            (asdict(device), asdict(limits(device.index)), costs_in_words(device))
-            for device in adapter.devices()
+            (asdict(device), asdict(limits(device.index))) for device in adapter.devices()
         ]
         adapter.choose(None)
     except VkopsError as error:

@@ -23,13 +23,14 @@ from typing import Any
 from vkops.debug.submissions import submissions
 from vkops.errors import DeviceError
 from vkops.gpu.adapters import adapter
-from vkops.gpu.run.queue import process
+from vkops.gpu.adapters.forks import state
+from vkops.gpu.run.open_queues import process
 from vkops.system.vulkan import RENDERDOC, how_to_install
 
 DispatchHook = Callable[[str], AbstractContextManager[None]]
 """Returns, for an operator's name, the context that its dispatch runs in."""
 
-_LAYER = "ENABLE_VULKAN_RENDERDOC_CAPTURE"
+_LAYER = adapter.RENDERDOC_LAYER
 _API_VERSION = 10200  # the first with comments
 
 # The API's functions in its order (renderdoc_app.h), and the types of those that are called.
@@ -68,8 +69,8 @@ def capturing(output: Path) -> Iterator[DispatchHook]:
     """
     if output.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(output))
-    seen = os.environ.get(_LAYER) == "1" and adapter.instance.cache_info().currsize
-    if process.opened or seen:
+    seen = os.environ.get(_LAYER) == "1" and adapter.instances.cache_info().currsize
+    if state.opened or seen:
         raise DeviceError(
             "capture: RenderDoc sees only devices opened after it was loaded, and Vulkan is in use "
             "already; capture once in a process, before it opens a device"

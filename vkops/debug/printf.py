@@ -10,7 +10,7 @@ from typing import NamedTuple
 from vkops.debug import layer
 from vkops.debug.messages import Message
 from vkops.errors import DeviceError
-from vkops.gpu.copies.copy_costs import COPY
+from vkops.gpu.copies.rule import COPY
 from vkops.shaders.sources import MAX_SOURCE_BYTES
 from vkops.system.files import read_regular
 

@@ -1,6 +1,7 @@
 """``vkops debug trace``: an element of an output, as the plan defines it and as the device made it.
 
-Its kernels run in builds that report who stores the element, from where, and which bytes.
+Kernels run in builds that report who stores the element, from where, and which bytes. Of Vulkan's
+own copies, the region that writes it is named.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vkops.dml.binding_rules import BoundTensor
+from vkops.dml.binding_rules import Placed
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dxdispatch.descriptors import with_dml_names
 from vkops.dxdispatch.json_model import DmlDispatchable
 from vkops.dxdispatch.model_checks import BoundDispatch, Prepared
 from vkops.errors import BindingError, ModelError
+from vkops.extent import slice_extents
 from vkops.gpu.kernels.layout import MAX_TRACED_STORES
-from vkops.gpu.run.dispatch import Dispatch
 from vkops.gpu.run.stores import Store, stores
 from vkops.plan.algebra import coalesce_region
 from vkops.plan.compose import Writers
@@ -27,9 +28,8 @@ from vkops.plan.region import Read, Region
 from vkops.plan.view import Ints, View
 from vkops.runner.dispatch_timing import RunOptions
 from vkops.runner.model_execution import Execution
-from vkops.runtime.bound_operator import BoundOperator
-from vkops.runtime.compiled_operator import CompiledOperator
-from vkops.tensors.tensor import Device
+from vkops.runtime.compiled_operator import BoundOperator, CompiledOperator
+from vkops.tensors.device import Device
 
 
 class Stage(NamedTuple):
@@ -59,8 +59,6 @@ class Element(NamedTuple):
 def trace(operator: CompiledOperator, bound: BoundOperator, element: Element) -> Iterator[Stage]:
     """Run an operator that has one step, and compare an element of an output with the plan.
 
-    The operator was compiled after ``Executor.copy_by_shaders``: copies with regions have no trace.
-
     The first stage that differs is the last one.
 
     Raises:
@@ -76,15 +74,16 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
     step = operator.pipeline.steps[-1]
     output, offset, nbytes = element
     size = step.plan.element_size
-    target = bound.bound[step.makes[output]]
-    inputs = [bound.bound[number] for number in step.reads]
+    paths, tensors = operator.paths, bound.tensors
+    path, target = paths[step.makes[output]], tensors[step.makes[output]]
+    inputs = [(paths.get(number, ""), tensors[number]) for number in step.reads]
     regions = step.plan.outputs[output].regions
     writers = [w for region in regions for w in _writers(region, offset // size, inputs)]
     # What scatters is done after the others; of several such writers, any may be the last.
     last = [w for w in writers if w.region.kind == "scatter"] or writers
     if not last:
         message = f"byte {offset} belongs to no element: the operator does not write it"
-        raise BindingError(operator.name, target.path, message, "T-14")
+        raise BindingError(operator.name, path, message, "T-14")
     values = [
         _value(writer, inputs, size, offset % size, nbytes) for writer in last[:MAX_TRACED_STORES]
     ]
@@ -95,32 +94,29 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
     yield Stage("Region", f"{regions.index(region) + 1} of {len(regions)}: {_text(region)}", "")
 
     # Ranges begin at multiples of any element's size: an element is never in two.
-    (allocation,) = target.resource.part(target.begin + offset, nbytes).ranges
-    reported: list[tuple[str, Store]] = []
-    for dispatch in bound.dispatches:
-        assert isinstance(dispatch, Dispatch)
-        if dispatch.target is allocation.heap:
-            made = stores(bound.executor, dispatch, allocation.offset)
-            reported += [(dispatch.kernel.name, store) for store in made]
+    ((heap, address, _),) = slice_extents(target.resource.extents, target.start + offset, nbytes)
+    reported: list[Store] = []
+    for work in bound.work or ():
+        if work.target is heap:
+            reported += stores(bound.executor, work, address)
         else:
-            bound.executor.run([dispatch])
+            bound.executor.run([work])
     # Each word of a scattered element of several words is written by a dispatch of its own.
     passes = [max(1, size // 4) if w.region.kind == "scatter" else 1 for w in writers]
     yield Stage("Stores of it", _count(sum(passes)), _count(len(reported)))
     if len(last) >= MAX_TRACED_STORES:
         return  # the store that remained may be one that is not reported
-    after = target.resource.read(target.begin + offset, nbytes)
+    after = target.resource.read(target.start + offset, nbytes)
     # Of several stores, the one that remained.
-    matching = (made for made in reversed(reported) if made[1].value[:nbytes] == after)
-    kernel, store = next(matching, reported[-1])
+    matching = (store for store in reversed(reported) if store.value[:nbytes] == after)
+    store = next(matching, reported[-1])
     found = _source(store, inputs)
     wanted, source = next((value for value in values if value.source == found), values[0])
-    yield Stage("Kernel", "", kernel)
-    yield Stage("Record", "", str(store.record))
-    yield Stage("Workgroup", "", str(store.workgroup))
-    yield Stage("Invocation in it", "", str(store.invocation))
+    for name, part in store.writer.items():
+        yield Stage(name, "", part)
     yield Stage("Source", source, found)
-    yield Stage("Bytes stored", wanted.hex(" "), store.value[:nbytes].hex(" "))
+    if store.value:
+        yield Stage("Bytes stored", wanted.hex(" "), store.value[:nbytes].hex(" "))
     yield Stage("Bytes in the output", wanted.hex(" "), after.hex(" "))
 
 
@@ -138,12 +134,12 @@ class _Value(NamedTuple):
     source: str
 
 
-def _writers(region: Region, at: int, inputs: Sequence[BoundTensor]) -> Iterator[_Writer]:
+def _writers(region: Region, at: int, inputs: Sequence[Placed]) -> Iterator[_Writer]:
     """Find how a region writes element ``at`` of an output: once at most, unless it scatters."""
     indices = region.indices
     if indices is not None:
-        tensor = inputs[indices.input]
-        numbers = tensor.resource.array(tensor.begin, tensor.nbytes)
+        _, (resource, start, nbytes) = inputs[indices.input]
+        numbers = resource.array(start, nbytes)
     if indices is not None and region.kind == "scatter":
         targets, sources, inside = addresses(region, indices, numbers)
         for source in sources[inside & (targets == at)].tolist():
@@ -171,15 +167,14 @@ def _index(view: View, at: int) -> Ints | None:
     return None
 
 
-def _value(
-    writer: _Writer, inputs: Sequence[BoundTensor], size: int, byte: int, nbytes: int
-) -> _Value:
+def _value(writer: _Writer, inputs: Sequence[Placed], size: int, byte: int, nbytes: int) -> _Value:
     """The value that a writer copies, from a byte of its element on."""
     source = writer.region.source
     if not isinstance(source, Read):
         return _Value(source.pattern, "a constant")
     origin, at = inputs[source.input], writer.source * size + byte
-    return _Value(origin.resource.read(origin.begin + at, nbytes), _byte(origin, at))
+    resource, start, _ = origin[1]
+    return _Value(resource.read(start + at, nbytes), _byte(origin, at))
 
 
 def _count(stores: int) -> str:
@@ -201,22 +196,23 @@ def _text(region: Region) -> str:
     return f"sizes {target.sizes}, to {target.offset}, strides {target.strides}, from {read}{moved}"
 
 
-def _source(store: Store, inputs: Sequence[BoundTensor]) -> str:
+def _source(store: Store, inputs: Sequence[Placed]) -> str:
     """Name the byte that a store reports as its source."""
     if store.source is None:
         return "a constant"
     heap, address = store.source
     for tensor in inputs:
+        resource, begin, nbytes = tensor[1]
         start = 0
-        for piece in tensor.resource.part(tensor.begin, tensor.nbytes).ranges:
-            if piece.heap is heap and 0 <= address - piece.offset < piece.nbytes:
-                return _byte(tensor, start + address - piece.offset)
-            start += piece.nbytes
+        for extent in slice_extents(resource.extents, begin, nbytes):
+            if extent.resource is heap and 0 <= address - extent.start < extent.nbytes:
+                return _byte(tensor, start + address - extent.start)
+            start += extent.nbytes
     return f"byte {address} of the heap, outside the inputs"
 
 
-def _byte(tensor: BoundTensor, byte: int) -> str:
-    return f"{tensor.path}, byte {byte}"
+def _byte(tensor: Placed, byte: int) -> str:
+    return f"{tensor[0]}, byte {byte}"
 
 
 # -- DxDispatch models -----------------------------------------------------------------------------
@@ -244,12 +240,11 @@ def trace_model(
         )
     bound = found[dispatch - 1]
     element = _element(bound, output, index)
-    device.executor.copy_by_shaders()
     execution = Execution(prepared, device, RunOptions())
     for command in takewhile(lambda command: command is not bound, prepared.commands):
         execution.run_command(command)
     operator = execution.bind(bound)
-    if not isinstance(operator, BoundOperator):
+    if operator.work is None:
         raise ModelError(
             "the model does not fit on the device: operators that are streamed cannot be traced"
         )

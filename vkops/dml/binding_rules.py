@@ -5,30 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import BindingError
+from vkops.extent import Extent
+
+Placed = tuple[str, Extent]
+"""The path of a tensor's field, and the bytes that the tensor is bound to."""
 
 MINIMUM_ALIGNMENT = 16
 """Bytes; DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT."""
-
-
-class BoundTensor(NamedTuple):
-    """The bytes of a resource that a tensor is bound to, and the path of the tensor's field.
-
-    A resource is anything that hashes: a heap, a buffer, a name.
-    """
-
-    resource: Any
-    begin: int
-    end: int
-    path: str
-
-    @property
-    def nbytes(self) -> int:
-        """Number of bytes."""
-        return self.end - self.begin
 
 
 def bind(
@@ -39,7 +26,7 @@ def bind(
     capacity: int,
     offset: int,
     size: int,
-) -> BoundTensor:
+) -> Extent:
     """Bind a tensor to ``size`` bytes from ``offset`` of a resource of ``capacity`` bytes.
 
     Raises:
@@ -55,15 +42,11 @@ def bind(
     needed = tensor.total_tensor_size_in_bytes
     if size < needed:
         raise BindingError(operator, path, f"got {size} bytes, must be at least {needed}", "B-06")
-    return BoundTensor(resource, offset, offset + needed, path)
+    return Extent(resource, offset, needed)
 
 
 def check_hazards(
-    operator: str,
-    inputs: Sequence[BoundTensor],
-    outputs: Sequence[BoundTensor],
-    *,
-    in_place: bool,
+    operator: str, inputs: Sequence[Placed], outputs: Sequence[Placed], *, in_place: bool
 ) -> None:
     """Refuse bytes that two outputs write, or that are read while they are written.
 
@@ -71,27 +54,27 @@ def check_hazards(
         BindingError: outputs share bytes (B-07); an input and an output do (B-09), unless
             ``in_place`` and they are the same range.
     """
-    if len({t.resource for t in (*inputs, *outputs)}) == len(inputs) + len(outputs):
+    if len({extent.resource for _, extent in (*inputs, *outputs)}) == len(inputs) + len(outputs):
         return  # no resource is shared
-    numbers = {tensor.resource: number for number, tensor in enumerate(outputs)}
-    written = sorted((numbers[t.resource], t.begin, t.end, t.path) for t in outputs)
+    numbers = {extent.resource: number for number, (_, extent) in enumerate(outputs)}
+    written = sorted((numbers[e.resource], e.start, e.end, path) for path, e in outputs)
     for before, after in pairwise(written):
         if before[0] == after[0] and before[2] > after[1]:
             message = f"shares bytes {after[1]} to {min(before[2], after[2]) - 1} with {before[3]}"
             raise BindingError(operator, after[3], message, "B-07")
-    for source in inputs:
+    for name, source in inputs:
         number = numbers.get(source.resource)
         if number is None:
             continue
         # Outputs are disjoint: of those that begin before the input ends, the last reaches
         # furthest.
         at = bisect_left(written, (number, source.end)) - 1
-        if at < 0 or written[at][0] != number or written[at][2] <= source.begin:
+        if at < 0 or written[at][0] != number or written[at][2] <= source.start:
             continue
         _, begin, end, path = written[at]
-        if not (in_place and (begin, end) == (source.begin, source.end)):
+        if not (in_place and (begin, end) == (source.start, source.end)):
             message = (
-                f"shares bytes {max(begin, source.begin)} to {min(end, source.end) - 1} with "
-                f"{source.path}; only an identity with equal strides may, on the same range"
+                f"shares bytes {max(begin, source.start)} to {min(end, source.end) - 1} with "
+                f"{name}; only an identity with equal strides may, on the same range"
             )
             raise BindingError(operator, path, message, "B-09")

@@ -154,7 +154,7 @@ class FeatureLevel(IntEnum):
             return cls(value if isinstance(value, str) else integer(value, place))  # type: ignore
         except InvalidDescTypeError:
             raise place.wrong_kind(value, "a feature level, its name or its value") from None
-        except Exception:  # Enum prints what it refuses, which fails for very long integers
+        except ValueError:
             levels = ", ".join(str(level) for level in cls)
             message = f"got {show(value)}, must be one of {levels}"
             raise InvalidDescError(operator, field, message, "DEV-04") from None

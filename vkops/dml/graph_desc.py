@@ -341,7 +341,7 @@ class GraphDesc:
                 read[i] = graph.leaf(constant.nbytes, size)
                 constants[read[i]] = constant
             for i, output in enumerate(plan.outputs):
-                # Elements that are scattered are whole: see gpu/run/dispatch.py.
+                # Elements that are scattered are whole: see gpu/run/encoded_plan.py.
                 scatters = any(region.kind == "scatter" for region in output.regions)
                 own = plan.element_size if scatters else size
                 regions = narrow(output.regions, plan.element_size, own)

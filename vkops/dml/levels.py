@@ -85,9 +85,9 @@ class Support:
             FeatureLevelError: only at a higher level (DEV-13).
             InvalidDescError: at no level (DEV-13).
         """
-        allowed = self.at(level, name)
-        rank, data_type = tensor.dimension_count, tensor.data_type
-        if not allowed.takes_rank(rank):
+        allowed = self._known.get((level, name)) or self.at(level, name)
+        rank, data_type = len(tensor.sizes), tensor.data_type
+        if not allowed.min_dimension_count <= rank <= allowed.max_dimension_count:
             path = f"{path}.sizes"
             message = f"got {dimensions(rank)}, must be {allowed.ranks} at feature level {level}"
         elif data_type not in allowed.data_types:
@@ -137,7 +137,9 @@ ALTERNATIVE_SUPPORT: Mapping[str, Support] = {
 
 def support_of(operator: str, alternatives: object) -> Support:
     """The support of an operator, where the alternative rows of some operators apply."""
-    if operator in alternative_operators(alternatives, operator):
+    if (type(alternatives) is not tuple or alternatives) and operator in alternative_operators(
+        alternatives, operator
+    ):
         return ALTERNATIVE_SUPPORT[operator]
     return SUPPORT[operator]
 

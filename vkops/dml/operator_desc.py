@@ -114,12 +114,12 @@ class OperatorDesc(ABC):
         for field in self.FIELDS:
             vars(self)[field.name] = field.convert(self.operator, getattr(self, field.name))
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[NamedTensor, ...]:
         """The input tensors with their field paths, in binding order."""
         return self._tensors("input")
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[NamedTensor, ...]:
         """The output tensors with their field paths, in binding order."""
         return self._tensors("output")
@@ -210,21 +210,21 @@ class OperatorDesc(ABC):
         for field in self.FIELDS:
             if field.kind == "tensor_array" and not getattr(self, field.name):
                 self._refuse(field.name, "got no tensors, must be at least 1", field.rule)
-        for field in self.FIELDS:
+        for field, tensors in self._tensor_fields:
             if field.role in roles:
-                for path, tensor in self._named_tensors(field):
+                for path, tensor in tensors:
                     check_tensor(self.operator, path, tensor, is_output=field.role == "output")
 
     def _inferred(
         self, level: FeatureLevel, support: Support, roles: Sequence[Role]
     ) -> Sequence[Sequence[Size]]:
         """Check what depends on the level, and the attributes; return the sizes of the outputs."""
-        fields = [field for field in self.FIELDS if field.role in roles]
+        fields = [(field, tensors) for field, tensors in self._tensor_fields if field.role in roles]
         if level not in support:
             message = f"not available at feature level {level}; allowed from {support.introduced}"
             raise FeatureLevelError(self.operator, "", message, "DEV-12")
-        for field in fields:
-            for path, tensor in self._named_tensors(field):
+        for field, tensors in fields:
+            for path, tensor in tensors:
                 support.check(level, field.dml_name, self.operator, path, tensor)
         self._check_32_bits()
         self._check_data_types(fields)
@@ -262,12 +262,12 @@ class OperatorDesc(ABC):
                     message = f"got {got.name}, must equal {path}.data_type = {wanted.name}"
                     self._refuse(field.name, message, field.rule)
 
-    def _check_data_types(self, fields: Iterable[Field]) -> None:
+    def _check_data_types(self, fields: Iterable[tuple[Field, Sequence[NamedTensor]]]) -> None:
         """Check that all tensors of some fields have one data type, but those of indices."""
         path, first = self._first_tensor
         wanted = first.data_type
-        for field in fields:
-            for other_path, other in self._named_tensors(field):
+        for field, tensors in fields:
+            for other_path, other in tensors:
                 if other.data_type is not wanted and not field.holds_indices:
                     message = f"got {other.data_type.name}, must equal {path}.data_type = "
                     path = f"{other_path}.data_type"
@@ -276,9 +276,9 @@ class OperatorDesc(ABC):
     def _check_ranks(self) -> None:
         """Check that all tensors have one rank."""
         path, first = self._first_tensor
-        rank = first.dimension_count
+        rank = len(first.sizes)
         for other_path, other in (*self.inputs, *self.outputs):
-            if self.same_dimension_count and other.dimension_count != rank:
+            if len(other.sizes) != rank and self.same_dimension_count:
                 message = f"got {dimensions(other.dimension_count)}, must have {rank} like {path}"
                 self._refuse(f"{other_path}.sizes", message, self.same_dimension_count)
 
@@ -294,6 +294,8 @@ class OperatorDesc(ABC):
 
     def _check_sizes(self, path: str, tensor: BufferTensorDesc, sizes: Sequence[Size]) -> None:
         """Check that a tensor has these sizes."""
+        if tensor.sizes == tuple([value for value, _, _ in sizes]):
+            return
         if tensor.dimension_count != len(sizes):
             message = f"got {dimensions(tensor.dimension_count)}, must have {len(sizes)}"
             self._refuse(f"{path}.sizes", message, sizes[0].rule)
@@ -417,20 +419,27 @@ class OperatorDesc(ABC):
         """Levels at which this was found valid, and whether by the operator's own page."""
         return set()
 
-    @property
+    @cached_property
     def _first_tensor(self) -> NamedTensor:
         """The first input without indices; of an operator without inputs, the first output."""
-        fields = (f for f in self.FIELDS if f.role != "attribute" and not f.holds_indices)
-        return next(chain.from_iterable(map(self._named_tensors, fields)))
+        found = [tensors for field, tensors in self._tensor_fields if not field.holds_indices]
+        return next(chain.from_iterable(found))
 
     def _tensors(self, role: Role) -> tuple[NamedTensor, ...]:
-        named = [self._named_tensors(field) for field in self.FIELDS if field.role == role]
+        named = [tensors for field, tensors in self._tensor_fields if field.role == role]
         return tuple(chain.from_iterable(named))
 
-    def _named_tensors(self, field: Field) -> list[NamedTensor]:
-        value = getattr(self, field.name)
-        if value is None:
-            return []
-        if field.kind == "tensor":
-            return [(field.name, value)]
-        return [(f"{field.name}[{i}]", tensor) for i, tensor in enumerate(value)]
+    @cached_property
+    def _tensor_fields(self) -> Sequence[tuple[Field, Sequence[NamedTensor]]]:
+        """The fields that have tensors, each with its tensors and their paths."""
+        found: list[tuple[Field, Sequence[NamedTensor]]] = []
+        for field in self.FIELDS:
+            value = getattr(self, field.name)
+            if field.role == "attribute" or value is None:
+                continue
+            if field.kind == "tensor":
+                found.append((field, [(field.name, value)]))
+            else:
+                paths = [f"{field.name}[{i}]" for i in range(len(value))]
+                found.append((field, list(zip(paths, value, strict=True))))
+        return found

@@ -185,7 +185,7 @@ def check_tensor(operator: str, path: str, tensor: BufferTensorDesc, *, is_outpu
                 f"(the element size) to {2**31}"
             )
             refuse("guaranteed_base_offset_alignment", message, "T-15")
-    if is_output and tensor.flags & TensorFlags.OWNED_BY_DML:
+    if is_output and tensor.flags.value & TensorFlags.OWNED_BY_DML.value:
         refuse("flags", "got OWNED_BY_DML, which only an input tensor may have", "T-17")
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vkops.dml import BufferTensorDesc, FeatureLevel, TensorDataType, TensorFlags
-from vkops.dml.binding_rules import BoundTensor, bind, check_hazards
+from vkops.dml.binding_rules import Placed, bind, check_hazards
 from vkops.dml.operator_desc import NamedTensor
 from vkops.dxdispatch import onnx_dispatchable, shader_dispatchable
 from vkops.dxdispatch.descriptors import descriptor_error, with_dml_names
@@ -173,7 +173,7 @@ def _slots(
     return tuple(slots)
 
 
-def _bound(slots: Slots, tensors: tuple[NamedTensor, ...]) -> list[BoundTensor]:
+def _bound(slots: Slots, tensors: tuple[NamedTensor, ...]) -> list[Placed]:
     """Return the bound tensors, with offsets and sizes checked."""
     bound = []
     for source, (path, tensor) in zip(slots, tensors, strict=True):
@@ -182,9 +182,10 @@ def _bound(slots: Slots, tensors: tuple[NamedTensor, ...]) -> list[BoundTensor]:
         buffer = source.buffer
         rest = max(0, buffer.size - source.offset)
         try:
-            bound.append(bind("", path, tensor, buffer.name, buffer.size, source.offset, rest))
+            extent = bind("", path, tensor, buffer.name, buffer.size, source.offset, rest)
         except BindingError as error:
             raise _binding_error(source, error) from error
+        bound.append((path, extent))
     return bound
 
 

@@ -113,7 +113,7 @@ def load_model(
 def _path(name: str, value: object) -> Path:
     try:
         return Path(value)  # type: ignore[arg-type]
-    except Exception:  # whatever its __fspath__ raises
+    except TypeError:
         raise ModelError(f"{name}: got {show(value)}, must be a path") from None
 
 

@@ -13,6 +13,7 @@ from vkops.dxdispatch.initial_values import read_float, read_scalar, read_value_
 from vkops.dxdispatch.json_model import BindingSource, DispatchCommand, ShaderDispatchable
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError, printable
+from vkops.extent import Extent
 
 if TYPE_CHECKING:
     from vkops.shaders import Number, Shader
@@ -142,8 +143,6 @@ class BoundShader:
 
 def bind(command: DispatchCommand, dispatchable: ShaderDispatchable) -> BoundShader:
     """Check the bindings of a dispatch as far as possible without a device."""
-    from vkops.shaders.shader import Span
-
     bindings = command.node["bindings"]
     for point, found in command.bindings.items():
         if len(found) != 1:
@@ -151,12 +150,12 @@ def bind(command: DispatchCommand, dispatchable: ShaderDispatchable) -> BoundSha
                 f"Bind point '{point}' requires 1 resources, but {len(found)} were bound. [B-01]"
             )
     sources = {point: found[0] for point, found in command.bindings.items()}
-    spans = {
-        point: Span(source.buffer.name, source.buffer.size, source.offset, source.nbytes)
+    extents = {
+        point: (Extent(source.buffer.name, source.offset, source.nbytes), source.buffer.size)
         for point, source in sources.items()
     }
     try:
-        dispatchable.shader.bind(spans)
+        dispatchable.shader.bind(extents)
     except BindingError as error:
         place = sources[error.field].node if error.field in sources else bindings
         raise place.error(str(error)) from error

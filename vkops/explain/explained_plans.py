@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from vkops.explain.explanation import Dispatches, Movement, Tensor
+from vkops.extent import Extent
+from vkops.gpu.adapters.kompute import ImageLimits
+from vkops.gpu.copies import rule
+from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import CPU, GPU
-from vkops.gpu.memory.heaps import Range
-from vkops.gpu.run.dispatch import Dispatch, prepare
+from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
 from vkops.plan.algebra import coalesce, optimize
 from vkops.plan.graph import Step
 from vkops.plan.region import CopyPlan
 
-TUNINGS = {"CPU driver": CPU, "GPU": GPU}
+LAVAPIPE_IMAGES = ImageLimits(alignment=64, side=16384)
+
+TUNINGS = {
+    "CPU driver": replace(CPU, copies=replace(rule.MESA_25, images=LAVAPIPE_IMAGES)),
+    "GPU": replace(GPU, copies=rule.GPU),
+}
+"""The kinds of drivers. The CPU driver is lavapipe of Mesa 25, on two or three threads."""
 
 
 def movements(steps: Iterable[Step], tensors: Mapping[int, Tensor]) -> Iterator[Movement]:
@@ -41,12 +52,29 @@ def _intermediate(number: int, nbytes: int, size: int) -> Tensor:
     )
 
 
+class _NoMemory:
+    """Stands for a heap: nothing is read or written."""
+
+    buffer = "a buffer"
+    number = 0
+
+    def image(self, *_: int) -> str:
+        """Stand for an image over it, too."""
+        return "an image"
+
+
 def _dispatches(plan: CopyPlan, driver: str) -> Dispatches:
-    """Prepare the dispatches for tensors that all lie in one heap."""
-    heap: Any = object()  # nothing is read or written
-    inputs = [Range(heap, 0, nbytes) for nbytes in plan.inputs]
-    outputs = [Range(heap, 0, output.nbytes) for output in plan.outputs]
-    work = prepare(plan, TUNINGS[driver]).bind(inputs, outputs)
-    dispatches = [dispatch for dispatch in work if isinstance(dispatch, Dispatch)]
-    kernels = tuple(dispatch.kernel.name for dispatch in dispatches)
-    return Dispatches(driver, kernels, sum(dispatch.groups for dispatch in dispatches))
+    """Prepare the dispatches and copies for tensors that all lie in one heap."""
+    heap: Any = _NoMemory()
+    sizes = [*plan.inputs, *(output.nbytes for output in plan.outputs)]
+    places = [(Extent(heap, VECTOR * i, n),) for i, n in enumerate(sizes)]
+    inputs, outputs = places[: len(plan.inputs)], places[len(plan.inputs) :]
+    regions: Counter[str] = Counter()
+    kernels, workgroups = [], 0
+    for work in EncodedPlan(plan, TUNINGS[driver]).bind(inputs, outputs):
+        if isinstance(work, Dispatch):
+            kernels.append(work.kernel.name)
+            workgroups += work.groups
+        else:
+            regions[work.command] += len(work.regions)
+    return Dispatches(driver, tuple(kernels), workgroups, tuple(regions.items()))

@@ -24,11 +24,16 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Dispatches:
-    """The dispatches of a plan on one kind of driver: a kernel for each, and all workgroups."""
+    """How one kind of driver executes a plan.
+
+    ``kernels`` has one for each dispatch, and ``workgroups`` is the number of all workgroups.
+    ``copies`` has the commands of Vulkan's own copies, each with its number of regions.
+    """
 
     driver: str
     kernels: tuple[str, ...]
     workgroups: int
+    copies: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -131,15 +131,20 @@ def dispatch_rows(movement: Movement) -> list[tuple[str, str]]:
 
 
 def dispatches_text(dispatches: Dispatches) -> str:
-    """Describe the dispatches of a plan.
+    """Describe the dispatches of a plan, and Vulkan's own copies.
 
     >>> dispatches_text(Dispatches("GPU", ("copy_4", "copy_4"), 3))
     '2 dispatches, copy_4, 3 workgroups'
+    >>> dispatches_text(Dispatches("GPU", (), 0, (("vkCmdCopyBuffer", 4),)))
+    'vkCmdCopyBuffer with 4 regions'
     """
-    kernels = dispatches.kernels
-    names = ", ".join(dict.fromkeys(kernels))
-    noun = "dispatch" if len(kernels) == 1 else "dispatches"
-    return f"{len(kernels)} {noun}, {names}, {count(dispatches.workgroups, 'workgroup')}"
+    texts = [f"{command} with {count(n, 'region')}" for command, n in dispatches.copies]
+    if kernels := dispatches.kernels:
+        names = ", ".join(dict.fromkeys(kernels))
+        noun = "dispatch" if len(kernels) == 1 else "dispatches"
+        workgroups = count(dispatches.workgroups, "workgroup")
+        texts.append(f"{len(kernels)} {noun}, {names}, {workgroups}")
+    return "; ".join(texts)
 
 
 def movement_text(movement: Movement) -> str:

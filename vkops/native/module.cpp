@@ -1,528 +1,169 @@
-// What vkops needs of Vulkan beside Kompute's Python module: copies with regions and by images,
-// barriers, imported host memory, submissions that release Python's lock (the GIL), timestamps and
-// device features.
+// The Python module vkops_native: adapters, and operations and submissions for Kompute.
 //
 // It is built together with Kompute (scripts/kp_wheel.py), whose sources stay as they are, and works
-// on the tensors and algorithms of Kompute's own module: its operations derive from kp::OpBase.
+// on the tensors and algorithms of Kompute's module: its operations derive from kp::OpBase.
 
-#include <kompute/Kompute.hpp>
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
-#include <unistd.h>
+#include "commands.hpp"
+#include "copies.hpp"
 
-namespace py = pybind11;
 py::object kp_trace, kp_debug, kp_info, kp_warning, kp_error;  // Kompute's headers declare them
 
 namespace {
 
-using Address = std::uintptr_t;
-using Rows = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
+using namespace py::literals;
+using Release = py::call_guard<py::gil_scoped_release>;
 
-constexpr auto SHADER = vk::PipelineStageFlagBits::eComputeShader;
-constexpr auto TRANSFER = vk::PipelineStageFlagBits::eTransfer;
-constexpr auto HOST = vk::PipelineStageFlagBits::eHost;
-constexpr auto GENERAL = vk::ImageLayout::eGeneral;
-constexpr auto HOST_ALLOCATION = vk::ExternalMemoryHandleTypeFlagBits::eHostAllocationEXT;
-
-// Make all that was written before visible to all that comes after it, the host included.
-void record_barrier(const vk::CommandBuffer& commands)
+// The names of the bits that are set. `all` has the names of all bits, the lowest first.
+template <class Flags>
+py::tuple names(Flags flags, std::initializer_list<const char*> all)
 {
-    using Access = vk::AccessFlagBits;
-    const vk::MemoryBarrier barrier(
-      Access::eShaderWrite | Access::eTransferWrite,
-      Access::eShaderRead | Access::eShaderWrite | Access::eTransferRead | Access::eTransferWrite |
-        Access::eHostRead);
-    commands.pipelineBarrier(SHADER | TRANSFER, SHADER | TRANSFER | HOST, {}, barrier, {}, {});
+    py::list found;
+    auto bits = std::uint32_t(flags);
+    for (const auto name : all) {
+        if (bits & 1) found.append(name);
+        bits >>= 1;
+    }
+    return found;
 }
 
-// A Vulkan device that vkops opens itself, with optional features and extensions, and Kompute's
-// manager on it. Kompute cannot make sequences on such a device; Commands replace them.
-class Device
+// The members of vkops.gpu.adapters.adapter_limits.Limits that are neither memory nor features.
+py::dict limits(const Adapter& adapter)
 {
-  public:
-    std::shared_ptr<vk::PhysicalDevice> physical;
-    std::shared_ptr<vk::Device> device;
-    std::shared_ptr<kp::Manager> manager;
-    vk::Queue queue;
-    std::uint32_t family = 0;
-    std::uint64_t import_alignment = 0;  // bytes; 0: host memory cannot be imported
-    double timestamp_period = 0;         // nanoseconds; 0: the queue has no timestamps
-    std::uint64_t timestamp_mask = 0;    // the bits of a timestamp that are valid
-    bool shader_int64 = false;
-
-    Device(std::uint32_t index, std::vector<std::string> wanted)
-    {
-        const vk::ApplicationInfo application("vkops", 1, "Kompute", 1, VK_API_VERSION_1_1);
-        std::shared_ptr<vk::Instance> instance(
-          new vk::Instance(vk::createInstance({ {}, &application })), [](vk::Instance* made) {
-              made->destroy();
-              delete made;
-          });
-        const auto all = instance->enumeratePhysicalDevices();
-        if (index >= all.size())
-            throw py::index_error("adapter " + std::to_string(index) + " does not exist");
-        physical = std::make_shared<vk::PhysicalDevice>(all[index]);
-        if (physical->getProperties().apiVersion >= VK_API_VERSION_1_1)
-            wanted.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
-        std::vector<const char*> extensions;
-        for (const auto& present : physical->enumerateDeviceExtensionProperties())
-            for (const auto& name : wanted)
-                if (name == present.extensionName.data()) extensions.push_back(name.c_str());
-
-        const auto families = physical->getQueueFamilyProperties();
-        while (family < families.size() &&
-               !(families[family].queueFlags & vk::QueueFlagBits::eCompute))
-            ++family;
-        if (family == families.size())
-            throw std::runtime_error("the adapter has no queue for compute shaders");
-        vk::PhysicalDeviceFeatures features;
-        features.shaderInt64 = physical->getFeatures().shaderInt64;
-        const float priority = 1;
-        const vk::DeviceQueueCreateInfo queues({}, family, 1, &priority);
-        vk::DeviceCreateInfo info({}, queues, {}, extensions, &features);
-        device = { new vk::Device(physical->createDevice(info)), [instance](vk::Device* made) {
-                      made->destroy();
-                      delete made;
-                  } };
-        queue = device->getQueue(family, 0);
-        manager = std::make_shared<kp::Manager>(instance, physical, device);
-
-        shader_int64 = features.shaderInt64;
-        if (const auto bits = families[family].timestampValidBits) {
-            timestamp_period = physical->getProperties().limits.timestampPeriod;
-            timestamp_mask = ~std::uint64_t(0) >> (64 - bits);
-        }
-        for (const char* name : extensions)
-            if (name == std::string(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
-                import_alignment = import_properties(*physical).minImportedHostPointerAlignment;
-    }
-
-  private:
-    static vk::PhysicalDeviceExternalMemoryHostPropertiesEXT import_properties(
-      const vk::PhysicalDevice& physical)
-    {
-        const auto chain = physical.getProperties2<vk::PhysicalDeviceProperties2,
-          vk::PhysicalDeviceExternalMemoryHostPropertiesEXT>();
-        return chain.get<vk::PhysicalDeviceExternalMemoryHostPropertiesEXT>();
-    }
-};
-
-// A buffer that copies read, and its memory.
-class CopiedBuffer
-{
-  public:
-    vk::Buffer buffer;
-    std::uint64_t offset = 0;  // bytes from the start of the buffer to the data
-
-    CopiedBuffer(const CopiedBuffer&) = delete;
-    CopiedBuffer& operator=(const CopiedBuffer&) = delete;
-    virtual ~CopiedBuffer()
-    {
-        if (!forked()) device_->destroy(buffer);
-    }
-
-  protected:
-    std::shared_ptr<vk::Device> device_;
-
-    explicit CopiedBuffer(const Device& owner) : device_(owner.device), process_(getpid()) {}
-    bool forked() const { return getpid() != process_; }
-
-  private:
-    pid_t process_;
-};
-
-// Memory of the host that the device reads without a copy: the whole pages that hold an array.
-class ImportedArray : public CopiedBuffer
-{
-  public:
-    ImportedArray(std::shared_ptr<Device> owner, const py::array& array)
-      : CopiedBuffer(*owner), array_(array)
-    {
-        if (!owner->import_alignment) throw std::runtime_error("host memory cannot be imported");
-        const auto unit = owner->import_alignment;
-        const auto address = reinterpret_cast<Address>(array.data());
-        const auto start = address / unit * unit;
-        const auto size = (address + array.nbytes() - start + unit - 1) / unit * unit;
-        offset = address - start;
-
-        const auto properties = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
-          device_->getProcAddr("vkGetMemoryHostPointerPropertiesEXT"));
-        VkMemoryHostPointerPropertiesEXT fits{};
-        fits.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT;
-        const auto kind = static_cast<VkExternalMemoryHandleTypeFlagBits>(HOST_ALLOCATION);
-        const auto pages = reinterpret_cast<void*>(start);
-        if (properties(*device_, kind, pages, &fits) != VK_SUCCESS)
-            throw std::runtime_error("the driver does not import this host memory");
-        const vk::ExternalMemoryBufferCreateInfo external(HOST_ALLOCATION);
-        const vk::BufferCreateInfo info({}, size, vk::BufferUsageFlagBits::eTransferSrc,
-          vk::SharingMode::eExclusive, 0, nullptr, &external);
-        buffer = device_->createBuffer(info);
-        const auto types =
-          device_->getBufferMemoryRequirements(buffer).memoryTypeBits & fits.memoryTypeBits;
-        if (!types) throw std::runtime_error("no memory type fits this host memory");
-        std::uint32_t type = 0;
-        while (!(types >> type & 1)) ++type;
-        const vk::ImportMemoryHostPointerInfoEXT pointer(HOST_ALLOCATION, pages);
-        memory_ = device_->allocateMemory({ size, type, &pointer });
-        try {
-            device_->bindBufferMemory(buffer, memory_, 0);
-        } catch (...) {
-            device_->free(memory_);
-            throw;
-        }
-    }
-    ~ImportedArray() override
-    {
-        if (!forked()) device_->free(memory_);
-    }
-
-  private:
-    py::array array_;  // keeps the memory alive
-    vk::DeviceMemory memory_;
-};
-
-// Kompute's tensors keep their memory private; an explicit instantiation may name it nevertheless.
-const vk::DeviceMemory& memory_of(const kp::Tensor& tensor);
-template <auto Member>
-struct OpenedTensor
-{
-    friend const vk::DeviceMemory& memory_of(const kp::Tensor& tensor) { return *(tensor.*Member); }
-};
-template struct OpenedTensor<&kp::Tensor::mPrimaryMemory>;
-
-// A second buffer over the memory of a tensor: Kompute's own one has no usage flags for copies if
-// the tensor is of the type eStorage. Vulkan guarantees that buffers over the same memory see the
-// same bytes ("Memory Aliasing"); barriers are needed between them as for one buffer.
-class TensorBuffer : public CopiedBuffer
-{
-  public:
-    TensorBuffer(std::shared_ptr<Device> owner, std::shared_ptr<kp::Tensor> tensor)
-      : CopiedBuffer(*owner), tensor_(tensor)
-    {
-        using Usage = vk::BufferUsageFlagBits;
-        const auto first = tensor->constructDescriptorBufferInfo();
-        buffer = device_->createBuffer({ {}, first.range, Usage::eTransferSrc | Usage::eTransferDst });
-        // Kompute allocates what its own buffer needs, of one of the types that this may have.
-        const auto own = device_->getBufferMemoryRequirements(first.buffer);
-        const auto needs = device_->getBufferMemoryRequirements(buffer);
-        if (needs.size > own.size || own.memoryTypeBits & ~needs.memoryTypeBits)
-            throw std::runtime_error("the driver allows no second buffer over this memory");
-        device_->bindBufferMemory(buffer, memory_of(*tensor), 0);
-    }
-
-  private:
-    std::shared_ptr<kp::Tensor> tensor_;  // keeps the memory alive
-};
-
-// A linear image over a part of a tensor's memory: `height` rows, `pitch` bytes apart, of texels of
-// `unit` bytes. Vulkan guarantees that buffers and linear images in the layouts used here see the
-// same bytes of memory that they share ("Memory Aliasing").
-class LinearImage
-{
-  public:
-    vk::Image image;
-    const std::uint64_t unit;
-
-    LinearImage(std::shared_ptr<Device> owner, std::shared_ptr<kp::Tensor> tensor,
-                std::uint64_t offset, std::uint64_t pitch, std::uint32_t height,
-                std::uint64_t unit_)
-      : unit(unit_), device_(owner->device), tensor_(tensor), process_(getpid())
-    {
-        image = make(*owner, pitch, height, unit);
-        try {
-            const auto needs = device_->getImageMemoryRequirements(image);
-            const auto layout = device_->getImageSubresourceLayout(image, { ASPECT, 0, 0 });
-            if (layout.rowPitch != pitch || layout.offset || offset % needs.alignment ||
-                offset + needs.size > tensor->constructDescriptorBufferInfo().range)
-                throw std::runtime_error("the driver places such an image differently");
-            device_->bindImageMemory(image, memory_of(*tensor), offset);
-        } catch (...) {
-            device_->destroy(image);
-            throw;
-        }
-    }
-    LinearImage(const LinearImage&) = delete;
-    LinearImage& operator=(const LinearImage&) = delete;
-    ~LinearImage()
-    {
-        if (getpid() == process_) device_->destroy(image);
-    }
-
-    // Give it the layout that copies need, when it is first used.
-    void record_layout(const vk::CommandBuffer& commands)
-    {
-        if (std::exchange(has_layout_, true)) return;
-        using Access = vk::AccessFlagBits;
-        const vk::ImageMemoryBarrier barrier(
-          Access::eShaderWrite | Access::eTransferWrite | Access::eHostWrite,
-          Access::eTransferRead | Access::eTransferWrite, vk::ImageLayout::ePreinitialized,
-          GENERAL, VK_QUEUE_FAMILY_IGNORED, VK_QUEUE_FAMILY_IGNORED, image, { ASPECT, 0, 1, 0, 1 });
-        commands.pipelineBarrier(SHADER | TRANSFER | HOST, TRANSFER, {}, {}, {}, barrier);
-    }
-
-    // The multiple of bytes that the driver's rows have; 0 if it has no such images, or if they
-    // cannot have the memory of every tensor.
-    static std::uint64_t pitch_alignment(const Device& owner)
-    {
-        const auto types = owner.physical->getMemoryProperties().memoryTypeCount;
-        std::uint64_t found = 0;
-        for (const auto unit : UNITS) {
-            if (!supports(owner, unit)) return 0;
-            const auto image = make(owner, unit, 1, unit);
-            const auto pitch =
-              owner.device->getImageSubresourceLayout(image, { ASPECT, 0, 0 }).rowPitch;
-            const auto fits = owner.device->getImageMemoryRequirements(image).memoryTypeBits;
-            owner.device->destroy(image);
-            if (fits + 1ull < 1ull << types) return 0;
-            found = std::max<std::uint64_t>(found, pitch);
-        }
-        return found;
-    }
-
-    // Texels along a side.
-    static std::uint32_t max_side(const Device& owner)
-    {
-        return owner.physical->getProperties().limits.maxImageDimension2D;
-    }
-
-  private:
-    static constexpr auto ASPECT = vk::ImageAspectFlagBits::eColor;
-    static constexpr auto USAGE =
-      vk::ImageUsageFlagBits::eTransferSrc | vk::ImageUsageFlagBits::eTransferDst;
-    static constexpr std::uint64_t UNITS[] = { 1, 2, 4, 8, 16 };
-
-    std::shared_ptr<vk::Device> device_;
-    std::shared_ptr<kp::Tensor> tensor_;  // keeps the memory alive
-    pid_t process_;
-    bool has_layout_ = false;
-
-    static vk::Format format(std::uint64_t unit)
-    {
-        switch (unit) {
-            case 1: return vk::Format::eR8Uint;
-            case 2: return vk::Format::eR16Uint;
-            case 4: return vk::Format::eR32Uint;
-            case 8: return vk::Format::eR32G32Uint;
-            case 16: return vk::Format::eR32G32B32A32Uint;
-        }
-        throw py::value_error("unit: must be 1, 2, 4, 8 or 16");
-    }
-    static bool supports(const Device& owner, std::uint64_t unit)
-    {
-        vk::ImageFormatProperties limits;
-        return owner.physical->getImageFormatProperties(format(unit), vk::ImageType::e2D,
-                 vk::ImageTiling::eLinear, USAGE, {}, &limits) == vk::Result::eSuccess;
-    }
-    static vk::Image make(const Device& owner, std::uint64_t pitch, std::uint32_t height,
-                          std::uint64_t unit)
-    {
-        return owner.device->createImage({ {}, vk::ImageType::e2D, format(unit),
-          { std::uint32_t(pitch / unit), height, 1 }, 1, 1, vk::SampleCountFlagBits::e1,
-          vk::ImageTiling::eLinear, USAGE, vk::SharingMode::eExclusive, {},
-          vk::ImageLayout::ePreinitialized });
-    }
-};
-
-// vkCmdCopyImageToBuffer or vkCmdCopyBufferToImage: the rows of `rectangles` are (x, y, width,
-// height, offset in the buffer, pitch in the buffer); all but y and height are bytes.
-class OpCopyRectangles : public kp::OpBase
-{
-  public:
-    OpCopyRectangles(std::shared_ptr<LinearImage> image, std::shared_ptr<CopiedBuffer> buffer,
-                     bool into_image, const Rows& rows)
-      : image_(image), buffer_(buffer), into_image_(into_image)
-    {
-        if (!into_image && !std::dynamic_pointer_cast<TensorBuffer>(buffer))
-            throw py::value_error("an imported array is only read");
-        if (rows.ndim() != 2 || rows.shape(1) != 6 || !rows.shape(0))
-            throw py::value_error(
-              "rectangles: must be rows of (x, y, width, height, buffer offset, buffer pitch)");
-        const auto at = rows.unchecked<2>();
-        const auto unit = image->unit;
-        const vk::ImageSubresourceLayers layers(vk::ImageAspectFlagBits::eColor, 0, 0, 1);
-        regions_.reserve(rows.shape(0));
-        for (py::ssize_t i = 0; i < rows.shape(0); ++i)
-            regions_.emplace_back(buffer->offset + at(i, 4), std::uint32_t(at(i, 5) / unit), 0,
-              layers, vk::Offset3D(std::int32_t(at(i, 0) / unit), std::int32_t(at(i, 1)), 0),
-              vk::Extent3D(std::uint32_t(at(i, 2) / unit), std::uint32_t(at(i, 3)), 1));
-    }
-    void record(const vk::CommandBuffer& commands) override
-    {
-        image_->record_layout(commands);
-        if (into_image_)
-            commands.copyBufferToImage(buffer_->buffer, image_->image, GENERAL, regions_);
-        else
-            commands.copyImageToBuffer(image_->image, GENERAL, buffer_->buffer, regions_);
-    }
-    void preEval(const vk::CommandBuffer&) override {}
-    void postEval(const vk::CommandBuffer&) override {}
-
-  private:
-    std::shared_ptr<LinearImage> image_;
-    std::shared_ptr<CopiedBuffer> buffer_;
-    bool into_image_;
-    std::vector<vk::BufferImageCopy> regions_;
-};
-
-std::vector<vk::BufferCopy> rows_of(const Rows& rows)
-{
-    if (rows.ndim() != 2 || rows.shape(1) != 3 || !rows.shape(0))
-        throw py::value_error("regions: must be rows of (source offset, target offset, bytes)");
-    static_assert(sizeof(vk::BufferCopy) == 3 * sizeof(std::uint64_t));
-    const auto first = reinterpret_cast<const vk::BufferCopy*>(rows.data());
-    return { first, first + rows.shape(0) };
+    const auto& core = adapter.properties().limits;
+    const auto& memory = adapter.properties<vk::PhysicalDeviceMaintenance3Properties>();
+    const auto& subgroup = adapter.properties<vk::PhysicalDeviceSubgroupProperties>();
+    const bool in_compute(subgroup.supportedStages & vk::ShaderStageFlagBits::eCompute);
+    const auto triple = [](const auto& sizes) {
+        return py::make_tuple(sizes[0], sizes[1], sizes[2]);
+    };
+    return py::dict(
+      "max_compute_work_group_count"_a = triple(core.maxComputeWorkGroupCount),
+      "max_compute_work_group_size"_a = triple(core.maxComputeWorkGroupSize),
+      "max_compute_work_group_invocations"_a = core.maxComputeWorkGroupInvocations,
+      "max_compute_shared_memory_size"_a = core.maxComputeSharedMemorySize,
+      "max_push_constants_size"_a = core.maxPushConstantsSize,
+      "max_storage_buffer_range"_a = core.maxStorageBufferRange,
+      "max_per_stage_descriptor_storage_buffers"_a = core.maxPerStageDescriptorStorageBuffers,
+      "min_storage_buffer_offset_alignment"_a = core.minStorageBufferOffsetAlignment,
+      "max_memory_allocation_size"_a = memory.maxMemoryAllocationSize,
+      "max_memory_allocation_count"_a = core.maxMemoryAllocationCount,
+      "subgroup_size"_a = subgroup.subgroupSize,
+      "subgroup_operations"_a =
+        names(in_compute ? subgroup.supportedOperations : vk::SubgroupFeatureFlags(),
+              { "BASIC", "VOTE", "ARITHMETIC", "BALLOT", "SHUFFLE", "SHUFFLE_RELATIVE", "CLUSTERED",
+                "QUAD", "PARTITIONED", "ROTATE", "ROTATE_CLUSTERED" }));
 }
 
-// vkCmdCopyBuffer: the rows of `regions` are (source offset, target offset, bytes).
-class OpCopyRegions : public kp::OpBase
+// The names of vkops.gpu.adapters.adapter_limits.FEATURES that the adapter has.
+py::tuple features(const Adapter& adapter)
 {
-  public:
-    OpCopyRegions(std::shared_ptr<CopiedBuffer> source, std::shared_ptr<TensorBuffer> target,
-                  const Rows& regions)
-      : source_(source), target_(target), regions_(rows_of(regions))
-    {
-        for (auto& region : regions_) region.srcOffset += source->offset;
-    }
-    void record(const vk::CommandBuffer& commands) override
-    {
-        commands.copyBuffer(source_->buffer, target_->buffer, regions_);
-    }
-    void preEval(const vk::CommandBuffer&) override {}
-    void postEval(const vk::CommandBuffer&) override {}
+    const auto chain = adapter.physical->getFeatures2<vk::PhysicalDeviceFeatures2,
+      vk::PhysicalDevice16BitStorageFeatures, vk::PhysicalDevice8BitStorageFeatures>();
+    const auto& core = chain.get<vk::PhysicalDeviceFeatures2>().features;
+    const auto& sixteen = chain.get<vk::PhysicalDevice16BitStorageFeatures>();
+    const auto& eight = chain.get<vk::PhysicalDevice8BitStorageFeatures>();
+    const std::pair<const char*, vk::Bool32> all[] = {
+        { "robustBufferAccess", core.robustBufferAccess },
+        { "shaderFloat64", core.shaderFloat64 },
+        { "shaderInt16", core.shaderInt16 },
+        { "shaderInt64", core.shaderInt64 },
+        { "storageBuffer16BitAccess", sixteen.storageBuffer16BitAccess },
+        { "storageBuffer8BitAccess", eight.storageBuffer8BitAccess },
+    };
+    py::list found;
+    for (const auto& [name, present] : all)
+        if (present) found.append(name);
+    return found;
+}
 
-  private:
-    std::shared_ptr<CopiedBuffer> source_;
-    std::shared_ptr<TensorBuffer> target_;
-    std::vector<vk::BufferCopy> regions_;
-};
-
-// vkCmdFillBuffer: the rows of `regions` are (0, target offset, bytes).
-class OpFillRegions : public kp::OpBase
+// For each heap: its bytes, and whether it is device-local.
+py::list memory_heaps(const Adapter& adapter)
 {
-  public:
-    OpFillRegions(std::shared_ptr<TensorBuffer> target, std::uint32_t word, const Rows& regions)
-      : target_(target), word_(word), regions_(rows_of(regions))
-    {
+    py::list found;
+    for (std::uint32_t i = 0; i < adapter.memory.memoryHeapCount; ++i) {
+        const auto& heap = adapter.memory.memoryHeaps[i];
+        const bool device_local(heap.flags & vk::MemoryHeapFlagBits::eDeviceLocal);
+        found.append(py::make_tuple(heap.size, device_local));
     }
-    void record(const vk::CommandBuffer& commands) override
-    {
-        for (const auto& region : regions_)
-            commands.fillBuffer(target_->buffer, region.dstOffset, region.size, word_);
-    }
-    void preEval(const vk::CommandBuffer&) override {}
-    void postEval(const vk::CommandBuffer&) override {}
+    return found;
+}
 
-  private:
-    std::shared_ptr<TensorBuffer> target_;
-    std::uint32_t word_;
-    std::vector<vk::BufferCopy> regions_;
-};
-
-// Operations in a command buffer, to be submitted again and again, or recorded anew.
-class Commands
+// For each type: the index of its heap, and the names of its properties.
+py::list memory_types(const Adapter& adapter)
 {
-  public:
-    explicit Commands(std::shared_ptr<Device> owner)
-      : owner_(owner), device_(owner->device), process_(getpid())
-    {
-        using Flag = vk::CommandPoolCreateFlagBits;
-        pool_ = device_->createCommandPool({ Flag::eResetCommandBuffer, owner->family });
-        buffer_ = device_->allocateCommandBuffers({ pool_, vk::CommandBufferLevel::ePrimary, 1 })[0];
-        fence_ = device_->createFence({});
-        if (owner->timestamp_period > 0)
-            queries_ = device_->createQueryPool({ {}, vk::QueryType::eTimestamp, 2 });
+    py::list found;
+    for (std::uint32_t i = 0; i < adapter.memory.memoryTypeCount; ++i) {
+        const auto& type = adapter.memory.memoryTypes[i];
+        found.append(py::make_tuple(
+          type.heapIndex,
+          names(type.propertyFlags,
+                { "DEVICE_LOCAL", "HOST_VISIBLE", "HOST_COHERENT", "HOST_CACHED", "LAZILY_ALLOCATED",
+                  "PROTECTED", "DEVICE_COHERENT", "DEVICE_UNCACHED", "RDMA_CAPABLE" })));
     }
-    Commands(const Commands&) = delete;
-    Commands& operator=(const Commands&) = delete;
-    ~Commands()
-    {
-        if (getpid() != process_) return;  // a fork has none of the driver's threads
-        if (running_) (void)device_->waitForFences(1, &fence_, VK_TRUE, UINT64_MAX);  // no throw
-        device_->destroy(queries_);
-        device_->destroy(fence_);
-        device_->destroy(pool_);
-    }
+    return found;
+}
 
-    // Each operation sees what those before it wrote; the host sees what all of them wrote.
-    void record(std::vector<std::shared_ptr<kp::OpBase>> operations, bool timed)
-    {
-        if (running_) throw std::runtime_error("record: the commands are still running");
-        timed_ = timed && queries_;
-        buffer_.begin(vk::CommandBufferBeginInfo());
-        if (timed_) {
-            buffer_.resetQueryPool(queries_, 0, 2);
-            buffer_.writeTimestamp(vk::PipelineStageFlagBits::eTopOfPipe, queries_, 0);
-        }
-        for (const auto& operation : operations) {
-            operation->record(buffer_);
-            record_barrier(buffer_);
-        }
-        if (timed_) buffer_.writeTimestamp(vk::PipelineStageFlagBits::eBottomOfPipe, queries_, 1);
-        buffer_.end();
-        operations_ = std::move(operations);
-    }
-    void start()
-    {
-        if (running_) throw std::runtime_error("start: the commands are still running");
-        for (const auto& operation : operations_) operation->preEval(buffer_);
-        owner_->queue.submit(vk::SubmitInfo(0, nullptr, nullptr, 1, &buffer_), fence_);
-        running_ = true;
-    }
-    void wait()
-    {
-        if (!running_) return;
-        running_ = false;
-        (void)device_->waitForFences(fence_, VK_TRUE, UINT64_MAX);  // throws if the device is lost
-        device_->resetFences(fence_);
-        for (const auto& operation : operations_) operation->postEval(buffer_);
-    }
-    void run()
-    {
-        start();
-        wait();
-    }
-    // Drop the operations and what they keep alive.
-    void clear()
-    {
-        wait();
-        operations_.clear();
-    }
-    // What the device took for the last run, or nothing if it was not recorded with timestamps.
-    std::optional<double> nanoseconds()
-    {
-        if (!timed_ || running_) return {};
-        using Flag = vk::QueryResultFlagBits;
-        const auto ticks = device_->getQueryPoolResults<std::uint64_t>(
-          queries_, 0, 2, 2 * sizeof(std::uint64_t), sizeof(std::uint64_t), Flag::e64 | Flag::eWait);
-        return owner_->timestamp_period *
-               ((ticks.value[1] - ticks.value[0]) & owner_->timestamp_mask);
-    }
-
-  private:
-    std::shared_ptr<Device> owner_;
-    std::shared_ptr<vk::Device> device_;
-    pid_t process_;
-    vk::CommandPool pool_;
-    vk::CommandBuffer buffer_;
-    vk::Fence fence_;
-    vk::QueryPool queries_;
-    std::vector<std::shared_ptr<kp::OpBase>> operations_;
-    bool running_ = false;
-    bool timed_ = false;
-};
-
-}  // namespace
-
-PYBIND11_MODULE(vkops_native, module)
+// For each heap: the bytes that this process may have, and those that it has; None if it is not
+// known (VK_EXT_memory_budget).
+py::object memory_budget(const Adapter& adapter)
 {
-    py::module_::import("kp");  // registers the base classes
-    module.attr("interface") = 3;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
-    using Release = py::call_guard<py::gil_scoped_release>;
+    if (!adapter.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME)) return py::none();
+    const auto chain = adapter.physical->getMemoryProperties2<vk::PhysicalDeviceMemoryProperties2,
+      vk::PhysicalDeviceMemoryBudgetPropertiesEXT>();
+    const auto& budget = chain.get<vk::PhysicalDeviceMemoryBudgetPropertiesEXT>();
+    py::list found;
+    for (std::uint32_t i = 0; i < adapter.memory.memoryHeapCount; ++i)
+        found.append(py::make_tuple(budget.heapBudget[i], budget.heapUsage[i]));
+    return found;
+}
 
+std::string driver(const Adapter& adapter)
+{
+    const auto& found = adapter.properties<vk::PhysicalDeviceDriverProperties>();
+    return std::string(found.driverName.data()) + " " + found.driverInfo.data();
+}
+
+std::vector<std::pair<std::string, std::uint32_t>> layers()
+{
+    std::vector<std::pair<std::string, std::uint32_t>> found;
+    for (const auto& layer : vk::enumerateInstanceLayerProperties())
+        found.emplace_back(layer.layerName.data(), layer.specVersion);
+    return found;
+}
+
+void define_adapters(py::module_& module)
+{
+    module.def("version", [] { return vk::enumerateInstanceVersion(); });
+    module.def("layers", &layers);
+    const auto core = [](auto member) {
+        return [member](const Adapter& adapter) { return adapter.properties().*member; };
+    };
+    using Properties = vk::PhysicalDeviceProperties;
+    py::class_<Adapter, std::shared_ptr<Adapter>>(module, "Adapter")
+      .def_property_readonly(
+        "name", [](const Adapter& self) { return self.properties().deviceName.data(); })
+      .def_property_readonly(
+        "type", [](const Adapter& self) { return int(self.properties().deviceType); })
+      .def_property_readonly("api_version", core(&Properties::apiVersion))
+      .def_property_readonly("driver_version", core(&Properties::driverVersion))
+      .def_property_readonly("vendor_id", core(&Properties::vendorID))
+      .def_property_readonly("device_id", core(&Properties::deviceID))
+      .def_property_readonly("driver", &driver)
+      .def_property_readonly("limits", &limits)
+      .def_property_readonly("features", &features)
+      .def_property_readonly("memory_heaps", &memory_heaps)
+      .def_property_readonly("memory_types", &memory_types)
+      .def_property_readonly("memory_budget", &memory_budget);
+    py::class_<Instance, std::shared_ptr<Instance>>(module, "Instance")
+      .def(py::init<>(), Release())
+      .def("adapters", &Instance::adapters, Release());
+}
+
+// The classes that derive from those of Kompute's module, which must be imported before.
+void define_operations(py::module_ module)
+{
     py::class_<Device, std::shared_ptr<Device>>(module, "Device")
-      .def(py::init<std::uint32_t, std::vector<std::string>>(), py::arg("index"),
-           py::arg("extensions"))
+      .def(py::init<std::shared_ptr<Adapter>>())
       .def_readonly("manager", &Device::manager)
       .def_readonly("import_alignment", &Device::import_alignment)
       .def_readonly("timestamp_period", &Device::timestamp_period)
@@ -538,8 +179,7 @@ PYBIND11_MODULE(vkops_native, module)
     py::class_<LinearImage, std::shared_ptr<LinearImage>>(module, "LinearImage")
       .def(py::init<std::shared_ptr<Device>, std::shared_ptr<kp::Tensor>, std::uint64_t,
                     std::uint64_t, std::uint32_t, std::uint64_t>(),
-           py::arg("device"), py::arg("tensor"), py::arg("offset"), py::arg("pitch"),
-           py::arg("height"), py::arg("unit"));
+           "device"_a, "tensor"_a, "offset"_a, "pitch"_a, "height"_a, "unit"_a);
     py::class_<OpCopyRectangles, kp::OpBase, std::shared_ptr<OpCopyRectangles>>(module,
                                                                                 "OpCopyRectangles")
       .def(py::init<std::shared_ptr<LinearImage>, std::shared_ptr<CopiedBuffer>, bool,
@@ -550,10 +190,26 @@ PYBIND11_MODULE(vkops_native, module)
       .def(py::init<std::shared_ptr<TensorBuffer>, std::uint32_t, const Rows&>());
     py::class_<Commands, std::shared_ptr<Commands>>(module, "Commands")
       .def(py::init<std::shared_ptr<Device>>())
-      .def("record", &Commands::record, py::arg("operations"), py::arg("timed") = false)
+      .def("record", &Commands::record, "operations"_a, "timed"_a = false)
       .def("start", &Commands::start, Release())
       .def("wait", &Commands::wait, Release())
       .def("run", &Commands::run, Release())
       .def("clear", &Commands::clear)
       .def_property_readonly("nanoseconds", &Commands::nanoseconds);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(vkops_native, module)
+{
+    module.attr("interface") = 4;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    define_adapters(module);
+    // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported
+    // by this function, when a device is opened.
+    module.def("load_kompute", [] {
+        const auto kp = py::module_::import("kp");
+        const auto module = py::module_::import("vkops_native");
+        if (!py::hasattr(module, "Device")) define_operations(module);
+        return kp;
+    });
 }

@@ -17,7 +17,8 @@ from vkops.onnx.element_types import elem_type_of
 from vkops.onnx.onnx_model import Model
 from vkops.onnx.onnx_session import Session
 from vkops.onnx.static_checks import check_statically
-from vkops.tensors.tensor import Device, Tensor
+from vkops.tensors.device import Device
+from vkops.tensors.tensor import Tensor
 
 
 class VkopsRep(BackendRep):  # type: ignore[misc]  # onnx has no types for it

@@ -75,10 +75,7 @@ class Model:
         check: bool = True,
         allow_paths: bool = False,
     ) -> None:
-        try:
-            given = Path(source) if isinstance(source, os.PathLike) else source
-        except Exception:  # whatever its __fspath__ raises
-            given = None
+        given = Path(source) if isinstance(source, os.PathLike) else source
         if not isinstance(given, (ModelProto, bytes, str, Path)):
             message = "must be a ModelProto, its bytes, or the path of a file"
             raise ModelError(f"model: got {show(source)}, {message}")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Hashable, Mapping, Sequence
 from threading import RLock
 from types import NoneType
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache
 from onnx import ModelProto
 
-from vkops.errors import ModelError, show
+from vkops.errors import CONVERSION_ERRORS, ModelError, show
 from vkops.gpu.run.streaming import Progress
 from vkops.onnx.element_types import STRING
 from vkops.onnx.lowering import NeedsValueError
@@ -30,9 +30,9 @@ from vkops.onnx.value_info import (
     TensorType,
     ValueInfo,
 )
-from vkops.tensors.memo import Memo
+from vkops.tensors.device import Device, DeviceLike, as_device, default_device
 from vkops.tensors.operations import native
-from vkops.tensors.tensor import Device, DeviceLike, Tensor, as_device, default_device
+from vkops.tensors.tensor import Tensor
 
 Array = npt.NDArray[Any]
 MAX_SPECIALIZATIONS = 64
@@ -101,13 +101,12 @@ class Session:
         home = None if device is None else as_device("", device)
         model = model if isinstance(model, Model) else Model(model)
         self.model: Model = model.with_sizes(self._options.resize)
-        self._specializations: Memo[Specialization] = Memo(MAX_SPECIALIZATIONS)
+        self._specializations: LRUCache[Hashable, Specialization] = LRUCache(MAX_SPECIALIZATIONS)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
         self._lock = RLock()
         lowering = check_statically(self.model)
         if lowering is not None:
-            key = _key(lowering.input_types, {})
-            self._specializations.get(key, lambda: Specialization(lowering))
+            self._specializations[_key(lowering.input_types, {})] = Specialization(lowering)
         self.device: Device = home or default_device()
         self._constants = DeviceConstants(self.device)
 
@@ -216,16 +215,14 @@ class Session:
             # Lowering tells one input at a time that it needs the elements of, and starts again.
             while True:
                 known = {name: _elements(given[name]) for name in self._needed & given.keys()}
-                specialize = partial(self._lower, input_types, known)
+                key = _key(input_types, known)
                 try:
-                    return self._specializations.get(_key(input_types, known), specialize)
+                    if key not in self._specializations:
+                        lowering = self.model.lower(input_types, known)
+                        self._specializations[key] = Specialization(lowering)
+                    return self._specializations[key]
                 except NeedsValueError as needed:
                     self._needed.add(needed.name)
-
-    def _lower(
-        self, input_types: Mapping[str, InputType], known: Mapping[str, Any]
-    ) -> Specialization:
-        return Specialization(self.model.lower(input_types, known))
 
     def _output_indices(self, names: Any) -> Sequence[int]:
         """Return the indices of the outputs of these names; of all, if there are no names."""
@@ -270,7 +267,7 @@ class Session:
 def _array(name: str, value: Any) -> Array:
     try:
         array = np.asarray(value)
-    except Exception as error:
+    except CONVERSION_ERRORS as error:
         raise ModelError(f"input {name!r}: NumPy says: {error}") from error
     if array.dtype.kind in "US":
         return array.astype(str).astype(STRING)

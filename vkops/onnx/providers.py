@@ -108,7 +108,7 @@ def _as_text(device_id: Any) -> str | None:
         return device_id
     try:
         return None if isinstance(device_id, bool) else str(index(device_id))
-    except Exception:
+    except TypeError:
         return None
 
 

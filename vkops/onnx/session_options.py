@@ -128,7 +128,7 @@ def _text(name: str, value: object) -> str:
 def _size(value: Any) -> int:
     try:
         size = -1 if isinstance(value, bool) else index(value)
-    except Exception:
+    except TypeError:
         size = -1
     if size < 0:
         raise ModelError(f"value: got {show(value)}, must be an integer of at least 0")

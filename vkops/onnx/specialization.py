@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import ModelError, OutOfDeviceMemoryError, show
+from vkops.gpu.run.program import Program
 from vkops.gpu.run.streaming import Progress
 from vkops.onnx.element_types import STRING, moved_dtype
 from vkops.onnx.lowering import (
@@ -20,27 +21,15 @@ from vkops.onnx.lowering import (
     string_handles,
     tensors_of,
 )
-from vkops.plan.graph import Step
+from vkops.plan.graph import Pipeline
 from vkops.plan.region import CopyPlan
-from vkops.tensors.array_plan import ArrayPlan, Batch
+from vkops.tensors.device import Device
 from vkops.tensors.operations import Source
-from vkops.tensors.tensor import Device, Tensor
+from vkops.tensors.tensor import Tensor, run_program
 
 Array = npt.NDArray[Any]
 Given: TypeAlias = "Array | Tensor | list[Any] | None"
 """An input: an array, a tensor of the device, a list of them for a sequence, or None."""
-
-
-class _Stage:
-    """A plan, and the numbers of the tensors that it reads and makes.
-
-    ``released`` are those that no later stage and no output needs.
-    """
-
-    def __init__(self, step: Step, lowering: Lowering, released: Collection[int]) -> None:
-        self.reads, self.makes, self.released = step.reads, step.makes, released
-        self.plan = ArrayPlan(step.plan, [lowering[number].shape for number in step.makes])
-        self.dtypes = [moved_dtype(lowering[number].dtype) for number in step.makes]
 
 
 class Specialization:
@@ -52,19 +41,23 @@ class Specialization:
         self._strings = lowering.strings
         self._checks = lowering.checks
         outputs = {t.number: None for value in self.results for t in tensors_of(value)}
-        steps = lowering.graph.lower(list(outputs))
-        last_reader = {number: i for i, step in enumerate(steps) for number in step.reads}
-        released: list[list[int]] = [[] for _ in steps]
-        for number in last_reader.keys() - outputs:
-            released[last_reader[number]].append(number)
-        self._stages = [_Stage(step, lowering, r) for step, r in zip(steps, released, strict=True)]
-        used = {*outputs, *last_reader}
+        steps = tuple(lowering.graph.lower(list(outputs)))
+        made = {number: None for step in steps for number in step.makes}
+        read = {number: None for step in steps for number in step.reads}
+        inputs = tuple([number for number in read if number not in made])
+        results = tuple([number for number in made if number in outputs])
+        self._program = Program(Pipeline(steps, inputs, results))
+        self._made = [(n, lowering[n].shape, moved_dtype(lowering[n].dtype)) for n in results]
+        self._nbytes = sum(
+            [lowering.graph.nbytes(n) for n in (*inputs, *results)], sum(self._program.scratch[1])
+        )
+        used = {*outputs, *read}
         self._constants = {n: array for n, array in lowering.constants.items() if n in used}
 
     @property
     def plans(self) -> list[CopyPlan]:
-        """The plans, one submission each: one plan, unless it would have too many regions."""
-        return [stage.plan.plan for stage in self._stages]
+        """The plans, one after the other: one plan, unless it would have too many regions."""
+        return [step.plan for step in self._program.steps]
 
     def run(
         self,
@@ -90,16 +83,10 @@ class Specialization:
             tensors[number] = string_handles(source, strings) if source.dtype == STRING else source
         direct = self._direct_targets(targets, tensors)
         owned = {*tensors, *direct}  # by the caller or this model: outputs are copies of these
-        batch = Batch(device.executor)
-        for stage in self._stages:
-            sources = [tensors[number] for number in stage.reads]
-            into = [direct.get(number) for number in stage.makes]
-            made = Tensor.make(stage.plan, device, sources, stage.dtypes, progress, into, batch)
-            tensors.update(zip(stage.makes, made, strict=True))
-            del sources
-            for number in stage.released:
-                del tensors[number]
-        batch.run()
+        made = [(shape, dtype, direct.get(number)) for number, shape, dtype in self._made]
+        sources = [tensors[number] for number in self._program.reads]
+        results = run_program(self._program, self._nbytes, device, sources, made, progress)
+        tensors.update(zip(self._program.writes, results, strict=True))
         for index, target in targets.items():
             source = tensors[self._number(index)] if target.size else target
             if source is not target:  # it is an input, or was made for another output

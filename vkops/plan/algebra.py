@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import gcd
+from operator import attrgetter
 
 from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
 from vkops.plan.view import View
@@ -23,7 +24,9 @@ def optimize(plan: CopyPlan) -> CopyPlan:
     >>> plan.element_size, plan.outputs[0].regions[0].sizes
     (16, (8,))
     """
-    return coalesce(widen(coalesce(plan)))
+    smallest = coalesce(plan)
+    widest = widen(smallest)
+    return smallest if widest is smallest else coalesce(widest)
 
 
 # -- coalesce ------------------------------------------------------------------------------------
@@ -43,10 +46,8 @@ def coalesce(plan: CopyPlan) -> CopyPlan:
     >>> coalesce(CopyPlan(4, (96,), (Output(96, (whole,)),))).outputs[0].regions[0].sizes
     (24,)
     """
-    outputs = tuple(
-        replace(output, regions=merge_regions(output.regions)) for output in plan.outputs
-    )
-    return replace(plan, outputs=outputs)
+    outputs = [Output(output.nbytes, merge_regions(output.regions)) for output in plan.outputs]
+    return replace(plan, outputs=tuple(outputs))
 
 
 # A dimension: destination stride, size, source stride, and the strides of further views. Sorted,
@@ -56,18 +57,22 @@ _Dim = tuple[int, ...]
 
 def _dims(region: Region) -> list[_Dim]:
     target, source = region.target, region.source_view
-    others = [view.strides for view in region.index_views]
-    return list(zip(target.strides, target.sizes, source.strides, *others, strict=True))
+    numbers = [target.strides, target.sizes, source.strides]
+    if region.indices is not None:
+        numbers += [view.strides for view in region.index_views]
+    return list(zip(*numbers, strict=True))
 
 
-def _from_dims(region: Region, dims: Iterable[_Dim]) -> Region:
-    dst_strides, sizes, *strides = zip(*dims, strict=True)
-    views = (region.target, region.source_view, *region.index_views)
+def _from_dims(region: Region, dims: Iterable[_Dim], factor: int = 1) -> Region:
+    """A region with these dimensions, whose elements are larger by a factor."""
+    dst_strides, sizes, src_strides, *others = zip(*dims, strict=True)
+    target = View(sizes, dst_strides, region.target.offset // factor)
+    source = View(sizes, src_strides, region.source_view.offset // factor)
+    if region.indices is None:
+        return region.with_views(target, source)
+    views = zip(others, region.index_views, strict=True)
     return region.with_views(
-        *(
-            View(sizes, own, view.offset)
-            for own, view in zip((dst_strides, *strides), views, strict=True)
-        )
+        target, source, *[View(sizes, own, view.offset) for own, view in views]
     )
 
 
@@ -77,6 +82,10 @@ def coalesce_region(region: Region) -> Region:
     Destination strides become positive. Where indices move the destination, the order is that of
     the source's strides.
     """
+    target = region.target
+    is_row = len(target.sizes) == 1 and target.sizes[0] != 1 and target.strides[0] > 0
+    if is_row and region.indices is None:
+        return region
     dims = _dims(region)
     if region.indices is None and _is_coalesced(dims):
         return region
@@ -85,7 +94,7 @@ def coalesce_region(region: Region) -> Region:
         return coalesce_region(region.map(lambda view: view.flip(backwards)))
     order = _by_source if region.kind == "scatter" else None
     merged: list[_Dim] = []
-    for dim in sorted((d for d in dims if d[1] != 1), key=order, reverse=True):
+    for dim in sorted([d for d in dims if d[1] != 1], key=order, reverse=True):
         stride, size, *strides = dim
         if merged:
             outer_stride, outer_size, *outer_strides = merged[-1]
@@ -115,7 +124,7 @@ def _is_coalesced(dims: list[_Dim]) -> bool:
 def merge_regions(regions: Iterable[Region]) -> tuple[Region, ...]:
     """Merge neighbours until no two of them form a box together."""
     merged: list[Region] = []
-    for region in sorted(map(coalesce_region, regions), key=lambda r: r.target.offset):
+    for region in sorted(map(coalesce_region, regions), key=attrgetter("target.offset")):
         # The union may in turn form a box with the region before it.
         while merged and (union := _union(merged[-1], region)) is not None:
             region = coalesce_region(union)
@@ -174,21 +183,25 @@ def widen(plan: CopyPlan) -> CopyPlan:
     regions = [region for _, region in plan.regions]
     factor = WIDTHS[0] // plan.element_size
     for region in regions:
-        # Elements of several words that are scattered keep their size: see gpu/run/dispatch.py.
+        if factor <= 1:
+            break
+        # Elements of several words that are scattered keep their size: see gpu/run/encoded_plan.py.
         scattered = plan.element_size > 4 and region.kind == "scatter"
         factor = 1 if scattered else gcd(factor, _common_factor(region))
     if factor <= 1 or factor * plan.element_size not in WIDTHS:
         return plan
-    outputs = tuple(
-        Output(output.nbytes, tuple(_widen_region(region, factor) for region in output.regions))
+    outputs = [
+        Output(output.nbytes, tuple([_widen_region(region, factor) for region in output.regions]))
         for output in plan.outputs
-    )
-    return replace(plan, element_size=plan.element_size * factor, outputs=outputs)
+    ]
+    return replace(plan, element_size=plan.element_size * factor, outputs=tuple(outputs))
 
 
 def _common_factor(region: Region) -> int:
     """The greatest factor that divides a region's offsets, its strides, and the size of its run."""
-    factor = gcd(region.target.offset, region.source_view.offset, *_term_strides(region))
+    factor = gcd(region.target.offset, region.source_view.offset)
+    if region.indices is not None:
+        factor = gcd(factor, *[term.stride for term in region.indices.terms])
     run = 1
     run_strides = _run_strides(region)
     for dst, size, *strides in _dims(region):
@@ -201,11 +214,8 @@ def _common_factor(region: Region) -> int:
 
 def _run_strides(region: Region) -> tuple[int, ...]:
     """The strides of a run: in the target, in the source (0 for a constant), and of indices."""
-    return (1, int(isinstance(region.source, Read)), *(0 for _ in region.index_views))
-
-
-def _term_strides(region: Region) -> list[int]:
-    return [] if region.indices is None else [term.stride for term in region.indices.terms]
+    of_indices = () if region.indices is None else (0, 0)
+    return (1, int(isinstance(region.source, Read)), *of_indices)
 
 
 def _scale_terms(region: Region, scale: Callable[[int], int]) -> Region:
@@ -226,12 +236,7 @@ def _widen_region(region: Region, factor: int) -> Region:
     ]
     if isinstance(region.source, Fill):
         region = replace(region, source=Fill(region.source.pattern * factor))
-    widened = _from_dims(_scale_terms(region, lambda stride: stride // factor), dims)
-    target, source = (
-        view._replace(offset=view.offset // factor)
-        for view in (widened.target, widened.source_view)
-    )
-    return widened.with_views(target, source, *widened.index_views)
+    return _from_dims(_scale_terms(region, lambda stride: stride // factor), dims, factor)
 
 
 def narrow(regions: Iterable[Region], element_size: int, wanted: int) -> tuple[Region, ...]:

@@ -121,7 +121,7 @@ class Region:
 
     def with_views(self, target: View, source: View, *index_views: View) -> Region:
         """A region with the same input or constant and other views."""
-        read = replace(self.source, view=source) if isinstance(self.source, Read) else self.source
+        read = Read(self.source.input, source) if isinstance(self.source, Read) else self.source
         if self.indices is None:
             return Region(target, read)
         view, position = index_views

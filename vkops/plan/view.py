@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from math import prod
 from operator import mul
@@ -75,6 +75,28 @@ class View(NamedTuple):
             tuple(map(mul, self.strides, steps)),
             self.offset + sum(map(mul, self.strides, starts)),
         )
+
+    def select(self, parts: Sequence[int | range | None]) -> View:
+        """Take one index of an axis, which is dropped, or a range of them; None adds an axis.
+
+        >>> View.packed((4, 6)).select([1, None, range(4, 0, -2)])
+        View(sizes=(1, 2), strides=(0, -2), offset=10)
+        """
+        sizes: list[int] = []
+        strides: list[int] = []
+        offset, own = self.offset, iter(self.strides)
+        for part in parts:
+            if part is None:
+                sizes.append(1)
+                strides.append(0)
+                continue
+            stride = next(own)
+            if isinstance(part, range):
+                sizes.append(len(part))
+                strides.append(part.step * stride)
+                part = part.start
+            offset += part * stride
+        return View(tuple(sizes), tuple(strides), offset)
 
     def shift(self, elements: int) -> View:
         """Move the view by a number of elements."""

@@ -6,7 +6,8 @@ from operator import index
 from typing import Any
 
 from vkops.errors import BindingError, show
-from vkops.gpu.run.buffer import Resource
+from vkops.extent import Extent
+from vkops.gpu.run.buffer import Buffer, Resource
 from vkops.gpu.run.executor import Executor
 
 Binding = Any
@@ -15,8 +16,8 @@ Binding = Any
 
 def resolve(
     executor: Executor, operator: str, path: str, binding: Binding, *, written: bool
-) -> tuple[Resource, int, int]:
-    """Return the buffer of a binding, the offset in it, and the number of bytes.
+) -> Extent:
+    """Return the bytes of a buffer that a binding names.
 
     Raises:
         BindingError: it is not a buffer on that adapter (B-02), the offset and the number of bytes
@@ -26,28 +27,32 @@ def resolve(
     target, offset, nbytes = binding, 0, None
     if isinstance(binding, tuple) and len(binding) == 3:
         target, offset, nbytes = binding
-    if written and not getattr(target, "owns_buffer", True):
-        message = "got a view of a tensor, whose packed copy would be written: must be a tensor"
-        raise BindingError(operator, path, f"{message} with memory of its own", "B-21")
-    buffer = getattr(target, "buffer", target)
-    if not isinstance(buffer, Resource):
-        message = f"got {show(binding)}, must be a buffer or tensor, or (buffer, offset, bytes)"
-        raise BindingError(operator, path, message, "B-02")
+    buffer = target
+    if type(target) is not Buffer:
+        if written and not getattr(target, "owns_buffer", True):
+            message = "got a view of a tensor, whose packed copy would be written: must be a tensor"
+            raise BindingError(operator, path, f"{message} with memory of its own", "B-21")
+        buffer = getattr(target, "buffer", target)
+        if not isinstance(buffer, Resource):
+            message = f"got {show(binding)}, must be a buffer or tensor, or (buffer, offset, bytes)"
+            raise BindingError(operator, path, message, "B-02")
     if not buffer.is_on(executor):
         message = f"is {buffer!r}, must be on {executor.info.name!r}; tensor.to(device) copies it"
         raise BindingError(operator, path, message, "B-02")
+    if buffer is binding:
+        return Extent(buffer, 0, buffer.nbytes)
     start = _count(offset)
     count = None if nbytes is None else _count(nbytes)
     if start is None or (count is None and nbytes is not None):
         message = f"got offset {show(offset)} and {show(nbytes)} bytes, must be integers from 0"
         raise BindingError(operator, path, message, "B-04")
-    return buffer, start, max(0, buffer.nbytes - start) if count is None else count
+    return Extent(buffer, start, max(0, buffer.nbytes - start) if count is None else count)
 
 
 def _count(value: Any) -> int | None:
     """A non-negative integer below 2**63 as int; None for any other value."""
     try:
         number = index(value)
-    except Exception:
+    except TypeError:
         return None
     return None if isinstance(value, bool) or number >> 63 else number

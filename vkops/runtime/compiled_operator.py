@@ -2,21 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
 from vkops.dml import GraphDesc, OperatorDesc, TensorFlags
-from vkops.dml.binding_rules import BoundTensor, bind, check_hazards
+from vkops.dml.binding_rules import bind, check_hazards
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.errors import BindingError, show
-from vkops.gpu.run.buffer import Buffer, Resource
+from vkops.errors import BindingError, VkopsError, show
+from vkops.extent import Extent
+from vkops.gpu.memory.heaps import Extents
+from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
 from vkops.gpu.run.executor import Executor
 from vkops.gpu.run.pending import Pending
+from vkops.gpu.run.program import Bound, Program
+from vkops.gpu.run.streaming import Progress
 from vkops.plan.graph import Pipeline
 from vkops.plan.region import CopyPlan, Progression
 from vkops.runtime.bindings import Binding, resolve
-from vkops.runtime.bound_operator import BoundOperator, StreamedOperator, bind_pipeline
+
+
+class BoundOperator(Bound):
+    """A compiled operator with its bindings, made by ``CompiledOperator.bind``.
+
+    It keeps the buffers it is bound to alive. If a binding is in host memory, data are streamed
+    through the device. Source: IDMLBindingTable.
+
+    >>> import numpy as np
+    >>> from vkops import Device, dml
+    >>> device = Device()
+    >>> desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [2])
+    >>> copy = device.compile_operator(
+    ...     device.create_operator(dml.ElementWiseIdentityOperatorDesc(desc, desc))
+    ... )
+    >>> x, y = device.buffer(8), device.host_buffer(8)
+    >>> bound = copy.bind([x], [y])
+    >>> for number in range(3):
+    ...     x.write(np.int32([number, number]))
+    ...     bound.dispatch()
+    >>> np.frombuffer(y.read(), np.int32)
+    array([2, 2], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        operator: CompiledOperator,
+        executor: Executor,
+        reads: Sequence[Extent | None],
+        writes: Sequence[Extent],
+    ) -> None:
+        self.operator: CompiledOperator = operator
+        super().__init__(operator.program, executor, reads, writes)
+
+    def _spread_indices(self, number: int, extents: Extents, nbytes: int) -> VkopsError:
+        message = f"indices are spread over {len(extents)} buffers of the device, must be in 1"
+        path = self.operator.paths.get(number, "")
+        return BindingError(self.operator.name, path, message, "B-23")
+
+    def dispatch(self, progress: Progress | None = None) -> None:
+        """Run the operator and wait until its outputs are complete; see ``run``."""
+        self.run(progress)
+
+
+StreamedOperator = BoundOperator
+"""The class of operators with a binding in host memory, for programs that name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +86,7 @@ class CompiledOperator:
         name: DirectML's name of the operator, or ``"GRAPH"``.
         plan: the copy plan of the operator; of a graph, the last step of its pipeline.
         pipeline: the steps to run; nearly always the plan alone.
+        paths: the path of the field of each input and output, by its number in the pipeline.
 
     >>> import numpy as np
     >>> from vkops import Device, dml
@@ -53,26 +103,24 @@ class CompiledOperator:
     """
 
     def __init__(self, executor: Executor, desc: OperatorDesc | GraphDesc) -> None:
-        executor.check_open()
+        executor.check()
         self.name: str = desc.operator
         self.pipeline: Pipeline = desc.pipeline
         self.plan: CopyPlan = self.pipeline.plan
         self._executor = executor
-        self._prepared = [executor.prepare(step.plan) for step in self.pipeline.steps]
-        self._indices = sorted(
-            {step.reads[n] for step in self.pipeline.steps for n in step.plan.index_inputs}
-        )
+        self.program: Program = Program(self.pipeline)
+        self.program.encoded(executor)
         self._inputs, self._outputs = desc.inputs, desc.outputs
         self._owned = {
             number: tensor
             for number, (_, tensor) in enumerate(self._inputs)
             if tensor is not None and TensorFlags.OWNED_BY_DML in tensor.flags
         }
+        self._paths = [path for path, _ in (*self._inputs, *self._outputs)]
+        numbers = *self.program.pipeline.inputs, *self.program.writes
+        self.paths: Mapping[int, str] = dict(zip(numbers, self._paths, strict=True))
         self._in_place = desc.runs_in_place
-        self._constants = {
-            number: _stored(executor, constant)
-            for number, constant in self.pipeline.constants.items()
-        }
+        self._constants = [_stored(executor, c) for c in self.pipeline.constants.values()]
         self._persistent: dict[int, Resource] = {}
 
     @property
@@ -95,7 +143,7 @@ class CompiledOperator:
             BindingError: B-01 to B-06, or initialised before (B-18).
         """
         self._check_count("inputs", inputs, self._inputs)
-        sources: dict[int, BoundTensor] = {}
+        sources: dict[int, Extent] = {}
         for number, ((path, tensor), binding) in enumerate(zip(self._inputs, inputs, strict=True)):
             if number in self._owned:
                 sources[number] = self._bind(path, self._owned[number], binding)
@@ -103,17 +151,15 @@ class CompiledOperator:
                 message = "is bound at initialisation, must be None: it is not OWNED_BY_DML"
                 raise BindingError(self.name, path, message, "B-03")
         persistent = {
-            number: source.resource.clone(source.begin, source.nbytes)
-            for number, source in sources.items()
+            number: resource.clone(start, nbytes)
+            for number, (resource, start, nbytes) in sources.items()
         }
-        self._executor.exclusive(lambda: self._keep(persistent))
-
-    def _keep(self, persistent: dict[int, Resource]) -> None:
-        if self._persistent:
-            raise BindingError(
-                self.name, "", "was initialised already, can be initialised once only", "B-18"
-            )
-        self._persistent = persistent
+        with self._executor.exclusive():
+            if self._persistent:
+                raise BindingError(
+                    self.name, "", "was initialised already, can be initialised once only", "B-18"
+                )
+            self._persistent = persistent
 
     @overload
     def dispatch(
@@ -149,51 +195,46 @@ class CompiledOperator:
             DeviceError: the device is closed.
         """
         bound = self.bind(inputs, outputs)
-        if wait:
-            return bound.dispatch()
-        return bound.start()
+        if not wait:
+            return bound.start()
+        bound.run()
+        return None
 
-    def bind(
-        self, inputs: Sequence[Binding], outputs: Sequence[Binding]
-    ) -> BoundOperator | StreamedOperator:
+    def bind(self, inputs: Sequence[Binding], outputs: Sequence[Binding]) -> BoundOperator:
         """Check bindings once, to dispatch with them many times.
 
         Source: IDMLBindingTable. Arguments and errors are those of ``dispatch``.
         """
         self._check_count("inputs", inputs, self._inputs)
         self._check_count("outputs", outputs, self._outputs)
-        read = {
-            self.pipeline.inputs[number]: self._initialized(number, path, binding)
-            if number in self._owned
-            else self._bind(path, tensor, binding)
-            for number, ((path, tensor), binding) in enumerate(
-                zip(self._inputs, inputs, strict=True)
-            )
-            if tensor is not None  # an input of a graph that nothing reads
-        }
-        written = {
-            number: self._bind(path, tensor, binding, written=True)
-            for number, (path, tensor), binding in zip(
-                self.pipeline.outputs, self._outputs, outputs, strict=True
-            )
-        }
-        check_hazards(self.name, [*read.values()], [*written.values()], in_place=self._in_place)
-        bound = {**read, **written, **self._constants}
-        return bind_pipeline(
-            self._executor,
-            self.pipeline,
-            self._prepared,
-            bound,
-            read.keys() | self._constants.keys(),
-            self._indices,
-            self.name,
-        )
+        read: list[Extent | None] = []
+        for number, ((path, tensor), binding) in enumerate(zip(self._inputs, inputs, strict=True)):
+            if tensor is None:  # an input of a graph that nothing reads
+                read.append(None)
+            elif number in self._owned:
+                read.append(self._initialized(number, path, binding))
+            else:
+                read.append(self._bind(path, tensor, binding))
+        written = [
+            self._bind(path, tensor, binding, written=True)
+            for (path, tensor), binding in zip(self._outputs, outputs, strict=True)
+        ]
+        placed = [(path, e) for path, e in zip(self._paths, (*read, *written), strict=True) if e]
+        count = len(placed) - len(written)
+        check_hazards(self.name, placed[:count], placed[count:], in_place=self._in_place)
+        for path, extent in placed if self.program.indices else ():
+            if isinstance(extent.resource, HostBuffer):
+                message = "is in host memory, must be in device memory: the operator reads indices"
+                raise BindingError(self.name, path, message, "B-22")
+        return BoundOperator(self, self._executor, [*read, *self._constants], written)
 
     # -- bindings ---------------------------------------------------------------------------------
 
     def _check_count(
         self, field: str, bindings: Sequence[Binding], tensors: Sequence[object]
     ) -> None:
+        if type(bindings) is list and len(bindings) == len(tensors):  # the usual case
+            return
         if not isinstance(bindings, Sequence) or isinstance(bindings, (str, bytes)):
             message = f"got {show(bindings)}, must be a list of bindings"
         elif len(bindings) != len(tensors):
@@ -202,7 +243,7 @@ class CompiledOperator:
             return
         raise BindingError(self.name, field, message, "B-01")
 
-    def _initialized(self, number: int, path: str, binding: Binding) -> BoundTensor:
+    def _initialized(self, number: int, path: str, binding: Binding) -> Extent:
         if binding is not None:
             message = "is bound at execution, must be None: it is OWNED_BY_DML"
             raise BindingError(self.name, path, message, "T-17")
@@ -210,18 +251,18 @@ class CompiledOperator:
             message = "is OWNED_BY_DML and not initialised; call initialize first"
             raise BindingError(self.name, path, message, "B-18")
         owned = self._persistent[number]
-        return BoundTensor(owned, 0, owned.nbytes, path)
+        return Extent(owned, 0, owned.nbytes)
 
     def _bind(
         self, path: str, tensor: BufferTensorDesc, binding: Binding, *, written: bool = False
-    ) -> BoundTensor:
+    ) -> Extent:
         """Check a binding; return the bytes of its buffer that the tensor uses."""
         buffer, offset, nbytes = resolve(self._executor, self.name, path, binding, written=written)
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)
 
 
-def _stored(executor: Executor, constant: Progression) -> BoundTensor:
+def _stored(executor: Executor, constant: Progression) -> Extent:
     """Allocate and fill the memory of a constant of a plan."""
     buffer = Buffer(executor, constant.nbytes)
     buffer.write(constant.array())
-    return BoundTensor(buffer, 0, constant.nbytes, "")
+    return Extent(buffer, 0, constant.nbytes)

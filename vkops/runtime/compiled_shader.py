@@ -7,12 +7,14 @@ from contextlib import contextmanager
 
 from vkops.arguments.values import Place, integers
 from vkops.errors import BindingError, InvalidDescError, show
+from vkops.extent import Extent
 from vkops.gpu.adapters import adapter
 from vkops.gpu.adapters.adapter_limits import Limits, limits
-from vkops.gpu.run.executor import Executor, with_reclaim
-from vkops.gpu.run.shader_run import ShaderRun
+from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.open_queues import with_reclaim
+from vkops.gpu.run.shader_run import ShaderRun, check_room
 from vkops.runtime.bindings import Binding, resolve
-from vkops.shaders.shader import SUBGROUP, Number, Shader, Span
+from vkops.shaders.shader import SUBGROUP, Number, Shader
 
 _AXES = "xyz"
 
@@ -41,7 +43,7 @@ class CompiledShader:
     """
 
     def __init__(self, executor: Executor, shader: Shader) -> None:
-        executor.check_open()
+        executor.check()
         self.name: str = shader.name
         self.shader: Shader = shader
         self._executor = executor
@@ -87,45 +89,44 @@ class CompiledShader:
 
         Arguments and errors are those of ``dispatch``.
         """
-        bound = self.shader.bind(self._spans(buffers))
+        bound = self.shader.bind(self._extents(buffers))
         counts, pushed = self._groups(groups), self.shader.pack(push_constants)
         # Blocks that are bound to the same bytes share them.
-        spans = list(dict.fromkeys(span for _, span in bound))
-        written = {span for block, span in bound if not block.readonly}
-        with_reclaim(lambda: self._executor.check_room([span.nbytes for span in spans]))
+        extents = list(dict.fromkeys(extent for _, extent in bound))
+        written = {extent for block, extent in bound if not block.readonly}
+        sizes = [extent.nbytes for extent in extents]
+        with_reclaim(lambda: check_room(self._executor, sizes))  # before anything is copied
         run = with_reclaim(
             lambda: ShaderRun(
                 self._executor,
                 self._spirv,
-                [span.resource.array(span.offset, span.nbytes) for span in spans],
-                {block.binding: spans.index(span) for block, span in bound},
+                [resource.array(start, nbytes) for resource, start, nbytes in extents],
+                {block.binding: extents.index(extent) for block, extent in bound},
                 counts,
                 pushed,
             )
         )
         yield run
-        for number, span in enumerate(spans):
-            if span in written:
-                span.resource.write(run.content(number), span.offset)
+        for number, extent in enumerate(extents):
+            if extent in written:
+                extent.resource.write(run.content(number), extent.start)
 
     # -- checks -----------------------------------------------------------------------------------
 
-    def _spans(self, buffers: Mapping[str, Binding]) -> dict[str, Span]:
-        try:
-            bindings = {str(point): binding for point, binding in buffers.items()}
-        except Exception:
+    def _extents(self, buffers: Mapping[str, Binding]) -> dict[str, tuple[Extent, int]]:
+        """The bytes that are bound to each block, with the size of their buffer."""
+        if not isinstance(buffers, Mapping):
             message = f"got {show(buffers)}, must be a mapping of blocks' names to buffers"
-            raise BindingError(self.name, "buffers", message, "SH-04") from None
-        spans = {}
-        for point, binding in bindings.items():
+            raise BindingError(self.name, "buffers", message, "SH-04")
+        extents = {}
+        for key, binding in buffers.items():
+            point = str(key)
             block = self.shader.block(point)
             number = None if block is None else block.binding
             written = any(b.binding == number and not b.readonly for b in self.shader.blocks)
-            resource, offset, nbytes = resolve(
-                self._executor, self.name, point, binding, written=written
-            )
-            spans[point] = Span(resource, resource.nbytes, offset, nbytes)
-        return spans
+            extent = resolve(self._executor, self.name, point, binding, written=written)
+            extents[point] = extent, extent.resource.nbytes
+        return extents
 
     def _groups(self, groups: Sequence[int]) -> tuple[int, int, int]:
         counts = integers(groups, Place(self.name, "groups", "SH-07"))

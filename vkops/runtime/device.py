@@ -26,11 +26,10 @@ from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.memory.heaps import MemoryReport
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.open_queues import open_queue
 from vkops.gpu.run.pending import Pending
-from vkops.gpu.run.queue import open_queue
 from vkops.plan.size_limits import MAX_TENSOR_BYTES
-from vkops.runtime.bound_operator import BoundOperator, StreamedOperator
-from vkops.runtime.compiled_operator import CompiledOperator
+from vkops.runtime.compiled_operator import BoundOperator, CompiledOperator, StreamedOperator
 from vkops.runtime.compiled_shader import CompiledShader
 from vkops.shaders import Number, Shader, load
 
@@ -94,7 +93,7 @@ class OperatorDevice:
         if not isinstance(other, OperatorDevice):
             raise Place("", "other", "B-02").wrong_kind(other, "a Device")
         for device in (self, other):
-            device.executor.check_open()
+            device.executor.check()
         return self.executor.queue is other.executor.queue
 
     def measure_dispatches(self) -> Callable[[], float | None]:
@@ -104,11 +103,11 @@ class OperatorDevice:
 
         Returns:
             A function that returns the milliseconds that the device took for all dispatches since
-            the last call; None if it has no timestamps, the native operations are not installed,
-            or a dispatch was streamed or not waited for.
+            the last call; None if it has no timestamps, or a dispatch was streamed or not
+            waited for.
         """
-        self.executor.measure(True)
-        return self.executor.take_time
+        self.executor.queue.measure(True)
+        return self.executor.queue.take_time
 
     # -- operators --------------------------------------------------------------------------------
 
@@ -269,7 +268,8 @@ class OperatorDevice:
 
     def memory_report(self) -> MemoryReport:
         """Bytes reserved from the driver, bytes in use, and number of heaps."""
-        return self.executor.locked(self.executor.memory.report)
+        with self.executor.exclusive():
+            return self.executor.memory.report()
 
     def close(self) -> None:
         """Close the device; memory that is still referred to stays allocated.
@@ -287,9 +287,8 @@ class OperatorDevice:
 
 def _open(which: str | int | None, expect: str | None, *, debug: bool, staged: bool) -> Executor:
     adapter.check_arguments(which, expect, debug=debug, staged=staged)
-    info = adapter.choose(which, expect)
     with adapter.validation() if debug else nullcontext():
-        return Executor(open_queue(info), staged=staged)
+        return Executor(open_queue(adapter.choose(which, expect)), staged=staged)
 
 
 @dataclass(frozen=True, slots=True)

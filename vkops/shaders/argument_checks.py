@@ -59,7 +59,7 @@ def fitting(name: str, field: str, scalar: Scalar, number: Any, rule: str) -> Nu
             low, high = _INTEGERS[scalar.type]
             value = int(number)
             fits = value == number and low <= value <= high
-    except Exception:  # out of range, or not a number
+    except (TypeError, ValueError, OverflowError):  # out of range, or not a number
         fits = False
     if not fits:
         raise InvalidDescError(name, field, f"got {show(number)}, must be {scalar.type}", rule)

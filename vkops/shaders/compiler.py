@@ -51,12 +51,17 @@ def compile(
         ShaderCompileError: the shader is wrong, or the compiler is missing or fails.
     """
     flags = sources.flags(defines, target_env, debug)
-    own = [source.parent] if isinstance(source, Path) else []
-    roots = None if allow_paths else [root] if root is not None else [*own, *include_dirs]
     compiler = find_compiler()
+    try:  # text is compiled in an empty folder, which has another name each time
+        own = source.parent if isinstance(source, Path) else Path(tempfile.gettempdir(), _TEXT)
+    except OSError as error:
+        raise _without_folder(error) from error
+    folders = (own, *include_dirs)
+    trusted = folders if isinstance(source, Path) else include_dirs
+    roots = None if allow_paths else trusted if root is None else [root]
 
     def key() -> str:
-        digest = sources.digest(source, include_dirs, flags, roots)
+        digest = sources.digest(source, folders, flags, roots)
         return hashlib.sha256(f"{digest}\n{_version(compiler)}".encode()).hexdigest()
 
     before = key()
@@ -130,58 +135,42 @@ def _compile(
             except ShaderCompileError as error:
                 message = f"{name}: {error.message}"
                 raise ShaderCompileError(message, file=name, log=error.log) from error
+            log = log.replace(_TEXT, name) if cwd else log
             if returncode != 0:
-                raise _diagnosed(compiler, source, name, include_dirs, returncode, log)
+                raise _diagnosed(compiler, name, returncode, log)
             spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
     except OSError as error:
-        message = f"no temporary folder to compile in: {error.strerror}"
-        raise ShaderCompileError(message) from error
+        raise _without_folder(error) from error
     if not disk.is_spirv(spirv):
         what = f"{len(spirv)} bytes that are not SPIR-V" if spirv else "no SPIR-V"
         message = f"{name}: {compiler} reported success and wrote {what}"
-        log = log.replace(_TEXT, name) if cwd else log
         raise ShaderCompileError(message, file=name, log=log)
     return spirv
 
 
-def _diagnosed(
-    compiler: str,
-    source: str | Path,
-    name: str,
-    include_dirs: Sequence[Path],
-    returncode: int,
-    log: str,
-) -> ShaderCompileError:
+def _without_folder(error: OSError) -> ShaderCompileError:
+    return ShaderCompileError(f"no temporary folder to compile in: {error.strerror}")
+
+
+def _diagnosed(compiler: str, name: str, returncode: int, log: str) -> ShaderCompileError:
     """Make an error of the compiler's output: its first message with a line, or its first message.
 
-    A ``#line`` in the shader can make the compiler name any file and line: the error has only those
-    that the compiler read.
+    ``#line`` in the shader changes the file and line that the compiler names.
     """
-    full_log = log.replace(_TEXT, name) if isinstance(source, str) else log
     located, stated = _LOCATED.search(log), _STATED.search(log)
     file, line, text = name, None, ""
     if located and located["file"] == "-1":  # where glslang keeps the -D macros
         text = f": in the defines: {_quoted(located['text'])}"
     elif located:
-        number, quoted = int(located["line"]), _quoted(located["text"])
-        named = os.path.normpath(located["file"])
-        lines: Sequence[str] | None
-        if isinstance(source, str) and named == _TEXT:
-            named, lines = name, source.splitlines()
-        else:
-            lines = sources.lines(source, include_dirs).get(os.path.realpath(named))
-        # An error at the end of a file is one line after its last one.
-        if lines is not None and 0 < number <= len(lines) + 1:
-            file, line, text = named, number, f":{number}: {quoted}"
-        else:
-            text = f": {_quoted(named)}:{number}: {quoted}"
+        file, line = os.path.normpath(located["file"]), int(located["line"])
+        text = f":{line}: {_quoted(located['text'])}"
     elif stated:
         text = f": {_quoted(stated['text'])}"
     else:
         text = f": {compiler} failed without a diagnostic ({describe(returncode)})"
         if returncode < 0:  # how glslang ends on an endless chain of includes
             text += "; does a file include itself?"
-    return ShaderCompileError(printable(f"{file}{text}"), file=file, line=line, log=full_log)
+    return ShaderCompileError(printable(f"{file}{text}"), file=file, line=line, log=log)
 
 
 def _quoted(text: str) -> str:

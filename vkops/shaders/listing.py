@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from vkops.shaders import tools
+from vkops.errors import ShaderCompileError
+from vkops.shaders import sources, tools
 from vkops.shaders.instructions import Scalar
 from vkops.shaders.module import Block, Module
 
@@ -17,18 +18,18 @@ _NUMBER = re.compile(r"%\d+\b")
 _DEBUG = ("OpSource", "OpString", "OpName", "OpMemberName", "OpLine", "OpNoLine", "OpModule")
 
 
-def listing(spirv: bytes, files: Mapping[str, Sequence[str]] = {}) -> str:
+def listing(spirv: bytes, *, read_files: bool = False) -> str:
     """Return a module as text, each source line above the instructions that it became.
 
-    Lines need debug information, which has the text of the first source file; ``files`` has the
-    lines of others by their real paths, as ``sources.lines`` returns them. No file is opened.
-    Control characters are escaped.
+    Lines need debug information, which has the text of the first source file. The other files that
+    it names are read only with ``read_files``, for a shader of the user's own. Control characters
+    are escaped.
 
     Raises:
         ShaderCompileError: it is damaged, or spirv-dis is missing.
     """
     text = tools.disassemble(spirv, names=True)
-    return "\n".join(_escaped(line) for line in _with_source(text, files))
+    return "\n".join(_escaped(line) for line in _with_source(text, read_files))
 
 
 def _escaped(text: str) -> str:
@@ -37,20 +38,21 @@ def _escaped(text: str) -> str:
     return start + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def _with_source(text: str, included: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _with_source(text: str, read_files: bool) -> Iterator[str]:
     files: dict[str, str] = {}
-    sources: dict[str, Sequence[str]] = {}
+    lines: dict[str, Sequence[str]] = {}
     before = None
     for result, op, rest, instruction in tools.instructions(text):
         if op == "OpString":
             files[result] = tools.unquoted(rest[0])
         if op == "OpSource" and len(rest) == 4:  # with the source text
-            sources[rest[2]] = _lines(tools.unquoted(rest[3]))
+            lines[rest[2]] = _lines(tools.unquoted(rest[3]))
         elif op == "OpLine":
             file, line = rest[:2]
             if (file, line) != before:
-                source = sources.setdefault(file, _of(included, files[file]))
-                code = source[int(line) - 1] if 0 < int(line) <= len(source) else ""
+                if file not in lines:
+                    lines[file] = _read(files[file]) if read_files else ()
+                code = lines[file][int(line) - 1] if 0 < int(line) <= len(lines[file]) else ""
                 yield f"\n; {files[file]}:{line}: {code.expandtabs().strip()}".rstrip()
             before = file, line
         elif op != "OpNoLine":
@@ -63,9 +65,12 @@ def _lines(text: str) -> list[str]:
     return lines[lines.index("#line 1") + 1 :] if "#line 1" in lines else lines
 
 
-def _of(files: Mapping[str, Sequence[str]], name: str) -> Sequence[str]:
-    """Return the lines of the file of that name, if it is one of ``files``."""
-    return () if "\0" in name else files.get(os.path.realpath(name), ())
+def _read(name: str) -> Sequence[str]:
+    """Return the lines of a file; none if it cannot be read."""
+    try:
+        return sources.read(Path(name)).decode(errors="replace").splitlines()
+    except ShaderCompileError:
+        return ()
 
 
 def difference(before: bytes, after: bytes, labels: tuple[str, str]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from vkops.errors import (
     BindingError,
@@ -17,6 +17,7 @@ from vkops.errors import (
     printable,
     show,
 )
+from vkops.extent import Extent
 from vkops.shaders import compiler, sources, tools
 from vkops.shaders.argument_checks import Number, check_kinds, fitting, literal
 from vkops.shaders.cache import is_spirv
@@ -28,7 +29,6 @@ __all__ = [
     "SUBGROUP",
     "Number",
     "Shader",
-    "Span",
     "load",
     "read",
 ]
@@ -59,25 +59,6 @@ _SHOWN_NAMES = 16
 _FORMATS = {"uint": "<I", "int": "<i", "float": "<f"}
 
 
-class Span(NamedTuple):
-    """Bytes of a resource, which can be any hashable object and has ``capacity`` bytes."""
-
-    resource: Any
-    capacity: int
-    offset: int
-    nbytes: int
-
-    @property
-    def end(self) -> int:
-        """The offset behind the last byte."""
-        return self.offset + self.nbytes
-
-    def overlaps(self, other: Span) -> bool:
-        """Whether both share bytes."""
-        apart = self.end <= other.offset or other.end <= self.offset
-        return self.resource == other.resource and not apart
-
-
 @dataclass(frozen=True)
 class Shader:
     """A shader that ``load`` made; errors call it ``name``."""
@@ -104,18 +85,19 @@ class Shader:
         """Return the block with this name, instance name or binding."""
         return next((block for block in self.blocks if block.is_called(point)), None)
 
-    def bind(self, spans: Mapping[str, Span]) -> list[tuple[Block, Span]]:
+    def bind(self, extents: Mapping[str, tuple[Extent, int]]) -> list[tuple[Block, Extent]]:
         """Return a block for each binding, with the bytes that are bound to it.
 
-        Blocks that share a binding are one: as large as the largest, and read only if all are.
+        ``extents`` has them by the names of blocks, each with the bytes of its resource. Blocks
+        that share a binding are one: as large as the largest, and read only if all are.
 
         Raises:
             BindingError: a name does not exist, or a binding has no bytes or twice (SH-04), bytes
                 are outside of the resource or too few (SH-05), or overlap in part (SH-06).
         """
-        bound: dict[int, tuple[Block, Span]] = {}
+        bound: dict[int, tuple[Block, Extent]] = {}
         points: dict[int, str] = {}
-        for point, span in spans.items():
+        for point, (extent, capacity) in extents.items():
             block = self.block(point)
             if block is None:
                 names = ", ".join(b.point for b in self.blocks) or "none"
@@ -129,8 +111,9 @@ class Shader:
             block = block._replace(
                 readonly=all(b.readonly for b in alike), nbytes=max(b.nbytes for b in alike)
             )
-            bound[block.binding], points[block.binding] = (block, span), point
-            self._check_span(point, span, max(4, *(b.nbytes + b.stride for b in alike)))
+            bound[block.binding], points[block.binding] = (block, extent), point
+            minimum = max(4, *(b.nbytes + b.stride for b in alike))
+            self._check_extent(point, extent, capacity, minimum)
         for block in self.blocks:
             if block.binding not in bound:
                 raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
@@ -143,15 +126,16 @@ class Shader:
                 raise BindingError(self.name, points[other.binding], message, "SH-06")
         return [bound[number] for number in sorted(bound)]
 
-    def _check_span(self, point: str, span: Span, minimum: int) -> None:
-        if span.offset % 4 or span.end > span.capacity:
+    def _check_extent(self, point: str, extent: Extent, capacity: int, minimum: int) -> None:
+        _, start, nbytes = extent
+        if start % 4 or extent.end > capacity:
             message = (
-                f"got offset {span.offset} and {span.nbytes} bytes, must begin at a multiple of 4 "
-                f"and end at {span.capacity} or before"
+                f"got offset {start} and {nbytes} bytes, must begin at a multiple of 4 "
+                f"and end at {capacity} or before"
             )
             raise BindingError(self.name, point, message, "SH-05")
-        if span.nbytes % 4 or span.nbytes < minimum:
-            message = f"got {span.nbytes} bytes, must be a multiple of 4 and at least {minimum}"
+        if nbytes % 4 or nbytes < minimum:
+            message = f"got {nbytes} bytes, must be a multiple of 4 and at least {minimum}"
             raise BindingError(self.name, point, message, "SH-05")
 
     def pack(self, numbers: Sequence[Number]) -> bytes:
@@ -163,7 +147,7 @@ class Shader:
         declared = self.module.push_constants
         try:
             given = [numbers[n] for n in range(len(numbers))]
-        except Exception:
+        except (TypeError, LookupError):
             message = f"got {show(numbers)}, must be a sequence of numbers"
             raise InvalidDescTypeError(self.name, "push_constants", message, "SH-09") from None
         if len(given) != len(declared):

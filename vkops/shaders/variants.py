@@ -28,7 +28,7 @@ class Variant:
     def file_name(self) -> str:
         """The name of the kernel's SPIR-V file in the wheel; it depends on sources and flags."""
         flags = sources.flags(self.defines, _TARGET_ENV, debug=False)
-        digest = sources.digest(source_dir() / self.source, (), flags)
+        digest = sources.digest(source_dir() / self.source, [source_dir()], flags)
         return f"{self.name}-{digest[:16]}.spv"
 
     def compile(

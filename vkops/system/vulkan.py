@@ -12,7 +12,7 @@ from typing import Any
 
 LOADERS = {"win32": "vulkan-1.dll", "darwin": "libvulkan.dylib"}
 LOADER = LOADERS.get(sys.platform, "libvulkan.so.1")
-"""The library of the Vulkan loader, as the package vulkan looks for it."""
+"""The library of the Vulkan loader."""
 
 RENDERDOC = "renderdoc.dll" if sys.platform == "win32" else "librenderdoc.so"
 
@@ -45,13 +45,8 @@ _PACKAGES = {
 _CONFIG_FOLDERS = {"darwin": ("/usr/local/etc", "/opt/homebrew/etc", "/etc")}
 _DATA_FOLDERS = {"darwin": ("/opt/homebrew/share", "/usr/local/share", "/usr/share")}
 
-# In Windows' registry: the key with paths of manifests, and the values of adapters with such paths.
-_REGISTERED = {
-    "icd.d": ("Drivers", "VulkanDriverName"),
-    "explicit_layer.d": ("ExplicitLayers", "VulkanExplicitLayers"),
-    "implicit_layer.d": ("ImplicitLayers", "VulkanImplicitLayers"),
-}
-_KHRONOS = r"SOFTWARE\Khronos\Vulkan"
+# In Windows' registry: the key that lists manifests, and the keys of adapters that name theirs.
+_DRIVERS = r"SOFTWARE\Khronos\Vulkan\Drivers"
 _CLASSES = r"SYSTEM\CurrentControlSet\Control\Class"
 _ADAPTER_CLASSES = (
     "{4d36e968-e325-11ce-bfc1-08002be10318}",  # display adapters
@@ -69,15 +64,14 @@ def how_to_install(package: str, system: str = sys.platform) -> str:
     return _PACKAGES.get(system, {}).get(package, others)
 
 
-def places(kind: str, system: str = sys.platform) -> list[Path]:
-    """Return where the loader looks for manifests of a kind, in its order (its documented one).
+def places(system: str = sys.platform) -> list[Path]:
+    """Return where the loader looks for manifests of drivers, in its order (its documented one).
 
-    The kinds have the names of their folders: ``icd.d`` for drivers, ``explicit_layer.d`` and
-    others. The places are folders; on Windows they are the manifests that the registry lists.
+    The places are folders; on Windows they are the manifests that the registry lists.
     """
     if system == "win32":
-        return [Path(path) for path in dict.fromkeys(_registered(kind))]
-    return [Path(folder, "vulkan", kind) for folder in dict.fromkeys(_folders(system))]
+        return [Path(path) for path in dict.fromkeys(_registered())]
+    return [Path(folder, "vulkan", "icd.d") for folder in dict.fromkeys(_folders(system))]
 
 
 def _folders(system: str) -> Iterator[str]:
@@ -93,18 +87,15 @@ def _folders(system: str) -> Iterator[str]:
         yield from _DATA_FOLDERS.get(system, ("/usr/local/share", "/usr/share"))
 
 
-def _registered(kind: str) -> Iterator[str]:
-    if kind not in _REGISTERED:
-        return
-    name, value = _REGISTERED[kind]
+def _registered() -> Iterator[str]:
     registry: Any = importlib.import_module("winreg")
     for group in _ADAPTER_CLASSES:
         for adapter in _keys(registry, f"{_CLASSES}\\{group}"):
             with suppress(OSError), registry.OpenKey(registry.HKEY_LOCAL_MACHINE, adapter) as key:
-                found, _ = registry.QueryValueEx(key, value)
+                found, _ = registry.QueryValueEx(key, "VulkanDriverName")
                 yield from [found] if isinstance(found, str) else found
     for root in (registry.HKEY_LOCAL_MACHINE, registry.HKEY_CURRENT_USER):
-        with suppress(OSError), registry.OpenKey(root, f"{_KHRONOS}\\{name}") as key:
+        with suppress(OSError), registry.OpenKey(root, _DRIVERS) as key:
             for number in range(registry.QueryInfoKey(key)[1]):
                 path, is_disabled, _ = registry.EnumValue(key, number)
                 if is_disabled == 0:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from inspect import BoundArguments, Parameter, Signature
 from operator import attrgetter
-from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
-import numpy as np
-
-from vkops.errors import InvalidDescError, InvalidDescTypeError, import_late, show
-from vkops.tensors.refused_operators import refuse_to_compute
+from vkops.errors import InvalidDescTypeError, import_late
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """Versions of the array API whose functions for creating, moving and indexing elements are here."""
@@ -36,68 +31,34 @@ COUNTERPARTS = {
 """NumPy's functions whose counterparts have other names than ``vkops`` and theirs."""
 
 
-class ArrayProtocols:
-    """Methods that lead from tensors to the functions of vkops."""
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def device(self) -> Any:
-        """The device that holds the elements."""
-
-    def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
-        """The module ``vkops``: the array API's functions that move data are its functions.
-
-        Raises:
-            InvalidDescError: an unknown version of the array API (ARRAY-19).
-        """
-        is_known = isinstance(api_version, str) and api_version in API_VERSIONS
-        if not (api_version is None or is_known):
-            message = f"got {show(api_version)}, must be one of {', '.join(API_VERSIONS)}"
-            raise InvalidDescError("__array_namespace__", "api_version", message, "ARRAY-19")
-        return import_late("vkops")
-
-    def __array_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-    ) -> Any:
-        """Run a function of NumPy as the function of vkops that has its name (NEP 18).
-
-        ``numpy.split`` keeps NumPy's meaning. Functions that describe, save or read an array
-        run as they are, and those that say whether two arrays are the same compare the elements
-        on the host; all others raise an error, as operators that compute do.
-
-        Raises:
-            InvalidDescTypeError: vkops has no function of this name, or that has no such argument
-                (ARRAY-08).
-        """
-        if not all(issubclass(kind, (ArrayProtocols, np.ndarray)) for kind in types):
-            return NotImplemented
-        if func.__module__ == "numpy" and func.__name__ in UNCHANGED:
-            return func._implementation(*args, **kwargs)  # type: ignore[attr-defined]
-        if func.__module__ == "numpy" and func.__name__ in COMPARISONS:
-            return func(*map(_on_host, args), **{k: _on_host(v) for k, v in kwargs.items()})
-        found = _counterpart(func)
-        if found is None:
-            refuse_to_compute(f"{func.__module__}.{func.__name__}")
-        function, signature, numpys = found
-        try:
-            call = _rebound(numpys.bind(*args, **kwargs), signature)
-        except TypeError as error:
-            message = f"{error}; use .numpy() for what vkops.{func.__name__} does not take"
-            raise InvalidDescTypeError("", f"numpy.{func.__name__}", message, "ARRAY-08") from error
-        if "device" in signature.parameters:
-            call.arguments.setdefault("device", self.device)
-        return function(*call.args, **call.kwargs)
+def refuse_to_compute(operator: str) -> NoReturn:
+    """Refuse an operator or function that computes (ARRAY-08)."""
+    message = f"{operator} is not available: tensors only move data; use .numpy() to compute"
+    raise InvalidDescTypeError("", "tensor", message, "ARRAY-08")
 
 
-def _on_host(value: Any) -> Any:
-    """The elements of a tensor; anything else as it is."""
-    return np.asarray(value) if isinstance(value, ArrayProtocols) else value
+def call_counterpart(
+    func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], device: Any
+) -> Any:
+    """Call the function of vkops that stands for one of NumPy, with a tensor's device.
+
+    Raises:
+        InvalidDescTypeError: there is none, or it has no such argument (ARRAY-08).
+    """
+    if func.__module__ == "numpy" and func.__name__ in UNCHANGED:
+        return func._implementation(*args, **kwargs)  # type: ignore[attr-defined]
+    found = _counterpart(func)
+    if found is None:
+        refuse_to_compute(f"{func.__module__}.{func.__name__}")
+    function, signature, numpys = found
+    try:
+        call = _rebound(numpys.bind(*args, **kwargs), signature)
+    except TypeError as error:
+        message = f"{error}; use .numpy() for what vkops.{func.__name__} does not take"
+        raise InvalidDescTypeError("", f"numpy.{func.__name__}", message, "ARRAY-08") from error
+    if "device" in signature.parameters:
+        call.arguments.setdefault("device", device)
+    return function(*call.args, **call.kwargs)
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,8 @@ from vkops.gpu.memory import host_memory
 from vkops.plan import movements
 from vkops.plan.region import Fill
 from vkops.plan.view import Ints, View
-from vkops.tensors.array_plan import ArrayPlan, array_plan, fits, memoized
+from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
+from vkops.tensors.device import Device, DeviceLike, default_device
 from vkops.tensors.exchange import as_array, as_dtype, imported, numpy_refusals
 from vkops.tensors.operations import as_tensor, chosen_device
 from vkops.tensors.shape_arguments import (
@@ -29,7 +30,7 @@ from vkops.tensors.shape_arguments import (
     one_or_more,
     refuse,
 )
-from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
+from vkops.tensors.tensor import Tensor
 
 _ALWAYS_COPIED = "got False, must be True or None: the elements are copied to the device"
 
@@ -306,6 +307,8 @@ def arange(
             first, end = np.array([first, end], kind)
         span = end - first
         distance = np.timedelta64(step) if isinstance(span, np.timedelta64) else step
+        if not distance:
+            raise ValueError("a step of zero")
         _check_host_memory("ARANGE", ceil(span / distance), kind)
         made = np.arange(start, stop, step, dtype=kind)
     return as_tensor("ARANGE", as_array(made), device)
@@ -373,7 +376,7 @@ def _empty(name: str, shape: Any, dtype: Any, home: Device | None) -> Tensor:
     kind = as_dtype(name, dtype)
     sizes = _sizes(name, shape, kind.itemsize)
     home = home or default_device()
-    on_host = not fits(home.executor, prod(sizes) * kind.itemsize)
+    on_host = not home.executor.fits(prod(sizes) * kind.itemsize)
     return Tensor(home, sizes, kind, on_host=on_host)
 
 
@@ -387,7 +390,7 @@ def _element(name: str, value: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[
 
 def _full(name: str, shape: Any, element: npt.NDArray[Any], home: Device | None) -> Tensor:
     sizes = _sizes(name, shape, element.itemsize)
-    plan = _filled(sizes, element.tobytes())
+    plan = _filled[sizes, element.tobytes()]
     return Tensor.make(plan, home or default_device(), [], [element.dtype])[0]
 
 

@@ -22,10 +22,11 @@ from vkops.plan import movements
 from vkops.plan.movements import concat, concat_sizes
 from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
-from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized, window
-from vkops.tensors.operations import native, run, sources
-from vkops.tensors.shape_arguments import MAX_PIECES, counts, in_rank, refuse
-from vkops.tensors.tensor import DeviceLike, Tensor
+from vkops.tensors.array_plan import ArrayPlan, array_plan, window
+from vkops.tensors.device import DeviceLike
+from vkops.tensors.operations import Source, native, planned, source_of
+from vkops.tensors.shape_arguments import MAX_PIECES, counts, in_rank, packed, refuse
+from vkops.tensors.tensor import Tensor
 
 
 def split(
@@ -50,10 +51,10 @@ def split(
     >>> [part.numpy().tolist() for part in vkops.split(np.arange(6), [1, 2, 3])]
     [[0], [1, 2], [3, 4, 5]]
     """
-    home, found, (view,) = sources("SPLIT", [x], device)
-    axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
+    if type(axis) is not int:
+        axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
     sizes = _sizes_or_count(sizes_or_count)
-    return run(_split(view, found[0].dtype.itemsize, sizes, axis), home, found, progress)
+    return _split("SPLIT", [x], device, progress, sizes, axis)
 
 
 def join(
@@ -78,10 +79,9 @@ def join(
     >>> vkops.join([np.zeros((1, 2), int), np.ones((2, 2), int)]).numpy().tolist()
     [[0, 0], [1, 1], [1, 1]]
     """
-    home, found, views = sources("JOIN", [*map(native, entries("JOIN", tensors))], device)
+    found, dtypes = joinable("JOIN", tensors)
     axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
-    dtypes = tuple([source.dtype for source in found])
-    return run(joined("JOIN", views, dtypes, axis), home, found, progress)[0]
+    return joined("JOIN", found, device, progress, "JOIN", dtypes, axis)[0]
 
 
 def slice(
@@ -107,27 +107,26 @@ def slice(
     >>> vkops.slice(np.arange(10), [8], [3], [-2]).numpy().tolist()
     [8, 6, 4]
     """
-    home, (source,), (view,) = sources("SLICE", [x], device)
     starts = counts(offsets, Place("SLICE", "offsets", "SLICE-01"))
     lengths = counts(sizes, Place("SLICE", "sizes", "SLICE-01"))
     steps = None if strides is None else counts(strides, Place("SLICE", "strides", "SLICE-01"))
-    plan = _slice(view, source.dtype.itemsize, starts, lengths, steps)
+    source = source_of(x)
     if not isinstance(source, Tensor) and all(lengths):
         # Only the elements that are read are sent, in the array's own order.
+        _slice[source.itemsize, starts, lengths, steps, packed(source.shape)]  # they are in it
         steps = steps or (1,) * len(starts)
         index: tuple[Any, ...] = (*map(_forwards, starts, lengths, steps), ...)
         source = source[index]  # an array, even without dimensions
         starts = tuple([0 if step > 0 else n - 1 for n, step in zip(lengths, steps, strict=True)])
         steps = tuple([1 if step > 0 else -1 for step in steps])
-        plan = _slice(View.packed(source.shape), source.itemsize, starts, lengths, steps)
-    return run(plan, home, [source], progress)[0]
+    return _slice("SLICE", [source], device, progress, starts, lengths, steps)[0]
 
 
 # -- rules and plans -------------------------------------------------------------------------------
 
 
-@memoized
-def _split(source: View, itemsize: int, sizes_or_count: Ints | int, axis: int) -> ArrayPlan:
+@planned
+def _split(itemsize: int, sizes_or_count: Ints | int, axis: int, source: View) -> ArrayPlan:
     axis = in_rank("SPLIT", axis, len(source.sizes), "SPLIT-02")
     sizes = _sizes(sizes_or_count, source.sizes[axis])
     shapes = [(*source.sizes[:axis], size, *source.sizes[axis + 1 :]) for size in sizes]
@@ -135,13 +134,11 @@ def _split(source: View, itemsize: int, sizes_or_count: Ints | int, axis: int) -
     return array_plan(itemsize, [source], shapes, [[region] for region in regions])
 
 
-@memoized
+@planned
 def joined(
-    name: str, views: tuple[View, ...], dtypes: tuple[np.dtype[Any], ...], axis: int
+    itemsize: int, name: str, dtypes: tuple[np.dtype[Any], ...], axis: int, *views: View
 ) -> ArrayPlan:
-    """The plan that concatenates views of its inputs (JOIN-01 to JOIN-05)."""
-    if not views:
-        refuse(name, "tensors", "got none, must be at least 1", "JOIN-01")
+    """The plan that concatenates views of its inputs (JOIN-02 to JOIN-05)."""
     first = views[0].sizes
     axis = in_rank(name, axis, len(first), "JOIN-02")
     for i, (view, dtype) in enumerate(zip(views, dtypes, strict=True)):
@@ -159,11 +156,11 @@ def joined(
     whole = concat_sizes([view.sizes for view in views], axis)
     parts = [view for view in views if view.extent]
     regions = concat(itertools.starmap(Read, enumerate(parts)), View.packed(whole), axis)
-    return array_plan(dtypes[0].itemsize, parts, [whole], [regions])
+    return array_plan(itemsize, parts, [whole], [regions])
 
 
-@memoized
-def _slice(view: View, itemsize: int, starts: Ints, sizes: Ints, steps: Ints | None) -> ArrayPlan:
+@planned
+def _slice(itemsize: int, starts: Ints, sizes: Ints, steps: Ints | None, view: View) -> ArrayPlan:
     shape = view.sizes
     if steps is None:
         steps = (1,) * len(shape)
@@ -194,6 +191,14 @@ def _forwards(start: int, count: int, step: int) -> builtins.slice:
 # -- arguments -------------------------------------------------------------------------------------
 
 
+def joinable(name: str, tensors: Any) -> tuple[list[Source], tuple[np.dtype[Any], ...]]:
+    """The arrays or tensors to concatenate, at least one, and their data types (JOIN-01)."""
+    found = [*map(native, entries(name, tensors))]
+    if not found:
+        refuse(name, "tensors", "got none, must be at least 1", "JOIN-01")
+    return found, tuple([source.dtype for source in found])
+
+
 def entries(name: str, tensors: Any) -> Sequence[Any]:
     """The arrays or tensors to concatenate, as a sequence (JOIN-01)."""
     if type(tensors) in (list, tuple):
@@ -203,6 +208,8 @@ def entries(name: str, tensors: Any) -> Sequence[Any]:
 
 
 def _sizes_or_count(value: Any) -> Ints | int:
+    if type(value) is int:
+        return value
     if isinstance(value, Sized):
         return counts(value, Place("SPLIT", "sizes_or_count", "SPLIT-06"))
     return integer(value, Place("SPLIT", "sizes_or_count", "SPLIT-01"))

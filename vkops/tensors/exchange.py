@@ -1,20 +1,19 @@
-"""Conversion of tensors: to and from NumPy and DLPack, and to the numbers of Python."""
+"""Conversion of other objects to arrays whose elements can be moved, and export by DLPack."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.values import Place, integer
 from vkops.errors import (
+    CONVERSION_ERRORS,
     DeviceError,
     InvalidDescBufferError,
-    InvalidDescError,
     InvalidDescTypeError,
     OutOfDeviceMemoryError,
     VkopsError,
@@ -22,136 +21,13 @@ from vkops.errors import (
     show,
 )
 from vkops.plan.validation import ELEMENT_SIZES
-from vkops.plan.view import Ints
 from vkops.tensors.dlpack import Relabeled, exported
 from vkops.tensors.shape_arguments import may_copy
-
-T = TypeVar("T")
 
 CPU = (1, 0)
 """DLPack's device of host memory: kDLCPU, number 0."""
 
 _KNOWS_DLPACK_1 = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
-
-
-class Exchange:
-    """Protocols that need no more than the elements as a read-only array."""
-
-    __slots__ = ()
-
-    dtype: np.dtype[Any]
-    shape: Ints
-    size: int
-
-    @abstractmethod
-    def numpy(self) -> npt.NDArray[Any]:
-        """The elements as a read-only array."""
-
-    def __array__(
-        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
-    ) -> npt.NDArray[Any]:
-        array = self.numpy()
-        try:
-            wanted = array.dtype if dtype is None else np.dtype(dtype)
-            if wanted != array.dtype:
-                if copy is False:
-                    raise ValueError(f"a {self.dtype} tensor as {wanted} needs a copy")
-                return array.astype(wanted)
-        except Exception as error:
-            raise from_builtin(error, "__array__", "dtype", "ARRAY-11") from error
-        return array.copy() if copy else array
-
-    def __format__(self, spec: str) -> str:
-        # As NumPy does: without dimensions, the element's own format.
-        return super().__format__(spec) if self.shape else format(self.numpy(), spec)
-
-    def tolist(self) -> Any:
-        """The elements as nested lists of Python's objects; without dimensions, the object."""
-        return self.numpy().tolist()
-
-    # -- DLPack -----------------------------------------------------------------------------------
-
-    def __dlpack__(
-        self,
-        *,
-        stream: None = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        """A capsule of the memory itself where the host sees it, marked read-only.
-
-        It holds a packed copy where elements are in reverse order, since not every consumer can
-        express negative strides, and for consumers of DLPack before 1.0, which cannot be told that
-        memory is read-only.
-
-        Raises:
-            InvalidDescTypeError: an argument of the wrong kind (ARRAY-11).
-            InvalidDescBufferError: another device, no copy where one is needed, or a dtype unknown
-                to DLPack (ARRAY-11).
-        """
-        if stream is not None:
-            _refuse_export("stream", f"got {show(stream)}, must be None: it is the host's memory")
-        if dl_device is not None and _pair("dl_device", dl_device) != CPU:
-            _refuse_export("dl_device", f"got {show(dl_device)}, must be {CPU}, the CPU")
-        copy = may_copy("__dlpack__", copy)
-        version = None if max_version is None else _pair("max_version", max_version)
-        array = self.numpy()
-        if min(array.strides, default=0) < 0:
-            if copy is not None and not copy:
-                _refuse_export("copy", "got False, must be True or None: the strides are negative")
-            array = array.copy()
-        try:
-            if _KNOWS_DLPACK_1 and version is not None and version >= (1, 0):
-                return exported(array, max_version=version, copy=copy)
-            if copy is not None and not copy:
-                _refuse_export(
-                    "copy",
-                    "got False, must be True or None: DLPack before 1.0 cannot mark memory as "
-                    "read-only",
-                )
-            return exported(array.copy())
-        except VkopsError:
-            raise
-        except Exception as error:  # a dtype that DLPack does not have
-            raise from_builtin(error, "__dlpack__", "dtype", "ARRAY-11") from error
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return CPU
-
-    # -- numbers ----------------------------------------------------------------------------------
-
-    def _number(self, convert: Callable[[Any], T]) -> T:
-        """The only element, as a number of Python (ARRAY-07)."""
-        name = convert.__name__
-        if self.size != 1:
-            message = f"has {self.size} elements, must have 1 to be a number"
-            # NumPy has a ValueError for the one, and a TypeError for the others.
-            kind = InvalidDescError if convert is bool else InvalidDescTypeError
-            raise kind(name, "tensor", message, "ARRAY-07")
-        element = self.numpy().reshape(())
-        try:
-            return convert(element)
-        except Exception as error:
-            raise from_builtin(error, name, "tensor", "ARRAY-07") from error
-
-    def __bool__(self) -> bool:
-        return self._number(bool)
-
-    def __int__(self) -> int:
-        return self._number(int)
-
-    def __float__(self) -> float:
-        return self._number(float)
-
-    def __complex__(self) -> complex:
-        return self._number(complex)
-
-    def __index__(self) -> int:
-        if self.dtype.kind not in "iu" or self.shape:
-            message = f"is {self.dtype} {self.shape}, must be an integer without dimensions"
-            raise InvalidDescTypeError("index", "tensor", message, "ARRAY-07")
-        return self._number(int)
 
 
 @contextmanager
@@ -165,7 +41,7 @@ def numpy_refusals(name: str, field: str = "value", rule: str = "ARRAY-10") -> I
         raise OutOfDeviceMemoryError(
             f"{name} {field}: the host has no more memory available"
         ) from error
-    except Exception as error:
+    except (*CONVERSION_ERRORS, np.ma.MaskError) as error:
         raise from_builtin(error, name, field, rule, "NumPy says: ") from error
 
 
@@ -178,7 +54,7 @@ def as_array(array: Any) -> npt.NDArray[Any]:
         made = np.asarray(array)
     except MemoryError as error:
         raise OutOfDeviceMemoryError("array: the host has no memory for it") from error
-    except Exception as error:  # whatever the object's own methods raise
+    except CONVERSION_ERRORS as error:
         extension = _extension_elements(array)
         if extension is None:
             raise _refused("array", error) from error
@@ -203,7 +79,7 @@ def imported(exporter: Any) -> npt.NDArray[Any]:
         raise
     except MemoryError as error:
         raise OutOfDeviceMemoryError("x: the host has no memory for it") from error
-    except Exception as error:
+    except CONVERSION_ERRORS as error:
         raise _refused("x", error) from error
     made = relabeled.restored(made)
     check_dtype(made.dtype)
@@ -215,7 +91,7 @@ def _extension_elements(array: Any) -> npt.NDArray[Any] | None:
     relabeled = Relabeled(array)
     try:
         made = np.from_dlpack(relabeled)
-    except Exception:
+    except CONVERSION_ERRORS:
         return None
     return relabeled.restored(made) if relabeled.name else None
 
@@ -224,7 +100,7 @@ def as_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     """NumPy's type, of elements that can be moved (T-02)."""
     try:
         found: np.dtype[Any] = np.dtype(dtype)
-    except Exception as error:  # whatever the attributes of an object raise
+    except CONVERSION_ERRORS as error:
         raise from_builtin(error, name, "dtype", "T-02", "NumPy says: ") from error
     check_dtype(found)
     return found
@@ -245,6 +121,39 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
 def _refused(field: str, error: Exception) -> InvalidDescTypeError:
     reason = " ".join(str(error).split())
     return InvalidDescTypeError("", field, f"NumPy says: {reason}", "T-02")
+
+
+# -- export ----------------------------------------------------------------------------------------
+
+
+def export(
+    array: npt.NDArray[Any], *, stream: Any, max_version: Any, dl_device: Any, copy: Any
+) -> Any:
+    """The capsule of DLPack that ``Tensor.__dlpack__`` returns."""
+    if stream is not None:
+        _refuse_export("stream", f"got {show(stream)}, must be None: it is the host's memory")
+    if dl_device is not None and _pair("dl_device", dl_device) != CPU:
+        _refuse_export("dl_device", f"got {show(dl_device)}, must be {CPU}, the CPU")
+    copy = may_copy("__dlpack__", copy)
+    version = None if max_version is None else _pair("max_version", max_version)
+    if min(array.strides, default=0) < 0:
+        if copy is not None and not copy:
+            _refuse_export("copy", "got False, must be True or None: the strides are negative")
+        array = array.copy()
+    try:
+        if _KNOWS_DLPACK_1 and version is not None and version >= (1, 0):
+            return exported(array, max_version=version, copy=copy)
+        if copy is not None and not copy:
+            _refuse_export(
+                "copy",
+                "got False, must be True or None: DLPack before 1.0 cannot mark memory as "
+                "read-only",
+            )
+        return exported(array.copy())
+    except VkopsError:
+        raise
+    except CONVERSION_ERRORS as error:  # a dtype that DLPack does not have
+        raise from_builtin(error, "__dlpack__", "dtype", "ARRAY-11") from error
 
 
 def _refuse_export(field: str, message: str) -> NoReturn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from itertools import zip_longest
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,15 @@ from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.index_plans import stacking
-from vkops.tensors.shape_arguments import check_shape, refuse_index
-from vkops.tensors.views import Views, packed
+from vkops.tensors.shape_arguments import check_shape, packed, refuse_index
 
-Indices: TypeAlias = "Views | npt.NDArray[Any]"
+if TYPE_CHECKING:
+    from vkops.tensors.tensor import Tensor
+
+Indices: TypeAlias = "Tensor | npt.NDArray[Any]"
 """Indices in a tensor, which are not read back, or on the host."""
 
-Run: TypeAlias = Callable[[ArrayPlan, Sequence[Any], "np.dtype[Any]"], Views]
+Run: TypeAlias = Callable[[ArrayPlan, Sequence[Any], "np.dtype[Any]"], "Tensor"]
 """Runs a plan on tensors and arrays, and returns its only result."""
 
 _TYPES = ("int32", "int64", "uint32", "uint64")
@@ -42,25 +44,29 @@ class Numbers(NamedTuple):
     @classmethod
     def of(cls, indices: Indices) -> Numbers:
         """All indices of a tensor or an array."""
-        if isinstance(indices, Views):
+        memory: Any = indices
+        if isinstance(indices, np.ndarray):
+            view = packed(indices.shape)
+        else:
             memory, view = indices.placed()
-            return cls(memory, IndexTensor(1, indices.dtype.str[1:], view))
-        return cls(indices, IndexTensor(1, indices.dtype.str[1:], packed(indices.shape)))
+        return cls(memory, IndexTensor(1, indices.dtype.str[1:], view))
 
     def over(self, view: View) -> Numbers:
         """The same memory through another view."""
         return Numbers(self.memory, self.tensor._replace(view=view))
 
 
-def as_indices(value: Any, place: Place, *, masks: bool = False) -> Indices:
-    """A tensor of indices, or an array of integers; with ``masks``, also one of Booleans."""
-    if isinstance(value, Views):
-        if value.dtype.name in _TYPES and value.dtype.isnative:
-            return value
-        message = f"is a tensor of {value.dtype}, must be of {', '.join(_TYPES)}"
-        if masks and value.dtype == bool:
+def check_index_type(dtype: np.dtype[Any], place: Place, *, masks: bool) -> None:
+    """Refuse a tensor of indices unless the device reads its data type."""
+    if dtype.name not in _TYPES or not dtype.isnative:
+        message = f"is a tensor of {dtype}, must be of {', '.join(_TYPES)}"
+        if masks and dtype.kind == "b":
             message += ": the shape of the result would depend on its elements"
         refuse_index(place, message)
+
+
+def index_array(value: Any, place: Place, *, masks: bool) -> npt.NDArray[Any]:
+    """An array of integers; with ``masks``, also one of Booleans."""
     with numpy_refusals(place.operator, place.field, place.rule):
         if not hasattr(value, "__array__") and isinstance(value, Sized):
             _check_length(value, place)
@@ -85,7 +91,7 @@ def _check_length(value: Any, place: Place) -> None:
 
 def check_range(indices: Indices, axis: int, size: int, place: Place) -> None:
     """Refuse indices outside of an axis: those on the host, and all if the axis is empty."""
-    if not isinstance(indices, Views) and indices.size:
+    if isinstance(indices, np.ndarray) and indices.size:
         minimum, maximum = int(indices.min()), int(indices.max())
         if minimum < -size or maximum >= size:
             outside = maximum if maximum >= size else minimum
@@ -118,7 +124,7 @@ def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place, run: R
     if len(arrays) == 1:
         numbers = Numbers.of(arrays[0])
         return numbers.over(numbers.tensor.view.insert(len(shape)))
-    tensors = [array for array in arrays if isinstance(array, Views)]
+    tensors = [array for array in arrays if not isinstance(array, np.ndarray)]
     types = {tensor.dtype for tensor in tensors} or {np.dtype(np.int32)}
     fits = max(sizes) - 1 <= min(np.iinfo(dtype).max for dtype in types)
     if not tensors:
@@ -134,11 +140,11 @@ def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place, run: R
     (dtype,) = types
     parts = [
         Numbers.of(
-            array
-            if isinstance(array, Views)
-            else np.where(array < 0, array + size, array).astype(dtype)  # it may have no sign
+            np.where(array < 0, array + size, array).astype(dtype)  # it may have no sign
+            if isinstance(array, np.ndarray)
+            else array
         )
         for array, size in zip(arrays, sizes, strict=True)
     ]
     views = tuple([part.tensor.view.broadcast(shape) for part in parts])
-    return Numbers.of(run(stacking(views, dtype.itemsize), [part.memory for part in parts], dtype))
+    return Numbers.of(run(stacking[views, dtype.itemsize], [part.memory for part in parts], dtype))

@@ -7,17 +7,27 @@ from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from vkops.arguments.values import Place, integer
 from vkops.errors import show
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.movements import pack
 from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
-from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
-from vkops.tensors.eager import entries, joined, split
-from vkops.tensors.operations import as_tensors, native, run, sources
-from vkops.tensors.shape_arguments import MAX_PIECES, check_shape, counts, one_axis, refuse
-from vkops.tensors.tensor import DeviceLike, Tensor
+from vkops.tensors.array_plan import ArrayPlan, array_plan
+from vkops.tensors.device import DeviceLike
+from vkops.tensors.eager import entries, joinable, joined, split
+from vkops.tensors.operations import as_tensors, planned
+from vkops.tensors.shape_arguments import (
+    MAX_PIECES,
+    check_shape,
+    counts,
+    one_axis,
+    packed,
+    refuse,
+)
+from vkops.tensors.tensor import Tensor
 from vkops.tensors.view_functions import of_rank
 
 # -- splitting and joining -------------------------------------------------------------------------
@@ -43,12 +53,11 @@ def array_split(
     >>> [part.numpy().tolist() for part in vkops.array_split(np.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
     """
-    home, found, (view,) = sources("ARRAY_SPLIT", [x], device)
-    axis = one_axis("ARRAY_SPLIT", axis, len(view.sizes))
+    axis = integer(axis, Place("ARRAY_SPLIT", "axis", "ARRAY-01"))
     place = Place("ARRAY_SPLIT", "indices_or_sections", "ARRAY-06")
     given = indices_or_sections
     at = counts(given, place) if isinstance(given, Sized) else integer(given, place)
-    return run(_array_split(view, found[0].dtype.itemsize, at, axis), home, found, progress)
+    return _array_split("ARRAY_SPLIT", [x], device, progress, at, axis)
 
 
 def split_at(
@@ -64,8 +73,9 @@ def split_at(
     return cut(x, indices_or_sections, axis, device=device)
 
 
-@memoized
-def _array_split(source: View, itemsize: int, at: Ints | int, axis: int) -> ArrayPlan:
+@planned
+def _array_split(itemsize: int, at: Ints | int, axis: int, source: View) -> ArrayPlan:
+    axis = one_axis("ARRAY_SPLIT", axis, len(source.sizes))
     whole = source.sizes[axis]
     if isinstance(at, int):
         if not 1 <= at <= MAX_PIECES:
@@ -98,21 +108,21 @@ def concat(
     >>> vkops.concat([[[1, 2]], [[3, 4]]], axis=None).numpy().tolist()
     [1, 2, 3, 4]
     """
-    home, found, views = sources("CONCAT", [*map(native, entries("CONCAT", arrays))], device)
-    dtypes = tuple([source.dtype for source in found])
+    found, dtypes = joinable("CONCAT", arrays)
     if axis is None:
-        sizes = tuple([(prod(view.sizes),) for view in views])
-        joined("CONCAT", tuple(map(View.packed, sizes)), dtypes, 0)  # checks the dtypes
-        return run(_concat_flat(views, dtypes[0].itemsize), home, found, progress)[0]
+        return _concat_flat("CONCAT", found, device, progress, dtypes)[0]
     axis = integer(axis, Place("CONCAT", "axis", "JOIN-02"))
-    return run(joined("CONCAT", views, dtypes, axis), home, found, progress)[0]
+    return joined("CONCAT", found, device, progress, "CONCAT", dtypes, axis)[0]
 
 
 concatenate = concat
 
 
-@memoized
-def _concat_flat(views: tuple[View, ...], itemsize: int) -> ArrayPlan:
+@planned
+def _concat_flat(itemsize: int, dtypes: tuple[np.dtype[Any], ...], *views: View) -> ArrayPlan:
+    flat = (packed((prod(view.sizes),)) for view in views)
+    key = (itemsize, "CONCAT", dtypes, 0, *flat)
+    joined[key]  # checks the dtypes
     views = tuple(view for view in views if view.extent)
     starts = tuple(accumulate((prod(view.sizes) for view in views), initial=0))
     regions = [pack(view, starts[input], input) for input, view in enumerate(views)]
@@ -136,18 +146,21 @@ def stack(
     >>> vkops.stack([[1, 2], [3, 4]], axis=1).numpy().tolist()
     [[1, 3], [2, 4]]
     """
-    home, found, views = sources("STACK", [*map(native, entries("STACK", arrays))], device)
-    if not views:
-        refuse("STACK", "tensors", "got none, must be at least 1", "JOIN-01")
+    found, dtypes = joinable("STACK", arrays)
+    axis = integer(axis, Place("STACK", "axis", "ARRAY-01"))
+    return _stack("STACK", found, device, progress, dtypes, axis)[0]
+
+
+@planned
+def _stack(itemsize: int, dtypes: tuple[np.dtype[Any], ...], axis: int, *views: View) -> ArrayPlan:
     axis = one_axis("STACK", axis, len(views[0].sizes) + 1)
     for i, view in enumerate(views):
         if view.sizes != views[0].sizes:
             message = f"got {view.sizes}, must be {views[0].sizes}"
             refuse("STACK", f"tensors[{i}].shape", message, "JOIN-05")
-    check_shape("STACK", (len(views), *views[0].sizes), found[0].dtype.itemsize)
-    grown = tuple([view.insert(axis) for view in views])
-    dtypes = tuple([source.dtype for source in found])
-    return run(joined("STACK", grown, dtypes, axis), home, found, progress)[0]
+    check_shape("STACK", (len(views), *views[0].sizes), itemsize)
+    key = (itemsize, "STACK", dtypes, axis, *(view.insert(axis) for view in views))
+    return joined[key]
 
 
 def hstack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) -> Tensor:

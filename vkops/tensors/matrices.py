@@ -1,7 +1,7 @@
 """Functions on the diagonals of matrices, named as in NumPy.
 
-``diagonal``, and ``diag`` of a matrix, give views, which move no data; the others make their
-results with one dispatch. Diagonal ``k`` has the elements whose column is their row plus ``k``.
+``diag`` of a matrix returns a view, which moves no data; the others make their results with one
+dispatch. Diagonal ``k`` has the elements whose column is their row plus ``k``.
 """
 
 from __future__ import annotations
@@ -17,22 +17,11 @@ from vkops.plan.diagonals import fill_diagonals, on_diagonal
 from vkops.plan.region import Fill, Read
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
+from vkops.tensors.device import DeviceLike, default_device
 from vkops.tensors.exchange import as_dtype, numpy_refusals
-from vkops.tensors.operations import as_tensor, native, run, sources
+from vkops.tensors.operations import as_tensor, chosen_device, native, planned, source_of
 from vkops.tensors.shape_arguments import check_not_negative, check_shape, refuse
-from vkops.tensors.tensor import DeviceLike, Tensor
-
-
-def diagonal(
-    x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, *, device: DeviceLike | None = None
-) -> Tensor:
-    """A view of a diagonal of ``x``, as the last dimension; see ``Tensor.diagonal``.
-
-    >>> import vkops
-    >>> vkops.diagonal([[1, 2], [3, 4]]).numpy().tolist()
-    [1, 4]
-    """
-    return as_tensor("DIAGONAL", x, device).diagonal(offset, axis1, axis2)
+from vkops.tensors.tensor import Tensor
 
 
 def diag(
@@ -48,18 +37,18 @@ def diag(
     >>> vkops.diag([1, 2]).numpy().tolist()
     [[1, 0], [0, 2]]
     """
-    home, found, (view,) = sources("DIAG", [x], device)
-    rank = len(view.sizes)
-    if rank == 2:
-        return as_tensor("DIAG", x, device).diagonal(k)
+    source = source_of(x)
+    if source.ndim == 2:
+        return as_tensor("DIAG", source, device).diagonal(k)
+    k = integer(k, Place("DIAG", "k", "ARRAY-13"))
+    return _diag("DIAG", [source], device, progress, k)[0]
+
+
+@planned
+def _diag(itemsize: int, k: int, source: View) -> ArrayPlan:
+    rank = len(source.sizes)
     if rank != 1:
         refuse("DIAG", "x", f"has rank {rank}, must be 1 or 2", "ARRAY-13")
-    k = integer(k, Place("DIAG", "k", "ARRAY-13"))
-    return run(_diag(view, found[0].dtype.itemsize, k), home, found, progress)[0]
-
-
-@memoized
-def _diag(source: View, itemsize: int, k: int) -> ArrayPlan:
     side = source.sizes[0] + abs(k)
     check_shape("DIAG", (side, side), itemsize)
     target = View.packed((side, side))
@@ -81,7 +70,8 @@ def tril(
     >>> vkops.tril([[1, 2], [3, 4]]).numpy().tolist()
     [[1, 0], [3, 4]]
     """
-    return _triangle("TRIL", x, k, device, progress)
+    k = integer(k, Place("TRIL", "k", "ARRAY-13"))
+    return _triangle("TRIL", [native(x)], device, progress, "TRIL", k)[0]
 
 
 def triu(
@@ -98,25 +88,16 @@ def triu(
     >>> vkops.triu([[1, 2], [3, 4]], 1).numpy().tolist()
     [[0, 2], [0, 0]]
     """
-    return _triangle("TRIU", x, k, device, progress)
+    k = integer(k, Place("TRIU", "k", "ARRAY-13"))
+    return _triangle("TRIU", [native(x)], device, progress, "TRIU", k)[0]
 
 
-def _triangle(
-    name: str, x: Any, k: int, device: DeviceLike | None, progress: Progress | None
-) -> Tensor:
-    home, found, (view,) = sources(name, [native(x)], device)
-    if len(view.sizes) < 2:
-        refuse(name, "x", f"has rank {len(view.sizes)}, must be at least 2", "ARRAY-13")
-    k = integer(k, Place(name, "k", "ARRAY-13"))
-    first, end = -view.sizes[-2], view.sizes[-1]  # all diagonals
-    zeros = (min(k + 1, end), end) if name == "TRIL" else (first, max(first, k))
-    return run(_zeroed(view, found[0].dtype.itemsize, zeros), home, found, progress)[0]
-
-
-@memoized
-def _zeroed(source: View, itemsize: int, diagonals: Ints) -> ArrayPlan:
-    """Copy a view with zeros on the diagonals from one to before another."""
-    begin, end = diagonals
+@planned
+def _triangle(itemsize: int, name: str, k: int, source: View) -> ArrayPlan:
+    if len(source.sizes) < 2:
+        refuse(name, "x", f"has rank {len(source.sizes)}, must be at least 2", "ARRAY-13")
+    first, last = -source.sizes[-2], source.sizes[-1]  # all diagonals
+    begin, end = (min(k + 1, last), last) if name == "TRIL" else (first, max(first, k))
     target, zero = View.packed(source.sizes), Fill(bytes(itemsize))
     regions = list(fill_diagonals(Read(0, source), target, begin, end, zero))
     return array_plan(itemsize, [source], [source.sizes], [regions])
@@ -141,14 +122,14 @@ def eye(
     >>> vkops.eye(2, 3, k=1, dtype="int8").numpy().tolist()
     [[0, 1, 0], [0, 0, 1]]
     """
-    home, _, _ = sources("EYE", [], device)
+    home = chosen_device("EYE", device) or default_device()
     rows = integer(n_rows, Place("EYE", "n_rows", "ARRAY-06"))
     columns = rows if n_cols is None else integer(n_cols, Place("EYE", "n_cols", "ARRAY-06"))
     check_not_negative((rows, columns), Place("EYE", "shape", "ARRAY-06"))
     k = integer(k, Place("EYE", "k", "ARRAY-13"))
     one = _one(dtype)
     check_shape("EYE", (rows, columns), one.itemsize)
-    return Tensor.make(_eye((rows, columns), one.tobytes(), k), home, [], [one.dtype])[0]
+    return Tensor.make(_eye[(rows, columns), one.tobytes(), k], home, [], [one.dtype])[0]
 
 
 def _one(dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:

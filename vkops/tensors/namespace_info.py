@@ -10,8 +10,8 @@ import numpy as np
 from vkops.errors import show
 from vkops.gpu.adapters.adapter import devices as adapters
 from vkops.plan.size_limits import MAX_DIMENSIONS
+from vkops.tensors.device import Device, DeviceLike, as_device, default_device
 from vkops.tensors.shape_arguments import refuse
-from vkops.tensors.tensor import Device, DeviceLike, as_device, default_device
 
 bool = np.bool_
 """The array API's name of the dtype; NumPy 1 has it by another name."""

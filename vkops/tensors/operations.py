@@ -9,62 +9,77 @@ import numpy.typing as npt
 
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.view import View
-from vkops.tensors.array_plan import ArrayPlan, fits
+from vkops.tensors.array_plan import memoized
+from vkops.tensors.device import Device, DeviceLike, as_device, check_device, default_device
 from vkops.tensors.exchange import as_array
-from vkops.tensors.tensor import (
-    Device,
-    DeviceLike,
-    Tensor,
-    as_device,
-    check_device,
-    default_device,
-)
-from vkops.tensors.views import packed
+from vkops.tensors.shape_arguments import packed
+from vkops.tensors.tensor import Tensor
 
 Source: TypeAlias = "Tensor | npt.NDArray[Any]"
-"""An argument: a tensor that owns its memory, or an array that has to be sent to the device."""
+"""An argument: a tensor, or an array that has to be sent to the device."""
 
 
-def run(
-    plan: ArrayPlan, device: Device, inputs: Sequence[Source], progress: Progress | None = None
-) -> list[Tensor]:
-    """Run a plan on arrays and tensors of one dtype, as ``sources`` returns them.
+class planned(memoized):  # noqa: N801  # a decorator
+    """The plans that a function has built, as ``memoized`` has them, and how they run on arrays.
 
-    Data that does not fit on the device is streamed, if all inputs are on the host.
+    The function takes the bytes of an element, further arguments, and a view for each array of a
+    call: the view, of the array's memory, that the array is.
+
+    >>> from vkops.tensors.array_plan import window
+    >>> @planned
+    ... def _reversed(itemsize, axis, view):
+    ...     return window(view.flip((axis,)), itemsize)
+    >>> _reversed("REVERSED", [[[1, 2], [3, 4]]], None, None, 1)[0].tolist()
+    [[2, 1], [4, 3]]
     """
-    arrays = [source for source in inputs if not isinstance(source, Tensor)]
-    if len(arrays) == len(inputs) and plan.is_concatenation and plan.fits(device.executor, arrays):
-        return [Tensor.from_arrays(device, arrays, plan.shapes[0])]  # what is sent is the result
-    return Tensor.make(plan, device, inputs, [inputs[0].dtype] * len(plan.shapes), progress)
 
+    def __call__(
+        self,
+        name: str,
+        arrays: Sequence[Any],
+        device: DeviceLike | None,
+        progress: Progress | None,
+        *arguments: Any,
+    ) -> list[Tensor]:
+        """Run the plan for arrays and tensors of one dtype, on a device or the first tensor's.
 
-def sources(
-    name: str, values: Sequence[Any], device: DeviceLike | None
-) -> tuple[Device, list[Source], tuple[View, ...]]:
-    """The device to run on, the memory of each argument, and the view of it that the argument is.
-
-    Memory is an array or a tensor that owns it. Without ``device``, the first tensor's is used.
-    """
-    home = chosen_device(name, device)
-    found: list[Source] = []
-    views: list[View] = []
-    for i, value in enumerate(values):
-        if isinstance(value, Tensor):
-            home = home or value.device
-            check_device(name, f"tensors[{i}]", value, home)
-            base, view = value.placed()
-            found.append(base)
+        Data that does not fit on the device is streamed, if all of it is on the host.
+        """
+        home = None if device is None else as_device(name, device)
+        memory: list[Any] = []
+        views: list[View] = []
+        are_sent = True
+        for i, value in enumerate(arrays):
+            source: Any
+            if isinstance(value, Tensor):
+                if home is None:
+                    home = value.device
+                elif value.device is not home:
+                    check_device(name, f"tensors[{i}]", value, home)
+                source, view = value.placed()
+                are_sent = False
+            else:
+                source = as_array(value)
+                view = packed(source.shape)
+            memory.append(source)
             views.append(view)
-        else:
-            array = as_array(value)
-            found.append(array)
-            views.append(packed(array.shape))
-    return home or default_device(), found, tuple(views)
+        home = home or default_device()
+        dtype = memory[0].dtype
+        key = (dtype.itemsize, *arguments, *views)
+        plan = self[key]
+        if are_sent and plan.is_concatenation and home.executor.fits(plan.nbytes):
+            return [Tensor.from_arrays(home, memory, plan.shapes[0])]  # what is sent is the result
+        return Tensor.make(plan, home, memory, [dtype] * len(plan.shapes), progress)
+
+
+def source_of(x: Any) -> Source:
+    """A tensor unchanged, or an array of anything else."""
+    return x if isinstance(x, Tensor) else as_array(x)
 
 
 def native(x: Any) -> Source:
     """An array or tensor in the byte order of the host, as NumPy concatenates it."""
-    source = x if isinstance(x, Tensor) else as_array(x)
+    source = source_of(x)
     return source if source.dtype.isnative else source.astype(source.dtype.newbyteorder("="))
 
 
@@ -76,7 +91,7 @@ def as_tensor(name: str, x: Any, device: DeviceLike | None) -> Tensor:
         return x
     array = as_array(x)
     home = home or default_device()
-    return Tensor.from_array(home, array, on_host=not fits(home.executor, array.nbytes))
+    return Tensor.from_array(home, array, on_host=not home.executor.fits(array.nbytes))
 
 
 def as_tensors(name: str, values: Sequence[Any], device: Any) -> list[Tensor]:

@@ -10,16 +10,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place
+from vkops.arguments.values import Place, integer
 from vkops.errors import show
 from vkops.gpu.run.streaming import Progress
 from vkops.plan import index_runs, movements
 from vkops.plan.region import Fill, Read
 from vkops.plan.size_limits import MAX_PIECES
 from vkops.plan.view import Ints, View
-from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
+from vkops.tensors.array_plan import ArrayPlan, array_plan
+from vkops.tensors.device import DeviceLike
 from vkops.tensors.exchange import numpy_refusals
-from vkops.tensors.operations import run, sources
+from vkops.tensors.operations import planned, source_of
 from vkops.tensors.shape_arguments import (
     check_not_negative,
     check_shape,
@@ -27,7 +28,7 @@ from vkops.tensors.shape_arguments import (
     one_or_more,
     refuse,
 )
-from vkops.tensors.tensor import DeviceLike, Tensor
+from vkops.tensors.tensor import Tensor
 
 
 def roll(
@@ -50,35 +51,29 @@ def roll(
     >>> vkops.roll(np.arange(5), 2).numpy().tolist()
     [3, 4, 0, 1, 2]
     """
-    home, found, (view,) = sources("ROLL", [x], device)
     shifts = one_or_more(shift, Place("ROLL", "shift", "ARRAY-06"))
-    itemsize = found[0].dtype.itemsize
-    if axis is None:
-        return run(_roll_flat(view, itemsize, sum(shifts)), home, found, progress)[0]
-    given = one_or_more(axis, Place("ROLL", "axis", "ARRAY-01"))
-    axes = tuple([one_axis("ROLL", axis, len(view.sizes)) for axis in given])
+    axes = None if axis is None else one_or_more(axis, Place("ROLL", "axis", "ARRAY-01"))
+    return _roll("ROLL", [x], device, progress, shifts, axes)[0]
+
+
+@planned
+def _roll(itemsize: int, shifts: Ints, axes: Ints | None, source: View) -> ArrayPlan:
+    shape = source.sizes
+    if axes is None:
+        size = prod(shape)
+        shift = sum(shifts) % size if size else 0
+        boxes = [*source.boxes(size - shift, size), *source.boxes(0, size - shift)]
+        return array_plan(itemsize, [source], [shape], [movements.pack_all(boxes)])
+    axes = tuple([one_axis("ROLL", axis, len(shape)) for axis in axes])
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         message = f"got {len(shifts)} shifts, must be 1 or {len(axes)}, as many as axes"
         refuse("ROLL", "shift", message, "ARRAY-06")
     count = 0 if 0 in (len(shifts), len(axes)) else max(len(shifts), len(axes))
-    by_axis = [0] * len(view.sizes)
+    by_axis = [0] * len(shape)
     for i in range(count):
         by_axis[axes[i % len(axes)]] += shifts[i % len(shifts)]
-    return run(_roll(view, itemsize, tuple(by_axis)), home, found, progress)[0]
-
-
-@memoized
-def _roll(source: View, itemsize: int, shifts: Ints) -> ArrayPlan:
-    regions = list(index_runs.roll(Read(0, source), View.packed(source.sizes), shifts))
-    return array_plan(itemsize, [source], [source.sizes], [regions])
-
-
-@memoized
-def _roll_flat(source: View, itemsize: int, shift: int) -> ArrayPlan:
-    size = prod(source.sizes)
-    shift = shift % size if size else 0
-    boxes = [*source.boxes(size - shift, size), *source.boxes(0, size - shift)]
-    return array_plan(itemsize, [source], [source.sizes], [movements.pack_all(boxes)])
+    regions = list(index_runs.roll(Read(0, source), View.packed(shape), tuple(by_axis)))
+    return array_plan(itemsize, [source], [shape], [regions])
 
 
 def tile(
@@ -98,15 +93,14 @@ def tile(
     >>> vkops.tile([1, 2], (2, 2)).numpy().tolist()
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
-    home, found, (view,) = sources("TILE", [x], device)
     place = Place("TILE", "repetitions", "ARRAY-06")
     times = one_or_more(repetitions, place)
     check_not_negative(times, place)
-    return run(_tile(view, found[0].dtype.itemsize, times), home, found, progress)[0]
+    return _tile("TILE", [x], device, progress, times)[0]
 
 
-@memoized
-def _tile(source: View, itemsize: int, times: Ints) -> ArrayPlan:
+@planned
+def _tile(itemsize: int, times: Ints, source: View) -> ArrayPlan:
     rank = max(len(source.sizes), len(times))
     times = (1,) * (rank - len(times)) + times
     source = source.broadcast((1,) * (rank - len(source.sizes)) + source.sizes)
@@ -142,18 +136,18 @@ def repeat(
     >>> vkops.repeat([1, 2, 3], [2, 0, 1]).numpy().tolist()
     [1, 1, 3]
     """
-    home, found, (view,) = sources("REPEAT", [x], device)
     place = Place("REPEAT", "repeats", "ARRAY-06")
     times = one_or_more(repeats, place)
     check_not_negative(times, place)
+    axis = None if axis is None else integer(axis, Place("REPEAT", "axis", "ARRAY-01"))
+    return _repeat("REPEAT", [x], device, progress, times, axis)[0]
+
+
+@planned
+def _repeat(itemsize: int, times: Ints, axis: int | None, source: View) -> ArrayPlan:
     if axis is not None:
-        view = view if view.sizes else view.insert(0)  # as in NumPy, a scalar has the axis 0
-        axis = one_axis("REPEAT", axis, len(view.sizes))
-    return run(_repeat(view, found[0].dtype.itemsize, times, axis), home, found, progress)[0]
-
-
-@memoized
-def _repeat(source: View, itemsize: int, times: Ints, axis: int | None) -> ArrayPlan:
+        source = source if source.sizes else source.insert(0)  # in NumPy, a scalar has the axis 0
+        axis = one_axis("REPEAT", axis, len(source.sizes))
     n = prod(source.sizes) if axis is None else source.sizes[axis]
     if len(times) not in (1, n):
         message = f"got {len(times)} counts, must be 1 or {n}, one for each"
@@ -243,8 +237,8 @@ def pad(
             f"got {show(reflect_type)}, must be 'even': vkops moves data, it does not calculate"
         )
         refuse("PAD", "reflect_type", message, "ARRAY-12")
-    home, found, (view,) = sources("PAD", [x], device)
-    dtype, rank = found[0].dtype, len(view.sizes)
+    source = source_of(x)
+    rank = source.ndim
     widths = _pairs("pad_width", pad_width, rank, "ARRAY-06")
     if widths.dtype.kind not in "iu":
         raise Place("PAD", "pad_width", "ARRAY-06").wrong_kind(pad_width, "integers")
@@ -253,13 +247,13 @@ def pad(
         refuse("PAD", "pad_width", f"got {lowest}, must be at least 0", "ARRAY-06")
     starts, ends = (tuple(widths[:rank, side].tolist()) for side in (0, 1))
     if mode != "constant":
-        return run(_pad(view, dtype.itemsize, starts, ends, mode), home, found, progress)[0]
-    constants = _pairs("constant_values", constant_values, rank, "ARRAY-10", dtype)
+        return _pad("PAD", [source], device, progress, starts, ends, mode)[0]
+    constants = _pairs("constant_values", constant_values, rank, "ARRAY-10", source.dtype)
     # Slices, because the scalars of an array have the host's byte order.
     values = tuple(
         [(Fill(pair[:1].tobytes()), Fill(pair[1:].tobytes())) for pair in constants[:rank]]
     )
-    return run(_pad(view, dtype.itemsize, starts, ends, values), home, found, progress)[0]
+    return _pad("PAD", [source], device, progress, starts, ends, values)[0]
 
 
 def _pairs(
@@ -271,9 +265,9 @@ def _pairs(
         return array if dtype is None else array.astype(dtype)
 
 
-@memoized
+@planned
 def _pad(
-    source: View, itemsize: int, starts: Ints, ends: Ints, values: _Constants | str
+    itemsize: int, starts: Ints, ends: Ints, values: _Constants | str, source: View
 ) -> ArrayPlan:
     """The plan of a padding with constants, or by the mode that ``values`` names."""
     shape = tuple(map(sum, zip(starts, source.sizes, ends, strict=True)))

@@ -14,20 +14,19 @@ from typing import Any
 from vkops.arguments.values import Place
 from vkops.plan.view import View
 from vkops.tensors.array_plan import ArrayPlan
-from vkops.tensors.assignment import assigned, check_writable, write_indexed
+from vkops.tensors.device import DeviceLike
+from vkops.tensors.elements import Selection, write_indexed
 from vkops.tensors.index_arrays import (
     Indices,
     Numbers,
-    as_indices,
     check_range,
     common_shape,
     tuples,
 )
 from vkops.tensors.index_plans import gathering_along, scattering_along
-from vkops.tensors.indexing import Selection
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.shape_arguments import check_shape, one_axis, refuse_index
-from vkops.tensors.tensor import DeviceLike, Tensor, check_device
+from vkops.tensors.tensor import Tensor
 
 
 def take(
@@ -84,7 +83,7 @@ def take_along_axis(
         tensor, axis = tensor.reshape(-1), 0
     axis = one_axis("TAKE_ALONG_AXIS", axis, tensor.ndim)
     view, (memory, found) = _along("TAKE_ALONG_AXIS", tensor, indices, axis)
-    plan = gathering_along(view, found, axis, tensor.dtype.itemsize)
+    plan = gathering_along[view, found, axis, tensor.dtype.itemsize]
     return tensor._run(plan, [tensor.placed()[0], memory], tensor.dtype)
 
 
@@ -113,15 +112,15 @@ def put_along_axis(x: Tensor, indices: Any, values: Any, axis: int | None) -> No
     name = "PUT_ALONG_AXIS"
     if not isinstance(x, Tensor):
         raise Place(name, "x", "ARRAY-14").wrong_kind(x, "a Tensor")
-    check_writable(name, x)
+    x._check_writable(name)
     target = x.reshape(-1) if axis is None else x
     along = one_axis(name, 0 if axis is None else axis, target.ndim)
     view, numbers = _along(name, target, indices, along)
     shape = numbers.tensor.view.sizes
-    source = assigned(name, target, shape, values)
+    source = target._assigned(name, shape, values)
 
     def plan(read: View, nbytes: int) -> ArrayPlan:
-        return scattering_along(read, view, numbers.tensor, along, nbytes, x.dtype.itemsize)
+        return scattering_along[read, view, numbers.tensor, along, nbytes, x.dtype.itemsize]
 
     write_indexed(target, source, numbers, shape, plan)
     if target.placed()[0] is not x.placed()[0]:  # no strides express the flat tensor: it is a copy
@@ -137,9 +136,7 @@ def _on_device(name: str, x: Any, indices: Any, device: DeviceLike | None) -> Te
 
 def _indices(tensor: Tensor, value: Any, axis: int, place: Place) -> Indices:
     """Indices of an axis of a tensor, checked."""
-    indices = as_indices(value, place)
-    if isinstance(indices, Tensor):
-        check_device(place.operator, place.field, indices, tensor.device)
+    indices = tensor._indices(value, place)
     check_range(indices, axis, tensor.shape[axis], place)
     return indices
 

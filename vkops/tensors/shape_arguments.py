@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sized
+from functools import lru_cache
 from math import prod
 from typing import Any, NoReturn
 
@@ -11,9 +12,15 @@ import numpy as np
 from vkops.arguments.values import Place, integer, integers
 from vkops.errors import InvalidDescError, InvalidDescIndexError, show
 from vkops.plan import size_limits
-from vkops.plan.view import Ints
+from vkops.plan.view import Ints, View
 
 MAX_PIECES = 1 << 20
+
+
+@lru_cache(maxsize=1024)
+def packed(shape: Ints) -> View:
+    """``View.packed``, memoized."""
+    return View.packed(shape)
 
 
 def refuse(name: str, field: str, message: str, rule: str) -> NoReturn:
@@ -111,3 +118,13 @@ def broadcast(name: str, own: Ints, shape: Ints, itemsize: int) -> Ints:
         refuse(name, "shape", message, "ARRAY-04")
     check_shape(name, shape, itemsize)
     return shape
+
+
+def check_broadcast(name: str, shape: Ints, wanted: Ints, *, may_drop: bool = True) -> None:
+    """Refuse shapes that NumPy cannot broadcast; with ``may_drop``, leading sizes of 1 may go."""
+    extra = max(0, len(shape) - len(wanted))
+    fits = (may_drop or not extra) and prod(shape[:extra]) == 1
+    pairs = zip(reversed(shape[extra:]), reversed(wanted), strict=False)
+    if not (fits and all(n in (1, size) for n, size in pairs)):
+        message = f"has shape {shape}, which cannot be broadcast to {wanted}"
+        refuse(name, "value", message, "ARRAY-10")

@@ -2,115 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from functools import partial
 from itertools import zip_longest
 from math import prod
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from operator import attrgetter, is_not
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place
-from vkops.errors import DeviceError, OutOfDeviceMemoryError
-from vkops.gpu.adapters import adapter
+from vkops.arguments.refused_operators import refuse_operators
+from vkops.arguments.values import Place, integer
+from vkops.errors import (
+    CONVERSION_ERRORS,
+    DeviceError,
+    InvalidDescError,
+    InvalidDescTypeError,
+    OutOfDeviceMemoryError,
+    from_builtin,
+    import_late,
+    show,
+)
+from vkops.extent import Extent
+from vkops.gpu.run import executor
 from vkops.gpu.run.buffer import Buffer, HostBuffer
+from vkops.gpu.run.program import Bound, Memory, Program
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.execute import packed_bytes
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints, View
-from vkops.runtime.device import OperatorDevice
-from vkops.tensors.array_plan import ArrayPlan, Batch, fits, packing
-from vkops.tensors.array_protocols import ArrayProtocols
-from vkops.tensors.assignment import Assignment, host_view
-from vkops.tensors.exchange import Exchange, as_array, as_dtype, numpy_refusals
-from vkops.tensors.printing import describe
-from vkops.tensors.refused_operators import NoOperators
-from vkops.tensors.shape_arguments import may_copy, refuse
-from vkops.tensors.views import packed
+from vkops.tensors import elements, exchange
+from vkops.tensors.array_plan import ArrayPlan, packing
+from vkops.tensors.array_protocols import (
+    API_VERSIONS,
+    COMPARISONS,
+    call_counterpart,
+    refuse_to_compute,
+)
+from vkops.tensors.device import Device, DeviceLike, as_device, check_device, default_device
+from vkops.tensors.elements import Selection, host_view
+from vkops.tensors.exchange import as_array, as_dtype, numpy_refusals
+from vkops.tensors.index_arrays import Indices, check_index_type, index_array
+from vkops.tensors.index_plans import gathering, scattering
+from vkops.tensors.shape_arguments import (
+    broadcast,
+    check_broadcast,
+    check_shape,
+    may_copy,
+    one_axis,
+    one_or_more,
+    packed,
+    refuse,
+    refuse_index,
+    reshaped,
+    some_axes,
+)
 
-
-class Device(OperatorDevice):
-    """A Vulkan device that creates, compiles and runs DirectML operators.
-
-    Devices of one adapter share Vulkan's device and queue, so each can use the tensors and buffers
-    of the others, in one operator too. A device
-    cannot be used in the middle of an operation, as a signal handler or a finalizer on the same
-    thread would: that raises a DeviceError.
-
-    Source: IDMLDevice. Validation is capped at ``feature_level`` (DEV-03; default: the newest),
-    where DirectML treats the level as a minimum.
-
-    Args:
-        adapter: index, or part of an adapter's name; default: the one that the environment's
-            VKOPS_ADAPTER names, or a GPU before a CPU driver.
-        feature_level: ``FeatureLevel`` or its name, such as ``"5_0"``.
-        debug: load the Khronos validation layer (DML_CREATE_DEVICE_FLAG_DEBUG).
-        alternative_levels: operators, such as ``"JOIN"``, for which the rows that other sources
-            give apply (JOIN-09).
-        staged: move data through staging buffers even where the host sees device memory, as
-            discrete GPUs must.
-        expect: what the adapter has to be: ``"lavapipe"``, ``"gpu"`` or part of a name (default:
-            what the environment's VKOPS_EXPECT says, if it is set).
-
-    Raises:
-        DeviceError: no such adapter, driver, loader or layer, another adapter than expected, or an
-            argument of the wrong kind (DEV-14).
-        InvalidDescError: unknown feature level (DEV-04).
-
-    >>> import numpy as np
-    >>> from vkops import dml
-    >>> device = Device()
-    >>> whole = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (6, 2))
-    >>> half = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 2))
-    >>> desc = dml.SplitOperatorDesc(whole, (half, half), axis=0)
-    >>> split = device.compile_operator(device.create_operator(desc))
-    >>> x = device.tensor(np.arange(12, dtype=np.float32))
-    >>> parts = [device.buffer(24), device.buffer(24)]
-    >>> split.dispatch([x], parts)
-    >>> np.frombuffer(parts[1].read(), np.float32)
-    array([ 6.,  7.,  8.,  9., 10., 11.], dtype=float32)
-    """
-
-    def tensor(self, array: Any) -> Tensor:
-        """Copy an array to the device.
-
-        Raises:
-            InvalidDescTypeError: its elements are not of 1, 2, 4, 8 or 16 bytes (T-02).
-            OutOfDeviceMemoryError: it does not fit.
-        """
-        return Tensor.from_array(self, array)
-
-
-DeviceLike: TypeAlias = Device | str | int
-"""A device, or the adapter of one: an index, or part of its name."""
-
-
-@lru_cache(maxsize=1)
-def default_device() -> Device:
-    """The device used for NumPy arrays when none is given: opened once, of the best adapter."""
-    return _device_of(adapter.choose(None).index)
-
-
-def as_device(name: str, device: Any) -> Device:
-    """A device, or the one of an adapter that is named; it is opened once (B-02).
-
-    Raises:
-        InvalidDescTypeError: it is of another kind.
-        DeviceError: there is no such adapter.
-    """
-    if isinstance(device, Device):
-        return device
-    if isinstance(device, bool) or not isinstance(device, (str, int)):
-        kinds = "a Device, the index of an adapter, or part of its name"
-        raise Place(name, "device", "B-02").wrong_kind(device, kinds)
-    return _device_of(adapter.choose(device).index)
-
-
-@lru_cache(maxsize=64)
-def _device_of(index: int) -> Device:
-    return Device(index)
+Number = TypeVar("Number", bool, int, float, complex)
 
 
 class Flags(NamedTuple):
@@ -126,7 +76,7 @@ class Flags(NamedTuple):
     """Whether elements can be assigned to: False for views made by ``broadcast_to``."""
 
 
-class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
+class Tensor:
     """An array in device memory, freed with this object.
 
     Indexing, ``transpose``, ``reshape`` and similar methods return views: tensors over the same
@@ -156,6 +106,7 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
     3
     """
 
+    __hash__: ClassVar[Any] = object.__hash__
     __slots__ = (
         "__weakref__",
         "_buffer",
@@ -183,8 +134,8 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
         self, device: Device, shape: Ints, dtype: np.dtype[Any], *, on_host: bool = False
     ) -> None:
         self._describe(device, shape, dtype)
-        size = self.words * 4
-        if size:
+        if self._size:
+            size = -(-self._nbytes // 4) * 4  # see ``words``
             self._buffer = HostBuffer(size) if on_host else Buffer(device.executor, size)
 
     def _describe(self, device: Device, shape: Ints, dtype: np.dtype[Any]) -> None:
@@ -227,6 +178,15 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
         tensor._buffer = buffer
         return tensor
 
+    def _over(self, base: Tensor, view: View, *, read_only: bool = False) -> Tensor:
+        """A view of a tensor's memory; without elements it needs none."""
+        made = Tensor.__new__(Tensor)
+        made._describe(self.device, view.sizes, self.dtype)
+        made._read_only = self._read_only or read_only
+        if made.size:
+            made._lazy = base, view
+        return made
+
     @classmethod
     def make(
         cls,
@@ -236,32 +196,32 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
         dtypes: Sequence[np.dtype[Any]],
         progress: Progress | None = None,
         targets: Sequence[Tensor | None] = (),
-        batch: Batch | None = None,
     ) -> list[Tensor]:
         """Run a plan; make a tensor for each result, or write to the tensor in ``targets``.
-
-        With ``batch``, the plan may be run together with others, when the batch is run.
 
         Inputs are packed: of a view, a packed copy is read. Data that does not fit on the device is
         streamed, if all inputs are on the host.
         """
-        # Held until all is done: another thread may release the tensors meanwhile.
-        held = [source.buffer if isinstance(source, Tensor) else source for source in inputs]
-        given = [target.buffer for target in targets if target is not None]
-        on_host = not plan.fits(device.executor, held) or HostBuffer in map(type, given)
-        results = [
-            Tensor(device, shape, dtype, on_host=on_host) if target is None else target
-            for shape, dtype, target in zip_longest(plan.shapes, dtypes, targets)
-        ]
-        plan.run(device.executor, held, [result.buffer for result in results], progress, batch)
-        return results
+        made = list(zip_longest(plan.shapes, dtypes, targets))
+        return run_program(plan.program, plan.nbytes, device, inputs, made, progress)
 
-    # -- description ------------------------------------------------------------------------------
+    def _run(self, plan: ArrayPlan, inputs: Sequence[Any], dtype: np.dtype[Any]) -> Tensor:
+        return Tensor.make(plan, self.device, inputs, [dtype])[0]
+
+    def _write_plan(self, plan: ArrayPlan, inputs: Sequence[Any]) -> None:
+        Tensor.make(plan, self.device, inputs, [self.dtype], targets=[self])
+
+    # -- description -------------------------------------------------------------------------------
 
     @property
     def words(self) -> int:
         """Words of 32 bits: whole ones, so that a descriptor of the shape can be bound (T-14)."""
         return ceil_div(self.nbytes, 4)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
 
     @property
     def itemsize(self) -> int:
@@ -290,6 +250,11 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
         by_rows, by_columns = (not self.size or it.is_contiguous for it in (view, columns))
         return Flags(by_rows, by_columns, lazy is None, not self._read_only)
 
+    def __len__(self) -> int:
+        if not self.shape:
+            raise InvalidDescTypeError("", "len", "the tensor has no dimensions", "ARRAY-01")
+        return self.shape[0]
+
     def __sizeof__(self) -> int:
         # With the elements, as Dask counts memory: of a view, those that it shows.
         lazy = self._lazy
@@ -299,9 +264,9 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
     def __repr__(self) -> str:
         if self._buffer is None and self._lazy is None and self.size:
             return f"<released vkops.Tensor {self.shape} {self.dtype} on {self.device.name!r}>"
-        return describe(self)
+        return elements.describe(self)
 
-    # -- memory -----------------------------------------------------------------------------------
+    # -- memory ------------------------------------------------------------------------------------
 
     @property
     def buffer(self) -> Buffer | HostBuffer | None:
@@ -333,14 +298,12 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
         self.placed()
         if self._lazy is not None:
             buffer = self.copy()._buffer
-            self.device.executor.exclusive(lambda: self._own(buffer))
+            with self.device.executor.exclusive():
+                if self._lazy is not None:  # else another thread was faster
+                    self._buffer = buffer
+                    self._lazy = None
+                    self._read_only = False
         return self
-
-    def _own(self, buffer: Buffer | HostBuffer | None) -> None:
-        if self._lazy is not None:  # else another thread was faster
-            self._buffer = buffer
-            self._lazy = None
-            self._read_only = False
 
     def placed(self) -> tuple[Tensor, View]:
         """The tensor that owns the memory, and the view of it that holds the elements.
@@ -357,7 +320,7 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
     def copy(self) -> Tensor:
         """The elements in memory of their own, packed."""
         base, view = self.placed()
-        plan = packing(view, self.dtype.itemsize)
+        plan = packing[view, self.dtype.itemsize]
         return Tensor.make(plan, self.device, [base], [self.dtype])[0]
 
     def view(self, dtype: npt.DTypeLike) -> Tensor:
@@ -401,7 +364,7 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
             return self if may_copy("ASTYPE", copy) is False else self.copy()
         with numpy_refusals("ASTYPE", "tensor"):
             made = self.numpy().astype(kind)
-        on_host = not fits(self.device.executor, made.nbytes)
+        on_host = not self.device.executor.fits(made.nbytes)
         return Tensor.from_array(self.device, made, on_host=on_host)
 
     def to(self, device: DeviceLike) -> Tensor:
@@ -447,6 +410,443 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
     def __exit__(self, *exception: object) -> None:
         self.release()
 
+    # -- views -------------------------------------------------------------------------------------
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802  # NumPy's name
+        """A view with the dimensions in reverse order."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802  # NumPy's name
+        """A view with the last two dimensions exchanged.
+
+        Raises:
+            InvalidDescError: there are fewer than two (ARRAY-01).
+        """
+        if self.ndim < 2:
+            refuse("", "mT", f"the tensor has rank {self.ndim}, must be at least 2", "ARRAY-01")
+        return self.swapaxes(-1, -2)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """A view whose dimension ``i`` is dimension ``axes[i]`` of this tensor; default: reversed.
+
+        Raises:
+            InvalidDescError: not each dimension once (ARRAY-01, ARRAY-02).
+
+        >>> import vkops
+        >>> vkops.asarray([[1, 2, 3]]).transpose().shape
+        (3, 1)
+        """
+        if not axes or (len(axes) == 1 and axes[0] is None):
+            order: Ints = tuple(reversed(range(self.ndim)))
+        else:
+            given = axes[0] if len(axes) == 1 else axes
+            order = some_axes("TRANSPOSE", given, self.ndim, "axes")
+            if len(order) != self.ndim:
+                message = f"got {len(order)} axes, must be {self.ndim}, the rank"
+                refuse("TRANSPOSE", "axes", message, "ARRAY-02")
+        base, view = self.placed()
+        return self._over(base, view.permute(order))
+
+    def swapaxes(self, axis1: Any, axis2: Any) -> Tensor:
+        """A view with two dimensions exchanged.
+
+        Raises:
+            InvalidDescError: axes out of range (ARRAY-01).
+
+        >>> import vkops
+        >>> vkops.zeros((1, 2, 3)).swapaxes(0, 2).shape
+        (3, 2, 1)
+        """
+        first, second = (
+            one_axis("SWAPAXES", axis, self.ndim, name)
+            for name, axis in (("axis1", axis1), ("axis2", axis2))
+        )
+        order = list(range(self.ndim))
+        order[first], order[second] = second, first
+        return self.transpose(order)
+
+    def moveaxis(self, source: Any, destination: Any) -> Tensor:
+        """A view with some dimensions at other places; the others keep their order.
+
+        Raises:
+            InvalidDescError: axes out of range, given twice, or not as many of one as of the other
+                (ARRAY-01, ARRAY-02).
+
+        >>> import vkops
+        >>> vkops.zeros((1, 2, 3)).moveaxis(-1, 0).shape
+        (3, 1, 2)
+        """
+        sources, targets = (
+            some_axes("MOVEAXIS", axes, self.ndim, name)
+            for name, axes in (("source", source), ("destination", destination))
+        )
+        if len(sources) != len(targets):
+            message = f"got {len(targets)} axes, must be {len(sources)}, as many as source"
+            refuse("MOVEAXIS", "destination", message, "ARRAY-02")
+        order = [axis for axis in range(self.ndim) if axis not in sources]
+        for target, axis in sorted(zip(targets, sources, strict=True)):
+            order.insert(target, axis)
+        return self.transpose(order)
+
+    def rot90(self, k: Any = 1, axes: Any = (0, 1)) -> Tensor:
+        """A view turned ``k`` times by 90 degrees, from the first towards the second of two axes.
+
+        Raises:
+            InvalidDescError: not two different axes, or out of range (ARRAY-01, ARRAY-02).
+
+        >>> import vkops
+        >>> vkops.asarray([[1, 2], [3, 4]]).rot90().tolist()
+        [[2, 4], [1, 3]]
+        """
+        turns = integer(k, Place("ROT90", "k", "ARRAY-06")) % 4
+        plane = some_axes("ROT90", axes, self.ndim, "axes")
+        if len(plane) != 2:
+            refuse("ROT90", "axes", f"got {len(plane)} axes, must be 2", "ARRAY-02")
+        if turns % 2 == 0:
+            return self.flip(plane if turns else ())
+        return self.swapaxes(*plane).flip(plane[0] if turns == 1 else plane[1])
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
+        """The elements, row by row, under another shape; one size of -1 is inferred.
+
+        A view where strides can express it; else a packed copy, made with one dispatch.
+
+        Args:
+            shape: the sizes; the method takes them as several arguments, too.
+            order: ``"C"``; or ``"F"``, which takes and writes the elements column by column.
+            copy: True always copies, False never does.
+
+        Raises:
+            InvalidDescError: a shape of another number of elements (ARRAY-03), another order
+                (ARRAY-15), or a copy is needed, but refused (ARRAY-16).
+
+        >>> import vkops
+        >>> vkops.asarray([1, 2, 3, 4]).reshape((2, -1)).tolist()
+        [[1, 2], [3, 4]]
+        """
+        given = shape[0] if len(shape) == 1 else shape
+        sizes = one_or_more(given, Place("RESHAPE", "shape", "ARRAY-03"))
+        if not (isinstance(order, str) and order in ("C", "F")):
+            refuse("RESHAPE", "order", f"got {show(order)}, must be 'C' or 'F'", "ARRAY-15")
+        if order == "F":
+            return self.T.reshape(sizes[::-1], copy=copy).T
+        sizes = reshaped("RESHAPE", sizes, self.size)
+        check_shape("RESHAPE", sizes, self.dtype.itemsize)
+        wanted = may_copy("RESHAPE", copy)
+        if wanted:
+            return self.copy().reshape(sizes)
+        base, view = self.placed()
+        found = view.reshape(sizes) if self.size else packed(sizes)
+        if found is not None:
+            return self._over(base, found)
+        if wanted is not None:
+            message = f"got False, must be True or None: no view has the shape {sizes}"
+            refuse("RESHAPE", "copy", message, "ARRAY-16")
+        return self.copy().reshape(sizes)
+
+    def ravel(self, order: str = "C") -> Tensor:
+        """The elements, row by row, in one dimension: ``reshape(-1, order=order)``.
+
+        >>> import vkops
+        >>> vkops.asarray([[1, 2], [3, 4]]).ravel("F").tolist()
+        [1, 3, 2, 4]
+        """
+        return self.reshape(-1, order=order)
+
+    def flatten(self, order: str = "C") -> Tensor:
+        """A copy of the elements, row by row, in one dimension."""
+        return self.reshape(-1, order=order, copy=True)
+
+    def broadcast_to(self, shape: Any) -> Tensor:
+        """A view of another shape, repeating elements along new dimensions and those of size 1.
+
+        It is read-only, and so are its views.
+
+        Raises:
+            InvalidDescError: this shape cannot be repeated to that one (ARRAY-04).
+
+        >>> import vkops
+        >>> vkops.asarray([1, 2]).broadcast_to((2, 2)).tolist()
+        [[1, 2], [1, 2]]
+        """
+        sizes = one_or_more(shape, Place("BROADCAST_TO", "shape", "ARRAY-04"))
+        itemsize = self.dtype.itemsize
+        sizes = broadcast("BROADCAST_TO", self.shape, sizes, itemsize)
+        base, view = self.placed()
+        return self._over(base, view.broadcast(sizes), read_only=True)
+
+    def flip(self, axis: Any = None) -> Tensor:
+        """A view with the elements in reverse order along an axis, several, or all (None).
+
+        Raises:
+            InvalidDescError: axes out of range, or given twice (ARRAY-01, ARRAY-02).
+
+        >>> import vkops
+        >>> vkops.asarray([[1, 2], [3, 4]]).flip(1).tolist()
+        [[2, 1], [4, 3]]
+        """
+        everything = tuple(range(self.ndim))
+        axes = everything if axis is None else some_axes("FLIP", axis, self.ndim)
+        base, view = self.placed()
+        return self._over(base, view.flip(axes))
+
+    def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
+        """A view of a diagonal, as the last dimension, in place of two others.
+
+        It has the elements whose index along ``axis2`` is that along ``axis1`` plus ``offset``, and
+        is read-only, as in NumPy.
+
+        Raises:
+            InvalidDescError: axes out of range, or the same twice (ARRAY-01, ARRAY-02).
+
+        >>> import vkops
+        >>> vkops.asarray([[1, 2], [3, 4]]).diagonal().tolist()
+        [1, 4]
+        """
+        axes = [
+            one_axis("DIAGONAL", axis, self.ndim, name)
+            for name, axis in (("axis1", axis1), ("axis2", axis2))
+        ]
+        if axes[0] == axes[1]:
+            message = f"got {show(axis2)}, must be another dimension than axis1"
+            refuse("DIAGONAL", "axis2", message, "ARRAY-02")
+        k = integer(offset, Place("DIAGONAL", "offset", "ARRAY-13"))
+        base, view = self.placed()
+        return self._over(base, view.diagonal(k, *axes), read_only=True)
+
+    def expand_dims(self, axis: Any) -> Tensor:
+        """A view with new dimensions of size 1 where the result has these axes.
+
+        Raises:
+            InvalidDescError: axes out of range, or given twice (ARRAY-01, ARRAY-02).
+
+        >>> import vkops
+        >>> vkops.asarray([1, 2]).expand_dims(1).shape
+        (2, 1)
+        """
+        place = Place("EXPAND_DIMS", "axis", "ARRAY-01")
+        rank = self.ndim + len(one_or_more(axis, place))
+        axes = some_axes("EXPAND_DIMS", axis, rank) if rank else ()
+        base, view = self.placed()
+        for new in sorted(axes):
+            view = view.insert(new)
+        check_shape("EXPAND_DIMS", view.sizes, self.dtype.itemsize)
+        return self._over(base, view)
+
+    def squeeze(self, axis: Any = None) -> Tensor:
+        """A view without some dimensions of size 1; default: all of them.
+
+        Raises:
+            InvalidDescError: axes out of range, given twice, or of another size (ARRAY-01,
+                ARRAY-02, ARRAY-05).
+
+        >>> import vkops
+        >>> vkops.asarray([[[1, 2]]]).squeeze(0).shape
+        (1, 2)
+        """
+        ones = tuple(i for i, n in enumerate(self.shape) if n == 1)
+        axes: Ints = ()
+        if axis is None:
+            axes = ones
+        elif self.shape or isinstance(axis, Sized):
+            axes = some_axes("SQUEEZE", axis, self.ndim)
+        else:
+            one_axis("SQUEEZE", axis, 1)  # as in NumPy, a scalar has the axis 0
+        base, view = self.placed()
+        for i in sorted(axes, reverse=True):
+            if self.shape[i] != 1:
+                message = f"names dimension {i} of size {self.shape[i]}, must be of size 1"
+                refuse("SQUEEZE", "axis", message, "ARRAY-05")
+            view = view.take(i, 0)
+        return self._over(base, view)
+
+    # -- indexing ----------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Tensor:
+        """A view by integers, slices, ``...`` and ``None``; a copy where an array is among them.
+
+        Arrays of integers (arrays, lists and tensors) select indices of an axis; several are
+        broadcast together and select elements. Arrays of Booleans select where they are true. The
+        shape of the result is as in NumPy. Integers and indices in arrays and lists are checked.
+        Indices in a tensor are of int32, int64, uint32 or uint64, and are not read back: those that
+        are out of range are clamped.
+
+        Raises:
+            InvalidDescIndexError: an index that is not in a tensor is out of range, or an index is
+                of another kind, such as a tensor of Booleans (ARRAY-09).
+            InvalidDescError: a tensor of another adapter (B-02).
+            OutOfDeviceMemoryError: no memory for the copy, or more indices than a buffer can hold.
+
+        >>> import vkops
+        >>> x = vkops.Device().tensor([[1, 2], [3, 4], [5, 6]])
+        >>> x[1:, 0].numpy().tolist()
+        [3, 5]
+        >>> x[[2, 0, 2], ::-1].numpy().tolist()
+        [[6, 5], [2, 1], [6, 5]]
+        >>> x[[True, False, True], -1].numpy().tolist()
+        [2, 6]
+        """
+        found = elements.select(self, index)
+        if isinstance(found, View):
+            return self._over(self.placed()[0], found)
+        return self._gather(found)
+
+    def _gather(self, selected: Selection, name: str = "") -> Tensor:
+        """Copy the elements of a selection."""
+        view, (memory, numbers), place = selected
+        check_shape(name, selected.shape, self.dtype.itemsize)
+        plan = gathering[view, numbers, selected.shape, place, self.dtype.itemsize]
+        return self._run(plan, [self.placed()[0], memory], self.dtype)
+
+    def item(self, *index: Any) -> Any:
+        """The only element, or the one at an index, as an object of Python.
+
+        The index is one number per dimension, or one number that counts the elements row by row.
+
+        Raises:
+            InvalidDescError: there are several elements, or none (ARRAY-07).
+            InvalidDescIndexError: as for ``self[index]`` (ARRAY-09).
+
+        >>> import vkops
+        >>> x = vkops.Device().tensor([[1, 2], [3, 4]])
+        >>> x.item(1, 0), x.item(-1), x[0, 0].item()
+        (3, 4, 1)
+        """
+        if len(index) == 1 and not isinstance(index[0], tuple):
+            place = integer(index[0], Place("ITEM", "index", "ARRAY-09"))
+            if not -self.size <= place < self.size:
+                message = f"got {show(place)}, must be {-self.size} to {self.size - 1}"
+                refuse_index(elements.INDEX, message)
+            index = tuple(map(int, np.unravel_index(place % self.size, self.shape)))
+        chosen = self[index[0] if len(index) == 1 else index] if index else self
+        if chosen.size != 1:
+            message = f"has {chosen.size} elements, must have 1"
+            raise InvalidDescError("ITEM", "tensor", message, "ARRAY-07")
+        return chosen.numpy().item()
+
+    def __iter__(self) -> Iterator[Tensor]:
+        """Views at each index of the first dimension."""
+        if not self.shape:
+            raise InvalidDescTypeError("", "iter", "the tensor has no dimensions", "ARRAY-01")
+        return (self[index] for index in range(self.shape[0]))
+
+    def _indices(self, value: Any, place: Place, *, masks: bool = False) -> Indices:
+        """Indices: a tensor on this tensor's adapter, or an array; with ``masks``, of Booleans too.
+
+        Raises:
+            InvalidDescIndexError: they are of another type.
+        """
+        if not isinstance(value, Tensor):
+            return index_array(value, place, masks=masks)
+        check_index_type(value.dtype, place, masks=masks)
+        check_device(place.operator, place.field, value, self.device)
+        return value
+
+    # -- assignment --------------------------------------------------------------------------------
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Write to the elements that ``self[index]`` is a view or a copy of, as NumPy does.
+
+        The value is an array, a tensor, a scalar or a nested list. It is broadcast to the shape of
+        ``self[index]``, and converted to the dtype: arrays and tensors by any cast
+        (``casting="unsafe"``), Python's numbers only where they fit. A value that shares memory
+        with this tensor is read before anything is written. If an error is raised, nothing was
+        written.
+
+        Where arrays of indices select an element several times, any of its values remains. Integers
+        and indices in arrays and lists are checked; indices in a tensor that are out of range are
+        skipped.
+
+        Raises:
+            InvalidDescIndexError: as for ``self[index]`` (ARRAY-09).
+            InvalidDescError: the value cannot be broadcast or converted, or this is a view made by
+                ``broadcast_to``, which is read-only as in NumPy (ARRAY-10), or it is a tensor of
+                another adapter (B-02).
+            OutOfDeviceMemoryError: no memory to send the value.
+
+        >>> import vkops
+        >>> x = vkops.tile(0, (2, 3))
+        >>> x[1] = [4, 5, 6]
+        >>> x[:, :2] = x[:, 1:]
+        >>> x.numpy().tolist()
+        [[0, 0, 0], [5, 6, 6]]
+        >>> x[[1, 0], [0, 2]] = 7, 8
+        >>> x.numpy().tolist()
+        [[0, 0, 8], [7, 6, 6]]
+        """
+        found = elements.select(self, index)
+        if isinstance(found, View):
+            target = self._over(self.placed()[0], found)
+            elements.write(target, target._assigned("SETITEM", target.shape, value))
+            return
+        view, numbers, place = found
+        source = self._assigned("SETITEM", found.shape, value)
+
+        def plan(read: View, nbytes: int) -> ArrayPlan:
+            return scattering[read, view, numbers.tensor, place, nbytes, self.dtype.itemsize]
+
+        elements.write_indexed(self, source, numbers, found.shape, plan)
+
+    def fill(self, value: Any) -> None:
+        """Write a scalar to all elements; arrays are written by ``tensor[...] = array``.
+
+        Raises:
+            InvalidDescError: it is not a scalar, or as for assignment (ARRAY-10).
+        """
+        self._check_writable("FILL")
+        self.placed()
+        if isinstance(value, (np.ndarray, Tensor)) and value.shape:
+            message = (
+                f"has shape {value.shape}, must be a scalar; assign arrays with t[...] = array"
+            )
+            refuse("FILL", "value", message, "ARRAY-10")
+        if isinstance(value, Tensor):
+            check_device("FILL", "value", value, self.device)
+            value = value.numpy()
+        scalar = np.empty((), self.dtype)
+        with numpy_refusals("FILL"):
+            scalar.fill(value)
+        elements.write(self, scalar)
+
+    def _check_writable(self, name: str) -> None:
+        """Refuse a read-only view (ARRAY-10)."""
+        if self._read_only:
+            message = "is read-only: broadcast_to repeats its elements"
+            refuse(name, "tensor", message, "ARRAY-10")
+
+    def _assigned(self, name: str, shape: Ints, value: Any) -> Tensor | npt.NDArray[Any]:
+        """A value with the dtype of this tensor, to be written to elements of this shape."""
+        self._check_writable(name)
+        if isinstance(value, Tensor):
+            check_device(name, "value", value, self.device)
+        is_array = isinstance(value, (np.ndarray, Tensor))
+        if is_array:  # before its elements are converted
+            check_broadcast(name, value.shape, shape)
+            if 0 in shape:  # NumPy checks the cast of dtypes, but converts no element
+                value = np.empty(0, value.dtype)
+        source = self._converted(name, value)
+        if not is_array:
+            check_broadcast(name, source.shape, shape, may_drop=False)
+        return source
+
+    def _converted(self, name: str, value: Any) -> Tensor | npt.NDArray[Any]:
+        """A value as NumPy converts it to this dtype; a tensor that has the dtype, as it is."""
+        if isinstance(value, Tensor):
+            base, _ = value.placed()
+            if value.dtype == self.dtype and isinstance(base.buffer, Buffer):
+                return value
+            value = value.numpy()
+        with numpy_refusals(name):
+            if isinstance(value, np.generic):  # NumPy casts scalars by other rules than arrays
+                scalar = np.empty((), self.dtype)
+                scalar[...] = value
+                return scalar
+            return np.asarray(value, self.dtype)
+
+    # -- conversion --------------------------------------------------------------------------------
+
     def numpy(self) -> npt.NDArray[Any]:
         """The elements as a read-only array: a view where the host sees device memory."""
         base, view = self.placed()
@@ -468,22 +868,87 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
         array: npt.NDArray[Any] = np.ndarray(self.shape, self.dtype, memory, start, strides)
         return array
 
-    if not TYPE_CHECKING:  # to type checkers, all attributes would exist
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        array = self.numpy()
+        try:
+            wanted = array.dtype if dtype is None else np.dtype(dtype)
+            if wanted != array.dtype:
+                if copy is False:
+                    raise ValueError(f"a {self.dtype} tensor as {wanted} needs a copy")
+                return array.astype(wanted)
+        except CONVERSION_ERRORS as error:
+            raise from_builtin(error, "__array__", "dtype", "ARRAY-11") from error
+        return array.copy() if copy else array
 
-        def __getattr__(self, name: str) -> Any:
-            message = f"vkops.Tensor has no attribute {name!r}"
-            if hasattr(np.ndarray, name):
-                message += f": tensors only move data; use .numpy().{name}"
-            raise AttributeError(message, name=name, obj=self)
+    def __format__(self, spec: str) -> str:
+        # As NumPy does: without dimensions, the element's own format.
+        return super().__format__(spec) if self.shape else format(self.numpy(), spec)
 
-    def _check_device(self, name: str, field: str, value: Any) -> None:
-        check_device(name, field, value, self.device)
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python's objects; without dimensions, the object."""
+        return self.numpy().tolist()
 
-    def _run(self, plan: ArrayPlan, inputs: Sequence[Any], dtype: np.dtype[Any]) -> Tensor:
-        return Tensor.make(plan, self.device, inputs, [dtype])[0]
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule of the memory itself where the host sees it, marked read-only.
 
-    def _write_plan(self, plan: ArrayPlan, inputs: Sequence[Any]) -> None:
-        Tensor.make(plan, self.device, inputs, [self.dtype], targets=[self])
+        It holds a packed copy where elements are in reverse order, since not every consumer can
+        express negative strides, and for consumers of DLPack before 1.0, which cannot be told that
+        memory is read-only.
+
+        Raises:
+            InvalidDescTypeError: an argument of the wrong kind (ARRAY-11).
+            InvalidDescBufferError: another device, no copy where one is needed, or a dtype unknown
+                to DLPack (ARRAY-11).
+        """
+        return exchange.export(
+            self.numpy(), stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return exchange.CPU
+
+    def _number(self, convert: Callable[[Any], Number]) -> Number:
+        """The only element, as a number of Python (ARRAY-07)."""
+        name = convert.__name__
+        if self.size != 1:
+            message = f"has {self.size} elements, must have 1 to be a number"
+            # NumPy has a ValueError for the one, and a TypeError for the others.
+            kind = InvalidDescError if convert is bool else InvalidDescTypeError
+            raise kind(name, "tensor", message, "ARRAY-07")
+        element = self.numpy().reshape(())
+        try:
+            return convert(element)
+        except CONVERSION_ERRORS as error:
+            raise from_builtin(error, name, "tensor", "ARRAY-07") from error
+
+    def __bool__(self) -> bool:
+        return self._number(bool)
+
+    def __int__(self) -> int:
+        return self._number(int)
+
+    def __float__(self) -> float:
+        return self._number(float)
+
+    def __complex__(self) -> complex:
+        return self._number(complex)
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.shape:
+            message = f"is {self.dtype} {self.shape}, must be an integer without dimensions"
+            raise InvalidDescTypeError("index", "tensor", message, "ARRAY-07")
+        return self._number(int)
+
+    # -- protocols ---------------------------------------------------------------------------------
 
     def __copy__(self) -> Tensor:
         return self.copy()
@@ -495,14 +960,100 @@ class Tensor(Assignment, Exchange, ArrayProtocols, NoOperators):
         # As bytes: NumPy's own pickles lose the byte order.
         return _unpickled, (packed_bytes(self.numpy()), self.dtype, self.shape)
 
-    def _over(self, base: Tensor, view: View, *, read_only: bool = False) -> Tensor:
-        """A view of a tensor's memory; without elements it needs none."""
-        made = Tensor.__new__(Tensor)
-        made._describe(self.device, view.sizes, self.dtype)
-        made._read_only = self._read_only or read_only
-        if made.size:
-            made._lazy = base, view
-        return made
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
+        """The module ``vkops``: the array API's functions that move data are its functions.
+
+        Raises:
+            InvalidDescError: an unknown version of the array API (ARRAY-19).
+        """
+        is_known = isinstance(api_version, str) and api_version in API_VERSIONS
+        if not (api_version is None or is_known):
+            message = f"got {show(api_version)}, must be one of {', '.join(API_VERSIONS)}"
+            raise InvalidDescError("__array_namespace__", "api_version", message, "ARRAY-19")
+        return import_late("vkops")
+
+    def __array_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        """Run a function of NumPy as the function of vkops that has its name (NEP 18).
+
+        ``numpy.split`` keeps NumPy's meaning. Functions that describe, save or read an array
+        run as they are, and those that say whether two arrays are the same compare the elements
+        on the host; all others raise an error, as operators that compute do.
+
+        Raises:
+            InvalidDescTypeError: vkops has no function of this name, or that has no such argument
+                (ARRAY-08).
+        """
+        if not all(issubclass(kind, (Tensor, np.ndarray)) for kind in types):
+            return NotImplemented
+        if func.__module__ == "numpy" and func.__name__ in COMPARISONS:
+            return func(*map(_on_host, args), **{k: _on_host(v) for k, v in kwargs.items()})
+        return call_counterpart(func, args, kwargs, self.device)
+
+    def __array_ufunc__(self, ufunc: Any, *_: Any, **__: Any) -> NoReturn:
+        refuse_to_compute(f"numpy.{ufunc.__name__}")
+
+    # Weak references to a tensor compare it with itself.
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or refuse_to_compute("==")
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other and refuse_to_compute("!=")
+
+    if not TYPE_CHECKING:  # to type checkers, all attributes would exist
+
+        def __getattr__(self, name: str) -> Any:
+            message = f"vkops.Tensor has no attribute {name!r}"
+            if hasattr(np.ndarray, name):
+                message += f": tensors only move data; use .numpy().{name}"
+            raise AttributeError(message, name=name, obj=self)
+
+
+refuse_operators(Tensor, refuse_to_compute)
+
+
+def run_program(
+    program: Program,
+    nbytes: int,
+    device: Device,
+    inputs: Sequence[Tensor | npt.NDArray[Any]],
+    made: Sequence[tuple[Ints, np.dtype[Any], Tensor | None]],
+    progress: Progress | None = None,
+) -> list[Tensor]:
+    """Run a program that uses ``nbytes`` bytes, as ``make`` runs a plan.
+
+    ``made`` has the shape and the data type of each result, and the tensor to write to.
+    """
+    read = [*filter(_is_some, map(_memory, inputs))]
+    on_host = nbytes > executor.MAX_UNCHECKED_BYTES and not (
+        any(type(memory) is Extent and type(memory.resource) is Buffer for memory in read)
+        or device.executor.fits(nbytes)
+    )
+    results = [
+        Tensor(device, shape, dtype, on_host=on_host) if target is None else target
+        for shape, dtype, target in made
+    ]
+    written: list[Any] = [*filter(_is_some, map(_memory, results))]
+    if written:
+        Bound(program, device.executor, read, written).run(progress)
+    return results
+
+
+_is_some = partial(is_not, None)
+
+
+def _memory(source: Tensor | npt.NDArray[Any]) -> Memory | None:
+    """The memory of a source's elements; None if it has none."""
+    if not isinstance(source, Tensor):
+        return source if source.size else None
+    buffer = source._buffer if source._buffer is not None else source.buffer
+    return None if buffer is None else Extent(buffer, 0, buffer.nbytes)
 
 
 # Read-only: with another shape or dtype, memory of other tensors would be read and written.
@@ -517,8 +1068,8 @@ for _name, _doc in {
     setattr(Tensor, _name, property(attrgetter(f"_{_name}"), doc=_doc))
 
 
-def _unpickled(elements: npt.NDArray[np.uint8], dtype: np.dtype[Any], shape: Ints) -> Tensor:
-    array = elements.view(dtype).reshape(shape)
+def _unpickled(data: npt.NDArray[np.uint8], dtype: np.dtype[Any], shape: Ints) -> Tensor:
+    array = data.view(dtype).reshape(shape)
     home = default_device()
     try:
         return Tensor.from_array(home, array)
@@ -526,8 +1077,6 @@ def _unpickled(elements: npt.NDArray[np.uint8], dtype: np.dtype[Any], shape: Int
         return Tensor.from_array(home, array, on_host=True)
 
 
-def check_device(name: str, field: str, tensor: Any, home: Device) -> None:
-    """Refuse a tensor whose memory a device cannot use: that of another adapter (B-02)."""
-    if tensor.device is not home and not tensor.device.shares_memory_with(home):
-        message = f"is on {tensor.device!r}, must be on {home!r}; tensor.to(device) copies it"
-        refuse(name, field, message, "B-02")
+def _on_host(value: Any) -> Any:
+    """The elements of a tensor; anything else as it is."""
+    return np.asarray(value) if isinstance(value, Tensor) else value

@@ -1,7 +1,7 @@
-"""Functions that give views, which move no data, named as in NumPy and the array API.
+"""Functions that return views, which move no data, named as in NumPy and the array API.
 
-Arrays are sent to ``device``, or to the default device; what they do is said by the methods of
-``Tensor`` of the same names.
+Arrays are sent to ``device``, or to the default device. Functions that only call a method of
+``Tensor`` are in ``method_functions``.
 """
 
 from __future__ import annotations
@@ -9,72 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy.typing as npt
-
 from vkops.arguments.values import Place
 from vkops.errors import show
+from vkops.tensors.device import DeviceLike
 from vkops.tensors.index_arrays import common_shape
 from vkops.tensors.operations import as_tensor, as_tensors
 from vkops.tensors.shape_arguments import one_axis, refuse
-from vkops.tensors.tensor import DeviceLike, Tensor
-
-
-def broadcast_to(
-    x: Any, /, shape: int | Sequence[int], *, device: DeviceLike | None = None
-) -> Tensor:
-    """A view of ``x`` of another shape, repeating elements; see ``Tensor.broadcast_to``.
-
-    >>> import vkops
-    >>> vkops.broadcast_to([1, 2], (2, 2)).numpy().tolist()
-    [[1, 2], [1, 2]]
-    """
-    return as_tensor("BROADCAST_TO", x, device).broadcast_to(shape)
-
-
-def expand_dims(
-    x: Any, /, axis: int | Sequence[int], *, device: DeviceLike | None = None
-) -> Tensor:
-    """A view of ``x`` with new dimensions of size 1; see ``Tensor.expand_dims``.
-
-    >>> import vkops
-    >>> vkops.expand_dims([1, 2], 1).shape
-    (2, 1)
-    """
-    return as_tensor("EXPAND_DIMS", x, device).expand_dims(axis)
-
-
-def flip(
-    x: Any, /, axis: int | Sequence[int] | None = None, *, device: DeviceLike | None = None
-) -> Tensor:
-    """A view of ``x`` in reverse order along some axes, or all; see ``Tensor.flip``.
-
-    >>> import vkops
-    >>> vkops.flip([[1, 2], [3, 4]], 1).numpy().tolist()
-    [[2, 1], [4, 3]]
-    """
-    return as_tensor("FLIP", x, device).flip(axis)
-
-
-def permute_dims(x: Any, /, axes: Sequence[int], *, device: DeviceLike | None = None) -> Tensor:
-    """A view of ``x`` with its dimensions in another order; see ``Tensor.transpose``.
-
-    >>> import vkops
-    >>> vkops.permute_dims([[1, 2, 3]], (1, 0)).shape
-    (3, 1)
-    """
-    return as_tensor("TRANSPOSE", x, device).transpose(axes)
-
-
-def squeeze(
-    x: Any, /, axis: int | Sequence[int] | None = None, *, device: DeviceLike | None = None
-) -> Tensor:
-    """A view of ``x`` without some dimensions of size 1, or all; see ``Tensor.squeeze``.
-
-    >>> import vkops
-    >>> vkops.squeeze([[[1, 2]]], 0).shape
-    (1, 2)
-    """
-    return as_tensor("SQUEEZE", x, device).squeeze(axis)
+from vkops.tensors.tensor import Tensor
 
 
 def unstack(x: Any, /, axis: int = 0, *, device: DeviceLike | None = None) -> tuple[Tensor, ...]:
@@ -93,18 +34,6 @@ def unstack(x: Any, /, axis: int = 0, *, device: DeviceLike | None = None) -> tu
     return tuple([tensor[index] for index in indices])
 
 
-def transpose(
-    x: Any, /, axes: Sequence[int] | None = None, *, device: DeviceLike | None = None
-) -> Tensor:
-    """A view of ``x`` with its dimensions in another order, or reversed; see ``Tensor.transpose``.
-
-    >>> import vkops
-    >>> vkops.transpose([[1, 2, 3]]).shape
-    (3, 1)
-    """
-    return as_tensor("TRANSPOSE", x, device).transpose(axes)
-
-
 def matrix_transpose(x: Any, /, *, device: DeviceLike | None = None) -> Tensor:
     """A view of ``x`` with its last two dimensions exchanged; see ``Tensor.mT``.
 
@@ -113,73 +42,6 @@ def matrix_transpose(x: Any, /, *, device: DeviceLike | None = None) -> Tensor:
     [[1, 3], [2, 4]]
     """
     return as_tensor("MATRIX_TRANSPOSE", x, device).mT
-
-
-def moveaxis(
-    x: Any,
-    source: int | Sequence[int],
-    destination: int | Sequence[int],
-    /,
-    *,
-    device: DeviceLike | None = None,
-) -> Tensor:
-    """A view of ``x`` with some dimensions at other places; see ``Tensor.moveaxis``.
-
-    >>> import vkops
-    >>> vkops.moveaxis([[[1, 2, 3]]], -1, 0).shape
-    (3, 1, 1)
-    """
-    return as_tensor("MOVEAXIS", x, device).moveaxis(source, destination)
-
-
-def swapaxes(x: Any, /, axis1: int, axis2: int, *, device: DeviceLike | None = None) -> Tensor:
-    """A view of ``x`` with two dimensions exchanged; see ``Tensor.swapaxes``.
-
-    >>> import vkops
-    >>> vkops.swapaxes([[[1, 2, 3]]], 0, 2).shape
-    (3, 1, 1)
-    """
-    return as_tensor("SWAPAXES", x, device).swapaxes(axis1, axis2)
-
-
-def rot90(
-    x: Any, /, k: int = 1, axes: Sequence[int] = (0, 1), *, device: DeviceLike | None = None
-) -> Tensor:
-    """A view of ``x`` turned ``k`` times by 90 degrees; see ``Tensor.rot90``.
-
-    >>> import vkops
-    >>> vkops.rot90([[1, 2], [3, 4]]).tolist()
-    [[2, 4], [1, 3]]
-    """
-    return as_tensor("ROT90", x, device).rot90(k, axes)
-
-
-def reshape(
-    x: Any,
-    /,
-    shape: int | Sequence[int],
-    order: str = "C",
-    *,
-    copy: bool | None = None,
-    device: DeviceLike | None = None,
-) -> Tensor:
-    """The elements of ``x`` under another shape; a view where possible; see ``Tensor.reshape``.
-
-    >>> import vkops
-    >>> vkops.reshape([1, 2, 3, 4], (2, -1)).tolist()
-    [[1, 2], [3, 4]]
-    """
-    return as_tensor("RESHAPE", x, device).reshape(shape, order=order, copy=copy)
-
-
-def ravel(x: Any, /, order: str = "C", *, device: DeviceLike | None = None) -> Tensor:
-    """The elements of ``x`` in one dimension; a view where possible; see ``Tensor.ravel``.
-
-    >>> import vkops
-    >>> vkops.ravel([[1, 2], [3, 4]], "F").tolist()
-    [1, 3, 2, 4]
-    """
-    return as_tensor("RAVEL", x, device).ravel(order)
 
 
 def atleast_1d(*arrays: Any, device: DeviceLike | None = None) -> Any:
@@ -269,30 +131,3 @@ def meshgrid(*arrays: Any, indexing: str = "xy", device: DeviceLike | None = Non
         x.reshape([x.size if i == axis else 1 for i in range(len(found))]).broadcast_to(shape)
         for axis, x in zip(axes, found, strict=True)
     ]
-
-
-def astype(
-    x: Any,
-    dtype: npt.DTypeLike,
-    /,
-    *,
-    copy: bool = True,
-    device: DeviceLike | None = None,
-) -> Tensor:
-    """The elements of ``x`` converted by NumPy, on the host; see ``Tensor.astype``.
-
-    >>> import vkops
-    >>> vkops.astype([1.5, 2.5], "int8").tolist()
-    [1, 2]
-    """
-    return as_tensor("ASTYPE", x, device).astype(dtype, copy=copy)
-
-
-def copy(x: Any, /, *, device: DeviceLike | None = None) -> Tensor:
-    """The elements of ``x`` in memory of their own, packed; see ``Tensor.copy``.
-
-    >>> import vkops
-    >>> vkops.copy([1, 2]).tolist()
-    [1, 2]
-    """
-    return as_tensor("COPY", x, device).copy()

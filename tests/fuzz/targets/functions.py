@@ -125,9 +125,7 @@ def tamed(value):
     if type(value) is int and 1 << 12 < value < 1 << 40:
         return value % 100
     if type(value) in (list, tuple):
-        return type(value)(tamed(item) if item is not value else 1 for item in value)
-    if type(value) is hostile.Lying:
-        return hostile.Lying(value.length % 100, [1])
+        return type(value)(tamed(item) for item in value)
     with contextlib.suppress(Exception):
         if len(value) > 1 << 12:
             return 0

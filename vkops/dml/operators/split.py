@@ -54,10 +54,8 @@ class SplitOperatorDesc(OperatorDesc):
                 f"must add up to {whole[axis].origin} = {whole[axis].value}"
             )
             self._refuse("output_tensors", message, "SPLIT-06")
-        return [
-            [*whole[:axis], whole[axis]._replace(value=piece), *whole[axis + 1 :]]
-            for piece in pieces
-        ]
+        before, (_, origin, rule), after = whole[:axis], whole[axis], whole[axis + 1 :]
+        return [[*before, Size(piece, origin, rule), *after] for piece in pieces]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         targets = [tensor.view for tensor in self.output_tensors]

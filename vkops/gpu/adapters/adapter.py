@@ -1,4 +1,4 @@
-"""Vulkan adapters, their properties and memory, which Kompute does not report."""
+"""Vulkan adapters, their properties and memory."""
 
 from __future__ import annotations
 
@@ -12,18 +12,23 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from vkops.errors import DeviceError, MissingPackageError, import_late, show
+from vkops.errors import DeviceError, show
 from vkops.gpu.adapters import loader_files, mesa_cache
-from vkops.system.vulkan import LOADER, how_to_install
+from vkops.gpu.adapters.kompute import load_native
+from vkops.system.vulkan import how_to_install
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
 _PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
 _EXPECT = "VKOPS_EXPECT"
 _NICKNAMES = {"lavapipe": "llvmpipe"}  # the name of its rasteriser is all that it reports
-LAYERS = "VK_INSTANCE_LAYERS"
 _VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
-_NON_SEMANTIC_INFO = "VK_KHR_shader_non_semantic_info"
-_MEMORY_BUDGET = "VK_EXT_memory_budget"
+_HOST_VISIBLE = frozenset(("HOST_VISIBLE", "HOST_COHERENT"))
+
+LAYERS = "VK_INSTANCE_LAYERS"
+"""Environment variable of the Vulkan loader: the layers of the instances that are made."""
+
+RENDERDOC_LAYER = "ENABLE_VULKAN_RENDERDOC_CAPTURE"
+"""Environment variable of the Vulkan loader: 1 adds RenderDoc's layer to them."""
 
 CHOSEN = "VKOPS_ADAPTER"
 """Environment variable: the adapter of devices that name none, by its index or part of its name."""
@@ -79,7 +84,7 @@ def devices() -> list[DeviceInfo]:
     >>> [device.index for device in devices()][0]
     0
     """
-    return [_info(index, handle) for index, handle in enumerate(handles())]
+    return [_info(index, found) for index, found in enumerate(native_adapters())]
 
 
 def choose(adapter: str | int | None, expect: str | None = None) -> DeviceInfo:
@@ -160,7 +165,7 @@ def check_arguments(adapter: object, expect: object, **flags: object) -> None:
             if isinstance(adapter, bool):
                 raise TypeError
             operator.index(adapter)  # type: ignore[arg-type]
-        except Exception:
+        except TypeError:
             _refuse("adapter", adapter, "an index, part of an adapter's name, or None")
     if expect is not None and not isinstance(expect, str):
         _refuse("expect", expect, "'lavapipe', 'gpu', part of an adapter's name, or None")
@@ -179,11 +184,6 @@ class MemoryHeap:
 
     index: int
     size: int
-
-
-def printf_extensions(index: int) -> list[str]:
-    """Return the device extension that shaders with debugPrintf need, if the adapter has it."""
-    return [_NON_SEMANTIC_INFO] if _NON_SEMANTIC_INFO in extensions(handles()[index]) else []
 
 
 def threads() -> int:
@@ -209,12 +209,11 @@ def tensor_heap(index: int, *, host: bool) -> MemoryHeap:
 
     It takes the first memory type with the properties it needs.
     """
-    vk = vulkan()
-    wanted = _host_visible() if host else vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-    memory = vk.vkGetPhysicalDeviceMemoryProperties(handles()[index])
-    for kind in memory.memoryTypes[0 : memory.memoryTypeCount]:
-        if kind.propertyFlags & wanted == wanted:
-            return MemoryHeap(kind.heapIndex, memory.memoryHeaps[kind.heapIndex].size)
+    found = native_adapters()[index]
+    wanted = _HOST_VISIBLE if host else {"DEVICE_LOCAL"}
+    for heap, properties in found.memory_types:
+        if wanted <= {*properties}:
+            return MemoryHeap(heap, found.memory_heaps[heap][0])
     raise DeviceError(f"adapter {index} has no memory that Kompute can use")
 
 
@@ -223,14 +222,9 @@ def available_memory(index: int, heap: MemoryHeap, held: int) -> int:
 
     ``held`` is the number of bytes that it holds already by vkops' own count.
     """
-    vk, handle = vulkan(), handles()[index]
-    if _MEMORY_BUDGET not in extensions(handle):
-        return heap.size - held
-    budget = vk.VkPhysicalDeviceMemoryBudgetPropertiesEXT()
-    properties = vk.VkPhysicalDeviceMemoryProperties2(pNext=budget)
-    vk.vkGetPhysicalDeviceMemoryProperties2(handle, properties)
-    held = max(held, int(budget.heapUsage[heap.index]))
-    return min(heap.size, int(budget.heapBudget[heap.index])) - held
+    budgets = native_adapters()[index].memory_budget
+    budget, used = budgets[heap.index] if budgets else (heap.size, 0)
+    return int(min(heap.size, budget) - max(held, used))
 
 
 def memory_limit(heap: MemoryHeap) -> int:
@@ -252,9 +246,7 @@ def validation() -> Iterator[None]:
     Raises:
         DeviceError: the layer is not installed (DEV-08).
     """
-    loader_files.check()
-    layers = {layer.layerName for layer in vulkan().vkEnumerateInstanceLayerProperties()}
-    if _VALIDATION_LAYER not in layers:
+    if _VALIDATION_LAYER not in dict(load_native().layers()):
         raise DeviceError(
             f"debug: {_VALIDATION_LAYER} is not installed "
             f"({how_to_install('vulkan-validationlayers')}) [DEV-08]"
@@ -275,84 +267,54 @@ def under_validation() -> bool:
     return _VALIDATION_LAYER in os.environ.get(LAYERS, "").split(os.pathsep)
 
 
-# -- the vulkan package ----------------------------------------------------------------------------
+# -- the native module's report --------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)
-def vulkan() -> Any:
-    """Return the package vulkan.
+def native_adapters() -> tuple[Any, ...]:
+    """Return the native module's adapters, in the loader's order, all of one Vulkan instance.
 
-    Raises:
-        DeviceError: there is no Vulkan loader.
-        MissingPackageError: the package is not installed.
-    """
-    try:
-        return import_late("vulkan")
-    except ImportError as error:
-        raise MissingPackageError(
-            f"devices need the package {error.name or 'vulkan'}: pip install vulkan",
-            name=error.name,
-        ) from error
-    except OSError as error:
-        raise DeviceError(
-            f"no Vulkan loader: {LOADER} was not found; it is installed with a driver "
-            f"({how_to_install('mesa-vulkan-drivers')})"
-        ) from error
-
-
-@lru_cache(maxsize=1)
-def instance() -> Any:
-    """Return the instance that adapters are looked up with; Kompute makes its own.
+    The loader adds layers when an instance is made, so there is one for each choice of layers. A
+    forked process makes its own: threads of drivers do not survive the fork.
 
     Raises:
-        DeviceError: no driver works.
+        DeviceError: there is no Vulkan loader, no driver that works, or no adapter.
     """
-    vk = vulkan()
-    application = vk.VkApplicationInfo(
-        pApplicationName="vkops", apiVersion=vk.VK_MAKE_VERSION(1, 1, 0)
-    )
-    loader_files.check()
+    return instances(os.getpid(), os.environ.get(LAYERS), os.environ.get(RENDERDOC_LAYER))
+
+
+@lru_cache(maxsize=4)
+def instances(process: int, layers: str | None, renderdoc: str | None) -> tuple[Any, ...]:
+    """Make an instance, and return its adapters; called by ``native_adapters``."""
+    native = load_native()
     mesa_cache.disable_if_unsafe()  # before a driver is loaded
     try:
-        return vk.vkCreateInstance(vk.VkInstanceCreateInfo(pApplicationInfo=application), None)
-    except vk.VkError as error:
+        instance = native.Instance()
+    except RuntimeError as error:
         if not loader_files.manifests():
             if variable := loader_files.chosen_by():
                 raise DeviceError(f"no Vulkan driver: {variable} names none") from error
             how = how_to_install("mesa-vulkan-drivers")
             raise DeviceError(f"no Vulkan driver is installed ({how})") from error
         raise DeviceError(
-            "no Vulkan driver that works was found; `vkops devices` says more: "
-            f"{type(error).__name__}"
+            f"no Vulkan driver that works was found; `vkops devices` says more: {_result(error)}"
         ) from error
-
-
-@lru_cache(maxsize=1)
-def handles() -> tuple[Any, ...]:
-    """Return the adapters' handles.
-
-    Raises:
-        DeviceError: there are none.
-    """
-    vk = vulkan()
     try:
-        handles = tuple(vk.vkEnumeratePhysicalDevices(instance()))
-    except vk.VkError as error:
+        adapters = tuple(instance.adapters())
+    except RuntimeError as error:
         raise DeviceError(
-            f"no Vulkan adapter: the drivers found no hardware to drive ({type(error).__name__})"
+            f"no Vulkan adapter: the drivers found no hardware to drive ({_result(error)})"
         ) from error
-    if not handles:
+    if not adapters:
         raise DeviceError(
             "no Vulkan adapter: the loader works but no driver offers a device "
             f"({how_to_install('mesa-vulkan-drivers')})"
         )
-    return handles
+    return adapters
 
 
-def extensions(handle: Any) -> set[str]:
-    """Return the names of an adapter's extensions."""
-    found = vulkan().vkEnumerateDeviceExtensionProperties(handle, None)
-    return {extension.extensionName for extension in found}
+def _result(error: RuntimeError) -> str:
+    """The VkResult of an error, whose text is such as "vk::createInstance: ErrorDeviceLost"."""
+    return f"Vk{str(error).rpartition(' ')[2]}"
 
 
 def version_text(value: int) -> str:
@@ -360,52 +322,30 @@ def version_text(value: int) -> str:
     return f"{value >> 22 & 0x7F}.{value >> 12 & 0x3FF}.{value & 0xFFF}"
 
 
-def _host_visible() -> int:
-    vk = vulkan()
-    visible: int = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
-    return visible | int(vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
-
-
-def _info(index: int, handle: Any) -> DeviceInfo:
-    vk = vulkan()
-    names_driver = "VK_KHR_driver_properties" in extensions(handle)  # Vulkan 1.2
-    driver = vk.VkPhysicalDeviceDriverProperties() if names_driver else None
-    allocation = vk.VkPhysicalDeviceMaintenance3Properties(pNext=driver)
-    chain = vk.VkPhysicalDeviceProperties2(pNext=allocation)
-    vk.vkGetPhysicalDeviceProperties2(handle, chain)
-    properties, limits = chain.properties, chain.properties.limits
-    memory = vk.vkGetPhysicalDeviceMemoryProperties(handle)
-    local = vk.VK_MEMORY_HEAP_DEVICE_LOCAL_BIT
-    heaps = memory.memoryHeaps[0 : memory.memoryHeapCount]
-    dedicated = sum(heap.size for heap in heaps if heap.flags & local)
-    kinds = [kind.propertyFlags for kind in memory.memoryTypes[0 : memory.memoryTypeCount]]
-    visible = [flags for flags in kinds if flags & _host_visible() == _host_visible()]
+def _info(index: int, found: Any) -> DeviceInfo:
+    limits = found.limits
+    dedicated = sum(size for size, device_local in found.memory_heaps if device_local)
+    kinds = [{*properties} for _, properties in found.memory_types]
+    visible = [properties for properties in kinds if properties >= _HOST_VISIBLE]
     limits_wanted = os.environ.get(LIMITS) or "adapter"
     if limits_wanted not in ("adapter", "minimum"):
         raise DeviceError(f"{LIMITS}: got {show(limits_wanted)}, must be adapter or minimum")
     info = DeviceInfo(
         index=index,
-        name=_text(properties.deviceName),
-        type=_TYPES[properties.deviceType],
-        driver=f"{_text(driver.driverName)} {_text(driver.driverInfo)}".strip()
-        if driver
-        else "unknown",
-        api_version=version_text(properties.apiVersion),
-        driver_version=version_text(properties.driverVersion),
-        vendor_id=properties.vendorID,
-        device_id=properties.deviceID,
+        name=found.name,
+        type=_TYPES[found.type],
+        driver=found.driver.strip() or "unknown",
+        api_version=version_text(found.api_version),
+        driver_version=version_text(found.driver_version),
+        vendor_id=found.vendor_id,
+        device_id=found.device_id,
         dedicated_memory=dedicated,
-        shared_memory=sum(heap.size for heap in heaps) - dedicated,
-        unified_memory=bool(visible and visible[0] & vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT),
+        shared_memory=sum(size for size, _ in found.memory_heaps) - dedicated,
+        unified_memory=bool(visible) and "DEVICE_LOCAL" in visible[0],
         max_buffer=min(
-            limits.maxStorageBufferRange,
-            int(allocation.maxMemoryAllocationSize) - ALLOCATION_SLACK,
+            limits["max_storage_buffer_range"],
+            limits["max_memory_allocation_size"] - ALLOCATION_SLACK,
         ),
-        max_bindings=limits.maxPerStageDescriptorStorageBuffers,
+        max_bindings=limits["max_per_stage_descriptor_storage_buffers"],
     )
     return replace(info, **MINIMUM) if limits_wanted == "minimum" else info
-
-
-def _text(characters: Any) -> str:
-    text: str = vulkan().ffi.string(characters).decode()
-    return text

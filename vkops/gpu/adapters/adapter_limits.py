@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from vkops.gpu.adapters import adapter
+from vkops.gpu.adapters.kompute import load_native
 
 Triple = tuple[int, int, int]
 
@@ -62,8 +61,7 @@ FEATURES = (
     "storageBuffer16BitAccess",
     "storageBuffer8BitAccess",
 )
-"""Optional features that copying kernels could use. Those of vkops use only shaderInt64, where the
-native operations enable it; Kompute itself enables none."""
+"""Optional features that copying kernels could use. Those of vkops use only shaderInt64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +78,9 @@ def loader() -> Loader:
     Raises:
         DeviceError: there is no Vulkan loader.
     """
-    vk = adapter.vulkan()
-    layers = vk.vkEnumerateInstanceLayerProperties()
-    return Loader(
-        adapter.version_text(vk.vkEnumerateInstanceVersion()),
-        tuple(f"{layer.layerName} {adapter.version_text(layer.specVersion)}" for layer in layers),
-    )
+    native, text = load_native(), adapter.version_text
+    layers = tuple(f"{name} {text(version)}" for name, version in native.layers())
+    return Loader(text(native.version()), layers)
 
 
 def limits(index: int) -> Limits:
@@ -97,61 +92,10 @@ def limits(index: int) -> Limits:
     >>> limits(0).max_compute_work_group_invocations >= 128  # what Vulkan guarantees
     True
     """
-    vk = adapter.vulkan()
-    handle = adapter.handles()[adapter.select(index).index]
-    subgroup = vk.VkPhysicalDeviceSubgroupProperties()
-    allocation = vk.VkPhysicalDeviceMaintenance3Properties(pNext=subgroup)
-    properties = vk.VkPhysicalDeviceProperties2(pNext=allocation)
-    vk.vkGetPhysicalDeviceProperties2(handle, properties)
-    memory = vk.vkGetPhysicalDeviceMemoryProperties(handle)
-    values = properties.properties.limits
-    in_compute = subgroup.supportedStages & vk.VK_SHADER_STAGE_COMPUTE_BIT
-    operations = subgroup.supportedOperations if in_compute else 0
+    found = adapter.native_adapters()[adapter.select(index).index]
     return Limits(
-        max_compute_work_group_count=_triple(values.maxComputeWorkGroupCount),
-        max_compute_work_group_size=_triple(values.maxComputeWorkGroupSize),
-        max_compute_work_group_invocations=values.maxComputeWorkGroupInvocations,
-        max_compute_shared_memory_size=values.maxComputeSharedMemorySize,
-        max_push_constants_size=values.maxPushConstantsSize,
-        max_storage_buffer_range=values.maxStorageBufferRange,
-        max_per_stage_descriptor_storage_buffers=values.maxPerStageDescriptorStorageBuffers,
-        min_storage_buffer_offset_alignment=values.minStorageBufferOffsetAlignment,
-        max_memory_allocation_size=allocation.maxMemoryAllocationSize,
-        max_memory_allocation_count=values.maxMemoryAllocationCount,
-        subgroup_size=subgroup.subgroupSize,
-        subgroup_operations=_names(vk, "VK_SUBGROUP_FEATURE_", operations),
-        heaps=tuple(
-            Heap(heap.size, bool(heap.flags & vk.VK_MEMORY_HEAP_DEVICE_LOCAL_BIT))
-            for heap in memory.memoryHeaps[0 : memory.memoryHeapCount]
-        ),
-        memory_types=tuple(
-            MemoryType(kind.heapIndex, _names(vk, "VK_MEMORY_PROPERTY_", kind.propertyFlags))
-            for kind in memory.memoryTypes[0 : memory.memoryTypeCount]
-        ),
-        features=tuple(_features(vk, handle)),
+        **found.limits,
+        heaps=tuple(Heap(*heap) for heap in found.memory_heaps),
+        memory_types=tuple(MemoryType(*kind) for kind in found.memory_types),
+        features=found.features,
     )
-
-
-def _triple(values: Any) -> Triple:
-    x, y, z = values
-    return x, y, z
-
-
-def _names(vk: Any, prefix: str, flags: int) -> tuple[str, ...]:
-    """The names of the flags that are set, without prefix and suffix, the lowest first."""
-    bits = {
-        getattr(vk, name): name.removeprefix(prefix).split("_BIT")[0]
-        for name in dir(vk)
-        if name.startswith(prefix) and "_BIT" in name and "FLAG_BITS" not in name
-    }
-    return tuple(bits[bit] for bit in sorted(bits) if flags & bit)
-
-
-def _features(vk: Any, handle: Any) -> Iterator[str]:
-    eight = vk.VkPhysicalDevice8BitStorageFeatures()
-    sixteen = vk.VkPhysicalDevice16BitStorageFeatures(pNext=eight)
-    core = vk.VkPhysicalDeviceFeatures2(pNext=sixteen)
-    vk.vkGetPhysicalDeviceFeatures2(handle, core)
-    for name in FEATURES:
-        if any(getattr(part, name, 0) for part in (core.features, sixteen, eight)):
-            yield name

@@ -1,1 +1,16 @@
-"""Vulkan's own copies and fills, and the rule when they are used instead of kernels."""
+"""Vulkan's own copies and fills: ``choose`` says which regions of a plan they copy, and how."""
+
+from vkops.gpu.copies.encoded import Copy, EncodedCopies, ImageCopy, choose
+from vkops.gpu.copies.imported import import_array
+from vkops.gpu.copies.rule import SHADERS, CopyRule, rule_for
+
+__all__ = [
+    "SHADERS",
+    "Copy",
+    "CopyRule",
+    "EncodedCopies",
+    "ImageCopy",
+    "choose",
+    "import_array",
+    "rule_for",
+]

@@ -37,7 +37,7 @@ MAX_RECTANGLES = 1 << 16
 class Grid(NamedTuple):
     """A linear image over a tensor's memory, from byte ``base`` on, in rows of ``pitch`` bytes.
 
-    Each of them holds ``rows`` rows of the tensor.
+    Each of them holds ``rows`` rows of the tensor, and some are copied in one go, a ``chunk``.
     """
 
     over_target: bool
@@ -45,40 +45,28 @@ class Grid(NamedTuple):
     pitch: int
     rows: int
 
+    @property
+    def chunk(self) -> int:
+        """The rows of a chunk: a power of two."""
+        if self.rows == 1:
+            return MAX_ROWS
+        return min(MAX_ROWS, 1 << max(0, (CACHED_BYTES // self.pitch).bit_length() - 1))
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Rectangles:
-    """A region as rectangles of ``height`` rows of ``width`` bytes.
+    """A region as rectangles of rows of ``width`` bytes, which an image copies.
 
-    ``nbytes`` are those of the source and the target, ``starts`` the byte offsets of each rectangle
-    in them, and ``pitches`` the bytes from one row to the next. Offsets, pitches and widths are
-    multiples of ``unit``. ``source`` and ``target`` are the grids of an image over either tensor,
-    if it can have one.
+    ``copies`` are rows of (x, y, width, height, offset in the buffer, pitch in the buffer). What
+    lies beyond the last whole row of the image are ``runs``, rows of (source offset, target offset,
+    bytes). All numbers but y and height are bytes, and multiples of ``unit``.
     """
 
-    nbytes: tuple[int, int]
-    starts: Numbers
-    pitches: tuple[int, int]
+    grid: Grid
     width: int
-    height: int
     unit: int
-    source: Grid | None
-    target: Grid | None
-
-    @property
-    def grid(self) -> Grid | None:
-        """The grid that needs fewer copies."""
-        found = [grid for grid in (self.source, self.target) if grid is not None]
-        return min(found, key=lambda grid: grid.rows, default=None)
-
-    def count(self, grid: Grid) -> int:
-        """About how many copies they are."""
-        passes = min(grid.rows, self.height)
-        chunks = self.height // grid.rows // _chunk(grid)
-        side = int(grid.over_target)
-        last = int(np.max(self.starts[:, side]) - grid.base) // self.pitches[side]
-        beyond = last + self.height - _whole_rows(grid, self.nbytes[side]) * grid.rows
-        return len(self.starts) * passes * (1 + chunks) + max(0, beyond)
+    copies: Numbers
+    runs: Numbers
 
 
 def rectangles(
@@ -86,7 +74,8 @@ def rectangles(
 ) -> Rectangles | None:
     """Divide a region into rectangles, if an image can be laid over one of its tensors.
 
-    ``nbytes`` are those of the source and the target.
+    ``nbytes`` are those of the source and the target. The image lies over the tensor of which its
+    rows hold fewer rows, or else over the target.
     """
     runs = find_runs(region, size)
     if runs is None:
@@ -100,20 +89,19 @@ def rectangles(
         and all(view.strides[axis] * size >= width for view in views)
     ]
     row_axis = max(possible, key=lambda axis: region.sizes[axis], default=None)
-    if row_axis is None:
-        return None
     others = [axis for axis in axes if axis != row_axis]
-    if prod([region.sizes[axis] for axis in others]) > MAX_RECTANGLES:
+    if row_axis is None or prod([region.sizes[axis] for axis in others]) > MAX_RECTANGLES:
         return None
     pitches = views[0].strides[row_axis] * size, views[1].strides[row_axis] * size
     starts = run_starts(region, size, others)
     unit = gcd(VECTOR, width, *pitches, *set(starts.ravel().tolist()))
-    source, target = (
-        _grid(bool(side), starts[:, side], pitches[side], width, unit, limits) for side in range(2)
-    )
-    if source is target is None:
+    grids = [_grid(side, starts, pitches[side], width, unit, limits) for side in (True, False)]
+    grid = min(filter(None, grids), key=lambda grid: grid.rows, default=None)
+    height = region.sizes[row_axis]
+    if grid is None or len(starts) * min(grid.rows, height) > MAX_RECTANGLES:
         return None
-    return Rectangles(nbytes, starts, pitches, width, region.sizes[row_axis], unit, source, target)
+    copies, left = _divide(grid, starts, pitches, (width, height), nbytes[grid.over_target])
+    return Rectangles(grid, width, unit, copies, left)
 
 
 def _grid(
@@ -123,75 +111,51 @@ def _grid(
     rows = alignment // gcd(pitch, alignment)
     if rows * pitch > limits.side * unit:
         return None
+    places = starts[:, int(over_target)]
     # Regions of the same tensor share an image if it begins where the tensor does.
-    for base in (0, int(np.min(starts)) // alignment * alignment):
-        if int(np.max((starts - base) % pitch)) + width <= pitch:
+    for base in (0, int(np.min(places)) // alignment * alignment):
+        if int(np.max((places - base) % pitch)) + width <= pitch:
             return Grid(over_target, base, rows * pitch, rows)
     return None
 
 
-def _whole_rows(grid: Grid, nbytes: int) -> int:
-    """The rows of an image that lie within ``nbytes`` bytes of a tensor, padding included."""
-    return (nbytes - grid.base) // grid.pitch // HEIGHT_ALIGNMENT * HEIGHT_ALIGNMENT
-
-
-def _chunk(grid: Grid) -> int:
-    """The number of rows of the image that are copied in one go: a power of two."""
-    if grid.rows == 1:
-        return MAX_ROWS
-    return min(MAX_ROWS, 1 << max(0, (CACHED_BYTES // grid.pitch).bit_length() - 1))
-
-
-def divide(found: Rectangles, grid: Grid) -> tuple[Numbers, Numbers]:
-    """Return the copies of rectangles, and what lies beyond the last whole row of the image.
-
-    The former are rows of (x, y, width, height, offset in the buffer, pitch in the buffer), the
-    latter runs: source offset, target offset, bytes. All but y and height are bytes.
-    """
+def _divide(
+    grid: Grid, starts: Numbers, pitches: tuple[int, int], size: tuple[int, int], nbytes: int
+) -> tuple[Numbers, Numbers]:
+    """Return the copies and runs of rectangles; the tensor under the image has ``nbytes`` bytes."""
     side = int(grid.over_target)
-    pitch, buffer_pitch = found.pitches[side], found.pitches[1 - side]
-    passes = min(grid.rows, found.height)
-    first, x = np.divmod(found.starts[:, side] - grid.base, pitch)
-    row = first[:, None] + np.arange(passes)
-    y, place = np.divmod(row, grid.rows)
-    x = place * pitch + x[:, None]
-    buffer = found.starts[:, 1 - side, None] + np.arange(passes) * buffer_pitch
-    height = np.broadcast_to(
-        (found.height - np.arange(passes) + grid.rows - 1) // grid.rows, y.shape
-    )
-    x, y, height, buffer = (numbers.ravel() for numbers in (x, y, height, buffer))
+    pitch, buffer_pitch = pitches[side], pitches[1 - side]
+    width, rows = size
+    passes = np.arange(min(grid.rows, rows))
+    first, x = np.divmod(starts[:, side] - grid.base, pitch)
+    y, place = np.divmod(first[:, None] + passes, grid.rows)
+    x = (place * pitch + x[:, None]).ravel()
+    buffer = (starts[:, 1 - side, None] + passes * buffer_pitch).ravel()
+    height = np.broadcast_to((rows - passes + grid.rows - 1) // grid.rows, y.shape).ravel()
+    y = y.ravel()
 
-    inside = np.clip(_whole_rows(grid, found.nbytes[side]) - y, 0, height)
+    whole = (nbytes - grid.base) // grid.pitch // HEIGHT_ALIGNMENT * HEIGHT_ALIGNMENT
+    inside = np.clip(whole - y, 0, height)
     step = grid.rows * buffer_pitch
     left, index = _spread(height - inside)
     at = grid.base + (y + inside)[left] * grid.pitch + x[left] + index * grid.pitch
     other = buffer[left] + (inside[left] + index) * step
     columns = (other, at) if grid.over_target else (at, other)
-    runs = np.stack([*columns, np.full(at.size, found.width)], 1)
+    runs = np.stack([*columns, np.full(at.size, width)], 1)
 
-    chunk = _chunk(grid)
-    pieces = np.where(inside, (y + inside - 1) // chunk - y // chunk + 1, 0)
-    of, index = _spread(pieces)
+    chunk = grid.chunk
+    of, index = _spread(np.where(inside, (y + inside - 1) // chunk - y // chunk + 1, 0))
     top = (y // chunk)[of] + index
     begin = np.maximum(y[of], top * chunk)
     end = np.minimum((y + inside)[of], (top + 1) * chunk)
-    copies = np.stack(
-        [
-            x[of],
-            begin,
-            np.full(of.size, found.width),
-            end - begin,
-            buffer[of] + (begin - y[of]) * step,
-            np.full(of.size, step),
-        ],
-        1,
-    )
-    return copies, runs
+    start = buffer[of] + (begin - y[of]) * step
+    copies = np.broadcast_arrays(x[of], begin, width, end - begin, start, step)
+    return np.stack(copies, 1), runs
 
 
 def in_order(copies: Numbers, grid: Grid) -> Numbers:
     """The order of copies by which each chunk of the image stays in the cache."""
-    return np.argsort(copies[:, 1] // _chunk(grid), kind="stable")
+    return np.argsort(copies[:, 1] // grid.chunk, kind="stable")
 
 
 def _spread(counts: Numbers) -> tuple[Numbers, Numbers]:

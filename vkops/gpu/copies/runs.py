@@ -26,6 +26,8 @@ class Runs(NamedTuple):
 
 def find_runs(region: Region, size: int) -> Runs | None:
     """The contiguous runs that a region copies, or fills with a word; None if there are none."""
+    if region.indices is not None:
+        return None
     axes = tuple(range(len(region.sizes)))
     target, source = region.target, region.source
     if isinstance(source, Fill):
@@ -58,3 +60,11 @@ def run_starts(region: Region, size: int, axes: Sequence[int]) -> Numbers:
             for start, view in zip(starts, views, strict=True)
         ]
     return np.stack(starts, 1) * size
+
+
+def run_rows(region: Region, size: int) -> Numbers:
+    """The runs of a region: byte offsets in the source and the target, and bytes."""
+    runs = find_runs(region, size)
+    assert runs is not None
+    starts = run_starts(region, size, runs.axes)
+    return np.column_stack([starts, np.full(len(starts), runs.width)])

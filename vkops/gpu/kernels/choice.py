@@ -1,26 +1,34 @@
-"""Choice of the kernel of a plan: one for all its regions, so that one dispatch runs them."""
+"""Choice of the kernel of a plan: one for all its regions, so that one dispatch runs them.
+
+With the kernel comes what its items walk: each region as a box, or each output as a stream of rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import NamedTuple
+from functools import partial
+from math import gcd, prod
+from operator import attrgetter
+from typing import NamedTuple, TypeVar
 
-from vkops.plan.region import CopyPlan, Output, Read, Region
+from vkops.plan.region import CopyPlan, Read, Region
 from vkops.plan.rounding import ceil_div, round_up
 
 VECTOR = 16
 """Bytes of the widest access a shader has, and of a step of the kernels that copy bytes."""
+
+_Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """A shader variant: its addresses count ``unit`` bytes.
 
-    If ``granule`` is not 0, a step is that many bytes of a contiguous run of the destination.
-    ``sources`` is the number of heaps it can read from at once; the second of an ``indexed`` kernel
-    holds the indices.
+    If ``granule`` is not 0, a step is that many bytes of a contiguous run of the destination; if
+    ``block`` is not 0, it is a square block of that many bytes. ``sources`` is the number of heaps
+    it can read from at once; the second of an ``indexed`` kernel holds the indices.
     """
 
     name: str
@@ -28,6 +36,12 @@ class Kernel:
     granule: int
     sources: int = 1
     indexed: bool = False
+    block: int = 0
+
+    @property
+    def step_bytes(self) -> int:
+        """Bytes that a step copies."""
+        return self.block or self.granule or self.unit
 
     @property
     def wide(self) -> str | None:
@@ -48,7 +62,7 @@ ELEMENTS = {size: Kernel(f"copy_elements_{size}", size, VECTOR) for size in (4, 
 
 REVERSE = Kernel("copy_reverse", VECTOR, 0)
 BLOCKS = {
-    size: Kernel(f"copy_block_{size}", unit, 0)
+    size: Kernel(f"copy_block_{size}", unit, 0, block=unit * unit // size)
     for size, unit in ((1, 8), (2, 8), (4, VECTOR), (8, VECTOR))
 }
 
@@ -69,6 +83,9 @@ GENERAL_GATHERS = {**_indexed("gather_any", (1, 2), 4), **_indexed("gather_any",
 """For tuples of several indices and tensors in several heaps, which the others do not know."""
 
 GENERAL_SCATTERS = _indexed("scatter_any", (1, 2, 4, 8, 16))
+
+MAX_DIMS = 8
+"""Dimensions of a region that fit in a record, which has at most two digits more."""
 
 MIN_LONG_RUN = 16
 """Bytes from which runs of words are copied by 16-byte accesses that are shifted into place.
@@ -98,174 +115,55 @@ class Dim(NamedTuple):
 
     def times(self, count: int) -> Dim:
         """Return the dimension with every ``count``-th place; the last may go beyond the end."""
-        size, *strides = self
-        return Dim(ceil_div(size, count), *(stride * count for stride in strides))
+        size, dst, src, indices, position = self
+        size = ceil_div(size, count)
+        return Dim(size, dst * count, src * count, indices * count, position * count)
 
 
 class Box(NamedTuple):
-    """A region's two first addresses and its dimensions, innermost first."""
+    """A region of an output as two first addresses and dimensions, innermost first.
 
+    The innermost dimension may number groups of elements: ``group`` is the dimension in a group.
+    """
+
+    output: int
+    region: Region
     dst: int
     src: int
     dims: Sequence[Dim]
+    group: Dim | None = None
 
     @classmethod
-    def of(cls, region: Region, scale: int = 1) -> Box:
-        """Return a region's box, in units of which an element has ``scale``."""
+    def of(cls, output: int, region: Region) -> Box:
+        """Return the box of a region, in elements."""
         target, source = region.target, region.source_view
-        strides = zip(target.sizes, target.strides, source.strides, strict=True)
-        dims = [Dim(size, dst * scale, src * scale) for size, dst, src in strides]
+        numbers = [target.sizes, target.strides, source.strides]
         if region.indices is not None:
             words = region.indices.words
-            index, position = (view.strides for view in region.index_views)
-            dims = [
-                dim._replace(indices=index * words, position=position)
-                for dim, index, position in zip(dims, index, position, strict=True)
-            ]
-        return cls(target.offset * scale, source.offset * scale, dims[::-1])
+            index, position = region.index_views
+            numbers += [tuple([stride * words for stride in index.strides]), position.strides]
+        dims = [Dim(*dim) for dim in zip(*numbers, strict=True)]
+        return cls(output, region, target.offset, source.offset, dims[::-1])
+
+    def scaled(self, scale: int) -> Box:
+        """Return the box in units of which an element has ``scale``."""
+        dims = [Dim(d.size, d.dst * scale, d.src * scale) for d in self.dims]
+        return self._replace(dst=self.dst * scale, src=self.src * scale, dims=dims)
 
     def divided(self, side: int) -> Box | None:
-        """Return the box in units that are ``side`` times as large; None if an address is none."""
-        strides = (stride for dim in self.dims for stride in (dim.dst, dim.src))
-        if any(value % side for value in (self.dst, self.src, *strides)):
+        """Return the box in units of ``side`` elements; None if an address is not a multiple."""
+        strides = [stride for dim in self.dims for stride in (dim.dst, dim.src)]
+        if gcd(self.dst, self.src, *strides) % side:
             return None
         dims = [Dim(d.size, d.dst // side, d.src // side) for d in self.dims]
-        return Box(self.dst // side, self.src // side, dims)
-
-
-def choose_kernel(
-    plan: CopyPlan, sources: int = STREAM.sources, *, by_word: bool = False
-) -> Kernel:
-    """Return the kernel for an optimized plan.
-
-    Its regions are all without indices, or all gather, or all scatter. ``sources`` is the number
-    of heaps that a dispatch can read from; 0 rules out streams. ``by_word`` says that a dispatch
-    writes one word of each element.
-    """
-    size = plan.element_size
-    regions = [region for _, region in plan.regions]
-    if regions and regions[0].kind != "copy":
-        return _choose_indexed(regions, size, by_word)
-    if size == VECTOR:
-        return WORDS[size]
-    if all(blocks(region, size) for region in regions):
-        return BLOCKS[size]
-    if all(reversed_vectors(region, size) for region in regions):
-        return REVERSE
-    long_runs = _share_of_long_runs(regions, size)
-    worthwhile = size < 4 or long_runs == 1
-    if worthwhile and all(stream(output, size) for output in plan.outputs):
-        few = all(len(output.regions) <= 4 for output in plan.outputs)
-        kernel = STREAM_4 if few else STREAM
-        if kernel.sources <= sources:
-            return kernel
-    # Where a plan was cut, long runs can have short ends.
-    if long_runs >= LONG_RUN_THRESHOLD and all(map(_is_runs, regions)):
-        return RUNS
-    if size in ELEMENTS and all(_is_grouped(region, size) for region in regions):
-        return ELEMENTS[size]
-    return WORDS.get(size) or SUBWORDS[size]
-
-
-def _choose_indexed(regions: Sequence[Region], size: int, by_word: bool) -> Kernel:
-    gathers = regions[0].kind == "gather"
-    indices = [region.indices for region in regions if region.indices is not None]
-    if any(len(i.terms) > 1 or i.within is not None for i in indices):
-        return (GENERAL_GATHERS if gathers else GENERAL_SCATTERS)[size]
-    if by_word:
-        return SCATTERED_WORDS[size]
-    if not gathers:
-        return SCATTERS.get(size) or GENERAL_SCATTERS[size]
-    targets = [region.target for region in regions]
-    if size < VECTOR and all(t.strides[-1] == 1 and t.sizes[-1] * size >= VECTOR for t in targets):
-        return GATHER_RUNS[size]
-    return GATHERS.get(size) or GENERAL_GATHERS[size]
-
-
-def _share_of_long_runs(regions: Sequence[Region], size: int) -> float:
-    elements = [(prod(region.sizes), run(region) * size >= MIN_LONG_RUN) for region in regions]
-    return sum(n for n, is_long in elements if is_long) / sum(n for n, _ in elements)
-
-
-def _is_runs(region: Region) -> bool:
-    """Whether runs of the destination are runs of the source, or one element of it."""
-    target, source = region.target, region.source_view
-    return target.strides[-1] != 1 or source.strides[-1] in (0, 1)
-
-
-def run(region: Region) -> int:
-    """Return the number of elements of the runs of the destination, if ``_is_runs``."""
-    target = region.target
-    return target.sizes[-1] if target.strides[-1] == 1 and _is_runs(region) else 1
-
-
-def _is_grouped(region: Region, size: int) -> bool:
-    run = grouped(region).box.dims[0]
-    return run.dst == 1 and run.size * size >= VECTOR
-
-
-class Grouped(NamedTuple):
-    """A box whose runs consist of groups of elements; its stride in the source is that of groups.
-
-    ``size`` is the number of elements in a group, and ``src`` their stride.
-    """
-
-    box: Box
-    size: int
-    src: int
-
-
-def grouped(region: Region) -> Grouped:
-    """Return a region with its two innermost dimensions as one, if the destination allows it."""
-    dst, src, (inner, *outer) = Box.of(region)
-    if not outer or (inner.dst, outer[0].dst) != (1, inner.size):
-        return Grouped(Box(dst, src, [inner, *outer]), 1, 0)
-    groups, *outer = outer
-    run = Dim(inner.size * groups.size, 1, groups.src)
-    return Grouped(Box(dst, src, [run, *outer]), inner.size, inner.src)
-
-
-def reversed_vectors(region: Region, size: int) -> Box | None:
-    """Return a region in 16-byte vectors, if each is read whole, forwards or backwards."""
-    side = VECTOR // size
-    dst, src, (inner, *outer) = Box.of(region)
-    if region.input is None or inner.dst != 1 or abs(inner.src) != 1 or inner.size % side:
-        return None
-    if inner.src == -1:  # the first element is the last one of its vector
-        src -= side - 1
-    vectors = Dim(inner.size // side, side, side * inner.src)
-    return Box(dst, src, [vectors, *outer]).divided(side)
-
-
-def blocks(region: Region, size: int) -> Box | None:
-    """Return a region in square blocks, in units of their sides.
-
-    The region is contiguous along one dimension in the destination and along another in the
-    source. The first dimension of the box numbers the blocks along the former, the second those
-    along the latter.
-    """
-    side = BLOCKS[size].unit // size
-    dst, src, dims = Box.of(region)
-    across = next((d for d in dims if d.dst == 1 and d.src != 1), None)
-    along = next((d for d in dims if d.src == 1 and d.dst != 1), None)
-    if region.input is None or across is None or along is None:
-        return None
-    if any(value % side for value in (across.size, across.src, along.size, along.dst)):
-        return None
-    if across.src == 0 and across.size * size >= MIN_REPEATED_RUN:
-        return None
-    numbers = (
-        Dim(across.size // side, side, side * across.src),
-        Dim(along.size // side, side * along.dst, side),
-    )
-    rest = [dim for dim in dims if dim not in (across, along)]
-    return Box(dst, src, [*numbers, *rest]).divided(side)
+        return self._replace(dst=self.dst // side, src=self.src // side, dims=dims)
 
 
 class RowSegment(NamedTuple):
-    """A part of each row of a stream: its source, its bytes, what a row adds to the address."""
+    """A part of each row of a stream: its input, first byte, bytes, and what a row adds to it."""
 
-    source: Read
+    input: int
+    src: int
     nbytes: int
     row_src: int
 
@@ -276,35 +174,184 @@ class RowStream(NamedTuple):
     rows: int
     segments: Sequence[RowSegment]
 
-    @property
-    def row_nbytes(self) -> int:
-        """Bytes of a row."""
-        return sum(segment.nbytes for segment in self.segments)
+
+class Choice(NamedTuple):
+    """A kernel, and what its items walk: boxes in units of the kernel, or a stream per output."""
+
+    kernel: Kernel
+    boxes: Sequence[Box]
+    streams: Sequence[RowStream] = ()
 
 
-def stream(output: Output, size: int) -> RowStream | None:
-    """Return an output as rows of contiguous runs, if these cover it without a gap."""
-    if len(output.regions) > MAX_SEGMENTS:
+def choose_kernel(
+    plan: CopyPlan, sources: int = STREAM.sources, *, by_word: bool = False
+) -> Choice:
+    """Choose the kernel for an optimized plan.
+
+    Its regions are all without indices, or all gather, or all scatter. ``sources`` is the number
+    of heaps that a dispatch can read from; 0 rules out streams. ``by_word`` says that a dispatch
+    writes one word of each element.
+    """
+    size = plan.element_size
+    outputs = [_boxes(number, output.regions) for number, output in enumerate(plan.outputs)]
+    boxes = [box for own in outputs for box in own]
+    if boxes and boxes[0].region.indices is not None:
+        return Choice(_choose_indexed(boxes, size, by_word), boxes)
+    if size == VECTOR:
+        return Choice(WORDS[size], boxes)
+    for kernel, form in ((BLOCKS[size], _blocks), (REVERSE, _reversed_vectors)):
+        found = _each(partial(form, size=size), boxes)
+        if found is not None:
+            return Choice(kernel, found)
+    long_runs = _share_of_long_runs(boxes, size)
+    if size < 4 or long_runs == 1:
+        streams = _each(partial(_stream, plan=plan), outputs)
+        if streams is not None:
+            kernel = STREAM_4 if max([len(s.segments) for s in streams]) <= 4 else STREAM
+            if kernel.sources <= sources:
+                return Choice(kernel, (), streams)
+    # Where a plan was cut, long runs can have short ends.
+    if long_runs >= LONG_RUN_THRESHOLD and all(map(_is_runs, boxes)):
+        return Choice(RUNS, [box.scaled(size) for box in boxes])
+    if size in ELEMENTS:
+        found = _each(partial(_grouped, size=size), boxes)
+        if found is not None:
+            return Choice(ELEMENTS[size], found)
+    return Choice(WORDS.get(size) or SUBWORDS[size], boxes)
+
+
+def _boxes(output: int, regions: Iterable[Region]) -> list[Box]:
+    """Regions as boxes, split along their outer dimensions until records can have the rest."""
+    boxes: list[Box] = []
+    for region in regions:
+        if len(region.target.sizes) > MAX_DIMS:
+            boxes += _boxes(output, [region.take(0, i) for i in range(region.sizes[0])])
+        else:
+            boxes.append(Box.of(output, region))
+    return boxes
+
+
+def _each(
+    find: Callable[[_Item], _Found | None], items: Iterable[_Item]
+) -> Sequence[_Found] | None:
+    """Return what a function finds for each item; None if it returns None for one of them."""
+    results = []
+    for item in items:
+        found = find(item)
+        if found is None:
+            return None
+        results.append(found)
+    return results
+
+
+def _choose_indexed(boxes: Sequence[Box], size: int, by_word: bool) -> Kernel:
+    gathers = boxes[0].region.kind == "gather"
+    indices = [box.region.indices for box in boxes if box.region.indices is not None]
+    if any(len(i.terms) > 1 or i.within is not None for i in indices):
+        return (GENERAL_GATHERS if gathers else GENERAL_SCATTERS)[size]
+    if by_word:
+        return SCATTERED_WORDS[size]
+    if not gathers:
+        return SCATTERS.get(size) or GENERAL_SCATTERS[size]
+    runs = [box.dims[0] for box in boxes]
+    if size < VECTOR and all(run.dst == 1 and run.size * size >= VECTOR for run in runs):
+        return GATHER_RUNS[size]
+    return GATHERS.get(size) or GENERAL_GATHERS[size]
+
+
+def _share_of_long_runs(boxes: Sequence[Box], size: int) -> float:
+    long_runs = [prod(box.region.sizes) for box in boxes if _is_long_run(box, size)]
+    return sum(long_runs) / sum([prod(box.region.sizes) for box in boxes])
+
+
+def _is_long_run(box: Box, size: int) -> bool:
+    run = box.dims[0]
+    return run.dst == 1 and run.size * size >= MIN_LONG_RUN and _is_runs(box)
+
+
+def _is_runs(box: Box) -> bool:
+    """Whether runs of the destination are runs of the source, or one element of it."""
+    return box.dims[0].dst != 1 or box.dims[0].src in (0, 1)
+
+
+def _grouped(box: Box, size: int) -> Box | None:
+    """Return a box with its two innermost dimensions as one, if the destination allows it.
+
+    None if it is not made of runs of the destination that are long enough for vectors.
+    """
+    run, *outer = box.dims
+    group = Dim(1, 1, 0)
+    if outer and (run.dst, outer[0].dst) == (1, run.size):
+        group, (groups, *outer) = run, outer
+        run = Dim(group.size * groups.size, 1, groups.src)
+    if run.dst != 1 or run.size * size < VECTOR:
+        return None
+    return box._replace(dims=[run, *outer], group=None if box.region.input is None else group)
+
+
+def _reversed_vectors(box: Box, size: int) -> Box | None:
+    """Return a box in 16-byte vectors, if each is read whole, forwards or backwards."""
+    side = VECTOR // size
+    inner, *outer = box.dims
+    if inner.dst != 1 or abs(inner.src) != 1 or inner.size % side or box.region.input is None:
+        return None
+    # Backwards, the first element is the last one of its vector.
+    src = box.src - (side - 1) if inner.src == -1 else box.src
+    vectors = Dim(inner.size // side, side, side * inner.src)
+    return box._replace(src=src, dims=[vectors, *outer]).divided(side)
+
+
+def _blocks(box: Box, size: int) -> Box | None:
+    """Return a box in square blocks, in units of their sides.
+
+    The region is contiguous along one dimension in the destination and along another in the
+    source. The first dimension of the result numbers the blocks along the former, the second those
+    along the latter.
+    """
+    side = BLOCKS[size].unit // size
+    dims = box.dims
+    acrosses = [d for d in dims if d.dst == 1 and d.src != 1]
+    alongs = [d for d in dims if d.src == 1 and d.dst != 1]
+    if box.region.input is None or not acrosses or not alongs:
+        return None
+    across, along = acrosses[0], alongs[0]
+    if gcd(across.size, across.src, along.size, along.dst) % side:
+        return None
+    if across.src == 0 and across.size * size >= MIN_REPEATED_RUN:
+        return None
+    numbers = (
+        Dim(across.size // side, side, side * across.src),
+        Dim(along.size // side, side * along.dst, side),
+    )
+    rest = [dim for dim in dims if dim not in (across, along)]
+    return box._replace(dims=[*numbers, *rest]).divided(side)
+
+
+def _stream(boxes: Sequence[Box], plan: CopyPlan) -> RowStream | None:
+    """Return the boxes of an output as rows of contiguous runs, if these cover it without a gap."""
+    size = plan.element_size
+    if not 0 < len(boxes) <= MAX_SEGMENTS:
         return None
     shape: tuple[int, int] | None = None
     end = 0
     segments = []
-    for region in sorted(output.regions, key=lambda region: region.target.offset):
-        inner, *rows = Box.of(region).dims
+    for box in sorted(boxes, key=attrgetter("dst")):
+        inner, *rows = box.dims
         if not inner.dst == inner.src == 1:
-            if len(output.regions) == 1:
+            if len(boxes) == 1:
                 return None  # one invocation stores each word in other kernels, too
             inner, rows = Dim(1, 1, 1), [inner, *rows]  # rows of one element
         row = rows[0] if rows else Dim(1, 0, 0)
         shape = shape or (row.size, row.dst)
-        if len(rows) > 1 or shape != (row.size, row.dst) or region.target.offset != end:
+        if len(rows) > 1 or shape != (row.size, row.dst) or box.dst != end:
             return None
-        if not isinstance(region.source, Read):
+        source = box.region.source
+        if not isinstance(source, Read):
             return None
-        segments.append(RowSegment(region.source, inner.size * size, row.src * size))
+        segments.append(RowSegment(source.input, box.src * size, inner.size * size, row.src * size))
         end += inner.size
     if shape is None or shape[1] not in (0, end):
         return None
-    if round_up(shape[0] * end * size, 4) != round_up(output.nbytes, 4):
+    if round_up(shape[0] * end * size, 4) != round_up(plan.outputs[boxes[0].output].nbytes, 4):
         return None
     return RowStream(shape[0], segments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import gcd, prod
@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.copies.copy_costs import CopyCosts
-from vkops.gpu.kernels import choice
-from vkops.gpu.kernels.choice import VECTOR, Box, Dim, Kernel, choose_kernel
+from vkops.gpu.copies.rule import SHADERS, CopyRule
+from vkops.gpu.kernels.choice import STREAM, VECTOR, Box, Dim, Kernel, RowStream, choose_kernel
 from vkops.gpu.kernels.layout import (
     ALL_WORDS,
     RECORD,
@@ -40,17 +39,14 @@ from vkops.gpu.kernels.layout import (
     Term,
     Within,
 )
-from vkops.plan.region import CopyPlan, Fill, Indices, Read, Region
+from vkops.plan.region import CopyPlan, Fill, Indices
 from vkops.plan.rounding import ceil_div
 
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
 
-MAX_DIMS = 8
-"""Dimensions of a region that fit in a record, which has at most two digits more."""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tuning:
     """How a driver's invocations share the elements.
 
@@ -58,20 +54,21 @@ class Tuning:
     invocation copies along runs, of which it can have several. ``item_bytes``: the maximum number
     of bytes. ``across``: the maximum number of elements across runs, or of blocks.
     ``workgroups``: fewer steps are taken if there would be fewer workgroups than this.
-    ``interleave``: this many neighbouring invocations copy neighbouring elements, each stepping
-    over those of the others; with 1, each copies consecutive ones. ``long_run``: the length from
-    which steps go along a run; else they go across. ``sources``: the heaps that a dispatch can
-    read from. ``copies``: what copies with regions cost, if the device has them.
+    ``is_cpu``: whether each invocation copies consecutive elements, as suits a CPU; on a GPU, the
+    invocations of a workgroup copy neighbouring ones, each stepping over those of the others.
+    ``long_run``: the length from which steps go along a run; else they go across. ``sources``: the
+    heaps that a dispatch can read from. ``copies``: when Vulkan's own copies are used instead of
+    shaders.
     """
 
     steps: int
     item_bytes: int
     across: int
     workgroups: int
-    interleave: int
+    is_cpu: bool
     long_run: int
-    sources: int = choice.STREAM.sources
-    copies: CopyCosts | None = None
+    sources: int = STREAM.sources
+    copies: CopyRule = SHADERS
 
     def for_bytes(self, nbytes: int, step_bytes: int) -> Tuning:
         """Return it with as many steps at most as ``nbytes`` bytes need of ``step_bytes`` each."""
@@ -85,7 +82,7 @@ GPU = Tuning(
     item_bytes=8 * VECTOR,
     across=8,
     workgroups=1024,
-    interleave=WORKGROUP_SIZE,
+    is_cpu=False,
     long_run=4 * WORKGROUP_SIZE,
 )
 """Coalesced: the accesses of a workgroup are in the same memory transactions."""
@@ -95,7 +92,7 @@ CPU = Tuning(
     item_bytes=432 * VECTOR,
     across=128,
     workgroups=4 * (os.cpu_count() or 1),
-    interleave=1,
+    is_cpu=True,
     long_run=4,
 )
 """An invocation is a scalar loop: consecutive elements are three times as fast as interleaved ones
@@ -119,28 +116,33 @@ class RegionTable:
 
 
 ONE_ROW = Rows(1, 0, 0, ALL_WORDS)
+NO_DIM = Dim(0, 0, 0)
+NO_PATTERN = Pattern()
 
 
 class _Record(NamedTuple):
-    """One record, without the number of its first item and the pattern of a constant.
+    """A record of a table, with 0 for the number of its first item."""
 
-    ``step`` is the dimension that the steps of an item go along, ``row`` that of its rows,
-    ``element`` a run's.
-    """
+    words: Sequence[int]
+    items: int
+    input: int
+    output: int
 
-    dst: int
-    src: int
-    vectors: tuple[Steps | Stream, Position | Segment, Run | Block | Row]
-    digits: Sequence[Dim]
-    rows: Rows = ONE_ROW
-    step: Dim = Dim(0, 0, 0)
-    row: Dim = Dim(0, 0, 0)
-    element: Dim = Dim(0, 0, 0)
-    group: Group | None = None
-
-    @property
-    def items(self) -> int:
-        return prod(digit.size for digit in self.digits) if self.digits else 0
+    @classmethod
+    def of(
+        cls,
+        output: int,
+        input: int | None,
+        addresses: tuple[int, int],
+        digits: Sequence[Dim],
+        vectors: Iterable[Iterable[int]],
+    ) -> _Record:
+        """Return the record with these vectors between its head and its digits."""
+        head = Head(0, *addresses, len(digits))
+        numbers = [Digit(digit.size, _factor(digit.size), digit.dst, digit.src) for digit in digits]
+        items = prod([digit.size for digit in digits]) if digits else 0
+        words = _padded((head, *vectors, *numbers))
+        return cls(words, items, -1 if input is None else input, output)
 
 
 def encode(
@@ -151,127 +153,50 @@ def encode(
     ``word`` is the only word of each element that a scatter writes.
     """
     sources = tuning.sources if streams else 0
-    kernel = choose_kernel(plan, sources, by_word=word != ALL_WORDS)
-    nbytes = plan.element_size * sum(prod(region.sizes) for _, region in plan.regions)
-    tuning = tuning.for_bytes(nbytes, _step_bytes(kernel, plan))
-    encoded = list(
-        _streams(plan, tuning) if kernel in choice.STREAMS else _regions(plan, kernel, tuning, word)
-    )
-    words = [word for record in encoded for word in record.words]
+    choice = choose_kernel(plan, sources, by_word=word != ALL_WORDS)
+    kernel, size = choice.kernel, plan.element_size
+    nbytes = size * sum([prod(region.target.sizes) for _, region in plan.regions])
+    tuning = tuning.for_bytes(nbytes, kernel.step_bytes)
+    records: list[_Record] = []
+    for box in choice.boxes:
+        if kernel.block:
+            records.append(_blocks(box, kernel.block // kernel.unit, tuning))
+        else:
+            records += _walk(box, kernel, size, tuning, word)
+    for output, stream in enumerate(choice.streams):
+        records += _segments(stream, output, tuning)
     return RegionTable(
         kernel=kernel,
         # Negative strides wrap: the shaders' addresses are modulo 2^32.
-        records=np.array(words, np.int64).reshape(-1, RECORD_WORDS).astype(np.uint32),
-        items=np.array([record.items for record in encoded], np.int64),
-        inputs=np.array([record.input for record in encoded], np.int64),
-        outputs=np.array([record.output for record in encoded], np.int64),
+        records=np.array([record.words for record in records], np.int64)
+        .reshape(-1, RECORD_WORDS)
+        .astype(np.uint32),
+        items=np.array([record.items for record in records], np.int64),
+        inputs=np.array([record.input for record in records], np.int64),
+        outputs=np.array([record.output for record in records], np.int64),
     )
 
 
-class _Encoded(NamedTuple):
-    """The words of a record, with 0 for the number of its first item, and a row of the table."""
+def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> list[_Record]:
+    """The record of a box, and two more for its indices.
 
-    words: Sequence[int]
-    items: int
-    input: int
-    output: int
-
-
-def _step_bytes(kernel: Kernel, plan: CopyPlan) -> int:
-    if kernel in choice.BLOCKS.values():
-        return kernel.unit**2 // plan.element_size
-    return kernel.granule or kernel.unit
-
-
-def _regions(plan: CopyPlan, kernel: Kernel, tuning: Tuning, word: int) -> Iterator[_Encoded]:
-    """One record for each region that has few enough dimensions, and two more for its indices."""
-    encoder = _encoder(kernel, plan.element_size, tuning)
-    for output, target in enumerate(plan.outputs):
-        for whole in target.regions:
-            for region in _peel(whole):
-                record = encoder(region)
-                encoded = _encoded(output, region.source, record)
-                yield encoded
-                if region.indices is not None:
-                    yield from _index_records(region.indices, record, encoded, word)
-
-
-def _index_records(
-    indices: Indices, record: _Record, encoded: _Encoded, word: int
-) -> Iterator[_Encoded]:
-    """The records with the indices of a region, of which ``record`` and ``encoded`` are."""
-    words, step, element = indices.words, record.step, record.element
-    within = range(ALL_WORDS) if indices.within is None else indices.within
-    vectors = (
-        Head(0, 0, 0, 0),
-        Format(len(indices.terms), words, indices.dtype[0] == "i", indices.rule == "reverse"),
-        Advance(step.indices, step.position, element.indices, element.position),
-        Within(within.start, len(within), word),
-        RowAdvance(record.row.indices, record.row.position),
-        Start(indices.view.offset * words, indices.position.offset),
-        *(Place(digit.indices, digit.position) for digit in record.digits),
-    )
-    yield encoded._replace(words=_padded(vectors), items=0, input=indices.input)
-    before = [Head(0, 0, 0, 0)] + [Pattern()] * (len(RECORD) - 2)
-    terms = (Term(offset * words, size, stride) for offset, size, stride in indices.terms)
-    yield encoded._replace(words=_padded((*before, *terms)), items=0)
-
-
-def _peel(region: Region) -> Iterator[Region]:
-    """Split a region along its outer dimensions until a record has digits for the rest."""
-    if len(region.sizes) <= MAX_DIMS:
-        yield region
-        return
-    for i in range(region.sizes[0]):
-        yield from _peel(region.take(0, i))
-
-
-def _encoder(kernel: Kernel, size: int, tuning: Tuning) -> Callable[[Region], _Record]:
-    """Return the function that encodes regions of elements of that size for a kernel."""
-    scale = size // kernel.unit
-    granule = kernel.granule // kernel.unit
-
-    def in_blocks(region: Region) -> _Record:
-        box = choice.blocks(region, size)
-        assert box is not None
-        return _blocks(box, kernel.unit // size, tuning)
-
-    def in_vectors(region: Region) -> _Record:
-        box = choice.reversed_vectors(region, size)
-        assert box is not None
-        return _walk(box, Run(0, 0, 0, size if box.dims[0].src < 0 else VECTOR), tuning)
-
-    def in_units(region: Region) -> _Record:
-        box, group, run = Box.of(region, scale), None, Dim(0, 0, 0)
-        constant = region.input is None
-        if kernel in choice.ELEMENTS.values():
-            box, number, src = choice.grouped(region)
-            group = None if constant else Group(number, _factor(number), src)
-        if granule:
-            run, box = _granules(box, scale, granule)
-        vectors = Run(run.size, run.src, int(constant), size)
-        record = _walk(box, vectors, tuning, across=kernel.granule != VECTOR)
-        return record._replace(element=run, group=group)
-
-    if kernel in choice.BLOCKS.values():
-        return in_blocks
-    return in_vectors if kernel == choice.REVERSE else in_units
-
-
-def _walk(box: Box, run: Run, tuning: Tuning, *, across: bool = True) -> _Record:
-    """Cut the innermost dimension, or the next, into the steps of items.
-
-    Where these have the whole innermost dimension, the next one makes their rows. Steps go
-    ``across`` short runs, if they may.
+    The innermost dimension, or the next, is cut into the steps of items. Where these have the whole
+    innermost dimension, the next one makes their rows. Steps go across short runs, except those
+    that store vectors.
     """
-    inner, *outer = box.dims
-    rows, row = ONE_ROW, Dim(0, 0, 0)
+    source, indices = box.region.source, box.region.indices
+    # A vector that is read forwards is one element.
+    element = size if box.dims[0].src < 0 else max(size, kernel.unit)
+    run, (inner, *outer) = NO_DIM, box.dims
+    if kernel.granule:
+        run, (inner, *outer) = _granules(box, size // kernel.unit, kernel.granule // kernel.unit)
+    rows, row = ONE_ROW, NO_DIM
     long = inner.size >= tuning.long_run
-    if long or not outer or not across:
-        lanes = min(tuning.interleave, inner.size)
+    if long or not outer or kernel.granule == VECTOR:
+        lanes = 1 if tuning.is_cpu else min(WORKGROUP_SIZE, inner.size)
         number = _even(ceil_div(inner.size, lanes), tuning.steps)
         chunk = lanes * number
-        first = inner._replace(size=lanes)
+        first = Dim(lanes, *inner[1:])
         if outer and chunk >= inner.size and 2 * number <= tuning.steps:
             row, *outer = outer
             maximum = tuning.steps // number
@@ -285,17 +210,54 @@ def _walk(box: Box, run: Run, tuning: Tuning, *, across: bool = True) -> _Record
         number = _even(step.size, min(tuning.steps, tuning.across))
         digits = [inner, step.times(number), *outer]
         limit, position = step.size, Position(1, 0, number, 0)
-    steps = Steps(number, step.dst, step.src, limit)
-    return _Record(box.dst, box.src, (steps, position, run), digits, rows, step, row)
+    group = box.group and Group(box.group.size, _factor(box.group.size), box.group.src)
+    vectors = (
+        Steps(number, step.dst, step.src, limit),
+        position,
+        Run(run.size, run.src, int(isinstance(source, Fill)), element),
+        rows,
+        group or (_pattern(source) if isinstance(source, Fill) else NO_PATTERN),
+    )
+    record = _Record.of(box.output, box.region.input, (box.dst, box.src), digits, vectors)
+    if indices is None:
+        return [record]
+    return [record, *_index_records(indices, record, digits, (step, row, run), word)]
+
+
+def _index_records(
+    indices: Indices, record: _Record, digits: Sequence[Dim], dims: tuple[Dim, Dim, Dim], word: int
+) -> tuple[_Record, _Record]:
+    """The records with the indices of a region, whose own is ``record``.
+
+    ``dims`` are the dimensions that its steps, its rows and the elements of its runs go along.
+    """
+    step, row, run = dims
+    words = indices.words
+    within = range(ALL_WORDS) if indices.within is None else indices.within
+    vectors = (
+        Head(0, 0, 0, 0),
+        Format(len(indices.terms), words, indices.dtype[0] == "i", indices.rule == "reverse"),
+        Advance(step.indices, step.position, run.indices, run.position),
+        Within(within.start, len(within), word),
+        RowAdvance(row.indices, row.position),
+        Start(indices.view.offset * words, indices.position.offset),
+        *(Place(digit.indices, digit.position) for digit in digits),
+    )
+    before = [Head(0, 0, 0, 0)] + [Pattern()] * (len(RECORD) - 2)
+    terms = (Term(offset * words, size, stride) for offset, size, stride in indices.terms)
+    return (
+        _Record(_padded(vectors), 0, indices.input, record.output),
+        _Record(_padded((*before, *terms)), 0, record.input, record.output),
+    )
 
 
 def _even(size: int, max_length: int) -> int:
     """The length of equal chunks of ``max_length`` at most."""
-    return ceil_div(size, ceil_div(size, max_length))
+    return size if size <= max_length else ceil_div(size, ceil_div(size, max_length))
 
 
-def _granules(box: Box, scale: int, granule: int) -> tuple[Dim, Box]:
-    """Turn elements into runs of granules: (units of a run, box).
+def _granules(box: Box, scale: int, granule: int) -> tuple[Dim, Sequence[Dim]]:
+    """Turn elements into runs of granules: (units of a run, dimensions).
 
     The new innermost dimension numbers the granules that a run reaches; it moves no addresses.
     """
@@ -303,10 +265,9 @@ def _granules(box: Box, scale: int, granule: int) -> tuple[Dim, Box]:
     if dims[0].dst == scale:
         inner, *dims = dims
         run = inner._replace(size=inner.size * scale, src=inner.src // scale)
-    aligned = all(offset % granule == 0 for offset in (box.dst, *(d.dst for d in dims)))
+    aligned = gcd(box.dst, *[dim.dst for dim in dims]) % granule == 0
     slack = 0 if aligned else granule - 1
-    granules = Dim(ceil_div(run.size + slack, granule), 0, 0)
-    return run, box._replace(dims=[granules, *dims])
+    return run, [Dim(ceil_div(run.size + slack, granule), 0, 0), *dims]
 
 
 def _blocks(box: Box, side: int, tuning: Tuning) -> _Record:
@@ -316,48 +277,45 @@ def _blocks(box: Box, side: int, tuning: Tuning) -> _Record:
     after write to the same pages. On GPUs they read and write whole memory transactions.
     """
     across, along, *outer = box.dims
-    cpu = tuning.interleave == 1
-    number = _even(along.size, min(tuning.steps, tuning.across)) if cpu else 1
+    number = _even(along.size, min(tuning.steps, tuning.across)) if tuning.is_cpu else 1
     chunk = along.times(number)
     near_rows = gcd(across.size, 4)
-    near_chunks = min(2, chunk.size) if cpu else gcd(chunk.size, 8)
+    near_chunks = min(2, chunk.size) if tuning.is_cpu else gcd(chunk.size, 8)
     rows, far_rows = across._replace(size=near_rows), across.times(near_rows)
     near, far = chunk._replace(size=near_chunks), chunk.times(near_chunks)
-    digits = [rows, near, far_rows, far] if cpu else [near, rows, far, far_rows]
-    position = Position(1, 0, number, near_chunks * number) if cpu else Position(1, 0, 0, 0)
-    steps = Steps(number, along.dst, along.src, along.size)
-    block = Block(across.src // side, along.dst // side)
-    return _Record(box.dst, box.src, (steps, position, block), [*digits, *outer])
+    if tuning.is_cpu:
+        digits = [rows, near, far_rows, far]
+        position = Position(1, 0, number, near_chunks * number)
+    else:
+        digits = [near, rows, far, far_rows]
+        position = Position(1, 0, 0, 0)
+    vectors = (
+        Steps(number, along.dst, along.src, along.size),
+        position,
+        Block(across.src // side, along.dst // side),
+        ONE_ROW,
+        NO_PATTERN,
+    )
+    digits += outer
+    return _Record.of(box.output, box.region.input, (box.dst, box.src), digits, vectors)
 
 
-def _streams(plan: CopyPlan, tuning: Tuning) -> Iterator[_Encoded]:
+def _segments(stream: RowStream, output: int, tuning: Tuning) -> list[_Record]:
     """One record for each segment of a row; all items belong to the first."""
     # On a GPU, neighbouring invocations fill neighbouring vectors.
-    steps = tuning.steps if tuning.interleave == 1 else 1
-    for output, target in enumerate(plan.outputs):
-        stream = choice.stream(target, plan.element_size)
-        assert stream is not None
-        row = stream.row_nbytes
-        nbytes = stream.rows * row
-        items = [Dim(ceil_div(nbytes, steps * VECTOR), 0, 0)]
-        start = 0
-        for source, length, row_src in stream.segments:
-            vectors = (
-                Stream(steps, nbytes, len(stream.segments)),
-                Segment(start, length, row_src, 0),
-                Row(row, _factor(row)),
-            )
-            src = source.view.offset * plan.element_size
-            yield _encoded(output, source, _Record(0, src, vectors, [] if start else items))
-            start += length
-
-
-def _encoded(output: int, source: Read | Fill, record: _Record) -> _Encoded:
-    dst, src, vectors, digits, rows = record[:5]
-    head = Head(0, dst, src, len(digits))
-    numbers = (Digit(digit.size, _factor(digit.size), digit.dst, digit.src) for digit in digits)
-    words = _padded((head, *vectors, rows, record.group or _pattern(source), *numbers))
-    return _Encoded(words, record.items, source.input if isinstance(source, Read) else -1, output)
+    steps = tuning.steps if tuning.is_cpu else 1
+    row = sum([segment.nbytes for segment in stream.segments])
+    nbytes = stream.rows * row
+    digits = [Dim(ceil_div(nbytes, steps * VECTOR), 0, 0)]
+    first, last = Stream(steps, nbytes, len(stream.segments)), (Row(row, _factor(row)), ONE_ROW)
+    start = 0
+    records = []
+    for input, src, length, row_src in stream.segments:
+        vectors = (first, Segment(start, length, row_src, 0), *last, NO_PATTERN)
+        records.append(_Record.of(output, input, (0, src), digits, vectors))
+        start += length
+        digits = []
+    return records
 
 
 def _padded(vectors: Iterable[Iterable[int]]) -> list[int]:
@@ -371,8 +329,6 @@ def _factor(size: int) -> int:
     return ((power - size) << 32) // size + 1
 
 
-def _pattern(source: Read | Fill) -> Pattern:
-    if isinstance(source, Read):
-        return Pattern()
-    pattern = source.pattern * (VECTOR // len(source.pattern))
+def _pattern(fill: Fill) -> Pattern:
+    pattern = fill.pattern * (VECTOR // len(fill.pattern))
     return Pattern(*np.frombuffer(pattern, np.uint32).tolist())

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from itertools import accumulate
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import BindingError, show
-from vkops.gpu.kernels.choice import VECTOR
-from vkops.gpu.kernels.encoding import Tuning
+from vkops.errors import CONVERSION_ERRORS, BindingError, OutOfDeviceMemoryError, show
+from vkops.extent import Extent, slice_extents
 from vkops.gpu.memory import host_memory
-from vkops.gpu.memory.heaps import Allocation, Range, Spread
-from vkops.gpu.run.dispatch import PreparedPlan, prepare
-from vkops.gpu.run.executor import Executor, with_reclaim
+from vkops.gpu.memory.heaps import Extents, visible
+from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.open_queues import with_reclaim
 from vkops.gpu.run.pending import BackgroundTask
 from vkops.plan.execute import Bytes, join_bytes, packed_bytes
-from vkops.plan.movements import copy
-from vkops.plan.region import CopyPlan, Output
-from vkops.plan.rounding import round_up
-from vkops.plan.view import View
 
 MAX_PACKED_BYTES = 16 << 20
 """Bytes of arrays that are packed on the host and then copied to the device as one."""
@@ -50,7 +43,7 @@ class Resource(ABC):
             if "O" in given.format:
                 raise TypeError("it holds Python objects")
             source = np.frombuffer(given, np.uint8) if given.nbytes else _NOTHING
-        except Exception as error:
+        except CONVERSION_ERRORS as error:
             message = f"got {type(data).__name__}, must be contiguous bytes: {error}"
             raise BindingError("", "data", message, "B-04") from None
         offset, _ = self._span(offset, source.size)
@@ -109,7 +102,7 @@ class Resource(ABC):
             first = index(offset)
             count = self.nbytes - first if nbytes is None else index(nbytes)
             inside = first >= 0 and count >= 0 and first + count <= self.nbytes
-        except Exception:
+        except TypeError:
             inside = False
         if not inside:
             message = (
@@ -137,26 +130,35 @@ class Resource(ABC):
 
 
 class Buffer(Resource):
-    """Device memory, allocated by ``Device.buffer`` and freed with this object."""
+    """Device memory, allocated by ``Device.buffer`` and freed with this object.
 
-    __slots__ = ("_executor", "allocation")
+    ``extents`` are its ranges of heaps, one after the other; nearly always one.
+    """
+
+    __slots__ = ("_executor", "extents")
 
     def __init__(self, executor: Executor, nbytes: int) -> None:
         self._executor = executor
         self.nbytes = nbytes
-        self.allocation: Allocation = with_reclaim(self._allocate)
+        self.extents: Extents = ()
+        try:  # noqa: SIM105  # which takes longer
+            self.extents = executor.memory.allocate(nbytes)
+        except OutOfDeviceMemoryError:
+            pass
+        if not self.extents:  # not in the handler: the error's traceback keeps heaps alive
+            self.extents = with_reclaim(lambda: executor.memory.allocate(nbytes))
 
-    def _allocate(self) -> Allocation:
-        executor = self._executor
-        return executor.locked(lambda: executor.memory.allocate(self.nbytes, self))
-
-    def part(self, start: int, nbytes: int) -> Allocation:
-        """Return the memory of some of its bytes."""
-        whole = nbytes == self.nbytes
-        return self.allocation if whole else self.allocation.part(start, nbytes)
+    def __del__(self) -> None:
+        self._executor.memory.freed.append(self.extents)
 
     def __repr__(self) -> str:
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.name!r}>"
+
+    @property
+    def visible(self) -> Bytes | None:
+        """The bytes, if they are one range that the host sees; to be used by ``exclusive``."""
+        seen = len(self.extents) == 1 and self.extents[0].resource.view is not None
+        return visible(self.extents[0]) if seen else None
 
     def is_on(self, executor: Executor) -> bool:
         """Whether that executor's device is on the same adapter.
@@ -164,105 +166,40 @@ class Buffer(Resource):
         Raises:
             DeviceError: the buffer's own device is closed.
         """
-        self._executor.check_open()
-        return self._executor.queue is executor.queue
+        own = self._executor
+        if own.closed:
+            own.check()
+        return own.queue is executor.queue
 
     def clone(self, start: int, nbytes: int) -> Buffer:
         """Return a copy on the device."""
         made = Buffer(self._executor, nbytes)
-        source, target = self.allocation.part(start, nbytes), made.allocation.part(0, nbytes)
-        self._executor.exclusive(lambda: self._move(source, target))
+        source, target = (
+            slice_extents(b.extents, at, nbytes) for b, at in ((self, start), (made, 0))
+        )
+        self._executor.copy(source, target)
         return made
 
     def fill_with(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
         """Copy the elements of arrays; see ``Resource``."""
-        nbytes = sum([array.nbytes for array in arrays])
-        ranges = self.allocation.part(0, nbytes).ranges
-        if len(ranges) != 1 or ranges[0].heap.view is None:
+        target = self.visible
+        if target is None:
             super().fill_with(arrays)
             return
-        target = ranges[0].bytes
-        self._executor.exclusive(lambda: join_bytes(arrays, target))
+        nbytes = sum([array.nbytes for array in arrays])
+        with self._executor.exclusive():
+            join_bytes(arrays, target[:nbytes])
 
     def _store(self, offset: int, source: Bytes) -> None:
-        self._executor.reserve_staging()
-        self._executor.exclusive(lambda: self._write_ranges(offset, source))
+        self._executor.write(slice_extents(self.extents, offset, source.size), source)
 
     def _fetch(self, offset: int, nbytes: int) -> Bytes:
-        self._executor.reserve_staging()
-        result = self._executor.exclusive(lambda: self._read_ranges(offset, nbytes))
+        extents = slice_extents(self.extents, offset, nbytes)
+        result = self._executor.read(extents)
+        if extents[0].resource.view is not None and len(extents) == 1:
+            result = np.asarray(_View(self, extents[0]))
         result.flags.writeable = False
         return result
-
-    def _write_ranges(self, offset: int, source: Bytes) -> None:
-        start = 0
-        for range_ in self.allocation.part(offset, source.size).ranges:
-            self._write(range_, source[start : start + range_.nbytes])
-            start += range_.nbytes
-
-    def _read_ranges(self, offset: int, nbytes: int) -> Bytes:
-        ranges = self.allocation.part(offset, nbytes).ranges
-        if len(ranges) == 1 and ranges[0].heap.view is not None:
-            return np.asarray(_View(self, ranges[0]))
-        result = np.empty(nbytes, np.uint8)
-        start = 0
-        for range_ in ranges:
-            self._read(range_, result[start : start + range_.nbytes])
-            start += range_.nbytes
-        return result
-
-    def _write(self, target: Range, source: Bytes) -> None:
-        if target.heap.view is not None:
-            target.bytes[...] = source
-            return
-        staging = self._executor.staging()
-        for start, n in _pieces(source.size, staging.nbytes):
-            staging.bytes[:n] = source[start : start + n]
-            self._move(staging.part(0, n), target.part(start, n))
-
-    def _read(self, source: Range, target: Bytes) -> None:
-        if source.heap.view is not None:
-            target[...] = source.bytes
-            return
-        staging = self._executor.staging()
-        for start, n in _pieces(target.size, staging.nbytes):
-            self._move(source.part(start, n), staging.part(0, n))
-            target[start : start + n] = staging.bytes[:n]
-
-    def _move(self, source: Allocation, target: Allocation) -> None:
-        """Copy; called by ``exclusive``. A transfer is a plan too."""
-        nbytes = source.nbytes
-        source, start = _from_vector(source)
-        target, to = _from_vector(target)
-        plan = _transfer(self._executor.tuning, start, to, nbytes)
-        self._executor.evaluate(plan.bind([source], [target]))
-
-
-def upload(
-    executor: Executor, arrays: Sequence[npt.NDArray[Any]]
-) -> tuple[list[Allocation], list[Buffer]]:
-    """Copy arrays to the device, row by row; many small ones at once.
-
-    Returns:
-        The memory of each array, and the buffers that must exist as long as it is used.
-    """
-    sizes = [round_up(array.nbytes, VECTOR) for array in arrays]
-    total = sum(sizes)
-    if len(arrays) > 1 and total <= min(MAX_PACKED_BYTES, executor.memory.max_range):
-        packed = Buffer(executor, total)
-        packed.fill_with([*map(_whole_vectors, arrays, sizes)])
-        starts = accumulate(sizes, initial=0)
-        return [*map(packed.allocation.part, starts, sizes)], [packed]
-    buffers = [Buffer(executor, nbytes) for nbytes in sizes]
-    for buffer, array in zip(buffers, arrays, strict=True):
-        buffer.fill_with([array])
-    return [buffer.allocation for buffer in buffers], buffers
-
-
-def _whole_vectors(array: npt.NDArray[Any], nbytes: int) -> Bytes:
-    """The bytes of an array, row by row, and zeros up to ``nbytes``."""
-    own = packed_bytes(array)
-    return own if own.size == nbytes else np.pad(own, (0, nbytes - own.size))
 
 
 class HostBuffer(Resource):
@@ -314,46 +251,16 @@ class HostBuffer(Resource):
         return result
 
 
-def _from_vector(allocation: Allocation) -> tuple[Allocation, int]:
-    """Extend an allocation to the start of its first vector; also return the bytes added.
-
-    Kernels count from whole vectors, transfers can begin at any byte.
-    """
-    if isinstance(allocation, Spread):
-        return allocation, 0
-    start = allocation.offset % VECTOR
-    return allocation.part(-start, allocation.nbytes + start), start
-
-
 class _View:
     """Bytes of a buffer by NumPy's array interface; an array of them keeps the buffer alive."""
 
     __slots__ = ("__array_interface__", "owner")
 
-    def __init__(self, owner: Buffer, memory: Range) -> None:
+    def __init__(self, owner: Buffer, memory: Extent) -> None:
         self.owner = owner
         self.__array_interface__ = {
-            "data": (memory.address, True),  # read-only
+            "data": (memory.resource.address + memory.start, True),  # read-only
             "shape": (memory.nbytes,),
             "typestr": "|u1",
             "version": 3,
         }
-
-
-@lru_cache(maxsize=256)
-def _transfer(tuning: Tuning, start: int, to: int, nbytes: int) -> PreparedPlan:
-    bytes_ = View.packed((nbytes,))
-    region = copy(bytes_.shift(start), bytes_.shift(to))
-    return prepare(CopyPlan(1, (start + nbytes,), (Output(to + nbytes, (region,)),)), tuning)
-
-
-def _pieces(nbytes: int, max_length: int) -> Iterator[tuple[int, int]]:
-    """The (start, length) of pieces that fit in staging memory.
-
-    Bytes after the last whole vector are a piece of their own: the others get the widest kernel.
-    """
-    body = nbytes // VECTOR * VECTOR
-    for start in range(0, body, max_length):
-        yield start, min(max_length, body - start)
-    if body < nbytes:
-        yield body, nbytes - body

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from _thread import start_new_thread
 from collections.abc import Callable
-from threading import Lock, get_ident
+from threading import Event, Thread, current_thread
 from typing import Protocol, runtime_checkable
 
 
@@ -21,48 +20,44 @@ class Pending(Protocol):
 
 
 class BackgroundTask:
-    """Work in a thread of its own, for streaming keeps the host busy.
-
-    Python's Event and Thread are made of locks that an interrupt (KeyboardInterrupt) can leave
-    held forever. This class waits for one lock, held until the work has ended.
-    """
+    """Work in a thread of its own, for streaming keeps the host busy."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
         self._error: BaseException | None = None
-        self._thread: int | None = None
-        self._running = Lock()
-        self._running.acquire()
-        self._begun = Lock()  # taken by the thread, or by whoever cancels the work
+        self._done = Event()
+        self._thread = Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
-        start_new_thread(self._run, ())
+        """Start the thread.
 
-    def cancel(self) -> None:
-        """End the work, unless the thread has begun it."""
-        if self._begun.acquire(blocking=False):
-            del self._work
-            self._running.release()
+        Raises:
+            RuntimeError: the system has no more threads.
+        """
+        try:
+            self._thread.start()
+        except BaseException:
+            self._done.set()
+            raise
 
     def _run(self) -> None:
-        if not self._begun.acquire(blocking=False):
-            return
         try:
-            self._thread = get_ident()
             self._work()
         except BaseException as error:
             self._error = error
         finally:
             del self._work  # it refers to what it streams
-            self._thread = None  # a later thread can have the same number
-            self._running.release()
+            self._done.set()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the work itself is asking."""
+        return current_thread() is self._thread
 
     def finish(self) -> None:
         """Wait until the work has ended, with an error or without; called by the work, return."""
-        if get_ident() != self._thread:
-            with self._running:
-                pass
+        if not self.is_current:
+            self._done.wait()
 
     def wait(self) -> None:
         """Wait until the results are complete; a second call returns at once.

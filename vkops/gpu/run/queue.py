@@ -1,29 +1,141 @@
-"""The Vulkan device and queue of an adapter, which all Devices of this process share."""
+"""The Vulkan device and queue of an adapter, which all Devices of this process share.
+
+A slot is a region table with the commands that read it; a submission uses one for each dispatch.
+"""
 
 from __future__ import annotations
 
-import atexit
-import os
-from collections import deque
-from collections.abc import Callable, Hashable
-from ctypes import py_object, pythonapi
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Sequence
 from threading import RLock
-from typing import Protocol
-from weakref import WeakValueDictionary, ref
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
-from vkops.errors import DeviceError, is_held, refuse_reentry
-from vkops.gpu.adapters import adapter
-from vkops.gpu.adapters.kompute import NATIVE, Commands, Kompute, load_kompute, open_kompute
-from vkops.gpu.memory.heaps import Heap, Memory, living
+import numpy as np
+import numpy.typing as npt
+
+from vkops.errors import DeviceError, OutOfDeviceMemoryError, refuse_reentry
+from vkops.gpu.adapters import adapter, forks
+from vkops.gpu.adapters.kompute import Commands, Kompute
+from vkops.gpu.kernels.layout import TABLE_BYTES
+from vkops.gpu.memory import host_memory
+from vkops.gpu.memory.heaps import Heap, Memory, held_bytes, living
+from vkops.gpu.run.encoded_plan import Dispatch, Work
 from vkops.gpu.run.pending import BackgroundTask
-from vkops.gpu.run.pipelines import Pipelines
-from vkops.system.processes import after_fork
+from vkops.shaders import spirv
 
-_Key = tuple[int, str, str | None, str | None]
+MAX_TOGETHER = 8
+"""Dispatches that one submission may have, each with a slot of its own."""
+
+MAX_SUBMISSIONS = 2
+"""Submissions that the device may execute while the host continues."""
+
+
+MAX_GROUPS_X = 32768
+
+MAX_PIPELINES = 64
+"""Pipelines that a slot keeps. Old versions of lavapipe leak some memory with each that is made."""
+
+_NO_WORDS = np.zeros(0, np.uint32)
+
+_Key = tuple[str, tuple[int, ...], int, int]
+"""Kernel, numbers of the sources and of the target, workgroups."""
+
+
+def group_count(dispatch: Dispatch) -> tuple[int, int, int]:
+    """Return a dispatch's workgroups in each dimension."""
+    return min(dispatch.groups, MAX_GROUPS_X), max(1, dispatch.groups // MAX_GROUPS_X), 1
+
+
+def make_algorithm(manager: Any, dispatch: Dispatch, table: Heap, spirv: bytes) -> Any:
+    """Return Kompute's algorithm (a pipeline) for a dispatch that reads a region table."""
+    first, *others = dispatch.sources
+    others += [first] * (dispatch.kernel.sources - len(dispatch.sources))
+    # Some kernels have the target twice, as vectors and as words; others ignore the fourth.
+    targets = [dispatch.target] * (1 if dispatch.kernel.indexed else 2)
+    heaps = (table, first, *targets, *others)
+    tensors = [heap.tensor for heap in heaps]
+    return manager.algorithm(tensors, spirv, list(group_count(dispatch)), _NO_WORDS, _NO_WORDS)
+
+
+class Slot:
+    """A region table and up to MAX_PIPELINES pipelines that read it.
+
+    One submission uses it at a time; ``commands`` and ``operation`` are valid until the next call.
+    Called with the queue's lock held.
+    """
+
+    def __init__(self, kompute: Kompute, table: Heap, *, wide: bool, timed: bool) -> None:
+        """Make no pipelines yet; those of ``wide`` kernels move integers of 64 bits.
+
+        ``timed`` has the device measure each submission.
+        """
+        assert table.view is not None
+        self._kompute = kompute
+        self._table = table
+        self._words: npt.NDArray[np.uint32] = table.view.view(np.uint32)
+        self._wide = wide
+        self._timed = timed
+        self._loaded: Dispatch | None = None
+        self._recorded: OrderedDict[_Key, tuple[Any, Commands]] = OrderedDict()
+        self.commands: Commands = kompute.commands()
+
+    def __len__(self) -> int:
+        return len(self._recorded)
+
+    def recorded(self, dispatch: Dispatch) -> Commands:
+        """Return the commands of one dispatch."""
+        return self._load(dispatch)[1]
+
+    def operation(self, dispatch: Dispatch) -> Any:
+        """Return Kompute's operation of a dispatch."""
+        return self._kompute.kp.OpAlgoDispatch(self._load(dispatch)[0])
+
+    def _load(self, dispatch: Dispatch) -> tuple[Any, Commands]:
+        """Write the dispatch to the region table; return its algorithm, and commands of that."""
+        if self._loaded is not dispatch:
+            self._words[: dispatch.words.size] = dispatch.words
+            self._loaded = dispatch
+        key = dispatch.key
+        found = self._recorded.get(key)
+        if found is None:
+            if len(self._recorded) >= MAX_PIPELINES:
+                self._drop(next(iter(self._recorded)))
+            found = self._recorded[key] = self._record(dispatch)
+        else:
+            self._recorded.move_to_end(key)
+        return found
+
+    def _record(self, dispatch: Dispatch) -> tuple[Any, Commands]:
+        kompute, kernel = self._kompute, dispatch.kernel
+        code = spirv(kernel.wide if kernel.wide and self._wide else kernel.name)
+        algorithm = make_algorithm(kompute.manager, dispatch, self._table, code)
+        commands = kompute.commands()
+        commands.record([kompute.kp.OpAlgoDispatch(algorithm)], self._timed)
+        return algorithm, commands
+
+    def _drop(self, key: _Key) -> None:
+        algorithm, commands = self._recorded.pop(key)
+        commands.clear()
+        algorithm.destroy()
+
+    def forget(self, heaps: set[int]) -> None:
+        """Drop the pipelines that are bound to heaps with these numbers."""
+        for key in [key for key in self._recorded if not heaps.isdisjoint((*key[1], key[2]))]:
+            self._drop(key)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._loaded = None
+        for key in list(self._recorded):
+            self._drop(key)
+
+
+# -- submissions ---------------------------------------------------------------------------------
 
 
 class Submission:
-    """A dispatch that the device executes while the host continues; made by ``Executor.submit``.
+    """Work that the device executes while the host continues; made by ``Queue.start``.
 
     ``keep`` must not be freed meanwhile; ``reads`` and ``writes`` are the resources it uses.
     """
@@ -39,7 +151,7 @@ class Submission:
         self._keep = keep
         self.reads = reads
         self.writes = writes
-        self.pipelines: Pipelines | None = None
+        self.slots: Sequence[Slot] = ()
         self.commands: Commands | None = None
         self.error: Exception | None = None
 
@@ -55,7 +167,10 @@ class Submission:
             DeviceError: the device is closed.
             RuntimeError: it was lost, as far as Kompute reports that.
         """
-        self._queue.wait_for(self)
+        if self in self._queue.submissions:
+            self._queue.check()
+            with self._queue.lock:
+                self._queue.complete(self)
         if self.error is not None:
             raise self.error
 
@@ -73,196 +188,251 @@ class QueueUser(Protocol):
     """The members of executors that their queue uses."""
 
     memory: Memory
-
-    def forget(self, heap: Heap) -> None:
-        """Drop the pipelines that are bound to a heap, which is being released."""
+    closed: bool
 
 
 class Queue:
     """One VkDevice and its queue, as Kompute opens them; made by ``open_queue``.
 
     Devices of one adapter can bind each other's memory, because it belongs to the same VkDevice.
-    Vulkan wants a queue used by one thread at a time: everything happens under ``lock``, which
-    ``Executor.exclusive`` and ``Executor.locked`` take.
+    Vulkan wants a queue used by one thread at a time: everything happens under ``lock``.
     """
 
     def __init__(self, info: adapter.DeviceInfo) -> None:
         self.info: adapter.DeviceInfo = info
         self.lock: RLock = RLock()
         self.submissions: list[Submission] = []  # first: __del__ needs it, whatever fails below
-        self.orphans: deque[ref[Heap]] = deque()  # filled as executors go, on any thread
-        self._stream: BackgroundTask | None = None
-        self._stream_lock = RLock()
-        self._users: WeakValueDictionary[int, QueueUser] = WeakValueDictionary()
-        extensions = adapter.printf_extensions(info.index)
-        load_kompute()
-        try:
-            self.kompute: Kompute = open_kompute(info.index, extensions)
-            name = self.kompute.manager.get_device_properties()["device_name"]
-        except RuntimeError as error:
-            raise DeviceError(f"Kompute cannot open {info.name!r}: {error}") from error
-        if name != info.name:
-            raise DeviceError(f"Kompute opened {name!r} where {info.name!r} was asked for")
-        process.opened = True
+        self.streams: list[BackgroundTask] = []
+        self.users: WeakValueDictionary[int, QueueUser] = WeakValueDictionary()
+        self._gone: deque[int] = deque()  # numbers of heaps that were freed, on any thread
+        self.slots: list[Slot] = []
+        self._timed = False
+        self._nanoseconds: float | None = 0.0
+        self.kompute: Kompute = Kompute(adapter.native_adapters()[info.index])
+        self.wide: bool = self.kompute.has_int64 and adapter.prefers_int64(info)
+        forks.state.opened = True
 
-    # -- exclusion --------------------------------------------------------------------------------
+    def check(self, user: QueueUser | None = None) -> None:
+        """Check that this thread can use the queue now.
 
-    def refuse_reentry(self) -> None:
-        """Raise a DeviceError if this thread is in the middle of using the queue."""
-        refuse_reentry(self.lock, "the device {!r} is in use", self.info.name)
-
-    def finish_stream(self) -> None:
-        """Wait for the stream that runs in a thread; that thread itself does not wait."""
-        if self._stream is not None:
-            self._stream.finish()
-
-    def stream(
-        self, work: Callable[[], None], announce: Callable[[BackgroundTask], None]
-    ) -> BackgroundTask:
-        """Begin work in a thread when the stream before has ended; all other work waits for it.
-
-        ``announce`` is called with the new stream before another one can begin.
+        Raises:
+            DeviceError: the user is closed, the device was opened before this process was forked
+                off, or it is in use by this very thread.
         """
-        self.refuse_reentry()
-        refuse_reentry(self._stream_lock, "the device {!r} is starting a stream", self.info.name)
-        with self._stream_lock:
-            self.finish_stream()
-            stream = BackgroundTask(work)
+        forks.check()
+        refuse_reentry(self.lock, "the device {!r} is in use", self.info.name)
+        if user is not None and user.closed:
+            raise DeviceError(f"the device {self.info.name!r} is closed")
+
+    def exclusive(self, user: QueueUser) -> RLock:
+        """Return the lock to hold while memory is used; all that is pending has ended.
+
+        Raises:
+            DeviceError: as ``check``.
+        """
+        if user.closed or forks.state.forked or self.lock._is_owned():  # type: ignore[attr-defined]
+            self.check(user)
+        if self.streams or self.submissions:
+            self.finish()
+        return self.lock
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def new_heap(self, size: int, *, mapped: bool) -> Heap:
+        """Take memory from the driver after a check that it is available.
+
+        Raises:
+            OutOfDeviceMemoryError: it is not.
+        """
+        self.forget_heaps()
+        self.require(size, mapped=mapped)
+        number = adapter.tensor_heap(self.info.index, host=mapped).index
+        return Heap(self.kompute, size, (self.info.index, number), self._gone, mapped=mapped)
+
+    def require(self, nbytes: int, *, mapped: bool) -> None:
+        """Check that the driver has so many bytes.
+
+        Raises:
+            OutOfDeviceMemoryError: it has not.
+        """
+        available = self.available(mapped=mapped)
+        if nbytes > available:
+            message = f"{nbytes} bytes: the device has {max(available, 0)} bytes available"
+            raise OutOfDeviceMemoryError(message)
+
+    def available(self, *, mapped: bool) -> int:
+        """Return the bytes that this process can still get from the driver."""
+        heap = adapter.tensor_heap(self.info.index, host=mapped)
+        held = held_bytes((self.info.index, heap.index))
+        available = adapter.available_memory(self.info.index, heap, held)
+        return min(available, host_memory.available()) if self.info.type == "CPU" else available
+
+    def release_empty_heaps(self) -> None:
+        """Give the heaps that nothing uses back to the driver."""
+        with self.lock:
+            self.settle()
+            for user in living(self.users):
+                user.memory.release_empty_heaps()
+            self.forget_heaps()
+
+    def forget_heaps(self) -> None:
+        """Drop what is bound to heaps that were freed, with the lock held."""
+        if self._gone:
+            gone = {self._gone.popleft() for _ in range(len(self._gone))}
+            for slot in self.slots:
+                slot.forget(gone)
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def run(self, user: QueueUser, work: Sequence[Work]) -> None:
+        """Run work in order and wait until its results are visible.
+
+        Raises:
+            DeviceError: as ``check``.
+        """
+        with self.exclusive(user):
+            if self.submissions:  # of another thread, since ``exclusive`` was called
+                self.settle()
+            if len(work) == 1 and type(work[0]) is Dispatch and self.slots and not self._gone:
+                commands = self.slots[0].recorded(work[0])  # the usual case
+                commands.run()
+                if self._timed:
+                    self._add_time(commands.nanoseconds)
+            else:
+                self.execute(work)
+
+    def execute(self, work: Sequence[Work]) -> None:
+        """Run work in order and wait for it, with the lock held, while nothing else is pending."""
+        while work:
+            commands, slots, count = self._record(work)
+            commands.run()
+            self._add_time(commands.nanoseconds)
+            slots[0].commands.clear()  # copies refer to memory that may be released
+            work = work[count:]
+
+    def start(self, submission: Submission, work: Sequence[Work]) -> None:
+        """Begin to run work, with the lock held; MAX_SUBMISSIONS can be pending at a time.
+
+        A submission that conflicts with a pending one waits for it. Of work that needs several
+        submissions, only the last one is not waited for.
+        """
+        if any(map(submission.conflicts_with, self.submissions)):
+            self.settle()
+        while len(self.submissions) >= MAX_SUBMISSIONS:
+            self.complete(self.submissions[0])
+        self._add_time(None)  # it is not known when it ends
+        submission.commands, submission.slots, count = self._record(work)
+        while count < len(work):
+            self.settle()
+            submission.commands.run()
+            work = work[count:]
+            submission.commands, submission.slots, count = self._record(work)
+        self.submissions.append(submission)
+        submission.commands.start()
+
+    def _record(self, work: Sequence[Work]) -> tuple[Commands, Sequence[Slot], int]:
+        """Return commands for the first parts of work, each of which may depend on those before it.
+
+        Also return the slots that must not be used before the commands are done, and the number of
+        the parts. They are fewer than MAX_TOGETHER if there is no memory for more slots.
+        """
+        self.forget_heaps()
+        work = work[:MAX_TOGETHER]
+        slots = self._free_slots(max(1, len([each for each in work if type(each) is Dispatch])))
+        if isinstance(work[0], Dispatch) and (len(work) == 1 or len(slots) == 1):
+            return slots[0].recorded(work[0]), slots, 1
+        tables = iter(slots)
+        operations: list[Any] = []
+        for each in work:
+            if not isinstance(each, Dispatch):
+                operations.append(each.operation(self.kompute.native))
+            elif (slot := next(tables, None)) is not None:
+                operations.append(slot.operation(each))
+            else:
+                break
+        commands = slots[0].commands
+        commands.record(operations, self._timed)
+        return commands, slots, len(operations)
+
+    def _free_slots(self, count: int) -> Sequence[Slot]:
+        """Slots that no submission uses: so many, or as many as there is memory for.
+
+        Raises:
+            OutOfDeviceMemoryError: there is no memory for a single one.
+        """
+        used = {slot for submission in self.submissions for slot in submission.slots}
+        free = [slot for slot in self.slots if slot not in used]
+        while len(free) < count:
             try:
-                self._stream = stream
-                announce(stream)
-                stream.start()
-            except BaseException:  # an interrupt, or the system has no more threads
-                stream.cancel()
-                raise
-            return stream
+                table = self.new_heap(TABLE_BYTES, mapped=True)
+            except OutOfDeviceMemoryError:
+                if not free:
+                    raise
+                break
+            self.slots.append(Slot(self.kompute, table, wide=self.wide, timed=self._timed))
+            free.append(self.slots[-1])
+        return free[:count]
 
-    @property
-    def is_held(self) -> bool:
-        """Whether this thread is in the middle of using the queue."""
-        return is_held(self.lock)
+    def take_slot(self) -> None:
+        """Take memory for a slot, without which nothing can run, unless there is one."""
+        with self.lock:
+            self._free_slots(1)
 
-    # -- submissions ------------------------------------------------------------------------------
-
-    def wait_for(self, submission: Submission) -> None:
-        """Wait for one submission and release what it keeps alive."""
-        if submission in self.submissions:
-            self.refuse_reentry()
-            with self.lock:
-                self.complete(submission)
+    def drop_slots(self) -> None:
+        """Drop all slots, which nothing uses, and what is recorded with them."""
+        for slot in self.slots:
+            slot.clear()
+        self.slots.clear()
 
     def complete(self, submission: Submission) -> None:
         """Wait for one submission, with the lock held."""
         if submission in self.submissions:
             submission.finish()
             self.submissions.remove(submission)
+            submission.slots[0].commands.clear()
 
     def settle(self) -> None:
-        """Wait for all submissions and forget the heaps of dead devices, with the lock held."""
+        """Wait for all submissions, with the lock held."""
         while self.submissions:
             self.complete(self.submissions[0])
-        while self.orphans:  # one leaves when it is forgotten, for an interrupt can come before
-            if heap := self.orphans[0]():
-                self.forget(heap)
-            self.orphans.popleft()
 
-    def settle_at_exit(self) -> None:
-        """Wait for all submissions and streams before Python ends."""
-        self.finish_stream()
+    def finish_streams(self) -> None:
+        """Wait for streams that run in threads; the thread of one does not wait for itself."""
+        for stream in list(self.streams):
+            if stream.is_current:
+                return  # the others began after it
+            stream.finish()
+            if stream in self.streams:
+                self.streams.remove(stream)
+
+    def finish(self) -> None:
+        """Wait for everything."""
+        self.finish_streams()
         with self.lock:
             self.settle()
 
     def __del__(self) -> None:
         # Python frees the queue and all that refers to it in any order, submissions pending or not.
-        if not process.forked:
-            for submission in getattr(self, "submissions", ()):  # interrupted as it began
+        if not forks.state.forked:
+            for submission in self.submissions:
                 submission.finish()
 
-    # -- the executors of this queue --------------------------------------------------------------
+    # -- timestamps -------------------------------------------------------------------------------
 
-    def add(self, user: QueueUser) -> None:
-        """Tell an executor of all heaps that are given back from now on, and manage its own."""
-        self._users[id(user)] = user
-
-    def forget(self, heap: Heap) -> None:
-        """Drop what any executor has bound to a heap that is given back, with the lock held."""
-        for user in living(self._users):
-            user.forget(heap)
-
-    def release_empty_heaps(self) -> None:
-        """Give the heaps that nothing uses back to the driver."""
+    def measure(self, on: bool) -> None:
+        """Have the device measure from now on; see ``take_time``."""
         with self.lock:
             self.settle()
-            for user in living(self._users):
-                user.memory.release_empty_heaps()
+            self._timed = on
+            self._nanoseconds = 0.0
+            self.drop_slots()
 
+    def _add_time(self, nanoseconds: float | None) -> None:
+        """Add the time of a submission; None if the device did not measure it."""
+        known = self._nanoseconds
+        self._nanoseconds = None if known is None or nanoseconds is None else known + nanoseconds
 
-# -- the queues of this process --------------------------------------------------------------------
-
-FORKED = (
-    "this process was forked off one that had opened a Vulkan device, and drivers do not survive "
-    "that; open devices after forks only, or start processes by spawning"
-)
-
-
-class _Process:
-    """The queues of this process, for drivers have threads that forks and Python's end ignore."""
-
-    def __init__(self) -> None:
-        self.by_adapter: WeakValueDictionary[_Key, Queue] = WeakValueDictionary()
-        self.opened: bool = False  # whether there was ever one
-        self.forked: bool = False  # whether the process was forked off one that had opened some
-
-    @property
-    def queues(self) -> list[Queue]:
-        """The queues that are open."""
-        return living(self.by_adapter)
-
-    def release_empty_heaps(self) -> None:
-        """Release the driver memory that no device needs at the moment.
-
-        A thread that is in the middle of using one queue leaves the others alone, too: another
-        thread could be waiting for the one it holds.
-        """
-        queues = self.queues
-        if not any(queue.is_held for queue in queues):
-            for queue in queues:
-                queue.release_empty_heaps()
-
-    def after_fork(self) -> None:
-        self.forked = self.opened
-        for queue in self.queues:
-            # Destroying it would wait for threads forever.
-            pythonapi.Py_IncRef(py_object(queue.kompute))
-
-    def at_exit(self) -> None:
-        if not self.forked:
-            for queue in self.queues:
-                queue.settle_at_exit()
-
-
-process: _Process = _Process()
-atexit.register(process.at_exit)
-after_fork(process.after_fork)
-
-_opening = RLock()
-
-
-def open_queue(info: adapter.DeviceInfo) -> Queue:
-    """Return the queue of an adapter: opened once, and again when nothing refers to it any more.
-
-    Another one is opened if Vulkan's layers, or the choice of native operations, have changed.
-
-    Raises:
-        DeviceError: Kompute cannot open the adapter, or this process was forked.
-    """
-    if process.forked:
-        raise DeviceError(FORKED)
-    refuse_reentry(_opening, "a device is being opened")
-    with _opening:
-        chosen = os.environ.get(adapter.LAYERS), os.environ.get(NATIVE)
-        key = info.index, info.name, *chosen
-        queue = process.by_adapter.get(key)
-        if queue is None:
-            queue = process.by_adapter[key] = Queue(info)
-        return queue
+    def take_time(self) -> float | None:
+        """Return the milliseconds of all submissions since the last call, if all were measured."""
+        found, self._nanoseconds = self._nanoseconds, 0.0
+        return found / 1e6 if found else None

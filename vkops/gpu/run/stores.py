@@ -1,11 +1,13 @@
-"""The stores of one byte, as the kernels report them: for ``vkops debug trace``."""
+"""The stores of one byte by kernels, which report them, and copies: for ``vkops debug trace``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from vkops.gpu.copies import Copy, ImageCopy
 from vkops.gpu.kernels.encoding import Words
 from vkops.gpu.kernels.layout import (
     CONSTANT,
@@ -18,34 +20,36 @@ from vkops.gpu.kernels.layout import (
     Writer,
 )
 from vkops.gpu.memory.heaps import Heap
-from vkops.gpu.run.dispatch import Dispatch
-from vkops.gpu.run.executor import Executor, with_reclaim
-from vkops.gpu.run.pipelines import group_count, make_algorithm
+from vkops.gpu.run.encoded_plan import Dispatch, Work
+from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.open_queues import with_reclaim
+from vkops.gpu.run.queue import group_count, make_algorithm
 from vkops.shaders import VARIANTS
 
 
 class Store(NamedTuple):
-    """A store of a byte: who made it, where its value is from, and the bytes from that one on.
+    """A store of a byte: what made it, where its value is from, and the bytes from that one on.
 
-    ``source`` is a heap and a byte address in it; None for a constant.
+    ``writer`` has the parts of the device's work by name. ``source`` is a heap and a byte address
+    in it; None for a constant. ``value`` is empty if the device does not report it.
     """
 
-    workgroup: int
-    invocation: int
-    record: int
+    writer: Mapping[str, str]
     source: tuple[Heap, int] | None
-    value: bytes
+    value: bytes = b""
 
 
-def stores(executor: Executor, dispatch: Dispatch, address: int) -> list[Store]:
-    """Run a dispatch, and return its stores to a byte address of its target.
+def stores(executor: Executor, work: Work, address: int) -> list[Store]:
+    """Run a dispatch or a copy, and return its stores to a byte address of its target.
 
     Of more than MAX_TRACED_STORES, the first are returned.
     """
+    if not isinstance(work, Dispatch):
+        executor.run([work])
+        return list(_copied(work, address))
+    dispatch = work
     spirv = VARIANTS[dispatch.kernel.name].compile(defines={"TRACE": 1})
-    vectors = with_reclaim(
-        lambda: executor.exclusive(lambda: _run(executor, dispatch, spirv, address))
-    )
+    vectors = with_reclaim(lambda: _run(executor, dispatch, spirv, address))
     count = min(int(vectors[0, 0]), MAX_TRACED_STORES)
     return [
         _store(dispatch, address, *found)
@@ -63,19 +67,40 @@ def _run(executor: Executor, dispatch: Dispatch, spirv: bytes, address: int) -> 
     traced: Words = words[TABLE_BYTES // 4 :].reshape(-1, 4)
     traced[0] = Traced(stores=0, address=address)
     kompute = executor.queue.kompute
-    algorithm = make_algorithm(kompute.manager, dispatch, heap, spirv)
-    kompute.run(kompute.kp.OpAlgoDispatch(algorithm))
-    algorithm.destroy()
+    with executor.exclusive():
+        algorithm = make_algorithm(kompute.manager, dispatch, heap, spirv)
+        kompute.run(kompute.kp.OpAlgoDispatch(algorithm))
+        algorithm.destroy()
     return np.array(traced)
 
 
 def _store(dispatch: Dispatch, address: int, writer: Words, stored: Words, value: Words) -> Store:
     by, what = Writer(*writer.tolist()), Stored(*stored.tolist())
     constant = what.source == CONSTANT
+    numbers = {
+        "Record": by.record // RECORD_VECTORS,
+        "Workgroup": by.group_y * group_count(dispatch)[0] + by.group_x,
+        "Invocation in it": by.invocation,
+    }
     return Store(
-        by.group_y * group_count(dispatch)[0] + by.group_x,
-        by.invocation,
-        by.record // RECORD_VECTORS,
+        {"Kernel": dispatch.kernel.name, **{name: str(n) for name, n in numbers.items()}},
         None if constant else (dispatch.sources[what.source], what.address),
         value.tobytes()[address - what.first : what.nbytes],
     )
+
+
+def _copied(work: Copy, address: int) -> Iterator[Store]:
+    """Yield the stores of a copy to a byte address of its target, from its list of regions."""
+    rows = work.regions.astype(np.int64)
+    if isinstance(work, ImageCopy):
+        x, y, width, height, start, pitch = rows.T
+        image, buffer = (work.offset + y * work.pitch + x, work.pitch), (start, pitch)
+        target, source = (image, buffer) if work.over_target else (buffer, image)
+    else:
+        start, begin, width = rows.T
+        height, target, source = np.array(1), (begin, width), (start, width)
+    row, column = np.divmod(address - target[0], target[1])
+    places = source[0] + row * source[1] + column
+    for number in np.flatnonzero((row >= 0) & (row < height) & (column < width)).tolist():
+        writer = {"Copy": work.command, "Region of the copy": f"{number + 1} of {len(rows)}"}
+        yield Store(writer, None if work.source is None else (work.source, int(places[number])))

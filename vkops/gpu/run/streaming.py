@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from vkops.gpu.adapters.kompute import Commands
-from vkops.gpu.memory.heaps import Heap, Range
-from vkops.gpu.run.executor import MAX_STARTED_PIPELINES, Executor, with_reclaim
-from vkops.gpu.run.queue import process
+from vkops.gpu.memory.heaps import Heap, visible
+from vkops.gpu.run.encoded_plan import EncodedPlan
+from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.open_queues import with_reclaim
+from vkops.gpu.run.queue import Submission
 from vkops.plan.algebra import optimize
-from vkops.plan.chunks import ALIGNMENT, Chunk, Piece, chunks, staged_bytes
+from vkops.plan.chunks import Chunk, chunks, staged_bytes
 from vkops.plan.execute import Bytes
 from vkops.plan.region import CopyPlan
 
@@ -40,90 +41,61 @@ def stream(
     """
     todo = chunks(optimize(plan), chunk_bytes)
     total = sum(output.nbytes for output in plan.outputs)
-    moved = sum(prod(r.sizes) for output in plan.outputs for r in output.regions)
-    has_gaps = moved * plan.element_size < total
-    sizes = [
-        max(ALIGNMENT, *map(staged_bytes, pieces))
-        for pieces in ([chunk.sources for chunk in todo], [chunk.targets for chunk in todo])
-    ]
-    slots = with_reclaim(lambda: _slots(executor, sizes))
-
-    def run() -> None:
-        done = 0
+    moved = sum(prod(region.sizes) for _, region in plan.regions) * plan.element_size
+    room = max(staged_bytes(pieces) for chunk in todo for pieces in (chunk.sources, chunk.targets))
+    stages = with_reclaim(lambda: [_Stage(executor, room, keep=moved < total) for _ in range(2)])
+    done = 0
+    with executor.exclusive():
         try:
-            for number, chunk in enumerate([*todo, *(None for _ in slots)]):
-                slot = slots[number % 2]
-                done += slot.finish(outputs)
+            for number, chunk in enumerate([*todo, *(None for _ in stages)]):
+                stage = stages[number % 2]
+                done += stage.finish(outputs)
                 if progress is not None:
                     progress(done, total)
                 if chunk is not None:
-                    if has_gaps:
-                        slot.preload(chunk, outputs)
-                    slot.start(chunk, inputs)
+                    stage.start(chunk, inputs, outputs)
         finally:
-            for slot in slots:
-                slot.wait()
-
-    executor.exclusive(run)
-    executor.keep_time(None)
+            executor.queue.settle()
 
 
-def _slots(executor: Executor, sizes: Sequence[int]) -> list[_Slot]:
-    return executor.locked(lambda: [_Slot(executor, sizes) for _ in range(2)])
+class _Stage:
+    """Staging memory for one chunk, and the chunk that is in it."""
 
-
-class _Slot:
-    """Memory for one chunk, and the chunk that is in it."""
-
-    _running: Commands | None = None
-
-    def __init__(self, executor: Executor, sizes: Sequence[int]) -> None:
+    def __init__(self, executor: Executor, size: int, *, keep: bool) -> None:
+        """Take memory of ``size`` bytes twice; with ``keep``, targets have bytes to be kept."""
         self._executor = executor
-        self._pipelines = executor.new_pipelines(MAX_STARTED_PIPELINES)
-        self._source, self._target = map(executor.host_heap, sizes)
-        self._targets: Sequence[Piece] = ()
+        self._keep = keep
+        self._source: Heap = executor.host_heap(size)
+        self._target: Heap = executor.host_heap(size)
+        self._chunk: Chunk | None = None
+        self._submission: Submission | None = None
 
-    def preload(self, chunk: Chunk, outputs: Sequence[Bytes]) -> None:
-        """Send the present content of a chunk's targets, all of which will be fetched."""
-        for piece in chunk.targets:
-            piece.packed(_bytes(self._target))[...] = piece.of(outputs)
-
-    def start(self, chunk: Chunk, inputs: Sequence[Bytes]) -> None:
-        """Send a chunk's sources and start its dispatch."""
+    def start(self, chunk: Chunk, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> None:
+        """Send what a chunk reads, and begin to run it."""
+        source, target = visible(self._source.whole), visible(self._target.whole)
         for piece in chunk.sources:
-            piece.packed(_bytes(self._source))[...] = piece.of(inputs)
-        source = Range(self._source, 0, self._source.ranges.size)
-        targets = [Range(self._target, piece.staged, piece.nbytes) for piece in chunk.targets]
-        self._targets = chunk.targets
-        dispatches = self._executor.prepare(chunk.plan).bind([source], targets)
-        if not dispatches:
-            return
-        *first, last = dispatches
-        self._executor.evaluate(first)  # rare: more regions than a table holds
-        self._running = self._pipelines.commands(last)
-        self._running.start()
-
-    def wait(self) -> None:
-        """Wait for the chunk, if there is one: its memory must not be freed before."""
-        if self._running is not None:
-            self._running.wait()
-            self._running = None
-
-    def __del__(self) -> None:
-        if not process.forked:
-            self.wait()
+            piece.packed(source)[...] = piece.of(inputs)
+        for piece in chunk.targets if self._keep else ():
+            piece.packed(target)[...] = piece.of(outputs)
+        written = [(self._target.whole.part(p.staged, p.nbytes),) for p in chunk.targets]
+        executor = self._executor
+        work = EncodedPlan(chunk.plan, executor.tuning).bind([(self._source.whole,)], written)
+        self._chunk = chunk
+        if work:
+            self._submission = Submission(executor.queue, self, frozenset(), frozenset())
+            executor.queue.start(self._submission, work)
 
     def finish(self, outputs: Sequence[Bytes]) -> int:
         """Wait for the chunk, if there is one, and fetch its targets; return their bytes."""
-        self.wait()
-        for piece in self._targets:
-            piece.of(outputs)[...] = piece.packed(_bytes(self._target))
-        done = sum(piece.nbytes for piece in self._targets)
-        self._targets = ()
-        return done
-
-
-def _bytes(heap: Heap) -> Bytes:
-    """The bytes of a heap that the host sees."""
-    assert heap.view is not None
-    return heap.view
+        if self._submission is not None:
+            self._executor.queue.complete(self._submission)
+            submission, self._submission = self._submission, None
+            if submission.error is not None:
+                raise submission.error
+        chunk, self._chunk = self._chunk, None
+        if chunk is None:
+            return 0
+        target = visible(self._target.whole)
+        for piece in chunk.targets:
+            piece.of(outputs)[...] = piece.packed(target)
+        return sum(piece.nbytes for piece in chunk.targets)

@@ -10,6 +10,7 @@ import numpy as np
 
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.shader_run import transfer_tensor
 
 
 class BufferCopy:
@@ -25,7 +26,7 @@ class BufferCopy:
                 f"a buffer of {nbytes} bytes: the device's largest buffer is "
                 f"{executor.memory.max_range} bytes"
             )
-        self._tensors = [executor.transfer_tensor(np.zeros(nbytes // 4, np.uint32)) for _ in "ab"]
+        self._tensors = [transfer_tensor(executor, np.zeros(nbytes // 4, np.uint32)) for _ in "ab"]
         kompute = executor.queue.kompute
         self._commands = kompute.commands()
         self._commands.record([kompute.kp.OpTensorCopy(self._tensors)])

@@ -1,0 +1,149 @@
+"""The rule by which Vulkan's own copies are used instead of shaders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from vkops.gpu.adapters.adapter import DeviceInfo
+from vkops.gpu.adapters.kompute import ImageLimits
+from vkops.gpu.copies import SHADERS, choose, rule, rule_for
+from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
+from vkops.plan.execute import execute
+from vkops.plan.movements import concat, copy, split
+
+IMAGES = ImageLimits(alignment=64, side=16384)
+MESA_22, MESA_25 = (replace(each, images=IMAGES) for each in (rule.MESA_22, rule.MESA_25))
+
+
+def rows(count, nbytes):
+    """A plan that copies ``count`` rows of ``nbytes`` bytes to a packed output."""
+    source, target = View((count, nbytes), (2 * nbytes, 1)), View.packed((count, nbytes))
+    return CopyPlan(1, (2 * count * nbytes,), (Output(count * nbytes, (copy(source, target),)),))
+
+
+def columns(nbytes, count, joined):
+    """A plan that splits rows of 16 MiB into ``count`` columns of so many bytes, or joins them."""
+    rows = (1 << 24) // (nbytes * count)
+    part, whole = View.packed((rows, nbytes)), View.packed((rows, nbytes * count))
+    if joined:
+        regions = concat([Read(number, part) for number in range(count)], whole, 1)
+        outputs = [Output(rows * nbytes * count, tuple(regions))]
+        inputs = [rows * nbytes] * count
+    else:
+        regions = split(Read(0, whole), [part] * count, 1)
+        outputs = [Output(rows * nbytes, (region,)) for region in regions]
+        inputs = [rows * nbytes * count]
+    return CopyPlan(1, tuple(inputs), tuple(outputs))
+
+
+def is_copied(plan, chosen):
+    """Whether copies execute a plan, or else shaders; never both."""
+    copies, rest = choose(plan, chosen)
+    assert (copies is None) != (rest is None)
+    return copies is not None
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "count", "joined", "mesa_22", "mesa_25"),
+    [
+        (16, 16, False, True, False),  # vectors
+        (64, 2, False, True, False),
+        (128, 2, False, True, True),
+        (1008, 2, False, True, False),  # rows of the image hold several
+        (4096, 4, True, True, True),
+        (21, 3, False, False, False),  # no vectors
+        (34, 3, False, False, False),
+        (100, 5, True, True, True),  # joined
+        (170, 3, False, True, True),  # far apart
+    ],
+)
+def test_rows_that_cpu_drivers_copy_by_images(nbytes, count, joined, mesa_22, mesa_25):
+    """As measured: see "Copies instead of shaders" in docs/performance.md."""
+    plan = columns(nbytes, count, joined)
+    assert is_copied(plan, MESA_22) == mesa_22
+    assert is_copied(plan, MESA_25) == mesa_25
+
+
+@pytest.mark.parametrize(
+    ("plan", "on_gpu", "on_cpu"),
+    [
+        (rows(1, 64 << 20), True, True),
+        (rows(4, 64 << 10), True, True),
+        (rows(4, (64 << 10) - 1), False, True),
+        (rows(64, 4 << 10), False, True),
+        (rows(1 << 20, 16), False, False),
+        (columns(4096, 4, joined=False), False, True),
+    ],
+)
+def test_runs(plan, on_gpu, on_cpu):
+    """A GPU copies long runs only, whatever images its driver has."""
+    assert is_copied(plan, rule.GPU) == on_gpu
+    assert is_copied(plan, MESA_25) == on_cpu
+    assert not is_copied(plan, SHADERS)
+
+
+@pytest.mark.parametrize(("words", "expected"), [(1 << 14, True), ((1 << 14) - 1, False)])
+def test_constants(words, expected):
+    fill = Region(View.packed((words,)), Fill(b"abcd"))
+    assert is_copied(CopyPlan(4, (), (Output(4 * words, (fill,)),)), rule.GPU) == expected
+
+
+@pytest.mark.parametrize(("mebibytes", "divided"), [(2, True), (1, False)])
+def test_a_plan_is_divided_if_copies_move_much(mebibytes, divided):
+    """The plan of the rest has all outputs, with what is left of their regions."""
+    n = mebibytes << 20
+    run = copy(View.packed((n,)), View.packed((n,)))
+    strided = copy(View((500,), (3,)), View((500,), (1,), n))
+    backwards = copy(View((999,), (-1,), 998), View.packed((999,)))
+    plan = CopyPlan(
+        1, (n,), (Output(n, (run,)), Output(n + 500, (run, strided)), Output(1000, (backwards,)))
+    )
+    copies, rest = choose(plan, rule.GPU)
+    assert (copies is not None) == divided
+    if copies is None:
+        assert rest is plan
+        return
+    assert [len(output.regions) for output in rest.outputs] == [0, 1, 1]
+    assert not copies.can_import
+    data = np.random.default_rng(1).integers(0, 256, n, np.uint8)
+    expected, left = (execute(each, [data]) for each in (plan, rest))
+    np.testing.assert_array_equal(left[1][n:], expected[1][n:])
+    np.testing.assert_array_equal(left[2], expected[2])
+
+
+def test_a_plan_with_too_many_copies_is_left_to_shaders():
+    plan = columns(4096, 4, joined=False)
+    assert is_copied(plan, replace(MESA_25, max_copies=4))
+    assert not is_copied(plan, replace(MESA_25, max_copies=3))
+
+
+INFO = DeviceInfo(**dict.fromkeys(DeviceInfo.__dataclass_fields__, 0))
+
+
+@pytest.mark.parametrize(
+    ("kind", "driver", "threads", "expected"),
+    [
+        ("DISCRETE_GPU", "NVIDIA 550", "64", rule.GPU),
+        ("INTEGRATED_GPU", "Mesa 25.0.7", "2", rule.GPU),
+        ("CPU", "Mesa 22.3.6", "4", MESA_22),
+        ("CPU", "Mesa 22.3.6", "5", SHADERS),
+        ("CPU", "Mesa 25.0.7", "3", MESA_25),
+        ("CPU", "Mesa 25.0.7", "4", SHADERS),
+    ],
+)
+def test_the_rule_of_an_adapter(monkeypatch, kind, driver, threads, expected):
+    monkeypatch.delenv(rule.COPY, raising=False)
+    monkeypatch.setenv("LP_NUM_THREADS", threads)
+    info = replace(INFO, type=kind, driver=driver)
+    found = rule_for(info, SimpleNamespace(native=True, images=IMAGES))
+    limits = {"max_copies": found.max_copies, "images": found.images}
+    assert found == replace(expected, **limits)
+    assert rule_for(info, SimpleNamespace(native=None, images=None)) is SHADERS
+    for wanted, always in (("shader", SHADERS), ("regions", rule.REGIONS)):
+        monkeypatch.setenv(rule.COPY, wanted)
+        found = rule_for(info, SimpleNamespace(native=True, images=IMAGES))
+        assert found.min_bytes == always.min_bytes

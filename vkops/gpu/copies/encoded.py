@@ -1,0 +1,268 @@
+"""Plans that Vulkan's copies and fills execute: encoded once; each binding only adds addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import gcd, prod
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.extent import Extent
+from vkops.gpu.copies.imported import ImportedHeap
+from vkops.gpu.copies.rectangles import MAX_ROWS, Grid, Rectangles, in_order
+from vkops.gpu.copies.rule import COMMAND, CopyRule
+from vkops.gpu.copies.runs import Numbers, filled_word, run_rows
+from vkops.gpu.memory.heaps import Heap
+from vkops.plan.algebra import optimize
+from vkops.plan.region import CopyPlan, Fill, Region
+
+Rows = npt.NDArray[np.uint64]
+
+
+@dataclass(slots=True, eq=False)
+class RegionCopy:
+    """Regions of one heap that are copied to another one: source offset, target offset, bytes."""
+
+    source: Heap
+    target: Heap
+    regions: Rows
+
+    command = "vkCmdCopyBuffer"
+
+    def operation(self, native: Any) -> Any:
+        """Return Kompute's operation."""
+        return native.OpCopyRegions(self.source.buffer, self.target.buffer, self.regions)
+
+
+@dataclass(slots=True, eq=False)
+class Filling:
+    """Regions of a heap that are filled with a word: 0, offset, bytes."""
+
+    target: Heap
+    word: int
+    regions: Rows
+
+    command = "vkCmdFillBuffer"
+    source = None
+
+    def operation(self, native: Any) -> Any:
+        """Return Kompute's operation."""
+        return native.OpFillRegions(self.target.buffer, self.word, self.regions)
+
+
+@dataclass(slots=True, eq=False)
+class ImageCopy:
+    """Rectangles that are copied between a linear image and a heap; see ``Rectangles``.
+
+    The image lies over the heap ``under``, from byte ``offset`` on, in rows of ``pitch`` bytes.
+    """
+
+    image: Any
+    under: Heap
+    offset: int
+    pitch: int
+    buffer: Heap
+    over_target: bool
+    regions: Rows
+
+    @property
+    def command(self) -> str:
+        """The Vulkan command."""
+        return "vkCmdCopyBufferToImage" if self.over_target else "vkCmdCopyImageToBuffer"
+
+    @property
+    def source(self) -> Heap:
+        """The heap that is read."""
+        return self.buffer if self.over_target else self.under
+
+    @property
+    def target(self) -> Heap:
+        """The heap that is written."""
+        return self.under if self.over_target else self.buffer
+
+    def operation(self, native: Any) -> Any:
+        """Return Kompute's operation."""
+        return native.OpCopyRectangles(
+            self.image, self.buffer.buffer, self.over_target, self.regions
+        )
+
+
+Copy = RegionCopy | ImageCopy | Filling
+
+_T = TypeVar("_T")
+
+
+def choose(plan: CopyPlan, rule: CopyRule) -> tuple[EncodedCopies | None, CopyPlan | None]:
+    """Divide a plan into copies and a plan for shaders; None where there is nothing to do.
+
+    Both are bound to all inputs and outputs of the plan. The copies must be done first: what
+    scatters, which is left to shaders, comes after everything else.
+    """
+    nbytes = sum([output.nbytes for output in plan.outputs])
+    if nbytes < rule.min_bytes:
+        return None, plan
+    optimized = optimize(plan)
+    size, chosen, count = optimized.element_size, [], 0
+    rest: list[list[Region]] = [[] for _ in plan.outputs]
+    for target, region in optimized.regions:
+        way = rule.find_way(region, optimized, target)
+        if way is None:
+            rest[target].append(region)
+        else:
+            chosen.append((target, region, way.rectangles))
+            count += way.copies
+    moved = size * sum(prod(region.sizes) for _, region, _ in chosen)
+    is_all = not any(rest)
+    if not chosen or count > rule.max_copies or not (is_all or moved >= COMMAND * rule.min_bytes):
+        return None, plan
+    copies = EncodedCopies(size, chosen, imports=rule.imports and is_all)
+    if is_all:
+        return copies, None
+    parts = zip(optimized.outputs, rest, strict=True)
+    outputs = tuple(replace(output, regions=tuple(regions)) for output, regions in parts)
+    return copies, replace(optimized, outputs=outputs)
+
+
+class EncodedCopies:
+    """Regions that are copied, to be bound again and again.
+
+    ``can_import`` says whether the inputs may be arrays from ``import_array``.
+    """
+
+    def __init__(
+        self, size: int, regions: Sequence[tuple[int, Region, Rectangles | None]], *, imports: bool
+    ) -> None:
+        """Encode regions of elements of ``size`` bytes, each with the number of its output."""
+        self._words: dict[int, int] = {}
+        runs: list[tuple[int, int, Numbers]] = []
+        groups: dict[tuple[Grid, int], list[tuple[int, int, Numbers]]] = {}
+        for target, region, boxes in regions:
+            if isinstance(region.source, Fill):
+                word = filled_word(region.source)
+                assert word is not None
+                number = self._words.setdefault(word, -1 - len(self._words))
+                runs.append((number, target, run_rows(region, size)))
+            elif boxes is None:
+                runs.append((region.source.input, target, run_rows(region, size)))
+            else:
+                source, grid = region.source.input, boxes.grid
+                runs.append((source, target, boxes.runs))
+                under, buffer = (target, source) if grid.over_target else (source, target)
+                groups.setdefault((grid, under), []).append((boxes.unit, buffer, boxes.copies))
+        sources, targets, tables = zip(*runs, strict=True)
+        self._rows: Numbers = np.concatenate(tables)
+        self._sources: Numbers = np.repeat(sources, [*map(len, tables)])
+        self._targets: Numbers = np.repeat(targets, [*map(len, tables)])
+        self._images: list[_Image] = [
+            image
+            for (grid, under), parts in groups.items()
+            for image in _images(grid, under, parts)
+        ]
+        # No image can be laid over an imported array.
+        self.can_import: bool = imports and all(grid.over_target for grid, _ in groups)
+
+    def bind(self, inputs: Sequence[Extent], outputs: Sequence[Extent]) -> list[Copy] | None:
+        """Return the copies between these allocations, or None if they are not possible.
+
+        They are not if a tensor is read and written, or if the driver allows
+        no buffer or image for copies over its memory. Shaders must then execute the whole plan, and
+        imported arrays must be uploaded for them.
+        """
+        both: list[Extent] = [*inputs, *outputs]
+        heaps = {extent.resource for extent in both}
+        if any(heap.buffer is None for heap in heaps):
+            return None
+        places = {extent[:2] for extent in outputs}
+        if any(extent[:2] in places for extent in inputs):
+            return None
+        copies = list(self._bind_runs(inputs, outputs))
+        for image in self._images:
+            by_image = image.bind(inputs, outputs)
+            if by_image is None:
+                return None
+            copies += by_image
+        return copies
+
+    def _bind_runs(self, inputs: Sequence[Extent], outputs: Sequence[Extent]) -> Iterator[Copy]:
+        """Yield the copies and fills of runs; the words of fills are counted from -1 down."""
+        if not len(self._rows):
+            return
+        words = [*self._words][::-1]
+        rows = self._rows.copy()
+        rows[:, 0] += np.array([*_offsets(inputs), *(0 for _ in words)], np.int64)[self._sources]
+        rows[:, 1] += _offsets(outputs)[self._targets]
+        sources: list[Heap | int] = [*(extent.resource for extent in inputs), *words]
+        for target, written in _groups([extent.resource for extent in outputs], self._targets):
+            for source, read in _groups(sources, self._sources[written] % len(sources)):
+                regions = rows[written][read].view(np.uint64)
+                if isinstance(source, int):
+                    yield Filling(target, source, regions)
+                else:
+                    yield RegionCopy(source, target, regions)
+
+
+@dataclass(slots=True)
+class _Image:
+    """Rectangles that are copied by one image over a tensor, without addresses.
+
+    ``under`` is the number of the tensor, and ``buffers`` that of the other one of each copy.
+    """
+
+    grid: Grid
+    under: int
+    unit: int
+    copies: Numbers
+    buffers: Numbers
+
+    def bind(self, inputs: Sequence[Extent], outputs: Sequence[Extent]) -> list[Copy] | None:
+        """Return the copies, or None if the image cannot have the tensor's memory."""
+        over_target, base, pitch, _ = self.grid
+        over, others = (outputs, inputs) if over_target else (inputs, outputs)
+        heap, start, _ = over[self.under]
+        height = int(np.max(self.copies[:, 1] + self.copies[:, 3]))
+        copies: list[Copy] = []
+        for buffer, chosen in _groups([extent.resource for extent in others], self.buffers):
+            offsets = _offsets(others)[self.buffers[chosen]]
+            imported = buffer.buffer.offset if isinstance(buffer, ImportedHeap) else 0
+            unit = gcd(self.unit, imported, *set(offsets.tolist()))
+            image = heap.image(start + base, pitch, height, unit)
+            if image is None:
+                return None
+            rows = self.copies[chosen].copy()
+            rows[:, 4] += offsets
+            regions = rows.view(np.uint64)
+            copies.append(ImageCopy(image, heap, start + base, pitch, buffer, over_target, regions))
+        return copies
+
+
+def _images(grid: Grid, under: int, parts: Iterable[tuple[int, int, Numbers]]) -> Iterator[_Image]:
+    """Yield the images of a grid: each has at most MAX_ROWS rows."""
+    units, numbers, tables = zip(*parts, strict=True)
+    copies = np.concatenate(tables)
+    buffers = np.repeat(numbers, [*map(len, tables)])
+    order = in_order(copies, grid)
+    copies, buffers = copies[order], buffers[order]
+    places = copies[:, 1] // MAX_ROWS
+    for place, chosen in _groups(range(int(places.max()) + 1), places):
+        moved = copies[chosen] - [0, place * MAX_ROWS, 0, 0, 0, 0]
+        base = grid.base + place * MAX_ROWS * grid.pitch
+        yield _Image(grid._replace(base=base), under, gcd(*units), moved, buffers[chosen])
+
+
+def _offsets(bound: Sequence[Extent]) -> Numbers:
+    return np.array([extent.start for extent in bound], np.int64)
+
+
+def _groups(values: Sequence[_T], numbers: Numbers) -> Iterator[tuple[_T, Any]]:
+    """Yield each value that one of the numbers selects, and the places of these numbers."""
+    first = {value: place for place, value in reversed([*enumerate(values)])}
+    if len(first) == 1:
+        yield values[0], slice(None)
+        return
+    places = np.array([first[value] for value in values], np.int64)[numbers]
+    # NumPy 2.4's unique aborts the process if the interpreter exits meanwhile.
+    for place in np.flatnonzero(np.bincount(places)).tolist():
+        yield values[place], np.flatnonzero(places == place)

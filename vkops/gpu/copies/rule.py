@@ -1,0 +1,157 @@
+"""The rule by which regions are copied by Vulkan's own copies instead of shaders."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from math import prod
+from typing import NamedTuple
+
+from vkops.errors import DeviceError, show
+from vkops.gpu.adapters import adapter
+from vkops.gpu.adapters.kompute import ImageLimits, Kompute
+from vkops.gpu.copies.rectangles import Rectangles, rectangles
+from vkops.gpu.copies.runs import find_runs
+from vkops.gpu.kernels.choice import VECTOR
+from vkops.plan.region import CopyPlan, Region
+
+COPY = "VKOPS_COPY"
+"""Environment variable: ``shader`` or ``regions`` instead of the rule, which is ``auto``."""
+
+MAX_COPIES = 1 << 18
+"""Regions of a plan that are listed for the driver, with 24 bytes each."""
+
+MAX_VALIDATED_COPIES = 512
+"""The same under the validation layer, which compares each region with each other one."""
+
+COMMAND = 64
+"""Copies that take as long as one command or one image more."""
+
+LONG_ROW = 2 << 10
+"""Bytes of rows of which several, in one row of an image, are slower than a copy of each."""
+
+FAR_APART = 192
+"""Bytes between rows of the input from which a processor no longer fetches several at a time."""
+
+NEVER = 1 << 62
+
+
+class Shortest(NamedTuple):
+    """The bytes of the shortest rows that images copy faster than shaders.
+
+    ``vectors``: of rows that shaders move in vectors of 16 bytes. ``scattered``: of other rows, if
+    the output has several regions, or if the rows are FAR_APART in the input; shaders then take
+    twice as long. ``others``: of all other rows.
+    """
+
+    vectors: int
+    scattered: int
+    others: int
+
+
+_ALWAYS = Shortest(0, 0, 0)
+_NEVER = Shortest(NEVER, NEVER, NEVER)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRule:
+    """The regions that are copied by Vulkan's copies; shaders copy all others.
+
+    Each copy moves ``min_bytes`` or more, be it a run of contiguous bytes or a rectangle of an
+    image. ``single`` holds for images in which each row has a row of the image, and ``several`` for
+    those whose rows hold several. ``images`` are the limits of linear images, if they are used, and
+    ``max_copies`` is the number of copies that a plan may have. ``imports`` says whether copies
+    read arrays of the host where they are; no GPU has shown what that costs.
+    """
+
+    min_bytes: int
+    single: Shortest = _NEVER
+    several: Shortest = _NEVER
+    images: ImageLimits | None = None
+    max_copies: int = MAX_COPIES
+    imports: bool = False
+
+    def find_way(self, region: Region, plan: CopyPlan, target: int) -> Way | None:
+        """Return how to copy an output's region; None if that is left to shaders."""
+        runs = find_runs(region, plan.element_size)
+        if runs is None:
+            return None
+        count = prod([region.sizes[axis] for axis in runs.axes])
+        if self.images is not None and region.input is not None and count > COMMAND:
+            nbytes = plan.inputs[region.input], plan.outputs[target].nbytes
+            boxes = rectangles(region, plan.element_size, nbytes, self.images)
+            if boxes is not None:
+                copies = len(boxes.copies) + len(boxes.runs)
+                if (
+                    copies + COMMAND <= count
+                    and runs.width * count >= self.min_bytes * copies
+                    and runs.width >= self._shortest(boxes, region, plan, target)
+                ):
+                    return Way(copies, boxes)
+        return Way(count) if runs.width >= self.min_bytes else None
+
+    def _shortest(self, boxes: Rectangles, region: Region, plan: CopyPlan, target: int) -> int:
+        single = boxes.grid.rows == 1
+        if not single and boxes.width >= LONG_ROW:
+            return NEVER
+        shortest, size = self.single if single else self.several, plan.element_size
+        if size == VECTOR:
+            return shortest.vectors
+        *outer, _ = region.source_view.strides
+        apart = (abs(outer[-1]) - region.sizes[-1]) * size
+        scattered = len(plan.outputs[target].regions) > 1 or apart >= FAR_APART
+        return shortest.scattered if scattered else shortest.others
+
+
+class Way(NamedTuple):
+    """How a region is copied: the number of copies, and the rectangles if an image is used."""
+
+    copies: int
+    rectangles: Rectangles | None = None
+
+
+SHADERS = CopyRule(min_bytes=NEVER)
+"""Shaders copy everything."""
+
+REGIONS = CopyRule(0, _ALWAYS, _ALWAYS, imports=True)
+"""All contiguous runs are copied by Vulkan's copies, whatever it costs."""
+
+GPU = CopyRule(min_bytes=64 << 10)
+"""The shaders of a GPU, too, copy at the bandwidth of its memory. A copy saves their computation of
+addresses at most, and drivers run each region as a command of its own, which takes in the order of
+a microsecond. A region must therefore be long; no GPU has been measured."""
+
+MESA_22 = CopyRule(1 << 10, Shortest(16, 8, 16), Shortest(32, 16, 40), imports=True)
+MESA_25 = CopyRule(4 << 10, Shortest(72, 10, 25), Shortest(NEVER, 17, NEVER), imports=True)
+"""CPU drivers on two cores, from 336 splits and joins of rows. In nanoseconds, shaders take 0.6 per
+byte and thread with Mesa 22.3; with Mesa 25.0, 0.24 for vectors and 0.42 otherwise. Copies take
+0.07 per byte (0.21 where rows of an image hold several), 3.5 per row, and 350 per copy."""
+
+MAX_THREADS = {MESA_22: 4, MESA_25: 3}
+"""Threads up to which this holds. A copy takes one thread and shaders take all: they are faster
+with more."""
+
+
+def rule_for(info: adapter.DeviceInfo, kompute: Kompute) -> CopyRule:
+    """Return the rule for an adapter.
+
+    Raises:
+        DeviceError: VKOPS_COPY has a wrong value.
+    """
+    wanted = os.environ.get(COPY) or "auto"
+    if wanted not in ("auto", "shader", "regions"):
+        raise DeviceError(f"{COPY}: got {show(wanted)}, must be auto, shader or regions")
+    if wanted == "shader" or not kompute.native:
+        return SHADERS
+    rule = _rule(info, wanted)
+    limit = MAX_VALIDATED_COPIES if adapter.under_validation() else MAX_COPIES
+    return replace(rule, images=None if rule is GPU else kompute.images, max_copies=limit)
+
+
+def _rule(info: adapter.DeviceInfo, wanted: str) -> CopyRule:
+    if wanted == "regions":
+        return replace(REGIONS, imports=info.type == "CPU")
+    if info.type != "CPU":
+        return GPU
+    rule = MESA_25 if adapter.prefers_int64(info) else MESA_22
+    return rule if adapter.threads() <= MAX_THREADS[rule] else SHADERS

@@ -1,0 +1,340 @@
+"""From a plan to dispatches and copies: encoded once; each binding only adds addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, pairwise
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.extent import Extent
+from vkops.gpu import copies
+from vkops.gpu.kernels.choice import STREAM, STREAMS, VECTOR, Kernel, choose_kernel
+from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode
+from vkops.gpu.kernels.layout import (
+    ALL_WORDS,
+    HEADER_WORDS,
+    MAX_RECORDS,
+    RECORD_WORDS,
+    WORKGROUP_SIZE,
+    Head,
+    Header,
+    Segment,
+    word,
+)
+from vkops.gpu.memory.heaps import Extents, Heap
+from vkops.plan.algebra import optimize
+from vkops.plan.cut import cut
+from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.rounding import ceil_div
+
+MIN_SPLIT_BYTES = 1 << 20
+"""Bytes of outputs from which a plan may be split into plans with kernels of their own."""
+
+MAX_SPLIT_REGIONS = 64
+"""Regions of a plan up to which that is considered."""
+
+_FIRST_ITEM, _DST, _SRC = (word(Head, field) for field in ("first_item", "dst", "src"))
+_SEGMENT_SOURCE = word(Segment, "source")
+
+_Numbers = npt.NDArray[np.intp]
+_heap, _start, _number = itemgetter(0), itemgetter(1), attrgetter("number")
+
+
+@dataclass(slots=True, eq=False)
+class Dispatch:
+    """One dispatch, ready to run: a kernel, the heaps it reads and writes, and the region table.
+
+    ``groups`` is the number of workgroups: a power of two, so that few pipelines are needed.
+    """
+
+    kernel: Kernel
+    sources: tuple[Heap, ...]
+    target: Heap
+    words: Words
+    groups: int
+    key: tuple[str, tuple[int, ...], int, int]
+    """What its pipeline depends on: kernel, numbers of the heaps, workgroups."""
+
+
+Work = Dispatch | copies.Copy
+
+
+class EncodedPlan:
+    """A plan as copies and region tables, to be bound again and again: only addresses are added.
+
+    Copies and tables run in order: regions that scatter run after those that do not.
+    """
+
+    def __init__(self, plan: CopyPlan, tuning: Tuning) -> None:
+        self._plan = plan = optimize(plan)
+        self._tuning = tuning
+        self._copies, rest = copies.choose(plan, tuning.copies)
+        self._tables: list[_Table] = []
+        if rest is not None:
+            self._tables = [_Table(rest, part, tuning) for part in _parts(rest, tuning)]
+        self._cut: tuple[object, EncodedPlan] | None = None
+
+    @property
+    def can_import(self) -> bool:
+        """Whether inputs can be imported arrays: only copies can read these."""
+        return not self._tables and self._copies is not None and self._copies.can_import
+
+    @cached_property
+    def _by_shaders(self) -> EncodedPlan:
+        """The same plan without copies."""
+        return EncodedPlan(self._plan, replace(self._tuning, copies=copies.SHADERS))
+
+    def bind(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[Work]:
+        """Return what to run on this memory, in order; it can be run many times."""
+        read, written = [*chain.from_iterable(inputs)], [*chain.from_iterable(outputs)]
+        if len(read) > len(inputs) or len(written) > len(outputs):
+            return self._bind_pieces(inputs, outputs)
+        work: list[Work] = []
+        if self._copies is not None:
+            copied = self._copies.bind(read, written)
+            if copied is None:
+                return self._by_shaders.bind(inputs, outputs)
+            work += copied
+        if not self._tables:
+            return work
+        extents = [*written, *read[::-1]]
+        starts = np.array([*map(_start, extents), 0], np.uint32)
+        heaps = {*map(_heap, extents)}
+        for table in self._tables:
+            if len(heaps) == 1:  # the usual case
+                heap = extents[0].resource
+                for unbound in table.in_one_heap:
+                    work.append(unbound.bind((heap,), heap, starts))
+            else:
+                work += self._bind_heaps(table, read, written, starts)
+        return work
+
+    def _bind_heaps(
+        self, table: _Table, read: Sequence[Extent], written: Sequence[Extent], starts: Words
+    ) -> Iterator[Dispatch]:
+        """Bind a table to extents of several heaps."""
+        encoded = table.encoded
+        groups = list(_by_heaps(encoded, read, written))
+        if encoded.kernel in STREAMS and any(
+            len(group.sources) > self._tuning.sources for group in groups
+        ):
+            encoded = table.without_streams
+            groups = list(_by_heaps(encoded, read, written))
+        for group in groups:
+            for unbound in _unbound(encoded, group.kernel, group.records, group.source):
+                yield unbound.bind(group.sources, group.target, starts)
+
+    def _bind_pieces(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[Work]:
+        """Bind buffers of several extents each, with the plan cut at their bounds."""
+        sizes = [output.nbytes for output in self._plan.outputs]
+        cuts = [*map(_pieces, inputs, self._plan.inputs)], [*map(_pieces, outputs, sizes)]
+        if self._cut is None or self._cut[0] != cuts:
+            self._cut = cuts, EncodedPlan(cut(self._plan, *cuts), self._tuning)
+        read, written = (
+            [(extent,) for extents in tensors for extent in extents]
+            for tensors in (inputs, outputs)
+        )
+        return self._cut[1].bind(read, written)
+
+
+def _pieces(extents: Extents, nbytes: int) -> list[int]:
+    """The bytes of a tensor in each of its extents, which may be longer."""
+    *first, _ = (extent.nbytes for extent in extents)
+    return [*first, nbytes - sum(first)]
+
+
+# -- the parts of a plan, each with a kernel of its own --------------------------------------------
+
+
+class _Part(NamedTuple):
+    """Regions of a plan that get a table of their own, by the numbers of their outputs.
+
+    ``word`` is the only word of each element that a scatter writes.
+    """
+
+    regions: Mapping[int, Sequence[Region]]
+    word: int = ALL_WORDS
+
+    def plan(self, whole: CopyPlan) -> CopyPlan:
+        """The optimized plan of these regions, with only the outputs that have some."""
+        counts = [len(output.regions) for output in whole.outputs]
+        if [*map(len, self.regions.values())] == counts:
+            return whole
+        outputs = (Output(whole.outputs[n].nbytes, tuple(own)) for n, own in self.regions.items())
+        return optimize(replace(whole, outputs=tuple(outputs)))
+
+
+def _parts(plan: CopyPlan, tuning: Tuning) -> Iterator[_Part]:
+    """Divide an optimized plan: one part, unless its regions need kernels of their own.
+
+    Regions with indices do. Of elements of several words that are scattered, each word is written
+    by a dispatch of its own, only where the words before it are those of the same element.
+    Otherwise a target that is written several times could become a mixture of its values.
+    """
+    kinds: dict[str, dict[int, list[Region]]] = {}
+    for number, region in plan.regions:
+        kinds.setdefault(region.kind, {}).setdefault(number, []).append(region)
+    if "copy" in kinds:
+        yield from _copied_parts(_Part(kinds["copy"]), plan, tuning)
+    if "gather" in kinds:
+        yield _Part(kinds["gather"])
+    if "scatter" in kinds:
+        words = plan.element_size // 4
+        for word in range(words) if words > 1 else [ALL_WORDS]:
+            yield _Part(kinds["scatter"], word)
+
+
+def _copied_parts(part: _Part, plan: CopyPlan, tuning: Tuning) -> Iterator[_Part]:
+    """Divide regions without indices, if parts of much data can be made faster."""
+    nbytes = sum([output.nbytes for output in plan.outputs])
+    count = sum(map(len, part.regions.values()))
+    may_split = nbytes >= MIN_SPLIT_BYTES and 1 < count <= MAX_SPLIT_REGIONS
+    groups: dict[Kernel, dict[int, list[Region]]] = {}
+    if may_split and not _is_fastest(choose_kernel(part.plan(plan), tuning.sources).kernel):
+        for kernel, number, regions in _best_kernels(part, plan, tuning):
+            groups.setdefault(kernel, {}).setdefault(number, []).extend(regions)
+    if len(groups) > 1:
+        yield from map(_Part, groups.values())
+    else:
+        yield part
+
+
+def _best_kernels(
+    part: _Part, plan: CopyPlan, tuning: Tuning
+) -> Iterator[tuple[Kernel, int, Sequence[Region]]]:
+    """Yield the outputs, or else their regions: the best kernel, the output's number, regions."""
+
+    def best(number: int, regions: Sequence[Region]) -> Kernel:
+        return choose_kernel(_Part({number: regions}).plan(plan), tuning.sources).kernel
+
+    for number, regions in part.regions.items():
+        kernel = best(number, regions)
+        if _is_fastest(kernel):
+            yield kernel, number, regions
+            continue
+        for region in regions:
+            yield best(number, [region]), number, [region]
+
+
+def _is_fastest(kernel: Kernel) -> bool:
+    """Whether a kernel moves vectors only, without looking at what is at their edges."""
+    return kernel in STREAMS or kernel.unit == VECTOR
+
+
+# -- region tables ---------------------------------------------------------------------------------
+
+
+class _Table:
+    """The region table of a part of a plan."""
+
+    def __init__(self, plan: CopyPlan, part: _Part, tuning: Tuning) -> None:
+        self._plan, self._tuning, self._word = part.plan(plan), tuning, part.word
+        self._numbers = [*part.regions]
+        self.encoded: RegionTable = self._encode(streams=True)
+
+    def _encode(self, *, streams: bool) -> RegionTable:
+        """Encode the part; the outputs have the numbers that they have in the whole plan."""
+        table = encode(self._plan, self._tuning, streams=streams, word=self._word)
+        if self._numbers == list(range(len(self._numbers))):
+            return table
+        return replace(table, outputs=np.array(self._numbers, np.int64)[table.outputs])
+
+    @cached_property
+    def without_streams(self) -> RegionTable:
+        """The table for sources in any number of heaps."""
+        return self._encode(streams=False)
+
+    @cached_property
+    def in_one_heap(self) -> list[_UnboundDispatch]:
+        """The dispatches where all memory is in one heap."""
+        records = np.arange(len(self.encoded.records))
+        return list(_unbound(self.encoded, self.encoded.kernel, records))
+
+
+class _UnboundDispatch:
+    """Records of a region table for one dispatch, without the addresses."""
+
+    __slots__ = ("_bases", "_groups", "_kernel", "_places", "_words")
+
+    def __init__(
+        self, table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | int
+    ) -> None:
+        """Number the items of all regions, and put the header before the records."""
+        records, items = table.records[chosen], table.items[chosen]
+        ends = np.cumsum(items)
+        total = int(ends[-1])
+        records[:, _FIRST_ITEM] = ends - items
+        if kernel == STREAM:
+            records[:, _SEGMENT_SOURCE] = source
+        busy = ceil_div(total, WORKGROUP_SIZE)
+        groups = 1 << (busy - 1).bit_length()
+        spread = (busy << 32) // groups if busy < groups else 0
+        header = np.array(Header(len(records), total, spread), np.uint32)
+        self._kernel = kernel
+        self._groups = groups
+        self._words = np.concatenate([header, records.ravel()])
+        # The words that are addresses, and which base each counts from: those of all outputs, of
+        # all inputs in reverse, and 0 for constants, whose input is -1.
+        starts = HEADER_WORDS + RECORD_WORDS * np.arange(len(records))
+        self._places = np.concatenate([starts + _DST, starts + _SRC])
+        self._bases = np.concatenate([table.outputs[chosen], -2 - table.inputs[chosen]])
+
+    def bind(self, sources: tuple[Heap, ...], target: Heap, starts: Words) -> Dispatch:
+        """Add the addresses; ``starts`` are the bytes at which outputs and inputs begin."""
+        words = self._words.copy()
+        words[self._places] += (starts // self._kernel.unit)[self._bases]
+        numbers = tuple(map(_number, sources))
+        key = self._kernel.name, numbers, target.number, self._groups
+        return Dispatch(self._kernel, sources, target, words, self._groups, key)
+
+
+def _unbound(
+    table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | None = None
+) -> Iterator[_UnboundDispatch]:
+    """Split records into as many dispatches as they need."""
+    start = 0
+    while start < len(chosen):
+        end = start + MAX_RECORDS
+        # A record without items stays with those before it.
+        while end < len(chosen) and not table.items[chosen[end]]:
+            end -= 1
+        yield _UnboundDispatch(
+            table, kernel, chosen[start:end], 0 if source is None else source[start:end]
+        )
+        start = end
+
+
+class _Group(NamedTuple):
+    """Records that one dispatch can have, and which of the source heaps each reads."""
+
+    kernel: Kernel
+    sources: tuple[Heap, ...]
+    target: Heap
+    records: _Numbers
+    source: _Numbers
+
+
+def _by_heaps(
+    table: RegionTable, read: Sequence[Extent], written: Sequence[Extent]
+) -> Iterator[_Group]:
+    """Split a table by heaps: one source and one target each, but all sources of a region."""
+    heads = np.nonzero(table.items)[0].tolist()
+    groups: dict[tuple[tuple[Heap, ...], Heap], list[int]] = {}
+    # A constant reads nothing; any heap can be its source.
+    heaps = [*map(_heap, read), written[0].resource]
+    for start, end in pairwise([*heads, len(table.items)]):
+        sources = tuple(dict.fromkeys(heaps[number] for number in table.inputs[start:end]))
+        target = written[table.outputs[start]].resource
+        groups.setdefault((sources, target), []).extend(range(start, end))
+    for (sources, target), numbers in groups.items():
+        records = np.array(numbers)
+        source = [sources.index(heaps[number]) for number in table.inputs[records]]
+        several = len(sources) > 1 and table.kernel in STREAMS
+        kernel = STREAM if several else table.kernel
+        yield _Group(kernel, sources, target, records, np.array(source))

@@ -1,0 +1,310 @@
+"""Programs: plans that run one after the other, on the device, through it, or on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.errors import OutOfDeviceMemoryError, VkopsError
+from vkops.extent import Extent, slice_extents
+from vkops.gpu.copies import import_array
+from vkops.gpu.kernels.choice import VECTOR
+from vkops.gpu.kernels.encoding import Tuning
+from vkops.gpu.memory.heaps import Extents
+from vkops.gpu.run.buffer import Buffer, HostBuffer
+from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan, Work
+from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.pending import BackgroundTask, Pending
+from vkops.gpu.run.streaming import Progress, stream
+from vkops.plan.execute import Bytes, execute_unchecked, packed_bytes
+from vkops.plan.graph import Pipeline, Step
+from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.rounding import round_up
+
+MAX_PACKED_BYTES = 16 << 20
+"""Bytes of arrays that are packed on the host and then copied to the device as one."""
+
+MAX_HOST_ELEMENTS = 1 << 18
+"""Elements that the host copies by indices at once."""
+
+Memory = Extent | npt.NDArray[Any]
+"""What a tensor of a program is bound to: bytes of a buffer, or an array, which is only read."""
+
+
+class Program:
+    """What an operator, a graph, a function or a model does: plans that run in order.
+
+    ``reads`` and ``writes`` are the numbers of the tensors that it is bound to, ``indices`` those
+    of the tensors that hold indices.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self.steps: Sequence[Step] = pipeline.steps
+        self.reads: Sequence[int] = (*pipeline.inputs, *pipeline.constants)
+        self.writes: Sequence[int] = pipeline.outputs
+        self.indices: Sequence[int] = sorted(
+            {step.reads[n] for step in self.steps for n in step.plan.index_inputs}
+        )
+        self._encoded: dict[Tuning, Sequence[EncodedPlan]] = {}
+
+    def encoded(self, executor: Executor) -> Sequence[EncodedPlan]:
+        """The plans as devices like that one run them."""
+        found = self._encoded.get(executor.tuning)
+        if found is None:
+            found = [EncodedPlan(step.plan, executor.tuning) for step in self.steps]
+            self._encoded[executor.tuning] = found
+        return found
+
+    @cached_property
+    def scratch(self) -> tuple[Mapping[int, int], Sequence[int]]:
+        """The buffer of each intermediate tensor, by number, and the bytes of each buffer.
+
+        Tensors that are never needed at the same time share a buffer.
+        """
+        last = {number: i for i, step in enumerate(self.steps) for number in step.reads}
+        nbytes = self.pipeline.intermediates
+        buffers: dict[int, int] = {}
+        sizes: list[int] = []
+        free: list[int] = []
+        for i, step in enumerate(self.steps):
+            for number in filter(nbytes.__contains__, step.makes):
+                if not free:
+                    free.append(len(sizes))
+                    sizes.append(0)
+                buffers[number] = free.pop()
+                sizes[buffers[number]] = max(sizes[buffers[number]], nbytes[number])
+            done = {*step.reads, *step.makes} & nbytes.keys()
+            free += [buffers[number] for number in sorted(done) if last.get(number, i) == i]
+        return buffers, sizes
+
+
+class Bound:
+    """A program on the memory of its tensors; it can run again and again.
+
+    It keeps the memory alive. Arrays are sent, or are read where they are, as they were when it was
+    bound.
+
+    Attributes:
+        executor: the device that runs it.
+        tensors: the memory of each tensor of the program, by number.
+        work: what the device runs, in order; None if memory on the host is read or written.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        executor: Executor,
+        reads: Iterable[Memory | None],
+        writes: Iterable[Memory],
+    ) -> None:
+        """Bind tensors in the order of ``program.reads`` and ``program.writes``.
+
+        None stands for an input that no step reads.
+        """
+        self.program = program
+        self.executor = executor
+        self.tensors: dict[int, Any] = dict(zip(program.reads, reads, strict=True))
+        self.tensors.update(zip(program.writes, writes, strict=True))
+        self._kept: list[object] = []
+        self.work: Sequence[Work] | None = None
+        kinds = {type(m.resource) if type(m) is Extent else type(m) for m in self.tensors.values()}
+        if HostBuffer not in kinds:
+            self.work = self._bind()
+
+    def _bind(self) -> list[Work]:
+        """Return what the device runs."""
+        program, executor = self.program, self.executor
+        plans = program.encoded(executor)
+        places: dict[int, Extents] = {}
+        arrays: dict[int, npt.NDArray[Any]] = {}
+        for number, memory in self.tensors.items():
+            if type(memory) is Extent:
+                buffer, start, nbytes = memory
+                # Buffers may go on behind the bytes that a plan uses.
+                places[number] = (
+                    slice_extents(buffer.extents, start, nbytes) if start else buffer.extents
+                )
+            elif memory is not None:
+                arrays[number] = memory
+        if len(plans) > 1:
+            buffers, sizes = program.scratch
+            made = [Buffer(executor, nbytes) for nbytes in sizes]
+            places.update((number, made[at].extents) for number, at in buffers.items())
+            self._kept += made
+        if arrays and all(plan.can_import for plan in plans):
+            found = {n: import_array(executor.queue.kompute, a) for n, a in arrays.items()}
+            sent = self._send({n: array for n, array in arrays.items() if found[n] is None})
+            imported = {n: (extent,) for n, extent in found.items() if extent is not None}
+            work = self._work(plans, {**places, **sent, **imported})
+            if not any(isinstance(each, Dispatch) for each in work):  # shaders read no arrays
+                return work
+        return self._work(plans, {**places, **self._send(arrays)} if arrays else places)
+
+    def _work(self, plans: Sequence[EncodedPlan], places: Mapping[int, Extents]) -> list[Work]:
+        work: list[Work] = []
+        place = places.__getitem__
+        for plan, step in zip(plans, self.program.steps, strict=True):
+            for number in step.plan.index_inputs if self.program.indices else ():
+                extents = places[step.reads[number]]
+                if len(extents) > 1:  # which holds the next index depends on the plan
+                    raise self._spread_indices(
+                        step.reads[number], extents, step.plan.inputs[number]
+                    )
+            work += plan.bind([*map(place, step.reads)], [*map(place, step.makes)])
+        return work
+
+    def _send(self, arrays: Mapping[int, npt.NDArray[Any]]) -> dict[int, Extents]:
+        """Copy arrays to the device, row by row; many small ones at once."""
+        executor = self.executor
+        sizes = [round_up(array.nbytes, VECTOR) for array in arrays.values()]
+        total = sum(sizes)
+        if len(arrays) > 1 and total <= min(MAX_PACKED_BYTES, executor.memory.max_range):
+            packed = Buffer(executor, total)
+            packed.fill_with([*map(_whole_vectors, arrays.values(), sizes)])
+            self._kept.append(packed)
+            parts = map(packed.extents[0].part, accumulate(sizes, initial=0), sizes)
+            return {number: (part,) for number, part in zip(arrays, parts, strict=True)}
+        found = {}
+        for (number, array), nbytes in zip(arrays.items(), sizes, strict=True):
+            buffer = Buffer(executor, nbytes)
+            buffer.fill_with([array])
+            self._kept.append(buffer)
+            found[number] = buffer.extents
+        return found
+
+    def _spread_indices(self, number: int, extents: Extents, nbytes: int) -> VkopsError:
+        """Return the error for a tensor of indices that is in several ranges of memory."""
+        return OutOfDeviceMemoryError(
+            f"indices of {nbytes} bytes: a buffer of the device holds {extents[0].nbytes}; use "
+            "fewer at a time"
+        )
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Run the program and wait until what it writes is complete.
+
+        Where memory is on the host, data are streamed through the device; the host itself copies
+        where indices select elements, because all elements would have to be sent for them.
+
+        Args:
+            progress: called with the bytes of a step that are done and all bytes of it, where data
+                are streamed.
+
+        Raises:
+            DeviceError: the device is closed.
+            OutOfDeviceMemoryError: not even a part of the data fits on the device.
+        """
+        if self.work is not None:
+            self.executor.queue.run(self.executor, self.work)
+            return
+        for buffer in self._host_buffers():
+            buffer.settle()
+        bytes_of = {number: _host_bytes(memory) for number, memory in self.tensors.items()}
+        for number in self.program.writes:
+            if isinstance(self.tensors[number].resource, Buffer):
+                bytes_of[number] = bytes_of[number].copy()  # to be written when it is complete
+        buffers, sizes = self.program.scratch
+        made = [HostBuffer(nbytes).bytes for nbytes in sizes]
+        for step in self.program.steps:
+            for number, output in zip(step.makes, step.plan.outputs, strict=True):
+                if number in buffers:
+                    bytes_of[number] = made[buffers[number]][: output.nbytes]
+            read, written = ([bytes_of[n] for n in numbers] for numbers in (step.reads, step.makes))
+            if step.plan.index_inputs:
+                _run_on_host(step.plan, read, written)
+            else:
+                stream(self.executor, step.plan, read, written, progress)
+        for number in self.program.writes:
+            memory = self.tensors[number]
+            if isinstance(memory.resource, Buffer):
+                memory.resource.write(bytes_of[number], memory.start)
+
+    def start(self) -> Pending:
+        """Begin to run the program; the handle's ``wait`` raises the errors of the device.
+
+        Raises:
+            DeviceError: the device is closed.
+        """
+        if self.work is None:
+            task = BackgroundTask(self.run)
+            self.executor.queue.check()
+            self.executor.queue.finish_streams()
+            for buffer in self._host_buffers():
+                buffer.settle()
+                buffer.pending = task
+            self.executor.queue.streams.append(task)
+            task.start()
+            return task
+        reads, writes = (
+            frozenset(_resource(self.tensors[n]) for n in numbers)
+            for numbers in (self.program.reads, self.program.writes)
+        )
+        return self.executor.submit(self.work, self, reads, writes)
+
+    def _host_buffers(self) -> list[HostBuffer]:
+        """The host buffers, without repetition, in an order that all programs share.
+
+        So streams of several devices, each of which waits for the buffers one after the other,
+        never wait for one another.
+        """
+        found = {_resource(memory) for memory in self.tensors.values()}
+        return sorted((each for each in found if isinstance(each, HostBuffer)), key=id)
+
+
+def _resource(memory: Memory | None) -> Any:
+    """The resource of bytes; an array is its own."""
+    return memory.resource if isinstance(memory, Extent) else id(memory)
+
+
+def _host_bytes(memory: Memory | None) -> Bytes:
+    """The bytes of memory, on the host; those of the device are copied there."""
+    if not isinstance(memory, Extent):
+        return np.empty(0, np.uint8) if memory is None else packed_bytes(memory)
+    resource, start, nbytes = memory
+    if isinstance(resource, HostBuffer):
+        return resource.bytes[start : start + nbytes]
+    found: Bytes = resource.array(start, nbytes)
+    return found
+
+
+def _whole_vectors(array: npt.NDArray[Any], nbytes: int) -> Bytes:
+    """The bytes of an array, row by row, and zeros up to ``nbytes``."""
+    own = packed_bytes(array)
+    return own if own.size == nbytes else np.pad(own, (0, nbytes - own.size))
+
+
+# -- indices on the host ---------------------------------------------------------------------------
+
+
+def _run_on_host(plan: CopyPlan, sources: Sequence[Bytes], targets: Sequence[Bytes]) -> None:
+    """Run a plan with indices by NumPy, some elements at a time."""
+    # Assigned values may be a view of the tensor that is written.
+    sources = [
+        source.copy() if any(np.may_share_memory(source, target) for target in targets) else source
+        for source in sources
+    ]
+    for output, target in zip(plan.outputs, targets, strict=True):
+        for region in sorted(output.regions, key=lambda region: region.kind == "scatter"):
+            for part in _parts(region):
+                part_plan = replace(plan, outputs=(Output(output.nbytes, (part,)),))
+                execute_unchecked(part_plan, sources, [target])
+
+
+def _parts(region: Region) -> Iterator[Region]:
+    """Parts of a region of few elements: the host needs some 64 bytes for each."""
+    size = max(region.sizes, default=1)
+    if prod(region.sizes) <= MAX_HOST_ELEMENTS:
+        yield region
+        return
+    axis = region.sizes.index(size)
+    for start, count in ((0, size // 2), (size // 2, size - size // 2)):
+        yield from _parts(region.map(lambda view: view.narrow(axis, start, count)))  # noqa: B023

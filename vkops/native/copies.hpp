@@ -1,0 +1,321 @@
+// Copies with regions and by linear images, and fills: operations of Kompute on the memory of its
+// tensors, and on memory of the host.
+#pragma once
+
+#include "device.hpp"
+
+#include <pybind11/numpy.h>
+
+using Address = std::uintptr_t;
+using Rows = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
+
+constexpr auto GENERAL = vk::ImageLayout::eGeneral;
+constexpr auto HOST_ALLOCATION = vk::ExternalMemoryHandleTypeFlagBits::eHostAllocationEXT;
+
+// A buffer that copies read, and its memory.
+class CopiedBuffer
+{
+  public:
+    vk::Buffer buffer;
+    std::uint64_t offset = 0;  // bytes from the start of the buffer to the data
+
+    CopiedBuffer(const CopiedBuffer&) = delete;
+    CopiedBuffer& operator=(const CopiedBuffer&) = delete;
+    virtual ~CopiedBuffer()
+    {
+        if (!process_.forked()) device_->destroy(buffer);
+    }
+
+  protected:
+    std::shared_ptr<vk::Device> device_;
+    Process process_;
+
+    explicit CopiedBuffer(const Device& owner) : device_(owner.device) {}
+};
+
+// Memory of the host that the device reads without a copy: the whole pages that hold an array.
+class ImportedArray : public CopiedBuffer
+{
+  public:
+    ImportedArray(std::shared_ptr<Device> owner, const py::array& array)
+      : CopiedBuffer(*owner), array_(array)
+    {
+        if (!owner->import_alignment) throw std::runtime_error("host memory cannot be imported");
+        const auto unit = owner->import_alignment;
+        const auto address = reinterpret_cast<Address>(array.data());
+        const auto start = address / unit * unit;
+        const auto size = (address + array.nbytes() - start + unit - 1) / unit * unit;
+        offset = address - start;
+
+        const auto properties = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
+          device_->getProcAddr("vkGetMemoryHostPointerPropertiesEXT"));
+        VkMemoryHostPointerPropertiesEXT fits{};
+        fits.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT;
+        const auto kind = static_cast<VkExternalMemoryHandleTypeFlagBits>(HOST_ALLOCATION);
+        const auto pages = reinterpret_cast<void*>(start);
+        if (properties(*device_, kind, pages, &fits) != VK_SUCCESS)
+            throw std::runtime_error("the driver does not import this host memory");
+        const vk::ExternalMemoryBufferCreateInfo external(HOST_ALLOCATION);
+        const vk::BufferCreateInfo info({}, size, vk::BufferUsageFlagBits::eTransferSrc,
+          vk::SharingMode::eExclusive, 0, nullptr, &external);
+        buffer = device_->createBuffer(info);
+        const auto types =
+          device_->getBufferMemoryRequirements(buffer).memoryTypeBits & fits.memoryTypeBits;
+        if (!types) throw std::runtime_error("no memory type fits this host memory");
+        std::uint32_t type = 0;
+        while (!(types >> type & 1)) ++type;
+        const vk::ImportMemoryHostPointerInfoEXT pointer(HOST_ALLOCATION, pages);
+        memory_ = device_->allocateMemory({ size, type, &pointer });
+        try {
+            device_->bindBufferMemory(buffer, memory_, 0);
+        } catch (...) {
+            device_->free(memory_);
+            throw;
+        }
+    }
+    ~ImportedArray() override
+    {
+        if (!process_.forked()) device_->free(memory_);
+    }
+
+  private:
+    py::array array_;  // keeps the memory alive
+    vk::DeviceMemory memory_;
+};
+
+// Kompute's tensors keep their memory private; an explicit instantiation may name it nevertheless.
+const vk::DeviceMemory& memory_of(const kp::Tensor& tensor);
+template <auto Member>
+struct OpenedTensor
+{
+    friend const vk::DeviceMemory& memory_of(const kp::Tensor& tensor) { return *(tensor.*Member); }
+};
+template struct OpenedTensor<&kp::Tensor::mPrimaryMemory>;
+
+// A second buffer over the memory of a tensor: Kompute's own one has no usage flags for copies if
+// the tensor is of the type eStorage. Vulkan guarantees that buffers over the same memory see the
+// same bytes ("Memory Aliasing"); barriers are needed between them as for one buffer.
+class TensorBuffer : public CopiedBuffer
+{
+  public:
+    TensorBuffer(std::shared_ptr<Device> owner, std::shared_ptr<kp::Tensor> tensor)
+      : CopiedBuffer(*owner), tensor_(tensor)
+    {
+        using Usage = vk::BufferUsageFlagBits;
+        const auto first = tensor->constructDescriptorBufferInfo();
+        buffer = device_->createBuffer({ {}, first.range, Usage::eTransferSrc | Usage::eTransferDst });
+        // Kompute allocates what its own buffer needs, of one of the types that this may have.
+        const auto own = device_->getBufferMemoryRequirements(first.buffer);
+        const auto needs = device_->getBufferMemoryRequirements(buffer);
+        if (needs.size > own.size || own.memoryTypeBits & ~needs.memoryTypeBits)
+            throw std::runtime_error("the driver allows no second buffer over this memory");
+        device_->bindBufferMemory(buffer, memory_of(*tensor), 0);
+    }
+
+  private:
+    std::shared_ptr<kp::Tensor> tensor_;  // keeps the memory alive
+};
+
+// A linear image over a part of a tensor's memory: `height` rows, `pitch` bytes apart, of texels of
+// `unit` bytes. Vulkan guarantees that buffers and linear images in the layouts used here see the
+// same bytes of memory that they share ("Memory Aliasing").
+class LinearImage
+{
+  public:
+    vk::Image image;
+    const std::uint64_t unit;
+
+    LinearImage(std::shared_ptr<Device> owner, std::shared_ptr<kp::Tensor> tensor,
+                std::uint64_t offset, std::uint64_t pitch, std::uint32_t height,
+                std::uint64_t unit_)
+      : unit(unit_), device_(owner->device), tensor_(tensor)
+    {
+        image = make(*owner, pitch, height, unit);
+        try {
+            const auto needs = device_->getImageMemoryRequirements(image);
+            const auto layout = device_->getImageSubresourceLayout(image, { ASPECT, 0, 0 });
+            if (layout.rowPitch != pitch || layout.offset || offset % needs.alignment ||
+                offset + needs.size > tensor->constructDescriptorBufferInfo().range)
+                throw std::runtime_error("the driver places such an image differently");
+            device_->bindImageMemory(image, memory_of(*tensor), offset);
+        } catch (...) {
+            device_->destroy(image);
+            throw;
+        }
+    }
+    LinearImage(const LinearImage&) = delete;
+    LinearImage& operator=(const LinearImage&) = delete;
+    ~LinearImage()
+    {
+        if (!process_.forked()) device_->destroy(image);
+    }
+
+    // Give it the layout that copies need, when it is first used.
+    void record_layout(const vk::CommandBuffer& commands)
+    {
+        if (std::exchange(has_layout_, true)) return;
+        using Access = vk::AccessFlagBits;
+        const vk::ImageMemoryBarrier barrier(
+          Access::eShaderWrite | Access::eTransferWrite | Access::eHostWrite,
+          Access::eTransferRead | Access::eTransferWrite, vk::ImageLayout::ePreinitialized,
+          GENERAL, VK_QUEUE_FAMILY_IGNORED, VK_QUEUE_FAMILY_IGNORED, image, { ASPECT, 0, 1, 0, 1 });
+        commands.pipelineBarrier(SHADER | TRANSFER | HOST, TRANSFER, {}, {}, {}, barrier);
+    }
+
+    // The multiple of bytes that the driver's rows have; 0 if it has no such images, or if they
+    // cannot have the memory of every tensor.
+    static std::uint64_t pitch_alignment(const Device& owner)
+    {
+        const auto types = owner.adapter->memory.memoryTypeCount;
+        std::uint64_t found = 0;
+        for (const auto unit : UNITS) {
+            if (!supports(owner, unit)) return 0;
+            const auto image = make(owner, unit, 1, unit);
+            const auto pitch =
+              owner.device->getImageSubresourceLayout(image, { ASPECT, 0, 0 }).rowPitch;
+            const auto fits = owner.device->getImageMemoryRequirements(image).memoryTypeBits;
+            owner.device->destroy(image);
+            if (fits + 1ull < 1ull << types) return 0;
+            found = std::max<std::uint64_t>(found, pitch);
+        }
+        return found;
+    }
+
+    // Texels along a side.
+    static std::uint32_t max_side(const Device& owner)
+    {
+        return owner.adapter->properties().limits.maxImageDimension2D;
+    }
+
+  private:
+    static constexpr auto ASPECT = vk::ImageAspectFlagBits::eColor;
+    static constexpr auto USAGE =
+      vk::ImageUsageFlagBits::eTransferSrc | vk::ImageUsageFlagBits::eTransferDst;
+    static constexpr std::uint64_t UNITS[] = { 1, 2, 4, 8, 16 };
+
+    std::shared_ptr<vk::Device> device_;
+    std::shared_ptr<kp::Tensor> tensor_;  // keeps the memory alive
+    Process process_;
+    bool has_layout_ = false;
+
+    static vk::Format format(std::uint64_t unit)
+    {
+        switch (unit) {
+            case 1: return vk::Format::eR8Uint;
+            case 2: return vk::Format::eR16Uint;
+            case 4: return vk::Format::eR32Uint;
+            case 8: return vk::Format::eR32G32Uint;
+            case 16: return vk::Format::eR32G32B32A32Uint;
+        }
+        throw py::value_error("unit: must be 1, 2, 4, 8 or 16");
+    }
+    static bool supports(const Device& owner, std::uint64_t unit)
+    {
+        vk::ImageFormatProperties limits;
+        return owner.adapter->physical->getImageFormatProperties(format(unit), vk::ImageType::e2D,
+                 vk::ImageTiling::eLinear, USAGE, {}, &limits) == vk::Result::eSuccess;
+    }
+    static vk::Image make(const Device& owner, std::uint64_t pitch, std::uint32_t height,
+                          std::uint64_t unit)
+    {
+        return owner.device->createImage({ {}, vk::ImageType::e2D, format(unit),
+          { std::uint32_t(pitch / unit), height, 1 }, 1, 1, vk::SampleCountFlagBits::e1,
+          vk::ImageTiling::eLinear, USAGE, vk::SharingMode::eExclusive, {},
+          vk::ImageLayout::ePreinitialized });
+    }
+};
+
+// vkCmdCopyImageToBuffer or vkCmdCopyBufferToImage: the rows of `rectangles` are (x, y, width,
+// height, offset in the buffer, pitch in the buffer); all but y and height are bytes.
+class OpCopyRectangles : public kp::OpBase
+{
+  public:
+    OpCopyRectangles(std::shared_ptr<LinearImage> image, std::shared_ptr<CopiedBuffer> buffer,
+                     bool into_image, const Rows& rows)
+      : image_(image), buffer_(buffer), into_image_(into_image)
+    {
+        if (!into_image && !std::dynamic_pointer_cast<TensorBuffer>(buffer))
+            throw py::value_error("an imported array is only read");
+        if (rows.ndim() != 2 || rows.shape(1) != 6 || !rows.shape(0))
+            throw py::value_error(
+              "rectangles: must be rows of (x, y, width, height, buffer offset, buffer pitch)");
+        const auto at = rows.unchecked<2>();
+        const auto unit = image->unit;
+        const vk::ImageSubresourceLayers layers(vk::ImageAspectFlagBits::eColor, 0, 0, 1);
+        regions_.reserve(rows.shape(0));
+        for (py::ssize_t i = 0; i < rows.shape(0); ++i)
+            regions_.emplace_back(buffer->offset + at(i, 4), std::uint32_t(at(i, 5) / unit), 0,
+              layers, vk::Offset3D(std::int32_t(at(i, 0) / unit), std::int32_t(at(i, 1)), 0),
+              vk::Extent3D(std::uint32_t(at(i, 2) / unit), std::uint32_t(at(i, 3)), 1));
+    }
+    void record(const vk::CommandBuffer& commands) override
+    {
+        image_->record_layout(commands);
+        if (into_image_)
+            commands.copyBufferToImage(buffer_->buffer, image_->image, GENERAL, regions_);
+        else
+            commands.copyImageToBuffer(image_->image, GENERAL, buffer_->buffer, regions_);
+    }
+    void preEval(const vk::CommandBuffer&) override {}
+    void postEval(const vk::CommandBuffer&) override {}
+
+  private:
+    std::shared_ptr<LinearImage> image_;
+    std::shared_ptr<CopiedBuffer> buffer_;
+    bool into_image_;
+    std::vector<vk::BufferImageCopy> regions_;
+};
+
+inline std::vector<vk::BufferCopy> rows_of(const Rows& rows)
+{
+    if (rows.ndim() != 2 || rows.shape(1) != 3 || !rows.shape(0))
+        throw py::value_error("regions: must be rows of (source offset, target offset, bytes)");
+    static_assert(sizeof(vk::BufferCopy) == 3 * sizeof(std::uint64_t));
+    const auto first = reinterpret_cast<const vk::BufferCopy*>(rows.data());
+    return { first, first + rows.shape(0) };
+}
+
+// vkCmdCopyBuffer: the rows of `regions` are (source offset, target offset, bytes).
+class OpCopyRegions : public kp::OpBase
+{
+  public:
+    OpCopyRegions(std::shared_ptr<CopiedBuffer> source, std::shared_ptr<TensorBuffer> target,
+                  const Rows& regions)
+      : source_(source), target_(target), regions_(rows_of(regions))
+    {
+        for (auto& region : regions_) region.srcOffset += source->offset;
+    }
+    void record(const vk::CommandBuffer& commands) override
+    {
+        commands.copyBuffer(source_->buffer, target_->buffer, regions_);
+    }
+    void preEval(const vk::CommandBuffer&) override {}
+    void postEval(const vk::CommandBuffer&) override {}
+
+  private:
+    std::shared_ptr<CopiedBuffer> source_;
+    std::shared_ptr<TensorBuffer> target_;
+    std::vector<vk::BufferCopy> regions_;
+};
+
+// vkCmdFillBuffer: the rows of `regions` are (0, target offset, bytes).
+class OpFillRegions : public kp::OpBase
+{
+  public:
+    OpFillRegions(std::shared_ptr<TensorBuffer> target, std::uint32_t word, const Rows& regions)
+      : target_(target), word_(word), regions_(rows_of(regions))
+    {
+    }
+    void record(const vk::CommandBuffer& commands) override
+    {
+        for (const auto& region : regions_)
+            commands.fillBuffer(target_->buffer, region.dstOffset, region.size, word_);
+    }
+    void preEval(const vk::CommandBuffer&) override {}
+    void postEval(const vk::CommandBuffer&) override {}
+
+  private:
+    std::shared_ptr<TensorBuffer> target_;
+    std::uint32_t word_;
+    std::vector<vk::BufferCopy> regions_;
+};

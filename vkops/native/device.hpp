@@ -1,0 +1,60 @@
+// A Vulkan device with the optional features and extensions that vkops uses.
+#pragma once
+
+#include "adapters.hpp"
+
+constexpr auto SHADER = vk::PipelineStageFlagBits::eComputeShader;
+constexpr auto TRANSFER = vk::PipelineStageFlagBits::eTransfer;
+constexpr auto HOST = vk::PipelineStageFlagBits::eHost;
+
+// A Vulkan device that vkops opens itself, and Kompute's manager on it, which makes tensors and
+// algorithms. Kompute cannot make sequences on such a device; Commands replace them.
+class Device
+{
+  public:
+    std::shared_ptr<Adapter> adapter;
+    std::shared_ptr<vk::Device> device;
+    std::shared_ptr<kp::Manager> manager;
+    vk::Queue queue;
+    std::uint32_t family = 0;
+    std::uint64_t import_alignment = 0;  // bytes; 0: host memory cannot be imported
+    double timestamp_period = 0;         // nanoseconds; 0: the queue has no timestamps
+    std::uint64_t timestamp_mask = 0;    // the bits of a timestamp that are valid
+    bool shader_int64 = false;
+
+    explicit Device(std::shared_ptr<Adapter> adapter_) : adapter(adapter_)
+    {
+        const auto& physical = *adapter->physical;
+        std::vector<const char*> extensions;
+        const auto enable = [&](const char* name) {
+            if (adapter->has(name)) extensions.push_back(name);
+            return adapter->has(name);
+        };
+        enable(VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME);  // debugPrintfEXT
+        if (adapter->properties().apiVersion >= VK_API_VERSION_1_1 &&
+            enable(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
+            import_alignment =
+              adapter->properties<vk::PhysicalDeviceExternalMemoryHostPropertiesEXT>()
+                .minImportedHostPointerAlignment;
+
+        const auto families = physical.getQueueFamilyProperties();
+        while (family < families.size() &&
+               !(families[family].queueFlags & vk::QueueFlagBits::eCompute))
+            ++family;
+        if (family == families.size())
+            throw std::runtime_error("the adapter has no queue for compute shaders");
+        vk::PhysicalDeviceFeatures features;
+        features.shaderInt64 = shader_int64 = physical.getFeatures().shaderInt64;
+        const float priority = 1;
+        const vk::DeviceQueueCreateInfo queues({}, family, 1, &priority);
+        device = owned(physical.createDevice({ {}, queues, {}, extensions, &features }),
+                       adapter->instance);
+        queue = device->getQueue(family, 0);
+        manager = std::make_shared<kp::Manager>(adapter->instance, adapter->physical, device);
+
+        if (const auto bits = families[family].timestampValidBits) {
+            timestamp_period = adapter->properties().limits.timestampPeriod;
+            timestamp_mask = ~std::uint64_t(0) >> (64 - bits);
+        }
+    }
+};

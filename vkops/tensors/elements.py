@@ -1,0 +1,249 @@
+"""Functions that methods of ``Tensor`` call: to select elements, to write and to print them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.arguments.basic_index import Texts, basic_index
+from vkops.arguments.values import Place
+from vkops.errors import CONVERSION_ERRORS, from_builtin
+from vkops.gpu.run.buffer import Buffer, HostBuffer
+from vkops.plan.execute import packed_bytes
+from vkops.plan.region import MAX_TERMS
+from vkops.plan.size_limits import MAX_DIMENSIONS
+from vkops.plan.view import Ints, View
+from vkops.tensors.array_plan import ArrayPlan, assignment
+from vkops.tensors.index_arrays import Indices, Numbers, check_range, tuples
+from vkops.tensors.shape_arguments import packed, refuse_index
+
+if TYPE_CHECKING:
+    from vkops.tensors.tensor import Tensor
+
+# -- selecting -------------------------------------------------------------------------------------
+
+INDEX = Place("", "index", "ARRAY-09")
+_TEXTS = Texts(  # NumPy's
+    ellipses="an index can only have a single ellipsis ('...')",
+    too_many="too many indices for array: array is {rank}-dimensional, but {count} were indexed",
+    outside="index {index} is out of bounds for axis {axis} with size {size}",
+    zero_step="slice step cannot be zero",
+)
+
+
+class _Array(NamedTuple):
+    """A part of an index: indices of one axis; of Booleans, how many the axis must have."""
+
+    indices: Indices
+    booleans: int | None = None
+
+
+class Selection(NamedTuple):
+    """The elements that arrays of indices select.
+
+    The last axis of ``numbers`` has an index for each of the first axes of ``view``. The others
+    stand from ``place`` on among the axes of the result, the rest of ``view`` around them.
+    """
+
+    view: View
+    numbers: Numbers
+    place: int
+
+    @property
+    def shape(self) -> Ints:
+        """The shape of the result."""
+        *shared, count = self.numbers.tensor.view.sizes
+        rest = self.view.sizes[count:]
+        return (*rest[: self.place], *shared, *rest[self.place :])
+
+
+def select(tensor: Tensor, index: Any) -> View | Selection:
+    """The view of the memory that an index is, or the selection, where it has arrays."""
+    items = index if isinstance(index, tuple) else (index,)
+    parts = [part for item in items for part in _parts(tensor, item)]
+    arrays = {i: part for i, part in enumerate(parts) if isinstance(part, _Array)}
+    basic = tuple([slice(None) if i in arrays else part for i, part in enumerate(parts)])
+    view = _basic(tensor, basic)
+    if not arrays:
+        return view
+    if len(arrays) > MAX_TERMS:
+        refuse_index(INDEX, f"has {len(arrays)} arrays, must be {MAX_TERMS} at most")
+    axes = tuple([_axis(basic, i, len(view.sizes)) for i in arrays])
+    for axis, (indices, booleans) in zip(axes, arrays.values(), strict=True):
+        size = view.sizes[axis]
+        if booleans not in (None, size):
+            message = f"has Booleans for {booleans} indices of axis {axis} of size {size}"
+            refuse_index(INDEX, message)
+        check_range(indices, axis, size, INDEX)
+    given = [part.indices for part in arrays.values()]
+    numbers = tuples(given, [view.sizes[axis] for axis in axes], INDEX, tensor._run)
+    # Beside arrays, integers are arrays to NumPy, too.
+    advanced = [i for i, part in enumerate(parts) if isinstance(part, (_Array, int))]
+    adjacent = advanced[-1] - advanced[0] < len(advanced)
+    others = [axis for axis in range(len(view.sizes)) if axis not in axes]
+    return Selection(view.permute((*axes, *others)), numbers, axes[0] if adjacent else 0)
+
+
+def _parts(tensor: Tensor, part: Any) -> Sequence[Any]:
+    """A part of an index, unchanged or as arrays of one axis each."""
+    if part is None or part is ... or isinstance(part, slice):
+        return (part,)
+    if isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+        return (int(part),)
+    indices = tensor._indices(part, INDEX, masks=True)
+    if isinstance(indices, np.ndarray):
+        if indices.dtype == bool:
+            return list(map(_Array, indices.nonzero(), indices.shape))
+        if not indices.ndim:
+            return (int(indices),)
+    return (_Array(indices),)
+
+
+def _basic(tensor: Tensor, parts: Sequence[Any]) -> View:
+    """The view of the memory that a basic index is."""
+    _, view = tensor.placed()
+    try:
+        found = basic_index(tensor.shape, parts, _TEXTS)
+        rank = sum(not isinstance(part, int) for part in found)
+        if rank > MAX_DIMENSIONS:
+            limit = f"number of dimensions must be within [0, {MAX_DIMENSIONS}]"
+            raise IndexError(f"{limit}, indexing result would have {rank}")
+    except CONVERSION_ERRORS as error:
+        raise from_builtin(error, "", "index", "ARRAY-09", "NumPy says: ") from error
+    return view.select(found)
+
+
+def _axis(parts: Sequence[Any], number: int, rank: int) -> int:
+    """The axis, in a view of ``rank`` axes, that a slice of a basic index makes."""
+    before, after = (
+        sum(not isinstance(part, int) for part in side) for side in (parts[:number], parts[number:])
+    )
+    return rank - after if any(part is ... for part in parts[:number]) else before
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def write(target: Tensor, source: Tensor | npt.NDArray[Any]) -> None:
+    """Write by the host if the memory is visible to it, else by the device."""
+    base, view = target.placed()
+    buffer = base.buffer
+    if not target.size or buffer is None:
+        return
+    itemsize = target.dtype.itemsize
+    memory = host_view(buffer)
+    if memory is not None:
+        if isinstance(buffer, HostBuffer):
+            buffer.settle()
+        strides = tuple([stride * itemsize for stride in view.strides])
+        visible: npt.NDArray[Any] = np.ndarray(
+            target.shape, target.dtype, memory, view.offset * itemsize, strides
+        )
+        array = np.asarray(source)
+        if np.may_share_memory(visible, array):  # NumPy copies some overlapping views wrongly
+            array = array.copy()
+        with target.device.executor.exclusive():
+            np.copyto(visible, array)
+        return
+    if isinstance(source, np.ndarray) and view.is_contiguous and source.shape == target.shape:
+        buffer.write(packed_bytes(source), view.offset * itemsize)
+        return
+    origin, read = _readable(source, target.shape, buffer)
+    base._write_plan(assignment[read, view, base.nbytes, itemsize], [origin])
+
+
+def write_indexed(
+    target: Tensor,
+    source: Tensor | npt.NDArray[Any],
+    numbers: Numbers,
+    shape: Ints,
+    plan: Callable[[View, int], ArrayPlan],
+) -> None:
+    """Write to the elements, of this shape, that indices select.
+
+    ``plan`` makes the plan from a view of the source and the bytes of the memory that is written.
+    """
+    base, _ = target.placed()
+    if 0 in shape:
+        return
+    origin, read = _readable(source, shape, base.buffer)
+    memory = numbers.memory
+    if not isinstance(memory, np.ndarray) and memory.buffer is base.buffer:
+        memory = memory.copy()
+    base._write_plan(plan(read, base.nbytes), [origin, memory])
+
+
+def _readable(
+    source: Tensor | npt.NDArray[Any], shape: Ints, target: Buffer | HostBuffer | None
+) -> tuple[Any, View]:
+    """The memory of a source, which is not the target's, and its view broadcast to a shape."""
+    origin: Any = source
+    read = packed(source.shape)
+    if not isinstance(source, np.ndarray):
+        is_target = source.placed()[0].buffer is target
+        origin, read = (source.copy() if is_target else source).placed()
+    extra = max(0, len(read.sizes) - len(shape))
+    return origin, View(read.sizes[extra:], read.strides[extra:], read.offset).broadcast(shape)
+
+
+def host_view(buffer: Buffer | HostBuffer) -> npt.NDArray[np.uint8] | None:
+    """The buffer's memory if it is one piece visible to the host; to be used by ``exclusive``."""
+    return buffer.bytes if isinstance(buffer, HostBuffer) else buffer.visible
+
+
+# -- printing --------------------------------------------------------------------------------------
+
+MAX_SHOWN = 10_000
+"""Elements that are read for a text that leaves out some of a tensor's."""
+
+_NAME = "vkops.Tensor("
+
+
+def describe(tensor: Tensor) -> str:
+    """The text, with as many elements as NumPy's print options allow; only these are read.
+
+    Where they cannot be read now, as in a signal handler, or NumPy cannot print them, as dates
+    without a unit and text that is not initialized, the text has ``...`` instead.
+    """
+    options = np.get_printoptions()
+    is_short = tensor.size <= options["threshold"]
+    edge = tensor.size if is_short else options["edgeitems"]
+    try:
+        values = _values(tensor, edge, 0 if not is_short else tensor.size)
+    except CONVERSION_ERRORS:  # also a DeviceError
+        values = "..."
+    details = [f"dtype={tensor.dtype}", f"device={tensor.device.name!r})"]
+    if not (tensor.size and is_short) or values == "...":
+        details.insert(0, f"shape={tensor.shape}")
+    end = ", ".join(details)
+    width = len(_NAME + values) - values.rfind("\n") - 1 + len(end)
+    between = " " if width < options["linewidth"] else "\n" + " " * len(_NAME)
+    return f"{_NAME}{values},{between}{end}"
+
+
+def _values(tensor: Tensor, edge: int, threshold: int) -> str:
+    """The values, of which ``edge`` at each end of an axis are shown if it has more."""
+    maximum = 2 * edge + 1  # NumPy leaves out the one in the middle
+    long = [axis for axis, size in enumerate(tensor.shape) if size > maximum]
+    if len(long) > MAX_TERMS or (
+        long and prod(min(size, maximum) for size in tensor.shape) > MAX_SHOWN
+    ):
+        return "..."
+    array = _ends(tensor, long, edge)
+    return np.array2string(
+        array, separator=", ", prefix=_NAME, threshold=threshold, edgeitems=edge, suffix=","
+    )
+
+
+def _ends(tensor: Tensor, long: list[int], edge: int) -> npt.NDArray[Any]:
+    """The elements at both ends of long axes, and one between them: gathered with one dispatch."""
+    if not long:
+        return tensor.numpy()
+    places = [np.r_[: edge + 1, tensor.shape[axis] - edge : tensor.shape[axis]] for axis in long]
+    front = tuple(range(len(long)))
+    gathered = tensor.moveaxis(long, front)[np.ix_(*places)]
+    return np.moveaxis(gathered.numpy(), front, long)
