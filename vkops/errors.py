@@ -70,6 +70,7 @@ class InvalidDescBufferError(InvalidDescError, BufferError):
 
 CONVERSION_ERRORS = (
     *(TypeError, ValueError, OverflowError, IndexError, SyntaxError, MemoryError),
+    FloatingPointError,  # under numpy.errstate
     *(AttributeError, BufferError, RuntimeError),  # of exporters of arrays
     Warning,  # where Python raises them
 )

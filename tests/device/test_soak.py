@@ -93,7 +93,7 @@ def operators(index, count):
             if right >= count // 4 and seed % (count // 100) == 0:
                 found["resident"].append(resident())
                 found["reserved"].append(device.memory_report().reserved)
-        kernels = sum(map(len, device.executor.queue.slots))
+        kernels = max(map(len, device.executor.queue.slots))
         place.shared.clear()
         del place
         gc.collect()
