@@ -34,7 +34,11 @@ MAX_SUBMISSIONS = 2
 MAX_GROUPS_X = 32768
 
 MAX_PIPELINES = 64
-"""Pipelines that a slot keeps. Old versions of lavapipe leak some memory with each that is made."""
+"""Pipelines that the first slot keeps, which runs most dispatches. Old versions of lavapipe leak
+some memory with each that is made."""
+
+MAX_FURTHER_PIPELINES = 16
+"""Pipelines that each further slot keeps."""
 
 _NO_WORDS = np.zeros(0, np.uint32)
 
@@ -59,13 +63,15 @@ def make_algorithm(manager: Any, dispatch: Dispatch, table: Heap, spirv: bytes) 
 
 
 class Slot:
-    """A region table and up to MAX_PIPELINES pipelines that read it.
+    """A region table and up to ``limit`` pipelines that read it, the least recently used first.
 
     One submission uses it at a time; ``commands`` and ``operation`` are valid until the next call.
     Called with the queue's lock held.
     """
 
-    def __init__(self, kompute: Kompute, table: Heap, *, wide: bool, timed: bool) -> None:
+    def __init__(
+        self, kompute: Kompute, table: Heap, limit: int, *, wide: bool, timed: bool
+    ) -> None:
         """Make no pipelines yet; those of ``wide`` kernels move integers of 64 bits.
 
         ``timed`` has the device measure each submission.
@@ -74,6 +80,7 @@ class Slot:
         self._kompute = kompute
         self._table = table
         self._words: npt.NDArray[np.uint32] = table.view.view(np.uint32)
+        self._limit = limit
         self._wide = wide
         self._timed = timed
         self._loaded: Dispatch | None = None
@@ -82,6 +89,10 @@ class Slot:
 
     def __len__(self) -> int:
         return len(self._recorded)
+
+    def has_pipeline(self, dispatch: Dispatch) -> bool:
+        """Whether a dispatch needs no new pipeline."""
+        return dispatch.key in self._recorded
 
     def recorded(self, dispatch: Dispatch) -> Commands:
         """Return the commands of one dispatch."""
@@ -99,7 +110,7 @@ class Slot:
         key = dispatch.key
         found = self._recorded.get(key)
         if found is None:
-            if len(self._recorded) >= MAX_PIPELINES:
+            while len(self._recorded) >= self._limit:
                 self._drop(next(iter(self._recorded)))
             found = self._recorded[key] = self._record(dispatch)
         else:
@@ -341,15 +352,17 @@ class Queue:
         slots = self._free_slots(max(1, len([each for each in work if type(each) is Dispatch])))
         if isinstance(work[0], Dispatch) and (len(work) == 1 or len(slots) == 1):
             return slots[0].recorded(work[0]), slots, 1
-        tables = iter(slots)
+        free = list(slots)
         operations: list[Any] = []
         for each in work:
             if not isinstance(each, Dispatch):
                 operations.append(each.operation(self.kompute.native))
-            elif (slot := next(tables, None)) is not None:
-                operations.append(slot.operation(each))
-            else:
+                continue
+            if not free:
                 break
+            slot = next((slot for slot in free if slot.has_pipeline(each)), free[-1])
+            free.remove(slot)
+            operations.append(slot.operation(each))
         commands = slots[0].commands
         commands.record(operations, self._timed)
         return commands, slots, len(operations)
@@ -369,7 +382,9 @@ class Queue:
                 if not free:
                     raise
                 break
-            self.slots.append(Slot(self.kompute, table, wide=self.wide, timed=self._timed))
+            limit = MAX_FURTHER_PIPELINES if self.slots else MAX_PIPELINES
+            slot = Slot(self.kompute, table, limit, wide=self.wide, timed=self._timed)
+            self.slots.append(slot)
             free.append(self.slots[-1])
         return free[:count]
 
