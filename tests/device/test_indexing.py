@@ -13,7 +13,7 @@ from vkops.extent import slice_extents
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.plan import CopyPlan, Output, Read, View
-from vkops.plan.indexing import IndexTensor, scatter_elements
+from vkops.plan.indexing import IndexTensor, scatter_elements, scatter_nd
 
 GUARD = 256
 on_device = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -82,3 +82,16 @@ def test_of_several_values_for_an_element_one_remains_whole(device, element_size
             (value,) = set(made[place].tolist())
             assert value in values[places == place]
         assert not made[7:].any()
+
+
+def test_rows_of_words_are_scattered_by_one_dispatch(device):
+    """A row is moved in vectors, but its elements are words, which no dispatch writes in parts."""
+    rows = View.packed((6, 8))
+    updates, indices = View.packed((3, 8)), IndexTensor(1, "i4", View.packed((3, 1)))
+    region = scatter_nd(Read(0, updates), indices, rows)
+    plan = CopyPlan(4, (96, 12), (Output(192, (region,)),))
+    buffers = [Buffer(device.executor, n) for n in (96, 12, 192)]
+    (work,) = EncodedPlan(plan, device.executor.tuning).bind(
+        [buffer.extents for buffer in buffers[:2]], [buffers[2].extents]
+    )
+    assert work.kernel.name == "scatter_16"

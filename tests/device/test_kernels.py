@@ -412,6 +412,11 @@ def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
         joined = vkops.join([t, device.tensor(x[:, :7]), t], 1)
         np.testing.assert_array_equal(joined.numpy(), np.concatenate([x, x[:, :7], x], 1))
         np.testing.assert_array_equal(t[::-1, ::3].numpy(), x[::-1, ::3])
+        for few in (np.s_[:2, ::2], np.s_[40:42, 5:2:-1], np.s_[-1:]):  # in some of the heaps
+            np.testing.assert_array_equal(t[few].copy().numpy(), x[few])
+            np.testing.assert_array_equal(
+                vkops.join([t[few], t[few]]).numpy(), np.concatenate([x[few]] * 2)
+            )
         y = random.integers(0, 1 << 30, (64, 80), np.int32)
         turned = device.tensor(y)[:, ::-1]
         np.testing.assert_array_equal(turned.numpy(), y[:, ::-1])

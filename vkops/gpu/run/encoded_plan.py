@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.extent import Extent
+from vkops.extent import Extent, slice_extents
 from vkops.gpu import copies
 from vkops.gpu.kernels.choice import STREAM, STREAMS, VECTOR, Kernel, choose_kernel
 from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode
@@ -71,13 +71,15 @@ class EncodedPlan:
     Copies and tables run in order: regions that scatter run after those that do not.
     """
 
-    def __init__(self, plan: CopyPlan, tuning: Tuning) -> None:
+    def __init__(self, plan: CopyPlan, tuning: Tuning, element_size: int | None = None) -> None:
+        """Encode a plan; ``element_size`` is that before it was optimized, if it was already."""
+        self._element_size = size = element_size or plan.element_size
         self._plan = plan = optimize(plan)
         self._tuning = tuning
         self._copies, rest = copies.choose(plan, tuning.copies)
         self._tables: list[_Table] = []
         if rest is not None:
-            self._tables = [_Table(rest, part, tuning) for part in _parts(rest, tuning)]
+            self._tables = [_Table(rest, part, tuning) for part in _parts(rest, tuning, size)]
         self._cut: tuple[object, EncodedPlan] | None = None
 
     @property
@@ -88,7 +90,8 @@ class EncodedPlan:
     @cached_property
     def _by_shaders(self) -> EncodedPlan:
         """The same plan without copies."""
-        return EncodedPlan(self._plan, replace(self._tuning, copies=copies.SHADERS))
+        tuning = replace(self._tuning, copies=copies.SHADERS)
+        return EncodedPlan(self._plan, tuning, self._element_size)
 
     def bind(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[Work]:
         """Return what to run on this memory, in order; it can be run many times."""
@@ -133,20 +136,18 @@ class EncodedPlan:
     def _bind_pieces(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[Work]:
         """Bind buffers of several extents each, with the plan cut at their bounds."""
         sizes = [output.nbytes for output in self._plan.outputs]
-        cuts = [*map(_pieces, inputs, self._plan.inputs)], [*map(_pieces, outputs, sizes)]
+        # Buffers may go on behind the bytes that the plan uses.
+        inputs = [slice_extents(e, 0, n) for e, n in zip(inputs, self._plan.inputs, strict=True)]
+        outputs = [slice_extents(e, 0, n) for e, n in zip(outputs, sizes, strict=True)]
+        cuts = [[[e.nbytes for e in extents] for extents in each] for each in (inputs, outputs)]
         if self._cut is None or self._cut[0] != cuts:
-            self._cut = cuts, EncodedPlan(cut(self._plan, *cuts), self._tuning)
+            pieces = EncodedPlan(cut(self._plan, *cuts), self._tuning, self._element_size)
+            self._cut = cuts, pieces
         read, written = (
             [(extent,) for extents in tensors for extent in extents]
             for tensors in (inputs, outputs)
         )
         return self._cut[1].bind(read, written)
-
-
-def _pieces(extents: Extents, nbytes: int) -> list[int]:
-    """The bytes of a tensor in each of its extents, which may be longer."""
-    *first, _ = (extent.nbytes for extent in extents)
-    return [*first, nbytes - sum(first)]
 
 
 # -- the parts of a plan, each with a kernel of its own --------------------------------------------
@@ -170,12 +171,13 @@ class _Part(NamedTuple):
         return optimize(replace(whole, outputs=tuple(outputs)))
 
 
-def _parts(plan: CopyPlan, tuning: Tuning) -> Iterator[_Part]:
+def _parts(plan: CopyPlan, tuning: Tuning, size: int) -> Iterator[_Part]:
     """Divide an optimized plan: one part, unless its regions need kernels of their own.
 
-    Regions with indices do. Of elements of several words that are scattered, each word is written
-    by a dispatch of its own, only where the words before it are those of the same element.
-    Otherwise a target that is written several times could become a mixture of its values.
+    Regions with indices do. ``size`` is that of the elements before the plan was optimized. If they
+    have several words and are scattered, each word is written by a dispatch of its own, only where
+    the words before it are those of the same element. Otherwise a target that is written several
+    times could become a mixture of its values.
     """
     kinds: dict[str, dict[int, list[Region]]] = {}
     for number, region in plan.regions:
@@ -185,7 +187,7 @@ def _parts(plan: CopyPlan, tuning: Tuning) -> Iterator[_Part]:
     if "gather" in kinds:
         yield _Part(kinds["gather"])
     if "scatter" in kinds:
-        words = plan.element_size // 4
+        words = size // 4
         for word in range(words) if words > 1 else [ALL_WORDS]:
             yield _Part(kinds["scatter"], word)
 
