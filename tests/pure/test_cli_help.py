@@ -10,7 +10,8 @@ import click
 import pytest
 
 from vkops.cli import main
-from vkops.cli.main import COMPLETE, app
+from vkops.cli.main import app
+from vkops.cli.options import COMPLETE
 from vkops.cli.reference import page
 
 

@@ -13,7 +13,7 @@ from click.shell_completion import (
     shell_complete,
 )
 
-from vkops.cli.main import COMPLETE, app
+from vkops.cli.options import COMPLETE
 
 
 class _Bash(BashComplete):
@@ -28,14 +28,15 @@ class _Bash(BashComplete):
 add_completion_class(_Bash)
 
 
-def complete() -> int:
-    """Answer the question of a shell, and return the exit status."""
+def complete(app: click.Command) -> int:
+    """Answer the question of a shell about the program, and return the exit status."""
     return shell_complete(app, {}, "vkops", COMPLETE, os.environ[COMPLETE])
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
     """Print the completion script of a shell.
 
     It completes commands, options and files when you press Tab. Add one of these lines to
@@ -48,4 +49,4 @@ def completion(shell: str) -> None:
     """  # noqa: D301 (click keeps the lines after a backspace as they are)
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(app, {}, "vkops", COMPLETE).source())
+    click.echo(kind(context.find_root().command, {}, "vkops", COMPLETE).source())

@@ -26,9 +26,6 @@ _COMMANDS = {
     "debug": "vkops.cli.debug_commands",
     "completion": "vkops.cli.completion_commands",
 }
-COMPLETE = "_VKOPS_COMPLETE"
-"""The variable in which a shell asks to complete a command line, see ``vkops completion``."""
-
 _SETTINGS = {
     "help_option_names": ["-h", "--help"],
     "show_default": True,
@@ -71,10 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        if COMPLETE in os.environ:
+        if options.COMPLETE in os.environ:
             from vkops.cli import completion_commands
 
-            return completion_commands.complete()
+            return completion_commands.complete(app)
         arguments = sys.argv[1:] if arguments is None else arguments
         if not all(map(_can_be_passed, arguments)):
             raise click.UsageError("an argument has characters that no shell can pass")

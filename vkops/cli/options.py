@@ -22,6 +22,9 @@ MAX_INT = 2**31 - 1
 Texts = tuple[str, ...]
 """The values of an option that can be given several times."""
 
+COMPLETE = "_VKOPS_COMPLETE"
+"""The variable in which a shell asks to complete a command line, see ``vkops completion``."""
+
 FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
