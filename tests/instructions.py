@@ -22,3 +22,26 @@ def instructions(function):
     finally:
         sys.settrace(before)
     return count
+
+
+def calls(function, files=None):
+    """Count the functions of Python that a call calls, itself included, and what generators yield.
+
+    ``files`` is a set that gets the names of the files that they are in.
+    """
+    count = 0
+
+    def profile(frame, event, argument):
+        nonlocal count
+        if event == "call":
+            count += 1
+            if files is not None:
+                files.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return count

@@ -11,6 +11,7 @@ from pathlib import Path
 import model_costs
 import onnx
 import pytest
+from instructions import calls
 
 import vkops.onnx.lowering
 import vkops.plan.graph
@@ -73,23 +74,6 @@ def test_steps_and_regions_grow_in_proportion(family, small, steps, monkeypatch)
         assert steps() - before <= allowed + len(stages)  # the step that exceeds a budget counts
         assert regions <= allowed
         before = steps()
-
-
-def calls(work):
-    """The number of functions of Python that are called, and of values that generators yield."""
-    count = 0
-
-    def count_call(_frame, event, _argument):
-        nonlocal count
-        count += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(count_call)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 @pytest.mark.parametrize("make", [model_costs.sequence, model_costs.indexed, model_costs.scattered])

@@ -70,7 +70,6 @@ class Kompute:
         except RuntimeError as error:
             raise DeviceError(f"Kompute cannot open {adapter.name!r}: {error}") from error
         self.manager: Any = self.device.manager
-        self.has_timestamps: bool = self.device.timestamp_period > 0
         self.has_int64: bool = self.device.shader_int64
         self.images: ImageLimits | None = images if images.alignment else None
 

@@ -59,7 +59,7 @@ class Dispatch:
     words: Words
     groups: int
     key: tuple[str, tuple[int, ...], int, int]
-    """What its pipeline depends on: kernel, numbers of the heaps, workgroups."""
+    """The key of its pipeline: kernel, numbers of the heaps, workgroups."""
 
 
 Work = Dispatch | copies.Copy

@@ -35,11 +35,11 @@ MAX_HOST_ELEMENTS = 1 << 18
 """Elements that the host copies by indices at once."""
 
 Memory = Extent | npt.NDArray[Any]
-"""What a tensor of a program is bound to: bytes of a buffer, or an array, which is only read."""
+"""The memory of a tensor of a program: bytes of a buffer, or an array, which is only read."""
 
 
 class Program:
-    """What an operator, a graph, a function or a model does: plans that run in order.
+    """Plans that run in order: those of an operator, a graph, a function or a model.
 
     ``reads`` and ``writes`` are the numbers of the tensors that it is bound to, ``indices`` those
     of the tensors that hold indices.
