@@ -12,6 +12,7 @@ from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.adapters.kompute import ImageLimits
 from vkops.gpu.copies import SHADERS, choose, rule, rule_for
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
+from vkops.plan.algebra import optimize
 from vkops.plan.execute import execute
 from vkops.plan.movements import concat, copy, split
 
@@ -42,7 +43,7 @@ def columns(nbytes, count, joined):
 
 def is_copied(plan, chosen):
     """Whether copies execute a plan, or else shaders; never both."""
-    copies, rest = choose(plan, chosen)
+    copies, rest = choose(optimize(plan), chosen)
     assert (copies is None) != (rest is None)
     return copies is not None
 
@@ -102,6 +103,7 @@ def test_a_plan_is_divided_if_copies_move_much(mebibytes, divided):
     plan = CopyPlan(
         1, (n,), (Output(n, (run,)), Output(n + 500, (run, strided)), Output(1000, (backwards,)))
     )
+    plan = optimize(plan)
     copies, rest = choose(plan, rule.GPU)
     assert (copies is not None) == divided
     if copies is None:

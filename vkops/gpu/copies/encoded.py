@@ -16,7 +16,6 @@ from vkops.gpu.copies.rectangles import MAX_ROWS, Grid, Rectangles, in_order
 from vkops.gpu.copies.rule import COMMAND, CopyRule
 from vkops.gpu.copies.runs import Numbers, filled_word, run_rows
 from vkops.gpu.memory.heaps import Heap
-from vkops.plan.algebra import optimize
 from vkops.plan.region import CopyPlan, Fill, Region
 
 Rows = npt.NDArray[np.uint64]
@@ -96,7 +95,7 @@ _T = TypeVar("_T")
 
 
 def choose(plan: CopyPlan, rule: CopyRule) -> tuple[EncodedCopies | None, CopyPlan | None]:
-    """Divide a plan into copies and a plan for shaders; None where there is nothing to do.
+    """Divide an optimized plan into copies and a plan for shaders; None where there is none.
 
     Both are bound to all inputs and outputs of the plan. The copies must be done first: what
     scatters, which is left to shaders, comes after everything else.
@@ -104,11 +103,10 @@ def choose(plan: CopyPlan, rule: CopyRule) -> tuple[EncodedCopies | None, CopyPl
     nbytes = sum([output.nbytes for output in plan.outputs])
     if nbytes < rule.min_bytes:
         return None, plan
-    optimized = optimize(plan)
-    size, chosen, count = optimized.element_size, [], 0
+    size, chosen, count = plan.element_size, [], 0
     rest: list[list[Region]] = [[] for _ in plan.outputs]
-    for target, region in optimized.regions:
-        way = rule.find_way(region, optimized, target)
+    for target, region in plan.regions:
+        way = rule.find_way(region, plan, target)
         if way is None:
             rest[target].append(region)
         else:
@@ -121,9 +119,9 @@ def choose(plan: CopyPlan, rule: CopyRule) -> tuple[EncodedCopies | None, CopyPl
     copies = EncodedCopies(size, chosen, imports=rule.imports and is_all)
     if is_all:
         return copies, None
-    parts = zip(optimized.outputs, rest, strict=True)
+    parts = zip(plan.outputs, rest, strict=True)
     outputs = tuple(replace(output, regions=tuple(regions)) for output, regions in parts)
-    return copies, replace(optimized, outputs=outputs)
+    return copies, replace(plan, outputs=outputs)
 
 
 class EncodedCopies:
