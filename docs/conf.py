@@ -62,6 +62,7 @@ nitpick_ignore = [
     ("py:class", "Array"),  # an alias inside an alias, to Sphinx 8
     # The base class of vkops.Device: no part of the reference.
     ("py:class", "vkops.runtime.device.OperatorDevice"),
+    ("py:class", "vkops.dml.fields.Kind"),  # whose attributes vkops itself uses
 ]
 # Python's and NumPy's own pages list these; building needs no network.
 nitpick_ignore_regex = [
@@ -165,8 +166,13 @@ _RULE_ID = re.compile(rf"\b({'|'.join(sorted(RULES, key=len, reverse=True))})\b"
 def _anchor_rules(app: object, name: str, source: list[str]) -> None:
     """Make each rule a place that links lead to, such as rules.html#SPLIT-05."""
     if name == "rules":
-        anchor = r'| <a class="rule" id="\1" href="#\1">\1</a>\2 |'
-        source[0] = re.sub(r"^\| (\w+-\d+)( †)? \|", anchor, source[0], flags=re.MULTILINE)
+        anchor = r'<a class="rule" id="\g<0>" href="#\g<0>">\g<0></a>'
+        source[0] = re.sub(
+            r"^- [A-Z]\w*-\d+[^:†]*[:†]",
+            lambda ids: re.sub(r"\w+-\d+", anchor, ids[0]),
+            source[0],
+            flags=re.MULTILINE,
+        )
 
 
 _NO_LINKS = (nodes.reference, nodes.literal, nodes.FixedTextElement, nodes.title)

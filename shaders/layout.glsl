@@ -112,7 +112,6 @@ const uint TERM = 6u;
 
 #define HEADER_RECORDS x
 #define HEADER_ITEMS y
-#define HEADER_SPREAD z
 
 #define TRACED_STORES x
 #define TRACED_ADDRESS y

@@ -74,24 +74,10 @@ uint divide(uint n, uint size, uint factor) {
     return (high + n) >> (findMSB(size - 1u) + 1);
 }
 
-// Returns whether this workgroup has items, and its number among those that have. A dispatch may
-// have more workgroups than it needs. Those without items are spread evenly, because some drivers
-// give each of their threads an equal number of neighbouring workgroups. `spread` is 2^32 times
-// the share of the workgroups that have items; 0 if all have.
-bool find_group(uint spread, out uint group) {
-    group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    if (spread == 0u) return true;
-    uint next, low;
-    umulExtended(group + 1u, spread, next, low);
-    umulExtended(group, spread, group, low);
-    return group != next;
-}
-
 // Finds this invocation's item; returns false if it has none.
 bool find_item(out Item item) {
     uvec4 head = table[0];
-    uint group;
-    if (!find_group(head.HEADER_SPREAD, group)) return false;
+    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     uint rest = group * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
     if (rest >= head.HEADER_ITEMS) return false;
 

@@ -7,6 +7,13 @@ import signal
 
 import pytest
 from hypothesis import settings
+from messages import (  # noqa: F401
+    find_unused,
+    message,
+    pytest_addoption,
+    pytest_configure,
+    pytest_sessionfinish,
+)
 
 from vkops.system import processes
 
@@ -22,11 +29,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
     """Skip the tests of what only POSIX has, on Windows and with ``tests/portable``.
 
     Those that use it only themselves run with the latter.
     """
+    find_unused(config, items)
     for item in items:
         if marker := item.get_closest_marker("posix"):
             module = os if marker.kwargs.get("tests_only") else processes.os

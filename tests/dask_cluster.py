@@ -20,7 +20,7 @@ from distributed import Client, wait
 
 import vkops
 import vkops.dask
-from vkops.tensors.device import default_device
+from vkops.tensors.tensor import default_device
 
 LIMIT = 64 << 20
 ROWS = 6144

@@ -6,8 +6,8 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from byte_arrays import elements
 from index_numbers import any_numbers, clamped, distinct_numbers, distinct_tuples, wrapped
-from numpy.lib.stride_tricks import as_strided
 
 from vkops.plan import CopyPlan, Output, Read, View
 from vkops.plan.indexing import (
@@ -22,7 +22,6 @@ from vkops.plan.indexing import (
 from vkops.plan.movements import copy
 
 DTYPES = ("i4", "i8", "u4", "u8")
-WORDS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
 
 
 class IndexedCase(NamedTuple):
@@ -97,13 +96,6 @@ class _Maker:
         inputs = tuple(stored.size for stored in self.inputs)
         plan = CopyPlan(self.size, inputs, (Output(_bytes(target, self.size), tuple(regions)),))
         return IndexedCase(plan, self.inputs, target, expected)
-
-
-def elements(stored, view, size):
-    """A view of bytes as an array of elements."""
-    typed = stored[: stored.size // size * size].view(WORDS.get(size))
-    strides = tuple(stride * size for stride in view.strides)
-    return as_strided(typed[view.offset :], view.sizes, strides)
 
 
 def _bytes(view, size):

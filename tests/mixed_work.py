@@ -14,6 +14,7 @@ from random import Random
 
 import numpy as np
 import operator_table
+from byte_arrays import described
 from onnx import parser
 from operator_cases import DTYPES
 
@@ -327,16 +328,9 @@ def fill(random, case, inputs):
 def check(case, inputs, outputs):
     """Compare each output with NumPy's result of the same inputs."""
     given = [
-        as_described(tensor, buffer)
+        described(tensor, buffer.read())
         for (_, tensor), buffer in zip(case.desc.inputs, inputs, strict=True)
     ]
     results = case.expect(given)
     for (_, tensor), buffer, result in zip(case.desc.outputs, outputs, results, strict=True):
-        same(as_described(tensor, buffer), np.asarray(result))
-
-
-def as_described(tensor, buffer):
-    """What is in a buffer, as a descriptor sees it."""
-    dtype = DTYPES[tensor.data_type]
-    strides = tensor.strides and [stride * dtype.itemsize for stride in tensor.strides]
-    return np.ndarray(tensor.sizes, dtype, buffer.read(), 0, strides)
+        same(described(tensor, buffer.read()), np.asarray(result))

@@ -15,6 +15,18 @@ from vkops.plan.execute import packed_bytes
 OPSET = 18
 
 
+def array(dtype):
+    """A function that makes an array of its arguments."""
+    return lambda *values: np.array(values, dtype)
+
+
+ints, int32s, int8s, floats, text = map(array, (np.int64, np.int32, np.int8, np.float32, object))
+
+
+def scalar(value, dtype=np.int64):
+    return np.array(value, dtype)
+
+
 def info(name, value):
     """Declare a graph input or output of a value; a list stands for a sequence."""
     if isinstance(value, list):

@@ -11,18 +11,15 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
+from byte_arrays import DTYPES, described, poisoned
 
 from vkops import dml
 
 KINDS = {
-    size: [kind for kind in sorted(dml.TensorDataType) if kind.size_bits == 8 * size]
-    for size in (1, 2, 4, 8)
+    size: [kind for kind in sorted(DTYPES) if kind.size_bits == 8 * size] for size in (1, 2, 4, 8)
 }
 """DirectML's types, by bytes of an element."""
 
-DTYPES = {kind: np.dtype(kind.name.lower()) for kinds in KINDS.values() for kind in kinds}
-
-POISON = 0xA5
 GUARD = 64
 """Bytes at least between outputs, and around them all; a multiple of a binding's 16."""
 
@@ -44,7 +41,7 @@ class Case(NamedTuple):
         """Write the indices of an input into its bytes, which stay as they are otherwise."""
         if number in self.indices:
             _, tensor = self.desc.inputs[number]
-            _array(tensor, 0, data)[...] = self.indices[number]
+            described(tensor, data)[...] = self.indices[number]
         return data
 
 
@@ -106,21 +103,21 @@ def run(device, case):
         case.fill(number, random.integers(0, 256, tensor.total_tensor_size_in_bytes, np.uint8))
         for number, tensor in enumerate(inputs)
     ]
-    targets = [np.full(t.total_tensor_size_in_bytes, POISON, np.uint8) for t in outputs]
+    targets = [poisoned(t.total_tensor_size_in_bytes) for t in outputs]
     buffers = []
     for array in (*sources, *targets):
         buffers.append(device.buffer(array.size + 32))
-        buffers[-1].write(np.full(array.size + 32, POISON, np.uint8))
+        buffers[-1].write(poisoned(array.size + 32))
         buffers[-1].write(array, 16)
     bindings = [(b, 16, b.nbytes - 32) for b in buffers]
     compiled = device.compile_operator(device.create_operator(case.desc))
     compiled.dispatch(bindings[: len(sources)], bindings[len(sources) :])
 
-    results = case.expect([_array(t, 0, s) for t, s in zip(inputs, sources, strict=True)])
+    results = case.expect([described(t, s) for t, s in zip(inputs, sources, strict=True)])
     for tensor, target, result in zip(outputs, targets, results, strict=True):
-        _array(tensor, 0, target)[...] = result
+        described(tensor, target)[...] = result
     for buffer, target in zip(buffers[len(sources) :], targets, strict=True):
-        guard = np.full(16, POISON, np.uint8)
+        guard = poisoned(16)
         np.testing.assert_array_equal(buffer.array(), np.concatenate([guard, target, guard]))
 
 
@@ -136,7 +133,7 @@ class Runner:
         # Blocks of all 256 bytes in any order: no two bytes of a small input are the same.
         blocks = [random.permutation(256).astype(np.uint8) for _ in range(SPACE // 256)]
         self.data = np.concatenate(blocks)
-        self.poison = np.full(SPACE, POISON, np.uint8)
+        self.poison = poisoned(SPACE)
         self.memory = [(device, device.buffer(SPACE), device.buffer(SPACE)) for device in devices]
         for _, source, _ in self.memory:
             source.write(self.data)
@@ -180,9 +177,11 @@ class Runner:
                 compiled.dispatch(*bindings)
             except Exception as error:
                 raise AssertionError(f"{device.name}: {desc}: {error}") from error
-        results = case.expect([_array(*i, self.data) for i in zip(inputs, reads, strict=True)])
+        results = case.expect(
+            [described(t, self.data, at) for t, at in zip(inputs, reads, strict=True)]
+        )
         for tensor, at, result in zip(outputs, writes, results, strict=True):
-            _array(tensor, at, self.expected)[...] = result
+            described(tensor, self.expected, at)[...] = result
         self.count += 1
 
     def compare(self):
@@ -211,12 +210,3 @@ def _bindings(buffer, offsets, tensors):
 def _room(tensor):
     """Bytes of a tensor, up to where the next one can be bound."""
     return -(-tensor.total_tensor_size_in_bytes // 16) * 16
-
-
-def _array(tensor, at, data):
-    """The array that a descriptor sees from a byte on; NumPy checks that it is within."""
-    dtype = DTYPES[tensor.data_type]
-    strides = None
-    if tensor.strides is not None:
-        strides = [stride * dtype.itemsize for stride in tensor.strides]
-    return np.ndarray(tensor.sizes, dtype, data, at, strides)

@@ -5,9 +5,11 @@ Whoever adds an operator adds one entry to ``OPERATORS``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import prod
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +26,16 @@ MAX_SPANNED = 1 << 14
 """Elements from the first to the last of a tensor."""
 
 KINDS = sorted(DTYPES)
+
+DIRECTML = json.loads((Path(__file__).parent / "pure/directml.json").read_text("utf-8"))
+"""Facts about DirectML; scripts/directml_levels.py writes those about feature levels."""
+
+_FLOATS = [3, 8, "FLOAT16", "FLOAT32"]
+PUBLISHED = DIRECTML["levels"] | {
+    # DirectML's page names no data types (UNF-05).
+    "UNFOLD": {"6_4": {"InputTensor": _FLOATS, "OutputTensor": _FLOATS}}
+}
+"""Ranks, lowest and highest, and data types of each tensor, from each feature level on."""
 
 NEAREST = dml.InterpolationMode.NEAREST_NEIGHBOR
 ANY_INDICES = "INT32 INT64 UINT32 UINT64"
@@ -45,24 +57,24 @@ class Entry(NamedTuple):
         make: returns a random case, given a random number generator, a data type, sizes and an
             axis. The sizes have 1 to 8 dimensions, and are only a proposal: an operator of a fixed
             rank, or with sizes that have to be divisible, makes its own of them.
-        levels: the lowest and highest rank and the data types of all tensors from each feature
-            level on, written down from DirectML's documentation; of tensors that hold indices,
-            only the ranks.
-        index_types: the data types of tensors that hold indices, from each feature level on.
         free_sizes: whether the caller says which sizes outputs have.
         valid: fields of a descriptor that keeps all rules; those that are left out are those of a
             case that is made of the operator's first data type (FLOAT32 for most), sizes (2, 3, 4)
             and axis 1.
-        broken: texts of errors, without the name of the operator in front, each with the fields
-            that cause it, which replace those of the valid descriptor.
+        broken: the rule and the field that an error names, and the fields that cause it, which replace
+            those of the valid descriptor.
     """
 
     make: Callable[..., Case]
-    levels: Mapping[str, tuple[int, int, str]]
-    index_types: Mapping[str, str] = {}
     free_sizes: bool = False
     valid: Mapping[str, object] = {}
-    broken: Mapping[str, Mapping[str, object]] = {}
+    broken: Sequence[tuple[str, str, Mapping[str, object]]] = ()
+
+
+def indexed_operators():
+    """The names of the operators that have tensors of indices."""
+    fields = {name: dml.OPERATORS[name].FIELDS for name in OPERATORS}
+    return [name for name, own in fields.items() if any(field.holds_indices for field in own)]
 
 
 def random_case(random, ranks=range(1, 9)):
@@ -77,14 +89,9 @@ def random_case(random, ranks=range(1, 9)):
 
 def kinds(name):
     """The data types that an operator takes at the newest level."""
-    *_, text = list(OPERATORS[name].levels.values())[-1]
-    return sorted(types(text))
-
-
-def types(text):
-    """Data types by name, or by their bits."""
-    words = text.split()
-    return {kind for kind in KINDS if kind.name in words or str(kind.size_bits) in words}
+    tensor = next(field for field in dml.OPERATORS[name].FIELDS if not field.holds_indices)
+    newest = list(PUBLISHED[name].values())[-1]
+    return sorted(dml.TensorDataType[kind] for kind in newest[tensor.dml_name][2:])
 
 
 # -- the operators ---------------------------------------------------------------------------------
@@ -165,17 +172,18 @@ def _space_to_depth(random, kind, sizes, _):
     source = _input(random, kind, (n, c, h * block, w * block))
     target = _output(random, kind, (n, c * block**2, h, w))
     desc = dml.SpaceToDepthOperatorDesc(source, target, block)
-    return Case(desc, lambda arrays: [_depth_of(arrays[0], block)])
+    return Case(desc, lambda arrays: [space_to_depth(arrays[0], block)])
 
 
 def _space_to_depth1(random, kind, sizes, axis):
     plain, order = _space_to_depth(random, kind, sizes, axis).desc, random.randrange(2)
     tensors, block = (plain.input_tensor, plain.output_tensor), plain.block_size
     desc = dml.SpaceToDepth1OperatorDesc(*tensors, block, dml.DepthSpaceOrder(order))
-    return Case(desc, lambda arrays: [_depth_of(arrays[0], block, order)])
+    return Case(desc, lambda arrays: [space_to_depth(arrays[0], block, order)])
 
 
-def _depth_of(space, block, order=0):
+def space_to_depth(space, block, order=0):
+    """NumPy's meaning of SPACE_TO_DEPTH, by DirectML's number of the order."""
     n, c, h, w = space.shape
     h, w = h // block, w // block
     axes = (0, 1, 3, 5, 2, 4) if order else (0, 3, 5, 1, 2, 4)
@@ -187,17 +195,18 @@ def _depth_to_space(random, kind, sizes, _):
     source = _input(random, kind, (n, c * block**2, h, w))
     target = _output(random, kind, (n, c, h * block, w * block))
     desc = dml.DepthToSpaceOperatorDesc(source, target, block)
-    return Case(desc, lambda arrays: [_space_of(arrays[0], block)])
+    return Case(desc, lambda arrays: [depth_to_space(arrays[0], block)])
 
 
 def _depth_to_space1(random, kind, sizes, axis):
     plain, order = _depth_to_space(random, kind, sizes, axis).desc, random.randrange(2)
     tensors, block = (plain.input_tensor, plain.output_tensor), plain.block_size
     desc = dml.DepthToSpace1OperatorDesc(*tensors, block, dml.DepthSpaceOrder(order))
-    return Case(desc, lambda arrays: [_space_of(arrays[0], block, order)])
+    return Case(desc, lambda arrays: [depth_to_space(arrays[0], block, order)])
 
 
-def _space_of(depth, block, order=0):
+def depth_to_space(depth, block, order=0):
+    """NumPy's meaning of DEPTH_TO_SPACE, by DirectML's number of the order."""
     n, _, h, w = depth.shape
     if order:
         blocks = depth.reshape(n, -1, block, block, h, w).transpose(0, 1, 4, 2, 5, 3)
@@ -572,7 +581,7 @@ def _indices(random, numbers, sizes, *places, repeat=None, kinds=ANY_INDICES):
 
     They may repeat along one of some dimensions, any of them if left out.
     """
-    kind = random.choice(sorted(types(kinds)))
+    kind = random.choice(sorted(map(dml.TensorDataType.__getitem__, kinds.split())))
     rng = np.random.default_rng(random.getrandbits(32))
     numbers = numbers(rng, sizes, *places, DTYPES[kind])
     content = numbers.astype(DTYPES[kind])
@@ -623,37 +632,19 @@ def _input(random, kind, sizes):
     return dml.BufferTensorDesc(kind, sizes, strides)
 
 
-SPACE_TO_DEPTH_BROKEN = {
-    "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [SD-01]": {
-        "output_tensor": tensor("UINT8", 2, 3, 4, 1)
-    },
-    "block_size: got 0, must be 1 or more [SD-02]": {"block_size": 0},
-    "input_tensor.sizes[3]: got 6, must be a multiple of block_size = 4 [SD-04]": {
-        "input_tensor": f32(1, 2, 4, 6),
-        "block_size": 4,
-    },
-    "output_tensor.sizes[1]: got 2, must equal input_tensor.sizes[1] * block_size**2 = 8 [SD-04]": {
-        "input_tensor": f32(1, 2, 4, 6),
-        "output_tensor": f32(1, 2, 2, 3),
-        "block_size": 2,
-    },
-}
+SPACE_TO_DEPTH_BROKEN = [
+    ("SD-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4, 1)}),
+    ("SD-02", "block_size", {"block_size": 0}),
+    ("SD-04", "input_tensor.sizes[3]", {"input_tensor": f32(1, 2, 4, 6), "block_size": 4}),
+    ("SD-04", "output_tensor.sizes[1]", {"input_tensor": f32(1, 2, 4, 6), "output_tensor": f32(1, 2, 2, 3), "block_size": 2}),
+]  # fmt: skip
 
-DEPTH_TO_SPACE_BROKEN = {
-    "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [SD-01]": {
-        "output_tensor": tensor("UINT8", 2, 3, 4, 1)
-    },
-    "block_size: got 0, must be 1 or more [SD-02]": {"block_size": 0},
-    "input_tensor.sizes[1]: got 8, must be a multiple of block_size**2 = 9 [SD-03]": {
-        "input_tensor": f32(1, 8, 2, 3),
-        "block_size": 3,
-    },
-    "output_tensor.sizes[2]: got 2, must equal input_tensor.sizes[2] * block_size = 4 [SD-03]": {
-        "input_tensor": f32(1, 8, 2, 3),
-        "output_tensor": f32(1, 2, 2, 3),
-        "block_size": 2,
-    },
-}
+DEPTH_TO_SPACE_BROKEN = [
+    ("SD-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4, 1)}),
+    ("SD-02", "block_size", {"block_size": 0}),
+    ("SD-03", "input_tensor.sizes[1]", {"input_tensor": f32(1, 8, 2, 3), "block_size": 3}),
+    ("SD-03", "output_tensor.sizes[2]", {"input_tensor": f32(1, 8, 2, 3), "output_tensor": f32(1, 2, 2, 3), "block_size": 2}),
+]  # fmt: skip
 
 GATHERED = {
     "input_tensor": f32(3, 4),
@@ -673,32 +664,17 @@ SLICES = {
 }
 """Fields of a GATHER_ND."""
 
-GATHER_ND_BROKEN = {
-    "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [GND-01]": {
-        "output_tensor": tensor("UINT8", 1, 1, 5)
-    },
-    "output_tensor.sizes: got 1 dimension, must have 3 like input_tensor [GND-01]": {
-        "output_tensor": f32(5)
-    },
-    "input_dimension_count: got 0, must be 1 to 3 [GND-02]": {"input_dimension_count": 0},
-    "indices_dimension_count: got 4, must be 1 to 3 [GND-02]": {"indices_dimension_count": 4},
-    "indices_tensor.sizes[2]: got 3, must be 1 to 2, indices of a tuple [GND-03]": {
-        "indices_tensor": tensor("INT64", 1, 5, 3)
-    },
-    "indices_tensor.sizes[0]: got 3, must be 1: of 4 dimensions input_tensor has 3 [GND-04]": {
-        "input_tensor": f32(2, 3, 4),
-        "indices_tensor": tensor("INT64", 3, 5, 1),
-        "input_dimension_count": 3,
-        "indices_dimension_count": 3,
-    },
-    "output_tensor.sizes[2]: got 6, must equal indices_tensor.sizes[1] = 5 [GND-04]": {
-        "output_tensor": f32(1, 1, 6)
-    },
-    "output_tensor.sizes[0]: got 2, must be 1 [GND-04]": {"output_tensor": f32(2, 1, 5)},
-    "input_tensor.sizes[0]: got 2, must be 1: input_dimension_count is 2 [GND-08]": {
-        "input_tensor": f32(2, 3, 4)
-    },
-}
+GATHER_ND_BROKEN = [
+    ("GND-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 1, 1, 5)}),
+    ("GND-01", "output_tensor.sizes", {"output_tensor": f32(5)}),
+    ("GND-02", "input_dimension_count", {"input_dimension_count": 0}),
+    ("GND-02", "indices_dimension_count", {"indices_dimension_count": 4}),
+    ("GND-03", "indices_tensor.sizes[2]", {"indices_tensor": tensor("INT64", 1, 5, 3)}),
+    ("GND-04", "indices_tensor.sizes[0]", {"input_tensor": f32(2, 3, 4), "indices_tensor": tensor("INT64", 3, 5, 1), "input_dimension_count": 3, "indices_dimension_count": 3}),
+    ("GND-04", "output_tensor.sizes[2]", {"output_tensor": f32(1, 1, 6)}),
+    ("GND-04", "output_tensor.sizes[0]", {"output_tensor": f32(2, 1, 5)}),
+    ("GND-08", "input_tensor.sizes[0]", {"input_tensor": f32(2, 3, 4)}),
+]  # fmt: skip
 
 UPDATED = {
     "input_tensor": f32(1, 3, 4),
@@ -710,105 +686,53 @@ UPDATED = {
 }
 """Fields of a SCATTER_ND."""
 
-PADDING_BROKEN = {
-    "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [PAD-01]": {
-        "output_tensor": tensor("UINT8", 2, 3, 4)
-    },
-    "end_padding: got length 1, must be 3, one entry for each dimension of input_tensor [PAD-01]": {
-        "end_padding": [2]
-    },
-    "start_padding[1]: got -1, must be 0 to 4294967295 [PAD-02]": {"start_padding": [0, -1, 0]},
-    "output_tensor.sizes[2]: got 7, must equal "
-    "start_padding[2] + input_tensor.sizes[2] + end_padding[2] = 9 [PAD-02]": {
-        "output_tensor": f32(2, 3, 7),
-        "start_padding": [0, 0, 3],
-        "end_padding": [0, 0, 2],
-    },
-    "padding_mode: got 5, must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP "
-    "(PaddingMode or its value) [PAD-03]": {"padding_mode": 5},
-    "padding_mode: makes 500060001 regions of copies, must be 65536 at most [PAD-14]": {
-        "padding_mode": dml.PaddingMode.WRAP,
-        "start_padding": [0, 30_000, 200_000],
-        "end_padding": [0, 0, 0],
-    },
-}
+PADDING_BROKEN = [
+    ("PAD-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
+    ("PAD-01", "end_padding", {"end_padding": [2]}),
+    ("PAD-02", "start_padding[1]", {"start_padding": [0, -1, 0]}),
+    ("PAD-02", "output_tensor.sizes[2]", {"output_tensor": f32(2, 3, 7), "start_padding": [0, 0, 3], "end_padding": [0, 0, 2]}),
+    ("PAD-03", "padding_mode", {"padding_mode": 5}),
+    ("PAD-14", "padding_mode", {"padding_mode": dml.PaddingMode.WRAP, "start_padding": [0, 30_000, 200_000], "end_padding": [0, 0, 0]}),
+]  # fmt: skip
 
 OPERATORS = {
     "SPLIT": Entry(
         make=_split,
-        levels={
-            "1_0": (4, 4, "16 32"),
-            "2_1": (4, 4, "8 16 32"),
-            "3_0": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
         free_sizes=True,
         valid={
             "input_tensor": f32(1, 1, 6, 2),
             "output_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 2)],
             "axis": 2,
         },
-        broken={
-            "output_tensors: got no tensors, must be at least 1 [SPLIT-01]": {"output_tensors": []},
-            "axis: got 4, must be 0 to 3 (input_tensor has 4 dimensions) [SPLIT-02]": {"axis": 4},
-            "axis: got -1, must be 0 to 3 (input_tensor has 4 dimensions) [SPLIT-02]": {"axis": -1},
-            "output_tensors[1].data_type: got INT32, must equal input_tensor.data_type = FLOAT32 [SPLIT-03]": {
-                "output_tensors": [f32(1, 1, 2, 2), tensor("INT32", 1, 1, 4, 2)]
-            },
-            "output_tensors[1].sizes: got 3 dimensions, must have 4 like input_tensor [SPLIT-04]": {
-                "output_tensors": [f32(1, 1, 2, 2), f32(1, 4, 2)]
-            },
-            "output_tensors[1].sizes[3]: got 4, must equal input_tensor.sizes[3] = 2 [SPLIT-05]": {
-                "output_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 4)]
-            },
-            "output_tensors: got sizes[2] that add up to 5, must add up to input_tensor.sizes[2] = 6 [SPLIT-06]": {
-                "output_tensors": [f32(1, 1, n, 2) for n in (1, 2, 2)]
-            },
-        },
+        broken=[
+            ("SPLIT-01", "output_tensors", {"output_tensors": []}),
+            ("SPLIT-02", "axis", {"axis": 4}),
+            ("SPLIT-02", "axis", {"axis": -1}),
+            ("SPLIT-03", "output_tensors[1].data_type", {"output_tensors": [f32(1, 1, 2, 2), tensor("INT32", 1, 1, 4, 2)]}),
+            ("SPLIT-04", "output_tensors[1].sizes", {"output_tensors": [f32(1, 1, 2, 2), f32(1, 4, 2)]}),
+            ("SPLIT-05", "output_tensors[1].sizes[3]", {"output_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 4)]}),
+            ("SPLIT-06", "output_tensors", {"output_tensors": [f32(1, 1, n, 2) for n in (1, 2, 2)]}),
+        ],
     ),
     "JOIN": Entry(
         make=_join,
-        levels={
-            "1_0": (4, 4, "16 32"),
-            "2_1": (4, 4, "8 16 32"),
-            "3_0": (4, 5, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
         valid={
             "input_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 2)],
             "output_tensor": f32(1, 1, 6, 2),
             "axis": 2,
         },
-        broken={
-            "input_tensors: got no tensors, must be at least 1 [JOIN-01]": {"input_tensors": []},
-            "axis: got 4, must be 0 to 3 (input_tensors[0] has 4 dimensions) [JOIN-02]": {
-                "axis": 4
-            },
-            "input_tensors[1].data_type: got FLOAT16, must equal input_tensors[0].data_type = FLOAT32 [JOIN-03]": {
-                "input_tensors": [f32(1, 1, 2, 2), tensor("FLOAT16", 1, 1, 4, 2)]
-            },
-            "output_tensor.data_type: got UINT32, must equal input_tensors[0].data_type = FLOAT32 [JOIN-03]": {
-                "output_tensor": tensor("UINT32", 1, 1, 6, 2)
-            },
-            "output_tensor.sizes: got 5 dimensions, must have 4 like input_tensors[0] [JOIN-04]": {
-                "output_tensor": f32(1, 1, 1, 6, 2)
-            },
-            "input_tensors[1].sizes[1]: got 3, must equal input_tensors[0].sizes[1] = 1 [JOIN-05]": {
-                "input_tensors": [f32(1, 1, 2, 2), f32(1, 3, 4, 2)]
-            },
-            "output_tensor.sizes[2]: got 5, must equal the sum of input_tensors' sizes[2] = 6 [JOIN-06]": {
-                "output_tensor": f32(1, 1, 5, 2)
-            },
-        },
+        broken=[
+            ("JOIN-01", "input_tensors", {"input_tensors": []}),
+            ("JOIN-02", "axis", {"axis": 4}),
+            ("JOIN-03", "input_tensors[1].data_type", {"input_tensors": [f32(1, 1, 2, 2), tensor("FLOAT16", 1, 1, 4, 2)]}),
+            ("JOIN-03", "output_tensor.data_type", {"output_tensor": tensor("UINT32", 1, 1, 6, 2)}),
+            ("JOIN-04", "output_tensor.sizes", {"output_tensor": f32(1, 1, 1, 6, 2)}),
+            ("JOIN-05", "input_tensors[1].sizes[1]", {"input_tensors": [f32(1, 1, 2, 2), f32(1, 3, 4, 2)]}),
+            ("JOIN-06", "output_tensor.sizes[2]", {"output_tensor": f32(1, 1, 5, 2)}),
+        ],
     ),
     "SLICE": Entry(
         make=_slice,
-        levels={
-            "1_0": (4, 5, "16 32"),
-            "2_1": (4, 5, "8 16 32"),
-            "3_0": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
         free_sizes=True,
         valid={
             "input_tensor": f32(4, 4),
@@ -817,28 +741,18 @@ OPERATORS = {
             "sizes": (2, 2),
             "strides": (1, 1),
         },
-        broken={
-            "output_tensor.sizes: got 3 dimensions, must have 2 like input_tensor [SLICE-01]": {
-                "output_tensor": f32(2, 2, 1)
-            },
-            "strides: got length 1, must be 2, one entry for each dimension of input_tensor [SLICE-01]": {
-                "strides": (1,)
-            },
-            "output_tensor.data_type: got INT16, must equal input_tensor.data_type = FLOAT32 [SLICE-02]": {
-                "output_tensor": tensor("INT16", 2, 2)
-            },
-            "sizes[1]: got 3, must equal output_tensor.sizes[1] = 2 [SLICE-03]": {"sizes": (2, 3)},
-            "strides[1]: got 0, must be 1 or more [SLICE-04]": {"strides": (1, 0)},
-            "offsets[1]: the last element copied is 4 (offset + (size - 1) * stride), must be below input_tensor.sizes[1] = 4 [SLICE-05]": {
-                "offsets": (2, 2),
-                "strides": (1, 2),
-            },
-            "offsets[1]: got -1, must be 0 to 4294967295 [SLICE-05]": {"offsets": (0, -1)},
-        },
+        broken=[
+            ("SLICE-01", "output_tensor.sizes", {"output_tensor": f32(2, 2, 1)}),
+            ("SLICE-01", "strides", {"strides": (1,)}),
+            ("SLICE-02", "output_tensor.data_type", {"output_tensor": tensor("INT16", 2, 2)}),
+            ("SLICE-03", "sizes[1]", {"sizes": (2, 3)}),
+            ("SLICE-04", "strides[1]", {"strides": (1, 0)}),
+            ("SLICE-05", "offsets[1]", {"offsets": (2, 2), "strides": (1, 2)}),
+            ("SLICE-05", "offsets[1]", {"offsets": (0, -1)}),
+        ],
     ),
     "SLICE1": Entry(
         make=_slice1,
-        levels={"2_1": (4, 5, "8 16 32"), "3_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
         free_sizes=True,
         valid={
             "input_tensor": f32(4, 4),
@@ -847,624 +761,272 @@ OPERATORS = {
             "input_window_sizes": (2, 2),
             "input_window_strides": (1, 1),
         },
-        broken={
-            "output_tensor.sizes: got 1 dimension, must have 2 like input_tensor [SLICE1-01]": {
-                "output_tensor": f32(2)
-            },
-            "output_tensor.data_type: got INT8, must equal input_tensor.data_type = FLOAT32 [SLICE1-01]": {
-                "output_tensor": tensor("INT8", 2, 2)
-            },
-            "input_window_offsets: got length 3, must be 2, one entry for each dimension of input_tensor [SLICE1-01]": {
-                "input_window_offsets": (0, 0, 0)
-            },
-            "input_window_sizes[0]: got 0, must be 1 or more [SLICE1-02]": {
-                "input_window_sizes": (0, 2)
-            },
-            "input_window_sizes[0]: the window ends at 5 (offset + size), must be at most input_tensor.sizes[0] = 4 [SLICE1-02]": {
-                "input_window_offsets": (3, 0)
-            },
-            "input_window_offsets[0]: got -1, must be 0 to 4294967295 [SLICE1-02]": {
-                "input_window_offsets": (-1, 0)
-            },
-            "input_window_strides[0]: got 0, must not be 0 [SLICE1-03]": {
-                "input_window_strides": (0, 1)
-            },
-            "output_tensor.sizes[0]: got 3, must be at most 2 (1 + (window size - 1) div the stride's magnitude) [SLICE1-04]": {
-                "output_tensor": f32(3, 2),
-                "input_window_sizes": (4, 2),
-                "input_window_strides": (-2, 1),
-            },
-        },
+        broken=[
+            ("SLICE1-01", "output_tensor.sizes", {"output_tensor": f32(2)}),
+            ("SLICE1-01", "output_tensor.data_type", {"output_tensor": tensor("INT8", 2, 2)}),
+            ("SLICE1-01", "input_window_offsets", {"input_window_offsets": (0, 0, 0)}),
+            ("SLICE1-02", "input_window_sizes[0]", {"input_window_sizes": (0, 2)}),
+            ("SLICE1-02", "input_window_sizes[0]", {"input_window_offsets": (3, 0)}),
+            ("SLICE1-02", "input_window_offsets[0]", {"input_window_offsets": (-1, 0)}),
+            ("SLICE1-03", "input_window_strides[0]", {"input_window_strides": (0, 1)}),
+            ("SLICE1-04", "output_tensor.sizes[0]", {"output_tensor": f32(3, 2), "input_window_sizes": (4, 2), "input_window_strides": (-2, 1)}),
+        ],
     ),
     "SLICE_GRAD": Entry(
         make=_slice_grad,
-        levels={"3_0": (4, 5, "8 16 32"), "3_1": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
         free_sizes=True,
-        broken={
-            "input_window_sizes[0]: got 0, must be 1 or more [SGRAD-01]": {
-                "input_window_sizes": (0, 3, 4)
-            },
-            "input_window_sizes[2]: the window ends at 9 (offset + size), must be at most output_gradient_tensor.sizes[2] = 4 [SGRAD-01]": {
-                "input_window_offsets": (0, 0, 4),
-                "input_window_sizes": (2, 3, 5),
-                "input_window_strides": (1, 1, 1),
-            },
-            "input_gradient_tensor.sizes[0]: got 2, must be at most 1 (1 + (window size - 1) div the stride's magnitude) [SGRAD-01]": {
-                "input_gradient_tensor": f32(2, 3, 4),
-                "input_window_offsets": (0, 0, 0),
-                "input_window_sizes": (2, 3, 4),
-                "input_window_strides": (-2, 1, 1),
-            },
-            "output_gradient_tensor.data_type: got UINT8, must equal input_gradient_tensor.data_type = FLOAT32 [SGRAD-02]": {
-                "output_gradient_tensor": tensor("UINT8", 2, 3, 4)
-            },
-            "input_window_strides: got length 1, must be 3, one entry for each dimension of input_gradient_tensor [SGRAD-02]": {
-                "input_window_strides": (1,)
-            },
-            "input_window_strides[0]: got 0, must not be 0 [SGRAD-03]": {
-                "input_window_strides": (0, 1, 1)
-            },
-        },
+        broken=[
+            ("SGRAD-01", "input_window_sizes[0]", {"input_window_sizes": (0, 3, 4)}),
+            ("SGRAD-01", "input_window_sizes[2]", {"input_window_offsets": (0, 0, 4), "input_window_sizes": (2, 3, 5), "input_window_strides": (1, 1, 1)}),
+            ("SGRAD-01", "input_gradient_tensor.sizes[0]", {"input_gradient_tensor": f32(2, 3, 4), "input_window_offsets": (0, 0, 0), "input_window_sizes": (2, 3, 4), "input_window_strides": (-2, 1, 1)}),
+            ("SGRAD-02", "output_gradient_tensor.data_type", {"output_gradient_tensor": tensor("UINT8", 2, 3, 4)}),
+            ("SGRAD-02", "input_window_strides", {"input_window_strides": (1,)}),
+            ("SGRAD-03", "input_window_strides[0]", {"input_window_strides": (0, 1, 1)}),
+        ],
     ),
     "ELEMENT_WISE_IDENTITY": Entry(
         make=_identity,
-        levels={
-            "1_0": (4, 5, "FLOAT16 FLOAT32"),
-            "2_1": (4, 5, "8 16 32"),
-            "3_0": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
         valid={"input_tensor": f32(2, 3), "output_tensor": f32(2, 3)},
-        broken={
-            "output_tensor.data_type: got INT32, must equal input_tensor.data_type = FLOAT32 [IDENT-01]": {
-                "output_tensor": tensor("INT32", 2, 3)
-            },
-            "output_tensor.sizes: got 3 dimensions, must have 2 like input_tensor [IDENT-01]": {
-                "output_tensor": f32(2, 3, 1)
-            },
-            "output_tensor.sizes[0]: got 3, must equal input_tensor.sizes[0] = 2 [IDENT-01]": {
-                "output_tensor": f32(3, 2)
-            },
-            "scale_bias: not available, must be None: vkops moves data, it does not calculate [IDENT-02]": {
-                "scale_bias": dml.ScaleBias(2, 10)
-            },
-        },
+        broken=[
+            ("IDENT-01", "output_tensor.data_type", {"output_tensor": tensor("INT32", 2, 3)}),
+            ("IDENT-01", "output_tensor.sizes", {"output_tensor": f32(2, 3, 1)}),
+            ("IDENT-01", "output_tensor.sizes[0]", {"output_tensor": f32(3, 2)}),
+            ("IDENT-02", "scale_bias", {"scale_bias": dml.ScaleBias(2, 10)}),
+        ],
     ),
     "TILE": Entry(
         make=_tile,
-        levels={
-            "1_0": (4, 4, "FLOAT16 FLOAT32"),
-            "2_1": (4, 4, "8 16 32"),
-            "3_1": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 INT64 UINT64"),
-        },
-        broken={
-            "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [TILE-01]": {
-                "output_tensor": tensor("UINT8", 2, 3, 4)
-            },
-            "repeats: got length 1, must be 3, one entry for each dimension of input_tensor [TILE-01]": {
-                "repeats": [2]
-            },
-            "repeats[1]: got 0, must be 1 or more [TILE-02]": {"repeats": [1, 0, 1]},
-            "output_tensor.sizes[0]: got 2, must equal input_tensor.sizes[0] * repeats[0] = 6 [TILE-03]": {
-                "output_tensor": f32(2, 3, 4),
-                "repeats": [3, 1, 1],
-            },
-        },
+        broken=[
+            ("TILE-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
+            ("TILE-01", "repeats", {"repeats": [2]}),
+            ("TILE-02", "repeats[1]", {"repeats": [1, 0, 1]}),
+            ("TILE-03", "output_tensor.sizes[0]", {"output_tensor": f32(2, 3, 4), "repeats": [3, 1, 1]}),
+        ],
     ),
     "SPACE_TO_DEPTH": Entry(
         make=_space_to_depth,
-        levels={
-            "1_0": (4, 4, "FLOAT16 FLOAT32"),
-            "2_1": (4, 4, "8 16 32"),
-            "5_0": (4, 4, "8 16 32 64"),
-        },
         broken=SPACE_TO_DEPTH_BROKEN,
     ),
     "SPACE_TO_DEPTH1": Entry(
         make=_space_to_depth1,
-        levels={"2_1": (4, 4, "8 16 32"), "5_0": (4, 4, "8 16 32 64")},
-        broken={
-            **SPACE_TO_DEPTH_BROKEN,
-            "order: got 2, must be DEPTH_COLUMN_ROW or COLUMN_ROW_DEPTH "
-            "(DepthSpaceOrder or its value) [SD-05]": {"order": 2},
-        },
+        broken=[
+            *SPACE_TO_DEPTH_BROKEN,
+            ("SD-05", "order", {"order": 2}),
+        ],
     ),
     "DEPTH_TO_SPACE": Entry(
         make=_depth_to_space,
-        levels={
-            "1_0": (4, 4, "FLOAT16 FLOAT32"),
-            "2_1": (4, 4, "8 16 32"),
-            "5_0": (4, 4, "8 16 32 64"),
-        },
         broken=DEPTH_TO_SPACE_BROKEN,
     ),
     "DEPTH_TO_SPACE1": Entry(
         make=_depth_to_space1,
-        levels={"2_1": (4, 4, "8 16 32"), "5_0": (4, 4, "8 16 32 64")},
-        broken={
-            **DEPTH_TO_SPACE_BROKEN,
-            "order: got 2, must be DEPTH_COLUMN_ROW or COLUMN_ROW_DEPTH "
-            "(DepthSpaceOrder or its value) [SD-05]": {"order": 2},
-        },
+        broken=[
+            *DEPTH_TO_SPACE_BROKEN,
+            ("SD-05", "order", {"order": 2}),
+        ],
     ),
     "DIAGONAL_MATRIX": Entry(
         make=_diagonal_matrix,
-        levels={
-            "2_0": (4, 4, "FLOAT16 FLOAT32"),
-            "2_1": (4, 4, "8 16 32"),
-            "4_0": (2, 4, "8 16 32"),
-            "5_1": (2, 4, "8 16 32 64"),
-        },
         free_sizes=True,
-        broken={
-            "value: got 256, must be an integer from 0 to 255 (UINT8) [DIAG-03]": {
-                "output_tensor": tensor("UINT8", 2, 3, 4),
-                "value": 256.5,
-            },
-            "value: got nan, must be an integer from 0 to 255 (UINT8) [DIAG-03]": {
-                "output_tensor": tensor("UINT8", 2, 3, 4),
-                "value": np.nan,
-            },
-            "offset: got 2147483648, must be -2147483648 to 2147483647 [DIAG-07]": {
-                "offset": 2**31
-            },
-        },
+        broken=[
+            ("DIAG-03", "value", {"output_tensor": tensor("UINT8", 2, 3, 4), "value": 256.5}),
+            ("DIAG-03", "value", {"output_tensor": tensor("UINT8", 2, 3, 4), "value": np.nan}),
+            ("DIAG-07", "offset", {"offset": 2**31}),
+        ],
     ),
     "DIAGONAL_MATRIX1": Entry(
         make=_diagonal_matrix1,
-        levels={"5_1": (2, 4, "8 16 32 64")},
         free_sizes=True,
-        broken={
-            "value: got 1e+39, must be a number in the range of FLOAT32 [DIAG-03]": {"value": 1e39},
-            "value_data_type: got UINT8, must equal output_tensor.data_type = FLOAT32 [DIAG-04]": {
-                "input_tensor": None,
-                "value_data_type": dml.TensorDataType.UINT8,
-            },
-            "output_tensor.data_type: got FLOAT32, must equal input_tensor.data_type = UINT8 [DIAG-04]": {
-                "input_tensor": tensor("UINT8", 2, 3, 4)
-            },
-            "output_tensor.sizes: got 3 dimensions, must have 2 like input_tensor [DIAG-04]": {
-                "input_tensor": f32(3, 4)
-            },
-            "output_tensor.sizes[1]: got 3, must equal input_tensor.sizes[1] = 4 [DIAG-04]": {
-                "input_tensor": f32(2, 4, 4)
-            },
-            "diagonal_fill_begin: got -2147483649, must be -2147483648 to 2147483647 [DIAG-07]": {
-                "diagonal_fill_begin": -(2**31) - 1
-            },
-        },
+        broken=[
+            ("DIAG-03", "value", {"value": 1e39}),
+            ("DIAG-04", "value_data_type", {"input_tensor": None, "value_data_type": dml.TensorDataType.UINT8}),
+            ("DIAG-04", "output_tensor.data_type", {"input_tensor": tensor("UINT8", 2, 3, 4)}),
+            ("DIAG-04", "output_tensor.sizes", {"input_tensor": f32(3, 4)}),
+            ("DIAG-04", "output_tensor.sizes[1]", {"input_tensor": f32(2, 4, 4)}),
+            ("DIAG-07", "diagonal_fill_begin", {"diagonal_fill_begin": -(2**31) - 1}),
+        ],
     ),
     "GATHER": Entry(
         make=_gather,
-        levels={
-            "1_0": (4, 4, "FLOAT16 FLOAT32"),
-            "2_1": (4, 4, "8 16 32"),
-            "3_0": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
-        index_types={"1_0": "UINT32", "3_0": ANY_INDICES},
         valid=GATHERED,
-        broken={
-            "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [GATH-01]": {
-                "output_tensor": tensor("UINT8", 2, 3, 4)
-            },
-            "indices_tensor.sizes: got 1 dimension, must have 2 like input_tensor [GATH-01]": {
-                "input_tensor": f32(3, 4),
-                "indices_tensor": tensor("UINT32", 5),
-                "output_tensor": f32(3, 5),
-            },
-            "axis: got 2, must be 0 to 1 (input_tensor has 2 dimensions) [GATH-02]": {"axis": 2},
-            "index_dimensions: got 3, must be 0 to 2 [GATH-03]": {"index_dimensions": 3},
-            "indices_tensor.sizes[0]: got 2, must be 1: index_dimensions is 1 [GATH-03]": {
-                "index_dimensions": 1
-            },
-            "input_tensor.sizes[0]: got 3, must be 1: of 3 dimensions input_tensor has 2 [GATH-04]": {
-                "axis": 1
-            },
-            "output_tensor.sizes[1]: got 4, must equal indices_tensor.sizes[1] = 5 [GATH-04]": {
-                "input_tensor": f32(1, 4),
-                "indices_tensor": tensor("INT64", 2, 5),
-                "output_tensor": f32(2, 4),
-                "axis": 1,
-                "index_dimensions": 2,
-            },
-            "output_tensor.sizes[0]: got 3, must be 1 [GATH-04]": {
-                "indices_tensor": tensor("INT64", 1, 1),
-                "index_dimensions": 0,
-            },
-        },
+        broken=[
+            ("GATH-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
+            ("GATH-01", "indices_tensor.sizes", {"input_tensor": f32(3, 4), "indices_tensor": tensor("UINT32", 5), "output_tensor": f32(3, 5)}),
+            ("GATH-02", "axis", {"axis": 2}),
+            ("GATH-03", "index_dimensions", {"index_dimensions": 3}),
+            ("GATH-03", "indices_tensor.sizes[0]", {"index_dimensions": 1}),
+            ("GATH-04", "input_tensor.sizes[0]", {"axis": 1}),
+            ("GATH-04", "output_tensor.sizes[1]", {"input_tensor": f32(1, 4), "indices_tensor": tensor("INT64", 2, 5), "output_tensor": f32(2, 4), "axis": 1, "index_dimensions": 2}),
+            ("GATH-04", "output_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 1, 1), "index_dimensions": 0}),
+        ],
     ),
     "GATHER_ELEMENTS": Entry(
         make=_gather_elements,
-        levels={"2_1": (4, 4, "8 16 32"), "3_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
-        index_types={"2_1": "UINT32", "3_0": ANY_INDICES},
-        broken={
-            "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [GEL-01]": {
-                "output_tensor": tensor("UINT8", 2, 3, 4)
-            },
-            "indices_tensor.sizes: got 1 dimension, must have 3 like input_tensor [GEL-01]": {
-                "indices_tensor": tensor("UINT32", 5)
-            },
-            "axis: got -1, must be 0 to 2 (input_tensor has 3 dimensions) [GEL-01]": {"axis": -1},
-            "indices_tensor.sizes[2]: got 3, must equal input_tensor.sizes[2] = 4 [GEL-02]": {
-                "indices_tensor": tensor("INT64", 2, 9, 3)
-            },
-            "output_tensor.sizes[1]: got 3, must equal indices_tensor.sizes[1] = 9 [GEL-03]": {
-                "indices_tensor": tensor("INT64", 2, 9, 4),
-                "output_tensor": f32(2, 3, 4),
-            },
-        },
+        broken=[
+            ("GEL-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
+            ("GEL-01", "indices_tensor.sizes", {"indices_tensor": tensor("UINT32", 5)}),
+            ("GEL-01", "axis", {"axis": -1}),
+            ("GEL-02", "indices_tensor.sizes[2]", {"indices_tensor": tensor("INT64", 2, 9, 3)}),
+            ("GEL-03", "output_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 9, 4), "output_tensor": f32(2, 3, 4)}),
+        ],
     ),
     "GATHER_ND": Entry(
         make=_gather_nd,
-        levels={"2_1": (4, 4, "8 16 32"), "3_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
-        index_types={"2_1": "UINT32", "3_0": ANY_INDICES},
         valid=SLICES,
         broken=GATHER_ND_BROKEN,
     ),
     "GATHER_ND1": Entry(
         make=_gather_nd1,
-        levels={"3_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
-        index_types={"3_0": ANY_INDICES},
         valid={**SLICES, "batch_dimension_count": 0},
-        broken={
-            **GATHER_ND_BROKEN,
-            "batch_dimension_count: got 2, must be 0 to 1, less than the other counts [GND-02]": {
-                "batch_dimension_count": 2
-            },
-            "batch_dimension_count: got -1, must be 0 to 1, less than the other counts [GND-02]": {
-                "batch_dimension_count": -1
-            },
-            "indices_tensor.sizes[1]: got 5, must equal input_tensor.sizes[1] = 3 [GND-05]": {
-                "indices_tensor": tensor("INT64", 1, 5, 1),
-                "batch_dimension_count": 1,
-            },
-        },
+        broken=[
+            *GATHER_ND_BROKEN,
+            ("GND-02", "batch_dimension_count", {"batch_dimension_count": 2}),
+            ("GND-02", "batch_dimension_count", {"batch_dimension_count": -1}),
+            ("GND-05", "indices_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 1, 5, 1), "batch_dimension_count": 1}),
+        ],
     ),
     "REVERSE_SUBSEQUENCES": Entry(
         make=_reverse_subsequences,
-        levels={
-            "2_1": (4, 4, "8 16 32"),
-            "3_0": (4, 5, "8 16 32"),
-            "4_0": (1, 8, "8 16 32"),
-            "5_0": (1, 8, "8 16 32 64"),
-        },
-        index_types={"2_1": "UINT32", "5_0": "UINT32 UINT64"},
-        broken={
-            "output_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [REV-01]": {
-                "output_tensor": tensor("UINT8", 2, 3, 4)
-            },
-            "sequence_lengths_tensor.sizes: got 2 dimensions, must have 3 like input_tensor [REV-01]": {
-                "sequence_lengths_tensor": tensor("UINT32", 2, 4)
-            },
-            "output_tensor.sizes[1]: got 4, must equal input_tensor.sizes[1] = 3 [REV-01]": {
-                "output_tensor": f32(2, 4, 4)
-            },
-            "axis: got 3, must be 0 to 2 (input_tensor has 3 dimensions) [REV-02]": {"axis": 3},
-            "sequence_lengths_tensor.sizes[1]: got 3, must be 1 [REV-03]": {
-                "sequence_lengths_tensor": tensor("UINT64", 2, 3, 4)
-            },
-            "sequence_lengths_tensor.sizes[0]: got 1, must equal input_tensor.sizes[0] = 2 [REV-03]": {
-                "sequence_lengths_tensor": tensor("UINT64", 1, 1, 4)
-            },
-        },
+        broken=[
+            ("REV-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
+            ("REV-01", "sequence_lengths_tensor.sizes", {"sequence_lengths_tensor": tensor("UINT32", 2, 4)}),
+            ("REV-01", "output_tensor.sizes[1]", {"output_tensor": f32(2, 4, 4)}),
+            ("REV-02", "axis", {"axis": 3}),
+            ("REV-03", "sequence_lengths_tensor.sizes[1]", {"sequence_lengths_tensor": tensor("UINT64", 2, 3, 4)}),
+            ("REV-03", "sequence_lengths_tensor.sizes[0]", {"sequence_lengths_tensor": tensor("UINT64", 1, 1, 4)}),
+        ],
     ),
     "SCATTER": Entry(
         make=_scatter,
-        levels={
-            "2_0": (4, 4, "FLOAT16 FLOAT32"),
-            "2_1": (4, 4, "8 16 32"),
-            "3_0": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
-        index_types={"2_0": "UINT32", "3_0": ANY_INDICES},
-        broken={
-            "updates_tensor.data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [SCAT-02]": {
-                "updates_tensor": tensor("UINT8", 2, 3, 4)
-            },
-            "updates_tensor.sizes: got 2 dimensions, must have 3 like input_tensor [SCAT-02]": {
-                "updates_tensor": f32(3, 4)
-            },
-            "output_tensor.sizes[0]: got 3, must equal input_tensor.sizes[0] = 2 [SCAT-02]": {
-                "output_tensor": f32(3, 3, 4)
-            },
-            "axis: got 3, must be 0 to 2 (input_tensor has 3 dimensions) [SCAT-03]": {"axis": 3},
-            "indices_tensor.sizes[0]: got 1, must equal input_tensor.sizes[0] = 2 [SCAT-03]": {
-                "indices_tensor": tensor("INT64", 1, 3, 4)
-            },
-            "updates_tensor.sizes[1]: got 2, must equal indices_tensor.sizes[1] = 5 [SCAT-03]": {
-                "indices_tensor": tensor("INT64", 2, 5, 4),
-                "updates_tensor": f32(2, 2, 4),
-            },
-        },
+        broken=[
+            ("SCAT-02", "updates_tensor.data_type", {"updates_tensor": tensor("UINT8", 2, 3, 4)}),
+            ("SCAT-02", "updates_tensor.sizes", {"updates_tensor": f32(3, 4)}),
+            ("SCAT-02", "output_tensor.sizes[0]", {"output_tensor": f32(3, 3, 4)}),
+            ("SCAT-03", "axis", {"axis": 3}),
+            ("SCAT-03", "indices_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 1, 3, 4)}),
+            ("SCAT-03", "updates_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 5, 4), "updates_tensor": f32(2, 2, 4)}),
+        ],
     ),
     "SCATTER_ND": Entry(
         make=_scatter_nd,
-        levels={"2_1": (4, 4, "8 16 32"), "3_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
-        index_types={"2_1": "UINT32", "3_0": ANY_INDICES},
         valid=UPDATED,
-        broken={
-            "output_tensor.sizes[2]: got 5, must equal input_tensor.sizes[2] = 4 [SCAT-02]": {
-                "output_tensor": f32(1, 3, 5)
-            },
-            "indices_tensor.sizes: got 2 dimensions, must have 3 like input_tensor [SCAT-02]": {
-                "indices_tensor": tensor("INT64", 5, 1)
-            },
-            "input_dimension_count: got 4, must be 1 to 3 [SCAT-06]": {"input_dimension_count": 4},
-            "indices_tensor.sizes[0]: got 2, must be 1: indices_dimension_count is 2 [SCAT-06]": {
-                "indices_tensor": tensor("INT64", 2, 5, 1)
-            },
-            "indices_tensor.sizes[2]: got 3, must be 1 to 2, indices of a tuple [SCAT-06]": {
-                "indices_tensor": tensor("INT64", 1, 5, 3)
-            },
-            "updates_tensor.sizes[1]: got 4, must equal indices_tensor.sizes[1] = 5 [SCAT-06]": {
-                "updates_tensor": f32(1, 4, 4)
-            },
-        },
+        broken=[
+            ("SCAT-02", "output_tensor.sizes[2]", {"output_tensor": f32(1, 3, 5)}),
+            ("SCAT-02", "indices_tensor.sizes", {"indices_tensor": tensor("INT64", 5, 1)}),
+            ("SCAT-06", "input_dimension_count", {"input_dimension_count": 4}),
+            ("SCAT-06", "indices_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 2, 5, 1)}),
+            ("SCAT-06", "indices_tensor.sizes[2]", {"indices_tensor": tensor("INT64", 1, 5, 3)}),
+            ("SCAT-06", "updates_tensor.sizes[1]", {"updates_tensor": f32(1, 4, 4)}),
+        ],
     ),
     "ONE_HOT": Entry(
         make=_one_hot,
-        levels={
-            "2_0": (4, 4, "FLOAT16 FLOAT32"),
-            "2_1": (4, 4, "8 16 32"),
-            "3_0": (1, 8, "8 16 32"),
-            "4_1": (1, 8, "8 16 32 64"),
-        },
-        index_types={"2_0": "UINT32", "3_0": ANY_INDICES},
         free_sizes=True,
-        broken={
-            "output_tensor.data_type: got UINT8, must equal values_tensor.data_type = FLOAT32 [HOT-01]": {
-                "output_tensor": tensor("UINT8", 2, 3, 4)
-            },
-            "indices_tensor.sizes: got 2 dimensions, must have 3 like values_tensor [HOT-01]": {
-                "indices_tensor": tensor("INT64", 2, 4)
-            },
-            "axis: got 3, must be 0 to 2 (values_tensor has 3 dimensions) [HOT-02]": {"axis": 3},
-            "indices_tensor.sizes[1]: got 3, must be 1 [HOT-03]": {
-                "indices_tensor": tensor("INT64", 2, 3, 4)
-            },
-            "output_tensor.sizes[2]: got 5, must equal indices_tensor.sizes[2] = 4 [HOT-03]": {
-                "output_tensor": f32(2, 9, 5)
-            },
-            "values_tensor.sizes: got [1, 1, 1], must have 2 elements or more [HOT-04]": {
-                "values_tensor": f32(1, 1, 1)
-            },
-        },
+        broken=[
+            ("HOT-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
+            ("HOT-01", "indices_tensor.sizes", {"indices_tensor": tensor("INT64", 2, 4)}),
+            ("HOT-02", "axis", {"axis": 3}),
+            ("HOT-03", "indices_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 3, 4)}),
+            ("HOT-03", "output_tensor.sizes[2]", {"output_tensor": f32(2, 9, 5)}),
+            ("HOT-04", "values_tensor.sizes", {"values_tensor": f32(1, 1, 1)}),
+        ],
     ),
     "UNFOLD": Entry(
         make=_unfold,
-        levels={"6_4": (3, 8, "FLOAT16 FLOAT32")},
-        broken={
-            "output_tensor.data_type: got FLOAT16, must equal input_tensor.data_type = FLOAT32 [UNF-01]": {
-                "output_tensor": tensor("FLOAT16", 2, 3, 4)
-            },
-            "dilations: got length 2, must be 1, one entry for each dimension from 2 on of input_tensor [UNF-01]": {
-                "dilations": (1, 1)
-            },
-            "strides[0]: got 0, must be 1 or more [UNF-02]": {"strides": (0,)},
-            "window_sizes[0]: the window extends over 7 elements, must be at most 6, input_tensor.sizes[2] and its padding [UNF-02]": {
-                "window_sizes": (3,),
-                "dilations": (3,),
-                "start_padding": (1,),
-                "end_padding": (1,),
-            },
-            "output_tensor.sizes: got 4 dimensions, must have 3 [UNF-03]": {
-                "output_tensor": f32(2, 3, 4, 1)
-            },
-            "output_tensor.sizes[1]: got 3, must equal input_tensor.sizes[1] times the product of window_sizes = 6 [UNF-03]": {
-                "window_sizes": (2,),
-                "output_tensor": f32(2, 3, 3),
-            },
-            "output_tensor.sizes[2]: got 9, must equal the product of the window's positions = 3 [UNF-03]": {
-                "window_sizes": (2,),
-                "dilations": (1,),
-                "strides": (1,),
-                "start_padding": (0,),
-                "end_padding": (0,),
-                "output_tensor": f32(2, 6, 9),
-            },
-            "start_padding: makes 119996 regions, must be 65536 at most [UNF-07]": {
-                "window_sizes": (40000,),
-                "strides": (1,),
-                "dilations": (1,),
-                "start_padding": (39998,),
-                "end_padding": (39998,),
-            },
-            "start_padding: an axis has 100000 positions of its window or elements of it, with padding; must be 65536 at most [UNF-07]": {
-                "window_sizes": (100000,),
-                "strides": (1,),
-                "dilations": (1,),
-                "start_padding": (199995,),
-                "end_padding": (0,),
-            },
-        },
+        broken=[
+            ("UNF-01", "output_tensor.data_type", {"output_tensor": tensor("FLOAT16", 2, 3, 4)}),
+            ("UNF-01", "dilations", {"dilations": (1, 1)}),
+            ("UNF-02", "strides[0]", {"strides": (0,)}),
+            ("UNF-02", "window_sizes[0]", {"window_sizes": (3,), "dilations": (3,), "start_padding": (1,), "end_padding": (1,)}),
+            ("UNF-03", "output_tensor.sizes", {"output_tensor": f32(2, 3, 4, 1)}),
+            ("UNF-03", "output_tensor.sizes[1]", {"window_sizes": (2,), "output_tensor": f32(2, 3, 3)}),
+            ("UNF-03", "output_tensor.sizes[2]", {"window_sizes": (2,), "dilations": (1,), "strides": (1,), "start_padding": (0,), "end_padding": (0,), "output_tensor": f32(2, 6, 9)}),
+            ("UNF-07", "start_padding", {"window_sizes": (40000,), "strides": (1,), "dilations": (1,), "start_padding": (39998,), "end_padding": (39998,)}),
+            ("UNF-07", "start_padding", {"window_sizes": (100000,), "strides": (1,), "dilations": (1,), "start_padding": (199995,), "end_padding": (0,)}),
+        ],
     ),
     "FILL_VALUE_CONSTANT": Entry(
         make=_fill_value_constant,
-        levels={"2_1": (4, 4, "8 16 32"), "4_0": (1, 8, "8 16 32"), "4_1": (1, 8, "8 16 32 64")},
         free_sizes=True,
-        broken={
-            "value_data_type: got UINT8, must equal output_tensor.data_type = FLOAT32 [FILL-01]": {
-                "value_data_type": dml.TensorDataType.UINT8
-            },
-            "value: got 1e+39, must be a number in the range of FLOAT32 [FILL-02]": {"value": 1e39},
-            "value: got 0.5, must be an integer from -128 to 127 (INT8) [FILL-02]": {
-                "output_tensor": tensor("INT8", 2, 3, 4),
-                "value_data_type": dml.TensorDataType.INT8,
-                "value": 0.5,
-            },
-            "value: got 65536, must be an integer from 0 to 65535 (UINT16) [FILL-02]": {
-                "output_tensor": tensor("UINT16", 2, 3, 4),
-                "value_data_type": dml.TensorDataType.UINT16,
-                "value": 65536,
-            },
-            "value: got '1', must be a number [FILL-02]": {"value": "1"},
-        },
+        broken=[
+            ("FILL-01", "value_data_type", {"value_data_type": dml.TensorDataType.UINT8}),
+            ("FILL-02", "value", {"value": 1e39}),
+            ("FILL-02", "value", {"output_tensor": tensor("INT8", 2, 3, 4), "value_data_type": dml.TensorDataType.INT8, "value": 0.5}),
+            ("FILL-02", "value", {"output_tensor": tensor("UINT16", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT16, "value": 65536}),
+            ("FILL-02", "value", {"value": "1"}),
+        ],
     ),
     "FILL_VALUE_SEQUENCE": Entry(
         make=_fill_value_sequence,
-        levels={
-            "2_1": (4, 4, "8 16 32"),
-            "4_0": (1, 8, "8 16 32"),
-            "5_0": (1, 8, "8 16 32 INT64 UINT64"),
-        },
         free_sizes=True,
-        broken={
-            "value_data_type: got UINT8, must equal output_tensor.data_type = FLOAT32 [FILL-01]": {
-                "value_data_type": dml.TensorDataType.UINT8
-            },
-            "value_start: got 1e+39, must be a number in the range of FLOAT32 [FILL-02]": {
-                "value_start": 1e39
-            },
-            "value_start: got -1, must be an integer from 0 to 255 (UINT8) [FILL-02]": {
-                "output_tensor": tensor("UINT8", 2, 3, 4),
-                "value_data_type": dml.TensorDataType.UINT8,
-                "value_start": -1,
-            },
-            "value_delta: got -0.5, must be an integer from -128 to 255 [FILL-02]": {
-                "output_tensor": tensor("UINT8", 2, 3, 4),
-                "value_data_type": dml.TensorDataType.UINT8,
-                "value_start": 0,
-                "value_delta": -0.5,
-            },
-            "value_delta: got -129, must be an integer from -128 to 255 [FILL-02]": {
-                "output_tensor": tensor("UINT8", 2, 3, 4),
-                "value_data_type": dml.TensorDataType.UINT8,
-                "value_start": 0,
-                "value_delta": -129,
-            },
-        },
+        broken=[
+            ("FILL-01", "value_data_type", {"value_data_type": dml.TensorDataType.UINT8}),
+            ("FILL-02", "value_start", {"value_start": 1e39}),
+            ("FILL-02", "value_start", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": -1}),
+            ("FILL-02", "value_delta", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": 0, "value_delta": -0.5}),
+            ("FILL-02", "value_delta", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": 0, "value_delta": -129}),
+        ],
     ),
     "PADDING": Entry(
         make=_padding,
-        levels={
-            "1_0": (4, 5, "FLOAT16 FLOAT32"),
-            "2_1": (4, 5, "8 16 32"),
-            "3_1": (1, 8, "8 16 32"),
-            "5_0": (1, 8, "8 16 32 64"),
-        },
-        broken={
-            **PADDING_BROKEN,
-            "padding_value: got 256, must be an integer from 0 to 255 (UINT8) [PAD-04]": {
-                "input_tensor": tensor("UINT8", 2, 3, 4),
-                "output_tensor": tensor("UINT8", 2, 3, 4),
-                "padding_mode": dml.PaddingMode.CONSTANT,
-                "padding_value": 256.7,
-            },
-            "padding_value: got nan, must be an integer from 0 to 255 (UINT8) [PAD-04]": {
-                "input_tensor": tensor("UINT8", 2, 3, 4),
-                "output_tensor": tensor("UINT8", 2, 3, 4),
-                "padding_mode": dml.PaddingMode.CONSTANT,
-                "padding_value": np.nan,
-            },
-            "padding_value: got 1e+39, must be a number in the range of FLOAT32 [PAD-04]": {
-                "padding_value": 1e39
-            },
-        },
+        broken=[
+            *PADDING_BROKEN,
+            ("PAD-04", "padding_value", {"input_tensor": tensor("UINT8", 2, 3, 4), "output_tensor": tensor("UINT8", 2, 3, 4), "padding_mode": dml.PaddingMode.CONSTANT, "padding_value": 256.7}),
+            ("PAD-04", "padding_value", {"input_tensor": tensor("UINT8", 2, 3, 4), "output_tensor": tensor("UINT8", 2, 3, 4), "padding_mode": dml.PaddingMode.CONSTANT, "padding_value": np.nan}),
+            ("PAD-04", "padding_value", {"padding_value": 1e39}),
+        ],
     ),
     "PADDING1": Entry(
         make=_padding1,
-        levels={"5_0": (1, 8, "8 16 32 64")},
-        broken={
-            **PADDING_BROKEN,
-            "padding_value: got 0.5, must be an integer from -128 to 127 (INT8) [PAD-04]": {
-                "input_tensor": tensor("INT8", 2, 3, 4),
-                "output_tensor": tensor("INT8", 2, 3, 4),
-                "padding_mode": dml.PaddingMode.CONSTANT,
-                "padding_value_data_type": dml.TensorDataType.INT8,
-                "padding_value": 0.5,
-            },
-            "padding_value_data_type: got UINT8, must equal input_tensor.data_type = FLOAT32 [PAD-09]": {
-                "padding_mode": dml.PaddingMode.EDGE,
-                "padding_value_data_type": dml.TensorDataType.UINT8,
-            },
-        },
+        broken=[
+            *PADDING_BROKEN,
+            ("PAD-04", "padding_value", {"input_tensor": tensor("INT8", 2, 3, 4), "output_tensor": tensor("INT8", 2, 3, 4), "padding_mode": dml.PaddingMode.CONSTANT, "padding_value_data_type": dml.TensorDataType.INT8, "padding_value": 0.5}),
+            ("PAD-09", "padding_value_data_type", {"padding_mode": dml.PaddingMode.EDGE, "padding_value_data_type": dml.TensorDataType.UINT8}),
+        ],
     ),
     "UPSAMPLE_2D": Entry(
         make=_upsample_2d,
-        levels={"1_0": (4, 5, "FLOAT16 FLOAT32")},
-        broken={
-            "output_tensor.data_type: got FLOAT16, must equal input_tensor.data_type = FLOAT32 [UPS-01]": {
-                "output_tensor": tensor("FLOAT16", 2, 3, 4, 1)
-            },
-            "output_tensor.sizes[3]: got 9, must equal input_tensor.sizes[3] * scale_size.width = 8 [UPS-01]": {
-                "input_tensor": f32(1, 2, 2, 4),
-                "output_tensor": f32(1, 2, 6, 9),
-                "scale_size": dml.Size2D(width=2, height=3),
-            },
-            "scale_size.height: got 0, must be 1 or more [UPS-02]": {
-                "scale_size": dml.Size2D(2, 0)
-            },
-            "scale_size: got 2, must be a Size2D [UPS-02]": {"scale_size": 2},
-            "interpolation_mode: got LINEAR, which calculates: vkops moves data; must be NEAREST_NEIGHBOR [UPS-04]": {
-                "interpolation_mode": dml.InterpolationMode.LINEAR
-            },
-        },
+        broken=[
+            ("UPS-01", "output_tensor.data_type", {"output_tensor": tensor("FLOAT16", 2, 3, 4, 1)}),
+            ("UPS-01", "output_tensor.sizes[3]", {"input_tensor": f32(1, 2, 2, 4), "output_tensor": f32(1, 2, 6, 9), "scale_size": dml.Size2D(width=2, height=3)}),
+            ("UPS-02", "scale_size.height", {"scale_size": dml.Size2D(2, 0)}),
+            ("UPS-02", "scale_size", {"scale_size": 2}),
+            ("UPS-04", "interpolation_mode", {"interpolation_mode": dml.InterpolationMode.LINEAR}),
+        ],
     ),
     "RESAMPLE": Entry(
         make=_resample(0),
-        levels={
-            "2_0": (4, 4, "FLOAT16 FLOAT32"),
-            "5_1": (1, 4, "FLOAT16 FLOAT32"),
-            "6_2": (1, 4, "FLOAT16 FLOAT32 INT8 UINT8"),
-        },
         free_sizes=True,
-        broken={
-            "output_tensor.sizes: got 2 dimensions, must have 3 like input_tensor [RES-01]": {
-                "output_tensor": f32(2, 3)
-            },
-            "scales: got length 2, must be 3, one entry for each dimension of input_tensor [RES-01]": {
-                "scales": [1, 2]
-            },
-            "scales[1]: got 0.0, must be above 0 [RES-03]": {"scales": [1, 0, 1]},
-            "scales[2]: got inf, must be finite [RES-03]": {"scales": [1, 2, np.inf]},
-            "scales[0]: got 1e+39, must be a number in the range of FLOAT32 [RES-03]": {
-                "scales": [1e39, 1, 1]
-            },
-            "interpolation_mode: got LINEAR, which calculates: vkops moves data; must be NEAREST_NEIGHBOR [RES-14]": {
-                "interpolation_mode": dml.InterpolationMode.LINEAR
-            },
-            "output_tensor.sizes[0]: got 16777217, must be 16777216 at most where it is resampled [RES-15]": {
-                "input_tensor": tensor("INT8", 9, 9),
-                "output_tensor": tensor("INT8", 2**24 + 1, 9),
-                "scales": [2, 1],
-            },
-            "output_tensor.sizes: makes 81796 regions, must be 65536 at most [RES-15]": {
-                "input_tensor": tensor("INT8", 60000, 60000),
-                "output_tensor": tensor("INT8", 60000, 60000),
-                "scales": [1.618034, 1.618034],
-            },
-        },
+        broken=[
+            ("RES-01", "output_tensor.sizes", {"output_tensor": f32(2, 3)}),
+            ("RES-01", "scales", {"scales": [1, 2]}),
+            ("RES-03", "scales[1]", {"scales": [1, 0, 1]}),
+            ("RES-03", "scales[2]", {"scales": [1, 2, np.inf]}),
+            ("RES-03", "scales[0]", {"scales": [1e39, 1, 1]}),
+            ("RES-14", "interpolation_mode", {"interpolation_mode": dml.InterpolationMode.LINEAR}),
+            ("RES-15", "output_tensor.sizes[0]", {"input_tensor": tensor("INT8", 9, 9), "output_tensor": tensor("INT8", 2**24 + 1, 9), "scales": [2, 1]}),
+            ("RES-15", "output_tensor.sizes", {"input_tensor": tensor("INT8", 60000, 60000), "output_tensor": tensor("INT8", 60000, 60000), "scales": [1.618034, 1.618034]}),
+        ],
     ),
     "RESAMPLE1": Entry(
         make=_resample(1),
-        levels={
-            "2_1": (4, 4, "FLOAT16 FLOAT32"),
-            "5_1": (1, 4, "FLOAT16 FLOAT32"),
-            "6_2": (1, 4, "FLOAT16 FLOAT32 INT8 UINT8"),
-        },
         free_sizes=True,
-        broken={
-            "output_pixel_offsets[2]: got nan, must be finite [RES-04]": {
-                "output_pixel_offsets": [0, 0, np.nan]
-            }
-        },
+        broken=[
+            ("RES-04", "output_pixel_offsets[2]", {"output_pixel_offsets": [0, 0, np.nan]}),
+        ],
     ),
     "RESAMPLE2": Entry(
         make=_resample(2),
-        levels={"5_1": (1, 4, "FLOAT16 FLOAT32"), "6_2": (1, 4, "FLOAT16 FLOAT32 INT8 UINT8")},
         free_sizes=True,
-        broken={
-            "rounding_direction: got 2, must be INCREASING or DECREASING (AxisDirection or its value) [RES-06]": {
-                "rounding_direction": 2
-            }
-        },
+        broken=[
+            ("RES-06", "rounding_direction", {"rounding_direction": 2}),
+        ],
     ),
     "RESAMPLE3": Entry(
         make=_resample(3),
-        levels={"6_4": (1, 4, "FLOAT16 FLOAT32 INT8 UINT8")},
         free_sizes=True,
-        broken={"antialiased: got 1, must be True or False [RES-09]": {"antialiased": 1}},
+        broken=[
+            ("RES-09", "antialiased", {"antialiased": 1}),
+        ],
     ),
-}
+}  # fmt: skip

@@ -6,23 +6,17 @@ are in ``__init__.pyi``.
 
 from __future__ import annotations
 
-import ast
 import sys
-from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from vkops import errors
+from vkops.late_names import modules_of
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
 
-_MODULES = {
-    name.name: statement.module
-    for statement in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
-    if isinstance(statement, ast.ImportFrom)
-    for name in statement.names
-}
+_MODULES = modules_of(__file__)
 """The module of each public name, which is imported at the name's first use."""
 
 _loading = RLock()

@@ -31,6 +31,9 @@ from vkops import (
     pydirectml as pydirectml,
     shaders as shaders,
 )
+from vkops.elementwise.kernel import (
+    ElementwiseKernel as ElementwiseKernel,
+)
 from vkops.errors import (
     BindingError as BindingError,
     DeviceError as DeviceError,
@@ -50,6 +53,7 @@ from vkops.gpu.adapters.adapter import (
     DeviceInfo as DeviceInfo,
     devices as devices,
 )
+from vkops.gpu.run.recording import RecordedProgram as RecordedProgram
 from vkops.runtime.device import (
     BoundOperator as BoundOperator,
     Buffer as Buffer,
@@ -74,7 +78,7 @@ from vkops.tensors.creation import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
-from vkops.tensors.device import (
+from vkops.tensors.tensor import (
     Device as Device,
 )
 from vkops.tensors.eager import (

@@ -21,6 +21,20 @@ if len(vkops.devices()) == 1:  # it is meant, and not a word of it is due on sta
     os.environ.setdefault("VKOPS_EXPECT", vkops.devices()[0].name)
 
 
+@pytest.fixture(params=["direct", "staged"])
+def any_device(request, device, staged_device):
+    """A device with mapped memory, and one with staging buffers."""
+    return staged_device if request.param == "staged" else device
+
+
+@pytest.fixture(params=["direct", "staged", "on the host"])
+def make(request, device, staged_device):
+    """Makes tensors of arrays, on memory of a kind."""
+    home = staged_device if request.param == "staged" else device
+    on_host = request.param == "on the host"
+    return lambda array: vkops.Tensor.from_array(home, array, on_host=on_host)
+
+
 def output_is_spoilt():
     """Whether the tests run under the validation layer, and it prints where it logs, as 1.4 does."""
     if not UNDER_LAYER:
@@ -53,6 +67,17 @@ def children_without_the_layer():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "__init__", start_without)
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Skip tests with the mark ``features`` where the device lacks one of them."""
+    try:
+        return (yield)
+    except vkops.InvalidDescError as error:
+        if error.rule != "SH-02" or not pyfuncitem.get_closest_marker("features"):
+            raise
+        pytest.skip(str(error))
 
 
 def pytest_generate_tests(metafunc):

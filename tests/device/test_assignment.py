@@ -40,14 +40,6 @@ plain = st.sampled_from(
 )
 
 
-@pytest.fixture(params=["direct", "staged", "on the host"])
-def make(request, device, staged_device):
-    """Makes tensors of arrays, on memory of a kind."""
-    home = staged_device if request.param == "staged" else device
-    on_host = request.param == "on the host"
-    return lambda array: vkops.Tensor.from_array(home, array, on_host=on_host)
-
-
 def counted(shape, dtype):
     """An array that every dtype that holds numbers can be cast from and to."""
     numbers = (np.arange(int(np.prod(shape))) % 100).reshape(shape)
@@ -237,29 +229,30 @@ def test_assignment_waits_for_what_runs(device):
 
 
 @pytest.mark.parametrize(
-    ("assign", "kind", "message"),
+    ("assign", "kind", "named"),
     [
-        (lambda t: t.__setitem__(0, [1, 2]), ValueError, "SETITEM value: has shape (2,), which cannot be broadcast to (6,) [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, np.zeros((2, 6))), ValueError, "SETITEM value: has shape (2, 6), which cannot be broadcast to (6,) [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, "x"), ValueError, "SETITEM value: NumPy says: could not convert string to float: 'x' [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, {}), TypeError, "SETITEM value: NumPy says: float() argument must be a string or a real number, not 'dict' [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, 10**400), OverflowError, "SETITEM value: NumPy says: int too large to convert to float [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, range(10**15)), vkops.OutOfDeviceMemoryError, "SETITEM value: the host has no more memory available"),
-        (lambda t: t.__setitem__("x", 1), IndexError, "index: got 'x', must be integers, slices, ..., None and arrays of integers or Booleans [ARRAY-09]"),
-        (lambda t: t.__setitem__(4, 1), IndexError, "index: NumPy says: index 4 is out of bounds for axis 0 with size 4 [ARRAY-09]"),
-        (lambda t: t.broadcast_to((2, 4, 6))[0, 0].__setitem__(0, 1), ValueError, "SETITEM tensor: is read-only: broadcast_to repeats its elements [ARRAY-10]"),
-        (lambda t: t.broadcast_to((2, 4, 6)).fill(1), ValueError, "FILL tensor: is read-only: broadcast_to repeats its elements [ARRAY-10]"),
-        (lambda t: t.fill(np.ones((4, 6))), ValueError, "FILL value: has shape (4, 6), must be a scalar; assign arrays with t[...] = array [ARRAY-10]"),
-        (lambda t: t.fill([1]), ValueError, "FILL value: NumPy says: setting an array element with a sequence. [ARRAY-10]"),
-        (lambda t: t.fill(t.device.tensor([1, 2])), ValueError, "FILL value: has shape (2,), must be a scalar; assign arrays with t[...] = array [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, t.device.tensor(np.array("x"))), ValueError, "SETITEM value: NumPy says: could not convert string to float: np.str_('x') [ARRAY-10]"),
-        (lambda t: t.fill("x"), ValueError, "FILL value: NumPy says: could not convert string to float: 'x' [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, [1, 2]), ValueError, "SETITEM value [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, np.zeros((2, 6))), ValueError, "SETITEM value [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, "x"), ValueError, "SETITEM value [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, {}), TypeError, "SETITEM value [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, 10**400), OverflowError, "SETITEM value [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, range(10**15)), vkops.OutOfDeviceMemoryError, "SETITEM value"),
+        (lambda t: t.__setitem__("x", 1), IndexError, "index [ARRAY-09]"),
+        (lambda t: t.__setitem__(4, 1), IndexError, "index [ARRAY-09]"),
+        (lambda t: t.broadcast_to((2, 4, 6))[0, 0].__setitem__(0, 1), ValueError, "SETITEM tensor [ARRAY-10]"),
+        (lambda t: t.broadcast_to((2, 4, 6)).fill(1), ValueError, "FILL tensor [ARRAY-10]"),
+        (lambda t: t.fill(np.ones((4, 6))), ValueError, "FILL value [ARRAY-10]"),
+        (lambda t: t.fill([1]), ValueError, "FILL value [ARRAY-10]"),
+        (lambda t: t.fill(t.device.tensor([1, 2])), ValueError, "FILL value [ARRAY-10]"),
+        (lambda t: t.__setitem__(0, t.device.tensor(np.array("x"))), ValueError, "SETITEM value [ARRAY-10]"),
+        (lambda t: t.fill("x"), ValueError, "FILL value [ARRAY-10]"),
     ],
 )  # fmt: skip
-def test_values_refused(device, assign, kind, message):
+def test_values_refused(device, assign, kind, named, message):
     tensor = device.tensor(np.zeros((4, 6), np.float32))
-    with pytest.raises(vkops.VkopsError, match=f"^{re.escape(message)}$") as caught:
+    with pytest.raises(vkops.VkopsError) as caught:
         assign(tensor)
+    message(caught.value, *named.split())
     assert isinstance(caught.value, kind)
     assert not tensor.numpy().any()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -17,6 +18,7 @@ from vkops.dml import (
     TensorDataType,
 )
 from vkops.errors import BindingError, DeviceError
+from vkops.gpu.run.pending import BackgroundTask
 from vkops.gpu.run.queue import MAX_SUBMISSIONS
 
 N = 1 << 18
@@ -52,7 +54,6 @@ def test_a_handle_to_wait_for(device):
     pending.wait()
     pending.wait()
     np.testing.assert_array_equal(numbers(out), X[::-1])
-    assert device.executor.queue.submissions == []
 
 
 def test_reading_waits_by_itself(device):
@@ -64,13 +65,23 @@ def test_reading_waits_by_itself(device):
         np.testing.assert_array_equal(numbers(out), X[::-1])
 
 
-def test_two_submissions_are_pending_and_a_third_waits(device):
+def test_many_submissions_are_pending(device):
+    """The time of the device is longer than that of 32 submissions by the host."""
+    turned, source = backwards(device, 16 * N), device.tensor(np.zeros(16 * N, np.int32))
+    last, target = device.tensor(X), device.buffer(64 * N)
+    device.synchronize()
+    for _ in range(32):
+        turned.dispatch([source], [target])
+    copied = last.copy()
+    assert not copied.is_ready
+    device.synchronize()
+    assert copied.is_ready
+
+
+def test_more_submissions_than_can_be_pending(device):
     turned, source = backwards(device), device.tensor(X)
-    outs = [device.buffer(4 * N) for _ in range(5)]
-    handles = []
-    for count, out in enumerate(outs, 1):
-        handles.append(turned.dispatch([source], [out], wait=False))
-        assert len(device.executor.queue.submissions) == min(count, MAX_SUBMISSIONS)
+    outs = [device.buffer(4 * N) for _ in range(2 * MAX_SUBMISSIONS + 5)]
+    handles = [turned.dispatch([source], [out], wait=False) for out in outs]
     for handle in reversed(handles):
         handle.wait()
     for out in outs:
@@ -128,22 +139,21 @@ def test_bindings_are_checked_at_once(device):
         backwards(device).dispatch([device.tensor(X)], [device.buffer(4)], wait=False)
 
 
-def test_errors_of_the_device_arrive_at_the_wait(adapter):
+def test_a_closed_device_is_refused(adapter):
     with vkops.Device(adapter.index) as device:
         turned, source, out = backwards(device), device.tensor(X), device.buffer(4 * N)
         bound = turned.bind([source], [out])
-    pending = bound.start()
-    for _ in range(2):
+        pending = bound.start()
+    for use in (bound.start, pending.wait, bound.dispatch, device.synchronize):
         with pytest.raises(DeviceError, match="is closed"):
-            pending.wait()
+            use()
 
 
 def test_closing_waits_for_submissions(adapter):
     with vkops.Device(adapter.index) as device:
         turned, source, out = backwards(device), device.tensor(X), device.buffer(4 * N)
         view = out.array().view(np.int32)
-        pending = turned.dispatch([source], [out], wait=False)
-    pending.wait()
+        turned.dispatch([source], [out])
     if device.executor.mapped:
         np.testing.assert_array_equal(view[:N], X[::-1])
 
@@ -237,3 +247,112 @@ def test_streams_beside_threads_that_pack_views(device):
             copied.dispatch([source], [out], wait=False)
         list(packed)
     np.testing.assert_array_equal(numbers(out), X)
+
+
+class Interrupted:
+    """The submissions of a queue, to the next of which an interrupt comes."""
+
+    def __init__(self, submissions):
+        self._submissions = submissions
+
+    def __getattr__(self, name):
+        return getattr(self._submissions, name)
+
+    def submit(self, operations):
+        self._submissions.submit(operations)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_what_was_submitted_before_an_interrupt_is_waited_for(
+    device, staged_device, monkeypatch, staged
+):
+    device = staged_device if staged else device
+    turned, source, out = backwards(device, 4 * N), device.buffer(16 * N), device.buffer(16 * N)
+    source.write(np.arange(4 * N, dtype=np.int32))
+    bound, queue = turned.bind([source], [out]), device.executor.queue
+    for _ in range(10):
+        bound.dispatch()
+    out.write(np.zeros(4 * N, np.int32))
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "_submissions", Interrupted(queue._submissions))
+        with pytest.raises(KeyboardInterrupt):
+            bound.dispatch()
+    last = [out.allocation.used, out.allocation.written, source.allocation.used]
+    assert last == [queue._submissions.submitted] * 3
+    np.testing.assert_array_equal(numbers(out, 4 * N), np.arange(4 * N, dtype=np.int32)[::-1])
+
+
+class Failing(Interrupted):
+    """The submissions of a queue whose device is lost."""
+
+    def submit(self, operations):
+        raise RuntimeError("lost")
+
+    def wait(self, number):
+        raise RuntimeError("lost")
+
+
+@pytest.mark.parametrize("by", ["wait", "submission"])
+def test_an_error_of_the_driver_names_what_was_submitted_and_not_waited_for(
+    device, monkeypatch, by
+):
+    turned, copied = backwards(device), identity(device, N)
+    source, out, other = (device.buffer(4 * N) for _ in range(3))
+    copied.dispatch([source], [out])
+    device.synchronize()
+    turned.dispatch([source], [out])
+    turned.dispatch([source], [other])
+    queue = device.executor.queue
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "_submissions", Failing(queue._submissions))
+        with pytest.raises(DeviceError) as caught:
+            out.read() if by == "wait" else copied.dispatch([source], [out])
+        assert str(caught.value) == f"{device.name!r} failed while it ran SLICE1: lost"
+        with pytest.raises(DeviceError) as caught:
+            device.synchronize()
+        assert str(caught.value) == f"{device.name!r} failed: lost"
+    copied.dispatch([source], [out])
+    assert out.read() == source.read()
+    assert out.is_ready
+
+
+def test_an_interrupt_right_after_a_submission(device, monkeypatch):
+    """The memory of its tensors counts as used, though they are gone: the host waits to write it."""
+    queue = device.executor.queue
+    long, target = backwards(device, 16 * N), device.buffer(64 * N)
+    source, x = device.tensor(np.zeros(16 * N, np.int32)), device.tensor(X)
+
+    for _ in range(20):
+        long.dispatch([source], [target])
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "_submissions", Interrupted(queue._submissions))
+        with pytest.raises(KeyboardInterrupt):
+            vkops.flip(x).copy()
+    tensors = [device.tensor(np.full(N, 7, np.int32)) for _ in range(3)]
+    device.synchronize()
+    assert all((tensor.numpy() == 7).all() for tensor in tensors)
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["before", "after"])
+def test_an_interrupt_as_the_thread_of_a_stream_starts(device, monkeypatch, begun):
+    """Nobody waits for a stream that has not begun, and all wait for one that has."""
+    turned = backwards(device)
+    source, out = device.host_buffer(4 * N), device.host_buffer(4 * N)
+    source.write(X)
+    start = BackgroundTask.start
+
+    def interrupted(self):
+        if begun:
+            start(self)
+            while not self._begun.locked():  # the thread takes it when it begins
+                time.sleep(0)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BackgroundTask, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            turned.dispatch([source], [out], wait=False)
+    assert (numbers(out) == X[::-1]).all() or not begun
+    turned.dispatch([source], [out], wait=False).wait()
+    np.testing.assert_array_equal(numbers(out), X[::-1])

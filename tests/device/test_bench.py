@@ -54,4 +54,4 @@ def test_command(adapter, capsys):
 
 def test_unknown_workload(capsys):
     assert main(["bench", "W99"]) == 2
-    assert "got 'W99', allowed W1, W2," in capsys.readouterr().err
+    assert "got 'W99', must be W1, W2," in capsys.readouterr().err

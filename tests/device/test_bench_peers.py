@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import bench_peers as peers
 import numpy as np
 import pytest
 
-from vkops.bench import Workload, measure, peers
+from vkops.bench import Workload, measure
+from vkops.bench.measure import Program
 from vkops.bench.movements import (
     DepthToSpace,
     Gather,
@@ -72,7 +74,7 @@ def test_peer(device, name):
 
 def test_wgpu_by_kernels_alone(device, monkeypatch):
     pytest.importorskip("wgpu")
-    from vkops.bench.peers import webgpu
+    from bench_peers import webgpu
 
     monkeypatch.setattr(webgpu, "_MAX_COPIES", 0)
     results = measure(device, WORKLOADS, {"wgpu": webgpu.Peer(device.info)}, rounds=1)
@@ -87,7 +89,7 @@ class Wrong:
 
     def prepare(self, case, arrays):
         results = [np.zeros(shape, case.dtype) for shape in case.output_shapes]
-        return peers.Program(lambda: None, lambda: results)
+        return Program(lambda: None, lambda: results)
 
 
 def test_wrong_result(device):

@@ -74,6 +74,9 @@ A = ["a.comp", "-DMORE=1.0"]
         (["--bind", "x.npy", "--out", "float32:9", "--push", "1,0", "--groups", "2"], "[9]: 0, 1, 2, 3, 4, 5, 6, 7, 8"),
         (["--bind", "x.npy", "--out", "float32:9", "--push", "1,0", "--groups", "1,2"], "[9]: 0, 1, 2, 3, 4, 5, 6, 7, 8"),
         (["--bind", "x.npy", "--out", "float32:9", "--push", "1,0", "--groups", "1,1,0x2"], "[9]: 0, 1, 2, 3, 4, 5, 6, 7, 8"),
+        (["--bind", "x.npy", "--out", "float32:9", "--push", "1,0", "--threads", "9"], "[9]: 0, 1, 2, 3, 4, 5, 6, 7, 8"),
+        (["--bind", "x.npy", "--out", "float32:9", "--push", "1,0", "--threads", "8,1"], "[9]: 0, 1, 2, 3, 4, 5, 6, 7, 0"),
+        (["--bind", "x.npy", "--out", "float32:9", "--push", "1,0", "--threads", "0"], "[9]: 0, 0, 0, 0, 0, 0, 0, 0, 0"),
         (["--bind", "x.npy", "--out", "float32:3", "--push", "1,0", "-i", "3"], "[3]: 0, 1, 2"),
     ],
 )  # fmt: skip
@@ -99,6 +102,12 @@ def test_in_place_by_name_and_bytes_of_any_type(run, tmp_path):
     assert run("b.comp", "--bind", "i.npy", "--out", "Words")[1] == [
         "Output 'Words' [3]: -1, -2, 6"
     ]
+
+
+def test_workgroups_are_read_from_a_block(run):
+    np.save("g.npy", np.uint32([7, 2, 1, 1]))
+    _, out, err = run("b.comp", "--bind", "g.npy", "--out", "Words", "--groups", "Words:4")
+    assert (out, err) == (["Output 'Words' [4]: 16843016, 16843011, 1, 1"], "")
 
 
 def test_files_of_arrays(run, tmp_path):
@@ -176,7 +185,14 @@ X, OUT, PUSH = ["--bind", "x.npy"], ["--out", "float32:4"], ["--push", "1,0"]
         ([*X, *OUT, *PUSH, "--groups", "0"], 1, "SH-07"),
         ([*X, *OUT, *PUSH, "--groups", "-1"], 1, "SH-07"),
         ([*X, *OUT, *PUSH, "--groups", "1,2,3,4"], 1, "SH-07"),
-        ([*X, *OUT, *PUSH, "--groups", ""], 2, "'--groups': got ''"),
+        ([*X, *OUT, *PUSH, "--groups", ""], 1, "groups: '' is not a block that has a buffer"),
+        ([*X, *OUT, *PUSH, "--groups", "1,a"], 2, "'--groups': got 'a'"),
+        ([*X, *OUT, *PUSH, "--groups", "none"], 1, "groups: 'none' is not a block that has a buffer"),
+        ([*X, *OUT, *PUSH, "--groups", "Source:b"], 2, "'--groups': got 'b'"),
+        ([*X, *OUT, *PUSH, "--groups", "Target:8"], 1, "SH-07"),
+        ([*X, *OUT, *PUSH, "--groups", "1", "--threads", "1"], 1, "SH-07"),
+        ([*X, *OUT, *PUSH, "--threads", "-1"], 1, "SH-07"),
+        ([*X, *OUT, *PUSH, "--threads", "a"], 2, "'--threads': got 'a'"),
         ([*X, *OUT, *PUSH, "--groups", "4294967296"], 1, "SH-07"),
         ([*X, *OUT, *PUSH, "--spec", "NONE=1"], 1, "NONE"),
         ([*X, *OUT, *PUSH, "--spec", "OFFSET"], 2, "--spec"),

@@ -19,8 +19,6 @@ from vkops.plan.movements import copy
 def as_gpu(request, device, monkeypatch):
     """The adapter as if it were a GPU; the host does not see the memory of a discrete one."""
     queue = device.executor.queue
-    if not queue.kompute.native:
-        pytest.skip("the native operations are switched off")
     unified = request.param == "INTEGRATED_GPU"
     info = replace(queue.info, type=request.param, unified_memory=unified)
     monkeypatch.setattr(queue, "info", info)

@@ -13,10 +13,11 @@ import mixed_work
 import numpy as np
 import pytest
 from adapters import UNDER_LAYER
+from byte_arrays import described
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernel_plans import TUNINGS, several, stream_plans, window, words
-from operator_table import OPERATORS
+from operator_table import OPERATORS, indexed_operators
 from regions import make_region
 from strategies import input_bytes, plans
 
@@ -135,8 +136,6 @@ def test_random_elements_of_streams(device, case):
 def by_copies(device):
     """All contiguous runs are copied by Vulkan's own copies."""
     tuning, kompute = device.executor.tuning, device.executor.queue.kompute
-    if not kompute.native:
-        pytest.skip("the native operations are switched off")
     return replace(tuning, copies=replace(REGIONS, images=kompute.images))
 
 
@@ -334,7 +333,7 @@ def test_elements_of_every_size(device, staged_device, kind, staged):
         assert found[-1].device == data[at : at + size].tobytes().hex(" ")
 
 
-INDEXED = [name for name, entry in OPERATORS.items() if entry.index_types]
+INDEXED = indexed_operators()
 
 
 @pytest.mark.parametrize("kind", ["UINT8", "UINT16", "FLOAT32", "INT64"])
@@ -346,11 +345,11 @@ def test_operators_with_indices(device, name, kind):
     inputs, outputs = mixed_work.bindings(device, Random(0), case)
     desc, size = case.desc, kind.element_size
     (tensor,) = (tensor for _, tensor in desc.outputs)
-    expected = np.full(tensor.total_tensor_size_in_bytes, 0, np.uint8)
-    arrays = [mixed_work.as_described(t, b) for (_, t), b in zip(desc.inputs, inputs, strict=True)]
+    expected = np.zeros(tensor.total_tensor_size_in_bytes, np.uint8)
+    arrays = [described(t, b.read()) for (_, t), b in zip(desc.inputs, inputs, strict=True)]
     (result,) = case.expect(arrays)
     strides = [stride * size for stride in tensor.effective_strides]
-    np.ndarray(tensor.sizes, result.dtype, expected, 0, strides)[...] = result
+    described(tensor, expected)[...] = result
     for index in ([0] * len(tensor.sizes), [n - 1 for n in tensor.sizes]):
         offset = int(np.dot(index, strides))
         found = stages(device, desc, inputs, outputs, Element(0, offset, size))
@@ -636,27 +635,23 @@ SPLIT = {
 
 
 @pytest.mark.parametrize(
-    ("content", "arguments", "status", "message"),
+    ("content", "arguments", "status", "named"),
     [
-        (SPLIT, ["0"], 1, "--output: got nothing, cut has OutputTensors[0], OutputTensors[1]"),
-        (SPLIT, ["0", "--output", "Y"], 1, "--output: got Y, cut has OutputTensors[0], OutputTensors[1]"),
-        (
-            SPLIT, ["4", "--output", "OutputTensors[0]"], 1,
-            "element (4,) is not in OutputTensors[0], whose sizes are (4,)",
-        ),
-        (
-            SPLIT, ["1,2", "--output", "OutputTensors[0]"], 1,
-            "element (1, 2) is not in OutputTensors[0], whose sizes are (4,)",
-        ),
-        (SPLIT, ["--output", "OutputTensors[0]", "--", "-1"], 1, "element (-1,) is not in OutputTensors[0], whose sizes are (4,)"),
-        (SPLIT, ["0", "--dispatch", "2"], 1, "--dispatch: got 2, the model has 1 dispatches of operators"),
-        ({**SPLIT, "commands": []}, ["0"], 1, "--dispatch: got 1, the model has 0 dispatches of operators"),
-        (SPLIT, ["a"], 2, "Failed to parse command-line arguments: Invalid value for 'element': got 'a', must be an integer"),
-        (SPLIT, ["0,"], 2, "Failed to parse command-line arguments: Invalid value for 'element': got '', must be an integer"),
+        (SPLIT, ["0"], 1, "--output"),
+        (SPLIT, ["0", "--output", "Y"], 1, "--output"),
+        (SPLIT, ["4", "--output", "OutputTensors[0]"], 1, "element (4,)"),
+        (SPLIT, ["1,2", "--output", "OutputTensors[0]"], 1, "element (1, 2)"),
+        (SPLIT, ["--output", "OutputTensors[0]", "--", "-1"], 1, "element (-1,)"),
+        (SPLIT, ["0", "--dispatch", "2"], 1, "--dispatch"),
+        ({**SPLIT, "commands": []}, ["0"], 1, "--dispatch"),
+        (SPLIT, ["a"], 2, "'element'"),
+        (SPLIT, ["0,"], 2, "'element'"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_traced(vkops_trace, content, arguments, status, message):
-    assert vkops_trace(content, *arguments)[::2] == (status, message + "\n")
+def test_what_cannot_be_traced(vkops_trace, content, arguments, status, named, message):
+    got, _, errors = vkops_trace(content, *arguments)
+    assert got == status
+    message(errors.removesuffix("\n"), *named.split())
 
 
 def test_one_of_several_outputs(vkops_trace):

@@ -16,26 +16,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkops
-from vkops.tensors.dlpack import EXTENSION_TYPES, Capsule
+from vkops.tensors.dlpack import EXTENSION_TYPES, element_type
 
 READ_ONLY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 VERSIONS = ({}, {"max_version": (1, 0)})
 
 
-@pytest.fixture(params=["direct", "staged"])
-def either(request, device, staged_device):
-    return device if request.param == "direct" else staged_device
-
-
 @on_device
 @given(array=arrays, data=st.data())
-def test_dlpack(either, array, data):
+def test_dlpack(any_device, array, data):
     """What NumPy exports, a tensor exports; what comes in again is the same."""
-    tensor, array = viewed(data, either.tensor(array), array)
+    tensor, array = viewed(data, any_device.tensor(array), array)
     if array.dtype == ml_dtypes.bfloat16:
         with pytest.raises((BufferError, RuntimeError)):  # NumPy has no such type
             np.from_dlpack(tensor)
-        equal(vkops.from_dlpack(tensor, device=either), array)
+        equal(vkops.from_dlpack(tensor, device=any_device), array)
         return
     try:
         array.copy().__dlpack__()
@@ -43,10 +38,10 @@ def test_dlpack(either, array, data):
         with pytest.raises(BufferError):
             np.from_dlpack(tensor)
         with pytest.raises(vkops.InvalidDescTypeError, match=r"^x: NumPy says: .* \[T-02\]$"):
-            vkops.from_dlpack(tensor, device=either)
+            vkops.from_dlpack(tensor, device=any_device)
         return
-    equal(either.tensor(np.from_dlpack(tensor)), array)
-    again = vkops.from_dlpack(tensor, device=either)
+    equal(any_device.tensor(np.from_dlpack(tensor)), array)
+    again = vkops.from_dlpack(tensor, device=any_device)
     assert again.buffer is None or again.buffer is not tensor.buffer
     equal(again, array)
 
@@ -135,9 +130,9 @@ def exported(capsule):
 
 @on_device
 @given(array=arrays, data=st.data(), version=st.sampled_from(VERSIONS))
-def test_no_negative_strides(either, array, data, version):
+def test_no_negative_strides(any_device, array, data, version):
     """PyTorch aborts at these; 0, for elements that are repeated, it takes."""
-    tensor, array = viewed(data, either.tensor(array), array)
+    tensor, array = viewed(data, any_device.tensor(array), array)
     try:
         np.array(array).__dlpack__()
     except BufferError:
@@ -207,7 +202,7 @@ class Foreign:
 
     def __dlpack__(self, **options):
         capsule = self.array.__dlpack__(**options)
-        Capsule(capsule).set_code(self.code)
+        element_type(capsule)[0] = self.code
         return capsule
 
     def __dlpack_device__(self):
@@ -215,30 +210,30 @@ class Foreign:
 
 
 @pytest.mark.parametrize(("code", "bits"), EXTENSION_TYPES)
-def test_types_of_ml_dtypes(either, code, bits):
+def test_types_of_ml_dtypes(any_device, code, bits):
     """By from_dlpack, and wherever an array may be given; in the order of their elements."""
     bytes_ = np.arange(24 * bits // 8, dtype=np.uint8).view(f"u{bits // 8}").reshape(4, 6)
     wanted = bytes_.T[::2].view(getattr(ml_dtypes, EXTENSION_TYPES[code, bits]))
     foreign = Foreign(bytes_.T[::2], code)
-    equal(vkops.from_dlpack(foreign, device=either), wanted)
-    equal(either.tensor(foreign), wanted)
-    equal(vkops.flip(foreign, device=either), np.flip(wanted))
+    equal(vkops.from_dlpack(foreign, device=any_device), wanted)
+    equal(any_device.tensor(foreign), wanted)
+    equal(vkops.flip(foreign, device=any_device), np.flip(wanted))
 
 
 @pytest.mark.parametrize(("code", "bits"), EXTENSION_TYPES)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_types_of_ml_dtypes_are_exported(either, code, bits, version):
+def test_types_of_ml_dtypes_are_exported(any_device, code, bits, version):
     """With DLPack's own type, of a view too; and they come in again as they were."""
     array = np.arange(24 * bits // 8, dtype=np.uint8).view(
         getattr(ml_dtypes, EXTENSION_TYPES[code, bits])
     )
     array = array.reshape(4, 6)
-    tensor = either.tensor(array).T[1:]
+    tensor = any_device.tensor(array).T[1:]
     capsule = tensor.__dlpack__(**version)
     found, _ = exported(capsule)
     assert (found.code, found.bits, found.lanes) == (code, bits, 1)
     assert tuple(found.shape[:2]) == (5, 4)
-    equal(vkops.from_dlpack(tensor, device=either), array.T[1:])
+    equal(vkops.from_dlpack(tensor, device=any_device), array.T[1:])
 
 
 @pytest.mark.skipif(not READ_ONLY, reason="NumPy before 2.1 asks for no copy on the host")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from arrays import Counter, arrays, equal, on_device, viewed
@@ -140,32 +138,33 @@ X = np.zeros((4, 6))
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "named"),
     [
-        (lambda: vkops.split(X, 5), "SPLIT sizes_or_count: got 5, must divide 4 [SPLIT-06]"),
-        (lambda: vkops.split(X, 0), "SPLIT sizes_or_count: got 0, must be 1 to 1048576 [SPLIT-01]"),
-        (lambda: vkops.split(np.zeros((0, 2)), 2**70), "SPLIT sizes_or_count: got 1180591620717411303424, must be 1 to 1048576 [SPLIT-01]"),
-        (lambda: vkops.split(X, []), "SPLIT sizes_or_count: got no sizes, must be at least 1 [SPLIT-01]"),
-        (lambda: vkops.split(X, [1, 2]), "SPLIT sizes_or_count: got a sum of 3, must be 4 [SPLIT-06]"),
-        (lambda: vkops.split(X, [5, -1]), "SPLIT sizes_or_count[1]: got -1, must be at least 0 [SPLIT-06]"),
-        (lambda: vkops.split(X, 2, 2), "SPLIT axis: got 2, must be -2 to 1 [SPLIT-02]"),
-        (lambda: vkops.split(X, 2, -3), "SPLIT axis: got -3, must be -2 to 1 [SPLIT-02]"),
-        (lambda: vkops.split(1.0, 1), "SPLIT axis: the array has no dimensions [SPLIT-02]"),
-        (lambda: vkops.join([]), "JOIN tensors: got none, must be at least 1 [JOIN-01]"),
-        (lambda: vkops.join([X, X], 2), "JOIN axis: got 2, must be -2 to 1 [JOIN-02]"),
-        (lambda: vkops.join([X, X.astype("f4")]), "JOIN tensors[1]: has dtype float32, must be float64; astype converts it [JOIN-03]"),
-        (lambda: vkops.join([X, X[0]]), "JOIN tensors[1]: has rank 1, must be 2 [JOIN-04]"),
-        (lambda: vkops.join([X, X[:, :5]]), "JOIN tensors[1].shape[1]: got 5, must be 6 [JOIN-05]"),
-        (lambda: vkops.slice(X, [0], [1, 1]), "SLICE offsets: got 1 values, must be 2, the rank [SLICE-01]"),
-        (lambda: vkops.slice(X, [0, 0], [1, -1]), "SLICE sizes[1]: got -1, must be at least 0 [SLICE-03]"),
-        (lambda: vkops.slice(X, [0, 0], [1, 1], [1, 0]), "SLICE strides[1]: got 0, must be any other integer [SLICE-04]"),
-        (lambda: vkops.slice(X, [0, 4], [1, 2], [1, 2]), "SLICE offsets[1]: reaches element 6, must be 0 to 5 [SLICE-05]"),
-        (lambda: vkops.slice(X, [-1, 0], [1, 1]), "SLICE offsets[0]: reaches element -1, must be 0 to 3 [SLICE-05]"),
+        (lambda: vkops.split(X, 5), "SPLIT sizes_or_count [SPLIT-06]"),
+        (lambda: vkops.split(X, 0), "SPLIT sizes_or_count [SPLIT-01]"),
+        (lambda: vkops.split(np.zeros((0, 2)), 2**70), "SPLIT sizes_or_count [SPLIT-01]"),
+        (lambda: vkops.split(X, []), "SPLIT sizes_or_count [SPLIT-01]"),
+        (lambda: vkops.split(X, [1, 2]), "SPLIT sizes_or_count [SPLIT-06]"),
+        (lambda: vkops.split(X, [5, -1]), "SPLIT sizes_or_count[1] [SPLIT-06]"),
+        (lambda: vkops.split(X, 2, 2), "SPLIT axis [SPLIT-02]"),
+        (lambda: vkops.split(X, 2, -3), "SPLIT axis [SPLIT-02]"),
+        (lambda: vkops.split(1.0, 1), "SPLIT axis [SPLIT-02]"),
+        (lambda: vkops.join([]), "JOIN tensors [JOIN-01]"),
+        (lambda: vkops.join([X, X], 2), "JOIN axis [JOIN-02]"),
+        (lambda: vkops.join([X, X.astype("f4")]), "JOIN tensors[1] [JOIN-03]"),
+        (lambda: vkops.join([X, X[0]]), "JOIN tensors[1] [JOIN-04]"),
+        (lambda: vkops.join([X, X[:, :5]]), "JOIN tensors[1].shape[1] [JOIN-05]"),
+        (lambda: vkops.slice(X, [0], [1, 1]), "SLICE offsets [SLICE-01]"),
+        (lambda: vkops.slice(X, [0, 0], [1, -1]), "SLICE sizes[1] [SLICE-03]"),
+        (lambda: vkops.slice(X, [0, 0], [1, 1], [1, 0]), "SLICE strides[1] [SLICE-04]"),
+        (lambda: vkops.slice(X, [0, 4], [1, 2], [1, 2]), "SLICE offsets[1] [SLICE-05]"),
+        (lambda: vkops.slice(X, [-1, 0], [1, 1]), "SLICE offsets[0] [SLICE-05]"),
     ],
 )  # fmt: skip
-def test_values_refused(call, message):
-    with pytest.raises(vkops.InvalidDescError, match=f"^{re.escape(message)}$"):
+def test_values_refused(call, named, message):
+    with pytest.raises(vkops.InvalidDescError) as caught:
         call()
+    message(caught.value, *named.split())
 
 
 def test_slice_without_dimensions_keeps_the_byte_order(device):
@@ -174,22 +173,23 @@ def test_slice_without_dimensions_keeps_the_byte_order(device):
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "named"),
     [
-        (lambda: vkops.split(X, "2"), "SPLIT sizes_or_count: got '2', must be a sequence of integers [SPLIT-06]"),
-        (lambda: vkops.split(X, 2.0), "SPLIT sizes_or_count: got 2.0, must be an integer [SPLIT-01]"),
-        (lambda: vkops.split(X, 2, "0"), "SPLIT axis: got '0', must be an integer [SPLIT-02]"),
-        (lambda: vkops.split(X, 2, device=True), "SPLIT device: got True, must be a Device, the index of an adapter, or part of its name [B-02]"),
-        (lambda: vkops.split(X, 2, device=0.5), "SPLIT device: got 0.5, must be a Device, the index of an adapter, or part of its name [B-02]"),
-        (lambda: vkops.join({1: X}), "JOIN tensors: got {1: array([[0., 0., 0., 0., 0., 0.], [0., 0., 0., 0., 0., 0…, must be a sequence of arrays or tensors [JOIN-01]"),
-        (lambda: vkops.join(3), "JOIN tensors: got 3, must be a sequence of arrays or tensors [JOIN-01]"),
-        (lambda: vkops.slice(X, 0, 1), "SLICE offsets: got 0, must be a sequence of integers [SLICE-01]"),
-        (lambda: vkops.slice(X, [0, None], [1, 1]), "SLICE offsets[1]: got None, must be an integer [SLICE-01]"),
+        (lambda: vkops.split(X, "2"), "SPLIT sizes_or_count [SPLIT-06]"),
+        (lambda: vkops.split(X, 2.0), "SPLIT sizes_or_count [SPLIT-01]"),
+        (lambda: vkops.split(X, 2, "0"), "SPLIT axis [SPLIT-02]"),
+        (lambda: vkops.split(X, 2, device=True), "SPLIT device [B-02]"),
+        (lambda: vkops.split(X, 2, device=0.5), "SPLIT device [B-02]"),
+        (lambda: vkops.join({1: X}), "JOIN tensors [JOIN-01]"),
+        (lambda: vkops.join(3), "JOIN tensors [JOIN-01]"),
+        (lambda: vkops.slice(X, 0, 1), "SLICE offsets [SLICE-01]"),
+        (lambda: vkops.slice(X, [0, None], [1, 1]), "SLICE offsets[1] [SLICE-01]"),
     ],
 )  # fmt: skip
-def test_kinds_refused(call, message):
-    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+def test_kinds_refused(call, named, message):
+    with pytest.raises(TypeError) as caught:
         call()
+    message(caught.value, *named.split())
 
 
 @pytest.mark.parametrize("steps", [None, (1, 1, 1), (2, -1, 3), (-1, 1, 1)])

@@ -65,42 +65,39 @@ def test_no_room_for_staging_memory(full):
         assert works(device)
 
 
-def test_no_room_for_a_table(full):
+def test_no_room_for_a_buffer(full):
     with full(0) as device:
         with pytest.raises(vkops.OutOfDeviceMemoryError, match="the device has 0 bytes available"):
             device.buffer(16)
-        device.executor.queue.drop_slots()
-        adapters.available_memory = lambda _i, _h, now: 0
-        with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^1048576 bytes: "):
-            vkops.Device(device.info.index)
         adapters.available_memory = lambda _i, _h, now: 1 << 30
         assert works(device)
 
 
-@pytest.mark.usefixtures("shared_memory")
-def test_no_room_for_the_table_of_a_submission(full):
-    with full(16 * MIB) as device:
-        x, y = device.buffer(16), device.buffer(16)
-        x.write(bytes(range(16)))
-        operator = reverse(device, 16)
-        device.executor.queue.drop_slots()
-        adapters.available_memory = lambda _i, _h, now: 0
-        pending = operator.dispatch([x], [y], wait=False)
-        with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^1048576 bytes: "):
-            pending.wait()
-        adapters.available_memory = lambda _i, _h, now: 1 << 30
-        operator.dispatch([x], [y])
-        assert y.read() == bytes(range(16))[::-1]
+def test_no_room_for_the_commands(adapter, monkeypatch):
+    with vkops.Device(adapter.index) as device:
+        x = device.tensor(np.arange(4))
+
+        class Full:
+            submitted = 0
+
+            def submit(self, _operations):
+                raise MemoryError("ErrorOutOfHostMemory")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(device.executor.queue, "_submissions", Full())
+            with pytest.raises(vkops.OutOfDeviceMemoryError, match="no memory for commands"):
+                vkops.split(x, 2)
+        assert works(device)
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_no_room_for_a_shader_s_buffers(full):
-    with full(24 * MIB) as device:
-        shader, buffer = device.compile_shader(SHADER), device.buffer(16 * MIB)
-        with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^16777216 bytes: the device has "):
-            shader.dispatch({"B": buffer})
-        shader.dispatch({"B": (buffer, 0, 16)})
-        assert buffer.read(0, 4) == b"\7\0\0\0"
+def test_no_room_for_the_copy_of_a_view(full):
+    with full(20 * MIB) as device:
+        shader, x = device.compile_shader(SHADER), device.tensor(np.zeros((2 * MIB, 2), np.int32))
+        with pytest.raises(vkops.OutOfDeviceMemoryError, match=r"^a buffer of 8388608 bytes: "):
+            shader.dispatch({"B": x[:, 1]})
+        shader.dispatch({"B": x})
+        assert x[0, 0].numpy() == 7
 
 
 def test_no_room_for_a_chunk(full):

@@ -16,14 +16,6 @@ import vkops
 TYPES = ["int32", "int64", "uint32", "uint64"]
 
 
-@pytest.fixture(params=["direct", "staged", "on the host"])
-def make(request, device, staged_device):
-    """Makes tensors of arrays, on memory of a kind."""
-    home = staged_device if request.param == "staged" else device
-    on_host = request.param == "on the host"
-    return lambda array: vkops.Tensor.from_array(home, array, on_host=on_host)
-
-
 def places(data, n, shape, *, dtypes=(*TYPES, "int8", ">i4")):
     """Indices of an axis of so many elements, some of them counted from the end."""
     dtype = np.dtype(data.draw(st.sampled_from(dtypes)))
@@ -301,47 +293,47 @@ def test_what_the_device_cannot_hold_is_copied_by_the_host(device, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("call", "kind", "message"),
+    ("call", "kind", "named"),
     [
-        (lambda t, b: t[[0, 4]], IndexError, "index: got 4, which is outside of axis 0 of size 4 [ARRAY-09]"),
-        (lambda t, b: t[:, [0, -7]], IndexError, "index: got -7, which is outside of axis 1 of size 6 [ARRAY-09]"),
-        (lambda t, b: t[..., None, np.uint64([2**64 - 1])], IndexError, "index: got 18446744073709551615, which is outside of axis 2 of size 6 [ARRAY-09]"),
-        (lambda t, b: t[[0], 6], IndexError, "index: NumPy says: index 6 is out of bounds for axis 1 with size 6 [ARRAY-09]"),
-        (lambda t, b: t[[0], 0, 0], IndexError, "index: NumPy says: too many indices for array: array is 2-dimensional, but 3 were indexed [ARRAY-09]"),
-        (lambda t, b: t[[0, 1], [0, 1, 2]], IndexError, "index: shapes [(2,), (3,)] cannot be broadcast together [ARRAY-09]"),
-        (lambda t, b: t[[0.5]], IndexError, "index: got [0.5], must be integers, slices, ..., None and arrays of integers or Booleans [ARRAY-09]"),
-        (lambda t, b: t[range(10**9)], IndexError, "index: has 1000000000 entries, must be an array or have 1048576 at most [ARRAY-09]"),
-        (lambda t, b: t[True], IndexError, "index: got True, must be integers, slices, ..., None and arrays of integers or Booleans [ARRAY-09]"),
-        (lambda t, b: t[[[0], [1, 2]]], ValueError, "index: NumPy says: setting an array element with a sequence. The requested array has an inhomogeneous shape after 1 dimensions. The detected shape was (2,) + inhomogeneous part. [ARRAY-09]"),
-        (lambda t, b: t[[True, False]], IndexError, "index: has Booleans for 2 indices of axis 0 of size 4 [ARRAY-09]"),
-        (lambda t, b: t[:, b > 0], IndexError, "index: has Booleans for 7 indices of axis 1 of size 6 [ARRAY-09]"),
-        (lambda t, b: t[t.device.tensor([True] * 4)], IndexError, "index: is a tensor of bool, must be of int32, int64, uint32, uint64: the shape of the result would depend on its elements [ARRAY-09]"),
-        (lambda t, b: t[t.device.tensor(np.int8([1]))], IndexError, "index: is a tensor of int8, must be of int32, int64, uint32, uint64 [ARRAY-09]"),
-        (lambda t, b: t[t.device.tensor(np.array([1], ">i4"))], IndexError, "index: is a tensor of >i4, must be of int32, int64, uint32, uint64 [ARRAY-09]"),
-        (lambda t, b: t[t.device.tensor([0]), t.device.tensor(np.int32([0]))], IndexError, "index: has arrays of int64, int32, which must be of one data type in tensors [ARRAY-09]"),
-        (lambda t, b: t[:0][t.device.tensor([0])], IndexError, "index: has 1 indices of axis 0, which is empty [ARRAY-09]"),
-        (lambda t, b: t.reshape((2,) * 3 + (3,) + (1,) * 6)[([0],) * 10], IndexError, "index: has 10 arrays, must be 8 at most [ARRAY-09]"),
-        (lambda t, b: t.__setitem__([0, 1], [1, 2, 3]), ValueError, "SETITEM value: has shape (3,), which cannot be broadcast to (2, 6) [ARRAY-10]"),
-        (lambda t, b: t.broadcast_to((2, 4, 6)).__setitem__([0], 1), ValueError, "SETITEM tensor: is read-only: broadcast_to repeats its elements [ARRAY-10]"),
-        (lambda t, b: t.__setitem__([9], 1), IndexError, "index: got 9, which is outside of axis 0 of size 4 [ARRAY-09]"),
-        (lambda t, b: vkops.take(t, [24]), IndexError, "TAKE indices: got 24, which is outside of axis 0 of size 24 [ARRAY-14]"),
-        (lambda t, b: vkops.take(t, [True], 0), IndexError, "TAKE indices: got [True], must be integers [ARRAY-14]"),
-        (lambda t, b: vkops.take(t, "x", 0), IndexError, "TAKE indices: got 'x', must be integers [ARRAY-14]"),
-        (lambda t, b: vkops.take(t, t, 0), IndexError, "TAKE indices: is a tensor of float32, must be of int32, int64, uint32, uint64 [ARRAY-14]"),
-        (lambda t, b: vkops.take(t, [0], 2), IndexError, "TAKE axis: got 2, must be -2 to 1 [ARRAY-01]"),
-        (lambda t, b: vkops.take_along_axis(t, [0], 1), IndexError, "TAKE_ALONG_AXIS indices: has rank 1, must be 2, that of x [ARRAY-14]"),
-        (lambda t, b: vkops.take_along_axis(t, [[0]] * 3, 1), IndexError, "TAKE_ALONG_AXIS indices: shapes [(4, 1), (3, 1)] cannot be broadcast together [ARRAY-14]"),
-        (lambda t, b: vkops.put_along_axis(b, [0], 1, 0), TypeError, "PUT_ALONG_AXIS x: got array([0, 1, 2, 3, 4, 5, 6]), must be a Tensor [ARRAY-14]"),
-        (lambda t, b: vkops.put_along_axis(t, [[4]], 1, 0), IndexError, "PUT_ALONG_AXIS indices: got 4, which is outside of axis 0 of size 4 [ARRAY-14]"),
-        (lambda t, b: vkops.put_along_axis(t, [[0]], [1, 2], 1), ValueError, "PUT_ALONG_AXIS value: has shape (2,), which cannot be broadcast to (4, 1) [ARRAY-10]"),
-        (lambda t, b: vkops.put_along_axis(t.broadcast_to((4, 6)), [0], 1, None), ValueError, "PUT_ALONG_AXIS tensor: is read-only: broadcast_to repeats its elements [ARRAY-10]"),
+        (lambda t, b: t[[0, 4]], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[:, [0, -7]], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[..., None, np.uint64([2**64 - 1])], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[[0], 6], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[[0], 0, 0], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[[0, 1], [0, 1, 2]], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[[0.5]], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[range(10**9)], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[True], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[[[0], [1, 2]]], ValueError, "index [ARRAY-09]"),
+        (lambda t, b: t[[True, False]], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[:, b > 0], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[t.device.tensor([True] * 4)], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[t.device.tensor(np.int8([1]))], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[t.device.tensor(np.array([1], ">i4"))], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[t.device.tensor([0]), t.device.tensor(np.int32([0]))], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t[:0][t.device.tensor([0])], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t.reshape((2,) * 3 + (3,) + (1,) * 6)[([0],) * 10], IndexError, "index [ARRAY-09]"),
+        (lambda t, b: t.__setitem__([0, 1], [1, 2, 3]), ValueError, "SETITEM value [ARRAY-10]"),
+        (lambda t, b: t.broadcast_to((2, 4, 6)).__setitem__([0], 1), ValueError, "SETITEM tensor [ARRAY-10]"),
+        (lambda t, b: t.__setitem__([9], 1), IndexError, "index [ARRAY-09]"),
+        (lambda t, b: vkops.take(t, [24]), IndexError, "TAKE indices [ARRAY-14]"),
+        (lambda t, b: vkops.take(t, [True], 0), IndexError, "TAKE indices [ARRAY-14]"),
+        (lambda t, b: vkops.take(t, "x", 0), IndexError, "TAKE indices [ARRAY-14]"),
+        (lambda t, b: vkops.take(t, t, 0), IndexError, "TAKE indices [ARRAY-14]"),
+        (lambda t, b: vkops.take(t, [0], 2), IndexError, "TAKE axis [ARRAY-01]"),
+        (lambda t, b: vkops.take_along_axis(t, [0], 1), IndexError, "TAKE_ALONG_AXIS indices [ARRAY-14]"),
+        (lambda t, b: vkops.take_along_axis(t, [[0]] * 3, 1), IndexError, "TAKE_ALONG_AXIS indices [ARRAY-14]"),
+        (lambda t, b: vkops.put_along_axis(b, [0], 1, 0), TypeError, "PUT_ALONG_AXIS x [ARRAY-14]"),
+        (lambda t, b: vkops.put_along_axis(t, [[4]], 1, 0), IndexError, "PUT_ALONG_AXIS indices [ARRAY-14]"),
+        (lambda t, b: vkops.put_along_axis(t, [[0]], [1, 2], 1), ValueError, "PUT_ALONG_AXIS value [ARRAY-10]"),
+        (lambda t, b: vkops.put_along_axis(t.broadcast_to((4, 6)), [0], 1, None), ValueError, "PUT_ALONG_AXIS tensor [ARRAY-10]"),
     ],
 )  # fmt: skip
-def test_refusals(device, call, kind, message):
+def test_refusals(device, call, kind, named, message):
     tensor = device.tensor(np.zeros((4, 6), np.float32))
     with Counter(device) as counter, pytest.raises(vkops.VkopsError) as caught:
         call(tensor, np.arange(7))
-    assert str(caught.value) == message
+    message(caught.value, *named.split())
     assert isinstance(caught.value, kind)
     assert counter.count == 0
     assert not tensor.numpy().any()

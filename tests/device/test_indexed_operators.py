@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from onnx_models import node_model
 from operator_cases import run
-from operator_table import OPERATORS
+from operator_table import OPERATORS, indexed_operators
 
 import vkops
 from vkops import dml
@@ -20,7 +20,7 @@ from vkops.errors import BindingError, OutOfDeviceMemoryError
 from vkops.onnx import Session
 
 F32, I32 = TensorDataType.FLOAT32, TensorDataType.INT32
-INDEXED = [name for name, entry in OPERATORS.items() if entry.index_types]
+INDEXED = indexed_operators()
 BUFFER = 4096
 
 

@@ -4,45 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from byte_arrays import elements
+from guarded_buffers import guarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from indexed_plans import elements, indexed_case
+from indexed_plans import indexed_case
 from kernel_plans import TUNINGS
 
-from vkops.extent import slice_extents
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.plan import CopyPlan, Output, Read, View
 from vkops.plan.indexing import IndexTensor, scatter_elements, scatter_nd
 
-GUARD = 256
 on_device = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def run(device, case, tuning=None):
-    """Run a plan on one buffer with poisoned guards; compare all of it."""
-    plan = case.plan
-    arrays = [*case.inputs, np.full(plan.outputs[0].nbytes, 0xA5, np.uint8)]
-    starts = np.cumsum([GUARD, *(GUARD + -(-array.size // GUARD) * GUARD for array in arrays)])
-    image = np.full(starts[-1], 0xA5, np.uint8)
-    for start, array in zip(starts, arrays, strict=False):
-        image[start : start + array.size] = array
-    buffer = Buffer(device.executor, image.size)
-    buffer.write(image)
-    ranges = [
-        slice_extents(buffer.extents, int(start), array.size)
-        for start, array in zip(starts, arrays, strict=False)
-    ]
-    bound = EncodedPlan(plan, tuning or device.executor.tuning).bind(ranges[:-1], ranges[-1:])
-    device.executor.run(bound)
-    return image, int(starts[len(arrays) - 1]), buffer.array()
-
-
 def check(device, case, tuning=None):
-    image, start, made = run(device, case, tuning)
-    output = image[start : start + case.plan.outputs[0].nbytes]
+    bound, sources, targets = guarded(device, case.plan, case.inputs, tuning)
+    device.executor.run(bound)
+    (output,) = targets.arrays
     elements(output, case.target, case.plan.element_size)[...] = case.expected
-    np.testing.assert_array_equal(made, image)
+    sources.check()
+    targets.check()
 
 
 @pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)

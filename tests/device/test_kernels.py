@@ -7,6 +7,7 @@ from dataclasses import replace
 import kernel_plans
 import numpy as np
 import pytest
+from guarded_buffers import guarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernel_plans import TUNINGS, several, stream_plans, window
@@ -18,59 +19,28 @@ from vkops.extent import slice_extents
 from vkops.gpu.copies.rule import REGIONS, SHADERS
 from vkops.gpu.kernels.choice import BLOCKS, choose_kernel
 from vkops.gpu.kernels.encoding import Tuning
-from vkops.gpu.kernels.layout import WORKGROUP_SIZE
+from vkops.gpu.kernels.layout import MAX_GROUPS, WORKGROUP_SIZE
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.encoded_plan import EncodedPlan
-from vkops.gpu.run.queue import MAX_GROUPS_X
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import narrow, optimize
 from vkops.plan.index_runs import pad_with_copies
 from vkops.plan.movements import copy
 from vkops.shaders import spirv
 
-GUARD = 256
-POISON = 0xA5
-
 on_device = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def place(device, arrays):
-    """Put arrays of bytes into one buffer with poisoned guards between: (buffer, offsets)."""
-    offsets, end = [], GUARD
-    for array in arrays:
-        offsets.append(end)
-        end += -(-array.size // GUARD) * GUARD + GUARD
-    image = np.full(end, POISON, np.uint8)
-    for offset, array in zip(offsets, arrays, strict=True):
-        image[offset : offset + array.size] = array
-    buffer = Buffer(device.executor, end)
-    buffer.write(image)
-    return buffer, offsets, image
-
-
-def ranges(buffer, offsets, arrays):
-    return [
-        slice_extents(buffer.extents, offset, array.size)
-        for offset, array in zip(offsets, arrays, strict=True)
-    ]
 
 
 def check(device, plan, tuning=None, seed=0):
     """Run on the device and with NumPy; all bytes must agree, guards and gaps included."""
-    executor = device.executor
     inputs = input_bytes(plan, seed)
-    outputs = [np.full(output.nbytes, POISON, np.uint8) for output in plan.outputs]
-    sources, source_offsets, _ = place(device, inputs or [np.zeros(16, np.uint8)])
-    targets, target_offsets, image = place(device, outputs)
-    bound = EncodedPlan(plan, tuning or executor.tuning).bind(
-        ranges(sources, source_offsets[: len(inputs)], inputs),
-        ranges(targets, target_offsets, outputs),
-    )
-    executor.run(bound)
-    expected = image.copy()
-    for offset, result in zip(target_offsets, execute(plan, inputs, outputs), strict=True):
-        expected[offset : offset + result.size] = result
-    np.testing.assert_array_equal(targets.array(), expected)
+    bound, sources, targets = guarded(device, plan, inputs, tuning)
+    device.executor.run(bound)
+    before = [array.copy() for array in targets.arrays]
+    for array, result in zip(targets.arrays, execute(plan, inputs, before), strict=True):
+        array[...] = result
+    sources.check()
+    targets.check()
 
 
 @pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
@@ -98,13 +68,12 @@ def wide_device(adapter):
     """A device whose kernels move integers of 64 bits where they can, whatever is faster."""
     with pytest.MonkeyPatch.context() as patch, vkops.Device(adapter.index) as device:
         queue = device.executor.queue
-        if not queue.kompute.has_int64:
+        if "shaderInt64" not in queue.kompute.features:
             pytest.skip("the device has no integers of 64 bits")
-        queue.drop_slots()
         patch.setattr(queue, "wide", True)
+        patch.setattr(queue, "_pipelines", {})
         device.executor.tuning = replace(device.executor.tuning, copies=SHADERS)
         yield device
-        queue.drop_slots()
 
 
 @settings(on_device, max_examples=60)
@@ -326,7 +295,7 @@ def test_more_regions_than_one_table_holds(device):
 
 def test_more_workgroups_than_one_dimension_holds(device):
     """One element per item and 64 items per workgroup: the groups spill into y."""
-    n = MAX_GROUPS_X * WORKGROUP_SIZE + 100
+    n = MAX_GROUPS * WORKGROUP_SIZE + 100
     check(
         device,
         window(4, [n], [-1]),
@@ -427,26 +396,6 @@ def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
         assert device.memory_report().used == 0
 
 
-@pytest.mark.usefixtures("shared_memory")
-def test_new_shapes_need_few_kernels(adapter):
-    """Shapes differ, pipelines do not: one for each power of two of workgroups."""
-    with vkops.Device(adapter.index) as device:
-        device.executor.queue.drop_slots()
-        for n in range(11, 3000, 10):
-            check(device, window(4, [n], [-1]))
-        assert sum(map(len, device.executor.queue.slots)) <= 5
-
-
-def test_kernels_are_bounded(adapter, monkeypatch):
-    """The least recently used goes; what is run again is made again."""
-    monkeypatch.setattr("vkops.gpu.run.queue.MAX_PIPELINES", 2)
-    with vkops.Device(adapter.index) as device:
-        device.executor.queue.drop_slots()
-        for size in (1, 2, 4, 8, 16, 1):
-            check(device, window(size, [9], [-1]))
-            assert max(map(len, device.executor.queue.slots)) <= 2
-
-
 def mixed(side):
     """A transposed table of words, and a few bytes that no word divides."""
     words = View.packed((side, side)).permute((1, 0))
@@ -458,12 +407,8 @@ def mixed(side):
 
 def kernels_of(device, plan):
     inputs = [np.zeros(n, np.uint8) for n in plan.inputs]
-    sources, offsets, _ = place(device, inputs)
-    outputs = [np.zeros(output.nbytes, np.uint8) for output in plan.outputs]
-    targets, target_offsets, _ = place(device, outputs)
-    bound = EncodedPlan(plan, replace(device.executor.tuning, copies=SHADERS)).bind(
-        ranges(sources, offsets, inputs), ranges(targets, target_offsets, outputs)
-    )
+    tuning = replace(device.executor.tuning, copies=SHADERS)
+    bound, _, _ = guarded(device, plan, inputs, tuning)
     return [dispatch.kernel.name for dispatch in bound]
 
 

@@ -246,7 +246,6 @@ class Late:
         t = self.tensor
         uses = {name: lambda name=name: getattr(vkops, name) for name in vkops._MODULES}
         uses |= {name: lambda name=name: getattr(dml, name) for name in dml.__all__}
-        uses |= {name: lambda name=name: dml.OPERATORS[name] for name in dml.OPERATORS}
         uses |= {"namespace": t.__array_namespace__, "concatenate": lambda: np.concatenate([t, t])}
         uses |= {"kernel": t[::-1].copy, "values": lambda: t[1:].numpy()}
         for name, use in uses.items():

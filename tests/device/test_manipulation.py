@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from adapters import memory_used
@@ -16,11 +14,6 @@ import vkops
 axes = st.integers(-5, 5)
 some = st.one_of(st.none(), axes, st.lists(axes, max_size=3).map(tuple))
 both = pytest.mark.parametrize("kind", ["direct", "staged"])
-
-
-@pytest.fixture(params=["direct", "staged"])
-def either(request, device, staged_device):
-    return device if request.param == "direct" else staged_device
 
 
 def unstacked(array, axis):
@@ -60,8 +53,8 @@ def test_views(device, array, data):
 
 @on_device
 @given(array=small, data=st.data())
-def test_array_split(either, array, data):
-    tensor, array = viewed(data, either.tensor(array), array)
+def test_array_split(any_device, array, data):
+    tensor, array = viewed(data, any_device.tensor(array), array)
     at = data.draw(st.integers(-1, 8) | st.lists(st.integers(-7, 7), max_size=4))
     axis = data.draw(axes)
     agree(lambda: vkops.array_split(tensor, at, axis), lambda: np.array_split(array, at, axis))
@@ -69,9 +62,9 @@ def test_array_split(either, array, data):
 
 @on_device
 @given(array=small, data=st.data())
-def test_concat_and_stack(either, array, data):
+def test_concat_and_stack(any_device, array, data):
     """Views of one tensor, of several, and arrays between them."""
-    tensor = either.tensor(array)
+    tensor = any_device.tensor(array)
     first = viewed(data, tensor, array)
     pairs = [first, first, data.draw(st.sampled_from([first, (array, array)]))]
     if data.draw(st.booleans()):
@@ -87,8 +80,8 @@ def test_concat_and_stack(either, array, data):
 
 @on_device
 @given(array=small, data=st.data())
-def test_roll(either, array, data):
-    tensor, array = viewed(data, either.tensor(array), array)
+def test_roll(any_device, array, data):
+    tensor, array = viewed(data, any_device.tensor(array), array)
     shift = data.draw(st.integers(-9, 9) | st.lists(st.integers(-9, 9), max_size=3).map(tuple))
     # NumPy fails where neither the array nor the axes have anything.
     axis = data.draw(some if array.ndim else axes | st.none())
@@ -97,16 +90,16 @@ def test_roll(either, array, data):
 
 @on_device
 @given(array=small, data=st.data())
-def test_tile(either, array, data):
-    tensor, array = viewed(data, either.tensor(array), array)
+def test_tile(any_device, array, data):
+    tensor, array = viewed(data, any_device.tensor(array), array)
     reps = data.draw(st.integers(0, 3) | st.lists(st.integers(0, 3), max_size=5))
     agree(lambda: vkops.tile(tensor, reps), lambda: np.tile(array, reps))
 
 
 @on_device
 @given(array=small, data=st.data())
-def test_repeat(either, array, data):
-    tensor, array = viewed(data, either.tensor(array), array)
+def test_repeat(any_device, array, data):
+    tensor, array = viewed(data, any_device.tensor(array), array)
     axis = data.draw(axes | st.none())
     valid = axis is not None and -array.ndim <= axis < array.ndim
     n = array.shape[axis] if valid else array.size
@@ -121,8 +114,8 @@ MODES = ["constant", "edge", "reflect", "symmetric", "wrap"]
 
 @on_device
 @given(array=small, data=st.data())
-def test_pad(either, array, data):
-    tensor, array = viewed(data, either.tensor(array), array)
+def test_pad(any_device, array, data):
+    tensor, array = viewed(data, any_device.tensor(array), array)
     widths = st.integers(0, 9) | st.integers(-1, 3)
     pairs = st.tuples(widths, widths)
     for_each = st.lists(pairs, min_size=array.ndim, max_size=array.ndim)
@@ -153,8 +146,8 @@ def clamped(k):
 
 @on_device
 @given(array=small_arrays(min_dims=2), k=diagonals, data=st.data())
-def test_tril_and_triu(either, array, k, data):
-    tensor, array = either.tensor(array), array
+def test_tril_and_triu(any_device, array, k, data):
+    tensor, array = any_device.tensor(array), array
     if data.draw(st.booleans()):
         tensor, array = tensor[..., ::-1, 1:], array[..., ::-1, 1:]
     agree(lambda: vkops.tril(tensor, k), lambda: np.tril(array, clamped(k)))
@@ -163,8 +156,8 @@ def test_tril_and_triu(either, array, k, data):
 
 @on_device
 @given(array=small, k=st.integers(-6, 6), data=st.data())
-def test_diagonal_and_diag(either, array, k, data):
-    tensor, array = viewed(data, either.tensor(array), array)
+def test_diagonal_and_diag(any_device, array, k, data):
+    tensor, array = viewed(data, any_device.tensor(array), array)
     first, second = data.draw(axes), data.draw(axes)
     agree(
         lambda: vkops.diagonal(tensor, k, first, second),
@@ -265,56 +258,57 @@ X = np.zeros((4, 6))
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "named"),
     [
-        (lambda: vkops.array_split(X, 0), "ARRAY_SPLIT indices_or_sections: got 0, must be 1 to 1048576 [ARRAY-06]"),
-        (lambda: vkops.array_split(X, 2, 2), "ARRAY_SPLIT axis: got 2, must be -2 to 1 [ARRAY-01]"),
-        (lambda: vkops.concat([]), "CONCAT tensors: got none, must be at least 1 [JOIN-01]"),
-        (lambda: vkops.concat([], None), "CONCAT tensors: got none, must be at least 1 [JOIN-01]"),
-        (lambda: vkops.concat([X, X], 2), "CONCAT axis: got 2, must be -2 to 1 [JOIN-02]"),
-        (lambda: vkops.concat([X, X.astype("f4")], None), "CONCAT tensors[1]: has dtype float32, must be float64; astype converts it [JOIN-03]"),
-        (lambda: vkops.concat([X, X[0]]), "CONCAT tensors[1]: has rank 1, must be 2 [JOIN-04]"),
-        (lambda: vkops.stack([]), "STACK tensors: got none, must be at least 1 [JOIN-01]"),
-        (lambda: vkops.stack([X, X[0]]), "STACK tensors[1].shape: got (6,), must be (4, 6) [JOIN-05]"),
-        (lambda: vkops.stack([X, X.astype("f4")]), "STACK tensors[1]: has dtype float32, must be float64; astype converts it [JOIN-03]"),
-        (lambda: vkops.stack([X], 3), "STACK axis: got 3, must be -3 to 2 [ARRAY-01]"),
-        (lambda: vkops.unstack(1.0), "UNSTACK axis: the array has no dimensions [ARRAY-01]"),
-        (lambda: vkops.roll(X, (1, 2, 3), (0, 1)), "ROLL shift: got 3 shifts, must be 1 or 2, as many as axes [ARRAY-06]"),
-        (lambda: vkops.roll(X, 1, 2), "ROLL axis: got 2, must be -2 to 1 [ARRAY-01]"),
-        (lambda: vkops.tile(X, (1, -1)), "TILE repetitions[1]: got -1, must be at least 0 [ARRAY-06]"),
-        (lambda: vkops.tile(X, 1 << 62), "TILE shape: got (4, 27670116110564327424), must have 9223372036854775807 bytes at most [ARRAY-03]"),
-        (lambda: vkops.repeat(X, [1, 2]), "REPEAT repeats: got 2 counts, must be 1 or 24, one for each [ARRAY-06]"),
-        (lambda: vkops.repeat(X, [1, 2], 0), "REPEAT repeats: got 2 counts, must be 1 or 4, one for each [ARRAY-06]"),
-        (lambda: vkops.repeat(X, -1), "REPEAT repeats[0]: got -1, must be at least 0 [ARRAY-06]"),
-        (lambda: vkops.repeat(X, 1 << 62), "REPEAT shape: got (110680464442257309696,), must have 9223372036854775807 bytes at most [ARRAY-03]"),
-        (lambda: vkops.pad(X, 1, "mean"), "PAD mode: got 'mean', must be 'constant', 'edge', 'reflect', 'symmetric', 'wrap': vkops moves data, it does not calculate [ARRAY-12]"),
-        (lambda: vkops.pad(X, 1, None), "PAD mode: got None, must be 'constant', 'edge', 'reflect', 'symmetric', 'wrap': vkops moves data, it does not calculate [ARRAY-12]"),
-        (lambda: vkops.pad(X, 1, "reflect", reflect_type="odd"), "PAD reflect_type: got 'odd', must be 'even': vkops moves data, it does not calculate [ARRAY-12]"),
-        (lambda: vkops.pad(X, (2, -1)), "PAD pad_width: got -1, must be at least 0 [ARRAY-06]"),
-        (lambda: vkops.pad(1.0, -1), "PAD pad_width: got -1, must be at least 0 [ARRAY-06]"),
-        (lambda: vkops.pad(X, 0.5), "PAD pad_width: got 0.5, must be integers [ARRAY-06]"),
-        (lambda: vkops.pad(X, (1, 2, 3)), "PAD pad_width: NumPy says: operands could not be broadcast together with remapped shapes [original->remapped]: (3,) and requested shape (2,2) [ARRAY-06]"),
-        (lambda: vkops.pad(X.astype("i4"), 1, constant_values=np.nan), "PAD constant_values: NumPy says: invalid value encountered in cast [ARRAY-10]"),
-        (lambda: vkops.pad(X[:0], 1, "edge"), "PAD pad_width: axis 0 is empty, there is nothing to pad it with (edge) [ARRAY-12]"),
-        (lambda: vkops.pad(X, (1 << 20, 0), "wrap"), "PAD pad_width: makes 45813508780 regions of copies, must be 65536 at most [ARRAY-12]"),
-        (lambda: vkops.pad(X, 1 << 62), "PAD shape: got (9223372036854775812, 9223372036854775814), must have 9223372036854775807 bytes at most [ARRAY-03]"),
-        (lambda: vkops.tril(X[0]), "TRIL x: has rank 1, must be at least 2 [ARRAY-13]"),
-        (lambda: vkops.triu(X, 0.5), "TRIU k: got 0.5, must be an integer [ARRAY-13]"),
-        (lambda: vkops.diag(X[None]), "DIAG x: has rank 3, must be 1 or 2 [ARRAY-13]"),
-        (lambda: vkops.diag(X[0], 1 << 62), "DIAG shape: got (4611686018427387910, 4611686018427387910), must have 9223372036854775807 bytes at most [ARRAY-03]"),
-        (lambda: vkops.diagonal(X, 0, 1, 1), "DIAGONAL axis2: got 1, must be another dimension than axis1 [ARRAY-02]"),
-        (lambda: vkops.diagonal(X, 0, 0, 2), "DIAGONAL axis2: got 2, must be -2 to 1 [ARRAY-01]"),
-        (lambda: vkops.diagonal(X, "1"), "DIAGONAL offset: got '1', must be an integer [ARRAY-13]"),
-        (lambda: vkops.eye(2, -1), "EYE shape[1]: got -1, must be at least 0 [ARRAY-06]"),
-        (lambda: vkops.eye(1 << 62), "EYE shape: got (4611686018427387904, 4611686018427387904), must have 9223372036854775807 bytes at most [ARRAY-03]"),
-        (lambda: vkops.eye(2, dtype="V3"), "dtype: got |V3 (3 bytes), must be elements of 1, 2, 4, 8 or 16 bytes that hold no Python objects and have no shape [T-02]"),
-        (lambda: vkops.eye(2, dtype="x"), "EYE dtype: NumPy says: data type 'x' not understood [T-02]"),
-        (lambda: vkops.flip(X, device=()), "FLIP device: got (), must be a Device, the index of an adapter, or part of its name [B-02]"),
+        (lambda: vkops.array_split(X, 0), "ARRAY_SPLIT indices_or_sections [ARRAY-06]"),
+        (lambda: vkops.array_split(X, 2, 2), "ARRAY_SPLIT axis [ARRAY-01]"),
+        (lambda: vkops.concat([]), "CONCAT tensors [JOIN-01]"),
+        (lambda: vkops.concat([], None), "CONCAT tensors [JOIN-01]"),
+        (lambda: vkops.concat([X, X], 2), "CONCAT axis [JOIN-02]"),
+        (lambda: vkops.concat([X, X.astype("f4")], None), "CONCAT tensors[1] [JOIN-03]"),
+        (lambda: vkops.concat([X, X[0]]), "CONCAT tensors[1] [JOIN-04]"),
+        (lambda: vkops.stack([]), "STACK tensors [JOIN-01]"),
+        (lambda: vkops.stack([X, X[0]]), "STACK tensors[1].shape [JOIN-05]"),
+        (lambda: vkops.stack([X, X.astype("f4")]), "STACK tensors[1] [JOIN-03]"),
+        (lambda: vkops.stack([X], 3), "STACK axis [ARRAY-01]"),
+        (lambda: vkops.unstack(1.0), "UNSTACK axis [ARRAY-01]"),
+        (lambda: vkops.roll(X, (1, 2, 3), (0, 1)), "ROLL shift [ARRAY-06]"),
+        (lambda: vkops.roll(X, 1, 2), "ROLL axis [ARRAY-01]"),
+        (lambda: vkops.tile(X, (1, -1)), "TILE repetitions[1] [ARRAY-06]"),
+        (lambda: vkops.tile(X, 1 << 62), "TILE shape [ARRAY-03]"),
+        (lambda: vkops.repeat(X, [1, 2]), "REPEAT repeats [ARRAY-06]"),
+        (lambda: vkops.repeat(X, [1, 2], 0), "REPEAT repeats [ARRAY-06]"),
+        (lambda: vkops.repeat(X, -1), "REPEAT repeats[0] [ARRAY-06]"),
+        (lambda: vkops.repeat(X, 1 << 62), "REPEAT shape [ARRAY-03]"),
+        (lambda: vkops.pad(X, 1, "mean"), "PAD mode [ARRAY-12]"),
+        (lambda: vkops.pad(X, 1, None), "PAD mode [ARRAY-12]"),
+        (lambda: vkops.pad(X, 1, "reflect", reflect_type="odd"), "PAD reflect_type [ARRAY-12]"),
+        (lambda: vkops.pad(X, (2, -1)), "PAD pad_width [ARRAY-06]"),
+        (lambda: vkops.pad(1.0, -1), "PAD pad_width [ARRAY-06]"),
+        (lambda: vkops.pad(X, 0.5), "PAD pad_width [ARRAY-06]"),
+        (lambda: vkops.pad(X, (1, 2, 3)), "PAD pad_width [ARRAY-06]"),
+        (lambda: vkops.pad(X.astype("i4"), 1, constant_values=np.nan), "PAD constant_values [ARRAY-10]"),
+        (lambda: vkops.pad(X[:0], 1, "edge"), "PAD pad_width [ARRAY-12]"),
+        (lambda: vkops.pad(X, (1 << 20, 0), "wrap"), "PAD pad_width [ARRAY-12]"),
+        (lambda: vkops.pad(X, 1 << 62), "PAD shape [ARRAY-03]"),
+        (lambda: vkops.tril(X[0]), "TRIL x [ARRAY-13]"),
+        (lambda: vkops.triu(X, 0.5), "TRIU k [ARRAY-13]"),
+        (lambda: vkops.diag(X[None]), "DIAG x [ARRAY-13]"),
+        (lambda: vkops.diag(X[0], 1 << 62), "DIAG shape [ARRAY-03]"),
+        (lambda: vkops.diagonal(X, 0, 1, 1), "DIAGONAL axis2 [ARRAY-02]"),
+        (lambda: vkops.diagonal(X, 0, 0, 2), "DIAGONAL axis2 [ARRAY-01]"),
+        (lambda: vkops.diagonal(X, "1"), "DIAGONAL offset [ARRAY-13]"),
+        (lambda: vkops.eye(2, -1), "EYE shape[1] [ARRAY-06]"),
+        (lambda: vkops.eye(1 << 62), "EYE shape [ARRAY-03]"),
+        (lambda: vkops.eye(2, dtype="V3"), "dtype [T-02]"),
+        (lambda: vkops.eye(2, dtype="x"), "EYE dtype [T-02]"),
+        (lambda: vkops.flip(X, device=()), "FLIP device [B-02]"),
     ],
 )  # fmt: skip
-def test_values_refused(call, message):
-    with pytest.raises(vkops.InvalidDescError, match=f"^{re.escape(message)}$"):
+def test_values_refused(call, named, message):
+    with pytest.raises(vkops.InvalidDescError) as caught:
         call()
+    message(caught.value, *named.split())
 
 
 @pytest.mark.parametrize(

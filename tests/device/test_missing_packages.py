@@ -28,11 +28,12 @@ ONNX = f"{MODEL}: ONNX models need the package {{}}: pip install 'vkops[onnx]'"
 def vkops(tmp_path):
     """Run a command in a process that does not have a package: its status and its errors."""
     (tmp_path / "sitecustomize.py").write_text(BLOCKER)
+    path = [str(tmp_path), str(ROOT / "scripts")]
 
     def run(blocked, *arguments):
         done = subprocess.run(
             [sys.executable, "-m", "vkops", *arguments],
-            env={**os.environ, "PYTHONPATH": str(tmp_path), "BLOCKED": blocked},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "BLOCKED": blocked},
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -61,6 +62,8 @@ def vkops(tmp_path):
          "peer wgpu: wgpu not installed: pip install 'vkops[peers]'"),
         ("ncnn", ["bench", "--peer", "ncnn"],
          "peer ncnn: ncnn not installed: pip install 'vkops[peers]'"),
+        ("bench_peers", ["bench", "--peer", "torch"],
+         "--peers: only scripts/bench, in a checkout of vkops, measures peers"),
         ("matplotlib", ["bench", "--plot", "x.png"],
          "plot: matplotlib is not installed: pip install 'vkops[plot]'"),
         ("vkops_native", ["run", "examples/split.json"],

@@ -148,7 +148,7 @@ def test_options_of_the_command_line_override_the_model(vkops_run):
     assert vkops_run("m.json", "-f", "N:1")[0][-1] == "Resource 'later': 1, 2, 7, 8"
     shapes = ("-b", "x0:1,2", "-b", "x1:2,2")
     assert vkops_run("m.json", *shapes, status=1)[1].endswith(
-        "input 'x1': has shape (2, 2), must be (N, 2), N being 1\n"
+        "input 'x1': got shape (2, 2), must be (N, 2), N being 1\n"
     )
 
 
@@ -255,7 +255,7 @@ def test_outputs_with_the_same_name_are_refused(names, vkops_run, more):
 def test_void_elements_are_not_numbers(folder, vkops_run, size):
     np.save("x.npy", np.ones((1, 2), f"u{size}").view(f"V{size}"))
     _, error = vkops_run("concat.onnx", "--input", "x0:x.npy", status=1)
-    assert error == f"input 'x0': has type tensor(|V{size}), must be tensor(float)\n"
+    assert error == f"input 'x0': got type tensor(|V{size}), must be tensor(float)\n"
 
 
 def test_random_inputs_are_the_same_again(folder, vkops_run):
@@ -266,34 +266,28 @@ def test_random_inputs_are_the_same_again(folder, vkops_run):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        (["none.onnx"], "none.onnx: cannot be read: No such file or directory"),
-        (["concat.onnx", "-f", "Q:3"], "no free dimension 'Q' in the ONNX model; it has 'N'"),
-        (["concat.onnx", "-F", "Q:3"], "no denotation 'Q' in the ONNX model; it has none"),
-        (["concat.onnx", "-b", "q:3"], "no tensor 'q' in the ONNX model; it has 'x0', 'x1', 'y'"),
-        (["concat.onnx", "-b", "x0:3,2"],
-         "input 'x1': has shape (1, 2), must be (N, 2), N being 3"),
-        (["concat.onnx", "--input", "x.npy"],
-         "x.npy: the model has 2 inputs; say NAME:x.npy"),
-        (["concat.onnx", "--input", "q:x.npy"],
-         "q:x.npy: the model has no input 'q'; it has 'x0', 'x1'"),
-        (["concat.onnx", "--input", "x0:many.onnx"],
-         "x0:many.onnx: is not a .npy or .npz file of numbers or text"),
-        (["concat.onnx", "--input", "x0:x.npy"],
-         "input 'x0': has type tensor(int64), must be tensor(float)"),
-        (["concat.onnx", "--output", "y.txt"], "y.txt: must be FILE.npz or NAME:FILE.npy"),
-        (["concat.onnx", "--output", "q:y.npy"],
-         "q:y.npy: the model has no output 'q'; it has 'y'"),
-        (["many.onnx", "--output", "y.npy"], "y.npy: the model has 4 outputs; say NAME:y.npy"),
-        (["sizes.onnx", "-f", "N:3"],
-         "node 0, which makes 'y' (Reshape-13): shape[1]: got 0, but the input has rank 1"),
+        (["none.onnx"], "none.onnx"),
+        (["concat.onnx", "-f", "Q:3"], "dimension 'Q'"),
+        (["concat.onnx", "-F", "Q:3"], "denotation 'Q'"),
+        (["concat.onnx", "-b", "q:3"], "tensor 'q'"),
+        (["concat.onnx", "-b", "x0:3,2"], "input 'x1'"),
+        (["concat.onnx", "--input", "x.npy"], "x.npy"),
+        (["concat.onnx", "--input", "q:x.npy"], "q:x.npy"),
+        (["concat.onnx", "--input", "x0:many.onnx"], "x0:many.onnx"),
+        (["concat.onnx", "--input", "x0:x.npy"], "input 'x0'"),
+        (["concat.onnx", "--output", "y.txt"], "y.txt"),
+        (["concat.onnx", "--output", "q:y.npy"], "q:y.npy"),
+        (["many.onnx", "--output", "y.npy"], "y.npy"),
+        (["sizes.onnx", "-f", "N:3"], "node 0, which makes 'y' (Reshape-13) shape[1]"),
     ],
 )  # fmt: skip
-def test_errors_are_one_line(folder, vkops_run, arguments, message):
+def test_errors_are_one_line(folder, vkops_run, arguments, named, message):
     np.save("x.npy", np.int64([[1, 2]]))
     lines, errors = vkops_run(*arguments, status=1)
-    assert (lines, errors) == ([], message + "\n")
+    assert lines == []
+    message(errors.removesuffix("\n"), *named.split())
 
 
 def test_options_for_onnx_files_are_not_for_json(folder, capsys):

@@ -6,7 +6,6 @@ Each call either works or raises one DeviceError that says why, and no result is
 from __future__ import annotations
 
 import gc
-import re
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -17,7 +16,7 @@ from processes import python
 from reverse import reverse
 
 import vkops
-from vkops.gpu.run.queue import Slot
+from vkops.gpu.run.queue import Queue
 
 REFUSED = (
     "by this thread: a signal handler, finalizer or callback that runs in the middle of an "
@@ -115,20 +114,18 @@ def test_a_storm_of_signal_handlers_that_use_the_device(adapter, staged):
     assert python("-c", code) == "right\n"
 
 
-def test_a_handler_between_the_table_and_its_evaluation(device, monkeypatch):
-    """The moment at which a second dispatch would overwrite the region table of the first."""
-    load, found = Slot._load, []
+def test_a_handler_in_the_middle_of_a_submission(device, monkeypatch):
+    enqueue, found = Queue.enqueue, []
 
-    def interrupted(self, dispatch):
-        loaded = load(self, dispatch)
+    def interrupted(self, *arguments, **options):
         if not found:
             with pytest.raises(vkops.DeviceError) as error:
                 vkops.roll(other, 1)
             found.append(str(error.value))
-        return loaded
+        return enqueue(self, *arguments, **options)
 
     tensor, other = device.tensor(X), device.tensor(X)
-    monkeypatch.setattr(Slot, "_load", interrupted)
+    monkeypatch.setattr(Queue, "enqueue", interrupted)
     np.testing.assert_array_equal(vkops.flip(tensor).copy().numpy(), X[::-1])
     assert found == [f"the device {device.name!r} is in use {REFUSED}"]
 
@@ -165,16 +162,20 @@ def test_a_progress_callback_that_uses_the_device(device):
     x, y = device.host_buffer(n), device.host_buffer(n)
     x.write(b"first")
     operator = reverse(device, n).bind([x], [y])
-    message = f"the device {device.name!r} is in use {REFUSED}"
-    for use in (
-        lambda *_: device.tensor(X),
-        lambda *_: operator.start(),
-        lambda *_: device.close(),
-    ):
-        with pytest.raises(vkops.DeviceError, match=re.escape(message)):
-            operator.dispatch(use)
-    operator.dispatch()
+    found = []
+    operator.dispatch(lambda *_: found.append(vkops.flip(device.tensor(X)).numpy()))
     assert y.read(n - 5) == b"tsrif"
+    for array in found:
+        np.testing.assert_array_equal(array, X[::-1])
+
+
+def test_a_progress_callback_that_closes_the_device(adapter):
+    n = 40 << 20
+    device = vkops.Device(adapter.index)
+    x, y = device.host_buffer(n), device.host_buffer(n)
+    operator = reverse(device, n).bind([x], [y])
+    with pytest.raises(vkops.DeviceError, match="is closed"):
+        operator.dispatch(lambda *_: device.close())
 
 
 IMPORTING = """

@@ -19,7 +19,6 @@ import psutil
 import pytest
 
 import vkops
-from vkops.gpu.run.queue import MAX_PIPELINES
 from vkops.tensors.array_plan import MAX_KILOBYTES
 
 pytestmark = pytest.mark.measured
@@ -46,7 +45,6 @@ def soak(kind, adapter, count):
 def test_memory_stays_as_it_is_over_many_operators(adapter, count):
     found = soak("operators", adapter, count)
     assert found["right"] >= count
-    assert found["kernels"] <= MAX_PIPELINES, found
     assert found["used"] == 0, found
     assert found["reserved"][0] == found["reserved"][-1], found
     assert max(found["resident"]) - found["resident"][0] < GROWTH, found
@@ -59,7 +57,6 @@ def test_memory_stays_as_it_is_over_many_dispatches(adapter, count):
     found = soak("dispatches", adapter, count)
     assert found["right"] == count
     assert len(set(found["reserved"])) == len(set(found["used"])) == 1, found
-    # Kompute keeps a list of all sequences ever made, and each that is not waited for is new.
     assert max(found["resident"]) - found["resident"][0] < GROWTH, found
 
 
@@ -93,7 +90,6 @@ def operators(index, count):
             if right >= count // 4 and seed % (count // 100) == 0:
                 found["resident"].append(resident())
                 found["reserved"].append(device.memory_report().reserved)
-        kernels = max(map(len, device.executor.queue.slots))
         place.shared.clear()
         del place
         gc.collect()
@@ -102,7 +98,6 @@ def operators(index, count):
         return {
             "right": right,
             "used": device.memory_report().used,
-            "kernels": kernels,
             **found,
         }
 

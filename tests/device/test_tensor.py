@@ -21,19 +21,14 @@ from vkops import dml
 READ_ONLY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
-@pytest.fixture(params=["direct", "staged"])
-def either(request, device, staged_device):
-    return device if request.param == "direct" else staged_device
-
-
 # -- views -----------------------------------------------------------------------------------------
 
 
 @on_device
 @given(array=small, data=st.data())
-def test_views_of_views(either, array, data):
+def test_views_of_views(any_device, array, data):
     """Read in place or copied, on either kind of memory, they hold what NumPy's hold."""
-    tensor, array = viewed(data, either.tensor(array), array, steps=5)
+    tensor, array = viewed(data, any_device.tensor(array), array, steps=5)
     assert (tensor.ndim, tensor.size, tensor.nbytes) == (array.ndim, array.size, array.nbytes)
     equal(tensor.copy(), array)
     equal(tensor, array)
@@ -43,12 +38,12 @@ def test_views_of_views(either, array, data):
 
 @pytest.mark.parametrize("step", [2**31, 2**31 + 1, 2**62, 2**63 - 1, 2**70])
 @pytest.mark.parametrize("start", [None, 0, 2, -1, 2**70, -(2**70)])
-def test_slices_whose_step_is_larger_than_the_axis(either, start, step):
+def test_slices_whose_step_is_larger_than_the_axis(any_device, start, step):
     """Views of them that are not contiguous can be read and written, too."""
     array = np.arange(24, dtype=np.int32).reshape(4, 6)
     for chosen in (slice(start, None, step), slice(start, None, -step)):
         for index in (chosen, (slice(1, 3), chosen), (slice(None, None, -2), chosen, None)):
-            tensor, expected = either.tensor(array), array.copy()
+            tensor, expected = any_device.tensor(array), array.copy()
             equal(tensor[index], expected[index])
             tensor[index] = expected[index] = -1
             equal(tensor, expected)
@@ -194,12 +189,12 @@ def test_pack_from_many_threads(device):
 # -- life ------------------------------------------------------------------------------------------
 
 
-def test_release_gives_memory_back(either):
-    before = memory_used(either)
-    with either.tensor(np.zeros(5000)) as tensor:
+def test_release_gives_memory_back(any_device):
+    before = memory_used(any_device)
+    with any_device.tensor(np.zeros(5000)) as tensor:
         view = tensor[::2]
-        assert memory_used(either) > before
-    assert memory_used(either) == before
+        assert memory_used(any_device) > before
+    assert memory_used(any_device) == before
     tensor.release()  # again: nothing happens
     text = r"^the tensor \(\d+,\) float64 was released$"
     uses = (
@@ -292,39 +287,43 @@ X = np.zeros((4, 1, 6))
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "named"),
     [
-        (lambda t: t.transpose(0, 1), "TRANSPOSE axes: got 2 axes, must be 3, the rank [ARRAY-02]"),
-        (lambda t: t.transpose(0, 1, 1), "TRANSPOSE axes: got (0, 1, 1), must name each dimension once at most [ARRAY-02]"),
-        (lambda t: t.transpose(0, 1, 3), "TRANSPOSE axes: got 3, must be -3 to 2 [ARRAY-01]"),
-        (lambda t: t.reshape(5, 5), "RESHAPE shape: got (5, 5), must be sizes of 24 elements, one of them -1 at most [ARRAY-03]"),
-        (lambda t: t.reshape(-1, -1), "RESHAPE shape: got (-1, -1), must be sizes of 24 elements, one of them -1 at most [ARRAY-03]"),
-        (lambda t: t.reshape((1,) * 70 + (24,)), r"RESHAPE shape: got 71 dimensions, must be \d+ at most [ARRAY-03]"),
-        (lambda t: t.broadcast_to((4, 2, 5)), "BROADCAST_TO shape: got (4, 2, 5), must end like (4, 1, 6); only a size of 1 can become another [ARRAY-04]"),
-        (lambda t: t.broadcast_to(6), "BROADCAST_TO shape: got (6,), must end like (4, 1, 6); only a size of 1 can become another [ARRAY-04]"),
-        (lambda t: t.broadcast_to((1 << 62, 4, 1, 6)), "BROADCAST_TO shape: got (4611686018427387904, 4, 1, 6), must have 9223372036854775807 bytes at most [ARRAY-03]"),
-        (lambda t: t[0, 0, 0].broadcast_to((2, -1)), "BROADCAST_TO shape[1]: got -1, must be at least 0 [ARRAY-04]"),
-        (lambda t: t.flip((0, -3)), "FLIP axis: got (0, -3), must name each dimension once at most [ARRAY-02]"),
-        (lambda t: t[0, 0, 0].flip(0), "FLIP axis: the array has no dimensions [ARRAY-01]"),
-        (lambda t: t.squeeze(0), "SQUEEZE axis: names dimension 0 of size 4, must be of size 1 [ARRAY-05]"),
-        (lambda t: t.expand_dims(4), "EXPAND_DIMS axis: got 4, must be -4 to 3 [ARRAY-01]"),
+        (lambda t: t.transpose(0, 1), "TRANSPOSE axes [ARRAY-02]"),
+        (lambda t: t.transpose(0, 1, 1), "TRANSPOSE axes [ARRAY-02]"),
+        (lambda t: t.transpose(0, 1, 3), "TRANSPOSE axes [ARRAY-01]"),
+        (lambda t: t.reshape(5, 5), "RESHAPE shape [ARRAY-03]"),
+        (lambda t: t.reshape(-1, -1), "RESHAPE shape [ARRAY-03]"),
+        (lambda t: t.reshape((1,) * 70 + (24,)), "RESHAPE shape [ARRAY-03]"),
+        (lambda t: t.broadcast_to((4, 2, 5)), "BROADCAST_TO shape [ARRAY-04]"),
+        (lambda t: t.broadcast_to(6), "BROADCAST_TO shape [ARRAY-04]"),
+        (lambda t: t.broadcast_to((1 << 62, 4, 1, 6)), "BROADCAST_TO shape [ARRAY-03]"),
+        (lambda t: t[0, 0, 0].broadcast_to((2, -1)), "BROADCAST_TO shape[1] [ARRAY-04]"),
+        (lambda t: t.flip((0, -3)), "FLIP axis [ARRAY-02]"),
+        (lambda t: t[0, 0, 0].flip(0), "FLIP axis [ARRAY-01]"),
+        (lambda t: t.squeeze(0), "SQUEEZE axis [ARRAY-05]"),
+        (lambda t: t.expand_dims(4), "EXPAND_DIMS axis [ARRAY-01]"),
     ],
 )  # fmt: skip
-def test_values_refused(device, call, message):
-    pattern = re.escape(message).replace(r"\\d\+", r"\d+")
-    with pytest.raises(vkops.InvalidDescError, match=f"^{pattern}$"):
+def test_values_refused(device, call, named, message):
+    with pytest.raises(vkops.InvalidDescError) as caught:
         call(device.tensor(X))
+    # NumPy 1 has 32 dimensions at most, NumPy 2 64.
+    message(
+        re.sub(r"must be \d+ at most", "must be {n} at most", str(caught.value)), *named.split()
+    )
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "named"),
     [
-        (lambda t: t.flip("0"), "FLIP axis: got '0', must be a sequence of integers [ARRAY-01]"),
-        (lambda t: t.transpose(0, 1, 2.0), "TRANSPOSE axes[2]: got 2.0, must be an integer [ARRAY-01]"),
-        (lambda t: t.reshape(24.0), "RESHAPE shape: got 24.0, must be an integer [ARRAY-03]"),
-        (lambda t: t.broadcast_to(None), "BROADCAST_TO shape: got None, must be an integer [ARRAY-04]"),
+        (lambda t: t.flip("0"), "FLIP axis [ARRAY-01]"),
+        (lambda t: t.transpose(0, 1, 2.0), "TRANSPOSE axes[2] [ARRAY-01]"),
+        (lambda t: t.reshape(24.0), "RESHAPE shape [ARRAY-03]"),
+        (lambda t: t.broadcast_to(None), "BROADCAST_TO shape [ARRAY-04]"),
     ],
 )  # fmt: skip
-def test_kinds_refused(device, call, message):
-    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+def test_kinds_refused(device, call, named, message):
+    with pytest.raises(TypeError) as caught:
         call(device.tensor(X))
+    message(caught.value, *named.split())

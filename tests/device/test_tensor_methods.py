@@ -40,11 +40,6 @@ def test_functions_have_the_docstrings_of_the_methods_that_they_call(name):
     )
 
 
-@pytest.fixture(params=["direct", "staged"])
-def either(request, device, staged_device):
-    return device if request.param == "direct" else staged_device
-
-
 @pytest.mark.usefixtures("shared_memory")
 @on_device
 @given(array=small, data=st.data())
@@ -99,8 +94,8 @@ def test_copies_of_reshape(device):
 
 @on_device
 @given(array=small, data=st.data())
-def test_elements_as_objects_of_python(either, array, data):
-    tensor, array = viewed(data, either.tensor(array), array)
+def test_elements_as_objects_of_python(any_device, array, data):
+    tensor, array = viewed(data, any_device.tensor(array), array)
     assert (tensor.itemsize, tensor.nbytes) == (array.itemsize, array.nbytes)
     assert repr(tensor.tolist()) == repr(array.tolist())
     indices = st.integers(-7, 6)
@@ -121,8 +116,8 @@ def test_elements_as_objects_of_python(either, array, data):
 
 @on_device
 @given(array=small, data=st.data())
-def test_astype(either, array, data):
-    tensor, array = viewed(data, either.tensor(array), array)
+def test_astype(any_device, array, data):
+    tensor, array = viewed(data, any_device.tensor(array), array)
     dtype = data.draw(st.sampled_from(["i4", "f8", "?", "U4", "c16", ml_dtypes.bfloat16, "i8"]))
     if np.dtype(dtype).kind in "?iU" and array.dtype.kind in "fcV":
         dtype = "c16" if array.dtype.kind == "c" else array.dtype  # casts that warn, or fail
@@ -137,10 +132,10 @@ def test_astype(either, array, data):
 
 @on_device
 @given(array=small, data=st.data())
-def test_views_of_another_dtype(either, array, data):
+def test_views_of_another_dtype(any_device, array, data):
     """Functions, assignments and other views of them see the new dtype."""
     array = np.array(array)  # which can be written to
-    tensor = either.tensor(array)
+    tensor = any_device.tensor(array)
     same = {1: "u1", 2: ml_dtypes.bfloat16, 4: "f4", 8: "M8[s]", 16: "c16"}[array.itemsize]
     tensor, array = (
         tensor[..., ::-1] if array.ndim else tensor,
@@ -152,7 +147,7 @@ def test_views_of_another_dtype(either, array, data):
     equal(tensor.T.copy(), array.T)
     equal(vkops.roll(tensor, 1), np.roll(array, 1))
     equal(
-        vkops.concat([tensor.reshape(-1), either.tensor(array.ravel())]),
+        vkops.concat([tensor.reshape(-1), any_device.tensor(array.ravel())]),
         np.concatenate([array.ravel()] * 2),
     )
     if array.size:
@@ -202,20 +197,20 @@ def test_attributes_that_compute_are_missing(device):
 
 @on_device
 @given(array=small, data=st.data())
-def test_text_of_few_elements(either, array, data):
+def test_text_of_few_elements(any_device, array, data):
     """The values are NumPy's own text of them."""
-    tensor, array = viewed(data, either.tensor(array), array)
+    tensor, array = viewed(data, any_device.tensor(array), array)
     text = repr(tensor)
-    assert text.endswith(f"dtype={array.dtype}, device={either.name!r})")
+    assert text.endswith(f"dtype={array.dtype}, device={any_device.name!r})")
     values = np.array2string(array, separator=", ", prefix="vkops.Tensor(", suffix=",")
     assert text.startswith(f"vkops.Tensor({values},")
     assert ("shape=" in text) == (not array.size or array.size > 1000)
 
 
 @pytest.mark.parametrize("shape", [(5000,), (40, 50), (7, 8, 6, 9), (1, 3000), (6, 1001)])
-def test_text_of_many_elements_reads_few(either, shape):
+def test_text_of_many_elements_reads_few(any_device, shape):
     array = numbered(shape, "i4")
-    tensor = either.tensor(array)
+    tensor = any_device.tensor(array)
     reads = []
     with pytest.MonkeyPatch.context() as patch:
         numpy = vkops.Tensor.numpy

@@ -9,11 +9,12 @@ import tempfile
 from abc import ABC, abstractmethod
 from pathlib import Path
 
+import broken_models
+
 from vkops.errors import VkopsError
 
 TESTS = Path(__file__).parents[1]
 EXAMPLES = TESTS.parent / "examples"
-BROKEN_MODELS = TESTS / "broken_models"
 CORPUS = Path(__file__).parent / "corpus"
 
 
@@ -83,7 +84,7 @@ def scratch():
     with tempfile.TemporaryDirectory(prefix="vkops-fuzz-", dir=memory) as top:
         folder = Path(top, "a", "b", "c")
         shutil.copytree(EXAMPLES, folder)
-        for path in (BROKEN_MODELS / "data").glob("*"):
+        for path in (broken_models.FOLDER / "data").glob("*"):
             shutil.copy(path, folder / "data")
         os.chdir(folder)
         try:

@@ -7,6 +7,7 @@ from onnx import TensorProto
 
 from onnx_graphs.elements import schema_of
 from onnx_graphs.graph import MAX_ELEMENTS, Graph
+from vkops.onnx.operators import arithmetic
 
 
 def has_axes(array):
@@ -48,7 +49,10 @@ class GraphBuilder(Graph):
     def ints(self, values, dtype=np.int64):
         """Return a tensor of these integers, given or computed."""
         array = np.array(values, dtype)
-        if array.ndim == 1 and array.dtype == np.int64 and self.chance(0.5):
+        is_list = (
+            array.ndim == 1 and array.dtype == np.int64 and array.size <= arithmetic.MAX_ELEMENTS
+        )
+        if is_list and self.chance(0.5):
             ways = (self._sum, self._product, self._quotient, self._cast, self._measured)
             return self.rng.choice((*ways, self._joined))(array)
         return self._given(array)

@@ -17,46 +17,46 @@ ADAPTER = "must be an index, part of an adapter's name, or None [DEV-14]"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        ({"adapter": np.arange(3)}, f"adapter: got array([0, 1, 2]), {ADAPTER}"),
-        ({"adapter": 1.5}, f"adapter: got 1.5, {ADAPTER}"),
-        ({"adapter": True}, f"adapter: got True, {ADAPTER}"),
-        ({"adapter": b"llvmpipe"}, f"adapter: got b'llvmpipe', {ADAPTER}"),
-        ({"expect": 3}, "expect: got 3, must be 'lavapipe', 'gpu', part of an adapter's name, or None [DEV-14]"),
-        ({"debug": "x"}, "debug: got 'x', must be True or False [DEV-14]"),
-        ({"staged": None}, "staged: got None, must be True or False [DEV-14]"),
+        ({"adapter": np.arange(3)}, "adapter [DEV-14]"),
+        ({"adapter": 1.5}, "adapter [DEV-14]"),
+        ({"adapter": True}, "adapter [DEV-14]"),
+        ({"adapter": b"llvmpipe"}, "adapter [DEV-14]"),
+        ({"expect": 3}, "expect [DEV-14]"),
+        ({"debug": "x"}, "debug [DEV-14]"),
+        ({"staged": None}, "staged [DEV-14]"),
     ],
 )  # fmt: skip
-def test_devices(arguments, message):
+def test_devices(arguments, named, message):
     with pytest.raises(DeviceError) as caught:
         vkops.Device(**arguments)
-    assert str(caught.value) == message
+    message(caught.value, *named.split())
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        ((3,), "path: got 3, must be a path"),
-        ((None,), "path: got None, must be a path"),
-        (("m.json", 3), "input_path: got 3, must be a path"),
-        (("m.json", None, 3), "output_path: got 3, must be a path"),
-        (("m.json", None, None, {}), "overrides: got {}, must be Overrides or None"),
+        ((3,), "path"),
+        ((None,), "path"),
+        (("m.json", 3), "input_path"),
+        (("m.json", None, 3), "output_path"),
+        (("m.json", None, None, {}), "overrides"),
     ],
 )
-def test_models(arguments, message):
+def test_models(arguments, named, message):
     with pytest.raises(ModelError) as caught:
         dxdispatch.load_model(*arguments)
-    assert str(caught.value) == message
+    message(caught.value, *named.split())
 
 
-def test_what_is_no_model():
+def test_what_is_no_model(message):
     with pytest.raises(ModelError) as caught:
         dxdispatch.prepare("m.json", FeatureLevel.LATEST)
-    assert str(caught.value) == "model: got 'm.json', must be what load_model returns"
+    message(caught.value, "model: ")
     with pytest.raises(ModelError) as caught:
         runner.run("m.json", None)
-    assert str(caught.value) == "prepared: got 'm.json', must be what prepare returns"
+    message(caught.value, "prepared: ")
 
 
 @pytest.mark.parametrize("value", ["false", 0, None, np.array([True, False])])

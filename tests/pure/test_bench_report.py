@@ -6,10 +6,11 @@ import io
 import json
 import re
 
+import bench_peers as peers
 import pytest
 from rich.console import Console
 
-from vkops.bench import WORKLOADS, Report, Result, peers, read, tables
+from vkops.bench import WORKLOADS, Report, Result, read, tables
 from vkops.bench import plot as plots
 from vkops.cli import main
 from vkops.errors import VkopsError
@@ -147,4 +148,4 @@ def test_no_peers_are_installed(monkeypatch):
 
 def test_unknown_peer(capsys):
     assert main(["bench", "--peer", "tensorflow"]) == 2
-    assert "got 'tensorflow', allowed torch, onnxruntime, wgpu, ncnn" in capsys.readouterr().err
+    assert "got 'tensorflow', must be torch, onnxruntime, wgpu, ncnn" in capsys.readouterr().err

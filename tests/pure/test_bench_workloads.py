@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench_peers.strided import copies, reads
 from numpy.lib.stride_tricks import as_strided
 
 from vkops.bench import WORKLOADS
-from vkops.bench.peers.strided import copies, reads
 from vkops.bench.workloads import Join, Permute, Split, Step, Window
 from vkops.bench.workloads import case as make
 

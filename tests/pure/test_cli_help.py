@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 import pytest
+from command_reference import page
 
 from vkops.cli import main
 from vkops.cli.main import app
 from vkops.cli.options import COMPLETE
-from vkops.cli.reference import page
 
 
 def commands(command=app, path=()):

@@ -62,7 +62,7 @@ def test_help_of_run_shows_what_has_an_effect(arguments, capsys, monkeypatch):
         (["run", "m.json", "-i"], "Option '-i' requires an argument."),
         (
             ["run", "m.json", "--dml_feature_level", "7.0"],
-            "Invalid value for '--dml_feature_level': got '7.0', allowed 1.0, 2.0, 2.1, 3.0, 3.1, "
+            "Invalid value for '--dml_feature_level': got '7.0', must be 1.0, 2.0, 2.1, 3.0, 3.1, "
             "4.0, 4.1, 5.0, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.4",
         ),
         (

@@ -101,7 +101,10 @@ def test_kernels_by_name(shader, kernel):
 def test_a_file_with_a_kernels_name_is_the_file(shader, tmp_path):
     (tmp_path / "copy_4").write_text(INCLUDES)
     status, _, err = shader("validate", "copy_4")
-    assert (status, err.startswith("copy_4: must be a .comp or .spv file, or a kernel: ")) == (
+    assert (
+        status,
+        err.startswith("copy_4: must be a .comp, .hlsl or .spv file, or a kernel: "),
+    ) == (
         1,
         True,
     )
@@ -134,14 +137,14 @@ NOT_SPIRV = "that are not SPIR-V"
         (["wrong.comp"], "wrong.comp:4: 'missing' : undeclared identifier"),
         (["none.comp"], "none.comp: No such file or directory"),
         (["none.spv"], "none.spv: No such file or directory"),
-        (["none"], "none: must be a .comp or .spv file, or a kernel: copy_16, "),
-        (["text.txt"], "text.txt: must be a .comp or .spv file, or a kernel: copy_16, "),
+        (["none"], "none: must be a .comp, .hlsl or .spv file, or a kernel: copy_16, "),
+        (["text.txt"], "text.txt: must be a .comp, .hlsl or .spv file, or a kernel: copy_16, "),
         (["noise.spv"], NOT_SPIRV),
         (["empty.spv"], NOT_SPIRV),
-        (["parts"], "parts: must be a .comp or .spv file, or a kernel: "),
+        (["parts"], "parts: must be a .comp, .hlsl or .spv file, or a kernel: "),
         (["inc.comp"], "by.glsl"),
-        (["wrong.comp", "-D", "2=3"], "define '2' is not a GLSL identifier"),
-        (["wrong.comp", "-D", ""], "define '' is not a GLSL identifier"),
+        (["wrong.comp", "-D", "2=3"], "define '2' is not an identifier"),
+        (["wrong.comp", "-D", ""], "define '' is not an identifier"),
     ],
 )
 def test_errors_are_one_line(shader, command, arguments, message):
@@ -173,10 +176,11 @@ def test_file_names_do_not_control_the_terminal(shader):
 def test_missing_tools_are_named(shader, monkeypatch, tmp_path):
     assert shader("build", SCALE, "-o", "it.spv")[0] == 0
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "empty"))
     for arguments, tool in ((["disasm", "it.spv"], "spirv-dis"), (["build", "it.spv"], "spirv-")):
         status, _, err = shader(*arguments)
         assert status == 1
         assert re.match(
-            rf"{tool}\w* is not on PATH: install it \(Debian and Ubuntu: apt install spirv-tools\)",
+            rf"(it.spv: )?{tool}\w* is not on PATH: install it \(Debian and Ubuntu: apt install spirv-tools\)",
             err,
         )

@@ -64,6 +64,15 @@ def test_a_signal_while_the_interpreter_exits_ends_the_process_silently(name):
     assert process.returncode == 128 + signal.Signals[name]
 
 
+@pytest.mark.posix("a parent that ignores the ends of its children")
+def test_the_end_of_a_child_is_noticed_where_the_parent_ignored_it():
+    main = "lambda: 3"
+    program = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+    program += PROGRAM.format(main=main, child=CHILD.format(main=main))
+    done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
+    assert done.returncode == 3
+
+
 @pytest.mark.parametrize("status", [0, 1, 2, 130])
 def test_the_exit_status_is_that_of_the_child(system, status):
     process = start(f"lambda: {status}")

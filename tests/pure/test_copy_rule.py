@@ -63,7 +63,7 @@ def is_copied(plan, chosen):
     ],
 )
 def test_rows_that_cpu_drivers_copy_by_images(nbytes, count, joined, mesa_22, mesa_25):
-    """As measured: see "Copies instead of shaders" in docs/performance.md."""
+    """At the sizes where copies and shaders were measured to take equally long."""
     plan = columns(nbytes, count, joined)
     assert is_copied(plan, MESA_22) == mesa_22
     assert is_copied(plan, MESA_25) == mesa_25

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import fault
 
 from vkops.dml import BufferTensorDesc, TensorDataType
 from vkops.dml.binding_rules import bind, check_hazards
@@ -21,17 +20,19 @@ def test_kept():
 
 
 @pytest.mark.parametrize(
-    ("offset", "size", "message"),
+    ("offset", "size", "rule"),
     [
-        (64, 137, "got offset 64 and 137 bytes, must end at 200 or before [B-04]"),
-        (256, 0, "got offset 256 and 0 bytes, must end at 200 or before [B-04]"),
-        (16, 64, "got offset 16, must be a multiple of 64 [B-05]"),
-        (64, 31, "got 31 bytes, must be at least 32 [B-06]"),
+        (64, 137, "[B-04]"),
+        (256, 0, "[B-04]"),
+        (16, 64, "[B-05]"),
+        (64, 31, "[B-06]"),
     ],
 )
-def test_broken(offset, size, message):
-    with pytest.raises(BindingError, match=f"^{re.escape('SPLIT input_tensor: ' + message)}$"):
-        bind("SPLIT", "input_tensor", TENSOR, "x", 200, offset, size)
+def test_broken(offset, size, rule, message):
+    error = fault(
+        lambda: bind("SPLIT", "input_tensor", TENSOR, "x", 200, offset, size), BindingError
+    )
+    message(error, "SPLIT input_tensor: ", rule)
 
 
 def test_alignment_is_16_at_least():

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dml_graphs import run, tensor
+from function_stubs import stub
 from fuzz import hostile
 from fuzz.choices import Choices
 from hypothesis import assume, given, settings
@@ -23,7 +24,7 @@ from operator_table import OPERATORS, kinds
 from vkops import dml
 from vkops.dml import expressions
 from vkops.dml.function_table import FUNCTIONS
-from vkops.dml.functions import parameter_name, stub
+from vkops.dml.functions import parameter_name
 from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError, VkopsError
 
 F32, I32 = dml.TensorDataType.FLOAT32, dml.TensorDataType.INT32
@@ -102,7 +103,7 @@ def test_every_parameter_is_explained(name):
 
 def test_the_type_stub_is_that_of_the_table():
     committed = Path(expressions.__file__).with_suffix(".pyi").read_text("utf-8")
-    assert committed == stub(FUNCTIONS), "write it again: python -m vkops.dml.expressions"
+    assert committed == stub(FUNCTIONS), "write it again: python scripts/function_stubs.py"
 
 
 def graph_and_input(*sizes):
@@ -111,57 +112,38 @@ def graph_and_input(*sizes):
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "error", "named"),
     [
-        (lambda g, x: dml.split(x, 1, [2, 3]), InvalidDescError,
-         "SPLIT output_tensors: got sizes[1] that add up to 5, must add up to "
-         "input_tensor.sizes[1] = 6 [SPLIT-06]"),
-        (lambda g, x: dml.split(x, axis=1), TypeError,
-         "split(): missing a required argument: 'output_axis_sizes'"),
-        (lambda g, x: dml.tile(x, [1, 1], 3), TypeError, "tile(): too many positional arguments"),
-        (lambda g, x: dml.tile(1, [1, 1]), InvalidDescTypeError,
-         "TILE input: got 1, must be an Expression [G-03]"),
-        (lambda g, x: dml.join(x, 0), InvalidDescTypeError, "must be a sequence of expressions"),
-        (lambda g, x: dml.join([], 0), InvalidDescError,
-         "JOIN inputs: got none, must be at least 1 [JOIN-01]"),
-        (lambda g, x: dml.join([x, None], 0), InvalidDescTypeError,
-         "must be an Expression [G-03]"),
-        (lambda g, x: dml.join([x, dml.Graph().input(tensor(4, 6))], 0), InvalidDescTypeError,
-         "must be an expression of this graph [G-03]"),
+        (lambda g, x: dml.split(x, 1, [2, 3]), InvalidDescError, "SPLIT output_tensors [SPLIT-06]"),
+        (lambda g, x: dml.split(x, axis=1), TypeError, "split()"),
+        (lambda g, x: dml.tile(x, [1, 1], 3), TypeError, "tile()"),
+        (lambda g, x: dml.tile(1, [1, 1]), InvalidDescTypeError, "TILE input [G-03]"),
+        (lambda g, x: dml.join(x, 0), InvalidDescTypeError, "JOIN inputs"),
+        (lambda g, x: dml.join([], 0), InvalidDescError, "JOIN inputs [JOIN-01]"),
+        (lambda g, x: dml.join([x, None], 0), InvalidDescTypeError, "JOIN inputs[1] [G-03]"),
+        (lambda g, x: dml.join([x, dml.Graph().input(tensor(4, 6))], 0), InvalidDescTypeError, "GRAPH inputs[1] [G-03]"),
         (lambda g, x: dml.gather_elements(x, dml.Graph().input(tensor(4, 6, kind=I32)), 0),
-         InvalidDescTypeError, "must be an expression of this graph [G-03]"),
-        (lambda g, x: dml.fill_value_constant(x, [1], F32, 0), InvalidDescTypeError,
-         "must be a Graph [G-03]"),
-        (lambda g, x: dml.fill_value_constant(g, 5, F32, 0), InvalidDescTypeError,
-         "FILL_VALUE_CONSTANT output_sizes: got 5, must be a sequence of integers [FILL-01]"),
-        (lambda g, x: dml.one_hot(x, x, [5], 0), InvalidDescTypeError,
-         "ONE_HOT output_length: got [5], must be an integer [HOT-03]"),
+         InvalidDescTypeError, "GRAPH inputs[1] [G-03]"),
+        (lambda g, x: dml.fill_value_constant(x, [1], F32, 0), InvalidDescTypeError, "GRAPH graph [G-03]"),
+        (lambda g, x: dml.fill_value_constant(g, 5, F32, 0), InvalidDescTypeError, "FILL_VALUE_CONSTANT output_sizes [FILL-01]"),
+        (lambda g, x: dml.one_hot(x, x, [5], 0), InvalidDescTypeError, "ONE_HOT output_length [HOT-03]"),
         (lambda g, x: dml.resample(x, [4], dml.InterpolationMode.NEAREST_NEIGHBOR),
          InvalidDescError, "[RES-01]"),
         (lambda g, x: dml.identity(x, dml.ScaleBias(2, 0)), InvalidDescError, "[IDENT-02]"),
-        (lambda g, x: dml.reinterpret(x, new_sizes=[5]), InvalidDescError,
-         "REINTERPRET sizes: got a tensor of 20 bytes, must be 96 [G-07]"),
-        (lambda g, x: dml.reinterpret("x"), InvalidDescTypeError,
-         "REINTERPRET input: got 'x', must be an Expression [G-03]"),
-        (lambda g, x: dml.input_tensor("x", 0, x.desc), InvalidDescTypeError,
-         "GRAPH graph: got 'x', must be a Graph [G-03]"),
-        (lambda g, x: dml.input_tensor(g, -1, x.desc), InvalidDescError,
-         "GRAPH input_index: got -1, must be 0 to 65535 [G-03]"),
-        (lambda g, x: dml.input_tensor(g, 65536, x.desc), InvalidDescError,
-         "GRAPH input_index: got 65536, must be 0 to 65535 [G-03]"),
-        (lambda g, x: dml.input_tensor(g, "0", x.desc), InvalidDescTypeError,
-         "GRAPH input_index: got '0', must be an integer [G-03]"),
-        (lambda g, x: g.desc([x]), InvalidDescError,
-         "GRAPH outputs[0]: is input 0 of the graph, must be what a node makes; use identity "
-         "[G-05]"),
-        (lambda g, x: g.desc([dml.Graph().input(tensor(2))]), InvalidDescTypeError,
-         "must be an expression of this graph [G-03]"),
+        (lambda g, x: dml.reinterpret(x, new_sizes=[5]), InvalidDescError, "REINTERPRET sizes [G-07]"),
+        (lambda g, x: dml.reinterpret("x"), InvalidDescTypeError, "REINTERPRET input [G-03]"),
+        (lambda g, x: dml.input_tensor("x", 0, x.desc), InvalidDescTypeError, "GRAPH graph [G-03]"),
+        (lambda g, x: dml.input_tensor(g, -1, x.desc), InvalidDescError, "GRAPH input_index [G-03]"),
+        (lambda g, x: dml.input_tensor(g, 65536, x.desc), InvalidDescError, "GRAPH input_index [G-03]"),
+        (lambda g, x: dml.input_tensor(g, "0", x.desc), InvalidDescTypeError, "GRAPH input_index [G-03]"),
+        (lambda g, x: g.desc([x]), InvalidDescError, "GRAPH outputs[0] [G-05]"),
+        (lambda g, x: g.desc([dml.Graph().input(tensor(2))]), InvalidDescTypeError, "GRAPH outputs[0] [G-03]"),
     ],
 )  # fmt: skip
-def test_functions_refuse(call, error, message):
+def test_functions_refuse(call, error, named, message):
     with pytest.raises(error) as caught:
         call(*graph_and_input(4, 6))
-    assert message in str(caught.value)
+    message(caught.value, *named.split())
 
 
 @pytest.mark.parametrize("sizes", [[1, 10**400], [0, 0], [-(10**400), 1], [2**32, 1]])
@@ -200,7 +182,8 @@ def test_arguments_of_any_kind_are_accepted_or_refused(name, data):
     x = graph.input(tensor(2, 3, 4, 6))
     tensors = [x, graph.input(tensor(2, 3, 4, 6, kind=dml.TensorDataType.UINT32))]
     arguments = {}
-    for parameter, kind, default in FUNCTIONS[name].parameters:
+    for parameter, declared in FUNCTIONS[name].signature.parameters.items():
+        kind, default = declared.annotation, declared.default
         if choices.one_in(4):
             arguments[parameter] = hostile.value(choices)
         elif kind == "Graph":
@@ -297,27 +280,26 @@ def test_indices_have_numpy_s_meaning(data):
 
 
 @pytest.mark.parametrize(
-    ("index", "message"),
+    ("index", "named"),
     [
-        (4, "GRAPH index: got 4, must be -4 to 3 in dimension 0 [G-13]"),
-        ((0, -7), "GRAPH index: got -7, must be -6 to 5 in dimension 1 [G-13]"),
-        ((0, 0), "GRAPH index: leaves no dimensions, must leave 1 or more [G-13]"),
-        ((0, 0, 0), "GRAPH index: has 3 integers and slices, must have 2 at most [G-13]"),
-        ((..., ...), "GRAPH index: has more than one `...` [G-13]"),
-        (slice(2, 2), "GRAPH index: selects no element of dimension 0, which has size 4 [G-13]"),
-        (slice(None, None, 0), "GRAPH index: has a slice with step 0 in dimension 0 [G-13]"),
-        (slice(0.5), "GRAPH index: got 0.5, must be an integer [G-13]"),
-        (True, "GRAPH index: got True, must be integers, slices, `...` and None; for tensors of "
-         "indices there is vkops.dml.gather [G-13]"),
-        ([0, 1], "GRAPH index: got [0, 1], must be integers"),
-        ("x", "GRAPH index: got 'x', must be integers"),
-        (10**30, "GRAPH index: got 1000000000000000000000000000000, must be -4 to 3"),
+        (4, "GRAPH index [G-13]"),
+        ((0, -7), "GRAPH index [G-13]"),
+        ((0, 0), "GRAPH index [G-13]"),
+        ((0, 0, 0), "GRAPH index [G-13]"),
+        ((..., ...), "GRAPH index [G-13]"),
+        (slice(2, 2), "GRAPH index [G-13]"),
+        (slice(None, None, 0), "GRAPH index [G-13]"),
+        (slice(0.5), "GRAPH index [G-13]"),
+        (True, "GRAPH index [G-13]"),
+        ([0, 1], "GRAPH index"),
+        ("x", "GRAPH index"),
+        (10**30, "GRAPH index"),
     ],
 )  # fmt: skip
-def test_indices_that_are_refused(index, message):
+def test_indices_that_are_refused(index, named, message):
     with pytest.raises(InvalidDescError) as caught:
         graph_and_input(4, 6)[1][index]
-    assert message in str(caught.value)
+    message(caught.value, *named.split())
 
 
 def test_expressions_are_not_iterable():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from dml_graphs import run, tensor
 from instructions import instructions
+from refusals import fault
 from regions import make_region
 
 import vkops.dml
@@ -73,86 +74,54 @@ TWO_READERS = GraphDesc(
 
 
 @pytest.mark.parametrize(
-    ("graph", "message"),
+    ("graph", "named"),
     [
         (replace(KEPT, nodes=[SPLIT, JOIN, IDENTITY, IDENTITY],
                  intermediate_edges=[*KEPT.intermediate_edges, IntermediateGraphEdgeDesc(2, 0, 3, 0),
-                                     IntermediateGraphEdgeDesc(3, 0, 2, 0)]),
-         "GRAPH nodes[2]: feeds itself, a graph must have no cycle [G-01]"),
-        (replace(KEPT, input_count=-1), "GRAPH input_count: got -1, must be 0 to 65536 [G-02]"),
-        (replace(KEPT, input_count=2**32 - 1),
-         "GRAPH input_count: got 4294967295, must be 0 to 65536 [G-02]"),
-        (replace(KEPT, output_count=0), "GRAPH output_count: got 0, must be 1 to 65536 [G-02]"),
-        (replace(KEPT, input_edges=[InputGraphEdgeDesc(1, 0, 0)]),
-         "GRAPH input_edges[0].graph_input_index: got 1, must be 0 to 0 [G-03]"),
-        (replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 2, 0)]),
-         "GRAPH input_edges[0].to_node_index: got 2, must be 0 to 1 [G-03]"),
-        (replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 0, -1)]),
-         "GRAPH input_edges[0].to_node_input_index: got -1, must be 0 to 0 [G-03]"),
-        (replace(KEPT, output_edges=[OutputGraphEdgeDesc(1, 1, 0)]),
-         "GRAPH output_edges[0].from_node_output_index: got 1, must be 0 to 0 [G-03]"),
-        (replace(KEPT, output_edges=[OutputGraphEdgeDesc(1, 0, 1)]),
-         "GRAPH output_edges[0].graph_output_index: got 1, must be 0 to 0 [G-03]"),
-        (replace(KEPT, input_count=0),
-         "GRAPH input_edges[0].graph_input_index: got 0, there are none [G-03]"),
-        (replace(KEPT, intermediate_edges=KEPT.intermediate_edges[:1]),
-         "GRAPH nodes[0].output_tensors[1]: SPLIT: is not connected [G-04]"),
-        (replace(KEPT, input_edges=[]),
-         "GRAPH nodes[0].input_tensor: SPLIT: is not connected [G-04]"),
-        (replace(KEPT, output_count=2), "GRAPH outputs[1]: is not connected [G-04]"),
-        (replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 0, 0)] * 2),
-         "GRAPH input_edges[1]: leads to the same input as input_edges[0] [G-04]"),
-        (replace(KEPT, output_edges=[OutputGraphEdgeDesc(1, 0, 0), OutputGraphEdgeDesc(0, 0, 0)]),
-         "GRAPH output_edges[1]: leads to the same output as output_edges[0] [G-04]"),
-        (replace(KEPT, nodes=[SPLIT, JoinOperatorDesc([HALF, OWNED], WHOLE, axis=0)]),
-         "GRAPH nodes[1].input_tensors[1]: is OWNED_BY_DML, which only an input from outside the "
-         "graph may be [G-06]"),
-        (TWO_READERS,
-         "GRAPH inputs[0]: is OWNED_BY_DML for some of its readers, must be for all or none "
-         "[G-06]"),
-        (replace(KEPT, nodes=[SPLIT, JoinOperatorDesc([tensor(3, 3)] * 2, tensor(6, 3), axis=0)]),
-         "GRAPH intermediate_edges[0]: ends at a tensor of 36 bytes, must be 24 as at its start "
-         "[G-07]"),
-        (replace(KEPT, nodes=[replace(SPLIT, axis=2), JOIN]),
-         "GRAPH nodes[0].axis: SPLIT: got 2, must be less than 2, the input_tensor's "
-         "DimensionCount [SPLIT-02]"),
+                                     IntermediateGraphEdgeDesc(3, 0, 2, 0)]), "GRAPH nodes[2] [G-01]"),
+        (replace(KEPT, input_count=-1), "GRAPH input_count [G-02]"),
+        (replace(KEPT, input_count=2**32 - 1), "GRAPH input_count [G-02]"),
+        (replace(KEPT, output_count=0), "GRAPH output_count [G-02]"),
+        (replace(KEPT, input_edges=[InputGraphEdgeDesc(1, 0, 0)]), "GRAPH input_edges[0].graph_input_index [G-03]"),
+        (replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 2, 0)]), "GRAPH input_edges[0].to_node_index [G-03]"),
+        (replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 0, -1)]), "GRAPH input_edges[0].to_node_input_index [G-03]"),
+        (replace(KEPT, output_edges=[OutputGraphEdgeDesc(1, 1, 0)]), "GRAPH output_edges[0].from_node_output_index [G-03]"),
+        (replace(KEPT, output_edges=[OutputGraphEdgeDesc(1, 0, 1)]), "GRAPH output_edges[0].graph_output_index [G-03]"),
+        (replace(KEPT, input_count=0), "GRAPH input_edges[0].graph_input_index [G-03]"),
+        (replace(KEPT, intermediate_edges=KEPT.intermediate_edges[:1]), "GRAPH nodes[0].output_tensors[1] [G-04]"),
+        (replace(KEPT, input_edges=[]), "GRAPH nodes[0].input_tensor [G-04]"),
+        (replace(KEPT, output_count=2), "GRAPH outputs[1] [G-04]"),
+        (replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 0, 0)] * 2), "GRAPH input_edges[1] [G-04]"),
+        (replace(KEPT, output_edges=[OutputGraphEdgeDesc(1, 0, 0), OutputGraphEdgeDesc(0, 0, 0)]), "GRAPH output_edges[1] [G-04]"),
+        (replace(KEPT, nodes=[SPLIT, JoinOperatorDesc([HALF, OWNED], WHOLE, axis=0)]), "GRAPH nodes[1].input_tensors[1] [G-06]"),
+        (TWO_READERS, "GRAPH inputs[0] [G-06]"),
+        (replace(KEPT, nodes=[SPLIT, JoinOperatorDesc([tensor(3, 3)] * 2, tensor(6, 3), axis=0)]), "GRAPH intermediate_edges[0] [G-07]"),
+        (replace(KEPT, nodes=[replace(SPLIT, axis=2), JOIN]), "GRAPH nodes[0].axis SPLIT [SPLIT-02]"),
     ],
 )  # fmt: skip
-def test_rules_that_are_broken(graph, message):
-    with pytest.raises(InvalidDescError) as caught:
-        graph.validate()
-    if "SPLIT-02" in message:
-        assert str(caught.value).startswith("GRAPH nodes[0].axis: SPLIT: got 2")
-    else:
-        assert str(caught.value) == message
+def test_rules_that_are_broken(graph, named, message):
+    message(fault(graph.validate), *named.split())
 
 
-def test_graphs_come_with_level_2_1():
+def test_graphs_come_with_level_2_1(message):
     KEPT.validate("5_0")
-    with pytest.raises(FeatureLevelError) as caught:
-        KEPT.validate("2_0")
-    assert str(caught.value) == (
-        "GRAPH: not available at feature level 2_0; allowed from 2_1 [DEV-12]"
-    )
+    message(fault(lambda: KEPT.validate("2_0"), FeatureLevelError), "GRAPH: ", "[DEV-12]")
     with pytest.raises(FeatureLevelError, match=r"GRAPH nodes\[0\]\.input_tensor\.sizes: SPLIT: "):
         KEPT.validate("2_1")
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "named"),
     [
-        ({"nodes": [1]}, "GRAPH nodes[0]: got 1, must be a OperatorDesc [G-01]"),
-        ({"nodes": SPLIT}, "must be a sequence of OperatorDesc [G-01]"),
-        ({"input_edges": [OutputGraphEdgeDesc(0, 0, 0)]}, "must be a InputGraphEdgeDesc [G-03]"),
-        ({"input_edges": [InputGraphEdgeDesc("a", 0, 0)]},
-         "GRAPH input_edges[0].graph_input_index: got 'a', must be an integer [G-03]"),
-        ({"input_count": 1.5}, "GRAPH input_count: got 1.5, must be an integer [G-02]"),
+        ({"nodes": [1]}, "GRAPH nodes[0] [G-01]"),
+        ({"nodes": SPLIT}, "GRAPH nodes [G-01]"),
+        ({"input_edges": [OutputGraphEdgeDesc(0, 0, 0)]}, "GRAPH input_edges[0] [G-03]"),
+        ({"input_edges": [InputGraphEdgeDesc("a", 0, 0)]}, "GRAPH input_edges[0].graph_input_index [G-03]"),
+        ({"input_count": 1.5}, "GRAPH input_count [G-02]"),
     ],
 )  # fmt: skip
-def test_fields_of_the_wrong_kind(change, message):
-    with pytest.raises(InvalidDescTypeError) as caught:
-        replace(KEPT, **change)
-    assert message in str(caught.value)
+def test_fields_of_the_wrong_kind(change, named, message):
+    message(fault(lambda: replace(KEPT, **change), InvalidDescTypeError), *named.split())
 
 
 def test_the_caller_s_edges_stay_as_they_are():
@@ -167,17 +136,13 @@ def test_the_caller_s_edges_stay_as_they_are():
     assert all(type(value) is int for value in vars(graph.input_edges[0]).values())
 
 
-def test_a_graph_of_too_many_regions_is_refused(monkeypatch):
+def test_a_graph_of_too_many_regions_is_refused(monkeypatch, message):
     monkeypatch.setattr(vkops.plan.graph, "MAX_GRAPH_REGIONS", 10)
     graph = Graph()
     x = graph.input(BufferTensorDesc(TensorDataType.INT32, [8]))
     for part in graph.split(x, 0, [1] * 8):
         graph.output(part)
-    with pytest.raises(InvalidDescError) as caught:
-        graph.desc().lower()
-    assert str(caught.value) == (
-        "GRAPH nodes: there are more than 10 tensors and regions in the graph [G-11]"
-    )
+    message(fault(lambda: graph.desc().lower()), "GRAPH nodes: ", "[G-11]")
 
 
 def test_every_rule_of_graphs_has_a_case():
@@ -208,8 +173,7 @@ def test_ten_slices_are_one_strided_copy():
     x = graph.input(tensor(100, 100))
     for i in range(10):
         sizes = [n - 2 for n in x.desc.sizes]
-        x = graph.slice(x, [1, 1], sizes, [1, 1]) if i % 2 else graph.slice1(
-            x, [1, 1], sizes, [1, 1])  # fmt: skip
+        x = (graph.slice if i % 2 else graph.slice1)(x, [1, 1], sizes, [1, 1])
     graph.output(x)
     (output,) = graph.desc().lower().outputs
     assert output.regions == (make_region((80, 80), 0, (80, 1), (0, 1010, (100, 1))),)
@@ -219,8 +183,9 @@ def test_every_function_of_the_builder():
     graph = Graph()
     x = graph.input(tensor(4, 6, kind=I64))
     a, b = graph.split(x, 1, [2, 4])
-    c = graph.slice(b, [1, 0], [2, 2], [2, 3])
-    d = graph.slice1(b, [0, 0], [4, 4], [-1, 2])
+    window = {"offsets": [1, 0], "sizes": [2, 2], "strides": [2, 3]}
+    (c,) = graph.add(vkops.dml.SliceOperatorDesc, [b], output_sizes=[(2, 2)], **window)
+    d = graph.slice(b, [0, 0], [4, 4], [-1, 2])
     e = graph.identity(graph.reinterpret(a, sizes=[2, 4], strides=[1, 2]))
     f = graph.identity(graph.join([a, b], 1), output_strides=[1, 4])
     g = graph.identity(graph.reinterpret(c, U8, [2, 16]))
@@ -281,40 +246,33 @@ def test_gaps_are_left_alone():
 
 
 @pytest.mark.parametrize(
-    ("build", "message"),
+    ("build", "named"),
     [
-        (lambda g, x: g.output(x),
-         "GRAPH outputs[0]: is input 0 of the graph, must be what a node makes; use identity "
-         "[G-05]"),
+        (lambda g, x: g.output(x), "GRAPH outputs[0] [G-05]"),
         (lambda g, x: g.split(x, 0, [1, 2]), "[SPLIT-06]"),
         (lambda g, x: g.split(x, 5, [1, 2]), "[SPLIT-02]"),
-        (lambda g, x: g.join([], 0), "JOIN inputs: got none, must be at least 1 [JOIN-01]"),
+        (lambda g, x: g.join([], 0), "JOIN inputs [JOIN-01]"),
         (lambda g, x: g.join([x, g.input(tensor(4, 4))], 0), "[JOIN-05]"),
         (lambda g, x: g.join([x, x], 7), "[JOIN-02]"),
-        (lambda g, x: g.slice(x, [0, 0], [9, 1], [1, 1]), "[SLICE-05]"),
+        (lambda g, x: g.slice(x, [0, 0], [9, 1], [1, 1]), "[SLICE1-02]"),
         (lambda g, x: g.slice1(x, [0, 0], [1, 1], [0, 1]), "[SLICE1-03]"),
-        (lambda g, x: g.reinterpret(x, sizes=[5]),
-         "REINTERPRET sizes: got a tensor of 20 bytes, must be 48 [G-07]"),
-        (lambda g, x: g.operator(IDENTITY, [x]),
-         "ELEMENT_WISE_IDENTITY input_tensor: is fed from a tensor of 48 bytes, must be 24 "
-         "[G-07]"),
-        (lambda g, x: g.operator(JOIN, [x]),
-         "JOIN inputs: got 1 expressions, must be 2 [G-04]"),
-        (lambda g, x: g.operator(None, [x]), "GRAPH desc: got None, must be an operator descriptor"),
-        (lambda g, x: Graph(tensor_policy=3), "GRAPH tensor_policy: got 3, must be a function"),
-        (lambda g, x: g.identity(Graph().input(HALF)),
-         "must be an expression of this graph [G-03]"),
-        (lambda g, x: g.identity(1), "GRAPH inputs[0]: got 1, must be an expression of this graph"),
-        (lambda g, x: g.input("x"), "GRAPH inputs[1]: got 'x', must be a BufferTensorDesc [T-01]"),
+        (lambda g, x: g.reinterpret(x, sizes=[5]), "REINTERPRET sizes [G-07]"),
+        (lambda g, x: g.operator(IDENTITY, [x]), "ELEMENT_WISE_IDENTITY input_tensor [G-07]"),
+        (lambda g, x: g.operator(JOIN, [x]), "JOIN inputs [G-04]"),
+        (lambda g, x: g.operator(None, [x]), "GRAPH desc"),
+        (lambda g, x: Graph(tensor_policy=3), "GRAPH tensor_policy"),
+        (lambda g, x: g.identity(Graph().input(HALF)), "GRAPH inputs[0] [G-03]"),
+        (lambda g, x: g.identity(1), "GRAPH inputs[0]"),
+        (lambda g, x: g.input("x"), "GRAPH inputs[1] [T-01]"),
         (lambda g, x: (g.split(x, 0, [2, 2]), g.desc().validate()), "[G-02]"),
     ],
 )  # fmt: skip
-def test_the_builder_refuses(build, message):
+def test_the_builder_refuses(build, named, message):
     graph = Graph()
     x = graph.input(WHOLE)
     with pytest.raises(InvalidDescError) as caught:
         build(graph, x)
-    assert message in str(caught.value)
+    message(caught.value, *named.split())
 
 
 def test_the_builder_checks_at_its_level():
@@ -488,11 +446,14 @@ def test_operators_without_inputs():
     assert y.view(np.float32).tolist() == [7, 2, 0, 0, 7, 2, 0, 0, 7]
 
 
-def test_the_data_type_of_operators_without_inputs_must_be_given():
-    with pytest.raises(InvalidDescTypeError) as caught:
-        Graph().add(
-            vkops.dml.DiagonalMatrixOperatorDesc, [], output_sizes=[(3, 3)], offset=0, value=1
-        )
-    assert str(caught.value) == (
-        "DIAGONAL_MATRIX output_data_type: got None, must be a TensorDataType [T-02]"
+def test_the_data_type_of_operators_without_inputs_must_be_given(message):
+    message(
+        fault(
+            lambda: Graph().add(
+                vkops.dml.DiagonalMatrixOperatorDesc, [], output_sizes=[(3, 3)], offset=0, value=1
+            ),
+            InvalidDescTypeError,
+        ),
+        "DIAGONAL_MATRIX output_data_type: ",
+        "[T-02]",
     )

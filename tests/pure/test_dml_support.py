@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
-from operator_table import OPERATORS as OPERATOR_TABLE
-from operator_table import types
+from operator_table import DIRECTML as DATA
+from operator_table import KINDS, PUBLISHED
 
 from vkops import FeatureLevelError, InvalidDescError
 from vkops.dml import (
@@ -29,24 +27,10 @@ from vkops.dml import (
 )
 from vkops.dml.levels import SUPPORT, Support
 
-DATA = json.loads(Path(__file__).with_name("directml.json").read_text("utf-8"))
 LEVELS = [*DATA["feature_levels"]]
 RANKS = range(1, 9)
-UP_TO_32_BITS = {kind.name for kind in types("8 16 32")}
-ALL_TYPES = {kind.name for kind in types("8 16 32 64")}
-
-PUBLISHED = {
-    name: {
-        level: (low, high, {kind.name for kind in types(text)})
-        for level, (low, high, text) in entry.levels.items()
-    }
-    for name, entry in OPERATOR_TABLE.items()
-}
-PUBLISHED_INDEX_TYPES = {
-    name: {level: {kind.name for kind in types(text)} for level, text in entry.index_types.items()}
-    for name, entry in OPERATOR_TABLE.items()
-}
-PUBLISHED_ALTERNATIVES = {"JOIN": {"3_1": (1, 8, UP_TO_32_BITS)}}
+ALL_TYPES = {kind.name for kind in KINDS}
+UP_TO_32_BITS = {kind.name for kind in KINDS if kind.size_bits <= 32}
 
 
 @cache
@@ -82,21 +66,22 @@ def describe(operator, rank, data_type, odd=None):
         "size_2d": lambda name: Size2D(1, 1),
     }
     cls = OPERATORS[operator]
-    return cls(*[values[field.kind](field.dml_name) for field in cls.FIELDS])
-
-
-def in_force(rows, level):
-    """Return the newest of some rows by level whose level is not above the given one."""
-    older = [row for row in rows if LEVELS.index(row) <= LEVELS.index(level)]
-    return rows[max(older, key=LEVELS.index)] if older else None
+    return cls(*[values[field.kind.name](field.dml_name) for field in cls.FIELDS])
 
 
 def published(operator, field, level):
     """The row of one tensor: lowest and highest rank, and data types; None if there is none yet."""
-    row = in_force(PUBLISHED[operator], level)
-    if row is None or not field.holds_indices:
-        return row
-    return *row[:2], in_force(PUBLISHED_INDEX_TYPES[operator], level)
+    rows = PUBLISHED[operator]
+    older = [row for row in rows if LEVELS.index(row) <= LEVELS.index(level)]
+    if not older:
+        return None
+    low, high, *types = rows[max(older, key=LEVELS.index)][field.dml_name]
+    return low, high, set(types)
+
+
+def data_field(operator):
+    """The first tensor that holds no indices."""
+    return next(field for field in OPERATORS[operator].FIELDS if not field.holds_indices)
 
 
 def accepts(desc, level, alternative_levels=()):
@@ -112,7 +97,7 @@ def accepts(desc, level, alternative_levels=()):
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_every_rank_and_type_is_accepted_as_the_row_says(operator):
     for level, rank, data_type in itertools.product(LEVELS, RANKS, ALL_TYPES):
-        row = in_force(PUBLISHED[operator], level)
+        row = published(operator, data_field(operator), level)
         expected = row is not None and row[0] <= rank <= row[1] and data_type in row[2]
         accepted = accepts(describe(operator, rank, data_type), level)
         assert accepted == expected, (level, rank, data_type)
@@ -120,9 +105,9 @@ def test_every_rank_and_type_is_accepted_as_the_row_says(operator):
 
 def test_every_rank_and_type_of_join_by_the_alternative_rows():
     for level, rank, data_type in itertools.product(LEVELS, RANKS, ALL_TYPES):
-        row = in_force(PUBLISHED["JOIN"] | PUBLISHED_ALTERNATIVES["JOIN"], level)
-        if LEVELS.index(level) >= LEVELS.index("4_1"):
-            row = PUBLISHED["JOIN"]["4_1"]
+        row = published("JOIN", data_field("JOIN"), level)
+        if LEVELS.index("3_1") <= LEVELS.index(level) < LEVELS.index("4_1"):
+            row = (1, 8, UP_TO_32_BITS)
         expected = row[0] <= rank <= row[1] and data_type in row[2]
         assert accepts(describe("JOIN", rank, data_type), level, ["JOIN"]) == expected
         assert accepts(describe("SPLIT", rank, data_type), level, ["JOIN"]) == accepts(
@@ -139,7 +124,7 @@ def test_each_tensor_is_looked_up(operator, field):
     """One tensor outside the row, all others within it, is refused by name, level and remedy."""
     rows = {level: published(operator, field, level) for level in LEVELS}
     own_type = "UINT32" if field.holds_indices else "FLOAT32"
-    path = f"{field.name}[0]" if field.kind == "tensor_array" else field.name
+    path = f"{field.name}[0]" if field.kind.name == "tensor_array" else field.name
     for level, row in rows.items():
         if row is None:
             with pytest.raises(FeatureLevelError) as caught:
@@ -180,7 +165,7 @@ def test_each_tensor_is_looked_up(operator, field):
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_minimum_feature_level_is_the_first_to_accept(operator):
-    *_, (low, high, types) = PUBLISHED[operator].values()
+    low, high, types = published(operator, data_field(operator), LEVELS[-1])
     for rank, data_type in itertools.product(range(low, high + 1), types):
         desc = describe(operator, rank, data_type)
         for alternative in ((), ("JOIN",)):
@@ -222,7 +207,7 @@ def test_modes_of_padding_have_levels(mode, introduced):
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_fields_are_directml_s(operator):
     def words(field):
-        kind = "scalar_union" if field.kind == "scalar" else field.kind
+        kind = "scalar_union" if field.kind.name == "scalar" else field.kind.name
         enum = field.enum and directml_name(field.enum)
         data_type = field.data_type and field.data_type.title().replace("_", "")
         further = (field.count, enum, data_type, "optional" if field.optional else None)

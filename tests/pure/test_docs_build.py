@@ -100,7 +100,7 @@ def test_the_reference_explains_every_field():
 
 def test_every_rule_has_an_address_that_texts_link_to(built):
     anchors = re.findall(r'<a class="rule" id="([\w-]+)"', (built / "rules.html").read_text())
-    assert anchors == [*RULES]
+    assert sorted(anchors) == sorted(RULES)
     api = (built / "api.html").read_text()
     assert '<a class="reference external" href="rules.html#DEV-03">DEV-03</a>' in api
     linked = re.findall(r'href="(?:rules.html)?#([A-Z]\w*-\d+)"', api)

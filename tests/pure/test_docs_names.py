@@ -95,6 +95,8 @@ OF_OTHERS = {
     *("rechunk", "custom_metadata_map", "HOME", "DML_OPERATOR_"),  # Dask, ONNX Runtime, DirectML
     *("sourcePath", "targetPath", "hlsl"),  # DxDispatch
     *("broadcast_tensors", "repeat_interleave", "take_along_dim", "tensor_split"),  # PyTorch
+    *("CUDA_LAUNCH_BLOCKING", "dispatch_workgroups_indirect", "on_submitted_work_done"),
+    "GL_KHR_shader_subgroup_arithmetic",
     *("batch", "DATA_BATCH", "row", "column", "TEST_ADAPTER"),  # examples
 }
 """Names in the documentation that vkops does not define."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from models import SPLIT, dispatch, model, resource, tensor, zeros
+from refusals import fault
 
 from vkops.dml import (
     BufferTensorDesc,
@@ -130,10 +131,10 @@ def test_forms_of_scalar_unions(desc, data_type, given, value):
 
 
 @pytest.mark.parametrize(("data_type", "given", "text"), [
-    ("FLOAT32", "1", 'desc.Value: got "1", allowed a number, "nan", "inf" or "-inf"'),
+    ("FLOAT32", "1", 'desc.Value: got "1", must be a number, "nan", "inf" or "-inf"'),
     ("FLOAT32", {"Float64": 1}, "desc.Value: 'Float32' is missing"),
-    ("FLOAT16", {"UInt16": 65536}, "desc.Value.UInt16: got 65536, allowed 0 to 65535"),
-    ("FLOAT", 1, 'desc.ValueDataType: got "FLOAT", allowed UNKNOWN, FLOAT32, .*'),
+    ("FLOAT16", {"UInt16": 65536}, "desc.Value.UInt16: got 65536, must be 0 to 65535"),
+    ("FLOAT", 1, 'desc.ValueDataType: got "FLOAT", must be UNKNOWN, FLOAT32, .*'),
     ("UINT8", {"UInt8": 256},
      r"desc.Value: FILL_VALUE_CONSTANT: got 256, must be an integer from 0 to 255 .* \[FILL-02\]"),
     ("UNKNOWN", {"Unknown": 1},
@@ -283,7 +284,7 @@ def test_one_resource_may_be_read_twice_and_be_larger_than_its_tensor(load):
     assert bound(load(made)) == [[("A", 0), ("B", 0), ("A", 16)], [("Out", 0)]]
 
 
-def test_identity_works_in_place_but_not_shifted(load):
+def test_identity_works_in_place_but_not_shifted(load, message):
     def in_place(offset):
         fields = {"InputTensor": tensor(8), "OutputTensor": tensor(8)}
         output = {"name": "A", "elementOffset": offset}
@@ -294,12 +295,10 @@ def test_identity_works_in_place_but_not_shifted(load):
         )
 
     assert bound(load(in_place(0))) == [[("A", 0)], [("A", 0)]]
-    with pytest.raises(ModelError) as caught:
-        prepared(load(in_place(4)))
-    assert str(caught.value) == (
-        'ERROR while binding resources: m.json: commands[0].bindings.OutputTensor: "A": shares '
-        "bytes 16 to 31 with InputTensor; only an identity with equal strides may, on the same "
-        "range [B-09]"
+    message(
+        fault(lambda: prepared(load(in_place(4))), ModelError),
+        "ERROR while binding resources: m.json: commands[0].bindings.OutputTensor: ",
+        "[B-09]",
     )
 
 

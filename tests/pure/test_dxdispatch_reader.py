@@ -86,7 +86,7 @@ def test_deep_nesting_is_refused(opening, column):
         message = refusal('{"a":' + opening * 10_000_000)
     finally:
         sys.setrecursionlimit(limit)
-    assert message == f"m.json:1:{column}: nested too deeply, allowed 256 levels"
+    assert message == f"m.json:1:{column}: nested too deeply, must be 256 levels at most"
 
 
 @pytest.mark.parametrize(
@@ -161,18 +161,18 @@ def test_paths_name_the_place():
 @pytest.mark.parametrize(
     ("getter", "value", "message"),
     [
-        (Node.uint, -1, "got -1, allowed 0 to 4294967295"),
-        (Node.uint, 2**32, "got 4294967296, allowed 0 to 4294967295"),
-        (Node.uint, 1.0, "got 1.0, allowed an integer from 0 to 4294967295"),
-        (Node.uint, True, "got true, allowed an integer from 0 to 4294967295"),
-        (Node.uint, 10**50, "got an integer of more than 40 digits, allowed 0 to 4294967295"),
-        (Node.string, None, "got null, allowed a string"),
-        (Node.boolean, 0, "got 0, allowed true or false"),
-        (Node.items, {}, "got an object, allowed an array"),
-        (Node.object, [1], "got an array, allowed an object"),
-        (Node.object, "x" * 100, f'got "{"x" * 57}...", allowed an object'),
+        (Node.uint, -1, "got -1, must be 0 to 4294967295"),
+        (Node.uint, 2**32, "got 4294967296, must be 0 to 4294967295"),
+        (Node.uint, 1.0, "got 1.0, must be an integer from 0 to 4294967295"),
+        (Node.uint, True, "got true, must be an integer from 0 to 4294967295"),
+        (Node.uint, 10**50, "got an integer of more than 40 digits, must be 0 to 4294967295"),
+        (Node.string, None, "got null, must be a string"),
+        (Node.boolean, 0, "got 0, must be true or false"),
+        (Node.items, {}, "got an object, must be an array"),
+        (Node.object, [1], "got an array, must be an object"),
+        (Node.object, "x" * 100, f'got "{"x" * 57}...", must be an object'),
         (lambda node: node.required("b", "B"), {"a": 1}, "'b' is missing"),
-        (lambda node: node.choice("x", "y"), "z", 'got "z", allowed "x" or "y"'),
+        (lambda node: node.choice("x", "y"), "z", 'got "z", must be "x" or "y"'),
     ],
 )
 def test_getters_name_what_is_allowed(getter, value, message):
@@ -186,7 +186,7 @@ def test_enums_are_read_with_and_without_prefix():
     for text in ("INT8", "DML_TENSOR_DATA_TYPE_INT8"):
         node = Node(text, "", Source("m.json"))
         assert node.enum(TensorDataType, prefix) is TensorDataType.INT8
-    with pytest.raises(ModelError, match=r'^m\.json: got "int8", allowed UNKNOWN, FLOAT32, '):
+    with pytest.raises(ModelError, match=r'^m\.json: got "int8", must be UNKNOWN, FLOAT32, '):
         Node("int8", "", Source("m.json")).enum(TensorDataType, prefix)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from models import SPLIT, dispatch, model, zeros
+from refusals import fault
 
 from vkops import shaders
 from vkops.cli import main
@@ -61,12 +62,8 @@ def prepared(load, made):
     return prepare(load(made), FeatureLevel.LATEST)
 
 
-def fault(load, made):
-    with pytest.raises(ModelError) as caught:
-        prepared(load, made)
-    text = str(caught.value)
-    assert text.isprintable()
-    return text
+def refused(load, made):
+    return fault(lambda: prepared(load, made), ModelError)
 
 
 # -- what is read ----------------------------------------------------------------------------------
@@ -149,7 +146,7 @@ def test_specialization_constants(load, constants):
     shader = (
         prepared(load, of_shader(specializationConstants=constants)).model.dispatchables["s"].shader
     )
-    assert [c.default for c in shader.module.specialization_constants] == ["7", "1"]
+    assert [c.default for c in shader.module.specialization_constants] == [7, 1]
 
 
 @pytest.mark.parametrize(
@@ -175,110 +172,145 @@ def test_bindings(load, source, target, expected):
     assert [(s.offset, s.nbytes) for s in bound.sources.values()] == expected
 
 
+# -- HLSL ------------------------------------------------------------------------------------------
+
+HLSL = """#include "n.hlsl"
+StructuredBuffer<T> a;
+RWStructuredBuffer<T> sum;
+cbuffer Sizes { uint count; };
+[numthreads(N, 1, 1)] void CSMain(uint3 id : SV_DispatchThreadID) {
+    if (id.x < count) sum[id.x] += a[id.x];
+}
+"""
+
+
+def of_hlsl(tmp_path, *arguments, **members):
+    (tmp_path / "s.hlsl").write_text(HLSL)
+    (tmp_path / "included" / "n.hlsl").write_text("#define N 8\n")
+    shader = {"type": "HLSL", "sourcePath": "s.hlsl", "compilerArgs": list(arguments), **members}
+    return model(
+        {"X": zeros(8, "FLOAT32"), "C": {**zeros(1, "UINT32"), "sizeInBytes": 256}},
+        {"s": shader},
+        dispatch("s", a="X", sum="X", Sizes="C"),
+    )
+
+
+@pytest.mark.parametrize("compiler", [{}, {"compiler": "dxc"}, {"compiler": "glslangValidator"}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-T", "cs_6_2", "-E", "CSMain", "-D", "T=float", "-I", "included"],
+        ["-Tcs_5_0", "-ECSMain", "-DT=float", "-Iincluded", "-Zi"],
+    ],
+)
+def test_hlsl(load, tmp_path, arguments, compiler):
+    found = prepared(load, of_hlsl(tmp_path, *arguments, **compiler))
+    shader = found.model.dispatchables["s"].shader
+    assert shader.module.local_size == (8, 1, 1)
+    assert [block.point for block in shader.blocks] == ["a", "sum", "Sizes"]
+    assert (b"included" in shader.spirv) == ("-Zi" in arguments)
+
+
+@pytest.mark.parametrize(
+    "argument", ["-enable-16bit-types", "-O3", "-HV", "-T", "-Tps_6_0", "-E", "-spirv", "-g", "/D"]
+)
+def test_arguments_of_dxc_that_are_refused(load, tmp_path, argument, message):
+    message(refused(load, of_hlsl(tmp_path, argument)), f"{AT}.compilerArgs[0]: ")
+
+
+def test_hlsl_that_is_refused(load, tmp_path, message):
+    arguments = ["-T", "cs_6_0", "-D", "T=float", "-I", "included"]
+    message(refused(load, of_hlsl(tmp_path, *arguments)), f"{AT}: s.hlsl entry point: ", "[SH-03]")
+    text = refused(load, of_hlsl(tmp_path, *arguments, "-ECSMain", "-D", "T=flaot"))
+    assert text.startswith(f"{AT}.sourcePath: ")
+    assert "s.hlsl:2: " in text
+    made = of_hlsl(tmp_path, *arguments, sourcePath="s.comp")
+    message(refused(load, made), f"{AT}.sourcePath: ")
+
+
 # -- what is refused, beside the faults in broken_models -------------------------------------------
 
 AT = "m.json: dispatchables.s"
-ALLOWED = "-D NAME[=VALUE], -I FOLDER, -g, -e main, --target-env vulkan1.0 or vulkan1.1"
-
-CONSTANTS = ".specializationConstants"
-NO_CONSTANT = f"{CONSTANTS}: s.comp constants: there is no constant"
-THREE = "must be 3: uint factor, float scale, int step [SH-09]"
 
 
 @pytest.mark.parametrize(
     ("members", "said"),
     [
-        ({"sourcePath": None}, ": 'sourcePath' is missing"),
-        ({"sourcePath": 5}, ".sourcePath: got 5, allowed a string"),
-        ({"sourcePath": "s.spv"}, '.sourcePath: got "s.spv", must be a .comp file'),
-        ({"type": "spirv", "sourcePath": "s.spv", "compiler": "glslangValidator"},
-         ".compiler: SPIR-V is compiled already"),
-        ({"type": "spirv", "sourcePath": "s.spv", "compilerArgs": []},
-         ".compilerArgs: SPIR-V is compiled already"),
-        ({"compilerArgs": "-g"}, '.compilerArgs: got "-g", allowed an array'),
-        ({"compilerArgs": ["-g", 1]}, ".compilerArgs[1]: got 1, allowed a string"),
+        ({"sourcePath": None}, "'sourcePath' is missing"),
+        ({"sourcePath": 5}, ".sourcePath"),
+        ({"sourcePath": "s.spv"}, ".sourcePath"),
+        ({"type": "spirv", "sourcePath": "s.spv", "compiler": "glslangValidator"}, ".compiler"),
+        ({"type": "spirv", "sourcePath": "s.spv", "compilerArgs": []}, ".compilerArgs"),
+        ({"compilerArgs": "-g"}, ".compilerArgs"),
+        ({"compilerArgs": ["-g", 1]}, ".compilerArgs[1]"),
         *(({"compilerArgs": ["-g", argument]},
-           f".compilerArgs[1]: got {json.dumps(argument)}, allowed {ALLOWED}")
+           ".compilerArgs[1]")
           for argument in ("-T", "-O3", "", "--help", "--", "-gg", "A=3", "-estart", "-e", "-D",
-                           "-I", "--target-env", "--target-env=vulkan1.3", "-I\0", "@file",
+                           "-I", "--target-env", "--target-env=vulkan1.4", "-I\0", "@file",
                            "-h\n")),
-        ({"compilerArgs": ["--target-env", "opengl"]},
-         f'.compilerArgs[0]: got "--target-env", allowed {ALLOWED}'),
-        ({"compilerArgs": ["-DA B=1"]}, ".sourcePath: define 'A B' is not a GLSL identifier"),
-        ({"compilerArgs": ["-DA=1\n2"]},
-         ".sourcePath: define A: value '1\\n2' is not one printable line"),
-        ({"specializationConstants": [1]}, f"{CONSTANTS}: got an array, allowed an object"),
-        ({"specializationConstants": {"OFFSET": "1"}},
-         f'{CONSTANTS}.OFFSET: got "1", allowed a number, "nan", "inf" or "-inf"'),
-        ({"specializationConstants": {"OFFSET": -1}},
-         f"{CONSTANTS}: s.comp constants['OFFSET']: got -1.0, must be uint [SH-10]"),
-        ({"specializationConstants": {"1" * 5000: 1}},
-         f"{NO_CONSTANT} '{'1' * 58}…; there are 0 (OFFSET), 1 (UP) [SH-10]"),
-        ({"specializationConstants": {"OFFSET": 1, "0": 1}},
-         f"{CONSTANTS}: s.comp constants[0]: constant 0 is given twice [SH-10]"),
-        ({"pushConstants": PUSHED[:1]},
-         f".pushConstants: s.comp push_constants: got 1 numbers, {THREE}"),
-        ({"pushConstants": [*PUSHED, {}]},
-         f".pushConstants: s.comp push_constants: got 4 numbers, {THREE}"),
-        ({"pushConstants": {"factor": 1}}, ".pushConstants: got an object, allowed an array"),
-        ({"pushConstants": [1, 2, 3]}, ".pushConstants[0]: got 1, allowed an object"),
-        ({"pushConstants": [{"value": 1}, *PUSHED[1:]]}, ".pushConstants[0]: 'type' is missing"),
-        ({"pushConstants": [{"type": "UINT32", "value": 2**32}, *PUSHED[1:]]},
-         ".pushConstants[0].value: got 4294967296, allowed 0 to 4294967295"),
+        ({"compilerArgs": ["--target-env", "opengl"]}, ".compilerArgs[0]"),
+        ({"compilerArgs": ["-DA B=1"]}, ".sourcePath"),
+        ({"compilerArgs": ["-DA=1\n2"]}, ".sourcePath"),
+        ({"specializationConstants": [1]}, ".specializationConstants"),
+        ({"specializationConstants": {"OFFSET": "1"}}, ".specializationConstants.OFFSET"),
+        ({"specializationConstants": {"OFFSET": -1}}, ".specializationConstants s.comp constants['OFFSET'] [SH-10]"),
+        ({"specializationConstants": {"1" * 5000: 1}}, ".specializationConstants [SH-10]"),
+        ({"specializationConstants": {"OFFSET": 1, "0": 1}}, ".specializationConstants [SH-10]"),
+        ({"pushConstants": PUSHED[:1]}, ".pushConstants s.comp push_constants [SH-09]"),
+        ({"pushConstants": [*PUSHED, {}]}, ".pushConstants s.comp push_constants [SH-09]"),
+        ({"pushConstants": {"factor": 1}}, ".pushConstants"),
+        ({"pushConstants": [1, 2, 3]}, ".pushConstants[0]"),
+        ({"pushConstants": [{"value": 1}, *PUSHED[1:]]}, ".pushConstants[0]"),
+        ({"pushConstants": [{"type": "UINT32", "value": 2**32}, *PUSHED[1:]]}, ".pushConstants[0].value"),
     ],
 )  # fmt: skip
-def test_wrong_members_are_refused(load, members, said):
-    assert fault(load, of_shader(**members)) == AT + said
+def test_wrong_members_are_refused(load, members, said, message):
+    message(refused(load, of_shader(**members)), AT, *said.split())
 
 
-def test_wrong_shaders_are_refused(load, tmp_path):
+def test_wrong_shaders_are_refused(load, tmp_path, message):
     (tmp_path / "wrong.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
-    said = f"{AT}.sourcePath: wrong.comp:2: 'x' : undeclared identifier"
-    assert fault(load, of_shader(sourcePath="wrong.comp")).replace(f"{tmp_path}/", "") == said
+    text = refused(load, of_shader(sourcePath="wrong.comp")).replace(f"{tmp_path}/", "")
+    message(text, f"{AT}.sourcePath: wrong.comp:2: ")
     for name, data, said in [
         ("empty.spv", b"", "0 bytes that are not SPIR-V"),
         ("text.spv", b"text", "4 bytes that are not SPIR-V"),
         ("header.spv", struct.pack("<5I", 0x07230203, 0x10300, 0, 1, 0), "invalid SPIR-V: "),
     ]:
         (tmp_path / name).write_bytes(data)
-        text = fault(load, of_shader(type="spirv", sourcePath=name))
+        text = refused(load, of_shader(type="spirv", sourcePath=name))
         assert text.startswith(f"{AT}.sourcePath: {name}: {said}")
     (tmp_path / "a\nb.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
-    text = fault(load, of_shader(sourcePath="a\nb.comp"))
+    text = refused(load, of_shader(sourcePath="a\nb.comp"))
     assert text.startswith(f"{AT}.sourcePath: a\\nb.comp: ")
     (tmp_path / "folder.comp").mkdir()
     for name in ("missing.comp", "folder.comp"):
-        assert fault(load, of_shader(sourcePath=name)).startswith(
+        assert refused(load, of_shader(sourcePath=name)).startswith(
             f'{AT}.sourcePath: no file "{name}" in '
         )
 
 
 BINDING = "ERROR while binding resources: m.json: commands[0].bindings"
-ONE = "Bind point 'Source' requires 1 resources, but 0 were bound. [B-01]"
-END = "must begin at a multiple of 4 and end at 32 or before [SH-05]"
-EMPTY = ".Source: s.comp Source: got 0 bytes, must be a multiple of 4 and at least 4 [SH-05]"
 FAR = {"name": "X", "elementOffset": 2**64 - 1, "elementSizeInBytes": 2**64 - 1}
 
 
 @pytest.mark.parametrize(
     ("bindings", "said"),
     [
-        ({"from": "X"}, ".from: s.comp from: binding 0 is also that of Source [SH-04]"),
-        ({"Source": []}, f": {ONE}"),
-        ({"Source": {"name": "X", "elementOffset": 8}}, EMPTY),
-        ({"Source": {"name": "X", "elementCount": 0}}, EMPTY),
-        ({"Source": {"name": "X", "elementCount": 9}},
-         f".Source: s.comp Source: got offset 0 and 36 bytes, {END}"),
-        ({"Source": {"name": "X", "elementOffset": 1, "elementSizeInBytes": 2}},
-         f".Source: s.comp Source: got offset 2 and 30 bytes, {END}"),
+        ({"from": "X"}, ".from [SH-04]"),
+        ({"Source": []}, "'Source' [B-01]"),
+        ({"Source": {"name": "X", "elementOffset": 8}}, ".Source s.comp Source [SH-05]"),
+        ({"Source": {"name": "X", "elementCount": 0}}, ".Source s.comp Source [SH-05]"),
+        ({"Source": {"name": "X", "elementCount": 9}}, ".Source s.comp Source [SH-05]"),
+        ({"Source": {"name": "X", "elementOffset": 1, "elementSizeInBytes": 2}}, ".Source s.comp Source [SH-05]"),
         ({"Target": None, "1": FAR},
-         f'["1"]: s.comp 1: got offset {(2**64 - 1) ** 2} and 0 bytes, {END}'),
+         "[\"1\"] s.comp 1 [SH-05]"),
     ],
 )  # fmt: skip
-def test_wrong_bindings_are_refused(load, bindings, said):
+def test_wrong_bindings_are_refused(load, bindings, said, message):
     bound = {"Source": "X", "Target": "Y", **bindings}
     made = with_command(bindings={k: v for k, v in bound.items() if v is not None})
-    assert fault(load, made) == BINDING + said
+    message(refused(load, made), BINDING, *said.split())
 
 
 READ = "m.json: commands[0].bindings.Source"
@@ -287,65 +319,71 @@ READ = "m.json: commands[0].bindings.Source"
 @pytest.mark.parametrize(
     ("member", "value", "said"),
     [
-        ("format", "R32_UINT", ".format: 'format' is not for blocks of GLSL"),
-        ("format", None, ".format: 'format' is not for blocks of GLSL"),
-        ("elementCount", -1, ".elementCount: got -1, allowed 0 to 18446744073709551615"),
-        ("elementOffset", 1.5, ".elementOffset: got 1.5, allowed an integer from 0 to "
-         "18446744073709551615"),
+        ("format", "R32_UINT", ".format"),
+        ("format", None, ".format"),
+        ("elementCount", -1, ".elementCount"),
+        ("elementOffset", 1.5, ".elementOffset"),
     ],
 )  # fmt: skip
-def test_wrong_members_of_bindings_are_refused(load, member, value, said):
+def test_wrong_members_of_bindings_are_refused(load, member, value, said, message):
     source = {"name": "X", member: value}
-    text = fault(load, with_command(bindings={"Source": source, "Target": "Y"}))
-    assert text == READ + said
+    made = with_command(bindings={"Source": source, "Target": "Y"})
+    message(refused(load, made), f"{READ}{said}: ")
 
 
-def test_counts_need_the_size_of_an_element(load):
+def test_counts_need_the_size_of_an_element(load, message):
     made = with_command(bindings={"Source": {"name": "L", "elementCount": 1}, "Target": "Y"})
     made["resources"]["L"] = {"initialValues": [{"type": "UINT32", "value": 1}]}
-    assert fault(load, made) == (
-        f"{READ}: 'elementCount' needs 'elementSizeInBytes': \"L\" has no data type"
-    )
+    message(refused(load, made), f"{READ}: ")
     made["commands"][0]["bindings"]["Source"]["elementSizeInBytes"] = 4
     assert prepared(load, made).commands[0].sources["Source"].nbytes == 4
 
 
-def test_deferred_resources(load):
+def test_deferred_resources(load, message):
     made = with_command(bindings={"Source": "D", "Target": "Y"})
     made["resources"]["D"] = {"initialValues": "deferred"}
-    assert fault(load, made) == (f'{READ}: "D" is deferred, only ONNX models can be bound to it')
+    message(refused(load, made), f"{READ}: ")
 
 
 @pytest.mark.parametrize(
     ("groups", "said"),
     [
-        ([0, 1, 1], "[0]: got 0, must be 1 to 65535 [SH-07]"),
-        ([1, 65536, 1], "[1]: got 65536, must be 1 to 65535 [SH-07]"),
-        ([1, 1, 2**32 - 1], "[2]: got 4294967295, must be 1 to 65535 [SH-07]"),
+        ([0, 1, 1], "[0] [SH-07]"),
+        ([1, 65536, 1], "[1] [SH-07]"),
+        ([1, 1, 2**32 - 1], "[2] [SH-07]"),
     ],
 )
-def test_group_counts(load, groups, said):
+def test_group_counts(load, groups, said, message):
     """Refused before anything runs; operators choose their own and look at none."""
-    at = "m.json: commands[0].threadGroupCount"
-    text = fault(load, with_command(threadGroupCount=groups))
-    assert text == f"ERROR while binding resources: {at}{said}"
+    text = refused(load, with_command(threadGroupCount=groups))
+    message(
+        text, "ERROR while binding resources: m.json: commands[0].threadGroupCount", *said.split()
+    )
     split = copy.deepcopy(SPLIT)
     split["commands"][0]["threadGroupCount"] = groups
     prepared(load, split)
     prepared(load, with_command(threadGroupCount=[65535, 65535, 65535]))
 
 
+@pytest.mark.parametrize(("element", "size", "nbytes"), [(2, 4, 8), (1, 2, 14)])
+def test_group_counts_outside_of_their_buffer(load, element, size, nbytes, message):
+    groups = {"name": "Y", "elementOffset": element, "elementSizeInBytes": size}
+    text = refused(load, with_command(threadGroupCount=groups))
+    message(text, "commands[0].threadGroupCount", f"got {nbytes} bytes", "[SH-07]")
+
+
 @pytest.mark.parametrize(
     ("groups", "said"),
     [
-        ([1, 1], ": got 2 integers, allowed 3"),
-        ([1, 1, -1], "[2]: got -1, allowed 0 to 4294967295"),
-        (1, ": got 1, allowed an array"),
+        ([1, 1], ""),
+        ([1, 1, -1], "[2]"),
+        (1, ""),
+        ("none", ""),
     ],
 )
-def test_malformed_group_counts_are_refused(load, groups, said):
-    text = fault(load, with_command(threadGroupCount=groups))
-    assert text == f"m.json: commands[0].threadGroupCount{said}"
+def test_malformed_group_counts_are_refused(load, groups, said, message):
+    text = refused(load, with_command(threadGroupCount=groups))
+    message(text, "m.json: commands[0].threadGroupCount", said)
 
 
 # -- told ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from vkops.dxdispatch.data_types import dtype_of
 from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node, Source
 from vkops.errors import ModelError
-from vkops.runner import output_files
+from vkops.system import output_files
 
 TYPES = [t for t in TensorDataType if t.size_bits >= 8]
 
@@ -62,7 +62,7 @@ def test_integers_are_checked_against_their_range(data_type):
     low, high = int(info.min), int(info.max)
     assert numbers([low, high], data_type.name).tolist() == [low, high]
     for bad in (low - 1, high + 1):
-        message = f"m.json: resources.A.initialValues[1]: got {bad}, allowed {low} to {high}"
+        message = f"m.json: resources.A.initialValues[1]: got {bad}, must be {low} to {high}"
         assert refusal([0, bad], data_type.name) == message
         single = message.replace("[1]", ".value")
         assert refusal({"value": bad, "valueCount": 2}, data_type.name) == single
@@ -71,14 +71,14 @@ def test_integers_are_checked_against_their_range(data_type):
 def test_floats_are_checked_against_their_range():
     assert numbers([65519, -65519], "FLOAT16").tolist() == [65504, -65504]
     assert refusal([1, 65520], "FLOAT16") == (
-        "m.json: resources.A.initialValues[1]: got 65520, allowed -65504 to 65504"
+        "m.json: resources.A.initialValues[1]: got 65520, must be -65504 to 65504"
     )
     assert refusal([1e39], "FLOAT32") == (
-        "m.json: resources.A.initialValues[0]: got 1e+39, allowed -3.40282e+38 to 3.40282e+38"
+        "m.json: resources.A.initialValues[0]: got 1e+39, must be -3.40282e+38 to 3.40282e+38"
     )
     assert refusal([10**400], "FLOAT64") == (
         "m.json: resources.A.initialValues[0]: got an integer of more than 40 digits, "
-        "allowed numbers that a double can hold"
+        "must be numbers that a double can hold"
     )
 
 

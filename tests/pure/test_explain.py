@@ -19,19 +19,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import SPLIT, tensor, zeros
-from operator_table import OPERATORS, kinds
+from operator_table import OPERATORS, indexed_operators, kinds
 from processes import cpu_time
 from regions import make_region
 
 from vkops.cli import main
 from vkops.dml import ExecutionFlags, FeatureLevel
 from vkops.dxdispatch.descriptors import with_dml_names
-from vkops.dxdispatch.json_model import DmlDispatchable, Overrides
+from vkops.dxdispatch.json_model import DmlDispatchable
 from vkops.dxdispatch.json_reader import parse
 from vkops.explain import Explanation, Tensor, explain
 from vkops.explain.dml_operators import operator_section
 from vkops.explain.page import page
 from vkops.explain.tables import dispatch_rows, region_rows
+from vkops.onnx.free_dimensions import Overrides
 from vkops.plan import Fill
 from vkops.rules import GROUPS
 
@@ -382,7 +383,7 @@ def test_indices_select_elements():
     assert region_rows(movement).rows[0][2] == source
 
 
-@pytest.mark.parametrize("name", [name for name, entry in OPERATORS.items() if entry.index_types])
+@pytest.mark.parametrize("name", indexed_operators())
 @settings(max_examples=8)
 @given(random=st.randoms(use_true_random=False), large=st.booleans())
 def test_any_operator_with_indices_can_be_drawn(name, random, large):

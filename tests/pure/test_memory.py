@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import weakref
 from threading import RLock
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -16,18 +18,38 @@ from vkops.gpu.memory.heaps import ALIGNMENT, FIRST_HEAP, FreeList, Memory, Memo
 
 def memory(budget=1 << 30, max_buffer=1 << 27):
     made = Memory(
-        lambda size: SimpleNamespace(ranges=FreeList(size)),
+        StandIn,
         max_buffer,
         lambda: budget - made.reserved,
         RLock(),
         lambda: None,
     )
+    made.owners = []
     return made
 
 
+class StandIn:
+    """A heap without memory."""
+
+    def __init__(self, size):
+        self.ranges = FreeList(size)
+
+
+class Owner:
+    """What a buffer is to the allocator."""
+
+
+def allocate(made, nbytes):
+    """Return the extents of a new owner, which exists until ``free``."""
+    owner = Owner()
+    extents, _ = made.allocate(owner, nbytes)
+    made.owners.append((extents, owner))
+    return extents
+
+
 def free(made, extents):
-    """What a buffer does when it is freed."""
-    made.freed.append(extents)
+    """Free the owner of extents."""
+    made.owners[:] = [pair for pair in made.owners if pair[0] is not extents]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 40)), max_size=80))
@@ -35,9 +57,10 @@ def test_free_list_never_overlaps_and_joins_again(steps):
     ranges, taken = FreeList(100), []
     for take, size in steps:
         if take:
-            offset = ranges.take(size)
-            if offset is None:
+            found = ranges.take(size)
+            if found is None:
                 continue
+            offset, _ = found
             assert 0 <= offset <= 100 - size
             assert all(offset + size <= o or o + s <= offset for o, s in taken)
             taken.append((offset, size))
@@ -46,42 +69,42 @@ def test_free_list_never_overlaps_and_joins_again(steps):
         assert ranges.free == 100 - sum(s for _, s in taken)
     for one in taken:
         ranges.give(*one)
-    assert ranges.take(100) == 0
+    assert ranges.take(100) == (0, 0)
 
 
 def test_ranges_are_aligned_and_freed():
     made = memory()
-    (first,), (second,), _ = taken = [made.allocate(n) for n in (1, 257, 5)]
+    (first,), (second,), _ = taken = [allocate(made, n) for n in (1, 257, 5)]
     assert (first.start, second.start) == (0, ALIGNMENT)
     assert second.nbytes == 2 * ALIGNMENT
     assert made.report().used == 4 * ALIGNMENT
     free(made, taken[1])
     assert made.report().used == 2 * ALIGNMENT
-    assert made.allocate(300)[0].start == ALIGNMENT
+    assert allocate(made, 300)[0].start == ALIGNMENT
 
 
 def test_heaps_double_and_are_reused():
     made = memory()
     for _ in range(3):
-        made.allocate(FIRST_HEAP)
+        allocate(made, FIRST_HEAP)
     assert made.report().heaps == 3
     assert made.report().reserved == 4 * FIRST_HEAP
     for _ in range(100):
-        free(made, made.allocate(1 << 20))
+        free(made, allocate(made, 1 << 20))
     assert made.report().heaps == 3
 
 
 def test_empty_heaps_make_room():
     made = memory(budget=3 * FIRST_HEAP)
-    free(made, made.allocate(FIRST_HEAP))
-    (extent,) = made.allocate(3 * FIRST_HEAP)
+    free(made, allocate(made, FIRST_HEAP))
+    (extent,) = allocate(made, 3 * FIRST_HEAP)
     assert made.heaps == [extent.resource]
     assert made.report().reserved == 3 * FIRST_HEAP
 
 
 def test_larger_than_one_buffer_is_spread():
     made = memory(max_buffer=1 << 20)
-    extents = made.allocate((3 << 20) + 100)
+    extents = allocate(made, (3 << 20) + 100)
     assert [extent.nbytes for extent in extents] == [1 << 20, 1 << 20, 1 << 20, 256]
     assert len({id(extent.resource) for extent in extents}) == 4
     part = slice_extents(extents, (1 << 20) - 16, 48)
@@ -93,17 +116,17 @@ def test_larger_than_one_buffer_is_spread():
 def test_budget_that_shrinks_meanwhile():
     """What empty heaps gave back may be somebody else's before it is asked for again."""
     made = memory()
-    free(made, made.allocate(1 << 20))
+    free(made, allocate(made, 1 << 20))
     made._available = lambda: 10 << 20
     with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 20971520 bytes: the device has"):
-        made.allocate(20 << 20)
+        allocate(made, 20 << 20)
 
 
 def test_spread_is_all_or_nothing():
     made = memory(budget=3 << 20, max_buffer=1 << 20)
-    made.allocate(1 << 20)
+    allocate(made, 1 << 20)
     with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 3145728 bytes: the device has"):
-        made.allocate(3 << 20)
+        allocate(made, 3 << 20)
     assert made.report().used == made.report().reserved == 1 << 20
     made.require(2 << 20)
     with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 3145728 bytes: the device has"):
@@ -113,13 +136,51 @@ def test_spread_is_all_or_nothing():
 def test_too_large_for_the_device():
     made = memory(budget=1 << 20)
     with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 4194304 bytes: the device has"):
-        made.allocate(4 << 20)
+        allocate(made, 4 << 20)
     assert made.report() == MemoryReport(0, 0, 0)
 
 
 def test_closed_memory_forgets_its_heaps():
     made = memory()
-    kept = made.allocate(100)
+    kept = allocate(made, 100)
     made.close()
+    heap = weakref.ref(kept[0].resource)
+    assert (made.heaps, made.closed, heap() is None) == ([], True, False)
     free(made, kept)
-    assert (made.heaps, list(made.freed), made.closed) == ([], [], True)
+    del kept
+    assert heap() is None  # although the memory object exists
+    made.release_empty_heaps()
+    assert made.reserved == 0
+
+
+def test_an_owner_in_a_cycle_is_freed_too():
+    made = memory()
+    owner = Owner()
+    owner.itself = owner
+    owner.memory = made.allocate(owner, 100)
+    del owner
+    gc.collect()
+    assert made.report().used == 0
+
+
+def test_no_python_code_runs_when_an_owner_is_freed():
+    """An interrupt that came in it would be lost."""
+    made = memory()
+    allocate(made, 100)
+    calls = []
+    sys.setprofile(lambda frame, event, _: calls.append((frame.f_code.co_name, event)))
+    made.owners.clear()
+    sys.setprofile(None)
+    assert {name for name, event in calls if event == "call"} == set()
+    assert len(made.freed) == 1
+    assert made.report().used == 0
+
+
+def test_memory_that_was_freed_has_the_last_submission_that_uses_it():
+    ranges = FreeList(100)
+    first, second, _third = (ranges.take(10) for _ in range(3))
+    ranges.give(second[0], 10, 7)
+    ranges.give(first[0], 10, 3)  # joined: both have the later one
+    assert ranges.take(15) == (0, 7)
+    assert ranges.take(70) == (30, 0)
+    assert ranges.take(5) == (15, 7)

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import onnx
 import pytest
+from refusals import fault
 
 import vkops
 from vkops.cli import main
@@ -114,37 +115,24 @@ def dispatch(bindings, **more):
 
 
 @pytest.mark.parametrize(
-    ("model", "message"),
+    ("model", "named"),
     [
-        (dispatch({"x0": {"name": "b", "shape": [2, 2]}}),
-         'commands[0].bindings.x0: \'x0\' of shape (2, 2) needs 16 bytes, "b" has 8'),
-        (dispatch({"y": {"name": "a", "shape": [3, 2]}}),
-         "commands[0].bindings.y: has shape (3, 2), the model makes (2, 2)"),
-        (dispatch({"y": "b"}),
-         'commands[0].bindings.y: \'y\' of shape (2, 2) needs 16 bytes, "b" has 8'),
-        (dispatch({"x0": ["a", "b"]}),
-         "commands[0].bindings.x0[1]: Bind point 'x0' requires 1 resources, but 2 were bound. "
-         "[B-01]"),
-        (dispatch({"x0": {"name": "a", "elementOffset": 1}}),
-         "commands[0].bindings.x0.elementOffset: 'elementOffset' is not for tensors of ONNX "
-         "models"),
-        (dispatch({"x0": {"name": "a", "format": "R32_UINT"}}),
-         "commands[0].bindings.x0.format: 'format' is not for tensors of ONNX models"),
-        (dispatch({"x0": {"name": "a", "shape": [1, 3]}}),
-         "input 'x0': has shape (1, 3), must be (N, 2)"),
-        (dispatch({}, freeDimensionNameOverrides={"Q": 2}),
-         "dispatchables.concat.sourcePath: no free dimension 'Q' in the ONNX model; it has 'N'"),
-        (dispatch({}, sourcePath="bad.onnx"), "vkops does not have this operator, nor 1 more nodes"),
-        (dispatch({}, sourcePath="none.onnx"),
-         'dispatchables.concat.sourcePath: no file "none.onnx"'),
+        (dispatch({"x0": {"name": "b", "shape": [2, 2]}}), "commands[0].bindings.x0"),
+        (dispatch({"y": {"name": "a", "shape": [3, 2]}}), "commands[0].bindings.y"),
+        (dispatch({"y": "b"}), "commands[0].bindings.y"),
+        (dispatch({"x0": ["a", "b"]}), "commands[0].bindings.x0[1] [B-01]"),
+        (dispatch({"x0": {"name": "a", "elementOffset": 1}}), "commands[0].bindings.x0.elementOffset"),
+        (dispatch({"x0": {"name": "a", "format": "R32_UINT"}}), "commands[0].bindings.x0.format"),
+        (dispatch({"x0": {"name": "a", "shape": [1, 3]}}), "input 'x0'"),
+        (dispatch({}, freeDimensionNameOverrides={"Q": 2}), "dispatchables.concat.sourcePath"),
+        (dispatch({}, sourcePath="bad.onnx"), "nor 1 more nodes"),
+        (dispatch({}, sourcePath="none.onnx"), "dispatchables.concat.sourcePath"),
     ],
 )  # fmt: skip
-def test_dispatchables_are_checked_before_anything_runs(folder, model, message, capsys):
+def test_dispatchables_are_checked_before_anything_runs(folder, model, named, capsys, message):
     (folder / "m.json").write_text(json.dumps(model))
     assert main(["check", "m.json"]) == 1
-    seen = capsys.readouterr()
-    assert message in seen.err
-    assert len(seen.err.splitlines()) == 1
+    message(capsys.readouterr().err.removesuffix("\n"), *named.split())
 
 
 def test_unknown_bind_points_are_warned_of(folder, capsys):
@@ -164,26 +152,21 @@ class NoDevice(vkops.Device):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "message"),
+    ("inputs", "named"),
     [
-        ({}, "input 'x0': is missing"),
-        ({"x0": np.ones((1, 2), np.float32), "q": 1},
-         "input 'q': the model has no such input; it has 'x0', 'x1'"),
-        ({"x0": np.ones(2), "x1": 1}, "input 'x0': has type tensor(double), must be tensor(float)"),
-        ({"x0": np.ones(2, np.float32), "x1": 1},
-         "input 'x0': has shape (2,), must be (N, 2)"),
-        ({"x0": np.ones((1, 2), np.float32), "x1": np.ones((2, 2), np.float32)},
-         "input 'x1': has shape (2, 2), must be (N, 2), N being 1"),
-        ({"x0": object(), "x1": 1}, "input 'x0': holds Python objects, must be numbers or strings"),
+        ({}, "input 'x0'"),
+        ({"x0": np.ones((1, 2), np.float32), "q": 1}, "input 'q'"),
+        ({"x0": np.ones(2), "x1": 1}, "input 'x0'"),
+        ({"x0": np.ones(2, np.float32), "x1": 1}, "input 'x0'"),
+        ({"x0": np.ones((1, 2), np.float32), "x1": np.ones((2, 2), np.float32)}, "input 'x1'"),
+        ({"x0": object(), "x1": 1}, "input 'x0'"),
     ],
 )  # fmt: skip
-def test_sessions_check_their_inputs(inputs, message):
+def test_sessions_check_their_inputs(inputs, named, message):
     from vkops.onnx import Model, Session
 
     session = Session(Model(onnx.parser.parse_model(CONCAT)), NoDevice())
-    with pytest.raises(ModelError) as caught:
-        session.run(inputs)
-    assert str(caught.value) == message
+    message(fault(lambda: session.run(inputs), ModelError), named)
 
 
 @pytest.mark.parametrize("operator", ["Identity", "mine.Turn"])  # one that vkops has, and another

@@ -10,7 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, defs, helper, numpy_helper, parser
-from onnx_models import evaluate, info, model, node_model, run, run_on_device, same
+from onnx_models import (
+    array,
+    evaluate,
+    floats,
+    info,
+    int8s,
+    int32s,
+    ints,
+    model,
+    node_model,
+    run,
+    run_on_device,
+    same,
+    scalar,
+    text,
+)
+from operator_table import depth_to_space
 
 from vkops.errors import ModelError
 from vkops.onnx import Model
@@ -20,17 +36,6 @@ from vkops.onnx.value_info import SequenceType, TensorType
 from vkops.plan.index_runs import runs_of
 
 I32, I64 = np.iinfo(np.int32), np.iinfo(np.int64)
-
-
-def array(dtype):
-    return lambda *values: np.array(values, dtype)
-
-
-ints, int32s, int8s, floats, text = map(array, (np.int64, np.int32, np.int8, np.float32, object))
-
-
-def scalar(value, dtype=np.int64):
-    return np.array(value, dtype)
 
 
 def counted(shape):
@@ -43,15 +48,7 @@ BYTES = np.arange(9, dtype=np.uint8).reshape(3, 3)
 TABLE = np.arange(15, dtype=np.int32).reshape(3, 5)
 
 
-def blocks(data, cut, axes):
-    """DepthToSpace by blocks of 2, of a depth that is cut into these sizes."""
-    n, depth, height, width = data.shape
-    moved = data.reshape(n, *cut, height, width).transpose(axes)
-    return moved.reshape(n, depth // 4, 2 * height, 2 * width)
-
-
-DCR = blocks(BLOCKS, (2, 2, 2), (0, 3, 4, 1, 5, 2))
-CRD = blocks(BLOCKS, (2, 2, 2), (0, 1, 4, 2, 5, 3))
+DCR, CRD = (depth_to_space(BLOCKS, 2, order) for order in (0, 1))
 
 
 def filled(shape, value, dtype=np.float32):
@@ -910,7 +907,7 @@ def test_runs_reproduce_the_indices(indices):
 @pytest.mark.parametrize("name", OPERATORS)
 def test_docstrings_name_the_last_version(name):
     """Of the operators that have functions of their own, and that ONNX still has."""
-    versions, schema = OPERATORS[name], defs.get_schema(name)
+    versions, schema = OPERATORS[name].versions, defs.get_schema(name)
     text = versions[max(versions)].__doc__
     if text and not schema.deprecated:
         named = re.search(rf"\b{name} (?:\d+(?:, | and | to )?)+", text)[0]

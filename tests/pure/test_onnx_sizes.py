@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import model
 from processes import cpu_time
+from refusals import fault
 
 from vkops.errors import ModelError, VkopsError
 from vkops.onnx import Model
@@ -42,34 +43,24 @@ def node(operator, inputs, **attributes):
 WHOLE = f"must have {MAX} bytes at most"
 
 CASES = [
-    (node("Tile", ["x", "a"]), ints("a", 2**62, 1),
-     f"(Tile-13): shape: got (9223372036854775808, 3), {WHOLE}"),
-    (node("Expand", ["x", "a"]), ints("a", 2**60, 1, 1),
-     f"(Expand-13): shape: got (1152921504606846976, 2, 3), {WHOLE}"),
-    (node("ConstantOfShape", ["a"]), ints("a", 2**61),
-     f"(ConstantOfShape-9): shape: got (2305843009213693952,), {WHOLE}"),
-    (node("ConstantOfShape", ["a"]), ints("a", 0, 2**62, 2**62),
-     f"(ConstantOfShape-9): shape: got (0, 4611686018427387904, 4611686018427387904), {WHOLE}, sizes of 0 left out"),
-    (node("ConstantOfShape", ["a"]), ints("a", *[1] * (MAX_DIMENSIONS + 1)),
-     f"(ConstantOfShape-9): input: has {MAX_DIMENSIONS + 1} elements, must be {MAX_DIMENSIONS} at most"),
-    (node("Unsqueeze", ["x", "a"]), ints("a", *range(MAX_DIMENSIONS)),
-     f"(Unsqueeze-13): shape: got {MAX_DIMENSIONS + 2} dimensions, must be {MAX_DIMENSIONS} at most"),
-    (node("Pad", ["x", "a"]), ints("a", 0, MAX, 0, MAX),
-     f"(Pad-18): shape: got (2, 18446744073709551617), {WHOLE}"),
-    (node("Pad", ["x", "a"], mode="edge"), ints("a", MAX, 0, MAX, 0),
-     f"(Pad-18): shape: got (18446744073709551616, 3), {WHOLE}"),
-    (node("Reshape", ["x", "a"], allowzero=1), ints("a", 0, 2**62, 2**62, 3),
-     "(Reshape-14): shape: got [0, 4611686018427387904, 4611686018427387904, 3], 0 elements, must be 6 ((2, 3))"),
-    (node("SplitToSequence", ["x", "a"], axis=1), numpy_helper.from_array(np.array(0), "a"),
-     "(SplitToSequence-11): split: got 0, must be at least 1"),
+    (node("Tile", ["x", "a"]), ints("a", 2**62, 1), "(Tile-13) shape"),
+    (node("Expand", ["x", "a"]), ints("a", 2**60, 1, 1), "(Expand-13) shape"),
+    (node("ConstantOfShape", ["a"]), ints("a", 2**61), "(ConstantOfShape-9) shape"),
+    (node("ConstantOfShape", ["a"]), ints("a", 0, 2**62, 2**62), "(ConstantOfShape-9) shape"),
+    (node("ConstantOfShape", ["a"]), ints("a", *[1] * (MAX_DIMENSIONS + 1)), "(ConstantOfShape-9) input"),
+    (node("Unsqueeze", ["x", "a"]), ints("a", *range(MAX_DIMENSIONS)), "(Unsqueeze-13) shape"),
+    (node("Pad", ["x", "a"]), ints("a", 0, MAX, 0, MAX), "(Pad-18) shape"),
+    (node("Pad", ["x", "a"], mode="edge"), ints("a", MAX, 0, MAX, 0), "(Pad-18) shape"),
+    (node("Reshape", ["x", "a"], allowzero=1), ints("a", 0, 2**62, 2**62, 3), "(Reshape-14) shape"),
+    (node("SplitToSequence", ["x", "a"], axis=1), numpy_helper.from_array(np.array(0), "a"), "(SplitToSequence-11) split"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("made", "initializer", "said"), CASES)
-def test_a_tensor_that_is_too_large_is_refused_by_the_node_that_makes_it(made, initializer, said):
-    with pytest.raises(ModelError) as caught:
-        lowered([made], [initializer])
-    assert str(caught.value) == f"node 0, which makes 'y' {said}"
+def test_a_tensor_that_is_too_large_is_refused_by_the_node_that_makes_it(
+    made, initializer, said, message
+):
+    message(fault(lambda: lowered([made], [initializer]), ModelError), *said.split())
 
 
 def test_the_largest_tensor_is_not_refused():
@@ -79,12 +70,10 @@ def test_the_largest_tensor_is_not_refused():
     assert np.empty(made.shape, made.dtype).shape == (2**61 - 1, 0, 1)
 
 
-def test_a_declared_input_that_is_too_large_is_refused():
-    with pytest.raises(ModelError) as caught:
-        lowered([node("Identity", ["x"])], shape=(2**62, 0, 2**62))
-    assert str(caught.value) == (
-        f"input 'x': shape: got (4611686018427387904, 0, 4611686018427387904), {WHOLE}, sizes of 0 "
-        "left out"
+def test_a_declared_input_that_is_too_large_is_refused(message):
+    message(
+        fault(lambda: lowered([node("Identity", ["x"])], shape=(2**62, 0, 2**62)), ModelError),
+        "input 'x': shape: ",
     )
 
 
@@ -97,17 +86,15 @@ def test_an_input_that_is_not_given_and_too_large_is_refused(elem_type, shape):
         default_input(entry, shape)
 
 
-def test_more_parts_than_a_node_may_make_are_refused_before_they_are_made():
+def test_more_parts_than_a_node_may_make_are_refused_before_they_are_made(message):
     one = numpy_helper.from_array(np.array(1), "a")
     nodes = [
         helper.make_node("SplitToSequence", ["x", "a"], ["s"]),
         helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0),
     ]
-    with pytest.raises(ModelError) as caught:
-        lowered(nodes, [one], shape=(2**60,))
-    assert str(caught.value) == (
-        "node 0, which makes 's' (SplitToSequence-11): split: makes 1152921504606846976 parts, must "
-        "be 65536 at most"
+    message(
+        fault(lambda: lowered(nodes, [one], shape=(2**60,)), ModelError),
+        "node 0, which makes 's' (SplitToSequence-11): split: ",
     )
 
 

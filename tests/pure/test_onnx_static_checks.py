@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from refusals import fault
 
 from vkops.errors import ModelError
 from vkops.onnx import Model, Session, backend
 from vkops.onnx.static_checks import check_statically
 
-COMPUTES = (
-    "depends on graph input {!r}; vkops moves data, and computes only with constants, shapes, and "
-    "short lists of integers"
-)
 FLOATS = "float[N] x, float[N] y"
 
 
@@ -28,80 +25,48 @@ def model(inputs, nodes, output="z", opset=18):
 
 # Inputs, nodes, opset, and what the error says; sizes are free but where they are the fault.
 REFUSED = [
-    (FLOATS, "z = Add (x, y)", 18, "node 0, which makes 'z' (Add-14): A: " + COMPUTES.format("x")),
-    (FLOATS, "s = Shape (x)  z = Equal (x, s)", 18,
-     "node 1, which makes 'z' (Equal-13): B: has type tensor(int64), must be tensor(float) as the first one"),
-    (FLOATS, "t = Concat <axis = 0> (x, y)  z = Mul (t, t)", 18,
-     "node 1, which makes 'z' (Mul-14): A: " + COMPUTES.format("x")),
-    (FLOATS, "i = Identity (y)  z = Cast <to = 7> (i)", 18,
-     "node 1, which makes 'z' (Cast-13): input: " + COMPUTES.format("y")),
-    ("bool[N] c, int64[N] x, int64[N] y", "z = Where (c, x, y)", 18,
-     "node 0, which makes 'z' (Where-16): condition: " + COMPUTES.format("c")),
-    ("int64[N, M] x", "z = Sub (x, x)", 18, "node 0, which makes 'z' (Sub-14): A: " + COMPUTES.format("x")),
-    ("float[N] x, int64[K, L] y", "t = Gather (x, y)  z = Sub (y, y)", 18,
-     "node 1, which makes 'z' (Sub-14): A: " + COMPUTES.format("y")),
-    ("int64[N] y", "c = Constant <value_floats = [1.0, 2.0]> ()  t = Gather (c, y)  z = Sub (t, t)", 18,
-     "node 2, which makes 'z' (Sub-14): A: " + COMPUTES.format("y")),
-    ("int64[1025] x", "z = Sub (x, x)", 18, "node 0, which makes 'z' (Sub-14): A: " + COMPUTES.format("x")),
-    ("string[N] x", "z = Cast <to = 1> (x)", 18,
-     "node 0, which makes 'z' (Cast-13): to: vkops does not compute with strings"),
-    ("float[N] x", "z = Cast <to = 99> (x)", 18,
-     "node 0, which makes 'z' (Cast-13): to: got 99, which is not a data type"),
-    ("float[M] x", "c = Constant <value_float = 1.0> ()  z = Range (c, x, c)", 18,
-     "node 1, which makes 'z' (Range-11): limit: " + COMPUTES.format("x")),
-    ("float[N, M] x", "z = EyeLike <dtype = 8> (x)", 18,
-     "node 0, which makes 'z' (EyeLike-9): dtype: got tensor(string), must be tensor(bool), tensor(double), "
-     "tensor(float), tensor(float16), tensor(int16), tensor(int32), tensor(int64), tensor(int8), tensor(uint16), "
-     "tensor(uint32), tensor(uint64), tensor(uint8)"),
-    ("float[N] x", 'p = Constant <value_ints = [1, 1]> ()  z = Pad <mode = "wrap"> (x, p)', 18,
-     "node 1, which makes 'z' (Pad-18): mode: got 'wrap', must be 'constant', 'reflect', 'edge'"),
-    ("float[N] x", 'z = Resize <mode = "nearest"> (x)', 18,
-     "node 0, which makes 'z' (Resize-18): scales and sizes: exactly one of the two must be given"),
-    ("float[A, B, C, D] x", 'z = DepthToSpace <blocksize = 2, mode = "CDR"> (x)', 18,
-     "node 0, which makes 'z' (DepthToSpace-13): mode: got 'CDR', must be 'DCR', 'CRD'"),
-    ("float[A, B, C, D] x", "z = SpaceToDepth <blocksize = 0> (x)", 18,
-     "node 0, which makes 'z' (SpaceToDepth-13): blocksize: got 0, must be at least 1"),
-    ("float[N] x", "z, a = Split <num_outputs = 3> (x)", 18,
-     "node 0, which makes 'z' (Split-18): num_outputs: got 3, must be 2, the outputs"),
-    ("float[N] x", "z, a = Split <split = [3, -1]> (x)", 11,
-     "node 0, which makes 'z' (Split-11): split[1]: got -1, must be at least 0"),
-    ("float[A, B] x", "z = Transpose <perm = [1, 1]> (x)", 18,
-     "node 0, which makes 'z' (Transpose-13): perm: got [1, 1], must be different axes"),
-    ("int64[N] x", "z = ConstantOfShape <value = int64[2] {1, 2}> (x)", 18,
-     "node 0, which makes 'z' (ConstantOfShape-9): value: has 2 elements, must be 1"),
-    ("float[N] x, int64[M] i, float[M] u", 'z = ScatterElements <reduction = "mul"> (x, i, u)', 18,
-     "node 0, which makes 'z' (ScatterElements-18): reduction: got 'mul', must be 'none': vkops moves data, it does "
-     "not compute"),
-    ("float[N] x, int64[M, 1] i, float[M] u", 'z = ScatterND <reduction = "add"> (x, i, u)', 18,
-     "node 0, which makes 'z' (ScatterND-18): reduction: got 'add', must be 'none': vkops moves data, it does not "
-     "compute"),
-    ("float[A, B, C] x, int64[C] s", "z = ReverseSequence <batch_axis = 2> (x, s)", 18,
-     "node 0, which makes 'z' (ReverseSequence-10): batch_axis and time_axis: got 2 and 0, must be 0 and 1, or 1 "
-     "and 0"),
-    ("float[N] x, float[2] v", "d = Constant <value_int = 3> ()  z = OneHot (x, d, v)", 18,
-     "node 1, which makes 'z' (OneHot-11): indices: " + COMPUTES.format("x")),
-    ("int16[N, M] x, float[2] v", "d = Constant <value_int = 3> ()  z = OneHot (x, d, v)", 18,
-     "node 1, which makes 'z' (OneHot-11): indices: " + COMPUTES.format("x")),
-    ("float[N, M, K] x, float[N, L, K] u", 'z = TensorScatter <mode = "circular"> (x, u)', 24,
-     "node 0, which makes 'z' (TensorScatter-24): mode: got 'circular', must be 'linear': vkops does not write around "
-     "the end of an axis"),
+    (FLOATS, "z = Add (x, y)", 18, "node 0, which makes 'z' (Add-14)"),
+    (FLOATS, "s = Shape (x)  z = Equal (x, s)", 18, "node 1, which makes 'z' (Equal-13) B"),
+    (FLOATS, "t = Concat <axis = 0> (x, y)  z = Mul (t, t)", 18, "node 1, which makes 'z' (Mul-14)"),
+    (FLOATS, "i = Identity (y)  z = Cast <to = 7> (i)", 18, "node 1, which makes 'z' (Cast-13)"),
+    ("bool[N] c, int64[N] x, int64[N] y", "z = Where (c, x, y)", 18, "node 0, which makes 'z' (Where-16)"),
+    ("int64[N, M] x", "z = Sub (x, x)", 18, "node 0, which makes 'z' (Sub-14)"),
+    ("float[N] x, int64[K, L] y", "t = Gather (x, y)  z = Sub (y, y)", 18, "node 1, which makes 'z' (Sub-14)"),
+    ("int64[N] y", "c = Constant <value_floats = [1.0, 2.0]> ()  t = Gather (c, y)  z = Sub (t, t)", 18, "node 2, which makes 'z' (Sub-14)"),
+    ("int64[1025] x", "z = Sub (x, x)", 18, "node 0, which makes 'z' (Sub-14)"),
+    ("string[N] x", "z = Cast <to = 1> (x)", 18, "node 0, which makes 'z' (Cast-13)"),
+    ("float[N] x", "z = Cast <to = 99> (x)", 18, "node 0, which makes 'z' (Cast-13) to"),
+    ("float[M] x", "c = Constant <value_float = 1.0> ()  z = Range (c, x, c)", 18, "node 1, which makes 'z' (Range-11)"),
+    ("float[N, M] x", "z = EyeLike <dtype = 8> (x)", 18, "node 0, which makes 'z' (EyeLike-9) dtype"),
+    ("float[N] x", 'p = Constant <value_ints = [1, 1]> ()  z = Pad <mode = "wrap"> (x, p)', 18, "node 1, which makes 'z' (Pad-18) mode"),
+    ("float[N] x", 'z = Resize <mode = "nearest"> (x)', 18, "node 0, which makes 'z' (Resize-18)"),
+    ("float[A, B, C, D] x", 'z = DepthToSpace <blocksize = 2, mode = "CDR"> (x)', 18, "node 0, which makes 'z' (DepthToSpace-13) mode"),
+    ("float[A, B, C, D] x", "z = SpaceToDepth <blocksize = 0> (x)", 18, "node 0, which makes 'z' (SpaceToDepth-13) blocksize"),
+    ("float[N] x", "z, a = Split <num_outputs = 3> (x)", 18, "node 0, which makes 'z' (Split-18) num_outputs"),
+    ("float[N] x", "z, a = Split <split = [3, -1]> (x)", 11, "node 0, which makes 'z' (Split-11) split[1]"),
+    ("float[A, B] x", "z = Transpose <perm = [1, 1]> (x)", 18, "node 0, which makes 'z' (Transpose-13) perm"),
+    ("int64[N] x", "z = ConstantOfShape <value = int64[2] {1, 2}> (x)", 18, "node 0, which makes 'z' (ConstantOfShape-9) value"),
+    ("float[N] x, int64[M] i, float[M] u", 'z = ScatterElements <reduction = "mul"> (x, i, u)', 18, "node 0, which makes 'z' (ScatterElements-18) reduction"),
+    ("float[N] x, int64[M, 1] i, float[M] u", 'z = ScatterND <reduction = "add"> (x, i, u)', 18, "node 0, which makes 'z' (ScatterND-18) reduction"),
+    ("float[A, B, C] x, int64[C] s", "z = ReverseSequence <batch_axis = 2> (x, s)", 18, "node 0, which makes 'z' (ReverseSequence-10) batch_axis and time_axis"),
+    ("float[N] x, float[2] v", "d = Constant <value_int = 3> ()  z = OneHot (x, d, v)", 18, "node 1, which makes 'z' (OneHot-11)"),
+    ("int16[N, M] x, float[2] v", "d = Constant <value_int = 3> ()  z = OneHot (x, d, v)", 18, "node 1, which makes 'z' (OneHot-11)"),
+    ("float[N, M, K] x, float[N, L, K] u", 'z = TensorScatter <mode = "circular"> (x, u)', 24, "node 0, which makes 'z' (TensorScatter-24) mode"),
     # Sizes that are declared decide more.
-    ("float[5] x", "z, a = Split <axis = 0> (x)", 13,
-     "node 0, which makes 'z' (Split-13): outputs: got 2, must divide 5, or 'split' must be given"),
-    ("float[2, 3] x, float[3, 2] y", "z = Concat <axis = 0> (x, y)", 18,
-     "node 0, which makes 'z' (Concat-13): inputs[1]: has 2 for axis 1, must be 3"),
+    ("float[5] x", "z, a = Split <axis = 0> (x)", 13, "node 0, which makes 'z' (Split-13) outputs"),
+    ("float[2, 3] x, float[3, 2] y", "z = Concat <axis = 0> (x, y)", 18, "node 0, which makes 'z' (Concat-13) inputs[1]"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("inputs", "nodes", "opset", "message"), REFUSED)
-def test_models_that_cannot_run_are_refused_without_inputs(inputs, nodes, opset, message):
+@pytest.mark.parametrize(
+    ("inputs", "nodes", "opset", "named"), REFUSED, ids=[case[3] for case in REFUSED]
+)
+def test_models_that_cannot_run_are_refused_without_inputs(inputs, nodes, opset, named, message):
     proto = model(inputs, nodes, opset=opset)
-    with pytest.raises(ModelError) as caught:
-        check_statically(Model(proto, check=False))
-    assert str(caught.value) == message
-    with pytest.raises(ModelError) as caught:
-        Session(Model(proto, check=False))  # before any device is opened
-    assert str(caught.value) == message
+    error = fault(lambda: check_statically(Model(proto, check=False)), ModelError)
+    message(error, *named.split())
+    # A session refuses it before any device is opened.
+    assert fault(lambda: Session(Model(proto, check=False)), ModelError) == error
     assert not backend.is_compatible(proto)
 
 
@@ -139,21 +104,15 @@ def test_an_input_with_a_default_may_be_a_constant():
     check_statically(Model(proto, check=False))
 
 
-def test_declared_types_of_outputs():
+def test_declared_types_of_outputs(message):
     proto = model("float[N] x", "z = Shape (x)")
     proto.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("z", 1, None))
-    with pytest.raises(ModelError) as caught:
-        check_statically(Model(proto, check=False))
-    assert str(caught.value) == (
-        "output 'z': is declared tensor(float), its node makes tensor(int64)"
-    )
+    message(fault(lambda: check_statically(Model(proto, check=False)), ModelError), "output 'z': ")
 
 
-def test_inputs_of_other_kinds():
+def test_inputs_of_other_kinds(message):
     proto = model("map(int64, float[N]) x, float[N] y", "z = Identity (y)")
-    with pytest.raises(ModelError) as caught:
-        check_statically(Model(proto, check=False))
-    assert str(caught.value) == "input 'x': is a map, must be a tensor, sequence or optional"
+    message(fault(lambda: check_statically(Model(proto, check=False)), ModelError), "input 'x': ")
 
 
 @pytest.mark.parametrize("value", [None, 3, ["a.onnx"], np.arange(3)])
@@ -164,19 +123,16 @@ def test_models_are_messages_bytes_or_paths(value):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        (("x", [np.zeros(1)]), "node: got 'x', must be a NodeProto"),
-        ((onnx.helper.make_node("Identity", ["x"], ["y"]), []), "inputs: got 0 inputs, must be 1: ['x']"),
-        ((onnx.helper.make_node("Identity", ["x"], ["y"]), {"z": 1}), "inputs: got ['z'], must be 1: ['x']"),
-        ((onnx.helper.make_node("Identity", ["x"], ["y"]), None),
-         "input 'x': got NoneType, must be an array"),
+        (("x", [np.zeros(1)]), "node"),
+        ((onnx.helper.make_node("Identity", ["x"], ["y"]), []), "inputs"),
+        ((onnx.helper.make_node("Identity", ["x"], ["y"]), {"z": 1}), "inputs"),
+        ((onnx.helper.make_node("Identity", ["x"], ["y"]), None), "input 'x'"),
     ],
 )  # fmt: skip
-def test_nodes_and_inputs_of_the_wrong_kind(arguments, message):
-    with pytest.raises(ModelError) as caught:
-        backend.run_node(*arguments)
-    assert str(caught.value) == message
+def test_nodes_and_inputs_of_the_wrong_kind(arguments, named, message):
+    message(fault(lambda: backend.run_node(*arguments), ModelError), named)
 
 
 @pytest.mark.parametrize("opset", ["18", 0, 10**9, None])

@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import model
+from refusals import fault
 
 import vkops.onnx.tensor_data
 from vkops.cli import main
@@ -79,21 +80,23 @@ def opened(monkeypatch):
 @pytest.mark.parametrize(
     ("tensor", "said"),
     [
-        (external([16]), "got 1900000000 bytes of 'w.bin', must be 64, as its type and dims say"),
-        (external([16], length=60), "got 60 bytes of 'w.bin', must be 64, as its type and dims say"),
-        (external([16], offset=8), "got 1899999992 bytes of 'w.bin', must be 64, as its type and dims say"),
-        (external([3], TensorProto.INT4, length=3), "got 3 bytes of 'w.bin', must be 2, as its type and dims say"),
-        (external([2**40]), "got 1900000000 bytes of 'w.bin', must be 4398046511104, as its type and dims say"),
-        (external([2**62, 2]), "dims: got (4611686018427387904, 2), must have 9223372036854775807 bytes at most"),
-        (external([-1]), "dims: got [-1], must be at least 0"),
-        (external([1], TensorProto.STRING), "strings cannot be in another file"),
+        (external([16]), "'w.bin'"),
+        (external([16], length=60), "'w.bin'"),
+        (external([16], offset=8), "'w.bin'"),
+        (external([3], TensorProto.INT4, length=3), "'w.bin'"),
+        (external([2**40]), "'w.bin'"),
+        (external([2**62, 2]), "dims"),
+        (external([-1]), "dims"),
+        (external([1], TensorProto.STRING), "strings"),
     ],
 )  # fmt: skip
-def test_external_data_of_another_length_are_refused_unread(tmp_path, opened, tensor, said):
+def test_external_data_of_another_length_are_refused_unread(
+    tmp_path, opened, tensor, said, message
+):
     with open(tmp_path / "w.bin", "wb") as file:
         file.truncate(1_900_000_000)
     path = saved(tmp_path, tensor)
-    assert refused(path) == f"external data of tensor 'w': {said}"
+    message(refused(path), "external data of tensor 'w': ", said)
     assert opened == []
 
 
@@ -140,36 +143,33 @@ def test_every_type_is_read_as_onnx_reads_it(tmp_path, data_type, raw):
 @pytest.mark.parametrize(
     ("tensor", "said"),
     [
-        (TensorProto(data_type=1, dims=[4], raw_data=bytes(12)), "raw_data: got 12 bytes, must be 16"),
-        (TensorProto(data_type=1, dims=[4]), "float_data: got 0 values, must be 4"),
-        (TensorProto(data_type=1, dims=[4], float_data=[1] * 5), "float_data: got 5 values, must be 4"),
-        (TensorProto(data_type=14, dims=[2], float_data=[1] * 3), "float_data: got 3 values, must be 4"),
-        (TensorProto(data_type=22, dims=[3], int32_data=[1] * 3), "int32_data: got 3 values, must be 2"),
-        (TensorProto(data_type=8, dims=[2], string_data=[b"a"]), "string_data: got 1 values, must be 2"),
-        (TensorProto(data_type=7, dims=[0], int64_data=[1]), "int64_data: got 1 values, must be 0"),
-        (TensorProto(data_type=99, dims=[1]), "got element type 99, which ONNX does not have"),
+        (TensorProto(data_type=1, dims=[4], raw_data=bytes(12)), "raw_data"),
+        (TensorProto(data_type=1, dims=[4]), "float_data"),
+        (TensorProto(data_type=1, dims=[4], float_data=[1] * 5), "float_data"),
+        (TensorProto(data_type=14, dims=[2], float_data=[1] * 3), "float_data"),
+        (TensorProto(data_type=22, dims=[3], int32_data=[1] * 3), "int32_data"),
+        (TensorProto(data_type=8, dims=[2], string_data=[b"a"]), "string_data"),
+        (TensorProto(data_type=7, dims=[0], int64_data=[1]), "int64_data"),
+        (TensorProto(data_type=99, dims=[1]), "element type 99"),
     ],
 )  # fmt: skip
-def test_tensors_with_a_wrong_number_of_values_are_refused(tmp_path, tensor, said):
+def test_tensors_with_a_wrong_number_of_values_are_refused(tmp_path, tensor, said, message):
     tensor.name = "w"
-    assert refused(saved(tmp_path, tensor)) == f"tensor 'w': {said}"
+    text = refused(saved(tmp_path, tensor))
+    message(text, "tensor 'w': ", said)
     node = helper.make_node("Constant", [], ["y"])
     node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR).t.CopyFrom(tensor)
-    with pytest.raises(ModelError) as caught:
-        Model(model([node], [], ["y"]), check=False)
-    assert str(caught.value) == f"tensor 'w': {said}"
+    assert fault(lambda: Model(model([node], [], ["y"]), check=False), ModelError) == text
 
 
-def test_graphs_that_are_nested_too_deeply_are_refused():
+def test_graphs_that_are_nested_too_deeply_are_refused(message):
     """A message that Python makes may be nested deeper than one that is read from bytes."""
     proto = model([], [], ["y"])
     graph = proto.graph
     for _ in range(2000):
         node = graph.node.add(op_type="If", input=["x"], output=["y"])
         graph = node.attribute.add(name="then_branch", type=onnx.AttributeProto.GRAPH).g
-    with pytest.raises(ModelError) as caught:
-        Model(proto, check=False)
-    assert str(caught.value) == "its graphs are nested too deeply, or it is too large"
+    message(fault(lambda: Model(proto, check=False), ModelError))
 
 
 def test_a_model_given_as_a_message_stays_as_it_is():
@@ -187,7 +187,7 @@ def test_entries_of_external_data_of_tensors_that_have_their_own_are_ignored():
     assert Model(proto).constants["w"].tolist() == [1, 2]
 
 
-def test_sparse_tensors_are_bounded_all_together(monkeypatch):
+def test_sparse_tensors_are_bounded_all_together(monkeypatch, message):
     monkeypatch.setattr(vkops.onnx.tensor_data, "MAX_DENSE_BYTES", 100)
     sparse = []
     for name in ("v", "w"):
@@ -195,11 +195,12 @@ def test_sparse_tensors_are_bounded_all_together(monkeypatch):
         indices = numpy_helper.from_array(np.int64([5]), f"i{name}")
         sparse.append(helper.make_sparse_tensor(values, indices, [15]))
     nodes = [helper.make_node("Concat", ["v", "w"], ["y"], axis=0)]
-    with pytest.raises(ModelError) as caught:
-        Model(model(nodes, [], ["y"], sparse_initializer=sparse), check=False)
-    assert str(caught.value) == (
-        "initializer 'w': got dims (15,), must have 40 bytes at most (all sparse tensors together: "
-        "100)"
+    message(
+        fault(
+            lambda: Model(model(nodes, [], ["y"], sparse_initializer=sparse), check=False),
+            ModelError,
+        ),
+        "initializer 'w': ",
     )
 
 

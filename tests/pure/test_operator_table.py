@@ -10,12 +10,14 @@ from random import Random
 
 import numpy as np
 import pytest
+from byte_arrays import described
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operator_table import OPERATORS, kinds
 
 from vkops import dml
 from vkops.dml import BufferTensorDesc, Graph, operator_desc
+from vkops.dml.function_table import FUNCTIONS
 from vkops.errors import InvalidDescError
 from vkops.plan import execute
 
@@ -31,6 +33,11 @@ def test_every_operator_has_a_module_and_is_in_the_table():
     }
     assert declared == set(dml.OPERATORS), "the modules, and the operators of levels.json"
     assert set(OPERATORS) == set(dml.OPERATORS), "tests/operator_table.py, and levels.json"
+    descriptors = {desc.__name__ for desc in dml.OPERATORS.values()}
+    named = {name for name in dml.__all__ if name.endswith("OperatorDesc")} - {"OperatorDesc"}
+    assert named == descriptors, "vkops/dml/__init__.pyi, and levels.json"
+    functions = {name for name in dml.__all__ if name in FUNCTIONS}
+    assert functions == set(FUNCTIONS), "vkops/dml/__init__.pyi, and function_table.py"
 
 
 def test_every_operator_has_an_example():
@@ -50,7 +57,7 @@ def test_the_builder_infers_what_a_descriptor_says(name, random):
     desc = entry.make(random, random.choice(kinds(name)), (2, 3, 4), 1).desc
     packed = {
         field.name: [BufferTensorDesc(t.data_type, t.sizes) for t in value]
-        if field.kind == "tensor_array"
+        if field.kind.name == "tensor_array"
         else BufferTensorDesc(value.data_type, value.sizes)
         for field in desc.FIELDS
         if (value := getattr(desc, field.name)) and field.role != "attribute"
@@ -80,16 +87,15 @@ def test_the_rules_of_tensors_are_checked_once_for_all_levels(monkeypatch):
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_broken_descriptors(name):
+def test_broken_descriptors(name, message):
     entry = OPERATORS[name]
-    for text, fields in entry.broken.items():
+    for rule, field, fields in entry.broken:
         desc = entry.make(Random(0), kinds(name)[0], (2, 3, 4), 1).desc
         with pytest.raises(InvalidDescError) as caught:
             replace(desc, **{**entry.valid, **fields}).validate()
         error = caught.value
-        assert str(error) == f"{name} {text}"
-        assert text.startswith(f"{error.field}:")
-        assert text.endswith(f"[{error.rule}]")
+        assert (error.operator, error.rule, error.field) == (name, rule, field)
+        message(error)
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -104,18 +110,11 @@ def test_plans_do_what_numpy_does(name, random):
     inputs = [case.fill(number, data) for number, data in enumerate(random_bytes)]
     outputs = execute(plan, inputs)
     wanted = [np.zeros(output.nbytes, np.uint8) for output in plan.outputs]
-    arrays = [array_of(t, bytes_) for (_, t), bytes_ in zip(case.desc.inputs, inputs, strict=True)]
+    arrays = [described(t, bytes_) for (_, t), bytes_ in zip(case.desc.inputs, inputs, strict=True)]
     results = zip(case.desc.outputs, wanted, case.expect(arrays), strict=True)
     for (_, tensor), target, result in results:
-        array_of(tensor, target)[...] = result
+        described(tensor, target)[...] = result
     assert all(map(np.array_equal, outputs, wanted))
-
-
-def array_of(tensor, bytes_):
-    """The array that a descriptor sees in bytes."""
-    dtype = np.dtype(tensor.data_type.name.lower())
-    strides = [stride * dtype.itemsize for stride in tensor.effective_strides]
-    return np.ndarray(tensor.sizes, dtype, bytes_, 0, strides)
 
 
 @pytest.mark.parametrize("rank", [1, 8])
@@ -125,7 +124,7 @@ def test_an_output_of_another_rank_is_no_fault(name, rank):
     desc = OPERATORS[name].make(Random(0), kinds(name)[0], (2, 3, 4), 1).desc
     field = next(field for field in desc.FIELDS if field.role == "output")
     other = BufferTensorDesc(desc.data_type, (2,) * rank)
-    changed = replace(desc, **{field.name: [other] if field.kind == "tensor_array" else other})
+    changed = replace(desc, **{field.name: [other] if field.kind.name == "tensor_array" else other})
     for check in (changed.infer, changed.validate):
         with contextlib.suppress(InvalidDescError):
             check()

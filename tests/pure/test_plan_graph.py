@@ -142,7 +142,7 @@ def run(graph, stages, elements, leaves):
     """Run stages with NumPy; returns all that is there then."""
     held = dict(leaves)
     for stage in stages:
-        for number, regions in stage.made.items():
+        for number, regions in stage.items():
             inputs = [held.get(i, np.empty(0, np.uint8)) for i in range(len(elements))]
             sizes = tuple(array.size for array in inputs)
             plan = CopyPlan(1, sizes, (Output(elements[number], regions),))
@@ -210,7 +210,7 @@ def test_split_then_join_is_one_copy():
         ],
     )
     (stage,) = graph.fuse([joined])
-    assert stage.made == {joined: (make_region((600,), 0, (1,), (x, 0, (1,))),)}
+    assert stage == {joined: (make_region((600,), 0, (1,), (x, 0, (1,))),)}
 
 
 def test_a_thousand_slices_are_one_copy():
@@ -220,7 +220,7 @@ def test_a_thousand_slices_are_one_copy():
         view = View.packed((4, left)).narrow(1, 1, left - 1)
         number = make(graph, [copy(view, View.packed(view.sizes), number)])
     (stage,) = graph.fuse([number])
-    assert stage.made == {number: (make_region((4, 1000), 0, (1000, 1), (0, 1000, (2000, 1))),)}
+    assert stage == {number: (make_region((4, 1000), 0, (1000, 1), (0, 1000, (2000, 1))),)}
 
 
 def columns(count, rows=3):
@@ -239,7 +239,7 @@ def test_columns_joined_and_cut_again_are_the_columns():
     graph, leaves, parts = columns(100)
     (stage,) = graph.fuse(parts)
     for part, leaf in zip(parts, leaves, strict=True):
-        assert stage.made[part] == (make_region((3,), 0, (1,), (leaf, 0, (1,))),)
+        assert stage[part] == (make_region((3,), 0, (1,), (leaf, 0, (1,))),)
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -271,7 +271,7 @@ def test_regions_that_explode_are_cut_by_an_intermediate():
         elements[number] = n
     stages = graph.fuse([number])
     assert 1 < len(stages) < 20
-    regions = [len(made) for stage in stages for made in stage.made.values()]
+    regions = [len(made) for stage in stages for made in stage.values()]
     assert (
         max(regions) <= SUBMISSION_COST + n // ELEMENTS_PER_COST
     )  # instead of one for each element
@@ -302,11 +302,11 @@ def test_a_tensor_of_many_regions_is_made_when_many_read_it():
     whole = View.packed((n,))
     readers = [make(graph, [copy(whole, whole, mixed)]) for _ in range(200)]
     few = graph.fuse(readers[:3])
-    assert [sorted(stage.made) for stage in few] == [readers[:3]]
+    assert [sorted(stage) for stage in few] == [readers[:3]]
     many = graph.fuse(readers)
     assert len(many) == 2
-    assert list(many[0].made) == [mixed]
-    assert sum(len(regions) for regions in many[1].made.values()) < 100 * 201
+    assert list(many[0]) == [mixed]
+    assert sum(len(regions) for regions in many[1].values()) < 100 * 201
 
 
 def test_results_are_made_together_where_nothing_waits_for_them():
@@ -316,7 +316,7 @@ def test_results_are_made_together_where_nothing_waits_for_them():
     a = make(graph, [copy(view, view, x)])
     b = make(graph, [copy(View((4,), (-1,), 3), view, a)])
     (stage,) = graph.fuse([a, b])
-    assert sorted(stage.made) == [a, b]
+    assert sorted(stage) == [a, b]
 
 
 def test_a_leaf_needs_no_stage():

@@ -6,9 +6,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+from byte_arrays import elements, poisoned
 from hypothesis import given
 from hypothesis import strategies as st
-from indexed_plans import elements, indexed_case
+from indexed_plans import indexed_case
 
 from vkops.gpu.kernels.encoding import CPU, encode
 from vkops.gpu.kernels.layout import Within, word
@@ -26,9 +27,9 @@ SEEDS = st.integers(0, 2**32)
 def check(case, plan, inputs=None):
     """All elements are NumPy's, and the gaps between them stay as they were."""
     size = case.plan.element_size
-    wanted = np.full(case.plan.outputs[0].nbytes, 0xA5, np.uint8)
+    wanted = poisoned(case.plan.outputs[0].nbytes)
     elements(wanted, case.target, size)[...] = case.expected
-    before = [np.full(output.nbytes, 0xA5, np.uint8) for output in plan.outputs]
+    before = [poisoned(output.nbytes) for output in plan.outputs]
     made = execute(plan, inputs or case.inputs, before)
     np.testing.assert_array_equal(np.concatenate(made), wanted)
 

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from models import SPLIT, dispatch, model, resource, zeros
 
+from vkops import console
 from vkops.cli import main
 from vkops.cli.device_commands import memory_size
 from vkops.dml import FeatureLevel
 from vkops.dxdispatch import load_model, prepare
 from vkops.errors import DeviceError, ModelError, OutOfDeviceMemoryError
 from vkops.plan import execute
-from vkops.runner import console, printed_values
+from vkops.runner import printed_values
 from vkops.runner.dispatch_timing import RunOptions, report
 from vkops.runner.model_execution import run
 
@@ -74,6 +75,9 @@ class FakeDevice:
         if nbytes > 1 << 30:
             raise OutOfDeviceMemoryError(f"{nbytes} bytes are too many for the host")
         return FakeBuffer(nbytes)
+
+    def synchronize(self):
+        pass
 
     def measure_dispatches(self):
         return lambda: next(self.device_times, None)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from refusals import fault
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError, VkopsError
@@ -36,10 +37,7 @@ def fake_compiler(tmp_path, monkeypatch):
 
     def install(script):
         path = tmp_path / "fake-glslang"
-        path.write_text(
-            '#!/bin/sh\n[ "$1" = --version ] && echo fake 1 && exit\n'
-            'while [ "$1" != -o ]; do shift; done; output=$2\n' + script
-        )
+        path.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done; output=$2\n' + script)
         path.chmod(0o755)
         monkeypatch.setenv("VKOPS_GLSLANG", str(path))
         return path
@@ -77,7 +75,7 @@ def test_file_with_include_and_define(project):
 
 def test_text_finds_includes_in_include_dirs_only(project):
     (project / "inc/value.glsl").write_text("uint value() { return 7u; }")
-    spirv = shaders.compile(WITH_INCLUDE, include_dirs=[Path("shaders")])
+    spirv = shaders.compile(WITH_INCLUDE, include=[Path("shaders")])
     assert spirv == shaders.compile(project / "x.comp")
     assert str(failure(WITH_INCLUDE)) == (
         "<source>:3: '#include' : Could not process include directive for header name: "
@@ -110,10 +108,10 @@ def test_boolean_define_is_a_number():
     assert shaders.compile(source, defines={"FLAG": True}) == shaders.compile(MINIMAL)
 
 
-def test_error_names_file_and_line(project):
+def test_error_names_file_and_line(project, message):
     (project / "x.comp").write_text("#version 450\nvoid main() {\n    int a = foo;\n}\n")
     error = failure(Path("shaders/x.comp"))
-    assert str(error) == "shaders/x.comp:3: 'foo' : undeclared identifier"
+    message(error, "shaders/x.comp:3: ")
     assert (error.file, error.line) == ("shaders/x.comp", 3)
     assert "ERROR: 3 compilation errors.  No code generated." in error.log
     assert isinstance(error, VkopsError)
@@ -124,18 +122,18 @@ def test_error_names_file_and_line(project):
     )
 
 
-def test_error_in_text_has_the_chosen_name():
+def test_error_in_text_has_the_chosen_name(message):
     source = "#version 450\nvoid main() { foo; }\n"
     assert str(failure(source)) == "<source>:2: 'foo' : undeclared identifier"
     error = failure(source, name="gen/copy.comp")
-    assert str(error) == "gen/copy.comp:2: 'foo' : undeclared identifier"
+    message(error, "gen/copy.comp:2: ")
     assert error.file == "gen/copy.comp"
     assert "ERROR: gen/copy.comp:2: 'foo' : undeclared identifier" in error.log
 
 
-def test_error_in_an_included_file_names_that_file(project):
+def test_error_in_an_included_file_names_that_file(project, message):
     error = failure(Path("shaders/x.comp"))
-    assert str(error) == "shaders/inc/value.glsl:1: 'VALUE' : undeclared identifier"
+    message(error, "shaders/inc/value.glsl:1: ")
     assert (error.file, error.line) == ("shaders/inc/value.glsl", 1)
 
 
@@ -147,16 +145,13 @@ def test_missing_include_names_itself_and_its_line(project):
     )
 
 
-def test_errors_without_a_line():
+def test_errors_without_a_line(message):
     assert str(failure("")) == (
         "<source>: #version: compute shaders require es profile with version 310 or above, "
         "or non-es profile with version 420 or above"
     )
     error = failure("#version 450\n", name="empty.comp")
-    assert str(error) == (
-        "empty.comp: Linking compute stage: Missing entry point: "
-        "Each stage requires one entry point"
-    )
+    message(error, "empty.comp: ")
     assert (error.file, error.line) == ("empty.comp", None)
 
 
@@ -170,14 +165,14 @@ def test_errors_without_a_line():
     ids=["file", "controls", "number"],
 )
 def test_a_line_directive_changes_the_file_and_line_of_an_error(
-    tmp_path, line, file, number, shown
+    tmp_path, line, file, number, shown, message
 ):
     text = (
         "#version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n"
         f"#line {line}\nvoid main() {{ foo; }}\n"
     )
     error = failure(text, name="x.comp")
-    assert str(error) == f"{shown}: 'foo' : undeclared identifier"
+    message(error, f"{shown}: ")
     assert (error.file, error.line) == (file, number)
 
 
@@ -188,23 +183,23 @@ def test_error_that_a_shader_states_is_one_short_printable_line(project):
     assert str(error) == f"shaders/x.comp:2: {told[:500]}…"
 
 
-def test_error_in_a_define_is_not_blamed_on_a_file():
+def test_error_in_a_define_is_not_blamed_on_a_file(message):
     error = failure(MINIMAL, defines={"X": "/*"})
-    assert str(error) == "<source>: in the defines: 'comment' : End of input in comment"
+    message(error, "<source>: ")
     assert (error.file, error.line) == ("<source>", None)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "named"),
     [
-        ({"defines": {"1X": 1}}, "define '1X' is not a GLSL identifier"),
-        ({"defines": {"X=1 -h": 1}}, "define 'X=1 -h' is not a GLSL identifier"),
-        ({"defines": {"X": "1\n2"}}, r"define X: value '1\n2' is not one printable line"),
-        ({"target_env": "metal"}, "target_env 'metal' is not a Vulkan version: 'vulkan1.1'"),
+        ({"defines": {"1X": 1}}, "define '1X'"),
+        ({"defines": {"X=1 -h": 1}}, "define 'X=1 -h'"),
+        ({"defines": {"X": "1\n2"}}, "define X"),
+        ({"target_env": "metal"}, "target_env 'metal'"),
     ],
 )
-def test_bad_options(options, message):
-    assert str(failure(MINIMAL, **options)) == message
+def test_bad_options(options, named, message):
+    message(failure(MINIMAL, **options), named)
 
 
 def test_version_the_compiler_does_not_know():
@@ -222,7 +217,7 @@ def test_unreadable_source(tmp_path):
     assert str(failure(tmp_path)) == f"{tmp_path}: Is a directory"
 
 
-def test_missing_compiler(tmp_path, monkeypatch):
+def test_missing_compiler(tmp_path, monkeypatch, message):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert str(failure(MINIMAL)) == (
         "glslangValidator is not on PATH: install it (Debian and Ubuntu: apt install glslang-tools), "
@@ -232,11 +227,7 @@ def test_missing_compiler(tmp_path, monkeypatch):
     assert str(failure(MINIMAL)) == (
         "VKOPS_GLSLANG names '/nowhere/glslang', which is not an executable file"
     )
-    with pytest.raises(ShaderCompileError) as caught:
-        shaders.validate(b"")
-    assert str(caught.value) == (
-        "spirv-val is not on PATH: install it (Debian and Ubuntu: apt install spirv-tools)"
-    )
+    message(fault(lambda: shaders.validate(b""), ShaderCompileError), "spirv-val is not on PATH: ")
 
 
 @pytest.mark.posix("shell scripts as programs", tests_only=True)
@@ -244,11 +235,7 @@ def test_missing_compiler(tmp_path, monkeypatch):
     ("program", "problem"),
     [
         (b"\x7fELF garbage", "cannot be started: Exec format error"),
-        (b"#!/bin/sh\n", "is not a GLSL compiler: --version says nothing"),
-        (
-            b"#!/bin/sh\nexit 3\n",
-            "is not a GLSL compiler: --version ended with exit status 3",
-        ),
+        (b"#!/bin/sh\n", "reported success and wrote no SPIR-V"),
     ],
 )
 def test_program_that_is_no_compiler(tmp_path, monkeypatch, program, problem):
@@ -256,7 +243,7 @@ def test_program_that_is_no_compiler(tmp_path, monkeypatch, program, problem):
     path.write_bytes(program)
     path.chmod(0o755)
     monkeypatch.setenv("VKOPS_GLSLANG", str(path))
-    assert str(failure(MINIMAL)) == f"{path} {problem}"
+    assert str(failure(MINIMAL)) == f"<source>: {path} {problem}"
 
 
 @pytest.mark.parametrize(

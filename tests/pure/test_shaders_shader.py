@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import fault
 from spirv import assembled, stripped
 
 from vkops import shaders
 from vkops.errors import (
     BindingError,
-    InvalidDescError,
     InvalidDescTypeError,
     ShaderCompileError,
     VkopsError,
 )
 from vkops.extent import Extent
-from vkops.shaders.shader import MAX_BINDING, MAX_PUSH_BYTES
+from vkops.shaders.shader import MAX_BINDING
 
 HEAD = "#version 450\n"
 MAIN = "void main() {}"
@@ -42,16 +43,6 @@ def load(body, **options):
     return shaders.load(HEAD + body, name="x", **options)
 
 
-def fault(call, kind=VkopsError):
-    """Return the text of an error, which must be one line and of exactly this kind."""
-    with pytest.raises(kind) as caught:
-        call()
-    text = str(caught.value)
-    assert text.isprintable()
-    assert type(caught.value) is kind
-    return text
-
-
 # -- sources ------------------------------------------------------------------------------------
 
 
@@ -70,9 +61,9 @@ def test_forms_of_a_source(tmp_path):
     assert all(s.spirv == spirv for s in loaded)
 
 
-@pytest.mark.parametrize("target_env", ["vulkan1.0", "vulkan1.1"])
+@pytest.mark.parametrize("target_env", [f"vulkan1.{minor}" for minor in range(4)])
 def test_target_env(target_env):
-    (block,) = load(DATA + MAIN, target_env=target_env).blocks
+    (block,) = load(DATA + "void main() { data[0] = 1; }", target_env=target_env).blocks
     assert (block.name, block.kind, block.readonly) == ("Data", "storage", False)
 
 
@@ -80,7 +71,7 @@ def test_settings_of_the_compiler(tmp_path):
     Path(tmp_path, "n.glsl").write_text("const uint N = M;\n")
     text = (
         '#extension GL_GOOGLE_include_directive : require\n#include "n.glsl"\n'
-        "shared uint s[N];" + MAIN
+        "shared uint s[N]; void main() { s[0] = 1; }"
     )
     debug = load(text, defines={"M": 7}, include_dirs=[tmp_path], debug=True)
     plain = load(text, defines={"M": "7"}, include_dirs=[str(tmp_path)])
@@ -90,19 +81,18 @@ def test_settings_of_the_compiler(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    "data",
     [
-        (b"", "0 bytes that are not SPIR-V"),
-        (b"abc", "3 bytes that are not SPIR-V"),
-        (HEAD.encode() * 9, "117 bytes that are not SPIR-V"),
-        (struct.pack("<5I", 0x07230203, 0x10300, 0, 1, 0)[:19], "19 bytes that are not SPIR-V"),
+        b"",
+        b"abc",
+        HEAD.encode() * 9,
+        struct.pack("<5I", 0x07230203, 0x10300, 0, 1, 0)[:19],
     ],
 )
-def test_not_spirv(tmp_path, data, said):
+def test_not_spirv(tmp_path, data, message):
     Path(tmp_path, "x.spv").write_bytes(data)
-    assert fault(lambda: shaders.load(data, name="x"), ShaderCompileError) == f"x: {said}"
-    text = fault(lambda: shaders.load(tmp_path / "x.spv"), ShaderCompileError)
-    assert text == f"x.spv: {said}"
+    message(fault(lambda: shaders.load(data, name="x"), ShaderCompileError), "x: ")
+    message(fault(lambda: shaders.load(tmp_path / "x.spv"), ShaderCompileError), "x.spv: ")
 
 
 def test_damaged_spirv():
@@ -119,9 +109,6 @@ def test_damaged_spirv():
 @pytest.mark.parametrize(
     ("text", "version", "said"),
     [
-        (ENTRY, "spv1.5",
-         "x: invalid SPIR-V: line 0: Invalid SPIR-V binary version 1.5 for target environment "
-         "SPIR-V 1.3 (under Vulkan 1.1 semantics)."),
         (ENTRY.replace("LocalSize 1 1 1", "LocalSizeId %c %c %c").replace("Mode ", "ModeId ")
          .replace("%void = ", "%uint = OpTypeInt 32 0\n%c = OpConstant %uint 1\n%void = "),
          "spv1.3", "x: invalid SPIR-V: line 4: LocalSizeId mode is not allowed by the current "
@@ -136,40 +123,50 @@ def test_spirv_that_is_refused(text, version, said):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"source": 5}, "source: got 5, must be GLSL text, a path or SPIR-V"),
-        ({"source": None}, "source: got None, must be GLSL text, a path or SPIR-V"),
-        ({"source": Path("a\0b.spv")}, r"'a\x00b.spv' is not a file name"),
-        ({"source": Path("a\0b.comp")}, r"'a\x00b.comp' is not a file name"),
-        ({"source": Path("missing.comp")}, "missing.comp: No such file or directory"),
-        ({"source": Path("missing.spv")}, "missing.spv: No such file or directory"),
-        ({"constants": [1]}, "constants: got [1], must be a mapping of names or ids to numbers"),
-        ({"defines": ["A"]}, "defines: got ['A'], must be a mapping of names to text or integers"),
-        ({"defines": {1: 1}}, "defines: got 1: 1, must be names with text or integers"),
-        ({"defines": {"A": 1.5}}, "defines: got 'A': 1.5, must be names with text or integers"),
+        ({"source": 5}, "source"),
+        ({"source": None}, "source"),
+        ({"source": Path("a\0b.spv")}, "'a\\x00b.spv'"),
+        ({"source": Path("a\0b.comp")}, "'a\\x00b.comp'"),
+        ({"source": Path("missing.comp")}, "missing.comp"),
+        ({"source": Path("missing.spv")}, "missing.spv"),
+        ({"constants": [1]}, "constants"),
+        ({"defines": ["A"]}, "defines"),
+        ({"defines": {1: 1}}, "defines"),
+        ({"defines": {"A": 1.5}}, "defines"),
         (
             {"defines": {"A": 1 << 64}},
-            "defines: got 'A': 18446744073709551616, must be names with text or integers",
+            "defines",
         ),
-        ({"defines": {"A B": 1}}, "define 'A B' is not a GLSL identifier"),
-        ({"include_dirs": "a"}, "include_dirs: got 'a', must be a list of paths"),
-        ({"include_dirs": [1]}, "include_dirs: got 1, must be paths"),
-        ({"include_dirs": [Path("a\0")]}, r"'a\x00' is not a file name"),
-        ({"target_env": 1}, "target_env: got 1, must be a string"),
-        ({"name": None}, "name: got None, must be a string"),
+        ({"defines": {"A B": 1}}, "define 'A B'"),
+        ({"include": 5}, "include"),
+        ({"include": [1]}, "include"),
+        ({"include_dirs": [Path("a\0")]}, "'a\\x00'"),
+        ({"include": {"a": 1}}, "include"),
+        *(
+            ({"include": {name: ""}}, "include")
+            for name in ("../a", "/a", "", "a/./b", "a\n", "C:a", "<source>")
+        ),
+        ({"language": "cuda"}, "language"),
+        ({"language": "spirv"}, "language"),
+        ({"source": b"", "language": "hlsl"}, "language"),
+        ({"entry": 1}, "entry"),
+        ({"entry": "-h", "language": "hlsl"}, "entry '-h'"),
+        ({"target_env": 1}, "target_env"),
+        ({"name": None}, "name"),
     ],
 )
-def test_arguments_of_the_wrong_kind(given, said):
+def test_arguments_of_the_wrong_kind(given, said, message):
     call = {"source": HEAD + MAIN, **given}
-    assert fault(lambda: shaders.load(call.pop("source"), **call), ShaderCompileError) == said
+    message(fault(lambda: shaders.load(call.pop("source"), **call), ShaderCompileError), said)
 
 
-def test_names_are_printable():
+def test_names_are_printable(message):
     text = ENTRY.replace(
         "%void = ",
         """OpName %s "a\nb\x07"
 OpMemberDecorate %s 0 Offset 0
 OpDecorate %s Block
-OpDecorate %v DescriptorSet 1
+OpDecorate %v DescriptorSet 4
 OpDecorate %v Binding 0
 %uint = OpTypeInt 32 0
 %s = OpTypeStruct %uint
@@ -177,77 +174,82 @@ OpDecorate %v Binding 0
 %v = OpVariable %p StorageBuffer
 %void = """,
         1,
-    )
-    assert fault(lambda: shaders.load(assembled(text), name="x"), InvalidDescError) == (
-        r"x a\nb\x07: got storage in set 1, must be a "
-        "storage or uniform block in set 0 [SH-01]"
-    )
+    ).replace("%label = OpLabel", "%label = OpLabel\n%t = OpLoad %s %v")
+    error = fault(lambda: shaders.load(assembled(text), name="x"))
+    message(error, r"x a\nb\x07: ", "[SH-01]")
 
 
-# -- SH-01 to SH-03: shaders for Kompute ----------------------------------------------------------
+# -- SH-01 to SH-03: shaders that vkops can run ---------------------------------------------------
 
-REFUSED = {
-    "layout(binding = 0, set = 1) buffer B { uint b; };":
-        "x B: got storage in set 1, must be a storage or uniform block in set 0 [SH-01]",
-    "layout(binding = 0) uniform sampler2D s;":
-        "x s: got image or sampler in set 0, must be a storage or uniform block in set 0 [SH-01]",
-    "layout(binding = 0) buffer B { uint b; } c[2];":
-        "x c: got array of storage blocks in set 0, must be a storage or uniform block in set 0 "
-        "[SH-01]",
-    f"layout(binding = {MAX_BINDING + 1}) buffer B {{ uint b; }};":
-        "x B: got binding 256, must be 255 at most [SH-01]",
-    "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n"
-    "shared uint64_t v; void f() { v = 1ul; }":
-        "x capabilities: got Int64, which need Vulkan features, and Kompute enables none [SH-02]",
-    "shared double v; void f() { v = 1.0lf; }":
-        "x capabilities: got Float64, which need Vulkan features, and Kompute enables none [SH-02]",
-    "#extension GL_EXT_shader_8bit_storage : require\n"
-    "layout(binding = 0) buffer B { uint8_t b[]; };":
-        "x capabilities: got StorageBuffer8BitAccess, which need Vulkan features, and Kompute "
-        "enables none [SH-02]",
-    "#extension GL_EXT_shader_16bit_storage : require\n"
-    "layout(binding = 0) buffer B { float16_t b[]; };":
-        "x capabilities: got StorageBuffer16BitAccess, which need Vulkan features, and Kompute "
-        "enables none [SH-02]",
-    "#extension GL_EXT_shader_explicit_arithmetic_types_int16 : require\n"
-    "#extension GL_EXT_shader_explicit_arithmetic_types_int8 : require\n"
-    "shared int16_t v; shared int8_t w;":
-        "x capabilities: got Int16, Int8, which need Vulkan features, and Kompute enables none "
-        "[SH-02]",
-    f"layout(push_constant) uniform P {{ uint a[{MAX_PUSH_BYTES // 4 + 1}]; }};":
-        "x push constants: got 4100 bytes, must be 4096 at most [SH-08]",
-    "layout(push_constant) uniform P { uint a[100000000]; };":
-        "x push constants: got 400000000 bytes, must be 4096 at most [SH-08]",
-}  # fmt: skip
+REFUSED = [  # declarations and statements, and the error
+    ("layout(binding = 0, set = 4) buffer B { uint b; };", "b = 1;", "x B [SH-01]"),
+    (f"layout(binding = {MAX_BINDING + 1}) buffer B {{ uint b; }};", "b = 1;", "x B [SH-01]"),
+    ("layout(binding = 0) uniform sampler2D s;", "textureLod(s, vec2(0), 0.0);", "x s [SH-01]"),
+    ("layout(binding = 0) buffer B { uint b; } c[2];", "c[0].b = 1;", "x c [SH-01]"),
+    ("layout(binding = 0) buffer B { uint b; } b; layout(binding = 0) uniform U { uint u; } u;",
+     "b.b = u.u;", "x U [SH-01]"),
+    ("#extension GL_EXT_buffer_reference : require\nlayout(buffer_reference) buffer R { uint r; };"
+     "layout(push_constant) uniform P { R p; };", "p.r = 1;", "x capabilities [SH-02]"),
+    ("#extension GL_EXT_nonuniform_qualifier : require\n"
+     "layout(binding = 0) uniform sampler2D s[];", "uint i = 1; textureLod(s[i], vec2(0), 0.0);", "x s [SH-01]"),
+    ("#extension GL_ARB_shader_clock : require\n", "clock2x32ARB();", "x capabilities [SH-02]"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("body", REFUSED)
-def test_shaders_that_kompute_cannot_run(body):
-    assert fault(lambda: load(body + MAIN), InvalidDescError) == REFUSED[body]
+@pytest.mark.parametrize(("declared", "code", "named"), REFUSED, ids=[case[2] for case in REFUSED])
+def test_shaders_that_are_refused(declared, code, named, message):
+    message(fault(lambda: load(f"{declared} void main() {{ {code} }}")), *named.split())
+
+
+def test_a_binding_without_use_is_not_a_block():
+    declared = BLOCKS + "layout(binding = 9, set = 7) uniform sampler2D s;"
+    assert [b.point for b in load(declared + "void main() { to.c.x = from.a[0]; }").blocks] == [
+        "A",
+        "C",
+    ]
 
 
 KEPT = [
-    "layout(binding = 0) buffer B { uint b; }; layout(binding = 9) uniform U { vec4 u; };",
-    f"layout(binding = {MAX_BINDING}) buffer B {{ uint b; }};",
-    "#extension GL_KHR_shader_subgroup_basic : require\n"
-    "#extension GL_KHR_shader_subgroup_quad : require\n"
-    "#extension GL_KHR_shader_subgroup_clustered : require\n"
-    "shared uint s; void f() { s = subgroupClusteredAdd(subgroupQuadBroadcast(s, 0u), 2u); }",
-    f"layout(push_constant) uniform P {{ uint a[{MAX_PUSH_BYTES // 4}]; }};",
-    "",
-]
+    ("layout(binding = 0) buffer B { uint b; }; layout(binding = 9) uniform U { vec4 u; };", "b = uint(u.x);"),
+    (f"layout(set = 3, binding = {MAX_BINDING}) buffer B {{ uint b; }};", "b = 1;"),
+    ("#extension GL_KHR_shader_subgroup_basic : require\n"
+     "#extension GL_KHR_shader_subgroup_quad : require\n"
+     "#extension GL_KHR_shader_subgroup_clustered : require\n"
+     "shared uint s;", "s = subgroupClusteredAdd(subgroupQuadBroadcast(s, 0u), 2u);"),
+    ("shared double s;", "s = 1.0lf;"),
+    ("layout(push_constant) uniform P { uint a[100000000]; };", "a[0];"),
+    ("", ""),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("body", KEPT)
-def test_shaders_that_kompute_can_run(body):
-    assert load(body + MAIN).name == "x"
+@pytest.mark.parametrize(("declared", "code"), KEPT)
+@pytest.mark.parametrize("target_env", ["vulkan1.1", "vulkan1.3"])
+def test_shaders_that_are_accepted(declared, code, target_env):
+    shader = load(f"{declared} void main() {{ {code} }}", target_env=target_env)
+    assert shader.spirv_version == {"vulkan1.1": (1, 3), "vulkan1.3": (1, 6)}[target_env]
 
 
-def test_another_entry_point():
+LAYOUTS = {  # GLSL with a number a, and the features that its layout needs
+    "std430, binding = 0) buffer B { float a; vec3 b; };": (),
+    "std430, binding = 0) uniform B { float b[4]; float a; };": ("uniformBufferStandardLayout",),
+    "scalar, binding = 0) buffer B { vec3 b; vec3 c[2]; float a; };": ("scalarBlockLayout",),
+}
+
+
+@pytest.mark.parametrize("declared", LAYOUTS)
+def test_layouts_that_need_a_feature(declared):
+    text = f"#extension GL_EXT_scalar_block_layout : require\nlayout({declared}"
+    for _ in range(2):  # also from the cache
+        shader = load(f"{text} shared float s; void main() {{ s = a; }}")
+        assert shader.needs == LAYOUTS[declared]
+        shaders.shader._module.cache_clear()
+
+
+def test_another_entry_point(message):
     spirv = assembled(ENTRY.replace('"main"', '"start"'))
-    assert fault(lambda: shaders.load(spirv, name="x"), InvalidDescError) == (
-        "x entry point: got 'start', must be 'main': Kompute starts nothing else [SH-03]"
-    )
+    message(fault(lambda: shaders.load(spirv, name="x")), "x entry point: ", "[SH-03]")
+    assert shaders.load(spirv, entry="start").entry_point == "start"
+    message(fault(lambda: load(MAIN, entry="start")), "x entry point: ", "[SH-03]")
 
 
 # -- SH-10: specialization constants ---------------------------------------------------------------
@@ -263,78 +265,73 @@ layout(constant_id = 3) const bool T = true;
 @pytest.mark.parametrize(
     ("constants", "default"),
     [
-        ({"U": 2**32 - 1}, "4294967295"),
-        ({9: 0}, "0"),
-        ({"I": -(2**31)}, "-2147483648"),
-        ({1: np.int64(7)}, "7"),
-        ({"I": 2.0}, "2"),
-        ({"F": 0.1}, "0.100000001"),
-        ({2: -0.0}, "-0"),
-        ({"F": 1e-45}, "0x1p-149"),
-        ({"F": float("inf")}, "0x1p+128"),
-        ({"F": float("-inf")}, "-0x1p+128"),
-        ({"F": float("nan")}, "0x1.8p+128"),
-        ({"F": np.float32(3)}, "3"),
-        ({"T": 0}, "0"),
-        ({3: True}, "1"),
+        ({"U": 2**32 - 1}, 2**32 - 1),
+        ({9: 0}, 0),
+        ({"I": -(2**31)}, -(2**31)),
+        ({1: np.int64(7)}, 7),
+        ({"I": 2.0}, 2),
+        ({"F": 0.1}, float(np.float32(0.1))),
+        ({2: -0.0}, -0.0),
+        ({"F": 1e-45}, 2.0**-149),
+        ({"F": float("inf")}, float("inf")),
+        ({"F": float("-inf")}, float("-inf")),
+        ({"F": float("nan")}, float("nan")),
+        ({"F": np.float32(3)}, 3),
+        ({"T": 0}, 0),
+        ({3: True}, 1),
     ],
 )
 def test_constants(constants, default):
     (key,) = constants
     found = load(CONSTANTS + MAIN, constants=constants).module.specialization_constants
-    assert [c.default for c in found if key in (c.name, c.location)] == [default]
+    (chosen,) = (c.default for c in found if key in (c.name, c.location))
+    assert repr(float(chosen)) == repr(float(default))
     plain = load(CONSTANTS + MAIN).module.specialization_constants
     assert sum(a != b for a, b in zip(found, plain, strict=True)) == (key not in (3,))
 
 
-def test_constants_without_names():
+def test_constants_without_names(message):
     spirv = stripped(load(CONSTANTS + MAIN).spirv)
-    assert shaders.load(spirv, constants={9: 5}).module.specialization_constants[-1].default == "5"
-    assert fault(lambda: shaders.load(spirv, constants={"": 5}, name="x"), InvalidDescError) == (
-        "x constants: there is no constant ''; there are 1 (unnamed), 2 (unnamed), 3 (unnamed), "
-        "9 (unnamed) [SH-10]"
-    )
+    assert shaders.load(spirv, constants={9: 5}).module.specialization_constants[-1].default == 5
+    message(fault(lambda: shaders.load(spirv, constants={"": 5}, name="x")), "constants", "[SH-10]")
 
 
 @pytest.mark.parametrize(
     ("constants", "said"),
     [
-        ({"X": 1}, "constants: there is no constant 'X'; there are 1 (I), 2 (F), 3 (T), 9 (U)"),
-        ({4: 1}, "constants: there is no constant 4; there are 1 (I), 2 (F), 3 (T), 9 (U)"),
-        ({None: 1}, "constants: there is no constant None; there are 1 (I), 2 (F), 3 (T), 9 (U)"),
-        ({"U": -1}, "constants['U']: got -1, must be uint"),
-        ({"U": 2**32}, "constants['U']: got 4294967296, must be uint"),
-        ({"I": 1.5}, "constants['I']: got 1.5, must be int"),
-        ({1: "7"}, "constants[1]: got '7', must be int"),
-        ({"I": 10**5000}, "constants['I']: got an integer of 16610 bits, must be int"),
-        ({"I": float("nan")}, "constants['I']: got nan, must be int"),
-        ({"F": "1.5"}, "constants['F']: got '1.5', must be float"),
-        ({"F": 1e39}, "constants['F']: got 1e+39, must be float"),
-        ({"F": None}, "constants['F']: got None, must be float"),
-        ({"T": 2}, "constants['T']: got 2, must be bool"),
-        ({"U": 1, 9: 1}, "constants[9]: constant 9 is given twice"),
+        ({"X": 1}, "constants"),
+        ({4: 1}, "constants"),
+        ({None: 1}, "constants"),
+        ({"U": -1}, "constants['U']"),
+        ({"U": 2**32}, "constants['U']"),
+        ({"I": 1.5}, "constants['I']"),
+        ({1: "7"}, "constants[1]"),
+        ({"I": 10**5000}, "constants['I']"),
+        ({"I": float("nan")}, "constants['I']"),
+        ({"F": "1.5"}, "constants['F']"),
+        ({"F": 1e39}, "constants['F']"),
+        ({"F": None}, "constants['F']"),
+        ({"T": 2}, "constants['T']"),
+        ({"U": 1, 9: 1}, "constants[9]"),
     ],
 )
-def test_constants_that_are_wrong(constants, said):
-    text = fault(lambda: load(CONSTANTS + MAIN, constants=constants), InvalidDescError)
-    assert text == f"x {said} [SH-10]"
-    text = fault(lambda: load(MAIN, constants={"N": 1}), InvalidDescError)
-    assert text == "x constants: there is no constant 'N'; there are none [SH-10]"
+def test_constants_that_are_wrong(constants, said, message):
+    message(fault(lambda: load(CONSTANTS + MAIN, constants=constants)), f"x {said}: ", "[SH-10]")
+
+
+def test_constants_of_a_shader_without_any(message):
+    message(fault(lambda: load(MAIN, constants={"N": 1})), "x constants: ", "[SH-10]")
 
 
 @pytest.mark.parametrize("axis", "xyz")
-def test_workgroups_without_invocations(axis):
+def test_workgroups_without_invocations(axis, message):
     text = f"layout(local_size_{axis}_id = 0) in; {MAIN}"
-    assert fault(lambda: load(text, constants={0: 0}), InvalidDescError) == (
-        f"x local_size_{axis}: got 0, must be at least 1 [SH-08]"
-    )
+    message(fault(lambda: load(text, constants={0: 0})), f"x local_size_{axis}: ", "[SH-08]")
 
 
-def test_names_of_text_are_printable():
-    text = fault(
-        lambda: shaders.load(f"{HEAD}void main() {{ x; }}", name="a\nb"), ShaderCompileError
-    )
-    assert text == r"a\nb:2: 'x' : undeclared identifier"
+def test_names_of_text_are_printable(message):
+    text = f"{HEAD}void main() {{ x; }}"
+    message(fault(lambda: shaders.load(text, name="a\nb"), ShaderCompileError), r"a\nb:2: ")
 
 
 # -- SH-09: push constants -------------------------------------------------------------------------
@@ -342,7 +339,7 @@ def test_names_of_text_are_printable():
 PUSH = "layout(push_constant) uniform P { uint u; int i; layout(offset = 16) float f[2]; };"
 
 
-def test_push_constants_have_the_declared_offsets():
+def test_push_constants_have_the_textoffsets():
     packed = load(PUSH + MAIN).pack([1, -1, 0.5, float("-inf")])
     assert packed == struct.pack("<Ii8x2f", 1, -1, 0.5, float("-inf"))
     assert load(MAIN).pack([]) == b""
@@ -352,38 +349,35 @@ def test_push_constants_have_the_declared_offsets():
 @pytest.mark.parametrize(
     ("numbers", "said"),
     [
-        ([], "push_constants: got 0 numbers, must be 4: uint u, int i, float f[0], float f[1]"),
-        ([1] * 5, "push_constants: got 5 numbers, must be 4: uint u, int i, float f[0], "
-         "float f[1]"),
-        ([-1, 0, 0, 0], "push_constants.u: got -1, must be uint"),
-        ([0, 2**31, 0, 0], "push_constants.i: got 2147483648, must be int"),
-        ([0, 0, "1", 0], "push_constants.f[0]: got '1', must be float"),
-        ([0, 0, 0, 1e300], "push_constants.f[1]: got 1e+300, must be float"),
-        ([10**5000, 0, 0, 0], "push_constants.u: got an integer of 16610 bits, must be uint"),
-        ("abcd", "push_constants.u: got 'a', must be uint"),
+        ([], "push_constants"),
+        ([1] * 5, "push_constants"),
+        ([-1, 0, 0, 0], "push_constants.u"),
+        ([0, 2**31, 0, 0], "push_constants.i"),
+        ([0, 0, "1", 0], "push_constants.f[0]"),
+        ([0, 0, 0, 1e300], "push_constants.f[1]"),
+        ([10**5000, 0, 0, 0], "push_constants.u"),
+        ("abcd", "push_constants.u"),
     ],
 )  # fmt: skip
-def test_push_constants_that_are_wrong(numbers, said):
+def test_push_constants_that_are_wrong(numbers, said, message):
     shader = load(PUSH + MAIN)
-    assert fault(lambda: shader.pack(numbers), InvalidDescError) == f"x {said} [SH-09]"
+    message(fault(lambda: shader.pack(numbers)), f"x {said}: ", "[SH-09]")
 
 
-@pytest.mark.parametrize("numbers", [5, None, iter([1]), {"u": 1, "i": 2, "f": 3, "g": 4}])
-def test_push_constants_are_a_sequence(numbers):
+@pytest.mark.parametrize("numbers", [5, None, iter([1]), np.float32(1)])
+def test_push_constants_are_of_a_known_kind(numbers, message):
     text = fault(lambda: load(PUSH + MAIN).pack(numbers), InvalidDescTypeError)
-    assert text.startswith("x push_constants: got ")
-    assert text.endswith(", must be a sequence of numbers [SH-09]")
+    message(re.sub("got .*, must", "got {value}, must", text), "x push_constants: ", "[SH-09]")
 
 
-def test_many_push_constants_have_a_short_message():
+def test_many_push_constants_have_a_short_message(message):
     shader = load(f"layout(push_constant) uniform P {{ uint a[1000]; }}; {MAIN}")
-    text = fault(lambda: shader.pack([1]), InvalidDescError)
-    assert text.startswith("x push_constants: got 1 numbers, must be 1000: uint a[0], uint a[1], ")
-    assert text.endswith("uint a[15], ... [SH-09]")
+    message(fault(lambda: shader.pack([1])), "x push_constants: ", "uint a[15], ... [SH-09]")
 
 
 # -- SH-04 to SH-06: bindings ---------------------------------------------------------------------
 
+USE = "void main() { to.c.x = from.a[0] + b[0] + d[0].x; }"
 BLOCKS = (
     "layout(std430, binding = 0) readonly buffer A { uint a[]; } from;"
     "layout(std430, binding = 1) readonly buffer B { uint n; uint b[]; };"
@@ -401,7 +395,7 @@ X, Y, Z = (span(name, 0, 64) for name in "XYZ")
 
 
 def bind(spans):
-    return load(BLOCKS + MAIN).bind(spans)
+    return load(BLOCKS + USE).bind(spans)
 
 
 @pytest.mark.parametrize(
@@ -422,34 +416,24 @@ def test_blocks_of_one_binding_are_one():
 @pytest.mark.parametrize(
     ("spans", "said"),
     [
-        ({"A": X, "B": Y}, "C: nothing is bound to it [SH-04]"),
-        ({}, "A: nothing is bound to it [SH-04]"),
-        ({"A": X, "B": Y, "E": Z}, "E: there is no such block; there are A, B, C, D [SH-04]"),
-        ({"a\n": X}, r"'a\n': there is no such block; there are A, B, C, D [SH-04]"),
-        ({"": X}, "'': there is no such block; there are A, B, C, D [SH-04]"),
-        ({"A": X, "from": Y}, "from: binding 0 is also that of A [SH-04]"),
-        ({"C": X, "D": Y}, "D: binding 3 is also that of C [SH-04]"),
-        ({"A": span("X", 2, 4)}, "A: got offset 2 and 4 bytes, must begin at a multiple of 4 "
-         "and end at 64 or before [SH-05]"),
-        ({"A": span("X", 60, 8)}, "A: got offset 60 and 8 bytes, must begin at a multiple of 4 "
-         "and end at 64 or before [SH-05]"),
-        ({"A": span("X", 68, 0)}, "A: got offset 68 and 0 bytes, must begin at a multiple of 4 "
-         "and end at 64 or before [SH-05]"),
-        ({"from": span("X", 0, 0)}, "from: got 0 bytes, must be a multiple of 4 and at least 4 "
-         "[SH-05]"),
-        ({"A": span("X", 0, 6)}, "A: got 6 bytes, must be a multiple of 4 and at least 4 "
-         "[SH-05]"),
-        ({"B": span("X", 0, 4)}, "B: got 4 bytes, must be a multiple of 4 and at least 8 "
-         "[SH-05]"),
-        ({"C": span("X", 0, 16)}, "C: got 16 bytes, must be a multiple of 4 and at least 32 "
-         "[SH-05]"),
-        ({"A": X, "1": Y, "to": span("Y", 32, 32)},
-         "to: shares some bytes with 1, must share all or none: each has a copy while the shader "
-         "runs [SH-06]"),
+        ({"A": X, "B": Y}, "C [SH-04]"),
+        ({}, "A [SH-04]"),
+        ({"A": X, "B": Y, "E": Z}, "E [SH-04]"),
+        ({"a\n": X}, "'a\\n' [SH-04]"),
+        ({"": X}, "'' [SH-04]"),
+        ({"A": X, "from": Y}, "from [SH-04]"),
+        ({"C": X, "D": Y}, "D [SH-04]"),
+        ({"A": span("X", 2, 4)}, "A [SH-05]"),
+        ({"A": span("X", 60, 8)}, "A [SH-05]"),
+        ({"A": span("X", 68, 0)}, "A [SH-05]"),
+        ({"from": span("X", 0, 0)}, "from [SH-05]"),
+        ({"A": span("X", 0, 6)}, "A [SH-05]"),
+        ({"B": span("X", 0, 4)}, "B [SH-05]"),
+        ({"C": span("X", 0, 16)}, "C [SH-05]"),
     ],
 )  # fmt: skip
-def test_bindings_that_are_wrong(spans, said):
-    assert fault(lambda: bind(spans), BindingError) == f"x {said}"
+def test_bindings_that_are_wrong(spans, said, message):
+    message(fault(lambda: bind(spans), BindingError), "x", *said.split())
 
 
 @pytest.mark.parametrize(
@@ -458,6 +442,7 @@ def test_bindings_that_are_wrong(spans, said):
         {"A": X, "B": X, "C": X},  # all of it
         {"A": span("X", 0, 32), "B": span("X", 16, 32), "C": Z},  # both only read
         {"A": span("X", 0, 32), "B": Y, "C": span("X", 32, 32)},  # beside it
+        {"A": span("X", 0, 48), "B": Y, "C": span("X", 32, 32)},
     ],
 )
 def test_bytes_that_may_be_shared(spans):

@@ -14,6 +14,7 @@ import onnx
 import pytest
 from models import SPLIT, resource
 from onnx import TensorProto, helper, numpy_helper
+from refusals import fault
 
 from vkops.cli import main
 from vkops.dxdispatch import load_model as load_file
@@ -38,11 +39,8 @@ def folders(tmp_path, monkeypatch):
     return tmp_path
 
 
-def fault(do, *arguments, **more):
-    with pytest.raises(ModelError) as caught:
-        do(*arguments, **more)
-    (line,) = str(caught.value).splitlines()
-    return line
+def refused(do, *arguments, **more):
+    return fault(lambda: do(*arguments, **more), ModelError)
 
 
 def reading(path):
@@ -90,12 +88,9 @@ def outside(folders, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_source_outside_is_refused(folders, way):
-    name = outside(folders, way)
-    assert fault(load, folders, reading(name)) == (
-        f"{folders}/model/m.json: resources.In.initialValues.sourcePath: "
-        f'"{name}" is outside of the folder "{folders}/model", {LEAVES}'
-    )
+def test_a_source_outside_is_refused(folders, way, message):
+    text = refused(load, folders, reading(outside(folders, way)))
+    message(text, "resources.In.initialValues.sourcePath: ", LEAVES, folders=folders)
 
 
 @pytest.mark.parametrize("way", WAYS[:6])
@@ -106,7 +101,7 @@ def test_a_source_outside_is_read_if_paths_are_allowed(folders, way):
 
 @pytest.mark.parametrize("way", WAYS[-3:])
 def test_paths_that_are_not_files_are_never_read(folders, way):
-    said = fault(load, folders, reading(outside(folders, way)), allow_paths=True)
+    said = refused(load, folders, reading(outside(folders, way)), allow_paths=True)
     assert "no file" in said or "is empty" in said
 
 
@@ -123,18 +118,18 @@ def test_links_and_parents_within_the_folder_are_read(folders):
 def test_folders_that_begin_alike_are_different(folders):
     (folders / "model2").mkdir()
     (folders / "model2" / "x.bin").write_bytes(bytes(32))
-    assert LEAVES in fault(load, folders, reading("../model2/x.bin"))
+    assert LEAVES in refused(load, folders, reading("../model2/x.bin"))
 
 
 def test_input_path_takes_the_place_of_the_models_folder(folders):
     assert load(folders, reading("x.bin"), input_path=folders / "secret").resources["In"].size == 32
-    said = fault(load, folders, reading("../model/x.bin"), input_path=folders / "secret")
+    said = refused(load, folders, reading("../model/x.bin"), input_path=folders / "secret")
     assert said.endswith(f'is outside of the folder "{folders}/secret", {LEAVES}')
 
 
 def test_the_current_folder_is_not_the_models(folders):
     Path("own.bin").write_bytes(bytes(32))
-    assert fault(load, folders, reading("own.bin")).endswith(
+    assert refused(load, folders, reading("own.bin")).endswith(
         f'no file "own.bin" in "{folders}/model"'
     )
     assert load(folders, reading("own.bin"), allow_paths=True).resources["In"].size == 32
@@ -152,13 +147,13 @@ def test_a_link_created_after_loading_is_not_followed(folders):
 def test_a_pipe_is_refused(folders):
     os.mkfifo(folders / "model" / "pipe.bin")
     started = time.monotonic()
-    assert 'no file "pipe.bin"' in fault(load, folders, reading("pipe.bin"))
+    assert 'no file "pipe.bin"' in refused(load, folders, reading("pipe.bin"))
     assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a" * 5000, "/".join("a" * 3000), ""])
 def test_names_that_no_file_can_have(folders, name):
-    said = fault(load, folders, reading(name))
+    said = refused(load, folders, reading(name))
     assert "no file" in said or "not a file name" in said
     assert len(said) < 500
 
@@ -166,14 +161,14 @@ def test_names_that_no_file_can_have(folders, name):
 def test_links_in_a_circle(folders):
     (folders / "model" / "a.bin").symlink_to("b.bin")
     (folders / "model" / "b.bin").symlink_to("a.bin")
-    assert 'no file "a.bin"' in fault(load, folders, reading("a.bin"))
+    assert 'no file "a.bin"' in refused(load, folders, reading("a.bin"))
 
 
 def test_a_huge_sparse_file_is_refused(folders):
     with open(folders / "model" / "x.bin", "wb") as file:
         file.truncate(1 << 40)
-    said = fault(load, folders, reading("x.bin"))
-    assert said.endswith("got 1099511627776 bytes, allowed 0 to 68719476736")
+    said = refused(load, folders, reading("x.bin"))
+    assert said.endswith("got 1099511627776 bytes, must be 0 to 68719476736")
 
 
 def test_a_column_by_column_array_is_bounded(folders):
@@ -182,7 +177,7 @@ def test_a_column_by_column_array_is_bounded(folders):
     header = path.read_bytes()[:128].replace(b"(2, 3), }" + b" " * 12, b"(2, 99999999999), }  ")
     path.write_bytes(header)
     os.truncate(path, 1 << 41)
-    assert "bytes column by column, allowed 1073741824" in fault(load, folders, reading("x.npy"))
+    assert "bytes column by column, must be 1073741824" in refused(load, folders, reading("x.npy"))
 
 
 # -- what is written -------------------------------------------------------------------------------
@@ -191,14 +186,11 @@ def test_a_column_by_column_array_is_bounded(folders):
 @pytest.mark.parametrize(
     "name", ["../out.bin", "/etc/out.bin", "dir/out.bin", "link.bin", "a/../../o"]
 )
-def test_a_target_outside_is_refused(folders, name):
+def test_a_target_outside_is_refused(folders, name, message):
     Path("dir").symlink_to(folders / "secret")
     Path("link.bin").symlink_to(folders / "secret" / "x.bin")
-    said = fault(load, folders, writing(name))
-    assert said == (
-        f'{folders}/model/m.json: commands[1].targetPath: "{name}" is outside of the folder '
-        f'"{folders}/here", {LEAVES}'
-    )
+    said = refused(load, folders, writing(name))
+    message(said, "commands[1].targetPath: ", LEAVES, folders=folders)
     assert load(folders, writing(name), allow_paths=True).commands[1].target == Path(
         os.path.realpath(name) if name == "link.bin" else folders / "here" / name
     )
@@ -207,7 +199,7 @@ def test_a_target_outside_is_refused(folders, name):
 def test_output_path_takes_the_place_of_the_current_folder(folders):
     made = load(folders, writing("a/../out.bin"), output_path=folders / "new")
     assert made.commands[1].target == folders / "new" / "out.bin"
-    said = fault(load, folders, writing("../out.bin"), output_path=folders / "new")
+    said = refused(load, folders, writing("../out.bin"), output_path=folders / "new")
     assert f'the folder "{folders}/new", {LEAVES}' in said
 
 
@@ -264,69 +256,67 @@ def test_external_data_beside_the_model(folders):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_external_data_outside(folders, way):
+def test_external_data_outside(folders, way, message):
     name = outside(folders, way)
     path = stored(folders, ("location", name), ("length", 16))
-    said = f"{path}: external data of tensor 'w': '{name}' is outside of the folder "
-    assert fault(Model, path) == f"{said}'{folders}/model', {LEAVES}"
-    assert fault(backend.prepare, str(path)).startswith(said)
+    said = refused(Model, path)
+    message(said, "external data of tensor 'w': ", LEAVES, folders=folders)
+    assert refused(backend.prepare, str(path)) == said
     model = {
         **SPLIT,
         "dispatchables": {"d": {"type": "onnx", "sourcePath": "m.onnx"}},
         "commands": [],
     }
-    assert said in fault(load, folders, model)
+    assert said in refused(load, folders, model)
     if way in WAYS[:6]:
         np.testing.assert_array_equal(Model(path, allow_paths=True).constants["w"], np.zeros(4))
         assert "d" in load(folders, model, allow_paths=True).dispatchables
     else:
-        assert "external data of tensor 'w'" in fault(Model, path, allow_paths=True)
+        assert "external data of tensor 'w'" in refused(Model, path, allow_paths=True)
 
 
 @pytest.mark.parametrize(
-    ("external", "said"),
+    "external",
     [
-        ([("location", "x.bin"), ("offset", 20), ("length", 16)], "bytes 20 to 36 of 'x.bin', which has 32"),
-        ([("location", "x.bin"), ("offset", 2**62)], "bytes 4611686018427387904 to 4611686018427387904 of 'x.bin', which has 32"),
-        ([("location", "x.bin"), ("length", 2**60)], "bytes 0 to 1152921504606846976 of 'x.bin', which has 32"),
-        ([("location", "x.bin"), ("offset", -4)], "offset: got '-4', must be an integer of at least 0"),
-        ([("location", "x.bin"), ("length", -1)], "length: got '-1', must be an integer of at least 0"),
-        ([("location", "x.bin"), ("offset", "1e3")], "offset: got '1e3', must be an integer of at least 0"),
-        ([("location", "x.bin"), ("offset", "9" * 5000)], f"offset: got '{'9' * 38}', must be an integer of at least 0"),
-        ([("location", "x.bin"), ("offset", "\u0663")], "offset: got '\u0663', must be an integer of at least 0"),
-        ([("location", "")], "'' cannot be read: Is a directory"),
-        ([("location", "a\0b")], "'a\\x00b' is not a file name"),
-        ([("location", "none.bin")], "'none.bin' cannot be read: No such file or directory"),
-        ([("offset", 4)], "'' cannot be read: Is a directory"),
+        [("location", "x.bin"), ("offset", 20), ("length", 16)],
+        [("location", "x.bin"), ("offset", 2**62)],
+        [("location", "x.bin"), ("length", 2**60)],
+        [("location", "x.bin"), ("offset", -4)],
+        [("location", "x.bin"), ("length", -1)],
+        [("location", "x.bin"), ("offset", "1e3")],
+        [("location", "x.bin"), ("offset", "9" * 5000)],
+        [("location", "x.bin"), ("offset", "\u0663")],
+        [("location", "")],
+        [("location", "a\0b")],
+        [("location", "none.bin")],
+        [("offset", 4)],
     ],
 )  # fmt: skip
-def test_missing_external_data_are_refused(folders, external, said):
-    path = stored(folders, *external)
-    assert fault(Model, path) == f"{path}: external data of tensor 'w': {said}"
+def test_missing_external_data_are_refused(folders, external, message):
+    text = refused(Model, stored(folders, *external))
+    message(text, "m.onnx: external data of tensor 'w': ", folders=folders)
 
 
 @pytest.mark.posix("named pipes", tests_only=True)
 def test_external_data_in_a_pipe_or_an_endless_file(folders):
     os.mkfifo(folders / "model" / "pipe")
-    assert "'pipe' cannot be read: not a regular file" in fault(
+    assert "'pipe' cannot be read: not a regular file" in refused(
         Model, stored(folders, ("location", "pipe"))
     )
     with open(folders / "model" / "x.bin", "wb") as file:
         file.truncate(MAX_MODEL_BYTES + 1)
-    said = fault(Model, stored(folders, ("location", "x.bin")))
+    said = refused(Model, stored(folders, ("location", "x.bin")))
     assert said.endswith("got 2147483648 bytes of 'x.bin', must be 16, as its type and dims say")
     claimed = stored(folders, ("location", "x.bin"), dims=[2**27, 4])
-    assert fault(Model, claimed).endswith(
+    assert refused(Model, claimed).endswith(
         f"the model has more than {MAX_MODEL_BYTES} bytes with it"
     )
 
 
-def test_external_data_need_a_folder(folders):
+def test_external_data_need_a_folder(folders, message):
     proto = joined([("location", "x.bin")])
     for source in (proto, proto.SerializeToString()):
-        assert fault(Model, source) == (
-            "external data of tensor 'w': 'x.bin' is a file, and the model was not read from a file"
-        )
+        message(refused(Model, source), "external data of tensor 'w': ")
 
 
 def test_external_data_of_constants_in_nodes(folders):
@@ -340,23 +330,25 @@ def test_external_data_of_constants_in_nodes(folders):
     attribute.t.CopyFrom(tensor)
     path = folders / "model" / "m.onnx"
     path.write_bytes(proto.SerializeToString())
-    assert "'/etc/passwd' is outside of the folder" in fault(Model, path)
+    assert "'/etc/passwd' is outside of the folder" in refused(Model, path)
 
 
 @pytest.mark.posix("named pipes", tests_only=True)
 def test_a_model_that_is_not_a_regular_file(folders):
     os.mkfifo(folders / "model" / "m.onnx")
-    assert fault(Model, folders / "model" / "m.onnx").endswith("cannot be read: not a regular file")
+    assert refused(Model, folders / "model" / "m.onnx").endswith(
+        "cannot be read: not a regular file"
+    )
     with open(folders / "big.onnx", "wb") as file:
         file.truncate(1 << 40)
-    assert fault(Model, folders / "big.onnx").endswith(f"longer than {MAX_MODEL_BYTES} bytes")
+    assert refused(Model, folders / "big.onnx").endswith(f"longer than {MAX_MODEL_BYTES} bytes")
 
 
 def text(body):
     return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]>\n{body}')
 
 
-def test_functions_that_double_again_and_again():
+def test_functions_that_double_again_and_again(message):
     functions = "".join(
         f"<domain: 'f', opset_import: ['' : 18, 'f' : 1]> f{i} (a) => (b) "
         f"{{ m = f.f{i - 1} (a) b = f.f{i - 1} (m) }}\n".replace("'", '"')
@@ -367,9 +359,7 @@ def test_functions_that_double_again_and_again():
         "g (float[2] x) => (float[2] y) { y = f.f59 (x) }\n"
         '<domain: "f", opset_import: ["" : 18]> f0 (a) => (b) { b = Identity (a) }\n' + functions
     )
-    assert fault(Model, proto) == (
-        f"got {2**59} nodes with those of functions, must be 1000000 at most"
-    )
+    message(refused(Model, proto), str(2**59), "1000000")
     del proto.functions[5:]
     proto.graph.node[0].op_type = "f4"
     assert len(Model(proto).nodes) == 16
@@ -382,7 +372,7 @@ def test_functions_that_call_themselves():
         '<domain: "f", opset_import: ["" : 18, "f" : 1]> a (u) => (v) { v = f.b (u) }\n'
         '<domain: "f", opset_import: ["" : 18, "f" : 1]> b (u) => (v) { v = f.a (u) }\n'
     )
-    said = fault(Model, proto, check=False)
+    said = refused(Model, proto, check=False)
     assert said in ("function 'a' calls itself", "function 'b' calls itself")
 
 
@@ -400,15 +390,15 @@ def doubled(times):
          "the model runs: 8796093022228 bytes with those needed before, must be 268435456 at most"),
         (doubled(40) + "\ny = Reshape (x, c40)",
          "the elements of a tensor of shape (1099511627776,) are needed"),
-        (doubled(17) + "\ny = Reshape (x, c17)", f"shape: has 131072 elements, must be {MAX_DIMENSIONS} at most"),
+        (doubled(17) + "\ny = Reshape (x, c17)", f"shape: got 131072 elements, must be {MAX_DIMENSIONS} at most"),
         ("s = Constant <value_ints = [30000, 1]> () t = Constant <value_ints = [1, 30000]> () "
          "a = ConstantOfShape (s) b = ConstantOfShape (t) c = Add (a, b) y = Reshape (x, c)",
-         "result: has shape (30000, 30000), must have 268435456 bytes at most"),
+         "result: got shape (30000, 30000), must have 268435456 bytes at most"),
     ],
 )  # fmt: skip
 def test_elements_needed_before_a_run_are_bounded(nodes, said):
     model = Model(text(f"g (float[2] x) => (float y) {{ {nodes} }}"), check=False)
-    assert said in fault(model.lower, {"x": TensorType(np.dtype(np.float32), (2,))}, {})
+    assert said in refused(model.lower, {"x": TensorType(np.dtype(np.float32), (2,))}, {})
 
 
 @pytest.mark.parametrize("dims", [[2**40], [2**40, 2**40], [3], [-1, 3]])
@@ -419,7 +409,7 @@ def test_tensors_that_claim_more_than_they_hold(dims):
     del tensor.dims[:]
     tensor.dims.extend(dims)
     for check in (True, False):
-        assert fault(Model, proto, check=check)
+        assert refused(Model, proto, check=check)
 
 
 def test_sparse_tensors_that_would_be_huge():
@@ -428,7 +418,7 @@ def test_sparse_tensors_that_would_be_huge():
     indices = numpy_helper.from_array(np.int64([5]), "i")
     del proto.graph.initializer[:]
     proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2**40]))
-    assert "must have 2147483648 bytes at most" in fault(Model, proto)
+    assert "must have 2147483648 bytes at most" in refused(Model, proto)
 
 
 # -- files of the command line ---------------------------------------------------------------------
@@ -441,11 +431,10 @@ def test_archives_that_hold_more_than_memory(tmp_path):
         header = small.read("x.npy")[:128]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x.npy", header.replace(b"(8,), }" + b" " * 12, b"(9999999999999,), }"))
-    assert fault(array_files.read, str(path), ["x"], "the model").endswith(
+    assert refused(array_files.read, str(path), ["x"], "the model").endswith(
         "is not a .npy or .npz file of numbers or text"
     )
-    sizes = [10**18, 10**18]
-    assert "holds 2000000000000000000 bytes" in fault(array_files._check_memory, "x.npz", sizes)
+    assert refused(array_files._check_memory, "x.npz", 2 * 10**18).startswith("x.npz, and ")
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.npz"])
@@ -457,7 +446,7 @@ def test_nothing_is_unpickled(tmp_path, name):
     array = np.array([Trap()], object)
     save = np.save if name == "x.npy" else np.savez
     save(tmp_path / name, array, allow_pickle=True)
-    assert fault(array_files.read, str(tmp_path / name), ["x"], "the model").endswith(
+    assert refused(array_files.read, str(tmp_path / name), ["x"], "the model").endswith(
         "is not a .npy or .npz file of numbers or text"
     )
     assert not (tmp_path / "sprung").exists()

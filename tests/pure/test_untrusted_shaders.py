@@ -51,13 +51,6 @@ def load(folders, directive, arguments=(), file="s.comp", **more):
     return load_model(folders / "model" / "m.json", **more)
 
 
-def refused(folders, name):
-    return (
-        f"{folders}/model/m.json: dispatchables.s.sourcePath: include {name!r} is outside of the "
-        f"folder '{folders}/model', which a shader may leave only with --allow_paths"
-    )
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -70,14 +63,14 @@ def refused(folders, name):
         "/../../../../../../../../../../../../../../{absolute}/secret/x.glsl",
     ],
 )
-def test_includes_outside_of_the_model(folders, name):
+def test_includes_outside_of_the_model(folders, name, message):
     (folders / "model" / "link.glsl").symlink_to(folders / "secret" / "x.glsl")
     (folders / "model" / "dir").symlink_to(folders / "secret")
     (folders / "model" / "inner.glsl").write_text('#include "sub/../../secret/x.glsl"\n')
     parents = "../" * 20
     name = name.replace("{absolute}/", f"{parents}{folders}/".replace("//", "/"))
     leading = "sub/../../secret/x.glsl" if name == "inner.glsl" else name
-    assert fault(load, folders, f'#include "{name}"') == refused(folders, leading)
+    message(fault(load, folders, f'#include "{name}"'), f"include {leading!r}", folders=folders)
     assert load(folders, f'#include "{name}"', allow_paths=True)
 
 
@@ -146,40 +139,37 @@ def test_includes_within_the_model(folders, directive):
         assert load(folders, directive.replace('"../', '"../../'), file="sub/s.comp")
 
 
-def test_a_name_is_looked_up_in_the_folders_of_all_included_files(folders):
+def test_a_name_is_looked_up_in_the_folders_of_all_included_files(folders, message):
     """Which of these files is included depends on the compiler, so none may be outside."""
     (folders / "x.glsl").write_text(SECRET)
     (folders / "model" / "sub" / "y.glsl").write_text('#include "../x.glsl"\n')
-    assert fault(load, folders, '#include "sub/y.glsl"') == refused(folders, "../x.glsl")
+    message(fault(load, folders, '#include "sub/y.glsl"'), "include '../x.glsl'", folders=folders)
 
 
-def test_a_shader_in_a_subfolder_can_include_from_the_models_folder(folders):
+def test_a_shader_in_a_subfolder_can_include_from_the_models_folder(folders, message):
     assert load(folders, '#include "../x.glsl"', file="sub/s.comp")
     said = fault(load, folders, '#include "../../secret/x.glsl"', file="sub/s.comp")
-    assert said == refused(folders, "../../secret/x.glsl")
+    message(said, "include '../../secret/x.glsl'", folders=folders)
 
 
 @pytest.mark.parametrize("folder", ["../secret", "{absolute}", "dir", "sub/../../secret"])
-def test_include_folders_outside(folders, folder):
+def test_include_folders_outside(folders, folder, message):
     (folders / "model" / "dir").symlink_to(folders / "secret")
     (folders / "model" / "x.glsl").unlink()
     folder = folder.replace("{absolute}", f"{folders}/secret")
     for arguments in (["-I", folder], [f"-I{folder}"]):
-        assert fault(load, folders, '#include "x.glsl"', arguments) == (
-            f"{folders}/model/m.json: dispatchables.s.compilerArgs[0]: "
-            f'"{folder}" is outside of the folder "{folders}/model", which a model may leave only '
-            "with --allow_paths"
-        )
+        text = fault(load, folders, '#include "x.glsl"', arguments)
+        message(text, f'dispatchables.s.compilerArgs[0]: "{folder}"', folders=folders)
         assert load(folders, '#include "x.glsl"', arguments, allow_paths=True)
 
 
-def test_include_folders_inside(folders):
+def test_include_folders_inside(folders, message):
     (folders / "model" / "x.glsl").unlink()
     assert load(folders, '#include "x.glsl"', ["-I", "sub"])
     (folders / "model" / "sub" / "x.glsl").unlink()
     (folders / "model" / "sub" / "x.glsl").symlink_to(folders / "secret" / "x.glsl")
     for directive in ('#include "x.glsl"', "#include <x.glsl>"):
-        assert fault(load, folders, directive, ["-I", "sub"]) == refused(folders, "x.glsl")
+        message(fault(load, folders, directive, ["-I", "sub"]), "include 'x.glsl'", folders=folders)
 
 
 @pytest.mark.posix("named pipes", tests_only=True)
@@ -243,7 +233,7 @@ def test_includes_without_end(folders):
     assert said.endswith("more than 4194304 bytes are included")
 
 
-def test_a_chain_of_includes_longer_than_the_stack(folders):
+def test_a_chain_of_includes_longer_than_the_stack(folders, message):
     """glslang compiles it or fails with an error; vkops does not overflow its stack."""
     for number in range(3000):
         text = f'#include "{number + 1}.glsl"\n' if number < 2999 else SECRET
@@ -251,7 +241,9 @@ def test_a_chain_of_includes_longer_than_the_stack(folders):
     text = f'{HEAD}#include "0.glsl"\n'
     assert sources.digest(text, [folders / "model"], (), [folders / "model"])
     (folders / "model" / "2999.glsl").write_text('#include "../secret/x.glsl"\n')
-    assert fault(load, folders, '#include "0.glsl"') == refused(folders, "../secret/x.glsl")
+    message(
+        fault(load, folders, '#include "0.glsl"'), "include '../secret/x.glsl'", folders=folders
+    )
 
 
 def test_lookups_without_end(folders, monkeypatch):

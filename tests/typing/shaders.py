@@ -7,7 +7,7 @@ from typing_extensions import assert_type
 
 import vkops
 from vkops import shaders
-from vkops.gpu.run.shader_run import ShaderRun
+from vkops.runtime.compiled_shader import BoundShader
 from vkops.shaders.module import Block
 
 TEXT = """#version 450
@@ -43,9 +43,22 @@ for source in (loaded, loaded.spirv, TEXT):
 with compiled.bound(
     {"0": (x, 0, 16), "1": (y, 16, None)}, groups=(1, 1, 1), push_constants=[2]
 ) as run:
-    assert_type(run, ShaderRun)
+    assert_type(run, BoundShader)
     assert_type(run.dispatch(), None)
 assert memoryview(y.read(16)).cast("I").tolist() == [1, 3, 5, 7]
+
+with device.record() as program:
+    assert_type(program, vkops.RecordedProgram)
+    compiled.dispatch({"Source": x, "Target": y}, [2], [1])
+assert_type(program.run(times=2), None)
+assert_type(program.steps, tuple[str, ...])
+assert memoryview(y.read()).cast("I").tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+program.close()
+
+double = vkops.ElementwiseKernel("T x", "T y", "y = x + x", name="double")
+assert_type(double, vkops.ElementwiseKernel)
+assert_type(double.source, str)
+assert double(x).numpy().tolist() == list(range(0, 16, 2))
 
 try:
     compiled.dispatch({"Source": x})

@@ -41,11 +41,4 @@ REFUSED: dict[str, str] = {
 def refuse_operators(kind: type, refuse: Callable[[str], NoReturn]) -> None:
     """Have a class call a function for these operators, with the operator as text."""
     for name, operator in REFUSED.items():
-        setattr(kind, name, _refusing(operator, refuse))
-
-
-def _refusing(operator: str, refuse: Callable[[str], NoReturn]) -> Callable[..., NoReturn]:
-    def method(self: object, *_: object) -> NoReturn:
-        refuse(operator)
-
-    return method
+        setattr(kind, name, lambda *_, operator=operator: refuse(operator))

@@ -6,10 +6,11 @@ import operator
 import struct
 from collections.abc import Callable, Mapping, Set
 from enum import Enum, IntEnum, IntFlag
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 from vkops.errors import (
     CONVERSION_ERRORS,
+    InvalidDescError,
     InvalidDescOverflowError,
     InvalidDescTypeError,
     ModelError,
@@ -37,6 +38,11 @@ class Place(NamedTuple):
         """Return the error for a value that is not of the expected kind."""
         message = f"got {show(value)}, must be {expected}"
         return InvalidDescTypeError(self.operator, self.field, message, self.rule)
+
+
+def refuse(operator: str, field: str, message: str, rule: str) -> NoReturn:
+    """Refuse an argument."""
+    raise InvalidDescError(operator, field, message, rule)
 
 
 def integer(value: object, place: Place) -> int:
@@ -76,11 +82,16 @@ def float32(value: object, place: Place) -> float:
     return rounded
 
 
+def instance(kind: type[T], expected: str, value: object, place: Place) -> T:
+    """Return a value of a class."""
+    if isinstance(value, kind):
+        return value
+    raise place.wrong_kind(value, expected)
+
+
 def boolean(value: object, place: Place) -> bool:
     """Return True or False, the only values of DirectML's type BOOL here."""
-    if isinstance(value, bool):
-        return value
-    raise place.wrong_kind(value, "True or False")
+    return instance(bool, "True or False", value, place)
 
 
 def model_option(name: str, value: object) -> bool:

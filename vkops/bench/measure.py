@@ -6,21 +6,43 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from vkops.bench.movements import Array, Gather, GatherElements, Movement, PadReflect, Tile
-from vkops.bench.peers import Peer
 from vkops.bench.workloads import Case, Join, Split, Step, Window, Workload
 from vkops.errors import DeviceError
+from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.run.buffer_copy import BufferCopy
 from vkops.runtime.device import Buffer
 from vkops.tensors import eager
-from vkops.tensors.device import Device
 from vkops.tensors.rearrangement import pad, tile
 from vkops.tensors.selection import take, take_along_axis
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.tensor import Device, Tensor
+
+
+@dataclass(frozen=True)
+class Program:
+    """A workload of a peer, its inputs on its device, its outputs in packed memory of its own."""
+
+    run: Callable[[], Any]
+    """Execute the workload once and wait for it."""
+    results: Callable[[], Sequence[Array]]
+    """The outputs of the last run, for the comparison with NumPy."""
+
+
+class Peer(Protocol):
+    """A library that can execute workloads."""
+
+    label: str
+    """Its name in tables and plots, with the kind of device that it runs on."""
+    version: str
+
+    def __init__(self, info: DeviceInfo) -> None: ...
+
+    def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
+        """Prepare a workload with these inputs; None if the library cannot execute it."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +123,6 @@ def _device_seconds(device: Device, dispatch: Callable[[], Any], rounds: int) ->
 def _contenders(
     device: Device, name: str, case: Case, peers: Mapping[str, Peer]
 ) -> dict[str, Callable[[], Any]]:
-    """Prepare all contenders, and compare their results with NumPy's."""
     arrays = case.inputs(np.random.default_rng(0))
     expected = case.numpy(arrays)
 
@@ -125,11 +146,15 @@ def _contenders(
         operator.dispatch()
         return [buffer.array() for buffer in outputs]
 
+    def resident() -> None:
+        operator.dispatch()
+        device.synchronize()
+
     check("vkops", end_to_end())
     source = np.ones(case.nbytes, np.uint8)
     target = np.empty_like(source)
     contenders: dict[str, Callable[[], Any]] = {
-        "vkops": operator.dispatch,
+        "vkops": resident,
         "end_to_end": end_to_end,
         "numpy": lambda: case.numpy(arrays),
         "memcpy": lambda: np.copyto(target, source),

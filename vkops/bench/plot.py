@@ -10,7 +10,6 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
-from vkops.bench.peers import is_installed
 from vkops.bench.report import LABELS, Report
 from vkops.errors import MissingPackageError, VkopsError
 from vkops.plan.rounding import ceil_div
@@ -36,10 +35,12 @@ def check(path: Path) -> None:
         VkopsError: the format is unknown, or the folder does not exist.
         MissingPackageError: matplotlib is not installed.
     """
-    if not is_installed("matplotlib"):
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
         raise MissingPackageError(
             "plot: matplotlib is not installed: pip install 'vkops[plot]'", name="matplotlib"
-        )
+        ) from error
     if path.suffix not in _SUFFIXES:
         raise VkopsError(f"plot: got {str(path)!r}, must end in {' or '.join(_SUFFIXES)}")
     if not path.parent.is_dir():

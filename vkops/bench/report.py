@@ -15,17 +15,11 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from vkops.bench.measure import Result
-from vkops.bench.peers import Peer
+from vkops.bench.measure import Peer, Result
 from vkops.errors import VkopsError
 from vkops.gpu.adapters.adapter import DeviceInfo
 
-LABELS = {
-    "vkops": "vkops",
-    "numpy": "NumPy",
-    "memcpy": "memcpy",
-    "buffer_copy": "Kompute copy",
-}
+LABELS = {"vkops": "vkops", "numpy": "NumPy", "memcpy": "memcpy", "buffer_copy": "Kompute copy"}
 """Labels of the contenders that are always measured; the last two are plain copies."""
 
 _AGAINST = ("numpy", "numpy_into", "memcpy", "buffer_copy")

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from vkops import dml
 from vkops.bench.movements import (
     Array,
     DepthToSpace,
     Gather,
     GatherElements,
-    IndexedMovement,
     Movement,
     OneHot,
     PadReflect,
@@ -26,17 +26,9 @@ from vkops.bench.movements import (
     Shape,
     Tile,
     Upsample,
+    operator,
 )
-from vkops.dml import (
-    BufferTensorDesc,
-    ElementWiseIdentityOperatorDesc,
-    JoinOperatorDesc,
-    OperatorDesc,
-    Slice1OperatorDesc,
-    SliceOperatorDesc,
-    SplitOperatorDesc,
-    TensorDataType,
-)
+from vkops.dml import BufferTensorDesc, OperatorDesc, TensorDataType
 
 
 @dataclass(frozen=True)
@@ -115,15 +107,15 @@ class Case:
     @property
     def dtypes(self) -> list[np.dtype[Any]]:
         """The data types of the inputs."""
-        others = self.operation.dtypes if isinstance(self.operation, IndexedMovement) else {}
+        others = self.operation.dtypes if isinstance(self.operation, Movement) else {}
         return [np.dtype(others.get(number, self.dtype)) for number in range(len(self.shapes))]
 
     def inputs(self, random: np.random.Generator) -> list[Array]:
         """Return inputs of random bytes, and of random indices where the operation has indices."""
         operation, made = self.operation, []
         for number, (shape, dtype) in enumerate(zip(self.shapes, self.dtypes, strict=True)):
-            if isinstance(operation, IndexedMovement) and number in operation.dtypes:
-                made.append(operation.indices(random, self.shapes).astype(dtype))
+            if isinstance(operation, Movement) and number in operation.dtypes:
+                made.append(operation.indices(random, *self.shapes).astype(dtype))
             else:
                 stored = random.integers(0, 256, prod(shape) * dtype.itemsize, np.uint8)
                 made.append(stored.view(dtype).reshape(shape))
@@ -132,37 +124,38 @@ class Case:
     @cached_property
     def desc(self) -> OperatorDesc:
         """The DirectML operator."""
-        shape = self.shapes[0]
-        source = self._tensor(shape)
+        sources = [
+            BufferTensorDesc(TensorDataType[dtype.name.upper()], shape)
+            for dtype, shape in zip(self.dtypes, self.shapes, strict=True)
+        ]
+        source, shape = sources[0], self.shapes[0]
         match self.operation:
-            case Split(axis, sizes):
-                outputs = [self._tensor((*shape[:axis], n, *shape[axis + 1 :])) for n in sizes]
-                return SplitOperatorDesc(source, outputs, axis)
+            case Split(axis, parts):
+                made = [(*shape[:axis], n, *shape[axis + 1 :]) for n in parts]
+                return operator(dml.SplitOperatorDesc, source, outputs=made, axis=axis)
             case Join(axis):
-                count = len(self.shapes)
-                whole = (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
-                return JoinOperatorDesc([source] * count, self._tensor(whole), axis)
+                return operator(dml.JoinOperatorDesc, *sources, axis=axis)
             case Step(strides):
                 sizes = tuple(1 + (n - 1) // abs(s) for n, s in zip(shape, strides, strict=True))
-                offsets = (0,) * len(shape)
-                return Slice1OperatorDesc(source, self._tensor(sizes), offsets, shape, strides)
+                return operator(
+                    dml.Slice1OperatorDesc,
+                    source,
+                    outputs=[sizes],
+                    input_window_offsets=(0,) * len(shape),
+                    input_window_sizes=shape,
+                    input_window_strides=strides,
+                )
             case Window(offsets, sizes):
-                ones = (1,) * len(shape)
-                return SliceOperatorDesc(source, self._tensor(sizes), offsets, sizes, ones)
+                window = {"offsets": offsets, "sizes": sizes, "strides": (1,) * len(shape)}
+                return operator(dml.SliceOperatorDesc, source, outputs=[sizes], **window)
             case Permute(order):
                 sizes, strides = (
                     tuple(of[axis] for axis in order) for of in (shape, source.effective_strides)
                 )
-                source = self._tensor(sizes, strides)
-                return ElementWiseIdentityOperatorDesc(source, self._tensor(sizes))
+                source = BufferTensorDesc(source.data_type, sizes, strides)
+                return operator(dml.ElementWiseIdentityOperatorDesc, source)
             case Movement() as movement:
-                return movement.desc(self._tensor, self.shapes)
-
-    def _tensor(
-        self, shape: Shape, strides: Shape | None = None, kind: TensorDataType | None = None
-    ) -> BufferTensorDesc:
-        kind = TensorDataType[self.dtype.name.upper()] if kind is None else kind
-        return BufferTensorDesc(kind, shape, strides)
+                return movement.desc(*sources)
 
     def views(self, array: Array) -> list[Array]:
         """Return each output as a view of the input, or for a join, each input of the output."""
@@ -192,7 +185,7 @@ class Case:
         [array([7]), array([8, 9])]
         """
         if isinstance(self.operation, Movement):
-            return [self.operation.numpy(arrays)]
+            return [self.operation.numpy(*arrays)]
         if isinstance(self.operation, Join):
             return [np.concatenate(arrays, self.operation.axis)]
         return [view.copy() for view in self.views(arrays[0])]
@@ -246,83 +239,59 @@ class Workload:
 F32, SQUARE, TABLE = "float32", (4096, 4096), (100_000, 256)
 QUARTERS = (1024,) * 4
 
-WORKLOADS = (
-    Workload("W1", "split axis 0 of (4096,4096) in 4", True, case(F32, Split(0, QUARTERS), SQUARE)),
-    Workload("W2", "split axis 1 of (4096,4096) in 4", True, case(F32, Split(1, QUARTERS), SQUARE)),
-    Workload(
-        "W3", "split (262144,64) into 16 of 4", True, case(F32, Split(1, (4,) * 16), (262144, 64))
-    ),
-    Workload(
-        "W4", "uint16: split (65536,255) in 3 of 85", False,
+_WORKLOADS = {  # a description, whether it is contiguous, and the case
+    "W1": ("split axis 0 of (4096,4096) in 4", True, case(F32, Split(0, QUARTERS), SQUARE)),
+    "W2": ("split axis 1 of (4096,4096) in 4", True, case(F32, Split(1, QUARTERS), SQUARE)),
+    "W3": ("split (262144,64) into 16 of 4", True, case(F32, Split(1, (4,) * 16), (262144, 64))),
+    "W4": (
+        "uint16: split (65536,255) in 3 of 85", False,
         case("uint16", Split(1, (85,) * 3), (65536, 255)),
     ),
-    Workload("W5", "join axis 1 of 4 x (4096,1024)", True, case(F32, Join(1), (4096, 1024), 4)),
-    Workload("W6", "uint8: join 3 x (1048576,21)", False, case("uint8", Join(1), (1048576, 21), 3)),
-    Workload(
-        "W7", "window [1000:3000,1000:3000]", True,
-        case(F32, Window((1000, 1000), (2000, 2000)), SQUARE),
+    "W5": ("join axis 1 of 4 x (4096,1024)", True, case(F32, Join(1), (4096, 1024), 4)),
+    "W6": ("uint8: join 3 x (1048576,21)", False, case("uint8", Join(1), (1048576, 21), 3)),
+    "W7": (
+        "window [1000:3000,1000:3000]", True, case(F32, Window((1000, 1000), (2000, 2000)), SQUARE),
     ),
-    Workload("W8", "slice [::2,::3] of (4096,4096)", False, case(F32, Step((2, 3)), SQUARE)),
-    Workload("W9", "slice [::-1,::-1] of (4096,4096)", False, case(F32, Step((-1, -1)), SQUARE)),
-    Workload("W10", "transpose (4096,4096)", False, case(F32, Permute((1, 0)), SQUARE)),
-    Workload(
-        "W11", "split (1,1,6,2) into 2,1,3", False, case(F32, Split(2, (2, 1, 3)), (1, 1, 6, 2))
+    "W8": ("slice [::2,::3] of (4096,4096)", False, case(F32, Step((2, 3)), SQUARE)),
+    "W9": ("slice [::-1,::-1] of (4096,4096)", False, case(F32, Step((-1, -1)), SQUARE)),
+    "W10": ("transpose (4096,4096)", False, case(F32, Permute((1, 0)), SQUARE)),
+    "W11": ("split (1,1,6,2) into 2,1,3", False, case(F32, Split(2, (2, 1, 3)), (1, 1, 6, 2))),
+    "W12": ("join axis 2 of 2 x (8,16,32,32,32)", True, case(F32, Join(2), (8, 16, 32, 32, 32), 2)),
+    "W13": ("int64: split (2048,4096) in 4", True, case("int64", Split(1, QUARTERS), (2048, 4096))),
+    "W14": (
+        "float64: split (2048,4096) in 4", True, case("float64", Split(1, QUARTERS), (2048, 4096)),
     ),
-    Workload(
-        "W12", "join axis 2 of 2 x (8,16,32,32,32)", True,
-        case(F32, Join(2), (8, 16, 32, 32, 32), 2),
-    ),
-    Workload(
-        "W13", "int64: split (2048,4096) in 4", True,
-        case("int64", Split(1, QUARTERS), (2048, 4096)),
-    ),
-    Workload(
-        "W14", "float64: split (2048,4096) in 4", True,
-        case("float64", Split(1, QUARTERS), (2048, 4096)),
-    ),
-    Workload(
-        "W15", "split (1048576,) into 1024", True, case(F32, Split(0, (1024,) * 1024), (1048576,))
-    ),
-    Workload("W16", "join 1024 x (1024,)", True, case(F32, Join(0), (1024,), 1024)),
-    Workload(
-        "W17", "permute (4,4,4,8,8,8,16,16)", False,
+    "W15": ("split (1048576,) into 1024", True, case(F32, Split(0, (1024,) * 1024), (1048576,))),
+    "W16": ("join 1024 x (1024,)", True, case(F32, Join(0), (1024,), 1024)),
+    "W17": (
+        "permute (4,4,4,8,8,8,16,16)", False,
         case(F32, Permute((7, 3, 5, 1, 6, 2, 4, 0)), (4, 4, 4, 8, 8, 8, 16, 16)),
     ),
-    Workload(
-        "W18", "uint8: transpose (8192,8192)", False, case("uint8", Permute((1, 0)), (8192, 8192))
+    "W18": ("uint8: transpose (8192,8192)", False, case("uint8", Permute((1, 0)), (8192, 8192))),
+    "W19": ("gather 65536 rows of (100000,256)", True, case_of(F32, Gather(), TABLE, (65536,))),
+    "W20": (
+        "gather elements of (4096,4096)", False, case_of(F32, GatherElements(), SQUARE, SQUARE),
     ),
-    Workload(
-        "W19", "gather 65536 rows of (100000,256)", True,
-        case_of(F32, Gather(), TABLE, (65536,)),
-    ),
-    Workload(
-        "W20", "gather elements of (4096,4096)", False,
-        case_of(F32, GatherElements(), SQUARE, SQUARE),
-    ),
-    Workload(
-        "W21", "scatter 65536 rows to (100000,256)", True,
+    "W21": (
+        "scatter 65536 rows to (100000,256)", True,
         case_of(F32, ScatterRows(), TABLE, (65536, 1), (65536, 256)),
     ),
-    Workload(
-        "W22", "pad (16,64,112,112) by 1: reflect", False,
-        case_of(F32, PadReflect(1), (16, 64, 112, 112)),
+    "W22": (
+        "pad (16,64,112,112) by 1: reflect", False, case_of(F32, PadReflect(1), (16, 64, 112, 112)),
     ),
-    Workload(
-        "W23", "depth to space (8,256,64,64), 2x2", False,
-        case_of(F32, DepthToSpace(2), (8, 256, 64, 64)),
+    "W23": (
+        "depth to space (8,256,64,64), 2x2", False, case_of(F32, DepthToSpace(2), (8, 256, 64, 64)),
     ),
-    Workload("W24", "tile (1024,1024) by (4,4)", True, case_of(F32, Tile((4, 4)), (1024, 1024))),
-    Workload(
-        "W25", "upsample (8,64,128,128) by 2", False,
-        case_of(F32, Upsample(2), (8, 64, 128, 128)),
+    "W24": ("tile (1024,1024) by (4,4)", True, case_of(F32, Tile((4, 4)), (1024, 1024))),
+    "W25": ("upsample (8,64,128,128) by 2", False, case_of(F32, Upsample(2), (8, 64, 128, 128))),
+    "W26": (
+        "uint8: one-hot 65536 x 1024", False, case_of("uint8", OneHot(1024), (65536, 1), (1, 2)),
     ),
-    Workload(
-        "W26", "uint8: one-hot 65536 x 1024", False,
-        case_of("uint8", OneHot(1024), (65536, 1), (1, 2)),
-    ),
-    Workload(
-        "W27", "reverse sequences (256,1024,64)", True,
+    "W27": (
+        "reverse sequences (256,1024,64)", True,
         case_of(F32, ReverseSequences(), (256, 1024, 64), (256,)),
     ),
-)  # fmt: skip
+}  # fmt: skip
+
+WORKLOADS = tuple(Workload(name, *rest) for name, rest in _WORKLOADS.items())
 """As named in docs/performance.md."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
 import vkops
 from vkops.cli import options
+from vkops.errors import MissingPackageError
 
 
 @click.command()
@@ -19,18 +22,10 @@ from vkops.cli import options
     "--scale", minimum=1, default=1, help="Factor of the first dimension of all inputs."
 )
 @options.number("--rounds", minimum=1, default=9, help="How often each workload is measured.")
-@options.flag("--peers", help="Also measure all installed peers.")
+@options.flag("--peers", help="Also measure all installed peers (scripts/bench only).")
 @options.texts("--peer", metavar="NAME", help="Also measure torch, onnxruntime, wgpu or ncnn.")
-@click.option(
-    "--plot", type=options.FILE, metavar="FILE", help="Draw the results in a .png or .svg file."
-)
-@click.option(
-    "--from",
-    "from_",
-    type=options.FILE,
-    metavar="FILE",
-    help="Show a file of --json instead of measuring.",
-)
+@options.file("--plot", help="Draw the results in a .png or .svg file.")
+@options.file("--from", "from_", help="Show a file of --json instead of measuring.")
 @options.as_json
 def bench(
     workloads: options.Texts,
@@ -46,19 +41,19 @@ def bench(
 ) -> None:
     """Time data movement against NumPy and other libraries.
 
-    The others are memcpy, Kompute's buffer copy, and with --peers PyTorch, ONNX Runtime, wgpu and
-    ncnn. WORKLOAD is one of W1 to W27; without it, all are measured.
+    The others are memcpy, Kompute's buffer copy, and with `scripts/bench --peers` PyTorch, ONNX
+    Runtime, wgpu and ncnn. WORKLOAD is one of W1 to W27; without it, all are measured.
     """
     from rich.console import Console
     from rich.progress import track
 
     from vkops import bench as benchmark
-    from vkops.bench import peers as libraries
     from vkops.bench import plot as plots
 
     by_name = {workload.name: workload for workload in benchmark.WORKLOADS}
     for name in workloads:
         options.one_of("WORKLOAD", name, *by_name)
+    libraries: Any = _peers() if peers or peer else None
     for name in peer:
         options.one_of("--peer", name, *libraries.PEERS)
         libraries.require(name)
@@ -92,3 +87,12 @@ def bench(
     else:
         for table in benchmark.tables(report):
             Console().print(table)
+
+
+def _peers() -> Any:
+    """Return the package of the peers, which is not installed with vkops: scripts/bench has it."""
+    try:
+        return import_module("bench_peers")
+    except ImportError as error:
+        message = "--peers: only scripts/bench, in a checkout of vkops, measures peers"
+        raise MissingPackageError(message, name="bench_peers") from error

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from vkops.cli import options
 from vkops.errors import ModelError, VkopsError, one_line, printable
+
+if TYPE_CHECKING:
+    from vkops.dml import FeatureLevel
 
 
 @click.group(invoke_without_command=True)
@@ -16,8 +20,8 @@ from vkops.errors import ModelError, VkopsError, one_line, printable
 def debug(context: click.Context) -> None:
     """Find faults of shaders, kernels and drivers.
 
-    TARGET is a model (.json, .onnx) with options of `vkops run`, or a shader (.comp, .spv) with
-    those of `vkops shader run`.
+    TARGET is a model (.json, .onnx) with options of `vkops run`, or a shader (.comp, .hlsl, .spv)
+    with those of `vkops shader run`.
     """
     options.help_without_command(context)
 
@@ -25,17 +29,16 @@ def debug(context: click.Context) -> None:
 # All other arguments are for the command that is run.
 _FORWARDS = {"allow_extra_args": True, "ignore_unknown_options": True}
 _target = click.argument("target", metavar="TARGET [OPTIONS]...", type=click.Path())
-_RUN = {".json": ["run"], ".onnx": ["run"], ".comp": ["shader", "run"], ".spv": ["shader", "run"]}
+_RUN = {
+    **dict.fromkeys((".json", ".onnx"), ("run",)),
+    **dict.fromkeys((".comp", ".hlsl", ".spv"), ("shader", "run")),
+}
 
 
 @debug.command(context_settings=_FORWARDS)
 @_target
-@click.option(
-    "--invocation",
-    default="",
-    show_default=False,
-    metavar="X[,Y[,Z]]",
-    help="Show messages of this global invocation only.",
+@options.text(
+    "--invocation", metavar="X[,Y[,Z]]", help="Show messages of this global invocation only."
 )
 @options.number("--rows", minimum=1, default=200, help="Maximum number of messages to show.")
 @options.flag("--kernels", help="Print what each invocation of a kernel does.")
@@ -45,9 +48,9 @@ def printf(context: click.Context, target: str, invocation: str, rows: int, kern
 
     The model or shader is run for it.
     """
+    from vkops.console import show
     from vkops.debug import message_tables
     from vkops.debug.printf import printf as run
-    from vkops.runner.console import show
 
     wanted = _invocation(invocation)
     source = target if Path(target).suffix == ".comp" else ""
@@ -75,9 +78,9 @@ def validate(context: click.Context, target: str) -> None:
     Any message of the layer is a failure. The layer checks the API, races between commands, and
     shaders' accesses to buffers. TARGET may also be any other program, with its arguments.
     """
+    from vkops.console import show
     from vkops.debug import message_tables
     from vkops.debug.layer_validation import validate as run
-    from vkops.runner.console import show
 
     command = _vkops(target, context.args) if Path(target).suffix in _RUN else None
     verdict = run(command or [target, *context.args])
@@ -96,12 +99,8 @@ def validate(context: click.Context, target: str) -> None:
 @debug.command()
 @click.argument("model", metavar="MODEL.json", type=click.Path())
 @click.argument("element", metavar="I[,J...]")
-@click.option(
-    "--output",
-    default="",
-    show_default=False,
-    metavar="TENSOR",
-    help="Such as OutputTensors[1]; needed if there are several.",
+@options.text(
+    "--output", metavar="TENSOR", help="Such as OutputTensors[1]; needed if there are several."
 )
 @options.number("--dispatch", minimum=1, default=1, help="Number of the operator's dispatch.")
 @options.adapter
@@ -116,7 +115,7 @@ def trace(
     dispatch: int,
     adapter: str,
     expect: str | None,
-    dml_feature_level: str,
+    feature_level: FeatureLevel,
     input_path: Path | None,
     allow_paths: bool,
 ) -> None:
@@ -126,15 +125,14 @@ def trace(
     difference, with exit status 1.
     """
     import vkops
+    from vkops.console import show
     from vkops.debug import message_tables
     from vkops.debug.traced_element import trace_model
     from vkops.dxdispatch import load_model, prepare
-    from vkops.runner.console import show
 
     index = tuple(options.integer("element", text) for text in element.split(","))
-    level = options.feature_level(dml_feature_level)
-    prepared = prepare(load_model(model, input_path, allow_paths=allow_paths), level)
-    with vkops.Device(adapter or None, level, expect=expect) as device:
+    prepared = prepare(load_model(model, input_path, allow_paths=allow_paths), feature_level)
+    with vkops.Device(adapter or None, feature_level, expect=expect) as device:
         click.echo(printable(f"Running on '{device.name}'"))
         stages = []
         for stage in trace_model(prepared, device, dispatch, output, index):
@@ -149,9 +147,7 @@ def trace(
 
 @debug.command(context_settings=_FORWARDS)
 @_target
-@click.option(
-    "-o", "--output", required=True, type=options.FILE, metavar="FILE.rdc", help="File to write."
-)
+@options.file("-o", "--output", required=True, metavar="FILE.rdc", help="File to write.")
 @click.pass_context
 def capture(context: click.Context, target: str, output: Path) -> None:
     """Capture a run in a file for RenderDoc.

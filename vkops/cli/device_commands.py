@@ -31,7 +31,7 @@ def devices(as_json: bool) -> None:
     from rich.markup import escape
 
     from vkops import gpu, shaders
-    from vkops.runner.console import show, table
+    from vkops.console import show, table
 
     drivers, problem = gpu.drivers(), None
     if not as_json and drivers:

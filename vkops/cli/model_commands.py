@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 
 import vkops
 from vkops.cli import options
-from vkops.cli.options import MAX_INT, F
+from vkops.cli.options import MAX_INT
 from vkops.errors import ModelError, printable
 
 
@@ -18,6 +19,11 @@ def _ignored(*names: str, **settings: Any) -> Any:
     return click.option(*names, hidden=True, expose_value=False, **settings)
 
 
+_IGNORED_FLAGS = """
+    disable_custom_heaps clear_shader_caches disable_gpu_timeout enable_dred
+    disable_background_processing set_stable_power_state disable_agility_sdk xbox_allow_precompile
+    present_separator print_hlsl_disassembly enable_onnx_profiling
+"""
 _IGNORED = (
     _ignored("-q", "--queue_type", type=click.Choice(["direct", "compute"])),
     _ignored("-c", "--pix_capture_type"),
@@ -26,29 +32,8 @@ _IGNORED = (
     _ignored("-l", "--onnx_graph_optimization_level", type=int),
     _ignored("-L", "--onnx_logging_level", type=int),
     _ignored("-x", "--enable_ort_extensions", is_flag=True),
-    *(
-        _ignored(f"--{name}", is_flag=True)
-        for name in (
-            "disable_custom_heaps",
-            "clear_shader_caches",
-            "disable_gpu_timeout",
-            "enable_dred",
-            "disable_background_processing",
-            "set_stable_power_state",
-            "disable_agility_sdk",
-            "xbox_allow_precompile",
-            "present_separator",
-            "print_hlsl_disassembly",
-            "enable_onnx_profiling",
-        )
-    ),
+    *(_ignored(f"--{name}", is_flag=True) for name in _IGNORED_FLAGS.split()),
 )
-
-
-def _accept_ignored(command: F) -> F:
-    for option in _IGNORED:
-        command = option(command)
-    return command
 
 
 @click.command()
@@ -88,9 +73,7 @@ def _accept_ignored(command: F) -> F:
 @options.allow_paths
 @options.strict
 @options.level
-@options.free_names
-@options.free_denotations
-@options.shapes
+@options.overrides
 @options.flag("-p", "--print_onnx_bindings", help="Print what ONNX tensors are bound to.")
 @options.flat
 @options.texts(
@@ -109,47 +92,24 @@ def _accept_ignored(command: F) -> F:
     "--post_dispatch_barriers",
     type=click.Choice(["none", "uav", "uav+aliasing"]),
     expose_value=False,
-    help="No effect: each dispatch is awaited.",
+    help="No effect: dispatches run one after the other.",
 )
 @options.number(
     "--max_gpu_time_measurements",
     default=8192,
     help="Keep the latest so many times that the device measured; 0: it measures none.",
 )
-@_accept_ignored
+@options.all_of(*_IGNORED)
 @click.pass_context
 def run(
     context: click.Context,
+    /,
     *,
     model: str | None,
     model_option: str | None,
-    adapter: str,
-    expect: str | None,
     show_adapters: bool,
     show_dependencies: bool,
-    debug: bool,
-    dispatch_iterations: int,
-    dispatch_repeat: int,
-    milliseconds_to_run: int | None,
-    dispatch_interval: int,
-    warmup_samples: int,
-    timing_verbosity: int,
-    print_commands: bool,
-    input_path: Path | None,
-    output_path: Path | None,
-    allow_paths: bool,
-    strict: bool,
-    dml_feature_level: str,
-    onnx_free_dim_name_override: options.Texts,
-    onnx_free_dim_denotation_override: options.Texts,
-    binding_shape: options.Texts,
-    print_onnx_bindings: bool,
-    flat: bool,
-    input: options.Texts,
-    random: bool,
-    seed: int,
-    output: options.Texts,
-    max_gpu_time_measurements: int,
+    **given: Any,
 ) -> None:
     """Run a DxDispatch or ONNX model.
 
@@ -161,7 +121,6 @@ def run(
     from vkops.runner.dispatch_timing import RunOptions
     from vkops.runner.onnx_files import FileOptions
 
-    level = options.feature_level(dml_feature_level)
     if show_dependencies:
         for line in device_commands.dependency_lines():
             click.echo(line)
@@ -173,35 +132,13 @@ def run(
         if not (show_dependencies or show_adapters):
             click.echo(context.get_help())
         return
-    overrides = options.overrides(
-        onnx_free_dim_name_override, onnx_free_dim_denotation_override, binding_shape
+    files, measured = (
+        {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
+        for cls in (FileOptions, RunOptions)
     )
     with dispatch_hooks.from_environment() as around_dispatch:
-        model_files.run_model(
-            path,
-            RunOptions(
-                dispatch_iterations=dispatch_iterations,
-                dispatch_repeat=dispatch_repeat,
-                milliseconds_to_run=milliseconds_to_run,
-                dispatch_interval=dispatch_interval,
-                warmup_samples=warmup_samples,
-                timing_verbosity=timing_verbosity,
-                max_gpu_time_measurements=max_gpu_time_measurements,
-                print_commands=print_commands,
-                print_onnx_bindings=print_onnx_bindings,
-                flat=flat,
-                around_dispatch=around_dispatch,
-            ),
-            adapter=adapter,
-            expect=expect,
-            feature_level=level,
-            debug=debug,
-            input_path=input_path,
-            output_path=output_path,
-            files=FileOptions(overrides, input, output, random, seed),
-            allow_paths=allow_paths,
-            strict=strict,
-        )
+        run_options = RunOptions(**measured, around_dispatch=around_dispatch)
+        model_files.run_model(path, run_options, files=FileOptions(**files), **given)
 
 
 @click.command()
@@ -210,19 +147,8 @@ def run(
 @options.input_path
 @options.allow_paths
 @options.strict
-@options.free_names
-@options.free_denotations
-@options.shapes
-def check(
-    model: str,
-    dml_feature_level: str,
-    input_path: Path | None,
-    allow_paths: bool,
-    strict: bool,
-    onnx_free_dim_name_override: options.Texts,
-    onnx_free_dim_denotation_override: options.Texts,
-    binding_shape: options.Texts,
-) -> None:
+@options.overrides
+def check(model: str, **given: Any) -> None:
     """Check a model without a device.
 
     MODEL is a DxDispatch model (.json), whose operators are printed with the feature level that
@@ -230,52 +156,26 @@ def check(
     """
     from vkops.runner import model_files
 
-    overrides = options.overrides(
-        onnx_free_dim_name_override, onnx_free_dim_denotation_override, binding_shape
-    )
-    level = options.feature_level(dml_feature_level)
-    model_files.check_model(
-        model, level, input_path, overrides, allow_paths=allow_paths, strict=strict
-    )
+    model_files.check_model(model, **given)
 
 
 @click.command()
 @options.model
-@click.option(
-    "--html",
-    type=options.FILE,
-    metavar="FILE",
-    help="Write a page that draws where data moves.",
-)
+@options.file("--html", help="Write a page that draws where data moves.")
 @options.level
 @options.input_path
 @options.allow_paths
-@options.free_names
-@options.free_denotations
-@options.shapes
-def explain(
-    model: str,
-    html: Path | None,
-    dml_feature_level: str,
-    input_path: Path | None,
-    allow_paths: bool,
-    onnx_free_dim_name_override: options.Texts,
-    onnx_free_dim_denotation_override: options.Texts,
-    binding_shape: options.Texts,
-) -> None:
+@options.overrides
+def explain(model: str, html: Path | None, **given: Any) -> None:
     """Explain what a model does, without a device.
 
     It prints tensors, rules, plans and kernels. MODEL is a DxDispatch model (.json), or an ONNX
     model (.onnx), of which each node is explained.
     """
     from vkops import explain as explanations
-    from vkops.runner.console import show
+    from vkops.console import show
 
-    overrides = options.overrides(
-        onnx_free_dim_name_override, onnx_free_dim_denotation_override, binding_shape
-    )
-    level = options.feature_level(dml_feature_level)
-    explanation = explanations.explain(model, level, input_path, overrides, allow_paths=allow_paths)
+    explanation = explanations.explain(model, **given)
     show(*explanations.render(explanation))
     if explanation.refusal:
         raise ModelError(explanation.refusal)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from functools import partial, reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -12,11 +14,11 @@ from vkops.errors import ModelError
 
 if TYPE_CHECKING:
     from vkops.dml import FeatureLevel
-    from vkops.dxdispatch.json_model import Overrides
+    from vkops.onnx.free_dimensions import Overrides
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_MAX_DIGITS = 19  # of sizes; Python refuses to convert integers of more than 4,300 digits
+_SIZE = re.compile(r"\d{1,19}")  # Python refuses to convert integers of more than 4,300 digits
 MAX_INT = 2**31 - 1
 
 Texts = tuple[str, ...]
@@ -25,13 +27,23 @@ Texts = tuple[str, ...]
 COMPLETE = "_VKOPS_COMPLETE"
 """The variable in which a shell asks to complete a command line, see ``vkops completion``."""
 
-FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 def flag(*names: str, help: str) -> Callable[[F], F]:
     """Return an option without a value."""
     return click.option(*names, is_flag=True, help=help)
+
+
+def file(*names: str, metavar: str = "FILE", help: str, required: bool = False) -> Callable[[F], F]:
+    """Return an option whose value is the path of a file."""
+    kind = click.Path(path_type=Path)
+    return click.option(*names, type=kind, metavar=metavar, required=required, help=help)
+
+
+def text(*names: str, metavar: str, help: str) -> Callable[[F], F]:
+    """Return an option whose value is a text, empty by default."""
+    return click.option(*names, default="", show_default=False, metavar=metavar, help=help)
 
 
 def texts(*names: str, metavar: str, help: str) -> Callable[[F], F]:
@@ -41,58 +53,43 @@ def texts(*names: str, metavar: str, help: str) -> Callable[[F], F]:
 
 
 def number(
-    *names: str,
-    minimum: int = 0,
-    maximum: int | None = None,
-    default: int | None = None,
-    help: str,
+    *names: str, minimum: int = 0, maximum: int | None = None, default: int | None = None, help: str
 ) -> Callable[[F], F]:
     """Return an option whose value is an integer in a range."""
     kind = click.IntRange(minimum, maximum)
     return click.option(*names, type=kind, default=default, metavar="N", help=help)
 
 
+def feature_level(_: click.Context, __: click.Parameter, text: str) -> FeatureLevel:
+    """Return the feature level of a name such as 5.0 or 5_0."""
+    from vkops.dml import FeatureLevel
+
+    names = {str(level).replace("_", "."): level for level in FeatureLevel}
+    one_of("--dml_feature_level", text.replace("_", "."), *names)
+    return names[text.replace("_", ".")]
+
+
 model = click.argument("model", type=click.Path())
 level = click.option(
     "--dml_feature_level",
+    "feature_level",
     metavar="LEVEL",
+    callback=feature_level,
     default="5.0",
     help="DirectML feature level, 1.0 to 6.4.",
 )
-input_path = click.option(
-    "--input_path",
-    type=FOLDER,
-    metavar="FOLDER",
-    help="Folder of sourcePath files; the model's folder by default.",
+_folder = partial(click.option, type=FOLDER, metavar="FOLDER")
+input_path = _folder(
+    "--input_path", help="Folder of sourcePath files; the model's folder by default."
 )
-output_path = click.option(
-    "--output_path",
-    type=FOLDER,
-    metavar="FOLDER",
-    help="Folder of targetPath files; the current folder by default.",
+output_path = _folder(
+    "--output_path", help="Folder of targetPath files; the current folder by default."
 )
+includes = _folder("-I", "include", multiple=True, help="Folder of included files.")
 allow_paths = flag("--allow_paths", help="Let the model name files outside of its own folders.")
 strict = flag("--strict", help="Refuse a model that gives warnings, such as unknown fields.")
-free_names = texts(
-    "-f",
-    "--onnx_free_dim_name_override",
-    metavar="NAME:SIZE",
-    help="Set the size of a free dimension of an ONNX model; it is 1 by default.",
-)
-free_denotations = texts(
-    "-F",
-    "--onnx_free_dim_denotation_override",
-    metavar="DENOTATION:SIZE",
-    help="Set the size of all free dimensions with a denotation.",
-)
-shapes = texts("-b", "--binding_shape", metavar="TENSOR:SHAPE", help="Set a shape, such as x:5,2.")
-adapter = click.option(
-    "-a",
-    "--adapter",
-    default="",
-    show_default=False,
-    metavar="TEXT",
-    help="Use the first adapter whose name contains this text.",
+adapter = text(
+    "-a", "--adapter", metavar="TEXT", help="Use the first adapter whose name contains this text."
 )
 expect = click.option(
     "--expect",
@@ -105,43 +102,70 @@ flat = flag("--flat", help="Print the values of a tensor in one line, as DxDispa
 as_json = flag("--json", "as_json", help="Print JSON for programs.")
 
 
-def overrides(names: Texts, denotations: Texts, shapes: Texts) -> Overrides:
-    """Return the sizes and shapes that the options give an ONNX model."""
-    from vkops.dxdispatch.json_model import Overrides
+_OVERRIDES = (
+    texts(
+        "-f",
+        "--onnx_free_dim_name_override",
+        "names",
+        metavar="NAME:SIZE",
+        help="Set the size of a free dimension of an ONNX model; it is 1 by default.",
+    ),
+    texts(
+        "-F",
+        "--onnx_free_dim_denotation_override",
+        "denotations",
+        metavar="DENOTATION:SIZE",
+        help="Set the size of all free dimensions with a denotation.",
+    ),
+    texts(
+        "-b",
+        "--binding_shape",
+        "shapes",
+        metavar="TENSOR:SHAPE",
+        help="Set a shape, such as x:5,2.",
+    ),
+)
 
-    return Overrides(
-        dict(_named_size(text, "NAME:SIZE") for text in names),
-        dict(_named_size(text, "DENOTATION:SIZE") for text in denotations),
-        dict(_named_shape(text) for text in shapes),
+
+def overrides(command: F) -> F:
+    """Add the options for the sizes and shapes of ONNX models, as the argument ``overrides``."""
+
+    @wraps(command)
+    def called(*args: Any, names: Texts, denotations: Texts, shapes: Texts, **given: Any) -> Any:
+        return command(*args, overrides=_overrides(names, denotations, shapes), **given)
+
+    return all_of(*_OVERRIDES)(called)  # type: ignore[return-value]
+
+
+def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds several options."""
+    return lambda command: reduce(
+        lambda made, decorator: decorator(made), decorators[::-1], command
     )
 
 
-def _named_size(text: str, form: str) -> tuple[str, int]:
-    name, _, size = text.rpartition(":")
-    if not name or not _is_size(size):
-        raise ModelError(f"got {text!r}, must be {form}, such as N:5")
-    return name, int(size)
+def _overrides(names: Texts, denotations: Texts, shapes: Texts) -> Overrides | None:
+    """Return the sizes and shapes that are given, if there are any."""
+    if not (names or denotations or shapes):
+        return None
+    from vkops.onnx.free_dimensions import Overrides
+
+    return Overrides(
+        {name: size for name, (size,) in _named_sizes(names, "NAME:SIZE", "N:5")},
+        {name: size for name, (size,) in _named_sizes(denotations, "DENOTATION:SIZE", "N:5")},
+        dict(_named_sizes(shapes, "TENSOR:SHAPE", "x:5,2")),
+    )
 
 
-def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    name, _, sizes = text.rpartition(":")
-    numbers = sizes.split(",") if sizes else []
-    if not name or not all(map(_is_size, numbers)):
-        raise ModelError(f"got {text!r}, must be TENSOR:SHAPE, such as x:5,2")
-    return name, tuple(map(int, numbers))
-
-
-def _is_size(text: str) -> bool:
-    return text.isdecimal() and len(text) <= _MAX_DIGITS
-
-
-def feature_level(text: str) -> FeatureLevel:
-    """Return the feature level of a name such as 5.0 or 5_0."""
-    from vkops.dml import FeatureLevel
-
-    names = {str(level).replace("_", "."): level for level in FeatureLevel}
-    one_of("--dml_feature_level", text.replace("_", "."), *names)
-    return names[text.replace("_", ".")]
+def _named_sizes(texts: Texts, form: str, example: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield names with their sizes: one, unless ``form`` ends in SHAPE."""
+    for text in texts:
+        name, _, sizes = text.rpartition(":")
+        numbers = sizes.split(",") if sizes else []
+        is_size = len(numbers) == 1 or form.endswith("SHAPE")
+        if not (name and is_size and all(map(_SIZE.fullmatch, numbers))):
+            raise ModelError(f"got {text!r}, must be {form}, such as {example}")
+        yield name, tuple(map(int, numbers))
 
 
 def help_without_command(context: click.Context) -> None:
@@ -153,7 +177,7 @@ def help_without_command(context: click.Context) -> None:
 def one_of(option: str, value: str, *allowed: str) -> None:
     """Refuse a value that is not allowed."""
     if value not in allowed:
-        refuse(option, f"got '{value}', allowed {', '.join(allowed)}")
+        refuse(option, f"got '{value}', must be {', '.join(allowed)}")
 
 
 def integer(option: str, text: str) -> int:

@@ -26,19 +26,22 @@ def rule(id: str | None, markdown: bool) -> None:
     if id is not None and id.upper() not in RULES:
         groups = ", ".join(GROUPS)
         raise click.BadParameter(f"there is no rule {show(id)}; the groups are {groups}")
-    for found in RULES.values() if id is None else [RULES[id.upper()]]:
-        click.echo(f"{found.id}: {found.text}\n    Source: {found.source}")
+    lines = [line for group in GROUPS.values() for line in group.lines]
+    for ids, found in lines if id is None else [(id.upper(), RULES[id.upper()])]:
+        click.echo(f"{ids}: {found.text}\n    Source: {found.source}")
 
 
 def markdown_lines() -> Iterator[str]:
-    """The lines of the tables in docs/rules.md."""
+    """The lists of rules in docs/rules.md."""
     from vkops.rules import GROUPS
 
-    for group, (title, about, rules) in GROUPS.items():
-        yield from ("", f"## {group}: {title}" if title != group else f"## {group}", "")
+    ours = "choice of vkops"
+    for name, group in GROUPS.items():
+        all_ours = {rule.source for _, rule in group.lines} == {ours}
+        about = [group.about] * bool(group.about) + ["A choice of vkops."] * all_ours
+        yield from ("", f"## {name}: {group.title}" if group.title != name else f"## {name}", "")
         if about:
-            yield from (about, "")
-        yield from ("| rule | says | source |", "|---|---|---|")
-        for found in rules:
-            mark = "" if found.enforced else " †"
-            yield f"| {found.id}{mark} | {found.text} | {found.source} |"
+            yield from (" ".join(about), "")
+        for ids, rule in group.lines:
+            mark = " \\*" if rule.source == ours and not all_ours else ""
+            yield f"- {ids}{mark}: {rule.text}" if rule.enforced else f"- {ids} †"

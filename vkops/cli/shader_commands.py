@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,8 @@ from vkops.cli import options
 from vkops.errors import ShaderCompileError, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from vkops.shaders import Number
 
 
@@ -20,21 +22,17 @@ if TYPE_CHECKING:
 def shader(context: click.Context) -> None:
     """Build, inspect and run shaders.
 
-    SHADER is a .comp or .spv file of your own, or the name of a kernel of vkops.
+    SHADER is a .comp, .hlsl or .spv file of your own, or the name of a kernel of vkops.
     """
     options.help_without_command(context)
 
 
 _source = click.argument("source", metavar="SHADER", type=click.Path())
 _define = options.texts("-D", "define", metavar="NAME[=VALUE]", help="Define a macro.")
-_include = click.option(
-    "-I",
-    "include",
-    multiple=True,
-    type=options.FOLDER,
-    metavar="FOLDER",
-    help="Folder of included files.",
+_entry = click.option(
+    "-e", "--entry", default="main", metavar="NAME", help="Entry point; that of GLSL is main."
 )
+_settings = options.all_of(_define, options.includes, _entry)  # those of ``_spirv``
 
 
 @shader.command("list")
@@ -45,8 +43,7 @@ def list_() -> None:
     """
     from rich.table import Table
 
-    from vkops import shaders
-    from vkops.runner import console
+    from vkops import console, shaders
     from vkops.shaders.module import Module
 
     table = Table(title=f"Kernels, from {shaders.source_dir()}", title_justify="left", box=None)
@@ -73,38 +70,26 @@ def list_() -> None:
 
 @shader.command()
 @_source
-@click.option(
-    "-o",
-    "--output",
-    type=options.FILE,
-    metavar="FILE",
-    help="File to write; NAME.spv by default.",
-)
-@_define
-@_include
+@options.file("-o", "--output", help="File to write; NAME.spv by default.")
+@_settings
 @options.flag("-g", "debug", help="Include source lines.")
-def build(
-    source: str,
-    output: Path | None,
-    define: options.Texts,
-    include: tuple[Path, ...],
-    debug: bool,
-) -> None:
+def build(source: str, output: Path | None, **settings: Any) -> None:
     """Compile a shader to SPIR-V, and describe it.
 
     It is checked, too. The description is what it declares, and what it uses of a device.
     """
-    from vkops import shaders
-    from vkops.runner.output_files import write_output
     from vkops.shaders.listing import describe
     from vkops.shaders.module import Module
+    from vkops.shaders.validation import validated
+    from vkops.system.output_files import write_output
 
-    name, spirv = _spirv(source, define, include, debug=debug)
-    shaders.validate(spirv)
+    name, spirv = _spirv(source, **settings)
+    validated(spirv, source)
+    module = Module.read(spirv, source, settings["entry"])
     target = Path(f"{Path(name).stem}.spv") if output is None else output
     write_output(target, [spirv])
     click.echo(printable(f"{source} built to '{target}'"))
-    facts = describe(Module.read(spirv, source))
+    facts = describe(module)
     width = max(len(heading) for heading, _ in facts)
     for heading, text in facts:
         click.echo(printable(f"{heading:<{width}}  {text}"))
@@ -112,33 +97,31 @@ def build(
 
 @shader.command()
 @_source
-@_define
-@_include
-def disasm(source: str, define: options.Texts, include: tuple[Path, ...]) -> None:
+@_settings
+def disasm(source: str, **settings: Any) -> None:
     """Print a shader's SPIR-V as text.
 
     The lines of the source are above their instructions.
     """
     from vkops.shaders.listing import listing
 
-    _, spirv = _spirv(source, define, include, debug=True)
+    _, spirv = _spirv(source, **settings, debug=True)
     # A .spv file may name any file as its source: none is opened for it.
     click.echo(listing(spirv, read_files=Path(source).suffix != ".spv"))
 
 
 @shader.command()
 @_source
-@_define
-@_include
-def validate(source: str, define: options.Texts, include: tuple[Path, ...]) -> None:
+@_settings
+def validate(source: str, **settings: Any) -> None:
     """Check a shader with spirv-val.
 
-    It must also be one that Kompute can run on any device.
+    It must also be one that vkops can run, on a device with its features.
     """
     from vkops import shaders
 
-    _, spirv = _spirv(source, define, include)
-    shaders.load(spirv, name=source)
+    _, spirv = _spirv(source, **settings)
+    shaders.load(spirv, name=source, entry=settings["entry"])
     click.echo(printable(f"{source} is valid"))
 
 
@@ -147,13 +130,10 @@ def validate(source: str, define: options.Texts, include: tuple[Path, ...]) -> N
 @click.argument("other", required=False, type=click.Path())
 @_define
 @options.texts("--to", metavar="NAME[=VALUE]", help="Define a macro for OTHER only.")
-@_include
+@options.includes
+@_entry
 def diff(
-    source: str,
-    other: str | None,
-    define: options.Texts,
-    to: options.Texts,
-    include: tuple[Path, ...],
+    source: str, other: str | None, define: options.Texts, to: options.Texts, **settings: Any
 ) -> None:
     """Compare the instructions of two shaders.
 
@@ -162,8 +142,8 @@ def diff(
     """
     from vkops.shaders.listing import difference
 
-    _, before = _spirv(source, define, include)
-    _, after = _spirv(other or source, (*define, *to), include)
+    _, before = _spirv(source, define, **settings)
+    _, after = _spirv(other or source, (*define, *to), **settings)
     labels = source, " ".join([other or source, *(f"-D{text}" for text in to)])
     lines = difference(before, after, labels)
     for line in lines:
@@ -171,6 +151,63 @@ def diff(
     if lines:
         raise click.exceptions.Exit(1)
     click.echo("No difference")
+
+
+@shader.command()
+@click.argument("sources", metavar="[SHADER]...", nargs=-1, type=click.Path())
+@click.option(
+    "--gpu",
+    default="navi31,navi21,vega10",
+    metavar="NAME,...",
+    help="AMD GPUs, by Mesa's names for them.",
+)
+@options.flag("--isa", help="Print the machine code too.")
+@options.file("--json", help="Write the figures.")
+@options.file("--baseline", help="Print what has changed since --json wrote this file.")
+@options.flag("--fail-on-regression", help="Exit with 1 if a figure is worse by more than 5 %.")
+@_settings
+def stats(
+    sources: tuple[str, ...],
+    gpu: str,
+    isa: bool,
+    json: Path | None,
+    baseline: Path | None,
+    fail_on_regression: bool,
+    **settings: Any,
+) -> None:
+    """Print what a GPU's compiler makes of shaders.
+
+    Mesa's driver for AMD GPUs compiles them; no GPU is needed, and nothing runs. Without SHADER,
+    all kernels of vkops are compiled.
+    """
+    from vkops import console, shaders
+    from vkops.debug import gpu_statistics
+    from vkops.gpu.adapters.driver_compiler import compile_for
+
+    before = None if baseline is None else gpu_statistics.read(baseline)
+    loaded = []
+    for source in sources or tuple(shaders.VARIANTS):
+        _, spirv = _spirv(source, **settings)
+        loaded.append(shaders.load(spirv, name=printable(source), entry=settings["entry"]))
+    compiled = {family: compile_for(family, loaded) for family in gpu.split(",")}
+    found: dict[str, dict[str, Mapping[str, float]]] = {}
+    for family, made in compiled.items():
+        programs = dict(zip([shader.name for shader in loaded], made.programs, strict=True))
+        found[family] = {name: program.figures for name, program in programs.items()}
+        title = f"{family}: {made.gpu}, {made.driver}"
+        console.show(gpu_statistics.table(title, found[family]))
+        for name, program in programs.items() if isa else ():
+            click.echo(f"\n{printable(name)} on {family}:\n{program.machine_code}")
+    if json is not None:
+        gpu_statistics.write(json, found)
+    if before is not None:
+        changed = [*gpu_statistics.changes(before, found)]
+        if changed:
+            console.show(gpu_statistics.table_of_changes(changed))
+        else:
+            click.echo(f"No figure has changed since '{baseline}' was written")
+        if fail_on_regression and any(change.is_worse for change in changed):
+            raise click.exceptions.Exit(1)
 
 
 @shader.command()
@@ -182,22 +219,20 @@ def diff(
     help="Print a block of zeros after the run; give only BLOCK if it has a file.",
 )
 @click.option(
-    "--groups", default="1", metavar="X[,Y[,Z]]", help="Number of workgroups to dispatch."
+    "--groups",
+    metavar="X[,Y[,Z]]|BLOCK[:BYTE]",
+    help="Numbers of workgroups, or the block whose buffer has them; 1 by default.",
 )
 @click.option(
-    "--push",
-    default="",
-    show_default=False,
-    metavar="N,...",
-    help="Push constants, in the order of their declaration.",
+    "--threads",
+    metavar="X[,Y[,Z]]",
+    help="Numbers of invocations instead, rounded up to whole workgroups.",
 )
+@options.text("--push", metavar="N,...", help="Push constants, in the order of their declaration.")
 @options.texts("--spec", metavar="NAME=VALUE", help="Set a specialization constant.")
-@_define
-@_include
+@_settings
 @options.texts(
-    "--output",
-    metavar="[BLOCK:]FILE",
-    help="Write blocks to .npy files, or all to a .npz file.",
+    "--output", metavar="[BLOCK:]FILE", help="Write blocks to .npy files, or all to a .npz file."
 )
 @options.flat
 @options.iterations
@@ -206,19 +241,16 @@ def diff(
 @options.debug
 def run(
     source: str,
-    bind: options.Texts,
-    out: options.Texts,
-    groups: str,
+    groups: str | None,
+    threads: str | None,
     push: str,
     spec: options.Texts,
-    define: options.Texts,
-    include: tuple[Path, ...],
-    output: options.Texts,
     flat: bool,
     dispatch_iterations: int,
     adapter: str,
     expect: str | None,
     debug: bool,
+    **given: Any,
 ) -> None:
     """Run a compute shader on buffers.
 
@@ -230,15 +262,15 @@ def run(
     from vkops.runner import shader_files
     from vkops.runner.dispatch_timing import RunOptions
 
-    name, spirv = _spirv(source, define, include, debug=True)
+    settings = {name: given.pop(name) for name in ("define", "include", "entry")}
+    name, spirv = _spirv(source, **settings, debug=True)
     pairs = (text.partition("=") for text in spec)
     constants = {constant_key(key): _number(f"--spec {key}", value) for key, _, value in pairs}
-    loaded = shaders.load(spirv, constants=constants, name=name)
-    given = shader_files.ShaderOptions(
-        bind=bind,
-        out=out,
-        output=output,
-        groups=[options.integer("--groups", text) for text in groups.split(",")],
+    loaded = shaders.load(spirv, constants=constants, name=name, entry=settings["entry"])
+    shader_options = shader_files.ShaderOptions(
+        **given,
+        groups=None if groups is None else _groups(groups),
+        threads=None if threads is None else _integers("--threads", threads),
         push=[_number("--push", text) for text in push.split(",") if text],
     )
     with (
@@ -247,13 +279,14 @@ def run(
     ):
         click.echo(printable(f"Running on '{device.name}'"))
         run_options = RunOptions(dispatch_iterations, flat=flat, around_dispatch=around_dispatch)
-        shader_files.run_shader(loaded, device, run_options, given)
+        shader_files.run_shader(loaded, device, run_options, shader_options)
 
 
 def _spirv(
     shader: str,
     define: options.Texts,
     include: tuple[Path, ...],
+    entry: str,
     *,
     debug: bool = False,
 ) -> tuple[str, bytes]:
@@ -266,14 +299,27 @@ def _spirv(
     variant = shaders.VARIANTS.get(shader)
     if variant is not None and not path.is_file():
         return shader, variant.compile(defines=defines, debug=debug)
-    if path.suffix not in (".comp", ".spv"):
-        kernels = ", ".join(shaders.VARIANTS)
-        raise ShaderCompileError(f"{shader}: must be a .comp or .spv file, or a kernel: {kernels}")
-    settings = {"defines": defines, "include_dirs": include, "debug": debug}
-    spirv = shaders.read(path, **settings, allow_paths=True)  # they are the user's own
+    if path.suffix not in (".comp", ".hlsl", ".spv"):
+        message = "must be a .comp, .hlsl or .spv file, or a kernel"
+        raise ShaderCompileError(f"{shader}: {message}: {', '.join(shaders.VARIANTS)}")
+    spirv = shaders.read(
+        path, entry=entry, defines=defines, include=include, debug=debug, allow_paths=True
+    )  # the files are the user's own
     if not is_spirv(spirv):
         raise ShaderCompileError(f"{shader}: {len(spirv)} bytes that are not SPIR-V", file=shader)
     return path.name, spirv
+
+
+def _groups(text: str) -> list[int] | tuple[str, int]:
+    """Return numbers, or a block and the byte of its buffer where the numbers are."""
+    if text[:1].isdecimal() or text[:1] == "-":
+        return _integers("--groups", text)
+    block, _, byte = text.partition(":")
+    return block, options.integer("--groups", byte) if byte else 0
+
+
+def _integers(option: str, text: str) -> list[int]:
+    return [options.integer(option, number) for number in text.split(",")]
 
 
 def _number(option: str, text: str) -> Number:

@@ -13,7 +13,7 @@ from distributed.spill import SpillBuffer
 
 from vkops.errors import DeviceError, VkopsError, show
 from vkops.gpu.adapters import adapter
-from vkops.tensors.device import default_device
+from vkops.tensors.tensor import default_device
 
 HOST = "127.0.0.1"
 MESSAGE_BYTES = "distributed.worker.transfer.message-bytes-limit"
@@ -126,7 +126,6 @@ def _default_entries() -> list[int]:
 
 
 def _environment(number: int, entry: Any) -> dict[str, str]:
-    """The environment variables of a worker."""
     if isinstance(entry, Mapping):
         return {str(name): str(value) for name, value in entry.items()}
     if isinstance(entry, bool) or not isinstance(entry, (int, str)) or entry == "":

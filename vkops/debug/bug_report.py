@@ -8,7 +8,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from importlib import metadata
@@ -22,7 +22,7 @@ import vkops
 from vkops import gpu
 from vkops.errors import VkopsError
 from vkops.gpu.adapters import adapter, kompute
-from vkops.gpu.adapters.adapter_limits import FEATURES, limits, loader
+from vkops.gpu.adapters.adapter_limits import limits, loader
 from vkops.shaders import tools
 from vkops.system.processes import cores, describe, processor
 
@@ -60,30 +60,19 @@ def report() -> str:
     >>> print(report().splitlines()[0].rsplit(" ", 1)[0])
     # vkops
     """
-    sections: dict[str, Callable[[], Iterator[str]]] = {
-        "Versions": _versions,
-        "Vulkan": _vulkan,
-        "Drivers": _drivers,
-        "Environment": _environment,
-        "Machine": _machine,
-    }
     lines = [f"# vkops {vkops.__version__}"]
-    for title, section in sections.items():
-        lines += ["", f"## {title}", ""]
+    for section in (_versions, _vulkan, _drivers, _environment, _machine):
+        lines += ["", f"## {section.__name__.strip('_').capitalize()}", ""]
         try:
             lines += section()
         except Exception as error:  # an error of one section must not hide the others
             lines.append(_item("not known", repr(error)))
-    return _without_home("\n".join(lines))
+    text, home = "\n".join(lines), os.path.expanduser("~").rstrip(os.sep)
+    return re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text) if os.path.isabs(home) else text
 
 
 def _item(name: str, value: object) -> str:
     return f"- {name}: {' '.join(str(value).split()) or 'none'}"
-
-
-def _without_home(text: str) -> str:
-    home = os.path.expanduser("~").rstrip(os.sep)
-    return re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text) if os.path.isabs(home) else text
 
 
 # -- versions --------------------------------------------------------------------------------------
@@ -94,7 +83,7 @@ def _versions() -> Iterator[str]:
     if (checkout / ".git").exists():
         with suppress(OSError, subprocess.SubprocessError):
             describe = ("git", "-C", str(checkout), "describe", "--always", "--dirty")
-            yield _item("commit", _output(*describe, check=True))
+            yield _item("commit", _run(*describe, check=True).stdout)
     yield _item("Python", f"{platform.python_version()} ({sys.executable})")
     try:
         system = platform.freedesktop_os_release()["PRETTY_NAME"]
@@ -118,16 +107,15 @@ def _versions() -> Iterator[str]:
     with suppress(OSError, subprocess.SubprocessError):
         # dpkg-query complains about packages that are missing, and lists the others.
         form = "--showformat=${Package} ${Version}\n"
-        lines = _output("dpkg-query", "--show", form, *_SYSTEM_PACKAGES).splitlines()
+        lines = _run("dpkg-query", "--show", form, *_SYSTEM_PACKAGES).stdout.splitlines()
         installed = ", ".join(line for line in lines if " " in line.strip())
         yield _item("Debian's packages", installed)
 
 
-def _output(*command: str, check: bool = False) -> str:
-    done = subprocess.run(
+def _run(*command: str, check: bool = False) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         command, check=check, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S
     )
-    return done.stdout.strip()
 
 
 # -- Vulkan ----------------------------------------------------------------------------------------
@@ -152,14 +140,7 @@ def _probed() -> dict[str, Any]:
     nothing: dict[str, Any] = {"loader": None, "adapters": []}
     nothing |= dict.fromkeys(("kompute", "native"), "not known")
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _PROBE],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
+        done = _run(sys.executable, "-c", _PROBE)
         return {**nothing, **json.loads(done.stdout.splitlines()[-1])}
     except subprocess.TimeoutExpired:
         problem = f"the drivers did not answer within {_TIMEOUT_S:.0f} s"
@@ -209,8 +190,9 @@ def _adapter(device: dict[str, Any], its_limits: dict[str, Any]) -> Iterator[str
         ]
         size = f"{heap['size']} bytes ({heap['size'] / 2**30:.1f} GiB), {where}"
         yield _item(f"memory heap {number}", f"{size}; memory types {', '.join(own)}")
-    yield _item("features (vkops uses shaderInt64 at most)", ", ".join(has))
-    yield _item("features it lacks", ", ".join(name for name in FEATURES if name not in has))
+    yield _item("features for shaders (the kernels use shaderInt64 at most)", ", ".join(has))
+    known = kompute.load_native().FEATURES
+    yield _item("features it lacks", ", ".join(name for name in known if name not in has))
 
 
 def _drivers() -> Iterator[str]:

@@ -123,8 +123,10 @@ class _Capture:
     def hook(self, operator: str) -> Iterator[None]:
         if self._queue is None:
             self._begin()
+        self._queue.finish()
         start = time.monotonic_ns()
         yield
+        self._queue.finish()
         self.operators.append((operator, start, time.monotonic_ns()))
 
     def _begin(self) -> None:
@@ -147,26 +149,24 @@ class _Capture:
             self._api.EndFrameCapture(None, None)
 
     def comment(self, path: Path) -> bool:
-        """Add the comments; return whether that succeeded, which it does in a complete file."""
-        before = path.stat().st_size
-        self._api.SetCaptureFileComments(os.fsencode(path), self._comments(path).encode())
-        return path.stat().st_size > before
+        """List the operators in the comments, in order and with their submissions.
 
-    def _comments(self, path: Path) -> str:
-        """List the operators in order, with their submissions if renderdoccmd is installed."""
+        Returns whether that succeeded, which it does in a complete file.
+        """
+        before = path.stat().st_size
         found = []
-        with suppress(DeviceError):
+        with suppress(DeviceError):  # renderdoccmd, which reads the submissions, is missing
             found = list(enumerate(submissions(path), 1))
         lines = [f"vkops on {self._queue.info.name}"]
         for number, (operator, start, end) in enumerate(self.operators, 1):
             own = [f"vkQueueSubmit {n}: {s}" for n, s in found if start <= s.time <= end]
             lines.append(f"{number}. {operator}" + "".join(f"\n   {line}" for line in own))
-        return "\n".join(lines)
+        self._api.SetCaptureFileComments(os.fsencode(path), "\n".join(lines).encode())
+        return path.stat().st_size > before
 
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables in this block."""
     before = dict(os.environ)
     os.environ.update(variables)
     try:

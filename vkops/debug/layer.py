@@ -6,8 +6,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ from vkops.debug.dispatch_hooks import LOG
 from vkops.debug.messages import Message, parse
 from vkops.errors import DeviceError
 from vkops.gpu.adapters import adapter
+from vkops.gpu.run.queue import SYNC
 from vkops.system.processes import named_pipe
 
 _SETTINGS = Path(__file__).parent / "settings"
@@ -44,15 +45,21 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
     """Run a program, and those that it starts, with the layer's settings in a file of that name.
 
     Raises:
-        DeviceError: the layer is not installed, the program cannot be started, or it succeeded
-            without creating a Vulkan instance.
+        DeviceError: the layer is not installed, the system has no named pipes, the program cannot
+            be started, or it succeeded without creating a Vulkan instance.
     """
-    with adapter.validation(), _log() as (path, received):
-        folder = path.parent
+    with ExitStack() as stack:
+        stack.enter_context(adapter.validation())
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="vkops-")))
+        path = folder / "messages"  # each Vulkan instance truncates its log: a pipe keeps all
+        try:
+            received = stack.enter_context(named_pipe(path))
+        except OSError as error:
+            raise DeviceError(f"no messages of the validation layer: {error}") from error
         text = (_SETTINGS / f"{settings}.txt").read_text(encoding="utf-8")
         own = folder / "vk_layer_settings.txt"
         own.write_text(f"{text}khronos_validation.log_filename = {path}\n", encoding="utf-8")
-        found = {"VK_LAYER_SETTINGS_PATH": str(own), LOG: str(path), **variables}
+        found = {"VK_LAYER_SETTINGS_PATH": str(own), LOG: str(path), SYNC: "1", **variables}
         try:
             process = subprocess.Popen(
                 command, env={**os.environ, **found}, stdout=subprocess.PIPE, text=True
@@ -76,22 +83,3 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
             f"{command[0]}: the validation layer was not loaded: no Vulkan instance was made"
         )
     return Outcome(process.returncode, messages)
-
-
-@contextmanager
-def _log() -> Iterator[tuple[Path, list[bytes]]]:
-    """Yield the path of a named pipe, and a list of the data that is read from it.
-
-    Each Vulkan instance truncates its log file; a pipe keeps the messages of all.
-
-    Raises:
-        DeviceError: the system has no such pipes.
-    """
-    with TemporaryDirectory(prefix="vkops-") as folder:
-        path = Path(folder, "messages")
-        with ExitStack() as stack:
-            try:
-                received = stack.enter_context(named_pipe(path))
-            except OSError as error:
-                raise DeviceError(f"no messages of the validation layer: {error}") from error
-            yield path, received

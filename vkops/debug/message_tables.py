@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from vkops import console
 from vkops.debug.messages import Message
 from vkops.debug.traced_element import Stage
 from vkops.errors import printable
-from vkops.runner import console
 
 
 def printed(messages: Sequence[Message]) -> Table:
@@ -21,7 +21,7 @@ def printed(messages: Sequence[Message]) -> Table:
     columns = {
         "Dispatch": [message.dispatch for message in messages],
         "Invocation": [_invocation(message) for message in messages],
-        "Line": [_line(message) for message in messages],
+        "Line": [m._replace(file=Path(m.file).name).location for m in messages],
         "Printed": [message.printed or "" for message in messages],
     }
     if len(set(columns["Dispatch"])) == 1:
@@ -49,15 +49,9 @@ def faults(messages: Sequence[Message]) -> Iterator[RenderableType]:
 
 def stages(found: Sequence[Stage]) -> Table:
     """Make a table of the stages of a trace; a difference is in the last one, in red."""
-    table = _table(
-        {
-            "": [stage.name for stage in found],
-            "Plan": [stage.plan for stage in found],
-            "Device": [
-                "the same" if stage.plan == stage.device else stage.device for stage in found
-            ],
-        }
-    )
+    devices = ["the same" if stage.plan == stage.device else stage.device for stage in found]
+    names, plans = [stage.name for stage in found], [stage.plan for stage in found]
+    table = _table({"": names, "Plan": plans, "Device": devices})
     if found[-1].differs:
         table.rows[-1].style = "bold red"
     return table
@@ -76,10 +70,5 @@ def _invocation(message: Message) -> str:
     return ", ".join(map(str, message.invocation)) if message.invocation else ""
 
 
-def _line(message: Message) -> str:
-    return message._replace(file=Path(message.file).name).location
-
-
 def _visible(text: str) -> str:
-    """Escape the control characters of a text."""
     return "\n".join(map(printable, text.split("\n")))

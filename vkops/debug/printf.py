@@ -76,27 +76,22 @@ def _with_lines(messages: Sequence[Message], source: str) -> Iterator[Message]:
     identified by the text that they print, and those that print the same by the order of their
     instructions, if none is in a macro.
     """
-    inexact = {_key(m): (m.printed or "").strip() for m in messages if not m.exact}
+    # A call is identified by its instruction and the location that the layer names.
+    keys = [(m.instruction, m.file, m.line) for m in messages]
+    pairs = list(zip(keys, messages, strict=True))
+    inexact = {key: (m.printed or "").strip() for key, m in pairs if not m.exact}
     files = dict.fromkeys(filter(None, [*(file for _, file, _ in inexact), source]))
     calls = [call for file in files for call in _calls(file)] if inexact else []
-    alike: dict[tuple[_Call, ...], list[_Key]] = {}
+    alike: dict[tuple[_Call, ...], list[tuple[int, str, int]]] = {}
     for key, text in inexact.items():
         alike.setdefault(tuple(c for c in calls if c.form.fullmatch(text)), []).append(key)
-    found: dict[_Key, _Call] = {}
+    found: dict[tuple[int, str, int], _Call] = {}
     for candidates, keys in alike.items():
         if len(candidates) == len(keys):
             found.update(zip(sorted(keys), candidates, strict=True))
-    for message in messages:
-        call = None if message.exact else found.get(_key(message))
+    for key, message in pairs:
+        call = None if message.exact else found.get(key)
         yield message._replace(file=call.file, line=call.line, exact=True) if call else message
-
-
-_Key = tuple[int, str, int]
-
-
-def _key(message: Message) -> _Key:
-    """Identify a call by its instruction and the location that the layer names."""
-    return message.instruction, message.file, message.line
 
 
 def _calls(file: str) -> Iterator[_Call]:

@@ -65,15 +65,14 @@ def _submissions(chunks: Iterable[ElementTree.Element]) -> Iterator[Submission]:
     recorded: dict[str, list[str]] = {}
     for chunk in chunks:
         name = chunk.get("name")
+        commands = recorded.get(_text(chunk, "ResourceId[@name='commandBuffer']"), [])
         if name == "vkBeginCommandBuffer":
             recorded[_text(chunk, "ResourceId[@name='CommandBuffer']")] = []
         elif name == "vkCmdDispatch":
             groups = tuple(int(_text(chunk, f"uint[@name='{axis}']")) for axis in "xyz")
-            commands = recorded[_text(chunk, "ResourceId[@name='commandBuffer']")]
             commands.append(f"vkCmdDispatch{groups}")
         elif name == "vkCmdCopyBuffer":
             regions = _text(chunk, "uint[@name='regionCount']")
-            commands = recorded[_text(chunk, "ResourceId[@name='commandBuffer']")]
             commands.append(f"vkCmdCopyBuffer ({regions} regions)")
         elif name == "vkQueueSubmit":
             buffers = chunk.iterfind(".//array[@name='pCommandBuffers']/ResourceId")

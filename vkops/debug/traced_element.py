@@ -29,7 +29,7 @@ from vkops.plan.view import Ints, View
 from vkops.runner.dispatch_timing import RunOptions
 from vkops.runner.model_execution import Execution
 from vkops.runtime.compiled_operator import BoundOperator, CompiledOperator
-from vkops.tensors.device import Device
+from vkops.tensors.tensor import Device
 
 
 class Stage(NamedTuple):
@@ -78,16 +78,21 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
     path, target = paths[step.makes[output]], tensors[step.makes[output]]
     inputs = [(paths.get(number, ""), tensors[number]) for number in step.reads]
     regions = step.plan.outputs[output].regions
-    writers = [w for region in regions for w in _writers(region, offset // size, inputs)]
+    writers = [
+        (region, source)
+        for region in regions
+        for source in _sources(region, offset // size, inputs)
+    ]
     # What scatters is done after the others; of several such writers, any may be the last.
-    last = [w for w in writers if w.region.kind == "scatter"] or writers
+    last = [(region, at) for region, at in writers if region.kind == "scatter"] or writers
     if not last:
         message = f"byte {offset} belongs to no element: the operator does not write it"
         raise BindingError(operator.name, path, message, "T-14")
     values = [
-        _value(writer, inputs, size, offset % size, nbytes) for writer in last[:MAX_TRACED_STORES]
+        _value(writer, inputs, at * size + offset % size, nbytes)
+        for writer, at in last[:MAX_TRACED_STORES]
     ]
-    region = last[0].region
+    region = last[0][0]
     if region.input is not None:
         # Inputs can share memory; then the one that the plan reads is named.
         inputs.insert(0, inputs[region.input])
@@ -102,7 +107,7 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
         else:
             bound.executor.run([work])
     # Each word of a scattered element of several words is written by a dispatch of its own.
-    passes = [max(1, size // 4) if w.region.kind == "scatter" else 1 for w in writers]
+    passes = [max(1, size // 4) if writer.kind == "scatter" else 1 for writer, _ in writers]
     yield Stage("Stores of it", _count(sum(passes)), _count(len(reported)))
     if len(last) >= MAX_TRACED_STORES:
         return  # the store that remained may be one that is not reported
@@ -111,7 +116,7 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
     matching = (store for store in reversed(reported) if store.value[:nbytes] == after)
     store = next(matching, reported[-1])
     found = _source(store, inputs)
-    wanted, source = next((value for value in values if value.source == found), values[0])
+    wanted, source = next((value for value in values if value[1] == found), values[0])
     for name, part in store.writer.items():
         yield Stage(name, "", part)
     yield Stage("Source", source, found)
@@ -120,40 +125,28 @@ def _stages(operator: CompiledOperator, bound: BoundOperator, element: Element) 
     yield Stage("Bytes in the output", wanted.hex(" "), after.hex(" "))
 
 
-class _Writer(NamedTuple):
-    """A region that writes an element of an output, and the element of its input that it copies."""
+def _sources(region: Region, at: int, inputs: Sequence[Placed]) -> Iterator[int]:
+    """Yield the element of its input that a region copies to element ``at`` of an output.
 
-    region: Region
-    source: int
-
-
-class _Value(NamedTuple):
-    """Bytes that the plan writes, and where they are from."""
-
-    bytes: bytes
-    source: str
-
-
-def _writers(region: Region, at: int, inputs: Sequence[Placed]) -> Iterator[_Writer]:
-    """Find how a region writes element ``at`` of an output: once at most, unless it scatters."""
+    There is one at most, unless the region scatters.
+    """
     indices = region.indices
     if indices is not None:
         _, (resource, start, nbytes) = inputs[indices.input]
         numbers = resource.array(start, nbytes)
     if indices is not None and region.kind == "scatter":
         targets, sources, inside = addresses(region, indices, numbers)
-        for source in sources[inside & (targets == at)].tolist():
-            yield _Writer(region, source)
+        yield from sources[inside & (targets == at)].tolist()
         return
     index = _index(region.target, at)
     if index is None:
         return
     one = region.map(lambda view: view.window(index, (1,) * len(index), (1,) * len(index)))
     if one.indices is None:
-        yield _Writer(region, one.source_view.offset)
+        yield one.source_view.offset
     else:
         _, sources, _ = addresses(one, one.indices, numbers)
-        yield _Writer(region, sources.item())
+        yield sources.item()
 
 
 def _index(view: View, at: int) -> Ints | None:
@@ -167,14 +160,14 @@ def _index(view: View, at: int) -> Ints | None:
     return None
 
 
-def _value(writer: _Writer, inputs: Sequence[Placed], size: int, byte: int, nbytes: int) -> _Value:
-    """The value that a writer copies, from a byte of its element on."""
-    source = writer.region.source
+def _value(region: Region, inputs: Sequence[Placed], at: int, nbytes: int) -> tuple[bytes, str]:
+    """The bytes that a region copies from a byte of its input on, and where they are from."""
+    source = region.source
     if not isinstance(source, Read):
-        return _Value(source.pattern, "a constant")
-    origin, at = inputs[source.input], writer.source * size + byte
+        return source.pattern, "a constant"
+    origin = inputs[source.input]
     resource, start, _ = origin[1]
-    return _Value(resource.read(start + at, nbytes), _byte(origin, at))
+    return resource.read(start + at, nbytes), _byte(origin, at)
 
 
 def _count(stores: int) -> str:
@@ -183,7 +176,6 @@ def _count(stores: int) -> str:
 
 
 def _text(region: Region) -> str:
-    """A region's views, in elements of the plan."""
     target, source = region.target, region.source
     read = (
         f"input {source.input} at {source.view.offset}, strides {source.view.strides}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from vkops.arguments.basic_index import Texts, basic_index
-from vkops.arguments.values import Place, integer
-from vkops.errors import InvalidDescError, InvalidDescTypeError, from_builtin, show
+from vkops.arguments.values import Place, integer, refuse
+from vkops.errors import InvalidDescTypeError, from_builtin, show
 from vkops.plan.view import Ints
 
 _PLACE = Place("GRAPH", "index", "G-13")
@@ -65,11 +65,12 @@ def window_of(sizes: Ints, index: Any) -> Window:
         else:
             dimension = len(windows)
             size = show(sizes[dimension])
-            _refuse(f"selects no element of dimension {dimension}, which has size {size}")
+            message = f"selects no element of dimension {dimension}, which has size {size}"
+            refuse(*_PLACE[:2], message, _PLACE.rule)
     if not windows:
-        _refuse("needs a tensor of 1 dimension or more")
+        refuse(*_PLACE[:2], "needs a tensor of 1 dimension or more", _PLACE.rule)
     if not dimensions:
-        _refuse("leaves no dimensions, must leave 1 or more")
+        refuse(*_PLACE[:2], "leaves no dimensions, must leave 1 or more", _PLACE.rule)
     offsets, lengths, strides = zip(*windows, strict=True)
     return Window(offsets, lengths, strides, dimensions)
 
@@ -85,7 +86,3 @@ def _integers(part: Any) -> Any:
         return integer(part, _PLACE)
     except InvalidDescTypeError:
         raise _PLACE.wrong_kind(part, _PARTS) from None
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InvalidDescError(*_PLACE[:2], message, _PLACE.rule)

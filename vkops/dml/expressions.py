@@ -1,18 +1,17 @@
 """DirectMLX's functions, which take expressions of a graph and return expressions.
 
 The functions are made of the table in ``function_table``, each at its first use. Their types for
-type checkers are in ``expressions.pyi``, which ``python -m vkops.dml.expressions`` writes.
+type checkers are in ``expressions.pyi``, which scripts/function_stubs.py writes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from vkops.arguments.values import Place, array
 from vkops.dml.function_table import FUNCTIONS
-from vkops.dml.functions import Function, stub
+from vkops.dml.functions import Function
 from vkops.dml.graph_builder import Graph, as_expression, as_graph
 from vkops.errors import InvalidDescError
 
@@ -27,7 +26,7 @@ def __getattr__(name: str) -> Any:
 
 def _make(name: str, function: Function) -> Callable[..., Any]:
     signature = function.signature
-    first = function.parameters[0][0]
+    first = next(iter(signature.parameters))
 
     def call(*args: Any, **keywords: Any) -> Any:
         try:
@@ -57,7 +56,3 @@ def _graph(operator: str, name: str, value: Any) -> Graph:
             raise InvalidDescError(operator, name, "got none, must be at least 1", "JOIN-01")
         value = expressions[0]
     return as_expression(value, place).graph
-
-
-if __name__ == "__main__":
-    Path(__file__).with_suffix(".pyi").write_text(stub(FUNCTIONS))

@@ -1,11 +1,14 @@
-"""Declaration of the fields of operator descriptors, and conversion of their values."""
+"""Declaration of the fields of operator descriptors, and the kinds of their values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Literal
+from functools import partial
+from inspect import cleandoc
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from vkops.arguments.values import (
     Place,
@@ -13,6 +16,7 @@ from vkops.arguments.values import (
     boolean,
     float32,
     floats32,
+    instance,
     integer,
     integers,
     member,
@@ -21,22 +25,62 @@ from vkops.arguments.values import (
 from vkops.dml.structs import ScaleBias, Size2D
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
 
-Kind = Literal[
-    "tensor",
-    "tensor_array",
-    "uint",
-    "int",
-    "uint_array",
-    "int_array",
-    "bool",
-    "float",  # DirectML's FLOAT: a number of 32 bits
-    "float_array",
-    "scalar",  # DML_SCALAR_UNION: a number of a data type that another field names
-    "enum",
-    "scale_bias",
-    "size_2d",
-]
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: object) -> Callable[[T], T]:
+        """Tell type checkers that a decorator makes dataclasses; nothing else reads it."""
+        return lambda decorator: decorator
+
+
+T = TypeVar("T")
 Role = Literal["input", "output", "attribute"]
+
+
+class Kind(NamedTuple):
+    """A kind of values of fields.
+
+    Attributes:
+        name: its name.
+        annotation: the type of the values, as text.
+        convert: converts a value; raises InvalidDescTypeError for one of another kind, and
+            InvalidDescOverflowError for a float that is too large for 32 bits.
+        bounds: the least and the greatest value, or entry of an array, that descriptors accept.
+        entry: the kind of the entries, if this is a kind of arrays.
+    """
+
+    name: str
+    annotation: str
+    convert: Callable[[object, Place], Any]
+    bounds: tuple[int, int] | None = None
+    entry: Kind | None = None
+
+
+def _tensor(value: object, place: Place) -> BufferTensorDesc:
+    if isinstance(value, BufferTensorDesc):
+        return value
+    # None stands for a null pointer; anything else is a tensor of another type than BUFFER.
+    rule = place.rule if value is None else "T-01"
+    raise place._replace(rule=rule).wrong_kind(value, "a BufferTensorDesc")
+
+
+def _tensors(value: object, place: Place) -> tuple[BufferTensorDesc, ...]:
+    return array(value, place, _tensor, "BufferTensorDesc")
+
+
+TENSOR = Kind("tensor", "BufferTensorDesc", _tensor)
+TENSORS = Kind("tensor_array", "Sequence[BufferTensorDesc]", _tensors, entry=TENSOR)
+UINT = Kind("uint", "int", integer)  # of any size: the rules of the operators limit it
+INT = Kind("int", "int", integer, (-(2**31), 2**31 - 1))
+UINTS = Kind("uint_array", "Sequence[int]", integers, (0, UINT32_MAX), UINT)
+INTS = Kind("int_array", "Sequence[int]", integers, INT.bounds, INT)
+BOOL = Kind("bool", "bool", boolean)
+FLOAT = Kind("float", "float", float32)  # DirectML's FLOAT: a number of 32 bits
+FLOATS = Kind("float_array", "Sequence[float]", floats32, entry=FLOAT)
+SCALAR = Kind("scalar", "float", number)  # DML_SCALAR_UNION
+SCALE_BIAS = Kind("scale_bias", "ScaleBias", partial(instance, ScaleBias, "a ScaleBias or None"))
+SIZE_2D = Kind("size_2d", "Size2D", partial(instance, Size2D, "a Size2D"))
 
 
 @dataclass(frozen=True)
@@ -75,102 +119,89 @@ class Field:
         """
         if value is None and self.optional:
             return None
-        place = Place(operator, self.name, self.rule)
-        if self.enum is not None:
-            return member(self.enum, value, place)
-        return _CONVERSIONS[self.kind](value, place)
+        return self.kind.convert(value, Place(operator, self.name, self.rule))
 
 
-Metadata = Mapping[str, Any]
-"""Metadata of a dataclass field; ``field_of`` makes a Field of it."""
+# -- declarations ----------------------------------------------------------------------------------
 
 
-def tensor(role: Role, rule: str = "T-18", *, optional: bool = False) -> Metadata:
+def tensor(role: Role, *, optional: bool = False) -> Any:
     """Declare a tensor."""
-    return {"kind": "tensor", "role": role, "rule": rule, "optional": optional}
+    return _declared(TENSOR, "T-18", role=role, optional=optional)
 
 
-def indices() -> Metadata:
+def indices() -> Any:
     """Declare an input tensor of indices, whose data type is not that of the other tensors."""
-    return {**tensor("input"), "holds_indices": True}
+    return _declared(TENSOR, "T-18", role="input", holds_indices=True)
 
 
-def tensors(role: Role, rule: str, count: str) -> Metadata:
+def tensors(role: Role, rule: str, count: str) -> Any:
     """Declare an array of tensors whose length is DirectML's field ``count``."""
-    return {"kind": "tensor_array", "role": role, "rule": rule, "count": count}
+    return _declared(TENSORS, rule, role=role, count=count)
 
 
 def attribute(
-    kind: Kind, rule: str, count: str | None = None, *, optional: bool = False
-) -> Metadata:
-    """Declare an attribute."""
-    return {"kind": kind, "role": "attribute", "rule": rule, "count": count, "optional": optional}
+    kind: Kind, rule: str, count: str = "DimensionCount", *, default: Any = dataclasses.MISSING
+) -> Any:
+    """Declare an attribute; the length of an array is DirectML's field ``count``.
 
-
-def per_dimension(kind: Kind, rule: str) -> Metadata:
-    """Declare an array of attributes with one entry for each dimension."""
-    return attribute(kind, rule, "DimensionCount")
-
-
-def enumeration(enum: type[IntEnum], rule: str) -> Metadata:
-    """Declare an attribute that is a member of an enumeration."""
-    return {"kind": "enum", "role": "attribute", "rule": rule, "enum": enum}
-
-
-def scalar(rule: str, data_type: str) -> Metadata:
-    """Declare a number of the data type that the field ``data_type`` names."""
-    return {"kind": "scalar", "role": "attribute", "rule": rule, "data_type": data_type}
-
-
-def field_of(name: str, metadata: Metadata) -> Field:
-    """Make a Field of a declaration.
-
-    >>> field_of("input_tensors", tensors("input", "JOIN-01", "InputCount")).dml_name
-    'InputTensors'
+    With ``default=None``, the attribute may be None, which it is if it is left out.
     """
-    return Field(name=name, dml_name=name.title().replace("_", ""), **metadata)
+    length = count if kind.entry else None
+    return _declared(kind, rule, default=default, count=length, optional=default is None)
 
 
-BOUNDS: Mapping[str, tuple[int, int]] = {
-    "uint_array": (0, UINT32_MAX),
-    "int_array": (-(2**31), 2**31 - 1),
-    "int": (-(2**31), 2**31 - 1),
-}
-"""The least and the greatest value, or entry of an array, by kind."""
+def enumeration(enum: type[IntEnum], rule: str) -> Any:
+    """Declare an attribute that is a member of an enumeration."""
+    return _declared(Kind("enum", enum.__name__, partial(member, enum)), rule, enum=enum)
 
 
-def _tensor(value: object, place: Place) -> BufferTensorDesc:
-    if isinstance(value, BufferTensorDesc):
-        return value
-    # None stands for a null pointer; anything else is a tensor of another type than BUFFER.
-    rule = place.rule if value is None else "T-01"
-    raise place._replace(rule=rule).wrong_kind(value, "a BufferTensorDesc")
+def scalar(rule: str, data_type: str) -> Any:
+    """Declare a number of the data type that the field ``data_type`` names."""
+    return _declared(SCALAR, rule, data_type=data_type)
 
 
-def _tensors(value: object, place: Place) -> tuple[BufferTensorDesc, ...]:
-    return array(value, place, _tensor, "BufferTensorDesc")
+def _declared(
+    kind: Kind,
+    rule: str,
+    *,
+    role: Role = "attribute",
+    default: Any = dataclasses.MISSING,
+    **more: object,
+) -> Any:
+    metadata = {"kind": kind, "role": role, "rule": rule, **more}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
-def _instance(kind: type, expected: str) -> Callable[[object, Place], Any]:
-    def checked(value: object, place: Place) -> object:
-        if isinstance(value, kind):
-            return value
-        raise place.wrong_kind(value, expected)
+def declared_fields(cls: type) -> tuple[Field, ...]:
+    """Return the fields that a class declares itself, in their order."""
+    declared = ((name, vars(cls).get(name)) for name in cls.__annotations__)
+    return tuple(
+        Field(name, name.title().replace("_", ""), **field.metadata)
+        for name, field in declared
+        if isinstance(field, dataclasses.Field)
+    )
 
-    return checked
+
+@dataclass_transform(
+    frozen_default=True, field_specifiers=(tensor, indices, tensors, attribute, enumeration, scalar)
+)
+def descriptor(cls: type[T]) -> type[T]:
+    """Make a frozen dataclass of a class whose fields are declared with these functions.
+
+    Its docstring gets the errors that all descriptors raise.
+    """
+    made = dataclass(frozen=True)(cls)
+    if made.__doc__:
+        text, prompt, example = cleandoc(made.__doc__).partition(">>>")
+        has_floats = any(FLOAT in (f.kind, f.kind.entry) for f in getattr(made, "FIELDS", ()))
+        errors = _ERRORS + _OVERFLOW_ERROR if has_floats else _ERRORS
+        made.__doc__ = f"{text.rstrip()}\n\n{errors}\n{prompt}{example}"
+    return made
 
 
-_CONVERSIONS: Mapping[Kind, Callable[[object, Place], Any]] = {
-    "tensor": _tensor,
-    "tensor_array": _tensors,
-    "uint": integer,
-    "int": integer,
-    "uint_array": integers,
-    "int_array": integers,
-    "bool": boolean,
-    "float": float32,
-    "float_array": floats32,
-    "scalar": number,
-    "scale_bias": _instance(ScaleBias, "a ScaleBias or None"),
-    "size_2d": _instance(Size2D, "a Size2D"),
-}
+_ERRORS = """\
+Raises:
+    InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
+"""
+_OVERFLOW_ERROR = "    InvalidDescOverflowError: a float is too large for 32 bits.\n"

@@ -153,42 +153,26 @@ FUNCTIONS: Mapping[str, Function] = {
     "unfold": Function(
         "UNFOLD",
         "",
-        (
-            [(1, 2, 4, 4)],
-            "dml.unfold(x, [3, 3], [1, 1], [1, 1], [0, 0], [0, 0])",
-            "(1, 18, 4)",
-        ),
+        ([(1, 2, 4, 4)], "dml.unfold(x, [3, 3], [1, 1], [1, 1], [0, 0], [0, 0])", "(1, 18, 4)"),
     ),
     "diagonal_matrix": Function(
         "DIAGONAL_MATRIX1",
         "",
-        (
-            [],
-            "dml.diagonal_matrix(graph, [3, 4], dml.TensorDataType.FLOAT32, 1, 0, 1)",
-            "(3, 4)",
-        ),
+        ([], "dml.diagonal_matrix(graph, [3, 4], dml.TensorDataType.FLOAT32, 1, 0, 1)", "(3, 4)"),
         _given("output_sizes"),
         _output_sizes("DIAG-04"),
     ),
     "fill_value_constant": Function(
         "FILL_VALUE_CONSTANT",
         "FillValueConstant",
-        (
-            [],
-            "dml.fill_value_constant(graph, [2, 3], dml.TensorDataType.INT8, 7)",
-            "(2, 3)",
-        ),
+        ([], "dml.fill_value_constant(graph, [2, 3], dml.TensorDataType.INT8, 7)", "(2, 3)"),
         _given("output_sizes"),
         _output_sizes("FILL-01"),
     ),
     "fill_value_sequence": Function(
         "FILL_VALUE_SEQUENCE",
         "FillValueSequence",
-        (
-            [],
-            "dml.fill_value_sequence(graph, [2, 3], dml.TensorDataType.INT8, 0, 2)",
-            "(2, 3)",
-        ),
+        ([], "dml.fill_value_sequence(graph, [2, 3], dml.TensorDataType.INT8, 0, 2)", "(2, 3)"),
         _given("output_sizes"),
         _output_sizes("FILL-01"),
     ),
@@ -203,9 +187,7 @@ FUNCTIONS: Mapping[str, Function] = {
         ([(9, 4), (3, 4)], "dml.gather_elements(x, y, axis=0)", "(3, 4)"),
     ),
     "gather_nd": Function(
-        "GATHER_ND1",
-        "GatherND",
-        ([(9, 4), (3, 2)], "dml.gather_nd(x, y, 2, 2, 0)", "(1, 3)"),
+        "GATHER_ND1", "GatherND", ([(9, 4), (3, 2)], "dml.gather_nd(x, y, 2, 2, 0)", "(1, 3)")
     ),
     "reverse_subsequences": Function(
         "REVERSE_SUBSEQUENCES",

@@ -1,4 +1,4 @@
-"""The functions of DirectMLX as data: their signatures, docstrings and type stubs.
+"""The functions of DirectMLX as data: their signatures and docstrings.
 
 A function makes a node of one operator. Its parameters are the input tensors and the attributes of
 the operator's descriptor, and the sizes of the outputs where the operator leaves them to the
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from vkops.arguments.values import Place, integer, integers
-from vkops.dml.fields import Field, Kind
+from vkops.dml.fields import TENSORS, Field
 from vkops.dml.operator_desc import OperatorDesc
 from vkops.dml.operators import OPERATORS
 from vkops.dml.tensor_desc import BufferTensorDesc
@@ -84,7 +84,7 @@ class Function(NamedTuple):
     @property
     def returns_list(self) -> bool:
         """Whether the operator has a list of outputs."""
-        return any(f.role == "output" and f.kind == "tensor_array" for f in self.kind.FIELDS)
+        return any(f.role == "output" and f.kind is TENSORS for f in self.kind.FIELDS)
 
     def complete(
         self, descs: Sequence[BufferTensorDesc], given: Given
@@ -105,45 +105,28 @@ class Function(NamedTuple):
     # -- what is written from the table ------------------------------------------------------------
 
     @property
-    def parameters(self) -> list[tuple[str, str, Any]]:
-        """Name, type and default of each parameter; the default is ``Parameter.empty`` if none."""
-        found: list[tuple[str, str, Any]] = []
-        if not self.inputs():
-            found.append(("graph", "Graph", Parameter.empty))
-        for field in self.inputs():
-            several = field.kind == "tensor_array"
-            kind = "Sequence[Expression]" if several else "Expression"
-            found.append((parameter_name(field), kind, Parameter.empty))
-        attributes = [self._attribute(field) for field in self.attributes]
-        if self.size is not None:
-            argument = (self.size.name, self.size.annotation, Parameter.empty)
-            attributes.insert(len(attributes) if self.size.is_last else 0, argument)
-        optional = [
-            (parameter_name(field), "Expression | None", None)
-            for field in self.inputs(optional=True)
-        ]
-        return [*found, *attributes, *optional]
-
-    def _attribute(self, field: Field) -> tuple[str, str, Any]:
-        annotation = field.enum.__name__ if field.enum is not None else _ANNOTATIONS[field.kind]
-        if field.optional:
-            return field.name, f"{annotation} | None", None
-        if field.name not in self.defaults:
-            return field.name, annotation, Parameter.empty
-        default = self.defaults[field.name]
-        if callable(default):
-            return field.name, f"{annotation} | None", None
-        return field.name, annotation, default
-
-    @property
     def signature(self) -> Signature:
         """The signature, with types as text."""
-        parameters = [
-            Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
-            for name, kind, default in self.parameters
+        found = [] if self.inputs() else [_parameter("graph", "Graph")]
+        for field in self.inputs():
+            kind = "Sequence[Expression]" if field.kind is TENSORS else "Expression"
+            found.append(_parameter(parameter_name(field), kind))
+        attributes = [self._attribute(field) for field in self.attributes]
+        if self.size is not None:
+            argument = _parameter(self.size.name, self.size.annotation)
+            attributes.insert(len(attributes) if self.size.is_last else 0, argument)
+        optional = self.inputs(optional=True)
+        others = [
+            _parameter(parameter_name(field), "Expression | None", None) for field in optional
         ]
         result = "list[Expression]" if self.returns_list else "Expression"
-        return Signature(parameters, return_annotation=result)
+        return Signature([*found, *attributes, *others], return_annotation=result)
+
+    def _attribute(self, field: Field) -> Parameter:
+        annotation, name = field.kind.annotation, field.name
+        if field.optional or (name in self.defaults and callable(self.defaults[name])):
+            return _parameter(name, f"{annotation} | None", None)
+        return _parameter(name, annotation, self.defaults.get(name, Parameter.empty))
 
     @property
     def summary(self) -> str:
@@ -160,7 +143,7 @@ class Function(NamedTuple):
         source = f"DML_{self.operator}_OPERATOR_DESC"
         source = f"dml::{self.source}, {source}" if self.source else f"{source}, not in DirectMLX"
         lines = [self.summary, "", f"Source: {source}.", "", "Args:"]
-        lines += [f"    {name}: {texts[name]}" for name, *_ in self.parameters]
+        lines += [f"    {name}: {texts[name]}" for name in self.signature.parameters]
         lines += [
             "",
             "Raises:",
@@ -189,6 +172,11 @@ class Function(NamedTuple):
         yield printed
 
 
+def _parameter(name: str, annotation: str, default: Any = Parameter.empty) -> Parameter:
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    return Parameter(name, kind, default=default, annotation=annotation)
+
+
 def parameter_name(field: Field) -> str:
     """Return DirectMLX's name of a tensor field, or the name of another field.
 
@@ -203,46 +191,3 @@ def _told(kind: type[OperatorDesc]) -> dict[str, str]:
     text = cleandoc(kind.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
     entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
     return dict(entries)
-
-
-_ANNOTATIONS: Mapping[Kind, str] = {
-    "uint": "int",
-    "int": "int",
-    "uint_array": "Sequence[int]",
-    "int_array": "Sequence[int]",
-    "bool": "bool",
-    "float": "float",
-    "float_array": "Sequence[float]",
-    "scalar": "float",
-    "scale_bias": "ScaleBias",
-    "size_2d": "Size2D",
-}
-
-
-def stub(functions: Mapping[str, Function]) -> str:
-    """Return a type stub of functions, which have the first sentences of their docstrings."""
-    texts = [_stub_of(name, function) for name, function in sorted(functions.items())]
-    types = {word for text in texts for word in re.findall(r"[:|>\[] ?([A-Z]\w+)", text)}
-    imports = [
-        f"from {module} import (\n    {lines},\n)"
-        for module, names in _TYPES.items()
-        if (lines := ",\n    ".join(sorted(types & set(names.split()))))
-    ]
-    return "\n".join(["from collections.abc import Sequence", "", *imports, "", *texts])
-
-
-def _stub_of(name: str, function: Function) -> str:
-    lines = [f"def {name}("]
-    for parameter, annotation, default in function.parameters:
-        end = "" if default is Parameter.empty else " = ..."
-        lines.append(f"    {parameter}: {annotation}{end},")
-    lines.append(f") -> {function.signature.return_annotation}:")
-    return "\n".join([*lines, f'    """{function.summary}"""', ""])
-
-
-_TYPES = {
-    "vkops.dml.enums": "AxisDirection DepthSpaceOrder InterpolationMode PaddingMode TensorDataType",
-    "vkops.dml.graph_builder": "Expression Graph",
-    "vkops.dml.structs": "ScaleBias Size2D",
-}
-"""The types that stubs name, by the module to import them from."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from vkops.arguments.refused_operators import refuse_operators
-from vkops.arguments.values import Place, array, integer, integers
+from vkops.arguments.values import Place, array, instance, integer
 from vkops.dml.basic_indexing import window_of
 from vkops.dml.enums import FeatureLevel, TensorDataType
+from vkops.dml.fields import TENSORS
 from vkops.dml.function_table import FUNCTIONS
 from vkops.dml.functions import parameter_name
 from vkops.dml.graph_desc import (
@@ -21,13 +22,11 @@ from vkops.dml.graph_desc import (
     OutputGraphEdgeDesc,
 )
 from vkops.dml.operator_desc import OperatorDesc
-from vkops.dml.operators import ElementWiseIdentityOperatorDesc, SliceOperatorDesc
+from vkops.dml.operators.element_wise_identity import ElementWiseIdentityOperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.dml.tensor_policy import Policy
 from vkops.errors import InvalidDescError, InvalidDescTypeError, show
 from vkops.plan.view import Ints
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,9 +133,8 @@ class Graph:
         if not 0 <= index < MAX_INPUTS_OR_OUTPUTS:
             message = f"got {show(index)}, must be 0 to {MAX_INPUTS_OR_OUTPUTS - 1}"
             raise InvalidDescError(OPERATOR, "input_index", message, "G-03")
-        if not isinstance(tensor_desc, BufferTensorDesc):
-            place = Place(OPERATOR, f"inputs[{index}]", "T-01")
-            raise place.wrong_kind(tensor_desc, "a BufferTensorDesc")
+        place = Place(OPERATOR, f"inputs[{index}]", "T-01")
+        instance(BufferTensorDesc, "a BufferTensorDesc", tensor_desc, place)
         self._input_count = max(self._input_count, index + 1)
         return Expression(self, None, index, tensor_desc)
 
@@ -171,31 +169,21 @@ class Graph:
                 self._check_output(i, x)
             numbers = self._needed(results)
         places = {number: place for place, number in enumerate(numbers)}
-        read = [
-            (x, places[number], place)
-            for number in numbers
-            for place, x in enumerate(self._nodes[number][1])
+        input_edges: list[InputGraphEdgeDesc] = []
+        edges: list[IntermediateGraphEdgeDesc] = []
+        for number, place in places.items():
+            for i, x in enumerate(self._nodes[number][1]):
+                if x.node is None:
+                    input_edges.append(InputGraphEdgeDesc(x.index, place, i))
+                else:
+                    edges.append(IntermediateGraphEdgeDesc(places[x.node], x.index, place, i))
+        output_edges = [
+            OutputGraphEdgeDesc(places[x.node], x.index, i)
+            for i, x in enumerate(results)
+            if x.node is not None
         ]
-        return GraphDesc(
-            input_count=self._input_count,
-            output_count=len(results),
-            nodes=[self._nodes[number][0] for number in numbers],
-            input_edges=[
-                InputGraphEdgeDesc(x.index, number, place)
-                for x, number, place in read
-                if x.node is None
-            ],
-            output_edges=[
-                OutputGraphEdgeDesc(places[x.node], x.index, i)
-                for i, x in enumerate(results)
-                if x.node is not None
-            ],
-            intermediate_edges=[
-                IntermediateGraphEdgeDesc(places[x.node], x.index, number, place)
-                for x, number, place in read
-                if x.node is not None
-            ],
-        )
+        nodes = [self._nodes[number][0] for number in numbers]
+        return GraphDesc(self._input_count, len(results), nodes, input_edges, output_edges, edges)
 
     def _check_output(self, index: int, x: Expression) -> None:
         if x.node is None:
@@ -298,7 +286,7 @@ class Graph:
         sources: list[Any] = []
         for tensor in (*function.inputs(), *function.inputs(optional=True)):
             value = arguments[parameter_name(tensor)]
-            if tensor.kind == "tensor_array":
+            if tensor.kind is TENSORS:
                 sources += self._own(value, parameter_name(tensor))
             elif value is not None or not tensor.optional:
                 sources.append(value)
@@ -306,75 +294,40 @@ class Graph:
         sizes, attributes = function.complete([x.desc for x in inputs], arguments)
         return self.add(function.kind, inputs, output_sizes=sizes, **attributes)
 
-    def split(self, x: Expression, axis: int, output_axis_sizes: Sequence[int]) -> list[Expression]:
-        """Cut along an axis into parts of these sizes. Source: dml::Split.
+    # The functions of ``vkops.dml`` of these names, which say what they do and raise.
 
-        Raises:
-            InvalidDescError: a rule of SPLIT is broken; ``x`` is of another graph (G-03).
-        """
-        given = {"input": x, "axis": axis, "output_axis_sizes": output_axis_sizes}
-        return self.call("split", given)
+    def split(self, x: Expression, axis: int, output_axis_sizes: Sequence[int]) -> list[Expression]:
+        """Cut along an axis into parts of these sizes: ``vkops.dml.split``."""
+        return self._called("split", x, axis, output_axis_sizes)
 
     def join(self, inputs: Sequence[Expression], axis: int) -> Expression:
-        """Put together along an axis. Source: dml::Join.
-
-        Raises:
-            InvalidDescError: a rule of JOIN is broken; an input is of another graph (G-03).
-        """
-        return self.call("join", {"inputs": inputs, "axis": axis})[0]
+        """Put together along an axis: ``vkops.dml.join``."""
+        return self._called("join", inputs, axis)[0]
 
     def slice(
-        self, x: Expression, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
-    ) -> Expression:
-        """Take ``sizes`` elements from ``offsets`` on, ``strides`` apart, one each per dimension.
-
-        Source: DML_SLICE_OPERATOR_DESC.
-
-        Raises:
-            InvalidDescError: a rule of SLICE is broken; ``x`` is of another graph (G-03).
-        """
-        taken = integers(sizes, Place("SLICE", "sizes", "SLICE-03"))
-        return self.add(
-            SliceOperatorDesc,
-            [x],
-            output_sizes=[taken],
-            offsets=offsets,
-            sizes=taken,
-            strides=strides,
-        )[0]
-
-    def slice1(
         self,
         x: Expression,
         input_window_offsets: Sequence[int],
         input_window_sizes: Sequence[int],
         input_window_strides: Sequence[int],
     ) -> Expression:
-        """Take a window's elements, strides apart, backwards if negative. Source: dml::Slice.
+        """Take a window's elements, strides apart, backwards if negative: ``vkops.dml.slice``."""
+        window = input_window_offsets, input_window_sizes, input_window_strides
+        return self._called("slice", x, *window)[0]
 
-        Raises:
-            InvalidDescError: a rule of SLICE1 is broken; ``x`` is of another graph (G-03).
-        """
-        given = {
-            "input": x,
-            "input_window_offsets": input_window_offsets,
-            "input_window_sizes": input_window_sizes,
-            "input_window_strides": input_window_strides,
-        }
-        return self.call("slice", given)[0]
+    slice1 = slice
+    """The same by the name of the operator, SLICE1."""
 
     def identity(self, x: Expression, output_strides: Sequence[int] | None = None) -> Expression:
-        """A copy, in a layout of its own if strides (in elements) are given. Source: dml::Identity.
-
-        Raises:
-            InvalidDescError: a rule of ELEMENT_WISE_IDENTITY is broken; ``x`` is of another graph
-                (G-03).
-        """
+        """A copy, ``vkops.dml.identity``; in a layout of its own if strides are given."""
         if output_strides is None:
-            return self.add(ElementWiseIdentityOperatorDesc, [x])[0]
+            return self._called("identity", x)[0]
         (x,) = self._own([x], "input")
         made = BufferTensorDesc(x.desc.data_type, x.desc.sizes, output_strides)
         return self.operator(ElementWiseIdentityOperatorDesc(x.desc, made), [x])[0]
+
+    def _called(self, name: str, *values: Any) -> list[Expression]:
+        return self.call(name, FUNCTIONS[name].signature.bind(*values).arguments)
 
     def reinterpret(
         self,
@@ -407,8 +360,6 @@ class Graph:
     # -- arguments --------------------------------------------------------------------------------
 
     def _own(self, values: Any, name: str) -> list[Expression]:
-        """Expressions of this graph."""
-
         def own(value: object, place: Place) -> Expression:
             if isinstance(value, Expression) and value.graph is self:
                 return value
@@ -460,13 +411,9 @@ def reinterpret(
 
 def as_graph(value: object) -> Graph:
     """Return a graph, or raise the error for what is none."""
-    if isinstance(value, Graph):
-        return value
-    raise Place(OPERATOR, "graph", "G-03").wrong_kind(value, "a Graph")
+    return instance(Graph, "a Graph", value, Place(OPERATOR, "graph", "G-03"))
 
 
 def as_expression(value: object, place: Place) -> Expression:
     """Return an expression, or raise the error for what is none."""
-    if isinstance(value, Expression):
-        return value
-    raise place.wrong_kind(value, "an Expression")
+    return instance(Expression, "an Expression", value, place)

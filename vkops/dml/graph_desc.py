@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
-from vkops.arguments.values import Place, array, integer
+from vkops.arguments.values import Place, array, integer, refuse
 from vkops.dml.enums import FeatureLevel, TensorFlags
 from vkops.dml.operator_desc import NamedTensor, OperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc
@@ -58,8 +58,8 @@ class IntermediateGraphEdgeDesc:
     to_node_input_index: int
 
 
-# A tensor of the graph: an input (None, index), or an output of a node (node, index).
-_Source = tuple[int | None, int]
+_End = tuple[int | None, int]
+"""An end of an edge: a node and the index of its input or output; None: of those of the graph."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class GraphDesc:
         ):
             if not minimum <= count <= MAX_INPUTS_OR_OUTPUTS:
                 message = f"got {show(count)}, must be {minimum} to {MAX_INPUTS_OR_OUTPUTS}"
-                self._refuse(name, message, "G-02")
+                refuse(OPERATOR, name, message, "G-02")
         for i, node in enumerate(self.nodes):
             try:
                 node.validate(feature_level, alternative_levels)
@@ -179,42 +179,35 @@ class GraphDesc:
             for field, limit in limits.items():
                 if field in values and not 0 <= values[field] < limit:
                     allowed = f"must be 0 to {limit - 1}" if limit else "there are none"
-                    self._refuse(f"{name}.{field}", f"got {show(values[field])}, {allowed}", "G-03")
+                    refuse(
+                        OPERATOR, f"{name}.{field}", f"got {show(values[field])}, {allowed}", "G-03"
+                    )
         for i, edge in enumerate(self.intermediate_edges):
-            _, made = self._made(edge)
+            _, made = self._tensors[edge.from_node_index][1][edge.from_node_output_index]
             _, read = self._read(edge)
             got, wanted = read.total_tensor_size_in_bytes, made.total_tensor_size_in_bytes
             if got != wanted:
                 message = f"ends at a tensor of {got} bytes, must be {wanted} as at its start"
-                self._refuse(f"intermediate_edges[{i}]", message, "G-07")
+                refuse(OPERATOR, f"intermediate_edges[{i}]", message, "G-07")
 
     def _check_connected(self) -> None:
         """Check that each input has one source, and each output goes somewhere (G-04)."""
-        read: dict[tuple[int, int], str] = {}
-        made: set[tuple[int, int]] = set()
-        results: dict[int, str] = {}
-        for name, edge in self._named_edges():
-            if not isinstance(edge, OutputGraphEdgeDesc):
-                slot = (edge.to_node_index, edge.to_node_input_index)
-                if slot in read:
-                    self._refuse(name, f"leads to the same input as {read[slot]}", "G-04")
-                read[slot] = name
-            if not isinstance(edge, InputGraphEdgeDesc):
-                made.add((edge.from_node_index, edge.from_node_output_index))
-            if isinstance(edge, OutputGraphEdgeDesc):
-                if edge.graph_output_index in results:
-                    other = results[edge.graph_output_index]
-                    self._refuse(name, f"leads to the same output as {other}", "G-04")
-                results[edge.graph_output_index] = name
+        ends: dict[_End, str] = {}
+        for name, _, end in self._edges:
+            if end in ends:
+                kind = "output" if end[0] is None else "input"
+                refuse(OPERATOR, name, f"leads to the same {kind} as {ends[end]}", "G-04")
+            ends[end] = name
+        starts = {start for _, start, _ in self._edges}
         for number, node in enumerate(self.nodes):
-            for slots, tensors in zip((read, made), self._tensors[number], strict=True):
+            for connected, tensors in zip((ends, starts), self._tensors[number], strict=True):
                 for i, (path, _) in enumerate(tensors):
-                    if (number, i) not in slots:
+                    if (number, i) not in connected:
                         message = f"{node.operator}: is not connected"
-                        self._refuse(f"nodes[{number}].{path}", message, "G-04")
+                        refuse(OPERATOR, f"nodes[{number}].{path}", message, "G-04")
         for i in range(self.output_count):
-            if i not in results:
-                self._refuse(f"outputs[{i}]", "is not connected", "G-04")
+            if (None, i) not in ends:
+                refuse(OPERATOR, f"outputs[{i}]", "is not connected", "G-04")
 
     def _check_owned(self) -> None:
         """Check that OWNED_BY_DML inputs come from the graph's inputs, and readers agree (G-06)."""
@@ -222,20 +215,17 @@ class GraphDesc:
             path, tensor = self._read(edge)
             if TensorFlags.OWNED_BY_DML in tensor.flags:
                 message = "is OWNED_BY_DML, which only an input from outside the graph may be"
-                self._refuse(f"nodes[{edge.to_node_index}].{path}", message, "G-06")
+                refuse(OPERATOR, f"nodes[{edge.to_node_index}].{path}", message, "G-06")
         for i, readers in enumerate(self._readers):
             owned = {TensorFlags.OWNED_BY_DML in tensor.flags for tensor in readers}
             if len(owned) > 1:
                 message = "is OWNED_BY_DML for some of its readers, must be for all or none"
-                self._refuse(f"inputs[{i}]", message, "G-06")
+                refuse(OPERATOR, f"inputs[{i}]", message, "G-06")
 
     def _named_edges(self) -> Iterator[tuple[str, Any]]:
         for name in ("input_edges", "output_edges", "intermediate_edges"):
             for i, edge in enumerate(getattr(self, name)):
                 yield f"{name}[{i}]", edge
-
-    def _refuse(self, field: str, message: str, rule: str) -> NoReturn:
-        raise InvalidDescError(OPERATOR, field, message, rule)
 
     # -- tensors ----------------------------------------------------------------------------------
 
@@ -253,17 +243,13 @@ class GraphDesc:
     @property
     def outputs(self) -> tuple[NamedTensor, ...]:
         """The graph's outputs, as nodes make them."""
-        made = {edge.graph_output_index: self._made(edge)[1] for edge in self.output_edges}
-        return tuple((f"outputs[{i}]", made[i]) for i in range(self.output_count))
+        starts = [self._sources[None, i] for i in range(self.output_count)]
+        made = [self._tensors[node][1][i][1] for node, i in starts if node is not None]
+        return tuple((f"outputs[{i}]", tensor) for i, tensor in enumerate(made))
 
     @cached_property
     def _tensors(self) -> list[tuple[tuple[NamedTensor, ...], tuple[NamedTensor, ...]]]:
-        """The inputs and outputs of each node."""
         return [(node.inputs, node.outputs) for node in self.nodes]
-
-    def _made(self, edge: OutputGraphEdgeDesc | IntermediateGraphEdgeDesc) -> NamedTensor:
-        """The output of a node at which an edge begins."""
-        return self._tensors[edge.from_node_index][1][edge.from_node_output_index]
 
     def _read(self, edge: InputGraphEdgeDesc | IntermediateGraphEdgeDesc) -> NamedTensor:
         """The input of a node at which an edge ends."""
@@ -278,16 +264,20 @@ class GraphDesc:
         return readers
 
     @cached_property
-    def _sources(self) -> dict[tuple[int, int], _Source]:
-        """The source of each input of each node."""
-        sources: dict[tuple[int, int], _Source] = {
-            (edge.to_node_index, edge.to_node_input_index): (None, edge.graph_input_index)
-            for edge in self.input_edges
-        }
-        for edge in self.intermediate_edges:
-            slot = (edge.to_node_index, edge.to_node_input_index)
-            sources[slot] = (edge.from_node_index, edge.from_node_output_index)
-        return sources
+    def _edges(self) -> list[tuple[str, _End, _End]]:
+        """The name, the start and the end of each edge."""
+        found = []
+        for name, edge in self._named_edges():
+            get = vars(edge).get
+            start = get("from_node_index"), get("from_node_output_index", get("graph_input_index"))
+            end = get("to_node_index"), get("to_node_input_index", get("graph_output_index"))
+            found.append((name, start, end))
+        return found
+
+    @cached_property
+    def _sources(self) -> dict[_End, _End]:
+        """The start of the edge that leads to each input of a node, and output of the graph."""
+        return {end: start for _, start, end in self._edges}
 
     @cached_property
     def _order(self) -> list[int]:
@@ -305,7 +295,7 @@ class GraphDesc:
                     order.append(fed)
         if len(order) < len(self.nodes):
             stuck = next(number for number, count in enumerate(waiting) if count)
-            self._refuse(f"nodes[{stuck}]", "feeds itself, a graph must have no cycle", "G-01")
+            refuse(OPERATOR, f"nodes[{stuck}]", "feeds itself, a graph must have no cycle", "G-01")
         return order
 
     def lower(self) -> CopyPlan:
@@ -324,12 +314,12 @@ class GraphDesc:
         try:
             return self._fused()
         except LimitError as error:
-            self._refuse("nodes", str(error), "G-11")
+            refuse(OPERATOR, "nodes", str(error), "G-11")
 
     def _fused(self) -> Pipeline:
         size = min((node.lower().element_size for node in self.nodes), default=4)
         graph = Graph(gaps=True)  # G-08
-        numbers: dict[_Source, int] = {}
+        numbers: dict[_End, int] = {}
         constants: dict[int, Progression] = {}
         for i, (_, tensor) in enumerate(self.inputs):
             nbytes = 0 if tensor is None else tensor.total_tensor_size_in_bytes
@@ -347,17 +337,16 @@ class GraphDesc:
                 regions = narrow(output.regions, plan.element_size, own)
                 moved = (region.renumber(read) for region in regions)
                 numbers[number, i] = graph.make(moved, output.nbytes, own)
-        results: dict[int, int] = {}
-        for edge in self.output_edges:
-            made = numbers[edge.from_node_index, edge.from_node_output_index]
-            if made in results.values():  # one output of a node may be several of the graph
+        outputs: list[int] = []
+        for i in range(self.output_count):
+            made = numbers[self._sources[None, i]]
+            if made in outputs:  # one output of a node may be several of the graph
                 nbytes = graph.nbytes(made)
                 whole = View.packed((nbytes // size,))
                 made = graph.make([copy(whole, whole, made)], nbytes, size)
-            results[edge.graph_output_index] = made
-        outputs = tuple(results[i] for i in range(self.output_count))
+            outputs.append(made)
         inputs = tuple(numbers[None, i] for i in range(self.input_count))
-        return Pipeline(tuple(graph.lower(outputs)), inputs, outputs, constants)
+        return Pipeline(tuple(graph.lower(outputs)), inputs, tuple(outputs), constants)
 
 
 def _all_of(kind: type, value: object, place: Place) -> tuple[Any, ...]:

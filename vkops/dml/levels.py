@@ -15,26 +15,10 @@ from vkops.errors import FeatureLevelError, InvalidDescError
 
 
 class TensorSupport(NamedTuple):
-    """Ranks (both bounds inclusive) and data types that a tensor of an operator may have."""
+    """Ranks and data types that a tensor of an operator may have."""
 
-    min_dimension_count: int
-    max_dimension_count: int
+    ranks: range
     data_types: frozenset[TensorDataType]
-
-    def takes_rank(self, rank: int) -> bool:
-        """Return whether the tensor may have this many dimensions."""
-        return self.min_dimension_count <= rank <= self.max_dimension_count
-
-    @property
-    def ranks(self) -> str:
-        """The ranks in words."""
-        low, high = self.min_dimension_count, self.max_dimension_count
-        return f"{low}" if low == high else f"{low} to {high}"
-
-    @property
-    def types(self) -> str:
-        """The data types in words."""
-        return "one of " + ", ".join(data_type.name for data_type in sorted(self.data_types))
 
 
 class Support:
@@ -44,40 +28,27 @@ class Support:
     """
 
     def __init__(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
-        changes = sorted(
-            ((FeatureLevel.of(level), entry) for level, entry in entries.items()),
-            key=lambda change: change[0],
-        )
-        self.introduced: FeatureLevel = changes[0][0]
-        self._entries = {
-            level: [entry for first, entry in changes if first <= level]
-            for level in FeatureLevel
-            if level >= self.introduced
-        }
+        self._changes = sorted((FeatureLevel.of(level), entry) for level, entry in entries.items())
+        self.introduced: FeatureLevel = self._changes[0][0]
         self._known: dict[tuple[FeatureLevel, str], TensorSupport] = {}
 
     def __contains__(self, level: FeatureLevel) -> bool:
-        return level in self._entries
+        return level >= self.introduced
 
     def at(self, level: FeatureLevel, tensor: str) -> TensorSupport:
         """The support of a tensor, named as DirectML names its field, at a level."""
         known = self._known.get((level, tensor))
         if known is None:
-            entries = self._entries[level]
+            entries = [entry for first, entry in self._changes if first <= level]
             own = [entry.get("tensors", {}).get(tensor, {}) for entry in entries]
             merged: dict[str, Any] = dict(ChainMap(*reversed([*entries, *own])))
             low, high = merged["ranks"]
-            known = TensorSupport(low, high, data_types(merged["types"]))
+            known = TensorSupport(range(low, high + 1), data_types(merged["types"]))
             self._known[level, tensor] = known
         return known
 
     def check(
-        self,
-        level: FeatureLevel,
-        name: str,
-        operator: str,
-        path: str,
-        tensor: BufferTensorDesc,
+        self, level: FeatureLevel, name: str, operator: str, path: str, tensor: BufferTensorDesc
     ) -> None:
         """Check that a tensor, named as DirectML names its field, is supported at a level.
 
@@ -87,21 +58,26 @@ class Support:
         """
         allowed = self._known.get((level, name)) or self.at(level, name)
         rank, data_type = len(tensor.sizes), tensor.data_type
-        if not allowed.min_dimension_count <= rank <= allowed.max_dimension_count:
-            path = f"{path}.sizes"
-            message = f"got {dimensions(rank)}, must be {allowed.ranks} at feature level {level}"
-        elif data_type not in allowed.data_types:
-            path = f"{path}.data_type"
-            message = f"got {data_type.name}, must be {allowed.types} at feature level {level}"
-        else:
+        is_rank_allowed = rank in allowed.ranks
+        if is_rank_allowed and data_type in allowed.data_types:
             return
-        for other in self._entries:
+        if is_rank_allowed:
+            field, got = "data_type", data_type.name
+            wanted = "one of " + ", ".join(each.name for each in sorted(allowed.data_types))
+        else:
+            field, got = "sizes", dimensions(rank)
+            low, high = allowed.ranks[0], allowed.ranks[-1]
+            wanted = f"{low}" if low == high else f"{low} to {high}"
+        message = f"got {got}, must be {wanted} at feature level {level}"
+        for other in FeatureLevel:
+            if other <= level:
+                continue
             row = self.at(other, name)
-            later = row.takes_rank(rank) if path.endswith("sizes") else data_type in row.data_types
-            if other > level and later:
+            if data_type in row.data_types if is_rank_allowed else rank in row.ranks:
                 message += f"; allowed from {other}"
-                raise FeatureLevelError(operator, path, message, "DEV-13")
-        raise InvalidDescError(operator, path, f"{message}; no level allows it", "DEV-13")
+                raise FeatureLevelError(operator, f"{path}.{field}", message, "DEV-13")
+        message += "; no level allows it"
+        raise InvalidDescError(operator, f"{path}.{field}", message, "DEV-13")
 
 
 def data_types(text: str) -> frozenset[TensorDataType]:

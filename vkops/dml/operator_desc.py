@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from vkops.dml.enums import FeatureLevel, TensorDataType
-from vkops.dml.fields import BOUNDS, Field, Role, field_of
+from vkops.dml.fields import FLOAT, TENSOR, TENSORS, Field, Role, declared_fields
 from vkops.dml.levels import SUPPORT, Support, support_of
 from vkops.dml.tensor_desc import BufferTensorDesc, check_tensor, dimensions
 from vkops.errors import FeatureLevelError, InvalidDescError, show
@@ -52,7 +51,7 @@ class Size(NamedTuple):
 class OperatorDesc(ABC):
     """Base of the operator descriptors.
 
-    A subclass is a frozen dataclass whose fields are declared with ``vkops.dml.fields``. It adds
+    A subclass is a ``vkops.dml.fields.descriptor``. It adds
     the rules of its own, which infer the sizes of its outputs, and the regions that it copies.
     Sequences become tuples.
 
@@ -73,13 +72,7 @@ class OperatorDesc(ABC):
     """Whether DirectML lets input and output be one range (B-09)."""
 
     def __init_subclass__(cls) -> None:
-        declared = ((name, cls.__dict__.get(name)) for name in cls.__annotations__)
-        own = (
-            field_of(name, field.metadata)
-            for name, field in declared
-            if isinstance(field, dataclasses.Field)
-        )
-        cls.FIELDS = (*getattr(cls, "FIELDS", ()), *own)
+        cls.FIELDS = (*getattr(cls, "FIELDS", ()), *declared_fields(cls))
         if "same_data_type" in vars(cls):  # which a base that operators share may leave to them
             cls.rule_group = cls.same_data_type.rpartition("-")[0]
 
@@ -101,7 +94,7 @@ class OperatorDesc(ABC):
             if len(tensors) < len(fields):  # then those that are optional are left out
                 values |= {field.name: None for field in fields if field.optional}
                 fields = [field for field in fields if not field.optional]
-            if any(field.kind == "tensor_array" for field in fields):
+            if any(field.kind is TENSORS for field in fields):
                 values[fields[0].name] = tensors
                 continue
             if len(tensors) != len(fields):
@@ -196,7 +189,7 @@ class OperatorDesc(ABC):
         return next(filter(accepts, FeatureLevel))
 
     @abstractmethod
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         """Check the operator's own rules, and return the sizes that each output must have.
 
         Before the call, all tensors passed the T rules, their data types and ranks are among those
@@ -207,10 +200,9 @@ class OperatorDesc(ABC):
 
     def _check_tensors(self, roles: Sequence[Role]) -> None:
         """Check the rules of tensors of some roles that hold at every feature level."""
-        for field in self.FIELDS:
-            if field.kind == "tensor_array" and not getattr(self, field.name):
-                self._refuse(field.name, "got no tensors, must be at least 1", field.rule)
         for field, tensors in self._tensor_fields:
+            if not tensors:
+                self._refuse(field.name, "got no tensors, must be at least 1", field.rule)
             if field.role in roles:
                 for path, tensor in tensors:
                     check_tensor(self.operator, path, tensor, is_output=field.role == "output")
@@ -230,7 +222,11 @@ class OperatorDesc(ABC):
         self._check_data_types(fields)
         self._check_ranks()
         self._check_data_types_of_scalars()
-        return self._infer(level)
+        self._check_level(level)
+        return self._infer()
+
+    def _check_level(self, level: FeatureLevel) -> None:  # noqa: B027  # most have none
+        """Check the values of attributes that only higher levels have."""
 
     def _check_32_bits(self) -> None:
         """Check that signed integers and the entries of arrays have 32 bits.
@@ -238,19 +234,14 @@ class OperatorDesc(ABC):
         An attribute that is a single unsigned integer may have any size: ``_infer`` checks it.
         """
         for field in self.FIELDS:
-            if field.kind in BOUNDS:
-                low, high = BOUNDS[field.kind]
-                value = getattr(self, field.name)
-                entries = (
-                    [(field.name, value)]
-                    if field.count is None
-                    else [(f"{field.name}[{i}]", entry) for i, entry in enumerate(value)]
-                )
-                for path, entry in entries:
+            if field.kind.bounds is not None:
+                low, high = field.kind.bounds
+                value, is_array = getattr(self, field.name), field.kind.entry is not None
+                for i, entry in enumerate(value if is_array else [value]):
                     if not low <= entry <= high:
-                        self._refuse(
-                            path, f"got {show(entry)}, must be {low} to {high}", field.rule
-                        )
+                        path = f"{field.name}[{i}]" if is_array else field.name
+                        message = f"got {show(entry)}, must be {low} to {high}"
+                        self._refuse(path, message, field.rule)
 
     def _check_data_types_of_scalars(self) -> None:
         """Check that each scalar has the data type of the tensors."""
@@ -343,7 +334,7 @@ class OperatorDesc(ABC):
         """
         field = next(field for field in self.FIELDS if field.name == name)
         is_integer = not self.data_type.name.startswith("FLOAT")
-        if field.kind == "float" and is_integer and math.isfinite(value):
+        if field.kind is FLOAT and is_integer and math.isfinite(value):
             value = math.trunc(value)
         try:
             return self.data_type.pack(value)
@@ -422,8 +413,8 @@ class OperatorDesc(ABC):
     @cached_property
     def _first_tensor(self) -> NamedTensor:
         """The first input without indices; of an operator without inputs, the first output."""
-        found = [tensors for field, tensors in self._tensor_fields if not field.holds_indices]
-        return next(chain.from_iterable(found))
+        found = (each for field, each in self._tensor_fields if each and not field.holds_indices)
+        return next(found)[0]
 
     def _tensors(self, role: Role) -> tuple[NamedTensor, ...]:
         named = [tensors for field, tensors in self._tensor_fields if field.role == role]
@@ -437,7 +428,7 @@ class OperatorDesc(ABC):
             value = getattr(self, field.name)
             if field.role == "attribute" or value is None:
                 continue
-            if field.kind == "tensor":
+            if field.kind is TENSOR:
                 found.append((field, [(field.name, value)]))
             else:
                 paths = [f"{field.name}[{i}]" for i in range(len(value))]

@@ -1,7 +1,7 @@
 """DxDispatch's JSON format: ``load_model`` reads a model, ``prepare`` checks it.
 
 Whatever is wrong with a model raises a ModelError that names the file and the place in it.
-``vkops.runner`` runs a prepared model on a device.
+``vkops.runner.model_execution`` runs a prepared model on a device.
 """
 
 from vkops.dxdispatch.json_model import Model

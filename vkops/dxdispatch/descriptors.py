@@ -16,7 +16,9 @@ from vkops.dml import (
     Size2D,
     TensorDataType,
     TensorFlags,
+    fields,
 )
+from vkops.dml.fields import Kind
 from vkops.dxdispatch.initial_values import read_float, read_scalar
 from vkops.dxdispatch.json_reader import EnumT, Node
 from vkops.errors import InvalidDescError, ModelError
@@ -53,11 +55,12 @@ def _read_field(node: Node, field: Field, others: Mapping[str, Any]) -> Any:
         return node.enum(field.enum, "_".join(["DML", *words, ""]).upper())
     if field.data_type is not None:
         return _read_scalar_union(node, others[field.data_type])
+    if field.kind.entry is not None:
+        return tuple(map(_READERS[field.kind.entry], node.items()))
     return _READERS[field.kind](node)
 
 
 def _check_count(node: Node, count: str, array: str) -> None:
-    """Refuse a count that differs from the length of its array."""
     given = node.optional(count)
     length = len(node.required(array).array())
     if given is not None and given.uint() != length:
@@ -125,10 +128,6 @@ def _read_tensor(node: Node) -> BufferTensorDesc:
     )
 
 
-def _read_int(node: Node) -> int:
-    return node.integer(-(2**31), 2**31 - 1)
-
-
 def _read_float32(node: Node) -> float:
     return float(read_scalar(node, np.dtype(np.float32)))
 
@@ -145,24 +144,17 @@ def _read_scalar_union(node: Node, data_type: TensorDataType) -> float:
     return node.value if type(node.value) is int else read_float(node)
 
 
-def _read_scale_bias(node: Node) -> ScaleBias:
-    return ScaleBias(*(_read_float32(node.required(name)) for name in ("Scale", "Bias")))
-
-
-def _read_size_2d(node: Node) -> Size2D:
-    return Size2D(*(node.required(name).uint() for name in ("Width", "Height")))
-
-
-_READERS: dict[str, Callable[[Node], Any]] = {
-    "tensor": _read_tensor,
-    "tensor_array": lambda node: tuple(map(_read_tensor, node.items())),
-    "uint": Node.uint,
-    "int": _read_int,
-    "uint_array": Node.uints,
-    "int_array": lambda node: tuple(map(_read_int, node.items())),
-    "bool": Node.boolean,
-    "float": _read_float32,
-    "float_array": lambda node: tuple(map(_read_float32, node.items())),
-    "scale_bias": _read_scale_bias,
-    "size_2d": _read_size_2d,
+_READERS: dict[Kind, Callable[[Node], Any]] = {
+    fields.TENSOR: _read_tensor,
+    fields.UINT: Node.uint,
+    fields.INT: lambda node: node.integer(-(2**31), 2**31 - 1),
+    fields.BOOL: Node.boolean,
+    fields.FLOAT: _read_float32,
+    fields.SCALE_BIAS: lambda node: ScaleBias(
+        *(_read_float32(node.required(name)) for name in ("Scale", "Bias"))
+    ),
+    fields.SIZE_2D: lambda node: Size2D(
+        *(node.required(name).uint() for name in ("Width", "Height"))
+    ),
 }
+"""The functions that read the values of each kind, or the entries of its arrays."""

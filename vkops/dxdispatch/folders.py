@@ -29,7 +29,7 @@ class Folders:
         """Return the regular file that a ``sourcePath`` names; ModelError if it is outside."""
         folders = dict.fromkeys((self.inputs, *([Path()] if self.allow_paths else [])))
         for folder in folders:
-            path = self._inside(node, node.string(), folder)
+            path = self.inside(node, node.string(), folder)
             try:
                 if stat.S_ISREG(path.stat().st_mode):
                     return path
@@ -38,15 +38,8 @@ class Folders:
         where = " or ".join(quote(str(folder), _MAX_SHOWN_CHARACTERS) for folder in folders)
         raise node.error(f"no file {quote(node.string())} in {where}")
 
-    def include_folder(self, node: Node, name: str) -> Path:
-        """Return the folder that a compiler option names; ModelError if it is outside."""
-        return self._inside(node, name, self.inputs)
-
-    def target(self, node: Node) -> Path:
-        """Return the file to write that a ``targetPath`` names; ModelError if it is outside."""
-        return self._inside(node, node.string(), self.outputs)
-
-    def _inside(self, node: Node, name: str, folder: Path) -> Path:
+    def inside(self, node: Node, name: str, folder: Path) -> Path:
+        """Return the file of a name in one of these folders; ModelError if it is outside."""
         try:
             path = below(folder, name)
         except ValueError as error:  # the name has a NUL, or half a surrogate pair

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +19,7 @@ from vkops.dxdispatch.folders import Folders
 from vkops.dxdispatch.json_reader import Node, quote
 from vkops.errors import ModelError
 from vkops.system.files import open_regular
-
-MAX_HEADER_BYTES = 1 << 16
-"""Bytes of the header of a .npy file; NumPy itself reads 10,000."""
+from vkops.system.npy_files import read_header
 
 MAX_FORTRAN_BYTES = 1 << 30
 """Bytes of values stored column by column, which are in memory all at once."""
@@ -49,7 +45,6 @@ def _literal(data: bytes) -> InitialValues:
 
 
 def _constant(value: Any, count: int) -> InitialValues:
-    """Return a NumPy scalar ``count`` times."""
 
     def chunks() -> Iterator[bytes]:
         for n in _pieces(count, value.nbytes):
@@ -130,7 +125,7 @@ def read_array(node: Node, data_type: TensorDataType) -> npt.NDArray[Any]:
     dtype = dtype_of(data_type)
     values = node.array()
     if not values:
-        raise node.error("got an empty array, allowed one value or more")
+        raise node.error("got an empty array, must be one value or more")
     kinds = set(map(type, values))
     if dtype.kind != "f":
         info = np.iinfo(dtype)
@@ -232,7 +227,7 @@ def _npy_values(
     name = quote(path.name)
     try:
         with open_regular(path, follow=False) as stream:
-            (shape, fortran, dtype), offset = read_npy_header(stream)
+            shape, fortran, dtype, offset = read_header(stream)
             available = os.fstat(stream.fileno()).st_size - offset
     except OSError as error:
         raise node.error(f"cannot be read: {error.strerror}") from error
@@ -254,7 +249,7 @@ def _npy_values(
         )
     if fortran and nbytes > MAX_FORTRAN_BYTES:
         raise node.error(
-            f"{name} has {nbytes} bytes column by column, allowed {MAX_FORTRAN_BYTES}; "
+            f"{name} has {nbytes} bytes column by column, must be {MAX_FORTRAN_BYTES} at most; "
             "keep its values row by row"
         )
     return data_type, _file_values(path, offset, nbytes, dtype, shape if fortran else None)
@@ -269,51 +264,24 @@ def _file_values(
 ) -> InitialValues:
     """Return values from an offset of a file on; ``fortran_shape`` if they are column by column."""
     dtype = dtype or np.dtype(np.uint8)
-
-    def read(stream: IO[bytes], size: int) -> npt.NDArray[Any]:
-        data = stream.read(size)
-        if len(data) != size:
-            raise ModelError(f"{path}: became shorter while it was read")
-        return np.frombuffer(data, dtype)
+    little, count = dtype.newbyteorder("<"), CHUNK_BYTES // dtype.itemsize
+    step = CHUNK_BYTES if fortran_shape is None else nbytes
 
     def chunks() -> Iterator[bytes]:
         try:
             with open_regular(path, follow=False) as stream:
                 stream.seek(offset)
-                if fortran_shape is not None:
-                    values = read(stream, nbytes).reshape(fortran_shape, order="F").flat
-                    step = CHUNK_BYTES // dtype.itemsize
-                    for start in range(0, nbytes // dtype.itemsize, step):
-                        yield _little_endian(values[start : start + step])
-                    return
-                for start in range(0, nbytes, CHUNK_BYTES):
-                    yield _little_endian(read(stream, min(CHUNK_BYTES, nbytes - start)))
+                for start in range(0, nbytes, step):
+                    size = min(step, nbytes - start)
+                    data = stream.read(size)
+                    if len(data) != size:
+                        raise ModelError(f"{path}: became shorter while it was read")
+                    values: Any = np.frombuffer(data, dtype)
+                    if fortran_shape is not None:
+                        values = values.reshape(fortran_shape, order="F").flat
+                    for first in range(0, len(values), count):
+                        yield values[first : first + count].astype(little, copy=False).tobytes()
         except OSError as error:
             raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
 
     return InitialValues(nbytes, chunks)
-
-
-def _little_endian(values: npt.NDArray[Any]) -> bytes:
-    return values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
-
-
-def read_npy_header(stream: IO[bytes]) -> tuple[tuple[tuple[int, ...], bool, np.dtype[Any]], int]:
-    """Return shape, Fortran order and type of a .npy file, and the size of its header.
-
-    ValueError if the header is not of format 1.0 or 2.0, or too long.
-    """
-    header = io.BytesIO(stream.read(MAX_HEADER_BYTES))
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = readers[np.lib.format.read_magic(header)](header)
-    except Exception as error:  # NumPy's header reader fails in many ways on bad bytes
-        raise ValueError(str(error)) from error
-    if any(n < 0 for n in found[0]):
-        raise ValueError(f"shape {found[0]}")
-    return found, header.tell()

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import rapidjson
 
 from vkops.dml import ExecutionFlags, OperatorDesc, TensorDataType
 from vkops.dxdispatch.initial_values import InitialValues
 from vkops.dxdispatch.json_reader import Node
-from vkops.errors import ModelError
 
 if TYPE_CHECKING:
     from vkops.onnx import Model as OnnxModel
-    from vkops.onnx.value_info import ValueInfo
+    from vkops.onnx.free_dimensions import Overrides
     from vkops.shaders import Shader
 
 Shape = tuple[int, ...]
@@ -85,49 +84,6 @@ class DmlDispatchable:
 
 
 @dataclass(frozen=True)
-class Overrides:
-    """Sizes of free dimensions, by name and by denotation, and shapes of tensors, by name."""
-
-    names: Mapping[str, int] = field(default_factory=dict)
-    denotations: Mapping[str, int] = field(default_factory=dict)
-    shapes: Mapping[str, Shape] = field(default_factory=dict)
-
-    def over(self, other: Overrides) -> Overrides:
-        """Return both together; where both name the same, these count."""
-        return Overrides(
-            {**other.names, **self.names},
-            {**other.denotations, **self.denotations},
-            {**other.shapes, **self.shapes},
-        )
-
-    def check(self, model: OnnxModel) -> None:
-        """Refuse names of dimensions, denotations and tensors that a model does not have."""
-        inputs = model.inputs
-        known: dict[str, tuple[Mapping[str, Any], set[Any]]] = {
-            "free dimension": (self.names, {s for e in inputs for s in e.shape or ()}),
-            "denotation": (self.denotations, {d for e in inputs for d in e.denotations}),
-            "tensor": (self.shapes, {e.name for e in (*inputs, *model.outputs)}),
-        }
-        for kind, (given, names) in known.items():
-            for name in (name for name in given if name not in names):
-                listed = ", ".join(sorted(repr(n) for n in names if isinstance(n, str) and n))
-                raise ModelError(f"no {kind} {name!r} in the ONNX model; it has {listed or 'none'}")
-
-    def shape(self, entry: ValueInfo, bound: Shape | None = None) -> Shape:
-        """Return the shape of an input: overridden, bound or declared, with 1 for free sizes."""
-        given = self.shapes.get(entry.name, bound)
-        if given is not None:
-            return given
-        denotations = (*entry.denotations, *("",) * len(entry.shape or ()))
-        return tuple(
-            size
-            if isinstance(size, int)
-            else self.names.get(size or "", self.denotations.get(denotation, 1))
-            for size, denotation in zip(entry.shape or (), denotations, strict=False)
-        )
-
-
-@dataclass(frozen=True)
 class OnnxDispatchable:
     """An ONNX model, and the sizes of its free dimensions."""
 
@@ -164,11 +120,14 @@ class Command:
 
 @dataclass(frozen=True)
 class DispatchCommand(Command):
-    """Run an operator, a model or a shader; ``groups`` are the workgroups of a shader."""
+    """Run an operator, a model or a shader.
+
+    ``groups`` are the numbers of workgroups of a shader, or the resource that holds them.
+    """
 
     dispatchable: Dispatchable
     bindings: Bindings
-    groups: tuple[int, int, int] = (1, 1, 1)
+    groups: tuple[int, int, int] | BindingSource = (1, 1, 1)
 
 
 @dataclass(frozen=True)

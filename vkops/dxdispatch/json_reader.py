@@ -71,7 +71,7 @@ class Node:
 
     def wrong(self, allowed: str) -> ModelError:
         """Return the error for a value of the wrong kind or out of range."""
-        return self.error(f"got {describe(self.value)}, allowed {allowed}")
+        return self.error(f"got {describe(self.value)}, must be {allowed}")
 
     def warn(self, message: str) -> None:
         """Add a warning about something that is allowed but is probably a mistake."""
@@ -319,7 +319,7 @@ def _end_of_root(raw: bytes, start: int, file: str) -> int:
         depth += (token[1] is not None) - (token[2] is not None)
         if depth > MAX_DEPTH:
             place = _place(raw, token.start(), file)
-            raise ModelError(f"{place}: nested too deeply, allowed {MAX_DEPTH} levels")
+            raise ModelError(f"{place}: nested too deeply, must be {MAX_DEPTH} levels at most")
         if depth == 0 and token[2]:
             return token.end()
     return len(raw)

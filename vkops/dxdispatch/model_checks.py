@@ -75,8 +75,10 @@ def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
             ) from error
     initial_inputs = {}
     for dispatchable in operators:
+        bindings, place = dispatchable.init_bindings, dispatchable.node
         with errors_after(f"ERROR while initializing '{dispatchable.name}'"):
-            slots = _initial_inputs(dispatchable)
+            slots = _slots(dispatchable, "input", bindings, place, owned=True)
+            _bound(slots, dispatchable.desc.inputs)
         if any(slots):
             initial_inputs[dispatchable.name] = slots
     return Prepared(model, initial_inputs, tuple(map(_prepare_command, model.commands)))
@@ -106,14 +108,6 @@ def _prepare_command(command: Command) -> Command | Bound:
             wrong = command.node.error(f"{quote(resource.name)} has no data type")
             raise ModelError(f"Failed to print resource: {wrong}")
     return command
-
-
-def _initial_inputs(dispatchable: DmlDispatchable) -> Slots:
-    """Return the sources of OWNED_BY_DML inputs (T-17), checked; None for the other inputs."""
-    bindings, place = dispatchable.init_bindings, dispatchable.node
-    slots = _slots(dispatchable, "input", bindings, place, owned=True)
-    _bound(slots, dispatchable.desc.inputs)
-    return slots
 
 
 def _bind(command: DispatchCommand, dispatchable: DmlDispatchable) -> BoundDispatch:

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import NoneType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from vkops.arguments.values import model_option
 from vkops.dml import OPERATORS, ExecutionFlags, OperatorDesc, TensorDataType
@@ -26,7 +25,6 @@ from vkops.dxdispatch.json_model import (
     DispatchCommand,
     DmlDispatchable,
     Model,
-    Overrides,
     PrintCommand,
     Resource,
     ShaderDispatchable,
@@ -35,6 +33,9 @@ from vkops.dxdispatch.json_model import (
 from vkops.dxdispatch.json_reader import Node, parse, quote, read_text
 from vkops.errors import ModelError, show
 from vkops.plan.rounding import round_up
+
+if TYPE_CHECKING:
+    from vkops.onnx.free_dimensions import Overrides
 
 # Two of the largest tensors DirectML can address (2**32 elements of 8 bytes, T-13).
 MAX_RESOURCE_BYTES = 2 << 35
@@ -59,12 +60,6 @@ _NEAR_MOVEMENT = {
 }
 """Why operators that are near to those that move data are not available."""
 
-_UNAVAILABLE = {
-    "hlsl": "HLSL shaders are not available, only GLSL and SPIR-V: types 'glsl' and 'spirv'",
-    "dmlserializedgraph": "DML graphs are not available, only DirectML operators: "
-    + ", ".join(sorted(OPERATORS)),
-}
-
 
 def load_model(
     path: str | Path,
@@ -81,7 +76,8 @@ def load_model(
         path: the .json file.
         input_path: where ``sourcePath`` files are (default: the model's folder).
         output_path: where ``targetPath`` files go (default: the current folder).
-        overrides: sizes of free dimensions and shapes of tensors of the ONNX models.
+        overrides: ``vkops.onnx.free_dimensions.Overrides``: sizes of free dimensions and shapes of
+            tensors of the ONNX models.
         allow_paths: whether files may lie outside of these folders; files to read are then also
             searched for in the current folder.
         strict: whether a warning is an error.
@@ -101,10 +97,13 @@ def load_model(
         model_option("allow_paths", allow_paths),
     )
     model_option("strict", strict)
-    if not isinstance(overrides, (Overrides, NoneType)):
-        raise ModelError(f"overrides: got {show(overrides)}, must be Overrides or None")
+    if overrides is not None:
+        from vkops.onnx.free_dimensions import Overrides
+
+        if not isinstance(overrides, Overrides):
+            raise ModelError(f"overrides: got {show(overrides)}, must be Overrides or None")
     root = parse(read_text(path), str(path))
-    model = _ModelReader(folders, overrides or Overrides()).read(root)
+    model = _ModelReader(folders, overrides).read(root)
     if strict and model.warnings:
         raise ModelError(model.warnings[0])
     return model
@@ -120,7 +119,7 @@ def _path(name: str, value: object) -> Path:
 class _ModelReader:
     """Reads the sections of a model in order; each may name what the sections before it hold."""
 
-    def __init__(self, folders: Folders, overrides: Overrides) -> None:
+    def __init__(self, folders: Folders, overrides: Overrides | None) -> None:
         self.folders = folders
         self.overrides = overrides
         self.resources: dict[str, Resource] = {}
@@ -134,7 +133,7 @@ class _ModelReader:
             self.resources[name] = self._resource(name, node)
         total = sum(r.size for r in self.resources.values() if isinstance(r, BufferResource))
         if total > MAX_RESOURCE_BYTES:
-            raise resources.error(f"got {total} bytes in all, allowed 0 to {MAX_RESOURCE_BYTES}")
+            raise resources.error(f"got {total} bytes in all, must be 0 to {MAX_RESOURCE_BYTES}")
         for name, node in dispatchables.members():
             self.dispatchables[name] = self._dispatchable(name, node)
         read_commands = tuple(map(self._command, commands.items()))
@@ -158,7 +157,7 @@ class _ModelReader:
                 + (f" at offset {offset}" if offset else "")
             )
         if size > MAX_RESOURCE_BYTES:
-            raise (size_node or node).error(f"got {size} bytes, allowed 0 to {MAX_RESOURCE_BYTES}")
+            raise (size_node or node).error(f"got {size} bytes, must be 0 to {MAX_RESOURCE_BYTES}")
         return BufferResource(name, size, data_type, values)
 
     def _dispatchable(self, name: str, node: Node) -> Dispatchable:
@@ -168,18 +167,19 @@ class _ModelReader:
             return onnx_dispatchable.read_dispatchable(name, node, self.folders, self.overrides)
         if kind in shader_dispatchable.SUFFIXES:
             return shader_dispatchable.read_dispatchable(name, node, self.folders)
-        if kind in _UNAVAILABLE:
-            raise type_node.error(_UNAVAILABLE[kind])
+        available = ", ".join(sorted(OPERATORS))
+        if kind == "dmlserializedgraph":
+            raise type_node.error(
+                f"DML graphs are not available, only DirectML operators: {available}"
+            )
         operator_name = type_node.string().removeprefix("DML_OPERATOR_")
         operator = OPERATORS.get(_OTHER_NAMES.get(operator_name, operator_name))
         if operator_name in _NEAR_MOVEMENT:
             reason = _NEAR_MOVEMENT[operator_name]
             raise type_node.error(f"operator {operator_name} is not available: {reason}")
         if operator is None:
-            raise type_node.error(
-                f"operator {quote(type_node.string())} is not available; available: "
-                + ", ".join(sorted(OPERATORS))
-            )
+            name = quote(type_node.string())
+            raise type_node.error(f"operator {name} is not available; available: {available}")
         fields = node.optional("desc", "Desc") or node
         compile_type = node.optional("dmlCompileType")
         flags, bindings = node.optional("executionFlags"), node.optional("bindings")
@@ -203,7 +203,7 @@ class _ModelReader:
                 name = node.required("dispatchable")
                 dispatchable = _lookup(name, self.dispatchables, "dispatchable")
                 bindings = self._dispatch_bindings(node.required("bindings"), dispatchable)
-                return DispatchCommand(node, dispatchable, bindings, _read_groups(node))
+                return DispatchCommand(node, dispatchable, bindings, self._groups(node))
             case "print":
                 resource = self._named_resource(node.required("resource"))
                 verbose = node.optional("verbose")
@@ -216,28 +216,24 @@ class _ModelReader:
         target = node.required("targetPath")
         if not target.string():
             raise target.wrong("a file name")
-        path = self.folders.target(target)
+        path = self.folders.inside(target, target.string(), self.folders.outputs)
         suffix = path.suffix.lower()
         if suffix in (".jpg", ".jpeg", ".png"):
             raise target.error("images are not available; write a .npy file")
         known = resource if isinstance(resource, BufferResource) and suffix == ".npy" else None
         if known is not None and known.data_type is TensorDataType.UNKNOWN:
             raise target.error(f"{quote(resource.name)} has no data type, which a .npy file needs")
-        dimensions_node = node.optional("dimensions")
-        if dimensions_node is None:
+        given = node.optional("dimensions")
+        if given is None:
             return WriteFileCommand(node, resource, path, None)
-        count = len(dimensions_node.array())
+        count = len(given.array())
         if count > MAX_NPY_DIMENSIONS:
-            raise dimensions_node.error(
-                f"got {count} dimensions, allowed 0 to {MAX_NPY_DIMENSIONS}"
-            )
-        dimensions = dimensions_node.uints()
+            raise given.error(f"got {count} dimensions, must be 0 to {MAX_NPY_DIMENSIONS}")
+        dimensions = given.uints()
         if known is not None:
             needed = math.prod(dimensions) * dtype_of(known.data_type).itemsize
             if needed > known.size:
-                raise dimensions_node.error(
-                    f"need {needed} bytes, {quote(known.name)} has {known.size}"
-                )
+                raise given.error(f"need {needed} bytes, {quote(known.name)} has {known.size}")
         return WriteFileCommand(node, resource, path, dimensions)
 
     # -- bindings ----------------------------------------------------------------------------------
@@ -305,7 +301,7 @@ class _ModelReader:
         for member in ("counter", "format"):
             found = node.optional(member)
             if found is not None and found.value not in ("UNKNOWN", "DXGI_FORMAT_UNKNOWN"):
-                raise found.error(f"'{member}' is not for blocks of GLSL")
+                raise found.error(f"'{member}' is not for blocks of shaders")
         count = node.optional("elementCount")
         if count is None:
             return source
@@ -331,12 +327,24 @@ class _ModelReader:
         element_size = _element_size(node, resource, "elementOffset" if offset else "")
         return BindingSource(resource, offset * element_size, node)
 
+    def _groups(self, node: Node) -> tuple[int, int, int] | BindingSource:
+        """Read the numbers of workgroups of a shader, which operators ignore."""
+        groups = node.optional("threadGroupCount")
+        if groups is None:
+            return 1, 1, 1
+        if isinstance(groups.value, (str, dict)):
+            return self._operator_source(groups)
+        counts = groups.uints()
+        if len(counts) != 3:
+            raise groups.error(f"got {len(counts)} integers, must be 3")
+        x, y, z = counts
+        return x, y, z
+
     def _named_resource(self, node: Node) -> Resource:
         return _lookup(node, self.resources, "resource")
 
 
 def _element_size(node: Node, resource: BufferResource, needed_by: str) -> int:
-    """Return the bytes of the elements that a binding counts."""
     size_node = node.optional("elementSizeInBytes")
     if size_node is not None:
         return size_node.uint(64)
@@ -347,16 +355,6 @@ def _element_size(node: Node, resource: BufferResource, needed_by: str) -> int:
             f"'{needed_by}' needs 'elementSizeInBytes': {quote(resource.name)} has no data type"
         )
     return 0
-
-
-def _read_groups(node: Node) -> tuple[int, int, int]:
-    """Read the workgroup counts of shaders, which operators ignore."""
-    node_groups = node.optional("threadGroupCount")
-    counts = (1, 1, 1) if node_groups is None else node_groups.uints()
-    if node_groups is not None and len(counts) != 3:
-        raise node_groups.error(f"got {len(counts)} integers, allowed 3")
-    x, y, z = counts
-    return x, y, z
 
 
 def _lookup(node: Node, table: dict[str, _T], kind: str) -> _T:

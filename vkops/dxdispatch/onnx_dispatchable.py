@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -17,7 +18,6 @@ from vkops.dxdispatch.json_model import (
     DeferredResource,
     DispatchCommand,
     OnnxDispatchable,
-    Overrides,
     Shape,
 )
 from vkops.dxdispatch.json_reader import Node, quote
@@ -25,7 +25,8 @@ from vkops.errors import MissingPackageError, ModelError
 
 if TYPE_CHECKING:
     from vkops.onnx import Model
-    from vkops.onnx.value_info import InputType, TensorType, ValueInfo
+    from vkops.onnx.free_dimensions import Overrides
+    from vkops.onnx.value_info import InputType, ValueInfo
 
 
 def read_onnx(path: Path, *, allow_paths: bool = False) -> Model:
@@ -43,28 +44,29 @@ def read_onnx(path: Path, *, allow_paths: bool = False) -> Model:
 
 
 def read_dispatchable(
-    name: str, node: Node, folders: Folders, overrides: Overrides
+    name: str, node: Node, folders: Folders, overrides: Overrides | None
 ) -> OnnxDispatchable:
     """Read a dispatchable of type ``onnx``; ``overrides`` count before its own."""
     source = node.required("sourcePath")
     path = folders.find(source)
-    own = Overrides(
-        _read_sizes(node.optional("freeDimensionNameOverrides")),
-        _read_sizes(node.optional("freeDimensionDenotationOverrides")),
+    names, denotations = (
+        {key: size.uint() for key, size in (sizes.members() if sizes else ())}
+        for sizes in (
+            node.optional(f"freeDimension{kind}Overrides") for kind in ("Name", "Denotation")
+        )
     )
     node.known("type", "Type", "sessionOptionsConfigEntries")
     for ignored in ("graphOptimizationLevel", "loggingLevel"):  # ONNX Runtime's own
         node.optional_uint(ignored)
     try:
         model = read_onnx(path, allow_paths=folders.allow_paths)
+        from vkops.onnx.free_dimensions import Overrides
+
+        own = Overrides(names, denotations)
         own.check(model)
     except (MissingPackageError, ModelError) as error:
         raise source.error(str(error)) from error
-    return OnnxDispatchable(name, model, overrides.over(own), node)
-
-
-def _read_sizes(node: Node | None) -> dict[str, int]:
-    return {} if node is None else {name: size.uint() for name, size in node.members()}
+    return OnnxDispatchable(name, model, overrides.over(own) if overrides else own, node)
 
 
 def bind_points(dispatchable: OnnxDispatchable) -> dict[str, tuple[TensorDataType | None, ...]]:
@@ -91,7 +93,9 @@ class OnnxBinding:
         if self.source is None:
             return
         if self.source.shape is not None and self.source.shape != shape:
-            raise self.source.node.error(f"has shape {self.source.shape}, the model makes {shape}")
+            raise self.source.node.error(
+                f"got shape {self.source.shape}, must be {shape}, which the model makes"
+            )
         self.check_size(shape, dtype)
 
     def check_size(self, shape: Shape, dtype: np.dtype[Any] | None) -> None:
@@ -121,6 +125,8 @@ class BoundOnnx:
 
 def bind(command: DispatchCommand, dispatchable: OnnxDispatchable) -> BoundOnnx:
     """Check the bindings of a dispatch, and the model's nodes at the shapes of its inputs."""
+    from vkops.onnx.lowering import LoweredTensor, NeedsValueError
+
     model = dispatchable.model
     inputs = tuple(
         _binding(entry, command, dispatchable)
@@ -130,8 +136,12 @@ def bind(command: DispatchCommand, dispatchable: OnnxDispatchable) -> BoundOnnx:
     outputs = tuple(_binding(entry, command, dispatchable) for entry in model.outputs)
     for binding in inputs:
         binding.check_size(binding.shape, binding.entry.dtype)
-    for binding, form in zip(outputs, _result_forms(model, inputs), strict=False):
-        binding.check_result(form.shape, form.dtype)
+    forms = {b.entry.name: form_of(b.entry, b.shape) for b in inputs}
+    if not any(binding.is_deferred for binding in inputs):
+        with suppress(NeedsValueError):  # they are then checked when the elements are known
+            for binding, made in zip(outputs, model.lower(forms, {}).outputs, strict=True):
+                if isinstance(made, LoweredTensor):
+                    binding.check_result(made.shape, made.dtype)
     return BoundOnnx(command, dispatchable, inputs, outputs)
 
 
@@ -156,17 +166,3 @@ def form_of(entry: ValueInfo, shape: Shape) -> InputType:
 
     dtype = entry.dtype or np.dtype(np.float32)
     return TensorType(dtype, shape) if entry.kind == "tensor" else SequenceType(dtype, ())
-
-
-def _result_forms(model: Model, inputs: tuple[OnnxBinding, ...]) -> list[TensorType]:
-    """Return the forms of the outputs; none if they depend on the elements of inputs."""
-    from vkops.onnx.lowering import LoweredTensor, NeedsValueError
-    from vkops.onnx.value_info import TensorType
-
-    if any(binding.is_deferred for binding in inputs):
-        return []
-    try:
-        outputs = model.lower({b.entry.name: form_of(b.entry, b.shape) for b in inputs}, {}).outputs
-    except NeedsValueError:
-        return []
-    return [TensorType(o.dtype, o.shape) for o in outputs if isinstance(o, LoweredTensor)]

@@ -5,6 +5,6 @@ from __future__ import annotations
 from vkops.explain.explanation import Explanation, Tensor
 from vkops.explain.models import explain
 from vkops.explain.page import write_page
-from vkops.explain.terminal import render
+from vkops.explain.tables import render
 
 __all__ = ["Explanation", "Tensor", "explain", "render", "write_page"]

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from vkops.dml import (
-    BufferTensorDesc,
-    FeatureLevel,
-    OperatorDesc,
-    TensorFlags,
-)
+from vkops.dml import BufferTensorDesc, FeatureLevel, OperatorDesc, TensorFlags
 from vkops.dxdispatch.descriptors import with_dml_names
 from vkops.dxdispatch.json_model import DmlDispatchable
 from vkops.errors import show
@@ -32,15 +25,18 @@ def operator_section(dispatchable: DmlDispatchable, level: FeatureLevel) -> Sect
     )
     found = {number: _tensor(path, tensor) for number, (path, tensor) in named}
     constants = {number: _constant(number, c) for number, c in pipeline.constants.items()}
+    values = [(f.dml_name, getattr(desc, f.name)) for f in desc.FIELDS if f.role == "attribute"]
+    attributes = [
+        (name, numbers(value) if isinstance(value, tuple) else show(value))
+        for name, value in values
+        if value is not None
+    ]
     lowest = desc.minimum_feature_level()
     verdict = "accepted" if lowest <= level else "refused"
     return Section(
         name=dispatchable.name,
         kind=desc.operator,
-        details=(
-            *_attributes(desc),
-            ("Lowest feature level", f"{lowest}; {verdict} at {level}"),
-        ),
+        details=(*attributes, ("Lowest feature level", f"{lowest}; {verdict} at {level}")),
         tensors=tuple(found.values()),
         movements=tuple(movements(pipeline.steps, {**found, **constants})),
         rules=tuple(rules_of(type(desc))),
@@ -62,13 +58,6 @@ def rules_of(operator: type[OperatorDesc]) -> list[str]:
         if rule.enforced and (not rule.operators or operator.operator in rule.operators.split())
     ]
     return sorted([*LEVEL_RULES, *found])
-
-
-def _attributes(desc: OperatorDesc) -> Iterator[tuple[str, str]]:
-    for field in desc.FIELDS:
-        value = getattr(desc, field.name)
-        if field.role == "attribute" and value is not None:
-            yield field.dml_name, numbers(value) if isinstance(value, tuple) else show(value)
 
 
 def _tensor(path: str, tensor: BufferTensorDesc) -> Tensor:

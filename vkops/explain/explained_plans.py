@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from vkops.explain.explanation import Dispatches, Movement, Tensor
@@ -33,7 +34,9 @@ def movements(steps: Iterable[Step], tensors: Mapping[int, Tensor]) -> Iterator[
     for step in steps:
         plan = step.plan
         for number, output in zip(step.makes, plan.outputs, strict=True):
-            intermediate[number] = _intermediate(number, output.nbytes, plan.element_size)
+            name, size, nbytes = f"intermediate {number}", plan.element_size, output.nbytes
+            note = "from one step to the next"
+            intermediate[number] = Tensor(name, "", (nbytes // size,), (1,), size, nbytes, note)
         named = {**intermediate, **tensors}
         if plan.outputs:
             yield Movement(
@@ -43,13 +46,6 @@ def movements(steps: Iterable[Step], tensors: Mapping[int, Tensor]) -> Iterator[
                 outputs=tuple(named[number] for number in step.makes),
                 dispatches=tuple(_dispatches(plan, driver) for driver in TUNINGS),
             )
-
-
-def _intermediate(number: int, nbytes: int, size: int) -> Tensor:
-    sizes = (nbytes // size,)
-    return Tensor(
-        f"intermediate {number}", "", sizes, (1,), size, nbytes, "from one step to the next"
-    )
 
 
 class _NoMemory:
@@ -74,7 +70,7 @@ def _dispatches(plan: CopyPlan, driver: str) -> Dispatches:
     for work in EncodedPlan(plan, TUNINGS[driver]).bind(inputs, outputs):
         if isinstance(work, Dispatch):
             kernels.append(work.kernel.name)
-            workgroups += work.groups
+            workgroups += prod(work.groups)
         else:
             regions[work.command] += len(work.regions)
     return Dispatches(driver, tuple(kernels), workgroups, tuple(regions.items()))

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vkops.dml import FeatureLevel
-from vkops.dxdispatch import load_model
-from vkops.dxdispatch.json_model import DmlDispatchable, Overrides, ShaderDispatchable
+from vkops.dxdispatch.json_model import DmlDispatchable, ShaderDispatchable
 from vkops.dxdispatch.model_checks import Prepared, prepare
-from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, read_onnx
-from vkops.errors import ModelError, VkopsError
+from vkops.dxdispatch.onnx_dispatchable import BoundOnnx
+from vkops.errors import ModelError
 from vkops.explain.dml_operators import operator_section
 from vkops.explain.explanation import Explanation, Section
-from vkops.explain.onnx_models import dispatch_sections, model_section
-from vkops.runner.console import complain
+from vkops.runner.model_files import is_onnx_file, read_model
+from vkops.runner.onnx_files import read_onnx_file
 from vkops.shaders.listing import describe
+
+if TYPE_CHECKING:
+    from vkops.onnx.free_dimensions import Overrides
 
 
 def explain(
@@ -37,34 +40,19 @@ def explain(
     >>> section.kind, len(section.movements[0].regions)
     ('SPLIT', 3)
     """
-    overrides = overrides or Overrides()
-    suffix = Path(path).suffix
-    if suffix == ".onnx":
-        graph = read_onnx(Path(path), allow_paths=allow_paths)
-        overrides.check(graph)
-        return Explanation(path, (model_section(Path(path).stem, graph, overrides),))
-    if suffix != ".json":
-        raise ModelError("Expected a .json or .onnx file")
-    try:
-        model = load_model(path, input_path, None, overrides, allow_paths=allow_paths)
-    except VkopsError as error:
-        raise ModelError(f"Failed to parse the model: {error}") from error
-    try:
-        prepared = prepare(model, FeatureLevel.LATEST)
-    except VkopsError as error:
-        raise ModelError(_refusal(error)) from error
-    for warning in model.warnings:
-        complain(f"Warning: {warning}")
+    if is_onnx_file(path):
+        graph, given = read_onnx_file(Path(path), overrides, allow_paths=allow_paths)
+        from vkops.explain.onnx_models import model_section
+
+        return Explanation(path, (model_section(Path(path).stem, graph, given),))
+    latest = FeatureLevel.LATEST
+    prepared = read_model(path, latest, input_path, None, overrides, allow_paths=allow_paths)
     sections = tuple(_sections(prepared, feature_level))
     try:
-        prepare(model, feature_level)
-    except VkopsError as error:
-        return Explanation(path, sections, _refusal(error))
+        prepare(prepared.model, feature_level)
+    except ModelError as error:
+        return Explanation(path, sections, f"Failed to execute the model: {error}")
     return Explanation(path, sections)
-
-
-def _refusal(error: VkopsError) -> str:
-    return f"Failed to execute the model: {error}"
 
 
 def _sections(prepared: Prepared, level: FeatureLevel) -> Iterator[Section]:
@@ -76,6 +64,8 @@ def _sections(prepared: Prepared, level: FeatureLevel) -> Iterator[Section]:
             kind = f"compute shader {dispatchable.shader.name}"
             yield Section(dispatchable.name, kind, facts, ())
         else:
+            from vkops.explain.onnx_models import dispatch_sections
+
             bound = [b for b in prepared.commands if isinstance(b, BoundOnnx)]
             own = [b for b in bound if b.dispatchable is dispatchable]
             yield from dispatch_sections(dispatchable, own)

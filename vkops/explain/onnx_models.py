@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from typing import TYPE_CHECKING
 
-from vkops.dxdispatch.json_model import DeferredResource, OnnxDispatchable, Overrides
+from vkops.dxdispatch.json_model import OnnxDispatchable
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, form_of
 from vkops.explain.explained_plans import movements
 from vkops.explain.explanation import Node, Section, Tensor
 from vkops.explain.tables import count, numbers
+from vkops.onnx import Model, ValueInfo
+from vkops.onnx.element_types import moved_dtype
+from vkops.onnx.free_dimensions import Overrides
+from vkops.onnx.lowering import (
+    LoweredTensor,
+    LoweredValue,
+    Lowering,
+    NeedsValueError,
+    tensors_of,
+)
+from vkops.onnx.value_info import InputType, TensorType
 from vkops.plan.view import packed_strides
-
-if TYPE_CHECKING:
-    from vkops.onnx import Model
-    from vkops.onnx.lowering import LoweredTensor, LoweredValue, Lowering
-    from vkops.onnx.value_info import InputType, TensorType, ValueInfo
 
 MAX_SHOWN = 8
 """Shapes of a node's outputs, or elements of a constant, that are shown."""
@@ -28,8 +33,8 @@ def model_section(name: str, model: Model, overrides: Overrides) -> Section:
     Raises:
         ModelError: a node's arguments break a rule of its operator.
     """
-    given = [(entry, overrides.shape(entry)) for entry in model.required_inputs]
-    return _section(name, model, _forms(given))
+    forms = {entry.name: form_of(entry, overrides.shape(entry)) for entry in model.required_inputs}
+    return _section(name, model, forms)
 
 
 def dispatch_sections(
@@ -39,15 +44,14 @@ def dispatch_sections(
     name, model = dispatchable.name, dispatchable.model
     explained: list[Mapping[str, InputType]] = []
     for bound in dispatches:
-        forms = _forms((tensor.entry, tensor.shape) for tensor in bound.inputs)
-        sources = {tensor.entry.name: tensor.source for tensor in bound.inputs}
+        forms = {tensor.entry.name: form_of(tensor.entry, tensor.shape) for tensor in bound.inputs}
         if forms in explained:
             continue
         explained.append(forms)
         deferred = [
-            f"{key!r} is {source.resource.name!r}"
-            for key, source in sources.items()
-            if source is not None and isinstance(source.resource, DeferredResource)
+            f"{tensor.entry.name!r} is {tensor.source.resource.name!r}"
+            for tensor in bound.inputs
+            if tensor.source is not None and tensor.is_deferred
         ]
         if deferred:
             names = ", ".join(deferred)
@@ -63,16 +67,13 @@ def _kind(model: Model) -> str:
     return f"ONNX model, opset {model.opset}"
 
 
-def _forms(given: Iterable[tuple[ValueInfo, tuple[int, ...]]]) -> dict[str, InputType]:
-    return {entry.name: form_of(entry, shape) for entry, shape in given}
-
-
 def _section(name: str, model: Model, forms: Mapping[str, InputType]) -> Section:
-    from vkops.onnx.lowering import NeedsValueError
-    from vkops.onnx.value_info import TensorType, ValueInfo
-
-    shapes = [(key, form) for key, form in forms.items() if isinstance(form, TensorType)]
-    details = [("Nodes", str(len(model.nodes))), ("Shapes", _shapes(shapes))]
+    shapes = [
+        f"{key} [{numbers(form.shape)}]"
+        for key, form in forms.items()
+        if isinstance(form, TensorType)
+    ]
+    details = [("Nodes", str(len(model.nodes))), ("Shapes", "; ".join(shapes) or "no inputs")]
     # The same model with all tensors as outputs, which tells how each node is executed.
     made = [key for node in model.nodes for key in node.outputs if key]
     open_model = copy(model)
@@ -88,13 +89,13 @@ def _section(name: str, model: Model, forms: Mapping[str, InputType]) -> Section
         zip(made, lowering.outputs[len(model.outputs) :], strict=True)
     )
     named = _named(lowering, zip((entry.name for entry in model.outputs), outputs, strict=True))
-    wanted = [tensor.number for value in outputs for tensor in _tensors(value)]
+    wanted = [tensor.number for value in outputs for tensor in tensors_of(value)]
     steps = lowering.graph.lower(wanted)
     constants = [tensor for tensor in named.values() if tensor.note]
     if constants:
         details.append(("Constants", f"{count(len(constants), 'tensor')}, sent to the device once"))
     for entry, value in zip(model.outputs, outputs, strict=True):
-        for tensor in _tensors(value):
+        for tensor in tensors_of(value):
             if lowering.graph.is_leaf(tensor.number):
                 origin = lowering.inputs.get(tensor.number, ("a constant", None))[0]
                 details.append((f"Output {entry.name}", f"is {origin}, nothing is copied"))
@@ -108,10 +109,6 @@ def _section(name: str, model: Model, forms: Mapping[str, InputType]) -> Section
     )
 
 
-def _shapes(forms: Iterable[tuple[str, TensorType]]) -> str:
-    return "; ".join(f"{key} [{numbers(form.shape)}]" for key, form in forms) or "no inputs"
-
-
 def _named(lowering: Lowering, outputs: Iterable[tuple[str, LoweredValue]]) -> dict[int, Tensor]:
     """The inputs, constants and outputs of a model, by their numbers."""
     found = {
@@ -119,7 +116,7 @@ def _named(lowering: Lowering, outputs: Iterable[tuple[str, LoweredValue]]) -> d
         for number, (key, item) in lowering.inputs.items()
     }
     for name, value in outputs:
-        for i, tensor in enumerate(_tensors(value)):
+        for i, tensor in enumerate(tensors_of(value)):
             label = name if tensor is value else f"{name}[{i}]"
             found.setdefault(tensor.number, _tensor(label, tensor))
     read = {number for output in list(found) for number in lowering.graph.reachable([output])}
@@ -129,27 +126,19 @@ def _named(lowering: Lowering, outputs: Iterable[tuple[str, LoweredValue]]) -> d
 
 
 def _tensor(name: str, tensor: LoweredTensor, note: str = "") -> Tensor:
-    from vkops.onnx.element_types import moved_dtype
-
     size = moved_dtype(tensor.dtype).itemsize
     strides = packed_strides(tensor.shape)
     return Tensor(name, tensor.type, tensor.shape, strides, size, tensor.size * size, note)
 
 
-def _tensors(value: LoweredValue) -> tuple[LoweredTensor, ...]:
-    from vkops.onnx.lowering import tensors_of
-
-    return tensors_of(value)
-
-
 def _nodes(model: Model, lowering: Lowering, values: Mapping[str, LoweredValue]) -> Iterator[Node]:
-    held = {name: {tensor.number for tensor in _tensors(value)} for name, value in values.items()}
+    held = {name: {tensor.number for tensor in tensors_of(value)} for name, value in values.items()}
     for number, (name, _) in lowering.inputs.items():
         held.setdefault(name, set()).add(number)
     outside = {number for number in lowering.inputs if lowering[number].size}
     for node in model.nodes:
         names = [name for name in node.outputs if name]
-        made = [tensor for name in names for tensor in _tensors(values[name])]
+        made = [tensor for name in names for tensor in tensors_of(values[name])]
         read = {number for name in node.inputs for number in held.get(name, ())}
         if not any(outside.intersection(lowering.graph.reachable([t.number])) for t in made):
             result = "known on the host" + "".join(_elements(lowering, t) for t in made[:1])
@@ -162,7 +151,7 @@ def _nodes(model: Model, lowering: Lowering, values: Mapping[str, LoweredValue])
 
 
 def _shape(value: LoweredValue) -> str:
-    shapes = [f"[{numbers(tensor.shape)}]" for tensor in _tensors(value)]
+    shapes = [f"[{numbers(tensor.shape)}]" for tensor in tensors_of(value)]
     more = f", and {len(shapes) - MAX_SHOWN} more" if len(shapes) > MAX_SHOWN else ""
     return ", ".join(shapes[:MAX_SHOWN]) + more
 

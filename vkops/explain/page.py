@@ -12,8 +12,8 @@ import markupsafe
 from vkops.errors import ModelError
 from vkops.explain import figures, tables
 from vkops.explain.explanation import Explanation, Movement
-from vkops.rules import RULES, Rule
-from vkops.runner.output_files import write_output
+from vkops.rules import RULES
+from vkops.system.output_files import write_output
 
 MAX_SECTIONS = 40
 """Dispatchables that a page shows."""
@@ -53,6 +53,7 @@ def write_page(explanation: Explanation, path: Path) -> None:
 
 def page(explanation: Explanation) -> str:
     """Return the page as text."""
+    rules = dict.fromkeys(id for s in explanation.sections[:MAX_SECTIONS] for id in s.rules)
     return (
         _environment()
         .get_template("page.html")
@@ -62,7 +63,7 @@ def page(explanation: Explanation) -> str:
             css=PAGE_CSS + FIGURE_CSS,
             script=FIGURE_SCRIPT,
             budget=figures.RegionBudget(MAX_REGIONS),
-            rules=rules_of(explanation),
+            rules=[RULES[id] for id in rules],
             MAX_ITEMS=MAX_ITEMS,
             MAX_SECTIONS=MAX_SECTIONS,
         )
@@ -83,12 +84,6 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {"short": _short, "code": _code}
     environment.globals |= {"figures": figures, "tables": tables}
     return environment
-
-
-def rules_of(explanation: Explanation) -> list[Rule]:
-    """The rules that the sections of a page name, each once."""
-    sections = explanation.sections[:MAX_SECTIONS]
-    return [RULES[id] for id in dict.fromkeys(id for s in sections for id in s.rules)]
 
 
 def _short(text: str) -> str:

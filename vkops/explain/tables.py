@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from vkops.explain.explanation import Dispatches, Movement, Section, Tensor
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from vkops import console
+from vkops.errors import one_line
+from vkops.explain.explanation import Dispatches, Explanation, Movement, Section, Tensor
 from vkops.plan.region import Read, Region
 from vkops.plan.view import Ints, View
 
@@ -155,3 +161,40 @@ def movement_text(movement: Movement) -> str:
         f"{count(len(movement.regions), 'region')}, {size_text(movement.bytes_read)} read, "
         f"{size_text(movement.bytes_written)} written; elements of {count(size, 'byte')}{widened}"
     )
+
+
+# -- in the terminal -------------------------------------------------------------------------------
+
+
+def render(explanation: Explanation) -> Iterator[RenderableType]:
+    """Return everything about a model except the pictures, as texts and tables to print."""
+    for i, section in enumerate(explanation.sections):
+        if i:
+            yield Text()
+        yield Text.assemble((one_line(section.name), "bold"), f": {section.kind}")
+        yield _pairs(section_rows(section))
+        if section.nodes:
+            yield from _table(node_rows(section))
+        if section.tensors:
+            yield from _table(tensor_rows(section))
+        for number, movement in enumerate(section.movements, 1):
+            title = "Plan" if len(section.movements) == 1 else f"Plan {number}"
+            yield Text.assemble((title, "bold"), f": {movement_text(movement)}")
+            yield from _table(region_rows(movement))
+            yield _pairs(dispatch_rows(movement))
+
+
+def _table(rows: Rows) -> Iterator[RenderableType]:
+    table = console.table(None, *rows.headings)
+    for row in rows.rows:
+        table.add_row(*(Text(one_line(text)) for text in row))
+    yield table
+    if rows.more:
+        yield Text(rows.more)
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> Table:
+    grid = Table.grid(padding=(0, 2), pad_edge=False)
+    for pair in pairs:
+        grid.add_row(*(Text(one_line(text)) for text in pair))
+    return grid

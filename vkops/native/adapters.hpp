@@ -87,7 +87,7 @@ class Instance
   private:
     static vk::Instance make()
     {
-        const vk::ApplicationInfo application("vkops", 1, "Kompute", 1, VK_API_VERSION_1_1);
+        const vk::ApplicationInfo application("vkops", 1, "Kompute", 1, VK_API_VERSION_1_3);
         return vk::createInstance({ {}, &application });
     }
     std::shared_ptr<vk::Instance> handle_ = owned(make());

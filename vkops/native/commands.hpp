@@ -1,20 +1,99 @@
-// Submissions of Kompute's operations, with barriers between them and timestamps.
+// Operations in command buffers, and their submission in order, without waiting.
 #pragma once
 
 #include "device.hpp"
 
-// Make all that was written before visible to all that comes after it, the host included.
-inline void record_barrier(const vk::CommandBuffer& commands)
+#include <deque>
+
+class Commands;
+
+// Something that a device executes; it keeps alive what it uses.
+class Operation
 {
-    using Access = vk::AccessFlagBits;
-    const vk::MemoryBarrier barrier(
-      Access::eShaderWrite | Access::eTransferWrite,
-      Access::eShaderRead | Access::eShaderWrite | Access::eTransferRead | Access::eTransferWrite |
-        Access::eHostRead);
-    commands.pipelineBarrier(SHADER | TRANSFER, SHADER | TRANSFER | HOST, {}, barrier, {}, {});
+  public:
+    virtual ~Operation() = default;
+    virtual void record(Commands& commands) = 0;
+    // What must be executed once before it is recorded in commands that run again and again.
+    virtual void prepare(Commands&) {}
+};
+using Operations = std::vector<std::shared_ptr<Operation>>;
+
+// Host-visible memory, which operations read small data from.
+class Block
+{
+  public:
+    static constexpr vk::DeviceSize ALIGNMENT = 256;  // of every device's buffer offsets, at most
+    vk::Buffer buffer;
+    const vk::DeviceSize size;
+
+    Block(const Device& owner, vk::DeviceSize size_) : size(size_), device_(owner.device)
+    {
+        using Usage = vk::BufferUsageFlagBits;
+        using Property = vk::MemoryPropertyFlagBits;
+        buffer = device_->createBuffer({ {}, size, Usage::eStorageBuffer | Usage::eUniformBuffer });
+        const auto needs = device_->getBufferMemoryRequirements(buffer);
+        const auto wanted = Property::eHostVisible | Property::eHostCoherent;
+        std::uint32_t type = 0;  // Vulkan guarantees that there is one
+        while (!(needs.memoryTypeBits >> type & 1) ||
+               (owner.adapter->memory.memoryTypes[type].propertyFlags & wanted) != wanted)
+            ++type;
+        try {
+            memory_ = device_->allocateMemory({ needs.size, type });
+            device_->bindBufferMemory(buffer, memory_, 0);
+            start_ = static_cast<char*>(device_->mapMemory(memory_, 0, VK_WHOLE_SIZE));
+        } catch (...) {
+            release();
+            throw;
+        }
+    }
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
+    ~Block()
+    {
+        if (!process_.forked()) release();
+    }
+
+    bool fits(vk::DeviceSize nbytes) const { return used_ + nbytes <= size; }
+    // Copy bytes behind those that are there; they fit.
+    vk::DescriptorBufferInfo place(const std::string& bytes)
+    {
+        const auto offset = used_;
+        std::memcpy(start_ + offset, bytes.data(), bytes.size());
+        used_ = (used_ + bytes.size() + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        return { buffer, offset, bytes.size() };
+    }
+    void clear() { used_ = 0; }
+
+  private:
+    std::shared_ptr<vk::Device> device_;
+    Process process_;
+    vk::DeviceMemory memory_;
+    char* start_ = nullptr;
+    vk::DeviceSize used_ = 0;
+
+    void release()
+    {
+        device_->destroy(buffer);
+        device_->free(memory_);
+    }
+};
+
+// Throw what a command of Vulkan returned.
+[[noreturn]] inline void fail(vk::Result result, const std::string& command)
+{
+    if (result == vk::Result::eErrorOutOfHostMemory) throw vk::OutOfHostMemoryError(command);
+    if (result == vk::Result::eErrorOutOfDeviceMemory) throw vk::OutOfDeviceMemoryError(command);
+    throw std::runtime_error(command + ": " + vk::to_string(result));
 }
 
-// Operations in a command buffer, to be submitted again and again, or recorded anew.
+// How many descriptors of each kind a set has.
+struct DescriptorCounts
+{
+    std::uint32_t storage = 0, uniform = 0;
+};
+
+// A command buffer with recorded operations, and what they need beside their own memory:
+// descriptor sets and small data.
 class Commands
 {
   public:
@@ -22,70 +101,54 @@ class Commands
     {
         using Flag = vk::CommandPoolCreateFlagBits;
         pool_ = device_->createCommandPool({ Flag::eResetCommandBuffer, owner->family });
-        buffer_ = device_->allocateCommandBuffers({ pool_, vk::CommandBufferLevel::ePrimary, 1 })[0];
-        fence_ = device_->createFence({});
-        if (owner->timestamp_period > 0)
-            queries_ = device_->createQueryPool({ {}, vk::QueryType::eTimestamp, 2 });
+        buffer = device_->allocateCommandBuffers({ pool_, vk::CommandBufferLevel::ePrimary, 1 })[0];
     }
     Commands(const Commands&) = delete;
     Commands& operator=(const Commands&) = delete;
     ~Commands()
     {
         if (process_.forked()) return;  // a fork has none of the driver's threads
-        if (running_) (void)device_->waitForFences(1, &fence_, VK_TRUE, UINT64_MAX);  // no throw
+        for (const auto pool : descriptors_) device_->destroy(pool);
         device_->destroy(queries_);
-        device_->destroy(fence_);
         device_->destroy(pool_);
     }
 
-    // Each operation sees what those before it wrote; the host sees what all of them wrote.
-    void record(std::vector<std::shared_ptr<kp::OpBase>> operations, bool timed)
+    vk::CommandBuffer buffer;
+
+    // Replace the operations. Each sees what those before it wrote, in earlier submissions, too.
+    void record(Operations operations, bool timed)
     {
-        if (running_) throw std::runtime_error("record: the commands are still running");
-        timed_ = timed && queries_;
-        buffer_.begin(vk::CommandBufferBeginInfo());
-        if (timed_) {
-            buffer_.resetQueryPool(queries_, 0, 2);
-            buffer_.writeTimestamp(vk::PipelineStageFlagBits::eTopOfPipe, queries_, 0);
-        }
-        for (const auto& operation : operations) {
-            operation->record(buffer_);
-            record_barrier(buffer_);
-        }
-        if (timed_) buffer_.writeTimestamp(vk::PipelineStageFlagBits::eBottomOfPipe, queries_, 1);
-        buffer_.end();
+        clear();
         operations_ = std::move(operations);
+        timed_ = timed && owner_->timestamp_period > 0;
+        if (timed_ && !queries_)
+            queries_ = device_->createQueryPool({ {}, vk::QueryType::eTimestamp, 2 });
+        buffer.begin({ vk::CommandBufferUsageFlagBits::eSimultaneousUse });
+        if (timed_) {
+            buffer.resetQueryPool(queries_, 0, 2);
+            buffer.writeTimestamp(vk::PipelineStageFlagBits::eTopOfPipe, queries_, 0);
+        }
+        for (const auto& operation : operations_) {
+            operation->record(*this);
+            barrier();
+        }
+        if (timed_) buffer.writeTimestamp(vk::PipelineStageFlagBits::eBottomOfPipe, queries_, 1);
+        buffer.end();
     }
-    void start()
-    {
-        if (running_) throw std::runtime_error("start: the commands are still running");
-        for (const auto& operation : operations_) operation->preEval(buffer_);
-        owner_->queue.submit(vk::SubmitInfo(0, nullptr, nullptr, 1, &buffer_), fence_);
-        running_ = true;
-    }
-    void wait()
-    {
-        if (!running_) return;
-        running_ = false;
-        (void)device_->waitForFences(fence_, VK_TRUE, UINT64_MAX);  // throws if the device is lost
-        device_->resetFences(fence_);
-        for (const auto& operation : operations_) operation->postEval(buffer_);
-    }
-    void run()
-    {
-        start();
-        wait();
-    }
-    // Drop the operations and what they keep alive.
+    // Drop the operations and what they keep alive. The device is done with them.
     void clear()
     {
-        wait();
         operations_.clear();
+        for (const auto pool : descriptors_) device_->resetDescriptorPool(pool);
+        full_ = 0;
+        while (!blocks_.empty() && (blocks_.size() > 1 || blocks_[0]->size > MAX_KEPT_BYTES))
+            blocks_.pop_back();
+        for (const auto& block : blocks_) block->clear();
     }
-    // What the device took for the last run, or nothing if it was not recorded with timestamps.
-    std::optional<double> nanoseconds()
+    // What the device took, after a run that was recorded with timestamps.
+    std::optional<double> nanoseconds() const
     {
-        if (!timed_ || running_) return {};
+        if (!timed_) return {};
         using Flag = vk::QueryResultFlagBits;
         const auto ticks = device_->getQueryPoolResults<std::uint64_t>(
           queries_, 0, 2, 2 * sizeof(std::uint64_t), sizeof(std::uint64_t), Flag::e64 | Flag::eWait);
@@ -93,15 +156,237 @@ class Commands
                ((ticks.value[1] - ticks.value[0]) & owner_->timestamp_mask);
     }
 
+    // -- for operations while they are recorded ------------------------------------------------
+
+    // Copy bytes to memory that is theirs until the commands are cleared.
+    vk::DescriptorBufferInfo place(const std::string& bytes)
+    {
+        if (blocks_.empty() || !blocks_.back()->fits(bytes.size()))
+            blocks_.push_back(std::make_unique<Block>(
+              *owner_, std::max<vk::DeviceSize>(BLOCK_BYTES, bytes.size())));
+        return blocks_.back()->place(bytes);
+    }
+    // Make a descriptor set that is theirs until the commands are cleared.
+    vk::DescriptorSet descriptors(const vk::DescriptorSetLayout& layout, DescriptorCounts counts)
+    {
+        for (;; ++full_) {
+            const bool added = full_ == descriptors_.size();
+            if (added) descriptors_.push_back(make_pool(counts));
+            const vk::DescriptorSetAllocateInfo info(descriptors_[full_], 1, &layout);
+            vk::DescriptorSet set;
+            const auto result = device_->allocateDescriptorSets(&info, &set);
+            if (result == vk::Result::eSuccess) return set;
+            if (added) fail(result, "vkAllocateDescriptorSets");
+        }
+    }
+    void update(const std::vector<vk::WriteDescriptorSet>& writes) const
+    {
+        device_->updateDescriptorSets(writes, {});
+    }
+
   private:
+    static constexpr vk::DeviceSize BLOCK_BYTES = 64 << 10, MAX_KEPT_BYTES = 256 << 10;
+    static constexpr std::uint32_t SETS = 16, DESCRIPTORS = 128;
+
     std::shared_ptr<Device> owner_;
     std::shared_ptr<vk::Device> device_;
     Process process_;
     vk::CommandPool pool_;
-    vk::CommandBuffer buffer_;
-    vk::Fence fence_;
     vk::QueryPool queries_;
-    std::vector<std::shared_ptr<kp::OpBase>> operations_;
-    bool running_ = false;
+    std::vector<vk::DescriptorPool> descriptors_;
+    std::size_t full_ = 0;  // the pools before this one have no more sets
+    std::vector<std::unique_ptr<Block>> blocks_;
+    Operations operations_;
     bool timed_ = false;
+
+    vk::DescriptorPool make_pool(DescriptorCounts counts) const
+    {
+        using Type = vk::DescriptorType;
+        const vk::DescriptorPoolSize sizes[] = {
+            { Type::eStorageBuffer, std::max(DESCRIPTORS, counts.storage) },
+            { Type::eUniformBuffer, std::max(SETS, counts.uniform) },
+        };
+        return device_->createDescriptorPool({ {}, SETS, sizes });
+    }
+    // Make all that was written before visible to all that comes after it, the host included.
+    void barrier() const
+    {
+        using Access = vk::AccessFlagBits;
+        using Stage = vk::PipelineStageFlagBits;
+        const vk::MemoryBarrier all(
+          Access::eShaderWrite | Access::eTransferWrite,
+          Access::eShaderRead | Access::eShaderWrite | Access::eUniformRead |
+            Access::eIndirectCommandRead | Access::eTransferRead | Access::eTransferWrite |
+            Access::eHostRead);
+        buffer.pipelineBarrier(
+          SHADER | TRANSFER, SHADER | TRANSFER | HOST | Stage::eDrawIndirect, {}, all, {}, {});
+    }
+};
+
+// What other operations need to be executed once.
+class OpPrepare : public Operation
+{
+  public:
+    explicit OpPrepare(Operations operations) : operations_(std::move(operations)) {}
+    void record(Commands& commands) override
+    {
+        for (const auto& operation : operations_) operation->prepare(commands);
+    }
+
+  private:
+    Operations operations_;
+};
+
+// Submissions to a device's queue, in order. They are numbered from 1. One thread at a time submits;
+// any number of threads wait. Python's lock (the GIL) protects what is stored.
+class Queue
+{
+  public:
+    bool timed = false;  // whether the device measures what is submitted from now on
+
+    Queue(std::shared_ptr<Device> owner, std::size_t limit) : owner_(owner), limit_(limit)
+    {
+        spare_.push_back(std::make_shared<Commands>(owner));
+        fences_.push_back(owned(*owner, owner->device->createFence({})));
+    }
+    Queue(const Queue&) = delete;
+    Queue& operator=(const Queue&) = delete;
+    ~Queue()
+    {
+        if (process_.forked()) return;
+        for (const auto& each : running_)
+            (void)owner_->device->waitForFences(1, &*each.fence, VK_TRUE, UINT64_MAX);  // no throw
+    }
+
+    std::uint64_t submitted() const { return submitted_; }
+    // The number of the last submission that is known to be done.
+    std::uint64_t completed()
+    {
+        while (!running_.empty()) {
+            auto result = vk::Result::eErrorDeviceLost;
+            try {
+                result = owner_->device->getFenceStatus(*running_.front().fence);
+            } catch (...) {
+                abandon();
+                throw;
+            }
+            if (result != vk::Result::eSuccess) break;
+            retire();
+        }
+        return submitted_ - running_.size();
+    }
+
+    // Submit operations once, and return the number of the submission.
+    std::uint64_t submit(Operations operations)
+    {
+        completed();
+        if (spare_.empty()) spare_.push_back(std::make_shared<Commands>(owner_));
+        const auto commands = spare_.back();
+        commands->record(std::move(operations), timed);
+        spare_.pop_back();
+        return start(commands, true);
+    }
+    // Submit commands that may be submitted again, also while they run.
+    std::uint64_t submit_again(std::shared_ptr<Commands> commands)
+    {
+        completed();
+        return start(commands, false);
+    }
+    // Wait for a submission, and all before it.
+    void wait(std::uint64_t number)
+    {
+        if (number > submitted_) number = submitted_;
+        while (submitted_ - running_.size() < number) {
+            const auto fence = running_.front().fence;  // which is not reset while it is held here
+            // Not py::gil_scoped_release: while Python exits, taking the lock again ends this thread,
+            // which a destructor does not allow.
+            const auto state = PyEval_SaveThread();
+            const auto result =
+              owner_->device->waitForFences(1, &*fence, VK_TRUE, UINT64_MAX);  // no throw
+            PyEval_RestoreThread(state);
+            if (result != vk::Result::eSuccess) {
+                abandon();
+                fail(result, "vkWaitForFences");
+            }
+            completed();
+        }
+    }
+    // The time that the device took for all that was submitted while it measured, since the last
+    // call; nothing if it cannot measure.
+    std::optional<double> take_nanoseconds()
+    {
+        wait(submitted_);
+        const auto found = std::exchange(nanoseconds_, 0.0);
+        return owner_->timestamp_period > 0 ? std::optional<double>(found) : std::nullopt;
+    }
+
+  private:
+    using Fence = std::shared_ptr<vk::Fence>;
+    struct Running
+    {
+        std::shared_ptr<Commands> commands;
+        Fence fence;
+        bool once;
+    };
+    std::shared_ptr<Device> owner_;
+    const std::size_t limit_;
+    Process process_;
+    std::deque<Running> running_;
+    std::vector<std::shared_ptr<Commands>> spare_;
+    std::vector<Fence> fences_;  // that have been signalled, or are new
+    std::uint64_t submitted_ = 0;
+    double nanoseconds_ = 0;
+
+    std::uint64_t start(const std::shared_ptr<Commands>& commands, bool once)
+    {
+        if (running_.size() >= limit_) wait(submitted_ - running_.size() + 1);
+        const auto fence = unused_fence();
+        try {
+            owner_->queue.submit(vk::SubmitInfo(0, nullptr, nullptr, 1, &commands->buffer), *fence);
+        } catch (...) {
+            if (once) recycle(commands);
+            throw;
+        }
+        running_.push_back({ commands, fence, once });
+        return ++submitted_;
+    }
+    // A fence that no thread waits for.
+    Fence unused_fence()
+    {
+        for (auto& each : fences_)
+            if (each.use_count() == 1) {
+                const auto found = std::move(each);
+                each = std::move(fences_.back());
+                fences_.pop_back();
+                owner_->device->resetFences(*found);
+                return found;
+            }
+        return owned(*owner_, owner_->device->createFence({}));
+    }
+    static Fence owned(const Device& owner, vk::Fence made)
+    {
+        return { new vk::Fence(made), [device = owner.device, process = Process()](vk::Fence* fence) {
+                    if (!process.forked()) device->destroy(*fence);
+                    delete fence;
+                } };
+    }
+    // The first submission is done.
+    void retire()
+    {
+        const auto done = running_.front();
+        running_.pop_front();
+        fences_.push_back(done.fence);
+        nanoseconds_ += done.commands->nanoseconds().value_or(0);
+        if (done.once) recycle(done.commands);
+    }
+    void recycle(const std::shared_ptr<Commands>& commands)
+    {
+        commands->clear();
+        spare_.push_back(commands);
+    }
+    // The device is lost: nothing that is running will be done.
+    void abandon()
+    {
+        running_.clear();
+    }
 };

@@ -1,8 +1,8 @@
-// Copies with regions and by linear images, and fills: operations of Kompute on the memory of its
-// tensors, and on memory of the host.
+// Copies with regions and by linear images, and fills, on the memory of Kompute's tensors and on
+// memory of the host.
 #pragma once
 
-#include "device.hpp"
+#include "commands.hpp"
 
 #include <pybind11/numpy.h>
 
@@ -92,24 +92,29 @@ struct OpenedTensor
 };
 template struct OpenedTensor<&kp::Tensor::mPrimaryMemory>;
 
-// A second buffer over the memory of a tensor: Kompute's own one has no usage flags for copies if
-// the tensor is of the type eStorage. Vulkan guarantees that buffers over the same memory see the
+// A second buffer over the memory of a tensor: Kompute's own one has no usage flags for uniform
+// blocks and indirect dispatches, and none for copies if the tensor is of the type eStorage. Vulkan guarantees that buffers over the same memory see the
 // same bytes ("Memory Aliasing"); barriers are needed between them as for one buffer.
 class TensorBuffer : public CopiedBuffer
 {
   public:
-    TensorBuffer(std::shared_ptr<Device> owner, std::shared_ptr<kp::Tensor> tensor)
+    // Over `nbytes` bytes from byte `start`; 0 bytes are all.
+    TensorBuffer(std::shared_ptr<Device> owner, std::shared_ptr<kp::Tensor> tensor,
+                 std::uint64_t start, std::uint64_t nbytes)
       : CopiedBuffer(*owner), tensor_(tensor)
     {
         using Usage = vk::BufferUsageFlagBits;
         const auto first = tensor->constructDescriptorBufferInfo();
-        buffer = device_->createBuffer({ {}, first.range, Usage::eTransferSrc | Usage::eTransferDst });
+        buffer = device_->createBuffer({ {}, nbytes ? nbytes : first.range,
+          Usage::eTransferSrc | Usage::eTransferDst | Usage::eStorageBuffer |
+            Usage::eUniformBuffer | Usage::eIndirectBuffer });
         // Kompute allocates what its own buffer needs, of one of the types that this may have.
         const auto own = device_->getBufferMemoryRequirements(first.buffer);
         const auto needs = device_->getBufferMemoryRequirements(buffer);
-        if (needs.size > own.size || own.memoryTypeBits & ~needs.memoryTypeBits)
+        if (start + needs.size > own.size || start % needs.alignment ||
+            own.memoryTypeBits & ~needs.memoryTypeBits)
             throw std::runtime_error("the driver allows no second buffer over this memory");
-        device_->bindBufferMemory(buffer, memory_of(*tensor), 0);
+        device_->bindBufferMemory(buffer, memory_of(*tensor), start);
     }
 
   private:
@@ -227,7 +232,7 @@ class LinearImage
 
 // vkCmdCopyImageToBuffer or vkCmdCopyBufferToImage: the rows of `rectangles` are (x, y, width,
 // height, offset in the buffer, pitch in the buffer); all but y and height are bytes.
-class OpCopyRectangles : public kp::OpBase
+class OpCopyRectangles : public Operation
 {
   public:
     OpCopyRectangles(std::shared_ptr<LinearImage> image, std::shared_ptr<CopiedBuffer> buffer,
@@ -248,16 +253,15 @@ class OpCopyRectangles : public kp::OpBase
               layers, vk::Offset3D(std::int32_t(at(i, 0) / unit), std::int32_t(at(i, 1)), 0),
               vk::Extent3D(std::uint32_t(at(i, 2) / unit), std::uint32_t(at(i, 3)), 1));
     }
-    void record(const vk::CommandBuffer& commands) override
+    void prepare(Commands& commands) override { image_->record_layout(commands.buffer); }
+    void record(Commands& commands) override
     {
-        image_->record_layout(commands);
+        prepare(commands);
         if (into_image_)
-            commands.copyBufferToImage(buffer_->buffer, image_->image, GENERAL, regions_);
+            commands.buffer.copyBufferToImage(buffer_->buffer, image_->image, GENERAL, regions_);
         else
-            commands.copyImageToBuffer(image_->image, GENERAL, buffer_->buffer, regions_);
+            commands.buffer.copyImageToBuffer(image_->image, GENERAL, buffer_->buffer, regions_);
     }
-    void preEval(const vk::CommandBuffer&) override {}
-    void postEval(const vk::CommandBuffer&) override {}
 
   private:
     std::shared_ptr<LinearImage> image_;
@@ -276,7 +280,7 @@ inline std::vector<vk::BufferCopy> rows_of(const Rows& rows)
 }
 
 // vkCmdCopyBuffer: the rows of `regions` are (source offset, target offset, bytes).
-class OpCopyRegions : public kp::OpBase
+class OpCopyRegions : public Operation
 {
   public:
     OpCopyRegions(std::shared_ptr<CopiedBuffer> source, std::shared_ptr<TensorBuffer> target,
@@ -285,12 +289,10 @@ class OpCopyRegions : public kp::OpBase
     {
         for (auto& region : regions_) region.srcOffset += source->offset;
     }
-    void record(const vk::CommandBuffer& commands) override
+    void record(Commands& commands) override
     {
-        commands.copyBuffer(source_->buffer, target_->buffer, regions_);
+        commands.buffer.copyBuffer(source_->buffer, target_->buffer, regions_);
     }
-    void preEval(const vk::CommandBuffer&) override {}
-    void postEval(const vk::CommandBuffer&) override {}
 
   private:
     std::shared_ptr<CopiedBuffer> source_;
@@ -299,20 +301,18 @@ class OpCopyRegions : public kp::OpBase
 };
 
 // vkCmdFillBuffer: the rows of `regions` are (0, target offset, bytes).
-class OpFillRegions : public kp::OpBase
+class OpFillRegions : public Operation
 {
   public:
     OpFillRegions(std::shared_ptr<TensorBuffer> target, std::uint32_t word, const Rows& regions)
       : target_(target), word_(word), regions_(rows_of(regions))
     {
     }
-    void record(const vk::CommandBuffer& commands) override
+    void record(Commands& commands) override
     {
         for (const auto& region : regions_)
-            commands.fillBuffer(target_->buffer, region.dstOffset, region.size, word_);
+            commands.buffer.fillBuffer(target_->buffer, region.dstOffset, region.size, word_);
     }
-    void preEval(const vk::CommandBuffer&) override {}
-    void postEval(const vk::CommandBuffer&) override {}
 
   private:
     std::shared_ptr<TensorBuffer> target_;

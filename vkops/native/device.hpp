@@ -1,14 +1,14 @@
 // A Vulkan device with the optional features and extensions that vkops uses.
 #pragma once
 
-#include "adapters.hpp"
+#include "features.hpp"
 
 constexpr auto SHADER = vk::PipelineStageFlagBits::eComputeShader;
 constexpr auto TRANSFER = vk::PipelineStageFlagBits::eTransfer;
 constexpr auto HOST = vk::PipelineStageFlagBits::eHost;
 
-// A Vulkan device that vkops opens itself, and Kompute's manager on it, which makes tensors and
-// algorithms. Kompute cannot make sequences on such a device; Commands replace them.
+// A Vulkan device that vkops opens itself, and Kompute's manager on it, which makes tensors. Kompute's
+// own algorithms bind whole tensors, and its sequences wait: Pipeline and Queue replace them.
 class Device
 {
   public:
@@ -20,17 +20,20 @@ class Device
     std::uint64_t import_alignment = 0;  // bytes; 0: host memory cannot be imported
     double timestamp_period = 0;         // nanoseconds; 0: the queue has no timestamps
     std::uint64_t timestamp_mask = 0;    // the bits of a timestamp that are valid
-    bool shader_int64 = false;
+    const Features features;
 
-    explicit Device(std::shared_ptr<Adapter> adapter_) : adapter(adapter_)
+    Device(std::shared_ptr<Adapter> adapter_, bool robust)
+      : adapter(adapter_), features(*adapter_, robust)
     {
         const auto& physical = *adapter->physical;
-        std::vector<const char*> extensions;
+        std::vector<const char*> extensions = features.extensions();
         const auto enable = [&](const char* name) {
             if (adapter->has(name)) extensions.push_back(name);
             return adapter->has(name);
         };
         enable(VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME);  // debugPrintfEXT
+        if (enable(VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME))
+            enable(VK_KHR_SPIRV_1_4_EXTENSION_NAME);
         if (adapter->properties().apiVersion >= VK_API_VERSION_1_1 &&
             enable(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
             import_alignment =
@@ -43,12 +46,11 @@ class Device
             ++family;
         if (family == families.size())
             throw std::runtime_error("the adapter has no queue for compute shaders");
-        vk::PhysicalDeviceFeatures features;
-        features.shaderInt64 = shader_int64 = physical.getFeatures().shaderInt64;
         const float priority = 1;
         const vk::DeviceQueueCreateInfo queues({}, family, 1, &priority);
-        device = owned(physical.createDevice({ {}, queues, {}, extensions, &features }),
-                       adapter->instance);
+        vk::DeviceCreateInfo info({}, queues, {}, extensions);
+        info.pNext = features.chain();
+        device = owned(physical.createDevice(info), adapter->instance);
         queue = device->getQueue(family, 0);
         manager = std::make_shared<kp::Manager>(adapter->instance, adapter->physical, device);
 

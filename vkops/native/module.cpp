@@ -1,10 +1,9 @@
-// The Python module vkops_native: adapters, and operations and submissions for Kompute.
+// The Python module vkops_native: adapters, and operations and submissions beside those of Kompute.
 //
 // It is built together with Kompute (scripts/kp_wheel.py), whose sources stay as they are, and works
-// on the tensors and algorithms of Kompute's module: its operations derive from kp::OpBase.
+// on the tensors of Kompute's module.
 
-#include "commands.hpp"
-#include "copies.hpp"
+#include "statistics.hpp"
 
 py::object kp_trace, kp_debug, kp_info, kp_warning, kp_error;  // Kompute's headers declare them
 
@@ -43,8 +42,11 @@ py::dict limits(const Adapter& adapter)
       "max_compute_shared_memory_size"_a = core.maxComputeSharedMemorySize,
       "max_push_constants_size"_a = core.maxPushConstantsSize,
       "max_storage_buffer_range"_a = core.maxStorageBufferRange,
+      "max_uniform_buffer_range"_a = core.maxUniformBufferRange,
       "max_per_stage_descriptor_storage_buffers"_a = core.maxPerStageDescriptorStorageBuffers,
+      "max_per_stage_descriptor_uniform_buffers"_a = core.maxPerStageDescriptorUniformBuffers,
       "min_storage_buffer_offset_alignment"_a = core.minStorageBufferOffsetAlignment,
+      "min_uniform_buffer_offset_alignment"_a = core.minUniformBufferOffsetAlignment,
       "max_memory_allocation_size"_a = memory.maxMemoryAllocationSize,
       "max_memory_allocation_count"_a = core.maxMemoryAllocationCount,
       "subgroup_size"_a = subgroup.subgroupSize,
@@ -54,26 +56,10 @@ py::dict limits(const Adapter& adapter)
                 "QUAD", "PARTITIONED", "ROTATE", "ROTATE_CLUSTERED" }));
 }
 
-// The names of vkops.gpu.adapters.adapter_limits.FEATURES that the adapter has.
+// The names of the optional features that the adapter has and shaders can use.
 py::tuple features(const Adapter& adapter)
 {
-    const auto chain = adapter.physical->getFeatures2<vk::PhysicalDeviceFeatures2,
-      vk::PhysicalDevice16BitStorageFeatures, vk::PhysicalDevice8BitStorageFeatures>();
-    const auto& core = chain.get<vk::PhysicalDeviceFeatures2>().features;
-    const auto& sixteen = chain.get<vk::PhysicalDevice16BitStorageFeatures>();
-    const auto& eight = chain.get<vk::PhysicalDevice8BitStorageFeatures>();
-    const std::pair<const char*, vk::Bool32> all[] = {
-        { "robustBufferAccess", core.robustBufferAccess },
-        { "shaderFloat64", core.shaderFloat64 },
-        { "shaderInt16", core.shaderInt16 },
-        { "shaderInt64", core.shaderInt64 },
-        { "storageBuffer16BitAccess", sixteen.storageBuffer16BitAccess },
-        { "storageBuffer8BitAccess", eight.storageBuffer8BitAccess },
-    };
-    py::list found;
-    for (const auto& [name, present] : all)
-        if (present) found.append(name);
-    return found;
+    return py::tuple(py::cast(Features(adapter).names()));
 }
 
 // For each heap: its bytes, and whether it is device-local.
@@ -135,6 +121,7 @@ void define_adapters(py::module_& module)
 {
     module.def("version", [] { return vk::enumerateInstanceVersion(); });
     module.def("layers", &layers);
+    module.attr("FEATURES") = py::tuple(py::cast(Features::all()));
     const auto core = [](auto member) {
         return [member](const Adapter& adapter) { return adapter.properties().*member; };
     };
@@ -157,17 +144,62 @@ void define_adapters(py::module_& module)
     py::class_<Instance, std::shared_ptr<Instance>>(module, "Instance")
       .def(py::init<>(), Release())
       .def("adapters", &Instance::adapters, Release());
+    // For each program of a shader: its name, the size of subgroups, figures and texts.
+    py::class_<Compiler>(module, "Compiler")
+      .def(py::init<std::shared_ptr<Adapter>>(), "adapter"_a)
+      .def(
+        "compile",
+        [](const Compiler& self, const py::bytes& spirv, const std::string& entry,
+           const Bindings& bindings, std::uint32_t push_nbytes) {
+            py::list found;
+            for (const auto& each : self.compile(spirv, entry, bindings, push_nbytes))
+                found.append(
+                  py::make_tuple(each.name, each.subgroup_size, each.figures, each.texts));
+            return found;
+        },
+        "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a);
 }
 
-// The classes that derive from those of Kompute's module, which must be imported before.
+// (tensor or buffer, offset, bytes), or bytes of the dispatch's own.
+Part part(py::handle given)
+{
+    Part made;
+    if (py::isinstance<py::bytes>(given)) {
+        made.bytes = given.cast<std::string>();
+        return made;
+    }
+    const auto& [resource, offset, nbytes] =
+      given.cast<std::tuple<py::object, std::uint64_t, std::uint64_t>>();
+    if (py::isinstance<TensorBuffer>(resource))
+        made.buffer = resource.cast<std::shared_ptr<TensorBuffer>>();
+    else
+        made.tensor = resource.cast<std::shared_ptr<kp::Tensor>>();
+    made.offset = offset;
+    made.nbytes = nbytes;
+    return made;
+}
+
+// Three counts, or (buffer, offset) of the three words that hold them.
+Groups groups(const py::tuple& given)
+{
+    Groups made;
+    if (given.size() == 3)
+        made.counts = given.cast<std::array<std::uint32_t, 3>>();
+    else
+        std::tie(made.buffer, made.offset) =
+          given.cast<std::pair<std::shared_ptr<TensorBuffer>, std::uint64_t>>();
+    return made;
+}
+
+// The classes that use those of Kompute's module, which must be imported before.
 void define_operations(py::module_ module)
 {
     py::class_<Device, std::shared_ptr<Device>>(module, "Device")
-      .def(py::init<std::shared_ptr<Adapter>>())
+      .def(py::init<std::shared_ptr<Adapter>, bool>(), "adapter"_a, "robust"_a)
       .def_readonly("manager", &Device::manager)
       .def_readonly("import_alignment", &Device::import_alignment)
       .def_readonly("timestamp_period", &Device::timestamp_period)
-      .def_readonly("shader_int64", &Device::shader_int64)
+      .def_property_readonly("features", [](const Device& self) { return self.features.names(); })
       .def_property_readonly("pitch_alignment", &LinearImage::pitch_alignment)
       .def_property_readonly("max_image_side", &LinearImage::max_side);
     py::class_<CopiedBuffer, std::shared_ptr<CopiedBuffer>>(module, "CopiedBuffer")
@@ -175,34 +207,72 @@ void define_operations(py::module_ module)
     py::class_<ImportedArray, CopiedBuffer, std::shared_ptr<ImportedArray>>(module, "ImportedArray")
       .def(py::init<std::shared_ptr<Device>, const py::array&>());
     py::class_<TensorBuffer, CopiedBuffer, std::shared_ptr<TensorBuffer>>(module, "TensorBuffer")
-      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<kp::Tensor>>());
+      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<kp::Tensor>, std::uint64_t,
+                    std::uint64_t>(),
+           "device"_a, "tensor"_a, "start"_a = 0, "nbytes"_a = 0);
     py::class_<LinearImage, std::shared_ptr<LinearImage>>(module, "LinearImage")
       .def(py::init<std::shared_ptr<Device>, std::shared_ptr<kp::Tensor>, std::uint64_t,
                     std::uint64_t, std::uint32_t, std::uint64_t>(),
            "device"_a, "tensor"_a, "offset"_a, "pitch"_a, "height"_a, "unit"_a);
-    py::class_<OpCopyRectangles, kp::OpBase, std::shared_ptr<OpCopyRectangles>>(module,
-                                                                                "OpCopyRectangles")
+    py::class_<Operation, std::shared_ptr<Operation>>(module, "Operation");
+    py::class_<OpCopyRectangles, Operation, std::shared_ptr<OpCopyRectangles>>(module,
+                                                                               "OpCopyRectangles")
       .def(py::init<std::shared_ptr<LinearImage>, std::shared_ptr<CopiedBuffer>, bool,
                     const Rows&>());
-    py::class_<OpCopyRegions, kp::OpBase, std::shared_ptr<OpCopyRegions>>(module, "OpCopyRegions")
+    py::class_<OpCopyRegions, Operation, std::shared_ptr<OpCopyRegions>>(module, "OpCopyRegions")
       .def(py::init<std::shared_ptr<CopiedBuffer>, std::shared_ptr<TensorBuffer>, const Rows&>());
-    py::class_<OpFillRegions, kp::OpBase, std::shared_ptr<OpFillRegions>>(module, "OpFillRegions")
+    py::class_<OpFillRegions, Operation, std::shared_ptr<OpFillRegions>>(module, "OpFillRegions")
       .def(py::init<std::shared_ptr<TensorBuffer>, std::uint32_t, const Rows&>());
+    py::class_<OpPrepare, Operation, std::shared_ptr<OpPrepare>>(module, "OpPrepare")
+      .def(py::init<Operations>());
+    py::class_<Pipeline, std::shared_ptr<Pipeline>>(module, "Pipeline")
+      .def(py::init([](std::shared_ptr<Device> device, const py::bytes& spirv, std::string entry,
+                       Bindings bindings, std::uint32_t push_nbytes) {
+               const std::string code(spirv);
+               py::gil_scoped_release released;
+               return std::make_shared<Pipeline>(device->device, code, entry, bindings, push_nbytes);
+           }),
+           "device"_a, "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a);
+    py::class_<OpDispatch, Operation, std::shared_ptr<OpDispatch>>(module, "OpDispatch")
+      .def(py::init([](std::shared_ptr<Pipeline> pipeline, const py::list& given,
+                       const py::tuple& counts, const py::bytes& push) {
+               std::vector<Part> parts;
+               for (const auto& each : given) parts.push_back(part(each));
+               return std::make_shared<OpDispatch>(pipeline, std::move(parts), groups(counts),
+                                                   std::string(push));
+           }),
+           "pipeline"_a, "parts"_a, "groups"_a, "push"_a = py::bytes());
     py::class_<Commands, std::shared_ptr<Commands>>(module, "Commands")
-      .def(py::init<std::shared_ptr<Device>>())
-      .def("record", &Commands::record, "operations"_a, "timed"_a = false)
-      .def("start", &Commands::start, Release())
-      .def("wait", &Commands::wait, Release())
-      .def("run", &Commands::run, Release())
-      .def("clear", &Commands::clear)
-      .def_property_readonly("nanoseconds", &Commands::nanoseconds);
+      .def(py::init([](std::shared_ptr<Device> device, Operations operations) {
+          auto made = std::make_shared<Commands>(device);
+          made->record(std::move(operations), false);
+          return made;
+      }));
+    py::class_<Queue>(module, "Queue")
+      .def(py::init<std::shared_ptr<Device>, std::size_t>(), "device"_a, "limit"_a)
+      .def_readwrite("timed", &Queue::timed)
+      .def_property_readonly("submitted", &Queue::submitted)
+      .def_property_readonly("completed", &Queue::completed)
+      .def("submit", &Queue::submit)
+      .def("submit_again", &Queue::submit_again)
+      .def("wait", &Queue::wait)
+      .def("take_nanoseconds", &Queue::take_nanoseconds);
 }
 
 }  // namespace
 
 PYBIND11_MODULE(vkops_native, module)
 {
-    module.attr("interface") = 4;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    py::register_exception_translator([](std::exception_ptr error) {
+        try {
+            std::rethrow_exception(error);
+        } catch (const vk::OutOfHostMemoryError& found) {
+            PyErr_SetString(PyExc_MemoryError, found.what());
+        } catch (const vk::OutOfDeviceMemoryError& found) {
+            PyErr_SetString(PyExc_MemoryError, found.what());
+        }
+    });
+    module.attr("interface") = 6;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported
     // by this function, when a device is opened.

@@ -17,8 +17,7 @@ from vkops.onnx.element_types import elem_type_of
 from vkops.onnx.onnx_model import Model
 from vkops.onnx.onnx_session import Session
 from vkops.onnx.static_checks import check_statically
-from vkops.tensors.device import Device
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.tensor import Device, Tensor
 
 
 class VkopsRep(BackendRep):  # type: ignore[misc]  # onnx has no types for it
@@ -41,20 +40,18 @@ class VkopsRep(BackendRep):  # type: ignore[misc]  # onnx has no types for it
         Raises:
             ModelError: the inputs do not fit the model.
         """
-        names = [output.name for output in self.session.model.outputs]
-        results = self.session.run(self._by_name(inputs))
-        made: tuple[Any, ...] = namedtupledict("Outputs", names)(*map(_array, results))
+        model = self.session.model
+        if not isinstance(inputs, Mapping):
+            values, entries = _listed(inputs), model.required_inputs
+            if len(values) > len(entries):  # those with a default are given, too
+                entries = model.inputs
+            if len(values) != len(entries):
+                raise ModelError(f"got {len(values)} inputs, must be {len(entries)}")
+            inputs = {entry.name: value for entry, value in zip(entries, values, strict=True)}
+        results = self.session.run(inputs)
+        named = namedtupledict("Outputs", [output.name for output in model.outputs])
+        made: tuple[Any, ...] = named(*map(_array, results))
         return made
-
-    def _by_name(self, inputs: Any) -> Mapping[str, Any]:
-        if isinstance(inputs, Mapping):
-            return inputs
-        values, entries = _listed(inputs), self.session.model.required_inputs
-        if len(values) > len(entries):  # those with a default are given, too
-            entries = self.session.model.inputs
-        if len(values) != len(entries):
-            raise ModelError(f"got {len(values)} inputs, must be {len(entries)}")
-        return {entry.name: value for entry, value in zip(entries, values, strict=True)}
 
 
 class VkopsBackend(Backend):  # type: ignore[misc]

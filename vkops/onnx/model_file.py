@@ -93,7 +93,6 @@ def _check_calls(proto: ModelProto) -> None:
 
 
 def _calls(nodes: Iterable[NodeProto]) -> Counter[_Function]:
-    """Count how often nodes call each function or operator."""
     return Counter((node.domain, node.op_type, node.overload) for node in _nodes(nodes))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
@@ -69,12 +69,17 @@ class Node:
         """Raise the error of an argument or attribute."""
         raise ModelError(f"{self.label}: {what}: {message}")
 
-    def choice(self, name: str, *allowed: str) -> str:
+    def require(self, holds: bool, what: str, got: object, allowed: object) -> None:
+        """Refuse an argument or attribute unless something holds."""
+        if not holds:
+            self.refuse(what, f"got {got}, must be {allowed}")
+
+    def choice(self, name: str, *allowed: str, reason: str = "") -> str:
         """Return an attribute that is one of these words; the first where it is left out."""
         given = self.attributes.get(name)
         text = allowed[0] if given is None else given.decode("utf-8", "replace")
-        if text not in allowed:
-            self.refuse(name, f"got {text!r}, must be {', '.join(map(repr, allowed))}")
+        words = ", ".join(map(repr, allowed))
+        self.require(text in allowed, name, repr(text), words + reason)
         return text
 
     def parameters(self, inputs: Sequence[T]) -> Iterator[tuple[Any, T]]:
@@ -97,19 +102,17 @@ class Node:
                 continue
             if got not in parameter.types:
                 allowed = ", ".join(sorted(parameter.types))
-                self.refuse(parameter.name, f"has type {got}, must be {allowed}")
+                self.refuse(parameter.name, f"got type {got}, must be {allowed}")
             if parameter.is_homogeneous and parameter.type_str in type_parameters:
                 wanted = first.setdefault(parameter.type_str, got)
-                if got != wanted:
-                    message = f"has type {got}, must be {wanted} as the first one"
-                    self.refuse(parameter.name, message)
+                as_first = f"{wanted} as the first one"
+                self.require(got == wanted, parameter.name, f"type {got}", as_first)
 
     def _check_count(self, what: str, names: Sequence[str], minimum: int, maximum: int) -> None:
-        if not minimum <= len(names) <= maximum:
-            allowed = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
-            if maximum > 2**30:
-                allowed = f"at least {minimum}"
-            self.refuse(what, f"got {len(names)}, must be {allowed}")
+        allowed = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
+        if maximum > 2**30:
+            allowed = f"at least {minimum}"
+        self.require(minimum <= len(names) <= maximum, what, len(names), allowed)
 
     def _read(self, attribute: AttributeProto, reader: TensorReader) -> Any:
         known = self.schema.attributes.get(attribute.name)
@@ -153,6 +156,19 @@ class Call:
     def refuse(self, what: str, message: str) -> NoReturn:
         """Raise the error of an argument or attribute."""
         self.node.refuse(what, message)
+
+    def require(self, holds: bool, what: str, got: object, allowed: object) -> None:
+        """Refuse an argument or attribute unless something holds."""
+        self.node.require(holds, what, got, allowed)
+
+    def require_at_least(self, minimum: int, name: str, values: Iterable[int]) -> None:
+        """Refuse a list with a number below a minimum."""
+        for i, value in enumerate(values):
+            self.require(value >= minimum, f"{name}[{i}]", value, f"at least {minimum}")
+
+    def require_single(self, name: str, array: npt.NDArray[Any] | LoweredTensor) -> None:
+        """Refuse a tensor of more or fewer elements than one."""
+        self.require(array.size == 1, name, f"{array.size} elements", 1)
 
     # -- inputs -----------------------------------------------------------------------------------
 
@@ -208,41 +224,39 @@ class Call:
         if array is None:
             return None
         if array.ndim != 1 and not (scalar and array.ndim == 0):
-            self.refuse(name, f"has {array.ndim} dimensions, must have 1")
-        if array.size > max_size:
-            self.refuse(name, f"has {array.size} elements, must be {max_size} at most")
+            self.refuse(name, f"got {array.ndim} dimensions, must have 1")
+        self.require(array.size <= max_size, name, f"{array.size} elements", f"{max_size} at most")
         numbers = array.reshape(-1).tolist()
         for i, number in enumerate(numbers):
             if number != number or number in (np.inf, -np.inf) or int(number) != number:
                 self.refuse(f"{name}[{i}]", f"got {number}, must be an integer")
         return tuple(map(int, numbers))
 
-    def integer(self, name: str) -> int | None:
-        """Return one integer; None where it is left out."""
+    def integer(self, name: str, default: int = 0) -> int:
+        """Return one integer."""
         numbers = self.ints(name, scalar=True)
         if numbers is None:
-            return None
-        if len(numbers) != 1:
-            self.refuse(name, f"got {len(numbers)} values, must be 1")
+            return default
+        self.require(len(numbers) == 1, name, f"{len(numbers)} values", 1)
         return numbers[0]
 
     # -- axes -------------------------------------------------------------------------------------
 
     def axis(self, name: str, rank: int, *, default: int = 0, lowest: int | None = None) -> int:
         """Return an axis of a tensor of that rank; negative ones count from the end."""
-        given = self.integer(name)
-        return self.in_rank(name, default if given is None else given, rank, lowest)
+        return self.in_rank(name, self.integer(name, default), rank, lowest)
 
-    def axes(self, name: str, rank: int, *, lowest: int | None = None) -> Ints | None:
-        """Return different axes of a tensor of that rank; None where they are left out."""
+    def axes(
+        self, name: str, rank: int, default: Iterable[int] = (), *, lowest: int | None = None
+    ) -> Ints:
+        """Return different axes of a tensor of that rank."""
         given = self.ints(name, scalar=True)
         if given is None:
-            return None
+            return tuple(default)
         axes = tuple(
             self.in_rank(f"{name}[{i}]", axis, rank, lowest) for i, axis in enumerate(given)
         )
-        if len(set(axes)) != len(axes):
-            self.refuse(name, f"got {list(given)}, must be different axes")
+        self.require(len(set(axes)) == len(axes), name, list(given), "different axes")
         return axes
 
     def in_rank(self, what: str, axis: int, rank: int, lowest: int | None = None) -> int:

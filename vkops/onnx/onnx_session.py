@@ -30,9 +30,8 @@ from vkops.onnx.value_info import (
     TensorType,
     ValueInfo,
 )
-from vkops.tensors.device import Device, DeviceLike, as_device, default_device
 from vkops.tensors.operations import native
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.tensor import Device, DeviceLike, Tensor, as_device, default_device
 
 Array = npt.NDArray[Any]
 MAX_SPECIALIZATIONS = 64
@@ -167,7 +166,7 @@ class Session:
         *,
         targets: Mapping[int, Tensor] | None = None,
     ) -> list[Any]:
-        """Run the model and wait for its outputs.
+        """Run the model; reading its outputs waits for them.
 
         Call it as ``run(inputs)``, or as ONNX Runtime's ``run(output_names, input_feed)``.
 
@@ -214,7 +213,13 @@ class Session:
         with self._lock:
             # Lowering tells one input at a time that it needs the elements of, and starts again.
             while True:
-                known = {name: _elements(given[name]) for name in self._needed & given.keys()}
+                known = {
+                    name: list(map(np.asarray, value))
+                    if isinstance(value, list)
+                    else np.asarray(value)
+                    for name, value in given.items()
+                    if name in self._needed
+                }
                 key = _key(input_types, known)
                 try:
                     if key not in self._specializations:
@@ -286,12 +291,8 @@ def _type_of(entry: ValueInfo, value: Given) -> InputType:
     dtype = value[0].dtype if value else entry.dtype or np.dtype(np.float32)
     for i, item in enumerate(value):
         if item.dtype != dtype:
-            raise ModelError(f"input '{entry.name}[{i}]': has type {item.dtype}, must be {dtype}")
+            raise ModelError(f"input '{entry.name}[{i}]': got type {item.dtype}, must be {dtype}")
     return SequenceType(dtype, tuple(item.shape for item in value))
-
-
-def _elements(value: Given) -> Any:
-    return list(map(np.asarray, value)) if isinstance(value, list) else np.asarray(value)
 
 
 def _key(input_types: Mapping[str, InputType], known: Mapping[str, Any]) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from operator import index
 from typing import Any, NamedTuple
 
 from vkops.errors import DeviceError, ModelError, show
@@ -51,8 +50,7 @@ def choose(providers: Any, provider_options: Any) -> Provider:
         if adapters:
             return _with_options(i, name, adapters, options)
         warnings.warn(
-            f"the provider {name!r} is not available; available: {_available()}",
-            stacklevel=3,
+            f"the provider {name!r} is not available; available: {_available()}", stacklevel=3
         )
     raise DeviceError(f"providers: none of those given is available; available: {_available()}")
 
@@ -96,20 +94,10 @@ def _with_options(
         return Provider(name, None if name == VULKAN else adapters[0].index)
     device_id = options["device_id"]
     for info in adapters:
-        if _as_text(device_id) == str(info.index):
+        if str(device_id) == str(info.index):  # ONNX Runtime has it as text
             return Provider(name, info.index)
     listed = ", ".join(f"{info.index} ({info.name})" for info in adapters)
     raise DeviceError(f"providers[{place}]: no device_id {show(device_id)}; {name} has {listed}")
-
-
-def _as_text(device_id: Any) -> str | None:
-    """An index as text, as ONNX Runtime has it; None for what is neither text nor an integer."""
-    if isinstance(device_id, str):
-        return device_id
-    try:
-        return None if isinstance(device_id, bool) else str(index(device_id))
-    except TypeError:
-        return None
 
 
 def _adapters(name: str) -> list[DeviceInfo]:

@@ -8,7 +8,8 @@ from operator import index
 from typing import Any
 
 from vkops.errors import ModelError, show
-from vkops.onnx.value_info import Dimension, ValueInfo
+from vkops.onnx.free_dimensions import Overrides
+from vkops.onnx.value_info import ValueInfo
 
 
 @dataclass(slots=True)
@@ -49,8 +50,7 @@ class SessionOptions:
     profile_file_prefix: Any = "onnxruntime_profile_"
     use_deterministic_compute: Any = False
     use_per_session_threads: Any = True
-    _by_name: dict[str, int] = field(default_factory=dict, init=False, repr=False)
-    _by_denotation: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    _overrides: Overrides = field(default_factory=Overrides, init=False, repr=False)
     _entries: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
@@ -59,7 +59,7 @@ class SessionOptions:
         Raises:
             ModelError: the name is not a string, or the size is not an integer of at least 0.
         """
-        self._by_name[_text("name", name)] = _size(value)
+        self._overrides.names[_text("name", name)] = _size(value)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, value: int) -> None:
         """Give the free dimensions of a denotation, such as ``DATA_BATCH``, a size in elements.
@@ -67,7 +67,7 @@ class SessionOptions:
         Raises:
             ModelError: the denotation is not a string, or the size is not an integer of at least 0.
         """
-        self._by_denotation[_text("denotation", denotation)] = _size(value)
+        self._overrides.denotations[_text("denotation", denotation)] = _size(value)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Store an entry, which has no effect.
@@ -104,19 +104,7 @@ class SessionOptions:
 
     def resize(self, entries: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
         """Return inputs or outputs with the sizes that were given for their free dimensions."""
-        return tuple(replace(entry, shape=self._sizes(entry)) for entry in entries)
-
-    def _sizes(self, entry: ValueInfo) -> tuple[Dimension, ...] | None:
-        if entry.shape is None:
-            return None
-        return tuple(
-            size if isinstance(size, int) else self._given(size, denotation)
-            for size, denotation in zip(entry.shape, entry.denotations, strict=True)
-        )
-
-    def _given(self, name: str | None, denotation: str) -> Dimension:
-        by_denotation = self._by_denotation.get(denotation, name)
-        return by_denotation if name is None else self._by_name.get(name, by_denotation)
+        return tuple(replace(entry, shape=self._overrides.sizes(entry)) for entry in entries)
 
 
 def _text(name: str, value: object) -> str:

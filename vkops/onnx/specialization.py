@@ -23,9 +23,9 @@ from vkops.onnx.lowering import (
 )
 from vkops.plan.graph import Pipeline
 from vkops.plan.region import CopyPlan
-from vkops.tensors.device import Device
+from vkops.tensors.device_array import run_program
 from vkops.tensors.operations import Source
-from vkops.tensors.tensor import Tensor, run_program
+from vkops.tensors.tensor import Device, Tensor
 
 Array = npt.NDArray[Any]
 Given: TypeAlias = "Array | Tensor | list[Any] | None"
@@ -46,7 +46,7 @@ class Specialization:
         read = {number: None for step in steps for number in step.reads}
         inputs = tuple([number for number in read if number not in made])
         results = tuple([number for number in made if number in outputs])
-        self._program = Program(Pipeline(steps, inputs, results))
+        self._program = Program(Pipeline(steps, inputs, results), "an ONNX model")
         self._made = [(n, lowering[n].shape, moved_dtype(lowering[n].dtype)) for n in results]
         self._nbytes = sum(
             [lowering.graph.nbytes(n) for n in (*inputs, *results)], sum(self._program.scratch[1])
@@ -85,7 +85,7 @@ class Specialization:
         owned = {*tensors, *direct}  # by the caller or this model: outputs are copies of these
         made = [(shape, dtype, direct.get(number)) for number, shape, dtype in self._made]
         sources = [tensors[number] for number in self._program.reads]
-        results = run_program(self._program, self._nbytes, device, sources, made, progress)
+        results = run_program(Tensor, self._program, self._nbytes, device, sources, made, progress)
         tensors.update(zip(self._program.writes, results, strict=True))
         for index, target in targets.items():
             source = tensors[self._number(index)] if target.size else target

@@ -246,7 +246,6 @@ def _external_reader(
 
 @contextmanager
 def _opened(location: str, path: Path, follow: bool) -> Iterator[BinaryIO]:
-    """Open a file of external data for reading."""
     try:
         with open_regular(path, follow=follow) as file:
             yield file

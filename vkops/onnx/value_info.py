@@ -146,10 +146,10 @@ def check_input(entry: ValueInfo, given: InputType, free: dict[str, int]) -> Non
         return
     got = "tensor" if isinstance(given, TensorType) else "sequence"
     if wanted not in (got, "optional"):
-        raise ModelError(f"input {name!r}: is a {got}, must be a {wanted}")
+        raise ModelError(f"input {name!r}: got a {got}, must be a {wanted}")
     if entry.dtype is not None and type_text(given.dtype) != type_text(entry.dtype):
         raise ModelError(
-            f"input {name!r}: has type {type_text(given.dtype)}, must be {type_text(entry.dtype)}"
+            f"input {name!r}: got type {type_text(given.dtype)}, must be {type_text(entry.dtype)}"
         )
     if isinstance(given, TensorType):
         _check_shape(name, given.shape, entry.shape, free)
@@ -171,7 +171,7 @@ def _check_shape(
     if not fits:
         wanted = ", ".join("?" if size is None else str(size) for size in sizes)
         where = "".join(f", {d} being {before[d]}" for d in sizes if d in before)
-        raise ModelError(f"input {name!r}: has shape {shape}, must be ({wanted}){where}")
+        raise ModelError(f"input {name!r}: got shape {shape}, must be ({wanted}){where}")
 
 
 def check_output_type(entry: ValueInfo, made: np.dtype[Any] | None) -> None:

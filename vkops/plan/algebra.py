@@ -93,16 +93,28 @@ def coalesce_region(region: Region) -> Region:
     if backwards:
         return coalesce_region(region.map(lambda view: view.flip(backwards)))
     order = _by_source if region.kind == "scatter" else None
+    merged = merge_dims(sorted(dims, key=order, reverse=True))
+    return _from_dims(region, merged or [(1, 1, 1, *(0 for _ in region.index_views))])
+
+
+def merge_dims(dims: Iterable[_Dim]) -> list[_Dim]:
+    """Merge dimensions that are contiguous in all views; drop those of size 1.
+
+    >>> merge_dims([(12, 2, 4), (5, 1, 9), (4, 3, 8), (1, 4, 2)])
+    [(12, 2, 4), (1, 12, 2)]
+    """
     merged: list[_Dim] = []
-    for dim in sorted([d for d in dims if d[1] != 1], key=order, reverse=True):
+    for dim in dims:
         stride, size, *strides = dim
+        if size == 1:
+            continue
         if merged:
             outer_stride, outer_size, *outer_strides = merged[-1]
             if outer_stride == stride * size and outer_strides == [s * size for s in strides]:
                 merged[-1] = (stride, outer_size * size, *strides)
                 continue
         merged.append(dim)
-    return _from_dims(region, merged or [(1, 1, 1, *(0 for _ in region.index_views))])
+    return merged
 
 
 def _by_source(dim: _Dim) -> tuple[int, int]:

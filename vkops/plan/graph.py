@@ -86,16 +86,6 @@ class Pipeline:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Tensors that one plan makes, from leaves and the tensors of earlier stages.
-
-    ``made`` maps the number of each to its regions, which read tensors by number.
-    """
-
-    made: Mapping[int, Regions]
-
-
 class Graph:
     """Tensors by number; each is a leaf, or made by regions that read tensors before it.
 
@@ -174,7 +164,7 @@ class Graph:
 
     def step(self, tensor: int) -> Step:
         """The step that makes a tensor from the tensors that its regions read."""
-        return self._step(Stage({tensor: merge_regions(self._tensors[tensor] or ())}))
+        return self._step({tensor: merge_regions(self._tensors[tensor] or ())})
 
     def lower(self, wanted: Sequence[int]) -> list[Step]:
         """The stages of ``fuse`` as steps; each counts the smallest elements that it moves.
@@ -183,21 +173,24 @@ class Graph:
         """
         return [self._step(stage) for stage in self.fuse(wanted)]
 
-    def _step(self, stage: Stage) -> Step:
-        makes = tuple(number for number in stage.made if self.nbytes(number))
+    def _step(self, made: Mapping[int, Regions]) -> Step:
+        makes = tuple(number for number in made if self.nbytes(number))
         size = min((self._sizes[number][1] for number in makes), default=1)
-        reads = sorted(set().union(*(_read(stage.made[number]) for number in makes)))
+        reads = sorted(set().union(*(_read(made[number]) for number in makes)))
         places = {number: place for place, number in enumerate(reads)}
         outputs = []
         for number in makes:
             nbytes, own_size = self._sizes[number]
-            regions = [region.renumber(places) for region in stage.made[number]]
+            regions = [region.renumber(places) for region in made[number]]
             outputs.append(Output(nbytes, narrow(regions, own_size, size)))
         inputs = tuple(map(self.nbytes, reads))
         return Step(CopyPlan(size, inputs, tuple(outputs)), tuple(reads), makes)
 
-    def fuse(self, wanted: Sequence[int]) -> list[Stage]:
+    def fuse(self, wanted: Sequence[int]) -> list[dict[int, Regions]]:
         """The stages that make the wanted tensors, in order; nearly always one.
+
+        Each has the regions of the tensors that one plan makes, by number. They read leaves and the
+        tensors of earlier stages.
 
         An intermediate gets a stage of its own where composing its readers costs more. So does a
         tensor that is scattered to, and one that indices of another read or are read from.
@@ -226,7 +219,7 @@ class Graph:
         for number in sorted(stages):
             (alone if _scatters(fused[number]) else together)[stages[number]].append(number)
         return [
-            Stage({number: fused[number] for number in group})
+            {number: fused[number] for number in group}
             for stage in range(last + 1)
             for group in (together[stage], *zip(alone[stage]))
             if group

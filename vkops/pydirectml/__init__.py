@@ -39,8 +39,7 @@ from vkops.dml import (
     slice,
 )
 from vkops.dml import upsample_2d as up_sample_2d
-from vkops.pydirectml.model import Binding, Device, GraphBuilder, Model
-from vkops.pydirectml.tensor_desc import TensorDesc
+from vkops.pydirectml.model import Binding, Device, GraphBuilder, Model, TensorDesc
 
 __all__ = [
     "Binding",

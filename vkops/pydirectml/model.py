@@ -1,22 +1,23 @@
-"""PyDirectML's devices, graphs and models."""
+"""PyDirectML's devices, tensor descriptors, graphs and models."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import is_not
-from typing import Any, NoReturn
+from typing import Any, NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
 
 import vkops
-from vkops.arguments.values import Place, array, boolean
+from vkops.arguments.values import Place, array, boolean, integers
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
     ExecutionFlags,
     Expression,
     Graph,
+    TensorDataType,
     TensorFlags,
 )
 from vkops.dml.addressing import spanned_elements
@@ -27,6 +28,7 @@ from vkops.tensors.exchange import as_array
 from vkops.tensors.tensor import Tensor
 
 _OPERATOR = "GRAPH"
+_Policy = Callable[[TensorDataType, tuple[int, ...]], BufferTensorDesc]
 
 
 class Device(vkops.Device):
@@ -78,6 +80,72 @@ class Device(vkops.Device):
         return model._run(bindings, wanted)
 
 
+class TensorDesc(BufferTensorDesc):
+    """A tensor in a buffer, with the arguments of PyDirectML. Source: pydirectml.TensorDesc.
+
+    The first argument is ``data_type``; then come ``flags``, which may be left out, and ``sizes``,
+    and then a ``tensor_policy``, or ``strides`` in elements, ``total_tensor_size_in_bytes`` and
+    ``guaranteed_base_offset_alignment``.
+
+    Raises:
+        InvalidDescTypeError: an argument is of the wrong kind (T-02 to T-17).
+
+    >>> from vkops.dml import TensorPolicy
+    >>> TensorDesc(TensorDataType.FLOAT32, [1, 3, 4, 4], TensorPolicy.interleaved_channel).strides
+    (48, 1, 12, 3)
+    >>> TensorDesc(TensorDataType.INT8, TensorFlags.OWNED_BY_DML, [3]).total_tensor_size_in_bytes
+    4
+    """
+
+    @overload
+    def __init__(
+        self, data_type: TensorDataType, sizes: Sequence[int], tensor_policy: _Policy = ...
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self, data_type: TensorDataType, sizes: Sequence[int], strides: Sequence[int] | None
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        data_type: TensorDataType,
+        flags: TensorFlags,
+        sizes: Sequence[int],
+        tensor_policy: _Policy = ...,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        data_type: TensorDataType,
+        flags: TensorFlags,
+        sizes: Sequence[int],
+        strides: Sequence[int] | None,
+        total_tensor_size_in_bytes: int,
+        guaranteed_base_offset_alignment: int,
+    ) -> None: ...
+
+    def __init__(self, data_type: Any, *args: Any, **keywords: Any) -> None:
+        names = ["sizes", "tensor_policy"]
+        if args and not isinstance(args[0], (Sequence, np.ndarray)):
+            names = ["flags", *names]
+        if len(args) >= len(names) and not callable(args[len(names) - 1]):
+            names[-1] = "strides"
+        names += ["total_tensor_size_in_bytes", "guaranteed_base_offset_alignment"]
+        if len(args) > len(names) or any(name in keywords for name in names[: len(args)]):
+            raise TypeError("TensorDesc(): got too many arguments, or one of them twice")
+        given = {"sizes": None, **dict(zip(names, args, strict=False)), **keywords}
+        policy = given.pop("tensor_policy", None)
+        if policy is not None:
+            if not callable(policy) or isinstance(policy, type):
+                raise Place("", "tensor_policy", "T-07").wrong_kind(policy, "a function")
+            sizes = integers(given["sizes"], Place("", "sizes", "T-04"))
+            given["strides"] = policy(data_type, sizes).strides
+        super().__init__(data_type, **given)
+
+
 class GraphBuilder(Graph):
     """A graph that a device compiles. Source: pydirectml.GraphBuilder.
 
@@ -124,7 +192,9 @@ class Model:
         self._initialized: list[Binding | None] = []
 
     def _run(self, bindings: Sequence[Binding], wanted: Sequence[Expression]) -> list[Tensor]:
-        numbers = [self._output(i, x) for i, x in enumerate(wanted)]
+        for i, x in enumerate(wanted):
+            if x not in self.outputs:
+                _refuse(f"outputs[{i}]", "is not an output that the model was built with", "B-02")
         device = self.graph.device
         given: list[Binding | None] = [None] * len(self._desc.inputs)
         for i, binding in enumerate(bindings):
@@ -154,12 +224,7 @@ class Model:
             for i, (_, tensor) in enumerate(self._desc.inputs)
         ]
         self._compiled.dispatch(sources, results)
-        return [results[number] for number in numbers]
-
-    def _output(self, index: int, x: Expression) -> int:
-        if x not in self.outputs:
-            _refuse(f"outputs[{index}]", "is not an output that the model was built with", "B-02")
-        return self.outputs.index(x)
+        return [results[self.outputs.index(x)] for x in wanted]
 
 
 class Binding:

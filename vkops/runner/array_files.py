@@ -9,14 +9,14 @@ from math import prod
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
 import numpy.typing as npt
 
-from vkops.dxdispatch.initial_values import read_npy_header
+from vkops import console
 from vkops.errors import ModelError, one_line
-from vkops.runner import console, printed_values
-from vkops.runner.output_files import output_file, without_objects
+from vkops.runner import printed_values
 from vkops.system.files import named_file, open_regular
+from vkops.system.npy_files import read_array, read_header, write_array
+from vkops.system.output_files import output_file
 
 Array = npt.NDArray[Any]
 
@@ -60,49 +60,40 @@ def _load(file: str, text: str) -> Array | list[tuple[str, Array]]:
     with open_regular(file) as stream:
         if not zipfile.is_zipfile(stream):
             stream.seek(0)
-            _check_memory(text, [_claimed_bytes(stream, os.fstat(stream.fileno()).st_size)])
+            nbytes = _claimed_bytes(stream, os.fstat(stream.fileno()).st_size)
+            _check_memory(f"{text}: holds {nbytes} bytes", nbytes)
             stream.seek(0)
-            return _array(stream)
+            return read_array(stream)
         with zipfile.ZipFile(stream) as archive:
-            sizes = []
+            nbytes = 0
             for info in archive.infolist():
                 with archive.open(info) as member:
-                    sizes.append(_claimed_bytes(member, info.file_size))
-            _check_memory(text, sizes)
+                    nbytes += _claimed_bytes(member, info.file_size)
+            _check_memory(f"{text}: holds {nbytes} bytes", nbytes)
             # np.load would confuse the members "x.npy" and "x.npy.npy".
             arrays = []
             for info in archive.infolist():
                 with archive.open(info) as member:
-                    arrays.append((info.filename.removesuffix(".npy"), _array(member)))
+                    arrays.append((info.filename.removesuffix(".npy"), read_array(member)))
             return arrays
-
-
-def _array(stream: IO[bytes]) -> Array:
-    """Return the array of a .npy file in the byte order of this machine."""
-    array: Array = np.lib.format.read_array(stream, allow_pickle=False)
-    if not array.dtype.isnative:
-        array = array.byteswap(inplace=True).view(array.dtype.newbyteorder())
-    return array
 
 
 def _claimed_bytes(stream: IO[bytes], size: int) -> int:
     """Return the bytes of an array by its header; ValueError if it cannot be read."""
-    (shape, _, dtype), offset = read_npy_header(stream)
+    shape, _, dtype, offset = read_header(stream)
     nbytes = prod(shape) * dtype.itemsize
     if dtype.kind not in _KINDS or dtype.fields or dtype.subdtype or nbytes > size - offset:
         raise ValueError("no such values")
     return nbytes
 
 
-def _check_memory(text: str, sizes: Sequence[int]) -> None:
+def _check_memory(what: str, nbytes: int) -> None:
     """Refuse arrays that do not fit into memory: a small .npz file can hold a lot of zeros."""
     import psutil
 
-    available = psutil.virtual_memory().available
-    if sum(sizes) > available:
-        raise ModelError(
-            f"{text}: holds {sum(sizes)} bytes, and {available} of memory are available"
-        )
+    available = int(psutil.virtual_memory().available)
+    if nbytes > available:
+        raise ModelError(f"{what}, and {available} of memory are available")
 
 
 def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path, str]:
@@ -140,7 +131,7 @@ def write_or_print(targets: Mapping[Path, str], arrays: Mapping[str, Array], *, 
         try:
             with output_file(path) as stream:
                 if name:
-                    np.save(stream, chosen[name], allow_pickle=False)
+                    write_array(stream, chosen[name])
                 else:
                     _write_npz(path, stream, chosen)
         except OSError as error:
@@ -159,11 +150,19 @@ def _write_npz(path: Path, stream: IO[bytes], arrays: Mapping[str, Array]) -> No
             if not is_kept or len(member.encode()) > _MAX_MEMBER_BYTES:
                 raise ModelError(f"{path}: a .npz file cannot hold an output named {name!r}")
             with archive.open(info, "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, arrays[name], allow_pickle=False)
+                write_array(file, arrays[name])
+
+
+def without_objects(array: Array) -> Array:
+    """Return an array that can be written as bytes: strings as characters of fixed width."""
+    if not array.dtype.hasobject:
+        return array
+    nbytes = 4 * max((len(str(text)) for text in array.flat), default=0) * array.size
+    _check_memory(f"strings as characters of fixed width take {nbytes} bytes", nbytes)
+    return array.astype(str)
 
 
 def _print(name: str, array: Array, *, flat: bool) -> None:
-    """Print an output in its shape, or in one line."""
     label = f"Output '{one_line(name)}' {list(array.shape)}:"
     is_short = array.ndim < 2 and array.size <= printed_values.MAX_SHAPED_VALUES
     if not (flat or is_short):

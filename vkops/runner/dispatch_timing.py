@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from vkops.runner import console
+from vkops import console
 
 if TYPE_CHECKING:
     import vkops
@@ -53,7 +53,8 @@ def run_timed(
     maximum = options.max_gpu_time_measurements
     device_time = device.measure_dispatches() if maximum else lambda: None
     with console.progress(name) as progress, options.around_dispatch(name):
-        cpu, gpu, lost = _measure(options, partial(dispatch, progress), device_time)
+        run = partial(dispatch, progress)
+        cpu, gpu, lost = _measure(options, run, device.synchronize, device_time)
     is_cold = is_first and len(cpu) == 1 and options.dispatch_repeat == 1
     verbosity = options.timing_verbosity
     for line in report(
@@ -63,7 +64,10 @@ def run_timed(
 
 
 def _measure(
-    options: RunOptions, dispatch: Callable[[], object], device_time: Callable[[], float | None]
+    options: RunOptions,
+    dispatch: Callable[[], object],
+    wait: Callable[[], None],
+    device_time: Callable[[], float | None],
 ) -> tuple[array[float], Mapping[int, float], int]:
     """Measure one dispatch in each iteration, in milliseconds.
 
@@ -79,6 +83,7 @@ def _measure(
         start = time.perf_counter()
         for _ in range(options.dispatch_repeat):
             dispatch()
+        wait()
         elapsed = (time.perf_counter() - start) * 1000
         if (by_device := device_time()) is not None:
             latest.append((len(samples), by_device / repeat))

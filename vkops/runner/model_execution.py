@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import vkops
+from vkops import console
 from vkops.dml import TensorDataType
-from vkops.dxdispatch.data_types import CHUNK_BYTES, dtype_of
+from vkops.dxdispatch.data_types import CHUNK_BYTES, Read, chunks, dtype_of
 from vkops.dxdispatch.json_model import (
     BindingSource,
     BufferResource,
@@ -32,10 +33,11 @@ from vkops.dxdispatch.onnx_dispatchable import BoundOnnx
 from vkops.dxdispatch.shader_dispatchable import BoundShader
 from vkops.errors import ModelError, OutOfDeviceMemoryError, show
 from vkops.plan.rounding import round_up
-from vkops.runner import console, printed_values
+from vkops.runner import onnx_execution, printed_values
+from vkops.runner.array_files import without_objects
 from vkops.runner.dispatch_timing import Progress, RunOptions, run_timed
-from vkops.runner.onnx_execution import OnnxRun
-from vkops.runner.output_files import Read, chunks, npy_header, without_objects, write_output
+from vkops.system.npy_files import header_bytes
+from vkops.system.output_files import write_output
 
 if TYPE_CHECKING:
     from vkops.onnx import Session
@@ -72,7 +74,7 @@ class Execution:
         every = prepared.model.resources.values()
         resources = [resource for resource in every if isinstance(resource, BufferResource)]
         # All buffers first: what does not fit fails before any value has been made.
-        self.buffers: Mapping[str, AnyBuffer] = _on_device_or_host(resources, device)
+        self.buffers: Mapping[str, AnyBuffer] = _allocate(resources, device)
         for resource in resources:
             _upload(resource, self.buffers[resource.name])
         dispatchables = prepared.model.dispatchables.values()
@@ -95,7 +97,6 @@ class Execution:
     def _compile(
         self, dispatchable: DmlDispatchable, operator: vkops.Operator, device: vkops.Device
     ) -> vkops.CompiledOperator:
-        """Compile and initialise an operator."""
         name = dispatchable.name
         graph = dispatchable.compile_graph
         console.info("Compiling op using IDMLDevice1::CompileGraph" if graph else "Compile Op")
@@ -147,14 +148,19 @@ class Execution:
             yield self.bind(bound).dispatch
         elif isinstance(bound, BoundShader):
             buffers = {point: self._binding(source) for point, source in bound.sources.items()}
-            pushed = bound.dispatchable.push_constants
-            with self.shaders[name].bound(buffers, bound.command.groups, pushed) as run:
-                yield lambda _: run.dispatch()
+            groups: Any = bound.command.groups
+            if isinstance(groups, BindingSource):
+                groups = self.buffers[groups.resource.name], groups.offset
+            run = self.shaders[name].bound(buffers, groups, bound.dispatchable.push_constants)
+            yield lambda _: run.dispatch()
         else:
-            model = OnnxRun(bound, self.sessions[name], self.buffers, self.deferred)
-            if self.options.print_onnx_bindings:
-                model.print_bindings()
-            yield model.dispatch
+            yield onnx_execution.bind(
+                bound,
+                self.sessions[name],
+                self.buffers,
+                self.deferred,
+                print_bindings=self.options.print_onnx_bindings,
+            )
 
     def bind(self, bound: BoundDispatch) -> vkops.BoundOperator | vkops.StreamedOperator:
         """Return the operator of a dispatch with its bindings."""
@@ -195,7 +201,7 @@ class Execution:
                     raise OSError(
                         None, f"dimensions {shape} exceed the {held.size} bytes there are"
                     )
-                header = npy_header(held.dtype, shape)
+                header = header_bytes(held.dtype, shape)
             write_output(target, chain([header], chunks(held.read, size)))
         except OSError as error:
             reason = error.strerror or str(error)
@@ -206,7 +212,6 @@ class Execution:
             )
 
     def _content(self, command: PrintCommand | WriteFileCommand) -> _Content:
-        """Return what a resource holds now."""
         resource = command.resource
         if isinstance(resource, BufferResource):
             read = self.buffers[resource.name].read
@@ -266,27 +271,20 @@ def _shapes(
                 yield shape
 
 
-def _on_device_or_host(
-    resources: Sequence[BufferResource], device: vkops.Device
-) -> Mapping[str, AnyBuffer]:
-    try:
-        return _allocate(resources, device.buffer)
-    except OutOfDeviceMemoryError:
-        pass  # the error refers to the buffers that were made, which must be freed first
-    return _allocate(resources, device.host_buffer)
-
-
-def _allocate(
-    resources: Iterable[BufferResource], allocate: Callable[[int], AnyBuffer]
-) -> dict[str, AnyBuffer]:
-    """Allocate whole words for all resources, on the device or on the host."""
-    buffers = {}
-    for resource in resources:
+def _allocate(resources: Sequence[BufferResource], device: vkops.Device) -> Mapping[str, AnyBuffer]:
+    """Allocate whole words for all resources: on the device, or else all on the host."""
+    message = ""
+    for on_device in (True, False):
+        allocate = device.buffer if on_device else device.host_buffer
+        buffers: dict[str, AnyBuffer] = {}  # those on the device are freed first
         try:
-            buffers[resource.name] = allocate(max(4, round_up(resource.size, 4)))
+            for resource in resources:
+                message = quote(resource.name)
+                buffers[resource.name] = allocate(max(4, round_up(resource.size, 4)))
+            return buffers
         except OutOfDeviceMemoryError as error:
-            raise OutOfDeviceMemoryError(f"{quote(resource.name)}: {error}") from error
-    return buffers
+            message += f": {error}"
+    raise OutOfDeviceMemoryError(message)
 
 
 def _upload(resource: BufferResource, buffer: AnyBuffer) -> None:

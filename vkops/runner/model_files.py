@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
 
 import vkops
+from vkops.console import complain, info, show, table
 from vkops.dml import FeatureLevel
-from vkops.dxdispatch.json_model import DmlDispatchable, Model, Overrides, ShaderDispatchable
-from vkops.dxdispatch.model_checks import errors_after, prepare
+from vkops.dxdispatch.json_model import DmlDispatchable, Model, ShaderDispatchable
+from vkops.dxdispatch.model_checks import Prepared, errors_after, prepare
 from vkops.dxdispatch.model_reader import load_model
 from vkops.errors import ModelError, one_line
-from vkops.runner.console import complain, info, show, table
 
 if TYPE_CHECKING:
+    from vkops.onnx.free_dimensions import Overrides
     from vkops.runner.dispatch_timing import RunOptions
     from vkops.runner.onnx_files import FileOptions
 
@@ -47,7 +48,7 @@ def run_model(
     from vkops.runner.onnx_files import FileOptions, run_file
 
     files = files or FileOptions()
-    is_onnx = _is_onnx(path)
+    is_onnx = is_onnx_file(path)
     if not is_onnx and (files.input or files.output or files.random):
         raise ModelError("--input, --output and --random are for .onnx files; a model has its own")
     with _open_device(adapter, expect, feature_level, debug) as device:
@@ -55,19 +56,23 @@ def run_model(
         if is_onnx:
             run_file(Path(path), device, options, files, allow_paths=allow_paths)
             return
-        with errors_after("Failed to parse the model"):
-            model = load_model(
-                path,
-                input_path,
-                output_path,
-                files.overrides,
-                allow_paths=allow_paths,
-                strict=strict,
-            )
+        folders = input_path, output_path
+        prepared = read_model(
+            path, feature_level, *folders, files.overrides, allow_paths=allow_paths, strict=strict
+        )
         with errors_after("Failed to execute the model"):
-            prepared = prepare(model, feature_level)
-            print_warnings(model)
             run(prepared, device, options)
+
+
+def read_model(path: str, feature_level: FeatureLevel, *given: Any, **options: Any) -> Prepared:
+    """Read a .json model as ``load_model`` does, check it, and print its warnings."""
+    with errors_after("Failed to parse the model"):
+        model = load_model(path, *given, **options)
+    with errors_after("Failed to execute the model"):
+        prepared = prepare(model, feature_level)
+    for warning in model.warnings:
+        complain(f"Warning: {warning}")
+    return prepared
 
 
 def check_model(
@@ -86,19 +91,15 @@ def check_model(
     Raises:
         ModelError: what ``run_model`` would refuse; without the table if no level accepts it.
     """
-    if _is_onnx(path):
+    if is_onnx_file(path):
         from vkops.runner.onnx_files import check_file
 
-        check_file(Path(path), overrides or Overrides(), allow_paths=allow_paths)
+        check_file(Path(path), overrides, allow_paths=allow_paths)
         return
-    with errors_after("Failed to parse the model"):
-        model = load_model(
-            path, input_path, None, overrides, allow_paths=allow_paths, strict=strict
-        )
+    options = {"allow_paths": allow_paths, "strict": strict}
+    model = read_model(path, FeatureLevel.LATEST, input_path, None, overrides, **options).model
+    show(_level_table(model, feature_level))
     with errors_after("Failed to execute the model"):
-        prepare(model, FeatureLevel.LATEST)
-        print_warnings(model)
-        show(_level_table(model, feature_level))
         prepare(model, feature_level)
 
 
@@ -117,18 +118,12 @@ def _level_table(model: Model, feature_level: FeatureLevel) -> Table:
     return levels
 
 
-def _is_onnx(path: str) -> bool:
-    """Return whether a file is an ONNX model, by its name."""
+def is_onnx_file(path: str) -> bool:
+    """Whether a file is an ONNX model, by its name."""
     suffix = Path(path).suffix
     if suffix not in (".json", ".onnx"):
         raise ModelError("Expected a .json or .onnx file")
     return suffix == ".onnx"
-
-
-def print_warnings(model: Model) -> None:
-    """Print the warnings of a model on standard error."""
-    for warning in model.warnings:
-        complain(f"Warning: {warning}")
 
 
 def _open_device(

@@ -8,89 +8,79 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import vkops
+from vkops import console
 from vkops.dxdispatch.json_model import BufferResource, Shape
 from vkops.dxdispatch.json_reader import quote
-from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, OnnxBinding
+from vkops.dxdispatch.onnx_dispatchable import BoundOnnx
 from vkops.errors import ModelError, OutOfDeviceMemoryError, show
 from vkops.plan.size_limits import LimitError, check_shape
-from vkops.runner import console
+from vkops.runner.dispatch_timing import Progress
 
 if TYPE_CHECKING:
     from vkops.onnx import Session
     from vkops.onnx.value_info import ValueInfo
 
 
-class OnnxRun:
-    """A bound dispatch on a device. ``deferred`` are the values of deferred resources by name."""
+def bind(
+    bound: BoundOnnx,
+    session: Session,
+    buffers: Mapping[str, vkops.Buffer | vkops.HostBuffer],
+    deferred: dict[str, Any],
+    *,
+    print_bindings: bool = False,
+) -> Callable[[Progress], None]:
+    """Return a function that runs the model, and stores its outputs where they are bound.
 
-    def __init__(
-        self,
-        bound: BoundOnnx,
-        session: Session,
-        buffers: Mapping[str, vkops.Buffer | vkops.HostBuffer],
-        deferred: dict[str, Any],
-    ) -> None:
-        from vkops.tensors.tensor import Tensor
+    ``deferred`` are the values of deferred resources by name.
+    """
+    from vkops.tensors.tensor import Tensor
 
-        self._bound = bound
-        self._session = session
-        self._deferred = deferred
-        self._inputs: dict[str, Any] = {}
-        for binding in bound.inputs:
-            source, entry = binding.source, binding.entry
-            if source is None:
-                self._inputs[entry.name] = default_input(entry, binding.shape)
-            elif isinstance(source.resource, BufferResource):
-                assert entry.dtype is not None
-                buffer = buffers[source.resource.name]
-                self._inputs[entry.name] = Tensor.over(
-                    session.device, buffer, binding.shape, entry.dtype
-                )
-            elif source.resource.name in deferred:
-                self._inputs[entry.name] = deferred[source.resource.name]
-            else:
-                raise source.node.error(f"{quote(source.resource.name)} has no value yet")
-        # An output must not be written directly to a buffer that the same run reads or writes.
-        used = {id(value.buffer) for value in self._inputs.values() if isinstance(value, Tensor)}
-        self._targets: dict[int, Tensor] = {}
-        self._copies: dict[int, vkops.Buffer | vkops.HostBuffer] = {}
-        for index, (binding, result) in enumerate(self._results()):
-            source = binding.source
-            if source is None or not isinstance(source.resource, BufferResource):
-                continue
-            binding.check_result(result.shape, result.dtype)
+    inputs: dict[str, Any] = {}
+    for binding in bound.inputs:
+        source, entry = binding.source, binding.entry
+        if source is None:
+            inputs[entry.name] = default_input(entry, binding.shape)
+        elif isinstance(source.resource, BufferResource):
+            assert entry.dtype is not None
             buffer = buffers[source.resource.name]
-            if id(buffer) in used or not result.size:
-                self._copies[index] = buffer
-            else:
-                self._targets[index] = Tensor.over(
-                    session.device, buffer, result.shape, result.dtype
-                )
-                used.add(id(buffer))
+            inputs[entry.name] = Tensor.over(session.device, buffer, binding.shape, entry.dtype)
+        elif source.resource.name in deferred:
+            inputs[entry.name] = deferred[source.resource.name]
+        else:
+            raise source.node.error(f"{quote(source.resource.name)} has no value yet")
+    results: list[Any] = session.specialize(inputs).results
+    outputs = list(zip(bound.outputs, results, strict=True))
+    # An output must not be written directly to a buffer that the same run reads or writes.
+    used = {id(value.buffer) for value in inputs.values() if isinstance(value, Tensor)}
+    targets: dict[int, Tensor] = {}
+    copies: dict[int, vkops.Buffer | vkops.HostBuffer] = {}
+    for index, (binding, result) in enumerate(outputs):
+        source = binding.source
+        if source is None or not isinstance(source.resource, BufferResource):
+            continue
+        binding.check_result(result.shape, result.dtype)
+        buffer = buffers[source.resource.name]
+        if id(buffer) in used or not result.size:
+            copies[index] = buffer
+        else:
+            targets[index] = Tensor.over(session.device, buffer, result.shape, result.dtype)
+            used.add(id(buffer))
+    if print_bindings:
+        given = [("Input", b, inputs[b.entry.name]) for b in bound.inputs]
+        for role, binding, value in (*given, *(("Output", b, result) for b, result in outputs)):
+            kind = "explicit" if binding.source else "implicit"
+            kind = "deferred" if binding.is_deferred else kind
+            print_binding(role, binding.entry.name, value, kind)
 
-    def dispatch(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Run the model, and store its outputs where they are bound."""
-        results = self._session.run(self._inputs, progress, targets=self._targets)
-        for index, buffer in self._copies.items():
+    def dispatch(progress: Progress) -> None:
+        results = session.run(inputs, progress, targets=targets)
+        for index, buffer in copies.items():
             buffer.write(np.ascontiguousarray(results[index]))
-        for binding, result in zip(self._bound.outputs, results, strict=True):
+        for binding, result in zip(bound.outputs, results, strict=True):
             if binding.source is not None and binding.is_deferred:
-                self._deferred[binding.source.resource.name] = result
+                deferred[binding.source.resource.name] = result
 
-    def print_bindings(self) -> None:
-        """Print what each input and output is bound to."""
-        inputs = [(b, self._inputs[b.entry.name]) for b in self._bound.inputs]
-        for role, bindings in (("Input", inputs), ("Output", self._results())):
-            for binding, value in bindings:
-                kind = "explicit" if binding.source else "implicit"
-                print_binding(
-                    role, binding.entry.name, value, "deferred" if binding.is_deferred else kind
-                )
-
-    def _results(self) -> list[tuple[OnnxBinding, Any]]:
-        """Return the outputs with the tensors that the model makes of them."""
-        results = self._session.specialize(self._inputs).results
-        return list(zip(self._bound.outputs, results, strict=True))
+    return dispatch
 
 
 def default_input(entry: ValueInfo, shape: Shape) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +13,16 @@ import numpy.typing as npt
 from rich.markup import escape
 
 import vkops
-from vkops.dxdispatch.json_model import Overrides
+from vkops import console
 from vkops.dxdispatch.onnx_dispatchable import form_of, read_onnx
 from vkops.errors import ModelError, one_line
-from vkops.runner import array_files, console
+from vkops.runner import array_files
 from vkops.runner.dispatch_timing import Progress, RunOptions, run_timed
 from vkops.runner.onnx_execution import default_input, print_binding
 
 if TYPE_CHECKING:
     from vkops.onnx import Model
-    from vkops.onnx.value_info import ValueInfo
+    from vkops.onnx.free_dimensions import Overrides
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +31,7 @@ Array = npt.NDArray[Any]
 class FileOptions:
     """Sources of inputs and files of outputs; the names are those of the command line."""
 
-    overrides: Overrides = field(default_factory=Overrides)
+    overrides: Overrides | None = None
     input: Sequence[str] = ()
     output: Sequence[str] = ()
     random: bool = False
@@ -47,11 +47,10 @@ def run_file(
     allow_paths: bool = False,
 ) -> None:
     """Run an ONNX model in a loop, and print or write its outputs."""
-    model = read_onnx(path, allow_paths=allow_paths)
+    model, overrides = read_onnx_file(path, files.overrides, allow_paths=allow_paths)
     from vkops.onnx import Session
 
-    files.overrides.check(model)
-    inputs = _inputs(model, files)
+    inputs = _inputs(model, files, overrides)
     names = [entry.name for entry in model.outputs]
     targets = array_files.targets(names, files.output, "the model")
     session = Session(model, device)
@@ -76,17 +75,28 @@ def run_file(
     array_files.write_or_print(targets, arrays, flat=options.flat)
 
 
-def check_file(path: Path, overrides: Overrides, *, allow_paths: bool = False) -> None:
+def check_file(path: Path, overrides: Overrides | None, *, allow_paths: bool = False) -> None:
     """Check an ONNX model without a device; print its operators and a summary of its plan."""
     _print_unsupported(path, allow_paths)
-    model = read_onnx(path, allow_paths=allow_paths)
-    overrides.check(model)
+    model, given = read_onnx_file(path, overrides, allow_paths=allow_paths)
     operators = Counter((node.operator, node.version) for node in model.nodes)
     table = console.table(f"Opset {model.opset}", "Operator", "Version", "Nodes")
     for (operator, version), count in sorted(operators.items()):
         table.add_row(operator, str(version), str(count))
     console.show(table)
-    console.info(one_line(_plan_summary(model, overrides)))
+    console.info(one_line(_plan_summary(model, given)))
+
+
+def read_onnx_file(
+    path: Path, overrides: Overrides | None, *, allow_paths: bool = False
+) -> tuple[Model, Overrides]:
+    """Return a model, and the sizes that are given for it, which it must have."""
+    model = read_onnx(path, allow_paths=allow_paths)
+    from vkops.onnx.free_dimensions import Overrides
+
+    given = overrides or Overrides()
+    given.check(model)
+    return model, given
 
 
 def _print_unsupported(path: Path, allow_paths: bool) -> None:
@@ -127,7 +137,7 @@ def _plan_summary(model: Model, overrides: Overrides) -> str:
     )
 
 
-def _inputs(model: Model, files: FileOptions) -> dict[str, Any]:
+def _inputs(model: Model, files: FileOptions, overrides: Overrides) -> dict[str, Any]:
     """Return the values of all inputs that a file gives or that have no default."""
     names = [entry.name for entry in model.inputs]
     required = [entry.name for entry in model.required_inputs]
@@ -142,23 +152,19 @@ def _inputs(model: Model, files: FileOptions) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
     for entry in model.inputs:
         if entry.name in arrays:
-            inputs[entry.name] = _typed(arrays[entry.name], entry)
+            array, dtype = arrays[entry.name], entry.dtype
+            # .npy files know only the size of some types.
+            is_bytes = dtype is not None and np.dtype(dtype.str) == array.dtype
+            inputs[entry.name] = array.view(dtype) if is_bytes else array
         elif entry.name not in model.constants:
-            value = default_input(entry, files.overrides.shape(entry))
+            value = default_input(entry, overrides.shape(entry))
             if files.random and isinstance(value, np.ndarray):
                 value = _random(generator, value)
             inputs[entry.name] = value
     return inputs
 
 
-def _typed(array: Array, entry: ValueInfo) -> Array:
-    """Return an array with its type, if .npy files know only the size of that type."""
-    dtype = entry.dtype
-    return array if dtype is None or np.dtype(dtype.str) != array.dtype else array.view(dtype)
-
-
 def _random(generator: np.random.Generator, like: Array) -> Any:
-    """Return random elements in the shape and type of an array."""
     if like.dtype.hasobject:
         words = [bytes(generator.integers(97, 123, 5, np.uint8)).decode() for _ in range(like.size)]
         return np.array(words, object).reshape(like.shape)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
-from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.runner.output_files import Read, chunks
+from vkops.dxdispatch.data_types import Read, chunks
 
 MAX_SHAPED_VALUES = 1000
 """Values that are printed in the shape of a tensor; an ellipsis stands for the others."""
@@ -39,8 +38,7 @@ def shaped(dtype: np.dtype[Any], shape: Sequence[int], read: Read) -> str:
      [9900, 9901, 9902, ..., 9997, 9998, 9999]]
     """
     if prod(shape) <= MAX_SHAPED_VALUES:
-        array = np.frombuffer(read(0, prod(shape) * dtype.itemsize), dtype).reshape(shape)
-        return _text(array, MAX_SHAPED_VALUES, 3)
+        return text_of(np.frombuffer(read(0, prod(shape) * dtype.itemsize), dtype).reshape(shape))
     edge = _edge(shape)
     return _text(_edges(dtype, shape, edge, read), 0, edge)
 
@@ -60,39 +58,25 @@ def _edge(shape: Sequence[int]) -> int:
 def _text(array: npt.NDArray[Any], threshold: int, edge: int) -> str:
     width = shutil.get_terminal_size().columns
     return np.array2string(
-        array,
-        max_line_width=width,
-        precision=6,
-        separator=", ",
-        threshold=threshold,
-        edgeitems=edge,
+        array, width, precision=6, separator=", ", threshold=threshold, edgeitems=edge
     )
 
 
 def _edges(dtype: np.dtype[Any], shape: Sequence[int], edge: int, read: Read) -> npt.NDArray[Any]:
     """Return the elements at both ends of each dimension, with one more between long ends.
 
-    The additional elements, in whose place NumPy prints an ellipsis, are zeros.
+    NumPy prints an ellipsis in place of that one.
     """
-    kept = [
-        [*range(edge), None, *range(n - edge, n)] if n > 2 * edge else [*range(n)] for n in shape
-    ]
-    edges = np.zeros([len(indices) for indices in kept], dtype)
-    rows = product(*map(enumerate, kept[:-1]))
-    parts = [slice(0, edge), slice(-edge, None)] if None in kept[-1] else [slice(None)]
-    for row in rows:
-        start = 0
-        for (_, index), n in zip(row, shape, strict=False):
-            if index is None:
-                break
-            start = start * n + index
-        else:
-            target = edges[tuple(at for at, _ in row)]
-            for part in parts:
-                first, count = kept[-1][part][0], len(kept[-1][part])
-                offset = (start * shape[-1] + first) * dtype.itemsize
-                target[part] = np.frombuffer(read(offset, count * dtype.itemsize), dtype)
-    return edges
+    ends = [[range(edge + 1), range(n - edge, n)] if n > 2 * edge else [range(n)] for n in shape]
+    starts: Any = np.int64(0)  # of the rows that are printed
+    for parts, n in zip(ends[:-1], shape, strict=False):
+        starts = starts[..., None] * n + [index for part in parts for index in part]
+    data = b"".join(
+        read((start * shape[-1] + part.start) * dtype.itemsize, len(part) * dtype.itemsize)
+        for start in starts.ravel().tolist()
+        for part in ends[-1]
+    )
+    return np.frombuffer(data, dtype).reshape(*starts.shape, -1)
 
 
 def print_flat(

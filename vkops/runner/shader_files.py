@@ -25,12 +25,16 @@ _MAX_ELEMENTS = 1 << 40
 
 @dataclass(frozen=True)
 class ShaderOptions:
-    """The buffers, groups and push constants; the names are those of the command line."""
+    """The buffers, groups and push constants; the names are those of the command line.
+
+    ``groups`` are numbers, or a block and the byte of its buffer where the numbers are.
+    """
 
     bind: Sequence[str] = ()
     out: Sequence[str] = ()
     output: Sequence[str] = ()
-    groups: Sequence[int] = (1,)
+    groups: Sequence[int] | tuple[str, int] | None = None
+    threads: Sequence[int] | None = None
     push: Sequence[Number] = ()
 
 
@@ -47,8 +51,16 @@ def run_shader(
         buffers[name].fill(array)
         buffers[name].write(bytes(-array.nbytes % 4), array.nbytes)
     spans = {name: (buffer, 0, buffer.nbytes) for name, buffer in buffers.items()}
-    with compiled.bound(spans, given.groups, given.push) as run:
-        run_timed(shader.name, options, lambda _: run.dispatch(), device)
+    groups: Any = given.groups
+    if groups is not None and isinstance(groups[0], str):
+        name, offset = groups
+        block = shader.block(name)
+        if block is None or block.point not in buffers:
+            message = f"groups: {name!r} is not a block that has a buffer"
+            raise ModelError(f"{shader.name}: {message}; these are {', '.join(buffers) or 'none'}")
+        groups = buffers[block.point], offset
+    run = compiled.bound(spans, groups, given.push, threads=given.threads)
+    run_timed(shader.name, options, lambda _: run.dispatch(), device)
     results = {
         name: np.frombuffer(buffers[name].read(0, a.nbytes), a.dtype).reshape(a.shape)
         for name, a in arrays.items()

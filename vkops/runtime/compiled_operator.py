@@ -60,7 +60,7 @@ class BoundOperator(Bound):
         return BindingError(self.operator.name, path, message, "B-23")
 
     def dispatch(self, progress: Progress | None = None) -> None:
-        """Run the operator and wait until its outputs are complete; see ``run``."""
+        """Run the operator; see ``CompiledOperator.dispatch``."""
         self.run(progress)
 
 
@@ -108,7 +108,7 @@ class CompiledOperator:
         self.pipeline: Pipeline = desc.pipeline
         self.plan: CopyPlan = self.pipeline.plan
         self._executor = executor
-        self.program: Program = Program(self.pipeline)
+        self.program: Program = Program(self.pipeline, self.name)
         self.program.encoded(executor)
         self._inputs, self._outputs = desc.inputs, desc.outputs
         self._owned = {
@@ -174,17 +174,17 @@ class CompiledOperator:
     def dispatch(
         self, inputs: Sequence[Binding], outputs: Sequence[Binding], *, wait: bool = True
     ) -> Pending | None:
-        """Run the operator and wait until its outputs are complete, or do not wait.
+        """Run the operator, which the device executes while the host continues.
 
-        Without waiting, the device works while the host continues; two submissions can be pending.
-        Reading the memory, or running an operator that needs the results, waits for them.
+        Reading its outputs waits for them. With a binding in host memory, data are streamed, and
+        the call returns when they are complete, unless ``wait`` is False.
 
         Args:
             inputs: per input tensor a buffer, tensor or (buffer, offset, bytes); None for those
                 that are OWNED_BY_DML. An entry for an input of a graph that nothing reads is
                 ignored.
             outputs: per output tensor a buffer, tensor or (buffer, offset, bytes).
-            wait: whether to wait.
+            wait: False to get a handle, and to stream in a thread.
 
         Returns:
             None, or a handle whose ``wait()`` also raises the errors of the device.
@@ -264,5 +264,5 @@ class CompiledOperator:
 def _stored(executor: Executor, constant: Progression) -> Extent:
     """Allocate and fill the memory of a constant of a plan."""
     buffer = Buffer(executor, constant.nbytes)
-    buffer.write(constant.array())
+    buffer.fill_with([constant.array()])
     return Extent(buffer, 0, constant.nbytes)

@@ -2,21 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from vkops.arguments.values import Place, integers
+import numpy as np
+
+from vkops.arguments.values import Place, integer, integers
 from vkops.errors import BindingError, InvalidDescError, show
 from vkops.extent import Extent
-from vkops.gpu.adapters import adapter
 from vkops.gpu.adapters.adapter_limits import Limits, limits
+from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
 from vkops.gpu.run.executor import Executor
-from vkops.gpu.run.open_queues import with_reclaim
-from vkops.gpu.run.shader_run import ShaderRun, check_room
-from vkops.runtime.bindings import Binding, resolve
-from vkops.shaders.shader import SUBGROUP, Number, Shader
+from vkops.gpu.run.queue import Work
+from vkops.gpu.run.shader_dispatch import Groups, HostCopy, PackedCopy, Part, ShaderDispatch
+from vkops.plan.rounding import ceil_div
+from vkops.plan.view import View
+from vkops.runtime.bindings import Binding, Elements, elements
+from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
+from vkops.shaders.module import Block
+from vkops.shaders.shader import Shader
 
-_AXES = "xyz"
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_GROUPS_NBYTES = 12
+
+_MAX_LAYOUTS = 256
+
+Counts = Any
+"""One to three numbers, or a tensor, a buffer or (one of these, byte offset) of three numbers."""
+
+
+class ShaderDevice(Protocol):
+    """The members of a device that shaders use."""
+
+    executor: Executor
+
+    def tensor(self, array: Any) -> Any:
+        """Copy an array to the device."""
+        ...
+
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        """Make a tensor."""
+        ...
+
+
+class _Layout(NamedTuple):
+    """How bindings of some views are bound; it is the same for all buffers.
+
+    ``order`` has the binding of each block of the pipeline, in the order of sets and numbers, and
+    ``uniform`` says which of these are uniform blocks. By binding, ``places`` are the first byte in
+    the buffer and the number of bytes; None for values. ``written`` and ``copied`` are the bindings
+    that the shader writes and that are bound as copies.
+    """
+
+    order: Sequence[int]
+    uniform: Sequence[bool]
+    places: Sequence[tuple[int, int] | None]
+    written: Sequence[int]
+    copied: Sequence[int]
+
+
+class BoundShader:
+    """A shader with its bindings, to be dispatched again and again.
+
+    It is bound to memory, not to contents: each dispatch reads what is there, and its results are
+    there for all that comes after it.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        name: str,
+        work: Sequence[Work],
+        reads: Sequence[Buffer],
+        writes: Sequence[Buffer],
+        on_host: Sequence[HostCopy] = (),
+    ) -> None:
+        self._executor = executor
+        self._name = name
+        self._work = work
+        self._reads = reads
+        self._writes = writes
+        self._on_host = on_host
+
+    def dispatch(self) -> None:
+        """Run the shader; wait for it only if it writes memory of the host.
+
+        Raises:
+            DeviceError: the device is closed, or was lost.
+        """
+        executor = self._executor
+        if not self._work:  # it was bound for no threads
+            executor.check()
+            return
+        for copy in self._on_host:
+            copy.send()
+        executor.queue.submit(executor, self._work, self._reads, self._writes, self._name)
+        for copy in self._on_host:
+            copy.fetch()
+
+    def __repr__(self) -> str:
+        return f"<vkops.BoundShader {self._name!r}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
 
 
 class CompiledShader:
@@ -29,143 +123,456 @@ class CompiledShader:
     >>> import numpy as np
     >>> from vkops import Device
     >>> text = '''#version 450
-    ... layout(local_size_x = 4) in;
+    ... layout(local_size_x = 64) in;
     ... layout(std430, binding = 0) readonly buffer Source { uint source[]; };
     ... layout(std430, binding = 1) writeonly buffer Target { uint target[]; };
     ... layout(push_constant) uniform Push { uint factor; };
-    ... void main() { uint i = gl_GlobalInvocationID.x; target[i] = factor * source[i]; }'''
+    ... void main() {
+    ...     uint i = gl_GlobalInvocationID.x;
+    ...     if (i < source.length()) target[i] = factor * source[i];
+    ... }'''
     >>> device = Device()
     >>> shader = device.compile_shader(text)
-    >>> x, y = device.tensor(np.arange(8, dtype=np.uint32)), device.buffer(32)
-    >>> shader.dispatch({"Source": x, "Target": y}, groups=[2], push_constants=[10])
-    >>> np.frombuffer(y.read(), np.uint32)
+    >>> x = device.tensor(np.arange(8, dtype=np.uint32))
+    >>> shader(x, factor=10, threads=8, out="Source").numpy()
     array([ 0, 10, 20, 30, 40, 50, 60, 70], dtype=uint32)
+    >>> shader(x[::2], x[1::2], factor=7, threads=4)
+    >>> x.numpy()
+    array([ 0,  0,  2, 14,  4, 28,  6, 42], dtype=uint32)
     """
 
-    def __init__(self, executor: Executor, shader: Shader) -> None:
+    def __init__(self, device: ShaderDevice, shader: Shader) -> None:
+        executor = device.executor
         executor.check()
         self.name: str = shader.name
         self.shader: Shader = shader
+        self._device = device
         self._executor = executor
         self._limits: Limits = limits(executor.info.index)
-        self._check_limits()
-        self._spirv: bytes = shader.spirv
-        if executor.info.type == "CPU" and not adapter.under_validation():
-            # A CPU driver's buffers are next to this process's own data, which an index out of
-            # bounds would overwrite. The validation layer must see the shader as it was written.
-            self._spirv = shader.with_limited_indices()
+        self._readonly = {
+            place: all(block.readonly for block in blocks)
+            for place, blocks in shader.places.items()
+        }
+        self._layouts: dict[Any, _Layout] = {}
+        check_features(executor, self._limits, shader)
+        check_limits(executor, self._limits, shader)
+        spirv, pushed = within_bounds(executor, shader), shader.module.push_nbytes
+        make = executor.queue.shader_pipeline
+        # That of the native module, for a ``ShaderDispatch``.
+        self.pipeline: Any = make(spirv, shader.bindings, shader.entry_point, pushed)
+
+    def __repr__(self) -> str:
+        blocks = ", ".join(block.point for block in self.shader.blocks) or "none"
+        return f"<vkops.CompiledShader {self.name!r} of blocks {blocks}>"
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def __call__(
+        self,
+        *buffers: Any,
+        groups: Counts | None = None,
+        threads: int | Sequence[int] | None = None,
+        out: Any = None,
+        **named: Any,
+    ) -> Any:
+        """Run the shader, without waiting for it.
+
+        Args:
+            buffers: tensors, buffers, (buffer or tensor, byte offset, bytes), or arrays, which are
+                sent: one for each block in the order of bindings. A uniform block also takes
+                values: numbers in the order of their declaration, a mapping, a structured NumPy
+                scalar, or bytes.
+            groups: one to three numbers of workgroups, or a tensor, a buffer or (one of these, byte
+                offset) of three numbers of 32 bits that the device reads.
+            threads: one to three numbers of invocations, rounded up to whole workgroups; with 0,
+                nothing is run.
+            out: makes the outputs, which are the blocks that nothing else is bound to; their
+                elements are undefined until the shader writes them. It is a shape, the name of the
+                block whose shape it has, or (shape, data type); or it is a tensor to write to. A
+                list has one for each block, a mapping one by the name of each block.
+            named: buffers by the names of blocks or their instances, and push constants by their
+                names; ``dispatch`` takes those that are called as an argument above.
+
+        Returns:
+            None, or with ``out`` the tensor that was made, or a tuple of several.
+
+        Raises:
+            BindingError: a block has no buffer or a wrong one (SH-04 to SH-06, SH-11, SH-12).
+            InvalidDescError: SH-07, SH-09.
+            OutOfDeviceMemoryError: the device has no room for outputs, or for copies of views.
+        """
+        bound: dict[str, Any] = {}
+        pushed: dict[str, Any] = {}
+        for name, value in named.items():
+            if self.shader.block(name) is not None:
+                bound[name] = value
+            elif not self.shader.ignores(name):
+                pushed[name] = value
+        self._check_names(pushed)
+        specs: Mapping[str, Any] = out if out is not None and isinstance(out, Mapping) else {}
+        free = self._free([*bound, *specs])
+        if len(buffers) > len(free):
+            names = ", ".join(block.point for block in free) or "none"
+            message = f"got {len(buffers)} by position, must be {len(free)} at most: {names}"
+            raise BindingError(self.name, "buffers", message, "SH-04")
+        bound.update(zip([block.point for block in free], buffers, strict=False))
+        if out is not None and not isinstance(out, Mapping):
+            specs = self._specs(out, free[len(buffers) :])
+        counts = self._counts(groups, threads)
+        made = {point: self._made(point, spec, bound) for point, spec in specs.items()}
+        if counts is not None:
+            sent = {
+                point: self._sent(point, value) if isinstance(value, np.ndarray) else value
+                for point, value in bound.items()
+            }
+            self._bind({**sent, **made}, counts, pushed).dispatch()
+        results = tuple(made.values())
+        return None if out is None else results[0] if len(results) == 1 else results
 
     def dispatch(
         self,
         buffers: Mapping[str, Binding],
-        groups: Sequence[int] = (1, 1, 1),
-        push_constants: Sequence[Number] = (),
+        groups: Counts | None = None,
+        push_constants: Any = (),
+        *,
+        threads: int | Sequence[int] | None = None,
     ) -> None:
-        """Run the shader once and wait until its results are in the buffers.
+        """Run the shader, without waiting for it.
 
         Args:
             buffers: for each block, by its name or that of its instance, a buffer, a tensor, or
-                (buffer or tensor, byte offset, bytes).
-            groups: one to three numbers of workgroups.
-            push_constants: numbers, in the order in which the shader declares them.
+                (buffer or tensor, byte offset, bytes); for a uniform block also values.
+            groups: see ``__call__``; one workgroup if there are no ``threads`` either.
+            push_constants: numbers, in the order in which the shader declares them, a mapping of
+                names to values, a structured NumPy scalar, or bytes.
+            threads: see ``__call__``.
 
         Raises:
-            BindingError: a block has no buffer or a wrong one (SH-04 to SH-06), or one that is
-                written is bound to a view of a tensor (B-21).
+            BindingError: a block has no buffer or a wrong one (SH-04 to SH-06, SH-11, SH-12).
             InvalidDescError: SH-07, SH-09.
-            OutOfDeviceMemoryError: the device has no room for the buffers a second time.
+            OutOfDeviceMemoryError: the device has no room for copies of views.
         """
-        with self.bound(buffers, groups, push_constants) as run:
-            run.dispatch()
+        self.bound(buffers, groups, push_constants, threads=threads).dispatch()
 
-    @contextmanager
     def bound(
         self,
         buffers: Mapping[str, Binding],
-        groups: Sequence[int] = (1, 1, 1),
-        push_constants: Sequence[Number] = (),
-    ) -> Iterator[ShaderRun]:
-        """Bind once, to dispatch many times; results are in the buffers after the block.
+        groups: Counts | None = None,
+        push_constants: Any = (),
+        *,
+        threads: int | Sequence[int] | None = None,
+    ) -> BoundShader:
+        """Bind once, to dispatch many times; the result is also a context manager.
 
         Arguments and errors are those of ``dispatch``.
         """
-        bound = self.shader.bind(self._extents(buffers))
-        counts, pushed = self._groups(groups), self.shader.pack(push_constants)
-        # Blocks that are bound to the same bytes share them.
-        extents = list(dict.fromkeys(extent for _, extent in bound))
-        written = {extent for block, extent in bound if not block.readonly}
-        sizes = [extent.nbytes for extent in extents]
-        with_reclaim(lambda: check_room(self._executor, sizes))  # before anything is copied
-        run = with_reclaim(
-            lambda: ShaderRun(
-                self._executor,
-                self._spirv,
-                [resource.array(start, nbytes) for resource, start, nbytes in extents],
-                {block.binding: extents.index(extent) for block, extent in bound},
-                counts,
-                pushed,
-            )
-        )
-        yield run
-        for number, extent in enumerate(extents):
-            if extent in written:
-                extent.resource.write(run.content(number), extent.start)
-
-    # -- checks -----------------------------------------------------------------------------------
-
-    def _extents(self, buffers: Mapping[str, Binding]) -> dict[str, tuple[Extent, int]]:
-        """The bytes that are bound to each block, with the size of their buffer."""
         if not isinstance(buffers, Mapping):
             message = f"got {show(buffers)}, must be a mapping of blocks' names to buffers"
             raise BindingError(self.name, "buffers", message, "SH-04")
-        extents = {}
-        for key, binding in buffers.items():
-            point = str(key)
-            block = self.shader.block(point)
-            number = None if block is None else block.binding
-            written = any(b.binding == number and not b.readonly for b in self.shader.blocks)
-            extent = resolve(self._executor, self.name, point, binding, written=written)
-            extents[point] = extent, extent.resource.nbytes
-        return extents
+        bound = {str(name): binding for name, binding in buffers.items()}
+        if groups is None and threads is None:
+            groups = 1
+        counts = self._counts(groups, threads)
+        if counts is None:
+            return BoundShader(self._executor, self.name, (), (), ())
+        return self._bind(bound, counts, push_constants)
 
-    def _groups(self, groups: Sequence[int]) -> tuple[int, int, int]:
-        counts = integers(groups, Place(self.name, "groups", "SH-07"))
-        limit = self._limits.max_compute_work_group_count
-        if not 1 <= len(counts) <= 3:
-            message = f"got {len(counts)} numbers, must be one to three"
+    def _bind(
+        self, bound: Mapping[str, Any], counts: Groups | Elements, push_constants: Any
+    ) -> BoundShader:
+        """Check all bindings, and bind them."""
+        executor = self._executor
+        memory = [*map(self._memory, bound, bound.values())]
+        views = (*bound, *map(_kind, memory))
+        layout = self._layouts.get(views)
+        if layout is None:
+            if len(self._layouts) >= _MAX_LAYOUTS:
+                self._layouts.clear()
+            layout = self._layouts[views] = self._layout(bound, memory)
+        push = self.shader.pack(push_constants)
+        kept: list[Buffer] = []
+        on_host: list[HostCopy] = []
+        before: list[Work] = []
+        after: list[Work] = []
+        extents: list[Part] = []
+        copies = self._copies(bound, memory, layout) if layout.copied else {}
+        for number, (own, place) in enumerate(zip(memory, layout.places, strict=True)):
+            if isinstance(own, bytes) or place is None:
+                extents.append(own)  # type: ignore[arg-type]
+            elif number in copies:
+                copy = copies[number]
+                extents.append(copy.extent)
+                if copy.buffer in kept:
+                    continue
+                kept.append(copy.buffer)
+                is_written = any(copies.get(written) is copy for written in layout.written)
+                if isinstance(copy, HostCopy):
+                    copy.written = is_written
+                    on_host.append(copy)
+                    continue
+                before += copy.before
+                if is_written:
+                    after += copy.after
+            else:
+                assert isinstance(own.buffer, Buffer)
+                heap, start, _ = own.buffer.extents[0]
+                extents.append(Extent(heap, start + place[0], place[1]))
+        buffers = [_device_buffer(own) for own in memory]
+        reads = [buffer for buffer in buffers if buffer is not None]
+        writes = [buffer for n in layout.written if (buffer := buffers[n]) is not None] + kept
+        if isinstance(counts, Elements):
+            assert isinstance(counts.buffer, Buffer)
+            reads.append(counts.buffer)
+            counts = counts.buffer.extents[0].part(counts.view.offset, _GROUPS_NBYTES)
+        parts = [extents[number] for number in layout.order]
+        dispatch = ShaderDispatch(self.pipeline, parts, layout.uniform, counts, push)
+        work = [*before, dispatch, *after]
+        return BoundShader(executor, self.name, work, reads, writes, on_host)
+
+    def _layout(self, bound: Mapping[str, Any], memory: Sequence[Elements | bytes]) -> _Layout:
+        """Check types and sizes, and decide what is bound where it is."""
+        points = [*bound]
+        blocks = [self.shader.block(point) for point in points]
+        for point, block, own in zip(points, blocks, memory, strict=True):
+            if block is not None and isinstance(own, Elements):
+                self._check_elements(point, self.shader.places[block.place], own)
+        # The resource of each extent is the number of the binding here.
+        sizes = {
+            point: _sized(n, own) for n, (point, own) in enumerate(zip(points, memory, strict=True))
+        }
+        chosen = [(block, extent.resource) for block, extent in self.shader.bind(sizes)]
+        places: list[tuple[int, int] | None] = [None] * len(memory)
+        copied: list[int] = []
+        for block, number in chosen:
+            own = memory[number]
+            if isinstance(own, bytes):
+                continue
+            start = own.view.offset * own.itemsize
+            places[number] = start, own.nbytes
+            alignment = self._limits.min_storage_buffer_offset_alignment
+            if block.kind == "uniform":
+                alignment = self._limits.min_uniform_buffer_offset_alignment
+            where_it_is = own.view.is_contiguous and start % alignment == 0
+            if isinstance(own.buffer, HostBuffer) or not where_it_is or len(own.buffer.extents) > 1:
+                copied.append(number)
+        return _Layout(
+            [number for _, number in chosen],
+            [block.kind == "uniform" for block, _ in chosen],
+            places,
+            [n for block, n in chosen if not block.readonly and isinstance(memory[n], Elements)],
+            copied,
+        )
+
+    def _copies(
+        self, points: Mapping[str, Any], memory: Sequence[Any], layout: _Layout
+    ) -> dict[int, HostCopy | PackedCopy]:
+        """Make copies to be bound instead; bindings of the same elements share one.
+
+        Raises:
+            BindingError: it shares bytes with another binding, and one of them is written (SH-06).
+        """
+        names = [*points]
+        used = [n for n in layout.order if isinstance(memory[n], Elements)]
+        for one, other in combinations(used, 2):
+            first, second = memory[one], memory[other]
+            copied = one in layout.copied or other in layout.copied
+            written = one in layout.written or other in layout.written
+            if copied and written and first != second and first.overlaps(second):
+                what = "a view" if isinstance(first.buffer, Buffer) else "host memory"
+                message = (
+                    f"shares bytes with {names[one]}, must not: one of them is {what} that is "
+                    "copied while the shader runs, and one is written"
+                )
+                raise BindingError(self.name, names[other], message, "SH-06")
+        made: dict[Elements, HostCopy | PackedCopy] = {}
+        for number in layout.copied:
+            own, place = memory[number], layout.places[number]
+            if own in made or place is None:
+                continue
+            if isinstance(own.buffer, HostBuffer):
+                made[own] = HostCopy(self._executor, own.buffer, *place)
+            else:
+                made[own] = PackedCopy(self._executor, own.buffer, own.view, own.itemsize)
+        return {n: made[memory[n]] for n in used if memory[n] in made}
+
+    # -- arguments --------------------------------------------------------------------------------
+
+    def _free(self, points: Sequence[str]) -> list[Block]:
+        """The blocks to which nothing is bound, the first of each binding."""
+        taken = {block.place for block in map(self.shader.block, points) if block is not None}
+        return [blocks[0] for place, blocks in self.shader.places.items() if place not in taken]
+
+    def _check_names(self, pushed: Mapping[str, Any]) -> None:
+        """Refuse names that are neither those of blocks nor of push constants (SH-04)."""
+        push = self.shader.module.push
+        known = {member.name for member in push.members} if push else set()
+        for name in pushed:
+            if name not in known:
+                names = ", ".join(block.point for block in self.shader.blocks) or "none"
+                message = (
+                    f"is no block ({names}) and no push constant ({', '.join(known) or 'none'})"
+                )
+                raise BindingError(self.name, name, message, "SH-04")
+
+    def _specs(self, out: Any, free: Sequence[Block]) -> dict[str, Any]:
+        """The outputs to be made, by the names of their blocks."""
+        given = out if isinstance(out, list) else [out]
+        if len(given) != len(free) or not free:
+            names = ", ".join(block.point for block in free) or "none"
+            message = f"got {len(given)}, must be one for each block without a buffer: {names}"
+            raise BindingError(self.name, "out", message, "SH-04")
+        return dict(zip([block.point for block in free], given, strict=True))
+
+    def _made(self, point: str, spec: Any, bound: Mapping[str, Any]) -> Any:
+        """Make an output, unless it is given."""
+        if _is_memory(spec):
+            return spec
+        shape, dtype = spec, None
+        if isinstance(spec, (tuple, list)) and len(spec) == 2:
+            try:
+                integer(spec[1], Place(self.name, "out", "SH-04"))
+            except InvalidDescError:
+                shape, dtype = spec
+        if isinstance(shape, str):
+            source = self.shader.block(shape)
+            place = None if source is None else source.place
+            like = [v for p, v in bound.items() if (b := self.shader.block(p)) and b.place == place]
+            if not like or not hasattr(like[0], "shape"):
+                message = (
+                    f"got {show(shape)}, must be the name of a block with a tensor or an array"
+                )
+                raise BindingError(self.name, "out", message, "SH-04")
+            shape = like[0].shape
+        block = self.shader.block(point)
+        if dtype is None:
+            dtype = None if block is None else block.dtype
+            if dtype is None:
+                message = "has no single type of numbers: give (shape, data type)"
+                raise BindingError(self.name, point, message, "SH-11")
+        return self._device.empty(shape, dtype)
+
+    def _sent(self, point: str, value: np.ndarray[Any, Any]) -> Any:
+        """Send an array to the device, unless it has the values of a uniform block."""
+        block = self.shader.block(point)
+        if block is None or block.kind == "uniform":
+            return value
+        if not self._readonly[block.place]:
+            message = "is an array of the host, which the shader would write: must be a tensor"
+            raise BindingError(self.name, point, f"{message}; `out` makes one", "SH-12")
+        self._executor.queue.refuse_arrays()
+        return self._device.tensor(value)
+
+    def _counts(
+        self, groups: Counts | None, threads: int | Sequence[int] | None
+    ) -> Groups | Elements | None:
+        """The numbers of workgroups, or the bytes that hold them; None if there are no threads."""
+        if (groups is None) == (threads is None):
+            message = "got both or none of groups and threads, must be one of them"
             raise InvalidDescError(self.name, "groups", message, "SH-07")
-        x, y, z = (*counts, 1, 1)[:3]
+        if threads is not None:
+            numbers = _numbers(threads, Place(self.name, "threads", "SH-07"))
+            if min(numbers) < 0:
+                message = f"got {show(threads)}, must be numbers from 0"
+                raise InvalidDescError(self.name, "threads", message, "SH-07")
+            if 0 in numbers:
+                return None
+            numbers = tuple(map(ceil_div, numbers, self.shader.module.local_size))
+        else:
+            place = Place(self.name, "groups", "SH-07")
+            if type(groups) is tuple and len(groups) == 2 and _is_memory(groups[0]):
+                return self._indirect(groups[0], integer(groups[1], place))
+            if type(groups) not in (int, list, tuple) and _is_memory(groups):
+                return self._indirect(groups, 0)
+            numbers = _numbers(groups, place)
+        limit = self._limits.max_compute_work_group_count
+        x, y, z = (*numbers, 1, 1)[:3]
         for axis, count in enumerate((x, y, z)):
             if not 1 <= count <= limit[axis]:
                 message = f"got {count}, must be 1 to {limit[axis]} on this device"
+                if count > limit[axis]:
+                    message += "; use several dimensions, or a loop in the shader"
                 raise InvalidDescError(self.name, f"groups[{axis}]", message, "SH-07")
         return x, y, z
 
-    def _check_limits(self) -> None:
-        """Refuse a shader that the device cannot run (SH-08)."""
-        module, limit = self.shader.module, self._limits
-        x, y, z = module.local_size
-        sizes = zip(_AXES, module.local_size, limit.max_compute_work_group_size, strict=True)
-        used = [(f"local_size_{axis}", got, allowed) for axis, got, allowed in sizes]
-        used += [
-            ("invocations of a workgroup", x * y * z, limit.max_compute_work_group_invocations),
-            ("bytes of shared memory", module.shared_nbytes, limit.max_compute_shared_memory_size),
-            ("bytes of push constants", module.push_nbytes, limit.max_push_constants_size),
-            (
-                "buffers",
-                max((b.binding + 1 for b in module.blocks), default=1),
-                limit.max_per_stage_descriptor_storage_buffers,
-            ),
-        ]
-        for field, got, allowed in used:
-            if got > allowed:
-                message = f"got {got}, must be {allowed} at most on {self._executor.info.name!r}"
-                raise InvalidDescError(self.name, field, message, "SH-08")
-        missing = [
-            capability
-            for capability in module.capabilities
-            if capability in SUBGROUP and SUBGROUP[capability] not in limit.subgroup_operations
-        ]
-        if missing:
-            message = f"got {', '.join(missing)}, which {self._executor.info.name!r} does not have"
-            raise InvalidDescError(self.name, "capabilities", message, "SH-08")
+    def _indirect(self, target: Any, offset: int) -> Elements:
+        found = elements(self._executor, self.name, "groups", target, written=False)
+        buffer, view, itemsize, dtype = found
+        start = view.offset * itemsize + offset
+        wrong = dtype is not None and (dtype.kind not in "iu" or itemsize != 4)
+        wrong |= isinstance(buffer, HostBuffer)
+        fits = 0 <= offset <= found.nbytes - _GROUPS_NBYTES and start % 4 == 0
+        if wrong or not fits or not view.is_contiguous:
+            message = (
+                f"got {show(target)} and offset {offset}, must be contiguous integers of 32 bits "
+                "and a multiple of 4 with 12 bytes behind it"
+            )
+            raise InvalidDescError(self.name, "groups", message, "SH-07")
+        return Elements(buffer, View((_GROUPS_NBYTES,), (1,), start), 1, None)
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def _memory(self, point: str, binding: Any) -> Elements | bytes:
+        """The elements that are bound to a block, or the values of a uniform block."""
+        block = self.shader.block(point)
+        if block is not None and block.kind == "uniform" and not _is_memory(binding):
+            return self.shader.pack_uniform(block, binding)
+        written = block is not None and not self._readonly[block.place]
+        return elements(self._executor, self.name, point, binding, written=written)
+
+    def _check_elements(self, point: str, alike: Sequence[Block], own: Elements) -> None:
+        """Check elements that are bound to the blocks of one binding."""
+        dtypes = [each.dtype for each in alike]
+        if own.dtype is not None and not any(_fits(own.dtype, dtype) for dtype in dtypes):
+            message = f"got {own.dtype}, must be {dtypes[0]}; tensor.view() reads the same bytes"
+            raise BindingError(self.name, point, f"{message} as another type", "SH-11")
+        kind, most = alike[0].kind, self._executor.memory.max_range
+        if kind == "uniform":
+            most = self._limits.max_uniform_buffer_range
+        if own.nbytes > most:
+            message = f"got {own.nbytes} bytes, must be {most} at most: {kind} blocks have no more"
+            raise BindingError(self.name, point, f"{message} on this device", "SH-12")
+
+
+def _is_memory(binding: Any) -> bool:
+    """Whether a binding is memory of a device, or a part of it."""
+    target = binding[0] if isinstance(binding, tuple) and len(binding) == 3 else binding
+    return hasattr(target, "placed") or isinstance(target, Resource)
+
+
+def _device_buffer(own: Elements | bytes) -> Buffer | None:
+    """The buffer of elements on the device; None for others."""
+    return own.buffer if isinstance(own, Elements) and isinstance(own.buffer, Buffer) else None
+
+
+def _kind(own: Elements | bytes) -> Any:
+    """The properties of a binding that ``_Layout`` depends on: all but the address."""
+    if isinstance(own, bytes):
+        return len(own)
+    return (*own[1:], own.buffer.nbytes, type(own.buffer))
+
+
+def _sized(number: int, own: Elements | bytes) -> tuple[Extent, int]:
+    """The bytes of a resource that ``Shader.bind`` checks, and the size of that."""
+    if isinstance(own, bytes):
+        return Extent(number, 0, len(own)), len(own)
+    if own.dtype is None:
+        return Extent(number, own.view.offset, own.nbytes), own.buffer.nbytes
+    return Extent(number, 0, own.nbytes), own.nbytes
+
+
+def _fits(given: np.dtype[Any], declared: np.dtype[Any] | None) -> bool:
+    """Whether elements of a tensor are what a block declares; signs of integers do not matter."""
+    if declared is None or given == declared or given.fields:
+        return True
+    integers_ = given.kind in "iub" and declared.kind in "iu"
+    return integers_ and given.itemsize == declared.itemsize
+
+
+def _numbers(value: Any, place: Place) -> tuple[int, ...]:
+    """One to three integers."""
+    is_one = isinstance(value, (int, np.integer))
+    counts = (integer(value, place),) if is_one else integers(value, place)
+    if not 1 <= len(counts) <= 3:
+        message = f"got {len(counts)} numbers, must be one to three"
+        raise InvalidDescError(place.operator, place.field, message, place.rule)
+    return counts

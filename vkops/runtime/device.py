@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from vkops.plan.size_limits import MAX_TENSOR_BYTES
 from vkops.runtime.compiled_operator import BoundOperator, CompiledOperator, StreamedOperator
 from vkops.runtime.compiled_shader import CompiledShader
 from vkops.shaders import Number, Shader, load
+from vkops.shaders.sources import Include
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -49,7 +51,7 @@ __all__ = [
 ]
 
 
-class OperatorDevice:
+class OperatorDevice(ABC):
     """Base of ``vkops.Device`` without tensors: it compiles operators, graphs and shaders."""
 
     def __init__(
@@ -78,6 +80,11 @@ class OperatorDevice:
         """The adapter's name."""
         return self.info.name
 
+    @property
+    def features(self) -> frozenset[str]:
+        """The optional features of Vulkan that shaders can use, such as ``"shaderFloat64"``."""
+        return self.executor.features
+
     def __repr__(self) -> str:
         return f"<vkops.Device {self.name!r} at feature level {self.feature_level}>"
 
@@ -102,9 +109,9 @@ class OperatorDevice:
         That makes each submission some 50 microseconds longer on lavapipe.
 
         Returns:
-            A function that returns the milliseconds that the device took for all dispatches since
-            the last call; None if it has no timestamps, or a dispatch was streamed or not
-            waited for.
+            A function that waits for all that was submitted, and returns the milliseconds that the
+            device took for it since the last call; None if that was nothing, or the device has no
+            timestamps.
         """
         self.executor.queue.measure(True)
         return self.executor.queue.take_time
@@ -208,8 +215,11 @@ class OperatorDevice:
         self,
         source: str | Path | bytes | Shader,
         *,
+        language: str | None = None,
+        entry: str = "main",
         constants: Mapping[str | int, Number] = {},
         defines: Mapping[str, str | int] = {},
+        include: Include = (),
         include_dirs: Sequence[Path] = (),
         debug: bool = False,
         name: str = "<source>",
@@ -218,34 +228,50 @@ class OperatorDevice:
         """Make a user-defined compute shader ready to run.
 
         Args:
-            source: GLSL text, the path of a GLSL or .spv file, SPIR-V, or a loaded ``Shader``.
+            source: GLSL or HLSL text, the path of a GLSL, .hlsl or .spv file, SPIR-V, or a loaded
+                ``Shader``.
+            language: ``"glsl"``, ``"hlsl"`` or ``"spirv"``; by default that of the file's suffix,
+                and GLSL for text.
+            entry: the entry point; that of GLSL is ``"main"``.
             constants: values of specialization constants, by name or id.
             defines: macros, for GLSL.
-            include_dirs: where included files are, besides the source's folder.
+            include: a folder of included files, several, or a mapping of their names to texts; the
+                source's own folder is searched first.
+            include_dirs: another name of ``include``, for folders.
             debug: keep source lines in the SPIR-V.
             name: its name in errors, if it is not read from a file.
             allow_paths: whether it may include files outside of these folders.
 
         Raises:
             ShaderCompileError: it is wrong, or a tool is missing.
-            InvalidDescError: Kompute, or the device, cannot run it (SH-01 to SH-03, SH-08), or a
-                constant is not one of its own, or comes after the shader was loaded (SH-10).
+            InvalidDescError: the device cannot run it (SH-01 to SH-03, SH-08), or a constant is not
+                one of its own, or comes after the shader was loaded (SH-10).
             DeviceError: the device is closed.
         """
         if not isinstance(source, Shader):
             source = load(
                 source,
+                language=language,
+                entry=entry,
                 constants=constants,
                 defines=defines,
-                include_dirs=include_dirs,
+                include=include or include_dirs,
                 debug=debug,
                 name=name,
                 allow_paths=allow_paths,
             )
-        elif constants or defines or include_dirs or debug:
-            message = "a loaded shader takes no constants, defines, include_dirs or debug any more"
+        elif constants or defines or include or include_dirs or debug:
+            message = "a loaded shader takes no constants, defines, include or debug any more"
             raise InvalidDescError(source.name, "source", message, "SH-10")
-        return CompiledShader(self.executor, source)
+        return CompiledShader(self, source)
+
+    @abstractmethod
+    def tensor(self, array: Any) -> Any:
+        """Copy an array to the device; see ``vkops.Device``."""
+
+    @abstractmethod
+    def empty(self, shape: int | Sequence[int], dtype: Any = None) -> Any:
+        """Make a tensor whose elements are undefined; see ``vkops.Device``."""
 
     # -- memory -----------------------------------------------------------------------------------
 

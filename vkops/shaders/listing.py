@@ -7,14 +7,20 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
-from vkops.errors import ShaderCompileError
+from vkops.errors import ShaderCompileError, printable, show
 from vkops.shaders import sources, tools
-from vkops.shaders.instructions import Scalar
+from vkops.shaders.layout import Scalar, leaves
 from vkops.shaders.module import Block, Module
 
+_STRING = r'"(?:[^"\\]|\\.)*"'  # it can contain line breaks
+_LINE = re.compile(rf'(?:[^"\n]|{_STRING})+', re.DOTALL)
+_TOKEN = re.compile(rf"{_STRING}|\S+", re.DOTALL)
 _NUMBER = re.compile(r"%\d+\b")
+_SHOWN_NUMBERS = 64
 _DEBUG = ("OpSource", "OpString", "OpName", "OpMemberName", "OpLine", "OpNoLine", "OpModule")
 
 
@@ -28,41 +34,31 @@ def listing(spirv: bytes, *, read_files: bool = False) -> str:
     Raises:
         ShaderCompileError: it is damaged, or spirv-dis is missing.
     """
-    text = tools.disassemble(spirv, names=True)
-    return "\n".join(_escaped(line) for line in _with_source(text, read_files))
-
-
-def _escaped(text: str) -> str:
-    """Escape the control characters in a line, except for a line break at its beginning."""
-    start, text = text[: text.startswith("\n")], text[text.startswith("\n") :]
-    return start + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    text = tools.disassemble(spirv)
+    return "\n".join(map(printable, _with_source(text, read_files)))
 
 
 def _with_source(text: str, read_files: bool) -> Iterator[str]:
     files: dict[str, str] = {}
     lines: dict[str, Sequence[str]] = {}
     before = None
-    for result, op, rest, instruction in tools.instructions(text):
+    for result, op, rest, instruction in _instructions(text):
         if op == "OpString":
-            files[result] = tools.unquoted(rest[0])
+            files[result] = _unquoted(rest[0])
         if op == "OpSource" and len(rest) == 4:  # with the source text
-            lines[rest[2]] = _lines(tools.unquoted(rest[3]))
+            source = _unquoted(rest[3]).splitlines()  # without what the compiler put before it
+            start = source.index("#line 1") + 1 if "#line 1" in source else 0
+            lines[rest[2]] = source[start:]
         elif op == "OpLine":
             file, line = rest[:2]
             if (file, line) != before:
                 if file not in lines:
                     lines[file] = _read(files[file]) if read_files else ()
                 code = lines[file][int(line) - 1] if 0 < int(line) <= len(lines[file]) else ""
-                yield f"\n; {files[file]}:{line}: {code.expandtabs().strip()}".rstrip()
+                yield from ("", f"; {files[file]}:{line}: {code.expandtabs().strip()}".rstrip())
             before = file, line
         elif op != "OpNoLine":
             yield instruction
-
-
-def _lines(text: str) -> list[str]:
-    """Return the lines of a source, without those that the compiler put before it."""
-    lines = text.splitlines()
-    return lines[lines.index("#line 1") + 1 :] if "#line 1" in lines else lines
 
 
 def _read(name: str) -> Sequence[str]:
@@ -82,8 +78,8 @@ def difference(before: bytes, after: bytes, labels: tuple[str, str]) -> list[str
     Raises:
         ShaderCompileError: one is damaged, or spirv-dis is missing.
     """
-    one, other = (list(_renamed(tools.disassemble(spirv, names=True))) for spirv in (before, after))
-    return [_escaped(line) for line in difflib.unified_diff(one, other, *labels, lineterm="")]
+    one, other = (list(_renamed(tools.disassemble(spirv))) for spirv in (before, after))
+    return [printable(line) for line in difflib.unified_diff(one, other, *labels, lineterm="")]
 
 
 def _renamed(text: str) -> Iterator[str]:
@@ -94,7 +90,7 @@ def _renamed(text: str) -> Iterator[str]:
     def named(match: re.Match[str]) -> str:
         return names.get(match[0], "%later")
 
-    found = [i for i in tools.instructions(text) if not i.op.startswith(_DEBUG)]
+    found = [i for i in _instructions(text) if not i.op.startswith(_DEBUG)]
     for result, op, rest, _ in found:
         if _NUMBER.fullmatch(result):
             definition = _NUMBER.sub(named, " ".join([op, *rest]))
@@ -106,6 +102,42 @@ def _renamed(text: str) -> Iterator[str]:
         yield _NUMBER.sub(named, instruction.text)
 
 
+# -- the output of spirv-dis -----------------------------------------------------------------------
+
+
+class _Instruction(NamedTuple):
+    """An instruction; ``result`` is an id, or ``""`` if it has none."""
+
+    result: str
+    op: str
+    operands: tuple[str, ...]
+    text: str
+
+
+def _instructions(text: str) -> list[_Instruction]:
+    """Parse the output of spirv-dis.
+
+    Raises:
+        ShaderCompileError: there is something else in it.
+    """
+    found = []
+    for line in _LINE.findall(text):
+        words = _TOKEN.findall(line)
+        result = words[0] if words[1:2] == ["="] else ""
+        op, *operands = (words[2:] if result else words) or [""]
+        if not op.startswith("Op"):
+            raise ShaderCompileError(f"spirv-dis printed {show(line)}, which is not an instruction")
+        found.append(_Instruction(result, op, tuple(operands), line))
+    return found
+
+
+def _unquoted(literal: str) -> str:
+    return re.sub(r"\\(.)", r"\1", literal[1:-1], flags=re.DOTALL)
+
+
+# -- descriptions ----------------------------------------------------------------------------------
+
+
 def describe(module: Module) -> tuple[tuple[str, str], ...]:
     """Return headings and texts: the bindings, and the resources that it uses."""
     x, y, z = module.local_size
@@ -113,8 +145,10 @@ def describe(module: Module) -> tuple[tuple[str, str], ...]:
         ("Workgroup", f"{x} x {y} x {z} invocations"),
         ("Blocks", "; ".join(map(block_text, module.blocks)) or "none"),
     ]
-    if module.push_constants:
-        numbers = ", ".join(f"{s.type} {s.name}" for s in module.push_constants)
+    if module.push is not None:
+        listed = [f"{s.type} {s.name}" for s in islice(leaves(module.push), _SHOWN_NUMBERS)]
+        more = ["..."] if module.push.numbers > _SHOWN_NUMBERS else []
+        numbers = ", ".join(listed + more)
         found.append(("Push constants", f"{numbers} ({module.push_nbytes} bytes)"))
     if module.specialization_constants:
         texts = map(_constant_text, module.specialization_constants)
@@ -123,19 +157,26 @@ def describe(module: Module) -> tuple[tuple[str, str], ...]:
         found.append(("Shared memory", f"{module.shared_nbytes:,} bytes"))
     size = f"{len(module.spirv):,} bytes"
     code = f"{module.instructions:,} instructions, {module.loops} loops, {size}"
-    return (*found, ("Code", code), ("Capabilities", ", ".join(module.capabilities)))
+    found += [("Code", code), ("Capabilities", ", ".join(module.capabilities))]
+    if module.needs:
+        found.append(("Features", ", ".join(module.needs)))
+    if module.entry_points != ("main",):
+        found.insert(0, ("Entry points", ", ".join(module.entry_points)))
+    return tuple(found)
 
 
 def block_text(block: Block) -> str:
     """Describe a block.
 
-    >>> block_text(Block("Source", "", "storage", 0, 1, True, 0, 4, "%9"))
+    >>> block_text(Block("Source", "", "storage", 0, 1, True, 0, 4, None))
     '1 Source (storage, read only)'
     """
     access = ", read only" if block.readonly and block.kind == "storage" else ""
-    names = " ".join(filter(None, (str(block.binding), block.name, block.instance)))
+    names = " ".join(filter(None, (block.number, block.name, block.instance)))
     return f"{names} ({block.kind}{access})"
 
 
 def _constant_text(constant: Scalar) -> str:
-    return f"{constant.type} {constant.name or constant.location} = {constant.default}"
+    value = constant.default if constant.type.nbytes == 8 else f"{constant.default:.9g}"
+    value = value if constant.type.kind == "float" else int(constant.default)
+    return f"{constant.type} {constant.name or constant.location} = {value}"

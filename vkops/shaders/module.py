@@ -1,24 +1,38 @@
-"""The declarations of a SPIR-V module, and changed versions of the module.
+"""The declarations of a SPIR-V module, for one of its entry points.
 
 Terms and rules are those of the SPIR-V specification.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vkops.errors import ShaderCompileError
-from vkops.shaders import tools
+from vkops.errors import InvalidDescError, ShaderCompileError, show
+from vkops.shaders import constants, features
+from vkops.shaders.binary import (
+    GL_COMPUTE,
+    Declarations,
+    Decoration,
+    Op,
+    Storage,
+    declarations,
+    string,
+)
 from vkops.shaders.cache import is_spirv
-from vkops.shaders.instructions import Instructions, Scalar
+from vkops.shaders.layout import Number, Scalar, Struct, Types, leaves
 
-_HEADER_WORDS = 5
-_OP_DECORATE = 3 << 16 | 71  # with a target, a decoration and no operands
-_BLOCK, _BUFFER_BLOCK = 2, 3
+if TYPE_CHECKING:
+    import numpy
+
+_STRUCT_NAMES = (0, 1, 2)  # unknown, ESSL, GLSL: there the name of the struct is the block's
+_WORKGROUP_SIZE = 25
+_LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38
+_COUNTERS = ("counter.var.", "@count")
 
 
 class Block(NamedTuple):
@@ -36,179 +50,222 @@ class Block(NamedTuple):
     readonly: bool
     nbytes: int
     stride: int
-    type: str  # id of the struct
+    type: Struct | None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its descriptor set and its binding."""
+        return self.set, self.binding
+
+    @property
+    def number(self) -> str:
+        """Its binding, or ``SET.BINDING`` if it is not in set 0."""
+        return f"{self.set}.{self.binding}" if self.set else str(self.binding)
 
     @property
     def point(self) -> str:
         """The name by which a buffer is bound to it."""
-        return self.name or self.instance or str(self.binding)
+        return self.name or self.instance or self.number
+
+    @property
+    def dtype(self) -> numpy.dtype[Any] | None:
+        """The NumPy type of all of its numbers; None if they have several."""
+        import numpy as np
+
+        found = sorted(self.type.scalars) if self.type else []
+        if len(found) != 1 or found[0].kind == "bool":
+            return None
+        return np.dtype(f"{found[0].kind}{8 * found[0].nbytes}")
+
+    @property
+    def scalar_nbytes(self) -> int:
+        """The bytes of its smallest number."""
+        numbers = self.type.scalars if self.type else ()
+        return min((number.nbytes for number in numbers), default=4)
 
     def is_called(self, point: str) -> bool:
         """Whether ``point`` is its name, its instance's name, or its binding."""
-        return point != "" and point in (self.name, self.instance, str(self.binding))
+        return point != "" and point in (self.name, self.instance, self.number)
 
 
-@dataclass(frozen=True)
-class Module(Instructions):
-    """A SPIR-V module with one compute entry point.
+@dataclass(frozen=True, eq=False)
+class Module:
+    """A SPIR-V module with one of its compute entry points.
 
-    Raises:
-        ShaderCompileError: the bytes are not such a module, or spirv-dis is missing.
+    ``needs`` are the features of Vulkan that a device must have, ``capabilities`` what it declares.
+    ``blocks`` are those that the entry point uses, by set and binding; ``unused`` are others.
+    ``push`` is the struct of its push constants.
     """
 
+    spirv: bytes
+    version: tuple[int, int]
+    entry_point: str
+    entry_points: tuple[str, ...]
+    capabilities: tuple[str, ...]
+    needs: tuple[str, ...]
+    local_size: tuple[int, int, int]
+    blocks: tuple[Block, ...]
+    unused: tuple[Block, ...]
+    push: Struct | None
+    specialization_constants: tuple[Scalar, ...]
+    shared_nbytes: int
+    instructions: int
+    loops: int
+
     @classmethod
-    def read(cls, spirv: bytes, name: str = "SPIR-V") -> Module:
-        """Read the bytes of a .spv file; errors call it ``name``."""
+    def read(cls, spirv: bytes, name: str = "SPIR-V", entry: str | None = None) -> Module:
+        """Read the bytes of a .spv file; errors call it ``name``. None is the first entry point.
+
+        Raises:
+            ShaderCompileError: the bytes are not a module with a compute shader.
+            InvalidDescError: there is no such entry point (SH-03).
+        """
         if not is_spirv(spirv):
             raise ShaderCompileError(f"{name}: {len(spirv)} bytes that are not SPIR-V", file=name)
-        module = cls(spirv)
-        stages = [i.operands[0] for i in module._all("OpEntryPoint")]
-        if stages != ["GLCompute"]:
-            raise ShaderCompileError(
-                f"{name}: has {len(stages)} entry points ({', '.join(stages)}), must have one, of "
-                "a compute shader",
-                file=name,
-            )
-        return module
-
-    # -- declarations -----------------------------------------------------------------------------
-
-    @cached_property
-    def entry_point(self) -> str:
-        """The name of its entry point."""
-        return tools.unquoted(self._all("OpEntryPoint")[0].operands[2])
-
-    @cached_property
-    def capabilities(self) -> tuple[str, ...]:
-        """The capabilities that the device must have."""
-        return tuple(i.operands[0] for i in self._all("OpCapability"))
-
-    @property
-    def instructions(self) -> int:
-        """Number of instructions in its functions, without debug information."""
-        ops = [i.op for i in self._instructions]
-        return sum(op not in ("OpLine", "OpNoLine") for op in ops[ops.index("OpFunction") :])
+        try:
+            found = declarations(spirv)
+            entries = {
+                string(words[2:]): words[1] for _, words in found.entries if words[0] == GL_COMPUTE
+            }
+            if not entries:
+                count = len(found.entries)
+                message = f"has {count} entry points, none of a compute shader"
+                raise ShaderCompileError(message)
+            entry = next(iter(entries)) if entry is None else entry
+            if entry not in entries:
+                message = f"got {show(entry)}, must be {' or '.join(map(show, entries))}"
+                raise InvalidDescError(name, "entry point", message, "SH-03")
+            return _read(spirv, found, entry, entries)
+        except ShaderCompileError as error:
+            raise ShaderCompileError(f"{name}: {error.message}", file=name) from error
+        except InvalidDescError:
+            raise
+        except (LookupError, ValueError, TypeError, RecursionError, struct.error) as error:
+            raise ShaderCompileError(f"{name}: damaged SPIR-V", file=name) from error
 
     @property
-    def loops(self) -> int:
-        """Number of loops."""
-        return len(self._all("OpLoopMerge"))
-
-    @cached_property
-    def local_size(self) -> tuple[int, int, int]:
-        """Invocations of a workgroup, with the default values of specialization constants."""
-        for target, decorations in self._decorations.items():
-            if decorations.get("BuiltIn") == ("WorkgroupSize",):
-                x, y, z = (int(self._value(part)) for part in self._by_id[target[0]].operands[1:])
-                return x, y, z
-        for mode in self._all("OpExecutionMode"):
-            if mode.operands[1] == "LocalSize":
-                x, y, z = map(int, mode.operands[2:])
-                return x, y, z
-        return 1, 1, 1
-
-    @cached_property
-    def blocks(self) -> tuple[Block, ...]:
-        """The blocks, by set and binding.
-
-        The name of a struct that several variables share is the name of none of them.
-        """
-        found = []
-        types = [pointee for _, _, pointee in self._variables]
-        for variable, kind, pointee in self._variables:
-            decorations = self._decorated(variable)
-            if "Binding" not in decorations:
-                continue
-            if kind == "StorageBuffer" or "BufferBlock" in self._decorated(pointee):
-                kind = "storage"
-            else:
-                kind = "uniform" if kind == "Uniform" else "image or sampler"
-            if self._by_id[pointee].op in ("OpTypeArray", "OpTypeRuntimeArray"):
-                kind = f"array of {kind} blocks"
-            members = self._by_id[pointee].operands if kind in ("storage", "uniform") else ()
-            flags = [self._decorated(pointee, str(n)) for n in range(len(members))]
-            nbytes, stride = self._computed._layout(pointee) if members else (0, 0)
-            found.append(
-                Block(
-                    self._name(pointee) if types.count(pointee) == 1 else "",
-                    self._name(variable),
-                    kind,
-                    int(decorations.get("DescriptorSet", ("0",))[0]),
-                    int(decorations["Binding"][0]),
-                    kind == "uniform"
-                    or "NonWritable" in decorations
-                    or (bool(flags) and all("NonWritable" in f for f in flags)),
-                    nbytes,
-                    stride,
-                    pointee,
-                )
-            )
-        return tuple(sorted(found, key=lambda block: (block.set, block.binding)))
+    def subgroup_operations(self) -> tuple[str, ...]:
+        """The VkSubgroupFeatureFlagBits that a device must have."""
+        return tuple(features.SUBGROUP[c] for c in self.capabilities if c in features.SUBGROUP)
 
     @cached_property
     def push_constants(self) -> tuple[Scalar, ...]:
         """The numbers in the push constants, in order."""
-        return tuple(
-            scalar
-            for _, kind, pointee in self._variables
-            if kind == "PushConstant"
-            for scalar in self._computed._scalars(pointee, "", 0)
-        )
+        return tuple(leaves(self.push))
 
     @property
     def push_nbytes(self) -> int:
         """Size of the push constants in bytes."""
-        pushed = [t for _, kind, t in self._variables if kind == "PushConstant"]
-        return max(map(self._computed._nbytes, pushed), default=0)
+        return self.push.nbytes if self.push else 0
 
-    @cached_property
-    def specialization_constants(self) -> tuple[Scalar, ...]:
-        """The specialization constants, by SpecId."""
-        found = [
-            Scalar(
-                self._name(i.result),
-                self._type_name(i.operands[0]),
-                int(self._decorated(i.result)["SpecId"][0]),
-                self._value(i.result),
-            )
-            for i in self._instructions
-            if "SpecId" in self._decorated(i.result)
-        ]
-        return tuple(sorted(found, key=lambda constant: constant.location))
 
-    @property
-    def shared_nbytes(self) -> int:
-        """Bytes of shared memory that a workgroup uses."""
-        shared = [t for _, kind, t in self._variables if kind == "Workgroup"]
-        return sum(map(self._computed._nbytes, shared))
+def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, int]) -> Module:
+    function = entries[entry]
+    numbers = constants.numbers(found)
+    values = constants.values(found, numbers)
+    types = Types(found, numbers, values)
+    for id_, (op, _) in found.defined.items():
+        if op == Op.TYPE_ARRAY:
+            types.type(id_)  # refuses wrong lengths
+    used = found.used(function)
+    variables = list(found.variables())
+    blocks = sorted(_blocks(found, types), key=lambda pair: (pair[1].set, pair[1].binding))
+    pushes = {id_: pointee for id_, kind, pointee in variables if kind == Storage.PUSH_CONSTANT}
+    chosen = [pointee for id_, pointee in pushes.items() if id_ in used]
+    pushed = [types.type(id_) for id_ in (chosen or list(pushes.values())[:1])]
+    shared = [t for id_, kind, t in variables if kind == Storage.WORKGROUP and id_ in used]
+    ops = [each.op for body in found.functions.values() for each in body]
+    return Module(
+        spirv,
+        found.version,
+        entry,
+        tuple(entries),
+        tuple(map(features.name, found.capabilities)),
+        features.needs(found, numbers),
+        _local_size(found, values, function),
+        tuple(block for id_, block in blocks if id_ in used),
+        tuple(block for id_, block in blocks if id_ not in used),
+        next((type_ for type_ in pushed if isinstance(type_, Struct)), None),
+        tuple(sorted(_specialization_constants(found, numbers, values), key=lambda c: c.location)),
+        sum(types.type(id_).nbytes for id_ in shared),
+        sum(op not in (Op.LINE, Op.NO_LINE) for op in ops),
+        ops.count(Op.LOOP_MERGE),
+    )
 
-    @cached_property
-    def _computed(self) -> Module:
-        """The module with all constants computed from the specialization constants."""
-        return (
-            Module(tools.with_constants_computed(self.spirv))
-            if self._all("OpSpecConstantOp")
-            else self
+
+def _local_size(
+    found: Declarations, values: Mapping[int, Any], function: int
+) -> tuple[int, int, int]:
+    """Invocations of a workgroup, with the default values of specialization constants."""
+    for target, decorations in found.decorations.items():
+        if decorations.get(Decoration.BUILTIN) == (_WORKGROUP_SIZE,) and len(target) == 1:
+            x, y, z = values[target[0]]
+            return x, y, z
+    for _, (id_, mode, *sizes) in found.modes:
+        if id_ == function and mode in (_LOCAL_SIZE, _LOCAL_SIZE_ID):
+            x, y, z = sizes if mode == _LOCAL_SIZE else map(values.__getitem__, sizes)
+            return x, y, z
+    return 1, 1, 1
+
+
+def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
+    """Yield the blocks with the ids of their variables.
+
+    The name of a struct that several variables share is the name of none of them. Compilers of
+    other languages than GLSL invent names of structs: there the variable has the block's name.
+    """
+    variables = list(found.variables())
+    shared = Counter(pointee for _, _, pointee in variables)
+    for id_, storage, pointee in variables:
+        decorations = found.decorated(id_)
+        if Decoration.BINDING not in decorations:
+            continue
+        instance = found.names.get((id_,), "")
+        name = found.names.get((pointee,), "") if shared[pointee] == 1 else ""
+        if found.language not in _STRUCT_NAMES:
+            name, instance = instance or name, ""
+        kind = "uniform" if storage == Storage.UNIFORM else "image or sampler"
+        decorated = Decoration.BUFFER_BLOCK in found.decorated(pointee)  # up to SPIR-V 1.3
+        if storage == Storage.STORAGE_BUFFER or decorated:
+            kind = "storage"
+        type_: Any = None
+        if pointee not in found.defined:
+            kind = "image or sampler"
+        elif found.defined[pointee].op in (Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
+            kind = f"array of {kind} blocks"
+        elif kind in ("storage", "uniform"):
+            type_ = types.type(pointee)
+            hidden = name.startswith(_COUNTERS[0]) or name.endswith(_COUNTERS[1])
+            kind = "counter of an append or consume buffer" if hidden else kind
+        type_ = type_ if isinstance(type_, Struct) else None
+        members = range(len(type_.members) if type_ else 0)
+        flags = [found.decorated(pointee, number) for number in members]
+        yield (
+            id_,
+            Block(
+                name,
+                instance,
+                kind,
+                decorations.get(Decoration.DESCRIPTOR_SET, (0,))[0],
+                decorations[Decoration.BINDING][0],
+                kind == "uniform"
+                or Decoration.NON_WRITABLE in decorations
+                or (bool(flags) and all(Decoration.NON_WRITABLE in flag for flag in flags)),
+                type_.nbytes if type_ else 0,
+                type_.stride if type_ else 0,
+                type_,
+            ),
         )
 
-    # -- changed modules --------------------------------------------------------------------------
 
-    def specialize(self, values: Mapping[int, str]) -> Module:
-        """Return the module with other values of specialization constants, by SpecId."""
-        return Module(tools.specialized(self.spirv, values)) if values else self
-
-    def with_storage_blocks(self) -> Module:
-        """Return the module with uniform blocks made storage blocks of the same layout.
-
-        Kompute binds only storage buffers. BufferBlock is a decoration of SPIR-V up to 1.3.
-        """
-        uniform = {int(block.type[1:]) for block in self.blocks if block.kind == "uniform"}
-        if not uniform:
-            return self
-        words = array("I", self.spirv)
-        at = _HEADER_WORDS
-        while at < len(words):
-            if words[at] == _OP_DECORATE and words[at + 2] == _BLOCK and words[at + 1] in uniform:
-                words[at + 2] = _BUFFER_BLOCK
-            at += words[at] >> 16
-        return Module(words.tobytes())
+def _specialization_constants(
+    found: Declarations, numbers: Mapping[int, Number], values: Mapping[int, Any]
+) -> Iterator[Scalar]:
+    for id_, (_, words) in found.defined.items():
+        decorations = found.decorated(id_)
+        if Decoration.SPEC_ID in decorations:
+            name = found.names.get((id_,), "")
+            (location,) = decorations[Decoration.SPEC_ID]
+            if not isinstance(values[id_], (int, float)):
+                raise TypeError("a specialization constant that is not a number")
+            yield Scalar(name, numbers[words[0]], location, values[id_])

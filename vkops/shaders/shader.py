@@ -1,62 +1,46 @@
-"""Compute shaders that Kompute can run: their requirements, bindings and push constants."""
+"""Compute shaders: their requirements, bindings and push constants."""
 
 from __future__ import annotations
 
-import struct
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from vkops.errors import (
-    BindingError,
-    InvalidDescError,
-    InvalidDescTypeError,
-    ShaderCompileError,
-    printable,
-    show,
-)
+from vkops.errors import BindingError, InvalidDescError, ShaderCompileError, printable, show
 from vkops.extent import Extent
-from vkops.shaders import compiler, sources, tools
-from vkops.shaders.argument_checks import Number, check_kinds, fitting, literal
-from vkops.shaders.cache import is_spirv
+from vkops.shaders import compiler, constants, features, limited_indices, packing, sources, tools
+from vkops.shaders.features import SUBGROUP
 from vkops.shaders.module import Block, Module
+from vkops.shaders.packing import Number, fitting
+from vkops.shaders.validation import validated
 
-__all__ = [
-    "MAX_BINDING",
-    "MAX_PUSH_BYTES",
-    "SUBGROUP",
-    "Number",
-    "Shader",
-    "load",
-    "read",
-]
+__all__ = ["MAX_BINDING", "SUBGROUP", "Number", "Shader", "load", "read"]
 
-SUBGROUP = {
-    "GroupNonUniform": "BASIC",
-    "GroupNonUniformVote": "VOTE",
-    "GroupNonUniformArithmetic": "ARITHMETIC",
-    "GroupNonUniformBallot": "BALLOT",
-    "GroupNonUniformShuffle": "SHUFFLE",
-    "GroupNonUniformShuffleRelative": "SHUFFLE_RELATIVE",
-    "GroupNonUniformClustered": "CLUSTERED",
-    "GroupNonUniformQuad": "QUAD",
-}
-"""Capabilities, and the VkSubgroupFeatureFlagBits that a device must have for them."""
-
-_WITHOUT_FEATURES = ("Shader", "Matrix", *SUBGROUP)
-"""Capabilities that need no Vulkan feature: Kompute enables none."""
+MAX_SETS = 4
+"""Descriptor sets that every Vulkan device can bind."""
 
 MAX_BINDING = 255
-"""Kompute numbers its buffers without gaps: unused bindings have a buffer, too."""
+"""Drivers allocate memory for the unused bindings of a set, too."""
 
-MAX_PUSH_BYTES = 4096
-"""Bytes of push constants; devices support 128 or 256, none is known to support more."""
+LANGUAGES = ("glsl", "hlsl", "spirv")
 
-_SHOWN_NAMES = 16
+_MACRO_BITS = 64
 
-_FORMATS = {"uint": "<I", "int": "<i", "float": "<f"}
+_KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "source": ((str, Path, bytes), "GLSL or HLSL text, a path or SPIR-V"),
+    "language": ((str, type(None)), "'glsl', 'hlsl' or 'spirv'"),
+    "entry": (str, "a string"),
+    "constants": (Mapping, "a mapping of names or ids to numbers"),
+    "defines": (Mapping, "a mapping of names to text or integers"),
+    "include": ((str, Path, list, tuple, Mapping), "folders, or a mapping of names to texts"),
+    "target_env": (str, "a string"),
+    "name": (str, "a string"),
+    "debug": (bool, "True or False"),
+    "allow_paths": (bool, "True or False"),
+}
 
 
 @dataclass(frozen=True)
@@ -65,8 +49,31 @@ class Shader:
 
     name: str
     module: Module
-    spirv: bytes
-    """The SPIR-V for Kompute: ``module`` with storage blocks only."""
+
+    @property
+    def spirv(self) -> bytes:
+        """The SPIR-V, with the values of specialization constants."""
+        return self.module.spirv
+
+    @property
+    def spirv_version(self) -> tuple[int, int]:
+        """The version of SPIR-V."""
+        return self.module.version
+
+    @property
+    def entry_point(self) -> str:
+        """The name of the function that is run."""
+        return self.module.entry_point
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The features of Vulkan that a device must have."""
+        return self.module.needs
+
+    @property
+    def subgroup_operations(self) -> tuple[str, ...]:
+        """The VkSubgroupFeatureFlagBits that a device must have."""
+        return self.module.subgroup_operations
 
     def with_limited_indices(self) -> bytes:
         """Return the SPIR-V with each index clamped to the elements of its array or vector.
@@ -74,99 +81,122 @@ class Shader:
         Raises:
             ShaderCompileError: spirv-opt is missing, or cannot change this module.
         """
-        return _valid(tools.with_limited_indices(self.spirv), self.name)
+        spirv = tools.with_limited_indices(limited_indices.with_limited_indices(self.spirv))
+        validated(spirv, self.name)
+        return spirv
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The blocks that buffers must be bound to, by binding."""
+        """The blocks that buffers must be bound to, by set and binding."""
         return self.module.blocks
+
+    @functools.cached_property
+    def _by_point(self) -> dict[str, Block]:
+        """The first block that has a name, an instance's name or a binding."""
+        found: dict[str, Block] = {}
+        for block in self.blocks:
+            for point in filter(None, (block.name, block.instance, block.number)):
+                found.setdefault(point, block)
+        return found
+
+    @functools.cached_property
+    def places(self) -> Mapping[tuple[int, int], Sequence[Block]]:
+        """The blocks of each binding, by set and number: one buffer is bound to all of them."""
+        found: dict[tuple[int, int], list[Block]] = {}
+        for block in sorted(self.blocks, key=attrgetter("place")):
+            found.setdefault(block.place, []).append(block)
+        return found
+
+    @functools.cached_property
+    def bindings(self) -> Sequence[Sequence[tuple[int, bool]]]:
+        """For each set, the numbers of its bindings, and whether these are uniform blocks."""
+        found: list[list[tuple[int, bool]]] = []
+        for (number, binding), (block, *_) in self.places.items():
+            found += [[] for _ in range(number + 1 - len(found))]
+            found[number].append((binding, block.kind == "uniform"))
+        return tuple(map(tuple, found))
 
     def block(self, point: str) -> Block | None:
         """Return the block with this name, instance name or binding."""
-        return next((block for block in self.blocks if block.is_called(point)), None)
+        return self._by_point.get(point)
+
+    def ignores(self, point: str) -> bool:
+        """Whether this is a block that the shader declares and does not use."""
+        return any(unused.is_called(point) for unused in self.module.unused)
 
     def bind(self, extents: Mapping[str, tuple[Extent, int]]) -> list[tuple[Block, Extent]]:
         """Return a block for each binding, with the bytes that are bound to it.
 
         ``extents`` has them by the names of blocks, each with the bytes of its resource. Blocks
-        that share a binding are one: as large as the largest, and read only if all are.
+        that share a binding are one: as large as the largest, and read only if all are. Blocks that
+        the shader declares and does not use are ignored.
 
         Raises:
-            BindingError: a name does not exist, or a binding has no bytes or twice (SH-04), bytes
-                are outside of the resource or too few (SH-05), or overlap in part (SH-06).
+            BindingError: a name does not exist, or a binding has no bytes or twice (SH-04), or
+                bytes are outside of the resource, misaligned or too few (SH-05).
         """
-        bound: dict[int, tuple[Block, Extent]] = {}
-        points: dict[int, str] = {}
+        bound: dict[tuple[int, int], tuple[Block, Extent]] = {}
+        points: dict[tuple[int, int], str] = {}
         for point, (extent, capacity) in extents.items():
             block = self.block(point)
             if block is None:
+                if self.ignores(point):
+                    continue
                 names = ", ".join(b.point for b in self.blocks) or "none"
                 message = f"there is no such block; there are {names}"
                 name = point if point and point.isprintable() else repr(point)
                 raise BindingError(self.name, name, message, "SH-04")
-            if block.binding in bound:
-                message = f"binding {block.binding} is also that of {points[block.binding]}"
+            place = block.place
+            if place in bound:
+                message = f"binding {block.number} is also that of {points[place]}"
                 raise BindingError(self.name, point, message, "SH-04")
-            alike = [b for b in self.blocks if b.binding == block.binding]
+            alike = self.places[place]
             block = block._replace(
                 readonly=all(b.readonly for b in alike), nbytes=max(b.nbytes for b in alike)
             )
-            bound[block.binding], points[block.binding] = (block, extent), point
-            minimum = max(4, *(b.nbytes + b.stride for b in alike))
-            self._check_extent(point, extent, capacity, minimum)
-        for block in self.blocks:
-            if block.binding not in bound:
-                raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
-        for (one, first), (other, second) in combinations(bound.values(), 2):
-            if first.overlaps(second) and first != second and not (one.readonly and other.readonly):
+            bound[place], points[place] = (block, extent), point
+            step = max(b.scalar_nbytes for b in alike)
+            minimum = max(step, *(b.nbytes + b.stride for b in alike))
+            _, start, nbytes = extent
+            message = ""
+            if start % step or extent.end > capacity:
                 message = (
-                    f"shares some bytes with {points[one.binding]}, must share all or none: each "
-                    "has a copy while the shader runs"
+                    f"got offset {start} and {nbytes} bytes, must begin at a multiple of {step} "
+                    f"and end at {capacity} or before"
                 )
-                raise BindingError(self.name, points[other.binding], message, "SH-06")
-        return [bound[number] for number in sorted(bound)]
+            elif nbytes % step or nbytes < minimum:
+                message = f"got {nbytes} bytes, must be a multiple of {step} and at least {minimum}"
+            if message:
+                raise BindingError(self.name, point, message, "SH-05")
+        for block in self.blocks:
+            if block.place not in bound:
+                raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
+        return [bound[place] for place in sorted(bound)]
 
-    def _check_extent(self, point: str, extent: Extent, capacity: int, minimum: int) -> None:
-        _, start, nbytes = extent
-        if start % 4 or extent.end > capacity:
-            message = (
-                f"got offset {start} and {nbytes} bytes, must begin at a multiple of 4 "
-                f"and end at {capacity} or before"
-            )
-            raise BindingError(self.name, point, message, "SH-05")
-        if nbytes % 4 or nbytes < minimum:
-            message = f"got {nbytes} bytes, must be a multiple of 4 and at least {minimum}"
-            raise BindingError(self.name, point, message, "SH-05")
-
-    def pack(self, numbers: Sequence[Number]) -> bytes:
+    def pack(self, values: packing.Values) -> bytes:
         """Return push constants as bytes, each number at its offset in the shader.
 
+        ``values`` are all numbers in the order of their declaration, a mapping of names to values,
+        a structured NumPy scalar, or bytes; see ``packing.pack``.
+
         Raises:
-            InvalidDescError: too few, too many, or one does not fit its type (SH-09).
+            InvalidDescError: a name is missing or unknown, or a value does not fit (SH-09).
         """
-        declared = self.module.push_constants
-        try:
-            given = [numbers[n] for n in range(len(numbers))]
-        except (TypeError, LookupError):
-            message = f"got {show(numbers)}, must be a sequence of numbers"
-            raise InvalidDescTypeError(self.name, "push_constants", message, "SH-09") from None
-        if len(given) != len(declared):
-            names = ", ".join(f"{s.type} {s.name}" for s in declared[:_SHOWN_NAMES]) or "none"
-            more = ", ..." if len(declared) > _SHOWN_NAMES else ""
-            message = f"got {len(given)} numbers, must be {len(declared)}: {names}{more}"
-            raise InvalidDescError(self.name, "push_constants", message, "SH-09")
-        packed = bytearray(self.module.push_nbytes)
-        for scalar, number in zip(declared, given, strict=True):
-            value = fitting(self.name, f"push_constants.{scalar.name}", scalar, number, "SH-09")
-            struct.pack_into(_FORMATS[scalar.type], packed, scalar.location, value)
-        return bytes(packed)
+        return packing.pack(self.name, "push_constants", self.module.push, values)
+
+    def pack_uniform(self, block: Block, values: packing.Values) -> bytes:
+        """Return the contents of a uniform block as bytes; as ``pack`` in all other respects."""
+        return packing.pack(self.name, block.point, block.type, values)
 
 
 def load(
     source: str | Path | bytes,
     *,
+    language: str | None = None,
+    entry: str = "main",
     constants: Mapping[str | int, Number] = {},
     defines: Mapping[str, str | int] = {},
+    include: sources.Include = (),
     include_dirs: Sequence[Path] = (),
     target_env: str = "vulkan1.1",
     debug: bool = False,
@@ -174,10 +204,11 @@ def load(
     allow_paths: bool = False,
     root: Path | None = None,
 ) -> Shader:
-    r"""Load a compute shader: GLSL text, a file of it, a .spv file, or SPIR-V.
+    r"""Load a compute shader: GLSL or HLSL text, a file, or SPIR-V.
 
-    ``constants`` are specialization constants, by name or id; the other arguments are those of
-    ``compile``, for GLSL.
+    ``language`` is glsl, hlsl or spirv. By default, files are .hlsl, .spv, or GLSL by their suffix,
+    and texts are GLSL. ``entry`` is the entry point: that of GLSL is main. ``constants`` are
+    specialization constants, by name or id; the other arguments are those of ``compile``.
 
     >>> text = "#version 450\nlayout(std430, binding = 0) buffer Data { uint data[]; };"
     >>> shader = load(text + "void main() { data[0] = 1u; }")
@@ -186,81 +217,116 @@ def load(
 
     Raises:
         ShaderCompileError: it is wrong, or a tool is missing.
-        InvalidDescError: Kompute cannot run it (SH-01 to SH-03), or a constant is not one of its
-            own (SH-10).
+        InvalidDescError: vkops cannot run it (SH-01 to SH-03, SH-08), or a constant is not one of
+            its own (SH-10).
     """
-    settings = {"defines": defines, "include_dirs": include_dirs, "target_env": target_env}
-    switches = {"debug": debug, "allow_paths": allow_paths}
-    check_kinds({"source": source, "constants": constants, "name": name, **settings, **switches})
+    settings: dict[str, Any] = {
+        "language": language, "entry": entry, "defines": defines,
+        "include": include or include_dirs, "target_env": target_env, "debug": debug,
+        "allow_paths": allow_paths,
+    }  # fmt: skip
+    _check_kinds({"source": source, "constants": constants, "name": name, **settings})
     if isinstance(source, bytes):
         spirv = source
     else:
         name = printable(source.name if isinstance(source, Path) else name)
-        spirv = read(source, **settings, **switches, name=name, root=root)
-    module = Module.read(_valid(spirv, name), name)
-    _check(name, module)
-    module = module.specialize(_literals(name, module, constants))
-    if module.push_nbytes > MAX_PUSH_BYTES:
-        message = f"got {module.push_nbytes} bytes, must be {MAX_PUSH_BYTES} at most"
-        raise InvalidDescError(name, "push constants", message, "SH-08")
+        spirv = read(source, **settings, name=name, root=root)
+    module = _module(spirv, name, entry)
+    if constants:
+        module = _module(spirv, name, entry, _constants(name, module, constants))
     for axis, size in zip("xyz", module.local_size, strict=True):
         if size < 1:
             message = f"got {size}, must be at least 1"
             raise InvalidDescError(name, f"local_size_{axis}", message, "SH-08")
-    made = module.with_storage_blocks().spirv
-    return Shader(name, module, made if made is spirv else _valid(made, name))
+    return Shader(name, module)
 
 
-def read(source: str | Path, **settings: Any) -> bytes:
-    """Return the SPIR-V of GLSL text, of a GLSL file, or in a .spv file, unchecked.
+def _check_kinds(settings: Mapping[str, Any]) -> None:
+    """Refuse arguments of wrong types."""
+    for field, value in settings.items():
+        kinds, expected = _KINDS[field]
+        if not isinstance(value, kinds):
+            raise ShaderCompileError(f"{field}: got {show(value)}, must be {expected}")
+    source, language, include = (settings[field] for field in ("source", "language", "include"))
+    kind = "spirv" if isinstance(source, bytes) else "text"
+    wrong = {"spirv": ("glsl", "hlsl"), "text": ("spirv",)}[kind]
+    if language not in (None, *LANGUAGES) or (language in wrong and not isinstance(source, Path)):
+        allowed = " or ".join(repr(each) for each in LANGUAGES if each not in wrong)
+        raise ShaderCompileError(f"language: got {show(language)}, must be {allowed}")
+    texts = include if isinstance(include, Mapping) else {}
+    for field, given, kinds, expected in (
+        ("defines", settings["defines"], (str, int), "text or integers"),
+        ("include", texts, (str,), "texts"),
+    ):
+        for key, value in given.items():
+            long = isinstance(value, int) and value.bit_length() > _MACRO_BITS
+            if not isinstance(key, str) or not isinstance(value, kinds) or long:
+                message = f"got {show(key)}: {show(value)}, must be names with {expected}"
+                raise ShaderCompileError(f"{field}: {message}")
+    include = () if isinstance(include, Mapping) else include
+    folders = [include] if isinstance(include, (str, Path)) else include
+    for path in folders:
+        if not isinstance(path, (str, Path)):
+            raise ShaderCompileError(f"include: got {show(path)}, must be paths")
+    for path in (*folders, *([source] if isinstance(source, Path) else [])):
+        if "\0" in str(path):
+            raise ShaderCompileError(f"{str(path)!r} is not a file name")
 
-    ``settings`` are those of ``compile``.
+
+def read(source: str | Path, *, language: str | None = None, **settings: Any) -> bytes:
+    """Return the SPIR-V of a text, of a file, or in a .spv file, unchecked.
+
+    ``language`` is that of ``load``, and ``settings`` are those of ``compile``.
 
     Raises:
         ShaderCompileError: it is wrong, or a tool is missing.
+        InvalidDescError: the entry point of HLSL is missing (SH-03).
     """
-    if isinstance(source, Path) and source.suffix == ".spv":
+    if language is None:
+        suffix = source.suffix if isinstance(source, Path) else ""
+        language = {".spv": "spirv", ".hlsl": "hlsl"}.get(suffix, "glsl")
+    if language == "spirv" and isinstance(source, Path):
         return sources.read(source, sources.MAX_SPIRV_BYTES)
-    return compiler.compile(source, **settings)
+    return compiler.compile(source, language=language, memoize=True, **settings)
 
 
-def _valid(spirv: bytes, name: str) -> bytes:
-    """Check that SPIR-V is valid for Vulkan 1.1, the version that Kompute uses."""
-    if not is_spirv(spirv):
-        raise ShaderCompileError(f"{name}: {len(spirv)} bytes that are not SPIR-V", file=name)
-    try:
-        compiler.validate(spirv)
-    except ShaderCompileError as error:
-        message = f"{name}: {printable(error.message)}"
-        raise ShaderCompileError(message, file=name, log=error.log) from error
-    return spirv
+@functools.lru_cache(maxsize=128)
+def _module(
+    spirv: bytes, name: str, entry: str, values: tuple[tuple[int, bytes], ...] = ()
+) -> Module:
+    """Return a valid module that vkops can run, with values of specialization constants."""
+    layout = validated(spirv, name)
+    module = Module.read(constants.specialized(spirv, dict(values)), name, entry)
+    _check(name, module)
+    return replace(module, needs=(*module.needs, layout)) if layout else module
 
 
 def _check(name: str, module: Module) -> None:
-    """Refuse a shader that Kompute cannot run."""
+    """Refuse a shader that vkops cannot run."""
+    kinds: dict[tuple[int, int], str] = {}
     for block in module.blocks:
-        if block.set != 0 or block.kind not in ("storage", "uniform"):
-            got = f"{block.kind} in set {block.set}"
-            message = f"got {got}, must be a storage or uniform block in set 0"
+        message = ""
+        if block.kind not in ("storage", "uniform") or block.type is None:
+            message = f"got {block.kind}, must be a storage or uniform block"
+        elif block.set >= MAX_SETS:
+            message = f"got set {block.set}, must be {MAX_SETS - 1} at most"
+        elif block.binding > MAX_BINDING:
+            message = f"got binding {block.binding}, must be {MAX_BINDING} at most"
+        elif kinds.setdefault((block.set, block.binding), block.kind) != block.kind:
+            message = f"got binding {block.number} for a storage block and a uniform block"
+        if message:
             raise InvalidDescError(name, block.point, message, "SH-01")
-    if module.blocks and module.blocks[-1].binding > MAX_BINDING:
-        last = module.blocks[-1]
-        message = f"got binding {last.binding}, must be {MAX_BINDING} at most"
-        raise InvalidDescError(name, last.point, message, "SH-01")
-    unknown = [c for c in module.capabilities if c not in _WITHOUT_FEATURES]
-    if unknown:
-        got = ", ".join(unknown)
-        message = f"got {got}, which need Vulkan features, and Kompute enables none"
+    if unknown := features.unknown(module.capabilities):
+        message = f"got {', '.join(unknown)}, which vkops does not support"
         raise InvalidDescError(name, "capabilities", message, "SH-02")
-    if module.entry_point != "main":
-        message = f"got {module.entry_point!r}, must be 'main': Kompute starts nothing else"
-        raise InvalidDescError(name, "entry point", message, "SH-03")
 
 
-def _literals(name: str, module: Module, constants: Mapping[str | int, Number]) -> dict[int, str]:
-    """Return the values of specialization constants as text, by SpecId."""
-    literals = {}
-    for key, number in constants.items():
+def _constants(
+    name: str, module: Module, given: Mapping[str | int, Number]
+) -> tuple[tuple[int, bytes], ...]:
+    """Return the values of specialization constants by SpecId."""
+    values: dict[int, bytes] = {}
+    for key, number in given.items():
         found = [c for c in module.specialization_constants if key in (c.name, c.location)]
         if not found or key == "":
             declared = module.specialization_constants
@@ -268,9 +334,10 @@ def _literals(name: str, module: Module, constants: Mapping[str | int, Number]) 
             message = f"there is no constant {show(key)}; there are {known}"
             raise InvalidDescError(name, "constants", message, "SH-10")
         field = f"constants[{show(key)}]"
-        if found[0].location in literals:
-            message = f"constant {found[0].location} is given twice"
+        constant = found[0]
+        if constant.location in values:
+            message = f"constant {constant.location} is given twice"
             raise InvalidDescError(name, field, message, "SH-10")
-        value = fitting(name, field, found[0], number, "SH-10")
-        literals[found[0].location] = literal(found[0].type, value)
-    return literals
+        value = fitting(name, field, constant.type, number, "SH-10")
+        values[constant.location] = constant.type.words(value)
+    return tuple(values.items())

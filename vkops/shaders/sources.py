@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, product
 from pathlib import Path
 
-from vkops.errors import ShaderCompileError
+from vkops.errors import ShaderCompileError, show
 from vkops.system.files import below, open_regular, read_regular
 
 MAX_SOURCE_BYTES = 4 << 20
@@ -17,6 +19,9 @@ MAX_SOURCE_BYTES = 4 << 20
 
 MAX_SPIRV_BYTES = 16 << 20
 """Bytes of a SPIR-V module; the kernels of vkops have up to 30,000."""
+
+Include = str | Path | Sequence[str | Path] | Mapping[str, str]
+"""Folders of included files, or their texts by name."""
 
 MAX_LOOKUPS = 100_000
 """Pairs of a folder and the name of an included file."""
@@ -31,31 +36,73 @@ _PLAIN_NAME = re.compile(
     rb"""(?:"[^\x00-\x1f\x7f"<>\\]{1,1000}"|<[^\x00-\x1f\x7f"<>\\]{1,1000}>)"""
 )
 _SPLICE = re.compile(rb"\\(?:\r\n|\n|\r)")
+# The same, for a part of the name of a text: neither "." nor "..", and a file of each system.
+_PLAIN_PART = re.compile(r"""(?!\.{1,2}\Z)[^\x00-\x1f\x7f"<>\\:*?|]{1,100}""")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_REGISTERS = (
+    "--hlsl-iomap", "--auto-map-bindings", "--hlsl-offsets", "--shift-texture-binding", "0",
+    "--shift-uav-binding", "64", "--shift-UBO-binding", "128",
+)  # fmt: skip
 _TARGET_ENV = re.compile(r"vulkan1\.\d")
 
 
-def flags(defines: Mapping[str, str | int], target_env: str, debug: bool) -> tuple[str, ...]:
+def flags(
+    defines: Mapping[str, str | int],
+    target_env: str,
+    debug: bool,
+    language: str = "glsl",
+    entry: str = "main",
+) -> tuple[str, ...]:
     """Return the compiler's options, which do not depend on the order of ``defines``.
 
+    The entry point is for HLSL. There, the bindings of registers t0, u0 and b0 are 0, 64 and 128.
+
     Raises:
-        ShaderCompileError: a define or ``target_env`` is not valid.
+        ShaderCompileError: a define, ``target_env`` or ``entry`` is not valid.
     """
     if not _TARGET_ENV.fullmatch(target_env):
         raise ShaderCompileError(f"target_env {target_env!r} is not a Vulkan version: 'vulkan1.1'")
+    if not _IDENTIFIER.fullmatch(entry):
+        raise ShaderCompileError(f"entry {entry!r} is not the name of a function")
     macros = []
     for name, value in sorted(defines.items()):
         text = str(int(value) if isinstance(value, bool) else value)
         if not _IDENTIFIER.fullmatch(name):
-            raise ShaderCompileError(f"define {name!r} is not a GLSL identifier")
+            raise ShaderCompileError(f"define {name!r} is not an identifier")
         if not text.isprintable():
             raise ShaderCompileError(f"define {name}: value {text!r} is not one printable line")
         macros.append(f"-D{name}={text}")
-    return ("-V", "-S", "comp", "--target-env", target_env, *macros, *(["-g"] if debug else []))
+    hlsl = ("-D", "-e", entry, *_REGISTERS) if language == "hlsl" else ()
+    options = ("-V", "-S", "comp", *hlsl, "--target-env", target_env)
+    return (*options, *macros, *(["-g"] if debug else []))
+
+
+@contextmanager
+def include_folders(include: Include) -> Iterator[tuple[list[Path], Path | None]]:
+    """Yield the folders of included files; and the folder that the texts of a mapping are in.
+
+    Raises:
+        ShaderCompileError: a name of a text is not a plain relative one, or there are too many.
+    """
+    if not isinstance(include, Mapping):
+        folders = [include] if isinstance(include, (str, Path)) else include
+        yield [Path(folder) for folder in folders], None
+        return
+    for name in include:
+        if not all(map(_PLAIN_PART.fullmatch, name.split("/"))):
+            raise ShaderCompileError(f"include: got the name {show(name)}, must be a relative path")
+    if sum(map(len, include.values())) > MAX_SOURCE_BYTES:
+        raise ShaderCompileError(f"more than {MAX_SOURCE_BYTES} bytes are included")
+    with tempfile.TemporaryDirectory(prefix="vkops-") as folder:
+        for name, text in include.items():
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode(errors="replace"))
+        yield [Path(folder)], Path(folder)
 
 
 def read(source: str | Path, limit: int = MAX_SOURCE_BYTES) -> bytes:
-    """Return the bytes of GLSL text, or of the file a path names.
+    """Return the bytes of text, or of the file a path names.
 
     Raises:
         ShaderCompileError: the file cannot be read, or there are more than ``limit`` bytes.
@@ -78,13 +125,14 @@ def digest(
     folders: Sequence[Path],
     flags: Sequence[str],
     roots: Sequence[Path] | None = None,
+    unnamed: Path | None = None,
 ) -> str:
     """Return the SHA-256 of the source, all files that it may include, and the flags.
 
     ``folders`` are that of the source and the include folders. The hash depends on the names and
-    contents of files, not on their time stamps, and on their folders only with ``-g``, which writes
-    them into the SPIR-V. Included files must be in one of ``roots``, with symbolic links resolved,
-    unless ``roots`` is None.
+    contents of files, not on their time stamps, and on their folders, except for ``unnamed``, only
+    with ``-g``, which writes them into the SPIR-V. Included files must be in one of ``roots``, with
+    symbolic links resolved, unless ``roots`` is None.
 
     Raises:
         ShaderCompileError: the source file cannot be read, or an included one is outside.
@@ -93,7 +141,7 @@ def digest(
     parts = [*map(os.fsencode, flags), text]
     if "-g" in flags:
         named = folders[1:] if isinstance(source, str) else (source, *folders)
-        parts += (os.fsencode(path) for path in (Path.cwd(), *named))
+        parts += (os.fsencode(path) for path in (Path.cwd(), *named) if path != unnamed)
     for place, name, content in _included(text, folders, roots):
         parts += (b"%d" % place, name, content)
     total = hashlib.sha256()
@@ -112,6 +160,8 @@ def _included(
     reports their names, and because preprocessing takes as long as compiling.
     """
     names = _names(text, strict=roots is not None)
+    if not names:
+        return
     folders = list(dict.fromkeys(map(os.path.realpath, first)))
     lookups = [product(range(len(folders)), names)]
     available = MAX_SOURCE_BYTES

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from vkops.errors import ShaderCompileError, printable, show
+from vkops.errors import ShaderCompileError, printable
 from vkops.system.processes import describe, run_limited
 from vkops.system.vulkan import how_to_install
 
@@ -72,81 +70,20 @@ def run(
     return returncode, output.decode(errors="replace")
 
 
-# -- SPIR-V as text -------------------------------------------------------------------------------
-
-_STRING = r'"(?:[^"\\]|\\.)*"'  # it can contain line breaks
-
-_INSTRUCTION = re.compile(rf'(?:[^"\n]|{_STRING})+', re.DOTALL)
-_TOKEN = re.compile(rf"{_STRING}|\S+", re.DOTALL)
+# -- SPIR-V ---------------------------------------------------------------------------------------
 
 
-class Instruction(NamedTuple):
-    """An instruction; ``result`` is an id, or ``""`` if it has none."""
-
-    result: str
-    op: str
-    operands: tuple[str, ...]
-    text: str
-
-
-def instructions(text: str) -> list[Instruction]:
-    """Parse the output of spirv-dis.
-
-    Raises:
-        ShaderCompileError: there is something else in it.
-    """
-    found = []
-    for line in _INSTRUCTION.findall(text):
-        words = _TOKEN.findall(line)
-        result = words[0] if words[1:2] == ["="] else ""
-        op, *operands = (words[2:] if result else words) or [""]
-        if not op.startswith("Op"):
-            raise ShaderCompileError(f"spirv-dis printed {show(line)}, which is not an instruction")
-        found.append(Instruction(result, op, tuple(operands), line))
-    return found
-
-
-def unquoted(literal: str) -> str:
-    """Return the value of a string literal."""
-    return re.sub(r"\\(.)", r"\1", literal[1:-1], flags=re.DOTALL)
-
-
-def disassemble(spirv: bytes, *, names: bool = False) -> str:
-    """Return a module as text, one instruction a line; ids are numbers, or ``names``.
+def disassemble(spirv: bytes) -> str:
+    """Return a module as text, one instruction a line; ids are names, where they have any.
 
     Raises:
         ShaderCompileError: it is damaged, or spirv-dis is missing.
     """
-    options = ["--no-header", "--no-indent", *([] if names else ["--raw-id"])]
     program = find("spirv-dis", "spirv-tools")
-    returncode, text = run([program, *options, "-"], stdin=spirv)
+    returncode, text = run([program, "--no-header", "--no-indent", "-"], stdin=spirv)
     if returncode != 0:
         raise _failed("SPIR-V cannot be read", returncode, text)
     return text
-
-
-# -- changed modules ------------------------------------------------------------------------------
-
-
-def specialized(spirv: bytes, values: Mapping[int, str]) -> bytes:
-    """Return a module with other default values of specialization constants, by SpecId.
-
-    Raises:
-        ShaderCompileError: a value is wrong, or spirv-opt is missing.
-    """
-    pairs = " ".join(f"{number}:{value}" for number, value in values.items())
-    option = f"--set-spec-const-default-value={pairs}"
-    return _optimized(spirv, [option], "specialization constants cannot be set")
-
-
-def with_constants_computed(spirv: bytes) -> bytes:
-    """Return a module with all constants computed from the specialization constants' defaults.
-
-    Raises:
-        ShaderCompileError: it is damaged, or spirv-opt is missing.
-    """
-    options = ["--freeze-spec-const", "--fold-spec-const-op-composite"]
-    return _optimized(spirv, options, "specialization constants cannot be computed")
 
 
 def with_limited_indices(spirv: bytes) -> bytes:
@@ -157,17 +94,14 @@ def with_limited_indices(spirv: bytes) -> bytes:
     Raises:
         ShaderCompileError: it is damaged, or spirv-opt is missing.
     """
-    return _optimized(spirv, ["--graphics-robust-access"], "indices cannot be limited")
-
-
-def _optimized(spirv: bytes, options: Sequence[str], failure: str) -> bytes:
     program = find("spirv-opt", "spirv-tools")
     try:
         with tempfile.TemporaryDirectory(prefix="vkops-") as folder:
             output = Path(folder, "out.spv")
-            returncode, log = run([program, *options, "-o", str(output), "-"], stdin=spirv)
+            options = ["--graphics-robust-access", "-o", str(output)]
+            returncode, log = run([program, *options, "-"], stdin=spirv)
             if returncode != 0 or not output.exists():
-                raise _failed(failure, returncode, log)
+                raise _failed("indices cannot be limited", returncode, log)
             return output.read_bytes()
     except OSError as error:
         raise ShaderCompileError(f"no temporary folder for spirv-opt: {error.strerror}") from error

@@ -48,45 +48,35 @@ class Variant:
         )
 
 
-VARIANTS: Mapping[str, Variant] = MappingProxyType(
-    {
-        **{
-            f"{name}_{unit}": Variant(f"{name}_{unit}", source, {"UNIT": unit})
-            for name, source, units in (
-                ("copy", "copy.comp", (16, 8, 4)),
-                ("copy", "copy_subword.comp", (2, 1)),
-                ("copy_block", "copy_block.comp", (8, 4, 2, 1)),
-                ("copy_elements", "copy_elements.comp", (8, 4)),
-                ("gather", "gather.comp", (16, 8, 4)),
-                ("gather_run", "gather_run.comp", (8, 4, 2, 1)),
-                ("scatter", "scatter.comp", (16, 8, 4)),
-            )
-            for unit in units
-        },
-        **{
-            f"{name}_any_{unit}": Variant(
-                f"{name}_any_{unit}",
-                f"{name}.comp" if unit >= 4 else f"{name}_subword.comp",
-                {"UNIT": unit, "GENERAL": 1},
-            )
-            for name in ("gather", "scatter")
-            for unit in (16, 8, 4, 2, 1)
-        },
-        **{
-            f"scatter_words_{unit}": Variant(
-                f"scatter_words_{unit}", "scatter.comp", {"UNIT": unit, "BY_WORD": 1}
-            )
-            for unit in (16, 8)
-        },
-        **{
-            f"{name}_16_wide": Variant(f"{name}_16_wide", f"{name}.comp", {"UNIT": 16, "WIDE": 1})
-            for name in ("copy", "gather")
-        },
-        **{name: Variant(name, f"{name}.comp", {}) for name in ("copy_reverse", "copy_run")},
-        "copy_stream": Variant("copy_stream", "copy_stream.comp", {"SEGMENTS": 0}),
-        "copy_stream_4": Variant("copy_stream_4", "copy_stream.comp", {"SEGMENTS": 4}),
-    }
+_BY_UNIT: tuple[tuple[str, str, tuple[int, ...], dict[str, int]], ...] = (
+    # Names and sources, the sizes of the elements in bytes, and the other defines.
+    ("copy_{}", "copy.comp", (16, 8, 4), {}),
+    ("copy_{}", "copy_subword.comp", (2, 1), {}),
+    ("copy_block_{}", "copy_block.comp", (8, 4, 2, 1), {}),
+    ("copy_elements_{}", "copy_elements.comp", (8, 4), {}),
+    ("gather_{}", "gather.comp", (16, 8, 4), {}),
+    ("gather_run_{}", "gather_run.comp", (8, 4, 2, 1), {}),
+    ("scatter_{}", "scatter.comp", (16, 8, 4), {}),
+    ("gather_any_{}", "gather.comp", (16, 8, 4), {"GENERAL": 1}),
+    ("gather_any_{}", "gather_subword.comp", (2, 1), {"GENERAL": 1}),
+    ("scatter_any_{}", "scatter.comp", (16, 8, 4), {"GENERAL": 1}),
+    ("scatter_any_{}", "scatter_subword.comp", (2, 1), {"GENERAL": 1}),
+    ("scatter_words_{}", "scatter.comp", (16, 8), {"BY_WORD": 1}),
+    ("copy_{}_wide", "copy.comp", (16,), {"WIDE": 1}),
+    ("gather_{}_wide", "gather.comp", (16,), {"WIDE": 1}),
 )
+_ALL = (
+    *(
+        Variant(name.format(unit), source, {"UNIT": unit, **defines})
+        for name, source, units, defines in _BY_UNIT
+        for unit in units
+    ),
+    Variant("copy_reverse", "copy_reverse.comp", {}),
+    Variant("copy_run", "copy_run.comp", {}),
+    Variant("copy_stream", "copy_stream.comp", {"SEGMENTS": 0}),
+    Variant("copy_stream_4", "copy_stream.comp", {"SEGMENTS": 4}),
+)
+VARIANTS: Mapping[str, Variant] = MappingProxyType({variant.name: variant for variant in _ALL})
 
 
 def source_dir() -> Path:

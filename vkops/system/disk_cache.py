@@ -64,7 +64,10 @@ class DiskCache:
     def _folder(self) -> Path | None:
         if chosen := os.environ.get(FOLDER):
             return Path(chosen, self._name)
-        import platformdirs  # not at the top: the build of the wheel does not have it
+        try:
+            import platformdirs  # not at the top: the build of the wheel does not have it
+        except ImportError:  # Python is exiting
+            return None
 
         folder = platformdirs.user_cache_path("vkops") / self._name
         # "~" stays as it is for users without a home.
@@ -78,5 +81,4 @@ def _checksum(key: str, data: bytes) -> bytes:
 
 @functools.lru_cache(maxsize=8)
 def _warn_once(message: str) -> None:
-    """Log a warning, unless it was logged before."""
     logging.getLogger("vkops").warning(message)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
-from types import FrameType
 from typing import NamedTuple
 
 _PR_SET_PDEATHSIG = 1
@@ -137,7 +136,6 @@ def _limit_memory(pid: int, nbytes: int) -> bool:
 
 
 def _watch_memory(pid: int, nbytes: int, ended: Event) -> None:
-    """End a process when it takes more memory."""
     import psutil
 
     with suppress(psutil.Error):
@@ -203,37 +201,38 @@ def _forked(work: Callable[[], int], patience: int) -> End:
     ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     hung = signal.SIGVTALRM  # ends a process, and nothing else sends it
     parent = os.getpid()
-    signal.pthread_sigmask(signal.SIG_BLOCK, ending)  # until both processes have their handlers
+    awaited = (*ending, signal.SIGCHLD, signal.SIGALRM)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # none is lost before ``sigwait``
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # a signal that is ignored is not sent
     child = os.fork()
     if not child:
         if sys.platform == "linux":  # it must not outlive a parent that was killed
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
-        for number in ending[1:]:  # clean up and end its children, as at an interrupt
-            signal.signal(number, lambda received, _: sys.exit(128 + received))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ending)
+        for each in ending[1:]:  # clean up and end its children, as at an interrupt
+            signal.signal(each, lambda received, _: sys.exit(128 + received))
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
             sys.exit(work())
         finally:  # no exception is reported while the interpreter exits: the process just ends
-            for number in ending:
-                signal.signal(number, signal.SIG_DFL)
-    received_signals = []
-
-    def forward(number: int, _: FrameType | None) -> None:
-        received_signals.append(number)
-        signal.alarm(patience)
-        if number != signal.SIGINT:  # which the terminal sends to both
-            os.kill(child, number)
-
-    for number in ending:
-        signal.signal(number, forward)
-    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, hung))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ending)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if status == -hung:
-        return End(-received_signals[0], hung=True)
-    return End(status)
+            for each in ending:
+                signal.signal(each, signal.SIG_DFL)
+    received: list[int] = []
+    while True:
+        number = signal.sigwait(awaited)
+        if number in ending:
+            received.append(number)
+            signal.alarm(patience)
+            if number != signal.SIGINT:  # which the terminal sends to both
+                os.kill(child, number)
+        elif number == signal.SIGALRM:
+            os.kill(child, hung)
+        else:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                status = os.waitstatus_to_exitcode(status)
+                return End(-received[0], hung=True) if status == -hung else End(status)
 
 
 # -- messages from children ------------------------------------------------------------------------

@@ -95,6 +95,7 @@ class memoized(dict[Any, ArrayPlan]):  # noqa: N801  # a decorator
 
     def __missing__(self, arguments: tuple[Any, ...]) -> ArrayPlan:
         made = self._build(*arguments)
+        made.program.name = self._build.__name__.strip("_")
         with self._lock:
             if arguments not in self and made.kilobytes <= MAX_KILOBYTES:
                 self[arguments] = made

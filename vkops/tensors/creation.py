@@ -6,31 +6,23 @@ NumPy on the host. What does not fit on the device stays on the host.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil, prod
+from math import ceil
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, integer
+from vkops.arguments.values import Place, integer, refuse
 from vkops.errors import InvalidDescBufferError, show
 from vkops.gpu.memory import host_memory
 from vkops.plan import movements
 from vkops.plan.region import Fill
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
-from vkops.tensors.device import Device, DeviceLike, default_device
-from vkops.tensors.exchange import as_array, as_dtype, imported, numpy_refusals
+from vkops.tensors.exchange import DTypeLike, as_array, as_dtype, imported, numpy_refusals
 from vkops.tensors.operations import as_tensor, chosen_device
-from vkops.tensors.shape_arguments import (
-    check_not_negative,
-    check_shape,
-    may_copy,
-    one_or_more,
-    refuse,
-)
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.shape_arguments import OneOrMore, check_shape, may_copy, sizes_of
+from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device, undefined
 
 _ALWAYS_COPIED = "got False, must be True or None: the elements are copied to the device"
 
@@ -38,12 +30,7 @@ _ALWAYS_COPIED = "got False, must be True or None: the elements are copied to th
 
 
 def asarray(
-    obj: Any,
-    /,
-    dtype: npt.DTypeLike | None = None,
-    *,
-    device: DeviceLike | None = None,
-    copy: bool | None = None,
+    obj: Any, /, dtype: DTypeLike = None, *, device: DeviceLike = None, copy: bool | None = None
 ) -> Tensor:
     """A tensor of an array, a number, nested sequences of numbers or an exporter of DLPack.
 
@@ -77,11 +64,11 @@ def asarray(
 def array(
     obj: Any,
     /,
-    dtype: npt.DTypeLike | None = None,
+    dtype: DTypeLike = None,
     *,
     copy: bool | None = True,
     ndmin: int = 0,
-    device: DeviceLike | None = None,
+    device: DeviceLike = None,
 ) -> Tensor:
     """The counterpart of ``numpy.array``: ``asarray``, which copies a tensor unless told not to.
 
@@ -101,7 +88,7 @@ def array(
     return made.reshape(ones + made.shape) if ones else made
 
 
-def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """Copy the elements of an exporter of DLPack, such as a PyTorch tensor.
 
     An exporter on another device, such as a GPU of CUDA, is asked for a copy in host memory.
@@ -126,12 +113,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
 # -- of a shape ------------------------------------------------------------------------------------
 
 
-def empty(
-    shape: int | Sequence[int],
-    dtype: npt.DTypeLike | None = None,
-    *,
-    device: DeviceLike | None = None,
-) -> Tensor:
+def empty(shape: OneOrMore, dtype: DTypeLike = None, *, device: DeviceLike = None) -> Tensor:
     """A tensor whose elements are undefined: whatever the memory holds.
 
     Raises:
@@ -143,15 +125,10 @@ def empty(
     >>> vkops.empty((2, 3), "int8").shape
     (2, 3)
     """
-    return _empty("EMPTY", shape, dtype, chosen_device("EMPTY", device))
+    return undefined("EMPTY", shape, dtype, chosen_device("EMPTY", device))
 
 
-def zeros(
-    shape: int | Sequence[int],
-    dtype: npt.DTypeLike | None = None,
-    *,
-    device: DeviceLike | None = None,
-) -> Tensor:
+def zeros(shape: OneOrMore, dtype: DTypeLike = None, *, device: DeviceLike = None) -> Tensor:
     """A tensor of zeros; arguments and errors are those of ``empty``.
 
     >>> import vkops
@@ -162,12 +139,7 @@ def zeros(
     return _full("ZEROS", shape, np.zeros((), kind), chosen_device("ZEROS", device))
 
 
-def ones(
-    shape: int | Sequence[int],
-    dtype: npt.DTypeLike | None = None,
-    *,
-    device: DeviceLike | None = None,
-) -> Tensor:
+def ones(shape: OneOrMore, dtype: DTypeLike = None, *, device: DeviceLike = None) -> Tensor:
     """A tensor of ones; arguments and errors are those of ``empty``.
 
     >>> import vkops
@@ -179,11 +151,7 @@ def ones(
 
 
 def full(
-    shape: int | Sequence[int],
-    fill_value: Any,
-    dtype: npt.DTypeLike | None = None,
-    *,
-    device: DeviceLike | None = None,
+    shape: OneOrMore, fill_value: Any, dtype: DTypeLike = None, *, device: DeviceLike = None
 ) -> Tensor:
     """A tensor whose elements are one scalar; its dtype is the scalar's, unless another is given.
 
@@ -205,12 +173,7 @@ def full(
 
 
 def empty_like(
-    x: Any,
-    /,
-    dtype: npt.DTypeLike | None = None,
-    *,
-    shape: int | Sequence[int] | None = None,
-    device: DeviceLike | None = None,
+    x: Any, /, dtype: DTypeLike = None, *, shape: OneOrMore | None = None, device: DeviceLike = None
 ) -> Tensor:
     """As ``empty``, with the shape, the dtype and the device of ``x`` where none are given.
 
@@ -218,16 +181,11 @@ def empty_like(
     >>> vkops.empty_like([[1, 2]], "int8").shape
     (1, 2)
     """
-    return _empty("EMPTY_LIKE", *_like("EMPTY_LIKE", x, shape, dtype, device))
+    return undefined("EMPTY_LIKE", *_like("EMPTY_LIKE", x, shape, dtype, device))
 
 
 def zeros_like(
-    x: Any,
-    /,
-    dtype: npt.DTypeLike | None = None,
-    *,
-    shape: int | Sequence[int] | None = None,
-    device: DeviceLike | None = None,
+    x: Any, /, dtype: DTypeLike = None, *, shape: OneOrMore | None = None, device: DeviceLike = None
 ) -> Tensor:
     """As ``zeros``, with the shape, the dtype and the device of ``x`` where none are given.
 
@@ -240,12 +198,7 @@ def zeros_like(
 
 
 def ones_like(
-    x: Any,
-    /,
-    dtype: npt.DTypeLike | None = None,
-    *,
-    shape: int | Sequence[int] | None = None,
-    device: DeviceLike | None = None,
+    x: Any, /, dtype: DTypeLike = None, *, shape: OneOrMore | None = None, device: DeviceLike = None
 ) -> Tensor:
     """As ``ones``, with the shape, the dtype and the device of ``x`` where none are given.
 
@@ -261,10 +214,10 @@ def full_like(
     x: Any,
     /,
     fill_value: Any,
-    dtype: npt.DTypeLike | None = None,
+    dtype: DTypeLike = None,
     *,
-    shape: int | Sequence[int] | None = None,
-    device: DeviceLike | None = None,
+    shape: OneOrMore | None = None,
+    device: DeviceLike = None,
 ) -> Tensor:
     """As ``full``, with the shape, the dtype and the device of ``x`` where none are given.
 
@@ -284,9 +237,9 @@ def arange(
     /,
     stop: Any = None,
     step: Any = 1,
-    dtype: npt.DTypeLike | None = None,
+    dtype: DTypeLike = None,
     *,
-    device: DeviceLike | None = None,
+    device: DeviceLike = None,
 ) -> Tensor:
     """The numbers from ``start`` (or 0) to before ``stop``, as ``numpy.arange`` makes them.
 
@@ -320,8 +273,8 @@ def linspace(
     /,
     num: int = 50,
     *,
-    dtype: npt.DTypeLike | None = None,
-    device: DeviceLike | None = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     endpoint: bool = True,
 ) -> Tensor:
     """``num`` numbers at equal distances, as ``numpy.linspace`` makes them of two numbers.
@@ -353,7 +306,7 @@ def linspace(
 
 
 def _like(
-    name: str, x: Any, shape: Any, dtype: Any, device: DeviceLike | None
+    name: str, x: Any, shape: Any, dtype: Any, device: DeviceLike
 ) -> tuple[Any, np.dtype[Any], Device | None]:
     """The shape, dtype and device of a result that is like ``x``."""
     home = chosen_device(name, device)
@@ -362,22 +315,6 @@ def _like(
         home = like.device
     kind = like.dtype if dtype is None else as_dtype(name, dtype)
     return like.shape if shape is None else shape, kind, home
-
-
-def _sizes(name: str, shape: Any, itemsize: int) -> Ints:
-    place = Place(name, "shape", "ARRAY-06")
-    sizes = one_or_more(shape, place)
-    check_not_negative(sizes, place)
-    check_shape(name, sizes, itemsize)
-    return sizes
-
-
-def _empty(name: str, shape: Any, dtype: Any, home: Device | None) -> Tensor:
-    kind = as_dtype(name, dtype)
-    sizes = _sizes(name, shape, kind.itemsize)
-    home = home or default_device()
-    on_host = not home.executor.fits(prod(sizes) * kind.itemsize)
-    return Tensor(home, sizes, kind, on_host=on_host)
 
 
 def _element(name: str, value: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
@@ -389,7 +326,7 @@ def _element(name: str, value: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[
 
 
 def _full(name: str, shape: Any, element: npt.NDArray[Any], home: Device | None) -> Tensor:
-    sizes = _sizes(name, shape, element.itemsize)
+    sizes = sizes_of(name, shape, element.itemsize)
     plan = _filled[sizes, element.tobytes()]
     return Tensor.make(plan, home or default_device(), [], [element.dtype])[0]
 

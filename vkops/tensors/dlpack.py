@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import importlib
 from ctypes import POINTER, c_char_p, c_uint8, c_void_p, cast, py_object, pythonapi
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy.typing as npt
 
 from vkops.errors import InvalidDescTypeError
-
-UINT = 1
-"""DLPack's kDLUInt."""
 
 EXTENSION_TYPES = {
     (4, 16): "bfloat16",
@@ -28,6 +25,9 @@ EXTENSION_TYPES = {
 
 _CODE = {b"dltensor": 20, b"dltensor_versioned": 52}
 """Byte offset of the type code in the structure that a capsule holds, by the capsule's name."""
+
+_UINT = 1
+"""DLPack's kDLUInt."""
 
 _name = pythonapi["PyCapsule_GetName"]
 _name.restype, _name.argtypes = c_char_p, [py_object]
@@ -50,11 +50,11 @@ class Relabeled:
 
     def __dlpack__(self, **options: Any) -> Any:
         capsule = self._exporter.__dlpack__(**options)
-        kind = Capsule(capsule).kind
-        if kind is not None and kind.lanes == 1:
-            self.name = EXTENSION_TYPES.get((kind.code, kind.bits), "")
+        found = element_type(capsule)
+        if found is not None and (found[2], found[3]) == (1, 0):  # one lane
+            self.name = EXTENSION_TYPES.get((found[0], found[1]), "")
             if self.name:
-                Capsule(capsule).set_code(UINT)
+                found[0] = _UINT
         return capsule
 
     def __dlpack_device__(self) -> Any:
@@ -83,37 +83,16 @@ def exported(array: npt.NDArray[Any], **options: Any) -> Any:
         return array.__dlpack__(**options)
     ((code, bits),) = codes
     capsule = array.view(f"u{bits // 8}").__dlpack__(**options)
-    Capsule(capsule).set_code(code)
+    element_type(capsule)[0] = code
     return capsule
 
 
-class Kind(NamedTuple):
-    """DLPack's type of an element."""
+def element_type(capsule: Any) -> Any:
+    """The bytes of an element's type (code, bits, lanes), which can be changed.
 
-    code: int
-    bits: int
-    lanes: int
-
-
-class Capsule:
-    """The type of the elements in a capsule of DLPack."""
-
-    def __init__(self, capsule: Any) -> None:
-        self._type = None
-        name = _name(capsule) if type(capsule).__name__ == "PyCapsule" else None
-        if name in _CODE:
-            address = _pointer(capsule, name) + _CODE[name]
-            self._type = cast(address, POINTER(c_uint8))
-
-    @property
-    def kind(self) -> Kind | None:
-        """The type; None if this is not a capsule of a tensor."""
-        if self._type is None:
-            return None
-        code, bits, low, high = self._type[:4]
-        return Kind(code, bits, low + 256 * high)
-
-    def set_code(self, code: int) -> None:
-        """Change the type code."""
-        if self._type is not None:
-            self._type[0] = code
+    None if this is not a capsule of a tensor.
+    """
+    name = _name(capsule) if type(capsule).__name__ == "PyCapsule" else None
+    if name not in _CODE:
+        return None
+    return cast(_pointer(capsule, name) + _CODE[name], POINTER(c_uint8 * 4)).contents

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, array, integer
+from vkops.arguments.values import Place, array, integer, refuse
 from vkops.errors import show
 from vkops.gpu.run.streaming import Progress
 from vkops.plan import movements
@@ -23,19 +23,18 @@ from vkops.plan.movements import concat, concat_sizes
 from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan, window
-from vkops.tensors.device import DeviceLike
 from vkops.tensors.operations import Source, native, planned, source_of
-from vkops.tensors.shape_arguments import MAX_PIECES, counts, in_rank, packed, refuse
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.shape_arguments import MAX_PIECES, OneOrMore, counts, in_rank, packed
+from vkops.tensors.tensor import DeviceLike, Tensor
 
 
 def split(
     x: Any,
-    sizes_or_count: int | Sequence[int],
+    sizes_or_count: OneOrMore,
     axis: int = 0,
     *,
-    device: DeviceLike | None = None,
-    progress: Progress | None = None,
+    device: DeviceLike = None,
+    progress: Progress = None,
 ) -> list[Tensor]:
     """Cut ``x`` along ``axis`` into pieces of the given sizes, or into equal pieces.
 
@@ -58,11 +57,7 @@ def split(
 
 
 def join(
-    tensors: Sequence[Any],
-    axis: int = 0,
-    *,
-    device: DeviceLike | None = None,
-    progress: Progress | None = None,
+    tensors: Sequence[Any], axis: int = 0, *, device: DeviceLike = None, progress: Progress = None
 ) -> Tensor:
     """Concatenate along ``axis``; a negative axis counts from the end.
 
@@ -90,8 +85,8 @@ def slice(
     sizes: Sequence[int],
     strides: Sequence[int] | None = None,
     *,
-    device: DeviceLike | None = None,
-    progress: Progress | None = None,
+    device: DeviceLike = None,
+    progress: Progress = None,
 ) -> Tensor:
     """Take ``sizes[i]`` elements from ``offsets[i]`` on, ``strides[i]`` apart (default 1).
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,11 @@ from vkops.plan.execute import packed_bytes
 from vkops.plan.region import MAX_TERMS
 from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
-from vkops.tensors.array_plan import ArrayPlan, assignment
-from vkops.tensors.index_arrays import Indices, Numbers, check_range, tuples
-from vkops.tensors.shape_arguments import packed, refuse_index
-
-if TYPE_CHECKING:
-    from vkops.tensors.tensor import Tensor
+from vkops.tensors.array_plan import assignment, memoized
+from vkops.tensors.device_array import A, DeviceArray, host_view, strided
+from vkops.tensors.index_arrays import Indices, Numbers, as_indices, check_range, tuples
+from vkops.tensors.index_plans import gathering
+from vkops.tensors.shape_arguments import check_shape, packed, refuse_index
 
 # -- selecting -------------------------------------------------------------------------------------
 
@@ -61,7 +60,7 @@ class Selection(NamedTuple):
         return (*rest[: self.place], *shared, *rest[self.place :])
 
 
-def select(tensor: Tensor, index: Any) -> View | Selection:
+def select(tensor: DeviceArray, index: Any) -> View | Selection:
     """The view of the memory that an index is, or the selection, where it has arrays."""
     items = index if isinstance(index, tuple) else (index,)
     parts = [part for item in items for part in _parts(tensor, item)]
@@ -80,7 +79,7 @@ def select(tensor: Tensor, index: Any) -> View | Selection:
             refuse_index(INDEX, message)
         check_range(indices, axis, size, INDEX)
     given = [part.indices for part in arrays.values()]
-    numbers = tuples(given, [view.sizes[axis] for axis in axes], INDEX, tensor._run)
+    numbers = tuples(given, [view.sizes[axis] for axis in axes], INDEX)
     # Beside arrays, integers are arrays to NumPy, too.
     advanced = [i for i, part in enumerate(parts) if isinstance(part, (_Array, int))]
     adjacent = advanced[-1] - advanced[0] < len(advanced)
@@ -88,13 +87,21 @@ def select(tensor: Tensor, index: Any) -> View | Selection:
     return Selection(view.permute((*axes, *others)), numbers, axes[0] if adjacent else 0)
 
 
-def _parts(tensor: Tensor, part: Any) -> Sequence[Any]:
+def gather(tensor: A, selected: Selection, name: str = "") -> A:
+    """Copy the elements of a selection."""
+    view, (memory, numbers), place = selected
+    check_shape(name, selected.shape, tensor.dtype.itemsize)
+    plan = gathering[view, numbers, selected.shape, place, tensor.dtype.itemsize]
+    return tensor._run(plan, [tensor.placed()[0], memory], tensor.dtype)
+
+
+def _parts(tensor: DeviceArray, part: Any) -> Sequence[Any]:
     """A part of an index, unchanged or as arrays of one axis each."""
     if part is None or part is ... or isinstance(part, slice):
         return (part,)
     if isinstance(part, (int, np.integer)) and not isinstance(part, bool):
         return (int(part),)
-    indices = tensor._indices(part, INDEX, masks=True)
+    indices = as_indices(part, INDEX, tensor.device, masks=True)
     if isinstance(indices, np.ndarray):
         if indices.dtype == bool:
             return list(map(_Array, indices.nonzero(), indices.shape))
@@ -103,8 +110,7 @@ def _parts(tensor: Tensor, part: Any) -> Sequence[Any]:
     return (_Array(indices),)
 
 
-def _basic(tensor: Tensor, parts: Sequence[Any]) -> View:
-    """The view of the memory that a basic index is."""
+def _basic(tensor: DeviceArray, parts: Sequence[Any]) -> View:
     _, view = tensor.placed()
     try:
         found = basic_index(tensor.shape, parts, _TEXTS)
@@ -128,26 +134,22 @@ def _axis(parts: Sequence[Any], number: int, rank: int) -> int:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def write(target: Tensor, source: Tensor | npt.NDArray[Any]) -> None:
-    """Write by the host if the memory is visible to it, else by the device."""
+def write(target: DeviceArray, source: DeviceArray | npt.NDArray[Any]) -> None:
+    """Write an array by the host, if the memory is visible to it; tensors by the device."""
     base, view = target.placed()
     buffer = base.buffer
     if not target.size or buffer is None:
         return
     itemsize = target.dtype.itemsize
-    memory = host_view(buffer)
+    by_host = isinstance(source, np.ndarray) or isinstance(buffer, HostBuffer)
+    memory = host_view(buffer) if by_host else None
     if memory is not None:
-        if isinstance(buffer, HostBuffer):
-            buffer.settle()
-        strides = tuple([stride * itemsize for stride in view.strides])
-        visible: npt.NDArray[Any] = np.ndarray(
-            target.shape, target.dtype, memory, view.offset * itemsize, strides
-        )
+        visible = strided(memory, target.dtype, view)
         array = np.asarray(source)
         if np.may_share_memory(visible, array):  # NumPy copies some overlapping views wrongly
             array = array.copy()
-        with target.device.executor.exclusive():
-            np.copyto(visible, array)
+        buffer.settle()
+        np.copyto(visible, array)
         return
     if isinstance(source, np.ndarray) and view.is_contiguous and source.shape == target.shape:
         buffer.write(packed_bytes(source), view.offset * itemsize)
@@ -157,28 +159,26 @@ def write(target: Tensor, source: Tensor | npt.NDArray[Any]) -> None:
 
 
 def write_indexed(
-    target: Tensor,
-    source: Tensor | npt.NDArray[Any],
-    numbers: Numbers,
+    target: DeviceArray,
+    source: DeviceArray | npt.NDArray[Any],
+    plans: memoized,
+    selected: tuple[View, Numbers, int],
     shape: Ints,
-    plan: Callable[[View, int], ArrayPlan],
 ) -> None:
-    """Write to the elements, of this shape, that indices select.
-
-    ``plan`` makes the plan from a view of the source and the bytes of the memory that is written.
-    """
+    """Write to the elements, of this shape, that indices select: by a plan of ``index_plans``."""
     base, _ = target.placed()
     if 0 in shape:
         return
     origin, read = _readable(source, shape, base.buffer)
-    memory = numbers.memory
+    view, (memory, numbers), place = selected
     if not isinstance(memory, np.ndarray) and memory.buffer is base.buffer:
         memory = memory.copy()
-    base._write_plan(plan(read, base.nbytes), [origin, memory])
+    plan = plans[read, view, numbers, place, base.nbytes, target.dtype.itemsize]
+    base._write_plan(plan, [origin, memory])
 
 
 def _readable(
-    source: Tensor | npt.NDArray[Any], shape: Ints, target: Buffer | HostBuffer | None
+    source: DeviceArray | npt.NDArray[Any], shape: Ints, target: Buffer | HostBuffer | None
 ) -> tuple[Any, View]:
     """The memory of a source, which is not the target's, and its view broadcast to a shape."""
     origin: Any = source
@@ -190,11 +190,6 @@ def _readable(
     return origin, View(read.sizes[extra:], read.strides[extra:], read.offset).broadcast(shape)
 
 
-def host_view(buffer: Buffer | HostBuffer) -> npt.NDArray[np.uint8] | None:
-    """The buffer's memory if it is one piece visible to the host; to be used by ``exclusive``."""
-    return buffer.bytes if isinstance(buffer, HostBuffer) else buffer.visible
-
-
 # -- printing --------------------------------------------------------------------------------------
 
 MAX_SHOWN = 10_000
@@ -203,7 +198,7 @@ MAX_SHOWN = 10_000
 _NAME = "vkops.Tensor("
 
 
-def describe(tensor: Tensor) -> str:
+def describe(tensor: DeviceArray) -> str:
     """The text, with as many elements as NumPy's print options allow; only these are read.
 
     Where they cannot be read now, as in a signal handler, or NumPy cannot print them, as dates
@@ -225,7 +220,7 @@ def describe(tensor: Tensor) -> str:
     return f"{_NAME}{values},{between}{end}"
 
 
-def _values(tensor: Tensor, edge: int, threshold: int) -> str:
+def _values(tensor: DeviceArray, edge: int, threshold: int) -> str:
     """The values, of which ``edge`` at each end of an axis are shown if it has more."""
     maximum = 2 * edge + 1  # NumPy leaves out the one in the middle
     long = [axis for axis, size in enumerate(tensor.shape) if size > maximum]
@@ -239,11 +234,13 @@ def _values(tensor: Tensor, edge: int, threshold: int) -> str:
     )
 
 
-def _ends(tensor: Tensor, long: list[int], edge: int) -> npt.NDArray[Any]:
+def _ends(tensor: DeviceArray, long: list[int], edge: int) -> npt.NDArray[Any]:
     """The elements at both ends of long axes, and one between them: gathered with one dispatch."""
     if not long:
         return tensor.numpy()
     places = [np.r_[: edge + 1, tensor.shape[axis] - edge : tensor.shape[axis]] for axis in long]
-    front = tuple(range(len(long)))
-    gathered = tensor.moveaxis(long, front)[np.ix_(*places)]
-    return np.moveaxis(gathered.numpy(), front, long)
+    numbers = tuples(np.ix_(*places), [tensor.shape[axis] for axis in long], INDEX)
+    others = (axis for axis in range(len(tensor.shape)) if axis not in long)
+    view = tensor.placed()[1].permute((*long, *others))
+    gathered = gather(tensor, Selection(view, numbers, 0))
+    return np.moveaxis(gathered.numpy(), range(len(long)), long)

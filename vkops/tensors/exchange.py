@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from vkops.errors import (
 from vkops.plan.validation import ELEMENT_SIZES
 from vkops.tensors.dlpack import Relabeled, exported
 from vkops.tensors.shape_arguments import may_copy
+
+DTypeLike: TypeAlias = npt.DTypeLike | None
+"""A value for ``numpy.dtype``; None if no dtype is chosen."""
 
 CPU = (1, 0)
 """DLPack's device of host memory: kDLCPU, number 0."""
@@ -137,13 +140,13 @@ def export(
     copy = may_copy("__dlpack__", copy)
     version = None if max_version is None else _pair("max_version", max_version)
     if min(array.strides, default=0) < 0:
-        if copy is not None and not copy:
+        if copy is False:
             _refuse_export("copy", "got False, must be True or None: the strides are negative")
         array = array.copy()
     try:
         if _KNOWS_DLPACK_1 and version is not None and version >= (1, 0):
             return exported(array, max_version=version, copy=copy)
-        if copy is not None and not copy:
+        if copy is False:
             _refuse_export(
                 "copy",
                 "got False, must be True or None: DLPack before 1.0 cannot mark memory as "
@@ -161,7 +164,6 @@ def _refuse_export(field: str, message: str) -> NoReturn:
 
 
 def _pair(field: str, value: Any) -> tuple[int, int]:
-    """Two integers, such as a version."""
     place = Place("__dlpack__", field, "ARRAY-11")
     if not isinstance(value, tuple) or len(value) != 2:
         raise place.wrong_kind(value, "a tuple of two integers")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Sequence, Sized
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,23 +12,17 @@ from vkops.arguments.values import Place
 from vkops.errors import show
 from vkops.plan.indexing import IndexTensor
 from vkops.plan.view import Ints, View
-from vkops.tensors.array_plan import ArrayPlan
+from vkops.runtime.device import OperatorDevice
+from vkops.tensors.device_array import DeviceArray, check_device
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.index_plans import stacking
-from vkops.tensors.shape_arguments import check_shape, packed, refuse_index
+from vkops.tensors.shape_arguments import broadcast_shapes, check_shape, packed, refuse_index
 
-if TYPE_CHECKING:
-    from vkops.tensors.tensor import Tensor
-
-Indices: TypeAlias = "Tensor | npt.NDArray[Any]"
+Indices: TypeAlias = "DeviceArray | npt.NDArray[Any]"
 """Indices in a tensor, which are not read back, or on the host."""
-
-Run: TypeAlias = Callable[[ArrayPlan, Sequence[Any], "np.dtype[Any]"], "Tensor"]
-"""Runs a plan on tensors and arrays, and returns its only result."""
 
 _TYPES = ("int32", "int64", "uint32", "uint64")
 """The data types of indices that the device reads."""
-
 
 MAX_ENTRIES = 1 << 20
 """Entries of a list of indices."""
@@ -56,20 +49,25 @@ class Numbers(NamedTuple):
         return Numbers(self.memory, self.tensor._replace(view=view))
 
 
-def check_index_type(dtype: np.dtype[Any], place: Place, *, masks: bool) -> None:
-    """Refuse a tensor of indices unless the device reads its data type."""
-    if dtype.name not in _TYPES or not dtype.isnative:
-        message = f"is a tensor of {dtype}, must be of {', '.join(_TYPES)}"
-        if masks and dtype.kind == "b":
-            message += ": the shape of the result would depend on its elements"
-        refuse_index(place, message)
+def as_indices(value: Any, place: Place, device: OperatorDevice, *, masks: bool = False) -> Indices:
+    """Indices: a tensor that the device can read, or an array; with ``masks``, of Booleans too.
 
-
-def index_array(value: Any, place: Place, *, masks: bool) -> npt.NDArray[Any]:
-    """An array of integers; with ``masks``, also one of Booleans."""
+    Raises:
+        InvalidDescIndexError: they are of another type.
+    """
+    if isinstance(value, DeviceArray):
+        if value.dtype.name not in _TYPES or not value.dtype.isnative:
+            message = f"is a tensor of {value.dtype}, must be of {', '.join(_TYPES)}"
+            if masks and value.dtype.kind == "b":
+                message += ": the shape of the result would depend on its elements"
+            refuse_index(place, message)
+        check_device(place.operator, place.field, value, device)
+        return value
     with numpy_refusals(place.operator, place.field, place.rule):
-        if not hasattr(value, "__array__") and isinstance(value, Sized):
-            _check_length(value, place)
+        is_sequence = isinstance(value, Sized) and not hasattr(value, "__array__")
+        if is_sequence and len(value) > MAX_ENTRIES:  # such as a range
+            message = f"has {len(value)} entries, must be an array or have {MAX_ENTRIES} at most"
+            refuse_index(place, message)
         array = np.asarray(value)
     if not array.size and not isinstance(value, np.ndarray):
         array = array.astype(np.int64)  # an empty list, of which NumPy makes floats
@@ -80,13 +78,6 @@ def index_array(value: Any, place: Place, *, masks: bool) -> npt.NDArray[Any]:
         refuse_index(place, f"got {show(value)}, must be {wanted if masks else 'integers'}")
     known = array.dtype.name in _TYPES
     return array.astype(array.dtype.newbyteorder("=") if known else np.int64, copy=False)
-
-
-def _check_length(value: Any, place: Place) -> None:
-    """Refuse a sequence, such as a range, of which an array would take long to make."""
-    if len(value) > MAX_ENTRIES:
-        message = f"has {len(value)} entries, must be an array or have {MAX_ENTRIES} at most"
-        refuse_index(place, message)
 
 
 def check_range(indices: Indices, axis: int, size: int, place: Place) -> None:
@@ -101,18 +92,14 @@ def check_range(indices: Indices, axis: int, size: int, place: Place) -> None:
 
 
 def common_shape(shapes: Sequence[Ints], place: Place) -> Ints:
-    """The shape that arrays of some shapes are broadcast to.
-
-    ``numpy.broadcast_shapes`` takes 32 dimensions at most, and arrays have up to 64.
-    """
-    axes = zip_longest(*map(reversed, shapes), fillvalue=1)
-    sizes = [set(axis) - {1} or {1} for axis in axes]
-    if max(map(len, sizes), default=1) > 1:
+    """The shape that arrays of some shapes are broadcast to."""
+    shape = broadcast_shapes(shapes)
+    if shape is None:
         refuse_index(place, f"shapes {show(shapes)} cannot be broadcast together")
-    return tuple([size for (size,) in reversed(sizes)])
+    return shape
 
 
-def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place, run: Run) -> Numbers:
+def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place) -> Numbers:
     """Tuples of indices, one of each array, from arrays that are broadcast together.
 
     Each array has indices of an axis of one of the ``sizes``. The last axis of
@@ -147,4 +134,5 @@ def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place, run: R
         for array, size in zip(arrays, sizes, strict=True)
     ]
     views = tuple([part.tensor.view.broadcast(shape) for part in parts])
-    return Numbers.of(run(stacking[views, dtype.itemsize], [part.memory for part in parts], dtype))
+    plan = stacking[views, dtype.itemsize]
+    return Numbers.of(tensors[0]._run(plan, [part.memory for part in parts], dtype))

@@ -9,25 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer
+from vkops.arguments.values import Place, integer, refuse
 from vkops.errors import show
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.movements import pack
 from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan
-from vkops.tensors.device import DeviceLike
 from vkops.tensors.eager import entries, joinable, joined, split
 from vkops.tensors.operations import as_tensors, planned
 from vkops.tensors.shape_arguments import (
     MAX_PIECES,
+    OneOrMore,
     check_shape,
     counts,
     one_axis,
     packed,
-    refuse,
 )
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.tensor import DeviceLike, Tensor
 from vkops.tensors.view_functions import of_rank
 
 # -- splitting and joining -------------------------------------------------------------------------
@@ -36,11 +35,11 @@ from vkops.tensors.view_functions import of_rank
 def array_split(
     x: Any,
     /,
-    indices_or_sections: int | Sequence[int],
+    indices_or_sections: OneOrMore,
     axis: int = 0,
     *,
-    device: DeviceLike | None = None,
-    progress: Progress | None = None,
+    device: DeviceLike = None,
+    progress: Progress = None,
 ) -> list[Tensor]:
     """Cut ``x`` before each of some indices, or into sections, the first ones longer by one.
 
@@ -61,12 +60,7 @@ def array_split(
 
 
 def split_at(
-    x: Any,
-    /,
-    indices_or_sections: int | Sequence[int],
-    axis: int = 0,
-    *,
-    device: DeviceLike | None = None,
+    x: Any, /, indices_or_sections: OneOrMore, axis: int = 0, *, device: DeviceLike = None
 ) -> list[Tensor]:
     """``numpy.split``: cut before each of some indices, or into equal sections."""
     cut = array_split if isinstance(indices_or_sections, Sized) else split
@@ -96,8 +90,8 @@ def concat(
     /,
     axis: int | None = 0,
     *,
-    device: DeviceLike | None = None,
-    progress: Progress | None = None,
+    device: DeviceLike = None,
+    progress: Progress = None,
 ) -> Tensor:
     """Join along an axis; None: all elements one after the other.
 
@@ -130,12 +124,7 @@ def _concat_flat(itemsize: int, dtypes: tuple[np.dtype[Any], ...], *views: View)
 
 
 def stack(
-    arrays: Sequence[Any],
-    /,
-    axis: int = 0,
-    *,
-    device: DeviceLike | None = None,
-    progress: Progress | None = None,
+    arrays: Sequence[Any], /, axis: int = 0, *, device: DeviceLike = None, progress: Progress = None
 ) -> Tensor:
     """Join arrays of one shape along a new axis of the result.
 
@@ -163,7 +152,7 @@ def _stack(itemsize: int, dtypes: tuple[np.dtype[Any], ...], axis: int, *views: 
     return joined[key]
 
 
-def hstack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) -> Tensor:
+def hstack(arrays: Sequence[Any], /, *, device: DeviceLike = None) -> Tensor:
     """Join arrays along their second dimension; those of one dimension along it.
 
     Raises:
@@ -177,7 +166,7 @@ def hstack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) -> Ten
     return concat(parts, 0 if parts and parts[0].ndim == 1 else 1)
 
 
-def vstack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) -> Tensor:
+def vstack(arrays: Sequence[Any], /, *, device: DeviceLike = None) -> Tensor:
     """Join arrays along their first dimension; those of one dimension are rows.
 
     Raises:
@@ -190,7 +179,7 @@ def vstack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) -> Ten
     return concat(_parts("VSTACK", arrays, 2, device), 0)
 
 
-def dstack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) -> Tensor:
+def dstack(arrays: Sequence[Any], /, *, device: DeviceLike = None) -> Tensor:
     """Join arrays along their third dimension, which those of one or two have after ``atleast_3d``.
 
     Raises:
@@ -203,7 +192,7 @@ def dstack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) -> Ten
     return concat(_parts("DSTACK", arrays, 3, device), 2)
 
 
-def column_stack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) -> Tensor:
+def column_stack(arrays: Sequence[Any], /, *, device: DeviceLike = None) -> Tensor:
     """Join arrays along their second dimension; those of one dimension are columns.
 
     Raises:
@@ -217,11 +206,11 @@ def column_stack(arrays: Sequence[Any], /, *, device: DeviceLike | None = None) 
     return concat([of_rank(x, 2).T if x.ndim < 2 else x for x in parts], 1)
 
 
-def _parts(name: str, arrays: Any, rank: int, device: DeviceLike | None) -> list[Tensor]:
+def _parts(name: str, arrays: Any, rank: int, device: DeviceLike) -> list[Tensor]:
     return [of_rank(x, rank) for x in as_tensors(name, entries(name, arrays), device)]
 
 
-def block(arrays: Any, /, *, device: DeviceLike | None = None) -> Tensor:
+def block(arrays: Any, /, *, device: DeviceLike = None) -> Tensor:
     """Join the arrays in nested lists: the innermost along the last dimension, and so on outwards.
 
     Arrays with too few dimensions get new ones in front. Each list is one dispatch.

@@ -11,22 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, integer
+from vkops.arguments.values import Place, integer, refuse
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.diagonals import fill_diagonals, on_diagonal
 from vkops.plan.region import Fill, Read
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
-from vkops.tensors.device import DeviceLike, default_device
-from vkops.tensors.exchange import as_dtype, numpy_refusals
+from vkops.tensors.exchange import DTypeLike, as_dtype, numpy_refusals
 from vkops.tensors.operations import as_tensor, chosen_device, native, planned, source_of
-from vkops.tensors.shape_arguments import check_not_negative, check_shape, refuse
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.shape_arguments import check_not_negative, check_shape
+from vkops.tensors.tensor import DeviceLike, Tensor, default_device
 
 
-def diag(
-    x: Any, /, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
-) -> Tensor:
+def diag(x: Any, /, k: int = 0, *, device: DeviceLike = None, progress: Progress = None) -> Tensor:
     """Make a matrix with ``x`` on diagonal ``k`` and 0 elsewhere; of a matrix, view that diagonal.
 
     Raises:
@@ -56,9 +53,7 @@ def _diag(itemsize: int, k: int, source: View) -> ArrayPlan:
     return array_plan(itemsize, [source], [target.sizes], [regions])
 
 
-def tril(
-    x: Any, /, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
-) -> Tensor:
+def tril(x: Any, /, k: int = 0, *, device: DeviceLike = None, progress: Progress = None) -> Tensor:
     """A copy of ``x`` with 0 above diagonal ``k`` of the matrices in its last two dimensions.
 
     As in NumPy, the result has the byte order of the host.
@@ -74,9 +69,7 @@ def tril(
     return _triangle("TRIL", [native(x)], device, progress, "TRIL", k)[0]
 
 
-def triu(
-    x: Any, /, k: int = 0, *, device: DeviceLike | None = None, progress: Progress | None = None
-) -> Tensor:
+def triu(x: Any, /, k: int = 0, *, device: DeviceLike = None, progress: Progress = None) -> Tensor:
     """A copy of ``x`` with 0 below diagonal ``k`` of the matrices in its last two dimensions.
 
     As in NumPy, the result has the byte order of the host.
@@ -108,9 +101,9 @@ def eye(
     n_cols: int | None = None,
     /,
     k: int = 0,
-    dtype: npt.DTypeLike | None = None,
+    dtype: DTypeLike = None,
     *,
-    device: DeviceLike | None = None,
+    device: DeviceLike = None,
 ) -> Tensor:
     """A matrix with 1 on diagonal ``k``, else 0; square, if no number of columns is given.
 
@@ -132,7 +125,7 @@ def eye(
     return Tensor.make(_eye[(rows, columns), one.tobytes(), k], home, [], [one.dtype])[0]
 
 
-def _one(dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:
+def _one(dtype: DTypeLike) -> npt.NDArray[Any]:
     """The number 1 in a type whose elements can be moved (T-02)."""
     found = as_dtype("EYE", dtype)
     with numpy_refusals("EYE", "dtype", "T-02"):

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from vkops.arguments.values import refuse
 from vkops.errors import show
 from vkops.gpu.adapters.adapter import devices as adapters
 from vkops.plan.size_limits import MAX_DIMENSIONS
-from vkops.tensors.device import Device, DeviceLike, as_device, default_device
-from vkops.tensors.shape_arguments import refuse
+from vkops.tensors.tensor import Device, DeviceLike, as_device, default_device
 
 bool = np.bool_
 """The array API's name of the dtype; NumPy 1 has it by another name."""
@@ -57,7 +57,7 @@ class NamespaceInfo:
         """A device of each adapter; all are opened."""
         return [as_device("", info.index) for info in adapters()]
 
-    def default_dtypes(self, *, device: DeviceLike | None = None) -> dict[str, np.dtype[Any]]:
+    def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, np.dtype[Any]]:
         """The dtypes of results if none is given; the same on all devices."""
         return {
             "real floating": np.dtype(np.float64),
@@ -67,7 +67,7 @@ class NamespaceInfo:
         }
 
     def dtypes(
-        self, *, device: DeviceLike | None = None, kind: str | Sequence[str] | None = None
+        self, *, device: DeviceLike = None, kind: str | Sequence[str] | None = None
     ) -> dict[str, np.dtype[Any]]:
         """The dtypes of the array API by name: all, or those of a kind, or of several.
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.view import View
 from vkops.tensors.array_plan import memoized
-from vkops.tensors.device import Device, DeviceLike, as_device, check_device, default_device
+from vkops.tensors.device_array import check_device
 from vkops.tensors.exchange import as_array
 from vkops.tensors.shape_arguments import packed
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.tensor import Device, DeviceLike, Tensor, as_device, default_device
 
 Source: TypeAlias = "Tensor | npt.NDArray[Any]"
 """An argument: a tensor, or an array that has to be sent to the device."""
@@ -37,8 +37,8 @@ class planned(memoized):  # noqa: N801  # a decorator
         self,
         name: str,
         arrays: Sequence[Any],
-        device: DeviceLike | None,
-        progress: Progress | None,
+        device: DeviceLike,
+        progress: Progress,
         *arguments: Any,
     ) -> list[Tensor]:
         """Run the plan for arrays and tensors of one dtype, on a device or the first tensor's.
@@ -83,15 +83,14 @@ def native(x: Any) -> Source:
     return source if source.dtype.isnative else source.astype(source.dtype.newbyteorder("="))
 
 
-def as_tensor(name: str, x: Any, device: DeviceLike | None) -> Tensor:
+def as_tensor(name: str, x: Any, device: DeviceLike) -> Tensor:
     """Return a tensor unchanged; send an array, or keep it on the host if it does not fit."""
     home = chosen_device(name, device)
     if isinstance(x, Tensor):
         check_device(name, "x", x, home or x.device)
         return x
     array = as_array(x)
-    home = home or default_device()
-    return Tensor.from_array(home, array, on_host=not home.executor.fits(array.nbytes))
+    return Tensor.from_array(home or default_device(), array, on_host=None)
 
 
 def as_tensors(name: str, values: Sequence[Any], device: Any) -> list[Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby
 from math import prod
 from typing import Any, TypeAlias
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, integer
+from vkops.arguments.values import Place, integer, refuse
 from vkops.errors import show
 from vkops.gpu.run.streaming import Progress
 from vkops.plan import index_runs, movements
@@ -18,27 +18,26 @@ from vkops.plan.region import Fill, Read
 from vkops.plan.size_limits import MAX_PIECES
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan
-from vkops.tensors.device import DeviceLike
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.operations import planned, source_of
 from vkops.tensors.shape_arguments import (
+    OneOrMore,
     check_not_negative,
     check_shape,
     one_axis,
     one_or_more,
-    refuse,
 )
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.tensor import DeviceLike, Tensor
 
 
 def roll(
     x: Any,
     /,
-    shift: int | Sequence[int],
-    axis: int | Sequence[int] | None = None,
+    shift: OneOrMore,
+    axis: OneOrMore | None = None,
     *,
-    device: DeviceLike | None = None,
-    progress: Progress | None = None,
+    device: DeviceLike = None,
+    progress: Progress = None,
 ) -> Tensor:
     """Move elements ``shift`` places on along one or more axes; those past the end come first.
 
@@ -77,12 +76,7 @@ def _roll(itemsize: int, shifts: Ints, axes: Ints | None, source: View) -> Array
 
 
 def tile(
-    x: Any,
-    repetitions: int | Sequence[int],
-    /,
-    *,
-    device: DeviceLike | None = None,
-    progress: Progress | None = None,
+    x: Any, repetitions: OneOrMore, /, *, device: DeviceLike = None, progress: Progress = None
 ) -> Tensor:
     """Repeat the whole of ``x`` along each axis; counts without an axis make one in front.
 
@@ -112,12 +106,12 @@ def _tile(itemsize: int, times: Ints, source: View) -> ArrayPlan:
 
 def repeat(
     x: Any,
-    repeats: int | Sequence[int],
+    repeats: OneOrMore,
     /,
     axis: int | None = None,
     *,
-    device: DeviceLike | None = None,
-    progress: Progress | None = None,
+    device: DeviceLike = None,
+    progress: Progress = None,
 ) -> Tensor:
     """Repeat each element (axis None: of the flat array), or each index of an axis.
 
@@ -185,8 +179,8 @@ def _spans(times: Ints) -> Iterator[tuple[int, int, int]]:
 
 _Constants: TypeAlias = "tuple[tuple[Fill, Fill], ...]"
 
-_COPYING_MODES = ("edge", "reflect", "symmetric", "wrap")
-"""The modes of ``pad`` that copy elements of the array, as index_runs.py names them, too."""
+_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+"""The modes of ``pad``; index_runs.py has the same names for those that copy elements."""
 
 
 def pad(
@@ -197,8 +191,8 @@ def pad(
     *,
     constant_values: Any = 0,
     reflect_type: str = "even",
-    device: DeviceLike | None = None,
-    progress: Progress | None = None,
+    device: DeviceLike = None,
+    progress: Progress = None,
 ) -> Tensor:
     """Put elements before and after those of each axis, as NumPy does.
 
@@ -226,17 +220,14 @@ def pad(
     >>> vkops.pad([[5]], ((1, 0), (0, 2)), constant_values=7).numpy().tolist()
     [[7, 7, 7], [5, 7, 7]]
     """
-    if not (isinstance(mode, str) and mode in ("constant", *_COPYING_MODES)):
-        message = (
-            f"got {show(mode)}, must be 'constant', {', '.join(map(repr, _COPYING_MODES))}: "
-            "vkops moves data, it does not calculate"
-        )
-        refuse("PAD", "mode", message, "ARRAY-12")
-    if not (isinstance(reflect_type, str) and reflect_type == "even"):
-        message = (
-            f"got {show(reflect_type)}, must be 'even': vkops moves data, it does not calculate"
-        )
-        refuse("PAD", "reflect_type", message, "ARRAY-12")
+    for field, value, allowed in (
+        ("mode", mode, _MODES),
+        ("reflect_type", reflect_type, ("even",)),
+    ):
+        if not (isinstance(value, str) and value in allowed):
+            message = f"got {show(value)}, must be {', '.join(map(repr, allowed))}: "
+            message += "vkops moves data, it does not calculate"
+            refuse("PAD", field, message, "ARRAY-12")
     source = source_of(x)
     rank = source.ndim
     widths = _pairs("pad_width", pad_width, rank, "ARRAY-06")

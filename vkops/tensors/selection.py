@@ -13,12 +13,11 @@ from typing import Any
 
 from vkops.arguments.values import Place
 from vkops.plan.view import View
-from vkops.tensors.array_plan import ArrayPlan
-from vkops.tensors.device import DeviceLike
-from vkops.tensors.elements import Selection, write_indexed
+from vkops.tensors.elements import Selection, gather, write_indexed
 from vkops.tensors.index_arrays import (
     Indices,
     Numbers,
+    as_indices,
     check_range,
     common_shape,
     tuples,
@@ -26,12 +25,10 @@ from vkops.tensors.index_arrays import (
 from vkops.tensors.index_plans import gathering_along, scattering_along
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.shape_arguments import check_shape, one_axis, refuse_index
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.tensor import DeviceLike, Tensor
 
 
-def take(
-    x: Any, indices: Any, /, axis: int | None = None, *, device: DeviceLike | None = None
-) -> Tensor:
+def take(x: Any, indices: Any, /, axis: int | None = None, *, device: DeviceLike = None) -> Tensor:
     """Copy the elements at some indices of an axis; without one, of the flat array.
 
     The axes of ``indices``, which may have any number of them, stand for the axis. In the array
@@ -54,14 +51,14 @@ def take(
         tensor, axis = tensor.reshape(-1), 0
     place = Place("TAKE", "indices", "ARRAY-14")
     found = _indices(tensor, indices, axis, place)
-    numbers = tuples([found], [tensor.shape[axis]], place, tensor._run)
+    numbers = tuples([found], [tensor.shape[axis]], place)
     others = (other for other in range(tensor.ndim) if other != axis)
     view = tensor.placed()[1].permute((axis, *others))
-    return tensor._gather(Selection(view, numbers, axis), "TAKE")
+    return gather(tensor, Selection(view, numbers, axis), "TAKE")
 
 
 def take_along_axis(
-    x: Any, indices: Any, /, axis: int | None = -1, *, device: DeviceLike | None = None
+    x: Any, indices: Any, /, axis: int | None = -1, *, device: DeviceLike = None
 ) -> Tensor:
     """Copy one element for each index, which says its place along ``axis``.
 
@@ -118,16 +115,12 @@ def put_along_axis(x: Tensor, indices: Any, values: Any, axis: int | None) -> No
     view, numbers = _along(name, target, indices, along)
     shape = numbers.tensor.view.sizes
     source = target._assigned(name, shape, values)
-
-    def plan(read: View, nbytes: int) -> ArrayPlan:
-        return scattering_along[read, view, numbers.tensor, along, nbytes, x.dtype.itemsize]
-
-    write_indexed(target, source, numbers, shape, plan)
+    write_indexed(target, source, scattering_along, (view, numbers, along), shape)
     if target.placed()[0] is not x.placed()[0]:  # no strides express the flat tensor: it is a copy
         x[...] = target.reshape(x.shape)
 
 
-def _on_device(name: str, x: Any, indices: Any, device: DeviceLike | None) -> Tensor:
+def _on_device(name: str, x: Any, indices: Any, device: DeviceLike) -> Tensor:
     """The tensor to read, on the device of the indices where it is an array."""
     if device is None and isinstance(indices, Tensor) and not isinstance(x, Tensor):
         device = indices.device
@@ -135,8 +128,7 @@ def _on_device(name: str, x: Any, indices: Any, device: DeviceLike | None) -> Te
 
 
 def _indices(tensor: Tensor, value: Any, axis: int, place: Place) -> Indices:
-    """Indices of an axis of a tensor, checked."""
-    indices = tensor._indices(value, place)
+    indices = as_indices(value, place, tensor.device)
     check_range(indices, axis, tensor.shape[axis], place)
     return indices
 

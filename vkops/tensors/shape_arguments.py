@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from functools import lru_cache
+from itertools import zip_longest
 from math import prod
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer, integers
-from vkops.errors import InvalidDescError, InvalidDescIndexError, show
+from vkops.arguments.values import Place, integer, integers, refuse
+from vkops.errors import InvalidDescIndexError, show
 from vkops.plan import size_limits
 from vkops.plan.view import Ints, View
 
 MAX_PIECES = 1 << 20
+
+OneOrMore: TypeAlias = int | Sequence[int]
+"""A size, axis or count, or several."""
 
 
 @lru_cache(maxsize=1024)
 def packed(shape: Ints) -> View:
     """``View.packed``, memoized."""
     return View.packed(shape)
-
-
-def refuse(name: str, field: str, message: str, rule: str) -> NoReturn:
-    """Refuse an argument of a function."""
-    raise InvalidDescError(name, field, message, rule)
 
 
 def refuse_index(place: Place, message: str) -> NoReturn:
@@ -46,6 +45,11 @@ def in_rank(name: str, axis: int, rank: int, rule: str, field: str = "axis") -> 
 def one_axis(name: str, axis: Any, rank: int, field: str = "axis") -> int:
     """An axis, converted and counted from the front (ARRAY-01)."""
     return in_rank(name, integer(axis, Place(name, field, "ARRAY-01")), rank, "ARRAY-01", field)
+
+
+def two_axes(name: str, axis1: Any, axis2: Any, rank: int) -> Ints:
+    """The arguments ``axis1`` and ``axis2`` (ARRAY-01)."""
+    return one_axis(name, axis1, rank, "axis1"), one_axis(name, axis2, rank, "axis2")
 
 
 def some_axes(name: str, value: Any, rank: int, field: str = "axis") -> Ints:
@@ -92,6 +96,15 @@ def check_shape(name: str, shape: Ints, itemsize: int) -> None:
         refuse(name, "shape", str(error), "ARRAY-03")
 
 
+def sizes_of(name: str, shape: Any, itemsize: int) -> Ints:
+    """The sizes of a new array (ARRAY-06), which NumPy could make (ARRAY-03)."""
+    place = Place(name, "shape", "ARRAY-06")
+    sizes = one_or_more(shape, place)
+    check_not_negative(sizes, place)
+    check_shape(name, sizes, itemsize)
+    return sizes
+
+
 def reshaped(name: str, shape: Ints, size: int) -> Ints:
     """A shape of ``size`` elements, with a size of -1 inferred (ARRAY-03)."""
     unknown = [i for i, n in enumerate(shape) if n == -1]
@@ -106,14 +119,22 @@ def reshaped(name: str, shape: Ints, size: int) -> Ints:
     return shape
 
 
+def broadcast_shapes(shapes: Sequence[Ints]) -> Ints | None:
+    """The shape that arrays of some shapes are broadcast to, or None if there is none.
+
+    ``numpy.broadcast_shapes`` takes 32 dimensions at most, and arrays have up to 64.
+    """
+    axes = zip_longest(*map(reversed, shapes), fillvalue=1)
+    sizes = [set(axis) - {1} or {1} for axis in axes]
+    if max(map(len, sizes), default=1) > 1:
+        return None
+    return tuple([size for (size,) in reversed(sizes)])
+
+
 def broadcast(name: str, own: Ints, shape: Ints, itemsize: int) -> Ints:
     """Check that ``own`` can be broadcast to a shape, and return that shape (ARRAY-04)."""
     check_not_negative(shape, Place(name, "shape", "ARRAY-04"))
-    kept = shape[len(shape) - len(own) :] if own else ()
-    fits = len(own) <= len(shape) and all(
-        n in (1, wanted) for n, wanted in zip(own, kept, strict=True)
-    )
-    if not fits:
+    if broadcast_shapes([own, shape]) != shape:
         message = f"got {show(shape)}, must end like {own}; only a size of 1 can become another"
         refuse(name, "shape", message, "ARRAY-04")
     check_shape(name, shape, itemsize)
@@ -122,9 +143,7 @@ def broadcast(name: str, own: Ints, shape: Ints, itemsize: int) -> Ints:
 
 def check_broadcast(name: str, shape: Ints, wanted: Ints, *, may_drop: bool = True) -> None:
     """Refuse shapes that NumPy cannot broadcast; with ``may_drop``, leading sizes of 1 may go."""
-    extra = max(0, len(shape) - len(wanted))
-    fits = (may_drop or not extra) and prod(shape[:extra]) == 1
-    pairs = zip(reversed(shape[extra:]), reversed(wanted), strict=False)
-    if not (fits and all(n in (1, size) for n, size in pairs)):
+    extra = max(0, len(shape) - len(wanted)) if may_drop else 0
+    if prod(shape[:extra]) != 1 or broadcast_shapes([shape[extra:], wanted]) != wanted:
         message = f"has shape {shape}, which cannot be broadcast to {wanted}"
         refuse(name, "value", message, "ARRAY-10")

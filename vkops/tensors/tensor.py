@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from functools import partial
-from itertools import zip_longest
-from math import prod
-from operator import attrgetter, is_not
+from functools import lru_cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.refused_operators import refuse_operators
-from vkops.arguments.values import Place, integer
+from vkops.arguments.values import Place, integer, refuse
 from vkops.errors import (
     CONVERSION_ERRORS,
-    DeviceError,
     InvalidDescError,
     InvalidDescTypeError,
     OutOfDeviceMemoryError,
@@ -25,27 +21,23 @@ from vkops.errors import (
     import_late,
     show,
 )
-from vkops.extent import Extent
-from vkops.gpu.run import executor
-from vkops.gpu.run.buffer import Buffer, HostBuffer
-from vkops.gpu.run.program import Bound, Memory, Program
-from vkops.gpu.run.streaming import Progress
+from vkops.gpu.adapters import adapter
+from vkops.gpu.run.buffer import Buffer
+from vkops.gpu.run.recording import RecordedProgram
 from vkops.plan.execute import packed_bytes
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints, View
+from vkops.runtime.device import OperatorDevice
 from vkops.tensors import elements, exchange
-from vkops.tensors.array_plan import ArrayPlan, packing
 from vkops.tensors.array_protocols import (
     API_VERSIONS,
     COMPARISONS,
     call_counterpart,
     refuse_to_compute,
 )
-from vkops.tensors.device import Device, DeviceLike, as_device, check_device, default_device
-from vkops.tensors.elements import Selection, host_view
-from vkops.tensors.exchange import as_array, as_dtype, numpy_refusals
-from vkops.tensors.index_arrays import Indices, check_index_type, index_array
-from vkops.tensors.index_plans import gathering, scattering
+from vkops.tensors.device_array import DeviceArray, check_device
+from vkops.tensors.exchange import as_dtype, numpy_refusals
+from vkops.tensors.index_plans import scattering
 from vkops.tensors.shape_arguments import (
     broadcast,
     check_broadcast,
@@ -54,10 +46,11 @@ from vkops.tensors.shape_arguments import (
     one_axis,
     one_or_more,
     packed,
-    refuse,
     refuse_index,
     reshaped,
+    sizes_of,
     some_axes,
+    two_axes,
 )
 
 Number = TypeVar("Number", bool, int, float, complex)
@@ -76,7 +69,7 @@ class Flags(NamedTuple):
     """Whether elements can be assigned to: False for views made by ``broadcast_to``."""
 
 
-class Tensor:
+class Tensor(DeviceArray):
     """An array in device memory, freed with this object.
 
     Indexing, ``transpose``, ``reshape`` and similar methods return views: tensors over the same
@@ -107,109 +100,9 @@ class Tensor:
     """
 
     __hash__: ClassVar[Any] = object.__hash__
-    __slots__ = (
-        "__weakref__",
-        "_buffer",
-        "_device",
-        "_dtype",
-        "_lazy",
-        "_nbytes",
-        "_read_only",
-        "_shape",
-        "_size",
-    )
+    __slots__ = ()
 
     device: Device
-    shape: Ints
-    dtype: np.dtype[Any]
-    size: int
-    nbytes: int
-    _buffer: Buffer | HostBuffer | None
-    # Of a view: the tensor that owns the memory, and the view of it. One attribute, so that other
-    # threads never see half of a change.
-    _lazy: tuple[Tensor, View] | None
-    _read_only: bool
-
-    def __init__(
-        self, device: Device, shape: Ints, dtype: np.dtype[Any], *, on_host: bool = False
-    ) -> None:
-        self._describe(device, shape, dtype)
-        if self._size:
-            size = -(-self._nbytes // 4) * 4  # see ``words``
-            self._buffer = HostBuffer(size) if on_host else Buffer(device.executor, size)
-
-    def _describe(self, device: Device, shape: Ints, dtype: np.dtype[Any]) -> None:
-        self._device = device
-        self._shape = shape
-        self._dtype = dtype
-        self._size = prod(shape)
-        self._nbytes = self._size * dtype.itemsize
-        self._buffer = self._lazy = None
-        self._read_only = False
-
-    @classmethod
-    def from_array(cls, device: Device, array: Any, *, on_host: bool = False) -> Tensor:
-        """Copy an array, or anything that NumPy makes one of, to the device."""
-        source = as_array(array)
-        return cls.from_arrays(device, [source], source.shape, on_host=on_host)
-
-    @classmethod
-    def from_arrays(
-        cls,
-        device: Device,
-        arrays: Sequence[npt.NDArray[Any]],
-        shape: Ints,
-        *,
-        on_host: bool = False,
-    ) -> Tensor:
-        """Copy arrays of one dtype to the device, one after the other, as a tensor of a shape."""
-        tensor = cls(device, shape, arrays[0].dtype, on_host=on_host)
-        if tensor._buffer is not None:
-            tensor._buffer.fill_with(arrays)
-        return tensor
-
-    @classmethod
-    def over(
-        cls, device: Device, buffer: Buffer | HostBuffer | None, shape: Ints, dtype: np.dtype[Any]
-    ) -> Tensor:
-        """Make a tensor of a buffer that holds its elements."""
-        tensor = cls.__new__(cls)
-        tensor._describe(device, shape, dtype)
-        tensor._buffer = buffer
-        return tensor
-
-    def _over(self, base: Tensor, view: View, *, read_only: bool = False) -> Tensor:
-        """A view of a tensor's memory; without elements it needs none."""
-        made = Tensor.__new__(Tensor)
-        made._describe(self.device, view.sizes, self.dtype)
-        made._read_only = self._read_only or read_only
-        if made.size:
-            made._lazy = base, view
-        return made
-
-    @classmethod
-    def make(
-        cls,
-        plan: ArrayPlan,
-        device: Device,
-        inputs: Sequence[Tensor | npt.NDArray[Any]],
-        dtypes: Sequence[np.dtype[Any]],
-        progress: Progress | None = None,
-        targets: Sequence[Tensor | None] = (),
-    ) -> list[Tensor]:
-        """Run a plan; make a tensor for each result, or write to the tensor in ``targets``.
-
-        Inputs are packed: of a view, a packed copy is read. Data that does not fit on the device is
-        streamed, if all inputs are on the host.
-        """
-        made = list(zip_longest(plan.shapes, dtypes, targets))
-        return run_program(plan.program, plan.nbytes, device, inputs, made, progress)
-
-    def _run(self, plan: ArrayPlan, inputs: Sequence[Any], dtype: np.dtype[Any]) -> Tensor:
-        return Tensor.make(plan, self.device, inputs, [dtype])[0]
-
-    def _write_plan(self, plan: ArrayPlan, inputs: Sequence[Any]) -> None:
-        Tensor.make(plan, self.device, inputs, [self.dtype], targets=[self])
 
     # -- description -------------------------------------------------------------------------------
 
@@ -250,6 +143,21 @@ class Tensor:
         by_rows, by_columns = (not self.size or it.is_contiguous for it in (view, columns))
         return Flags(by_rows, by_columns, lazy is None, not self._read_only)
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether elements cannot be assigned to; see ``flags``."""
+        return self._read_only
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all that was submitted to write the elements has ended.
+
+        Raises:
+            DeviceError: the tensor was released, or the device is closed.
+        """
+        buffer = self.placed()[0]._buffer
+        return not isinstance(buffer, Buffer) or buffer.is_ready
+
     def __len__(self) -> int:
         if not self.shape:
             raise InvalidDescTypeError("", "len", "the tensor has no dimensions", "ARRAY-01")
@@ -267,61 +175,6 @@ class Tensor:
         return elements.describe(self)
 
     # -- memory ------------------------------------------------------------------------------------
-
-    @property
-    def buffer(self) -> Buffer | HostBuffer | None:
-        """The memory that holds the elements, row by row; None if there are none.
-
-        Of a view that is not the whole of its tensor in the same order, it is a packed copy: each
-        access makes a new one, with one dispatch.
-
-        Raises:
-            DeviceError: the tensor was released.
-            OutOfDeviceMemoryError: there is no memory for the copy.
-        """
-        if self._buffer is not None:
-            return self._buffer
-        return self.placed()[0]._buffer if self.owns_buffer else self.copy()._buffer
-
-    @property
-    def owns_buffer(self) -> bool:
-        """Whether ``buffer`` is the memory of the elements, and not a packed copy of them.
-
-        Raises:
-            DeviceError: the tensor was released.
-        """
-        base, view = self.placed()
-        return base is self or (not view.offset and self.size == base.size and view.is_contiguous)
-
-    def pack(self) -> Tensor:
-        """Copy a view's elements to memory of its own, with one dispatch, and return the tensor."""
-        self.placed()
-        if self._lazy is not None:
-            buffer = self.copy()._buffer
-            with self.device.executor.exclusive():
-                if self._lazy is not None:  # else another thread was faster
-                    self._buffer = buffer
-                    self._lazy = None
-                    self._read_only = False
-        return self
-
-    def placed(self) -> tuple[Tensor, View]:
-        """The tensor that owns the memory, and the view of it that holds the elements.
-
-        Raises:
-            DeviceError: one of the two was released.
-        """
-        lazy = self._lazy
-        base, view = (self, packed(self.shape)) if lazy is None else lazy
-        if base._buffer is None and base.size:
-            raise DeviceError(f"the tensor {self.shape} {self.dtype} was released")
-        return base, view
-
-    def copy(self) -> Tensor:
-        """The elements in memory of their own, packed."""
-        base, view = self.placed()
-        plan = packing[view, self.dtype.itemsize]
-        return Tensor.make(plan, self.device, [base], [self.dtype])[0]
 
     def view(self, dtype: npt.DTypeLike) -> Tensor:
         """The same memory with the bytes of each element read as another dtype of equal size.
@@ -364,10 +217,9 @@ class Tensor:
             return self if may_copy("ASTYPE", copy) is False else self.copy()
         with numpy_refusals("ASTYPE", "tensor"):
             made = self.numpy().astype(kind)
-        on_host = not self.device.executor.fits(made.nbytes)
-        return Tensor.from_array(self.device, made, on_host=on_host)
+        return Tensor.from_array(self.device, made, on_host=None)
 
-    def to(self, device: DeviceLike) -> Tensor:
+    def to(self, device: Device | str | int) -> Tensor:
         """A copy on another device; the tensor itself if it is on that device.
 
         The device can also be the index of an adapter, or part of its name.
@@ -385,7 +237,7 @@ class Tensor:
         home = as_device("", device)
         return self if home is self.device else Tensor.from_array(home, self.numpy())
 
-    def to_device(self, device: DeviceLike, /, *, stream: None = None) -> Tensor:
+    def to_device(self, device: Device | str | int, /, *, stream: None = None) -> Tensor:
         """The same as ``to``, by the array API's name; the copy is complete when it returns.
 
         Raises:
@@ -395,14 +247,6 @@ class Tensor:
         if stream is not None:
             raise Place("TO_DEVICE", "stream", "ARRAY-19").wrong_kind(stream, "None")
         return self.to(device)
-
-    def release(self) -> None:
-        """Give the memory back now; this tensor and its views cannot be used any more.
-
-        A view gives up its share: the memory goes with the tensor that it is a view of. Memory
-        that arrays still view, or that is bound to an operator, goes with these.
-        """
-        self._lazy = self._buffer = None
 
     def __enter__(self) -> Tensor:
         return self
@@ -459,10 +303,7 @@ class Tensor:
         >>> vkops.zeros((1, 2, 3)).swapaxes(0, 2).shape
         (3, 2, 1)
         """
-        first, second = (
-            one_axis("SWAPAXES", axis, self.ndim, name)
-            for name, axis in (("axis1", axis1), ("axis2", axis2))
-        )
+        first, second = two_axes("SWAPAXES", axis1, axis2, self.ndim)
         order = list(range(self.ndim))
         order[first], order[second] = second, first
         return self.transpose(order)
@@ -605,10 +446,7 @@ class Tensor:
         >>> vkops.asarray([[1, 2], [3, 4]]).diagonal().tolist()
         [1, 4]
         """
-        axes = [
-            one_axis("DIAGONAL", axis, self.ndim, name)
-            for name, axis in (("axis1", axis1), ("axis2", axis2))
-        ]
+        axes = two_axes("DIAGONAL", axis1, axis2, self.ndim)
         if axes[0] == axes[1]:
             message = f"got {show(axis2)}, must be another dimension than axis1"
             refuse("DIAGONAL", "axis2", message, "ARRAY-02")
@@ -691,14 +529,7 @@ class Tensor:
         found = elements.select(self, index)
         if isinstance(found, View):
             return self._over(self.placed()[0], found)
-        return self._gather(found)
-
-    def _gather(self, selected: Selection, name: str = "") -> Tensor:
-        """Copy the elements of a selection."""
-        view, (memory, numbers), place = selected
-        check_shape(name, selected.shape, self.dtype.itemsize)
-        plan = gathering[view, numbers, selected.shape, place, self.dtype.itemsize]
-        return self._run(plan, [self.placed()[0], memory], self.dtype)
+        return elements.gather(self, found)
 
     def item(self, *index: Any) -> Any:
         """The only element, or the one at an index, as an object of Python.
@@ -731,18 +562,6 @@ class Tensor:
         if not self.shape:
             raise InvalidDescTypeError("", "iter", "the tensor has no dimensions", "ARRAY-01")
         return (self[index] for index in range(self.shape[0]))
-
-    def _indices(self, value: Any, place: Place, *, masks: bool = False) -> Indices:
-        """Indices: a tensor on this tensor's adapter, or an array; with ``masks``, of Booleans too.
-
-        Raises:
-            InvalidDescIndexError: they are of another type.
-        """
-        if not isinstance(value, Tensor):
-            return index_array(value, place, masks=masks)
-        check_index_type(value.dtype, place, masks=masks)
-        check_device(place.operator, place.field, value, self.device)
-        return value
 
     # -- assignment --------------------------------------------------------------------------------
 
@@ -781,13 +600,8 @@ class Tensor:
             target = self._over(self.placed()[0], found)
             elements.write(target, target._assigned("SETITEM", target.shape, value))
             return
-        view, numbers, place = found
         source = self._assigned("SETITEM", found.shape, value)
-
-        def plan(read: View, nbytes: int) -> ArrayPlan:
-            return scattering[read, view, numbers.tensor, place, nbytes, self.dtype.itemsize]
-
-        elements.write_indexed(self, source, numbers, found.shape, plan)
+        elements.write_indexed(self, source, scattering, found, found.shape)
 
     def fill(self, value: Any) -> None:
         """Write a scalar to all elements; arrays are written by ``tensor[...] = array``.
@@ -796,7 +610,6 @@ class Tensor:
             InvalidDescError: it is not a scalar, or as for assignment (ARRAY-10).
         """
         self._check_writable("FILL")
-        self.placed()
         if isinstance(value, (np.ndarray, Tensor)) and value.shape:
             message = (
                 f"has shape {value.shape}, must be a scalar; assign arrays with t[...] = array"
@@ -846,27 +659,6 @@ class Tensor:
             return np.asarray(value, self.dtype)
 
     # -- conversion --------------------------------------------------------------------------------
-
-    def numpy(self) -> npt.NDArray[Any]:
-        """The elements as a read-only array: a view where the host sees device memory."""
-        base, view = self.placed()
-        buffer = base._buffer
-        if not self.size:
-            return np.empty(self.shape, self.dtype)
-        if buffer is None:  # released meanwhile
-            raise DeviceError(f"the tensor {self.shape} {self.dtype} was released")
-        if base is self:
-            return buffer.array(0, self.nbytes).view(self.dtype).reshape(self.shape)
-        itemsize = self.dtype.itemsize
-        start = view.offset * itemsize
-        if view.is_contiguous:
-            return buffer.array(start, self.nbytes).view(self.dtype).reshape(self.shape)
-        if host_view(buffer) is None:
-            return self.copy().numpy()
-        strides = tuple([stride * itemsize for stride in view.strides])
-        memory = buffer.array(0, base.nbytes)
-        array: npt.NDArray[Any] = np.ndarray(self.shape, self.dtype, memory, start, strides)
-        return array
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
@@ -1018,59 +810,125 @@ class Tensor:
 refuse_operators(Tensor, refuse_to_compute)
 
 
-def run_program(
-    program: Program,
-    nbytes: int,
-    device: Device,
-    inputs: Sequence[Tensor | npt.NDArray[Any]],
-    made: Sequence[tuple[Ints, np.dtype[Any], Tensor | None]],
-    progress: Progress | None = None,
-) -> list[Tensor]:
-    """Run a program that uses ``nbytes`` bytes, as ``make`` runs a plan.
+class Device(OperatorDevice):
+    """A Vulkan device that creates, compiles and runs DirectML operators.
 
-    ``made`` has the shape and the data type of each result, and the tensor to write to.
+    Devices of one adapter share Vulkan's device and queue, so each can use the tensors and buffers
+    of the others, in one operator too. A device
+    cannot be used in the middle of an operation, as a signal handler or a finalizer on the same
+    thread would: that raises a DeviceError.
+
+    Source: IDMLDevice. Validation is capped at ``feature_level`` (DEV-03; default: the newest),
+    where DirectML treats the level as a minimum.
+
+    Args:
+        adapter: index, or part of an adapter's name; default: the one that the environment's
+            VKOPS_ADAPTER names, or a GPU before a CPU driver.
+        feature_level: ``FeatureLevel`` or its name, such as ``"5_0"``.
+        debug: load the Khronos validation layer (DML_CREATE_DEVICE_FLAG_DEBUG).
+        alternative_levels: operators, such as ``"JOIN"``, for which the rows that other sources
+            give apply (JOIN-09).
+        staged: move data through staging buffers even where the host sees device memory, as
+            discrete GPUs must.
+        expect: what the adapter has to be: ``"lavapipe"``, ``"gpu"`` or part of a name (default:
+            what the environment's VKOPS_EXPECT says, if it is set).
+
+    Raises:
+        DeviceError: no such adapter, driver, loader or layer, another adapter than expected, or an
+            argument of the wrong kind (DEV-14).
+        InvalidDescError: unknown feature level (DEV-04).
+
+    >>> import numpy as np
+    >>> from vkops import dml
+    >>> device = Device()
+    >>> whole = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (6, 2))
+    >>> half = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (3, 2))
+    >>> desc = dml.SplitOperatorDesc(whole, (half, half), axis=0)
+    >>> split = device.compile_operator(device.create_operator(desc))
+    >>> x = device.tensor(np.arange(12, dtype=np.float32))
+    >>> parts = [device.buffer(24), device.buffer(24)]
+    >>> split.dispatch([x], parts)
+    >>> np.frombuffer(parts[1].read(), np.float32)
+    array([ 6.,  7.,  8.,  9., 10., 11.], dtype=float32)
     """
-    read = [*filter(_is_some, map(_memory, inputs))]
-    on_host = nbytes > executor.MAX_UNCHECKED_BYTES and not (
-        any(type(memory) is Extent and type(memory.resource) is Buffer for memory in read)
-        or device.executor.fits(nbytes)
-    )
-    results = [
-        Tensor(device, shape, dtype, on_host=on_host) if target is None else target
-        for shape, dtype, target in made
-    ]
-    written: list[Any] = [*filter(_is_some, map(_memory, results))]
-    if written:
-        Bound(program, device.executor, read, written).run(progress)
-    return results
+
+    def tensor(self, array: Any) -> Tensor:
+        """Copy an array to the device.
+
+        Raises:
+            InvalidDescTypeError: its elements are not of 1, 2, 4, 8 or 16 bytes (T-02).
+            OutOfDeviceMemoryError: it does not fit.
+        """
+        return Tensor.from_array(self, array)
+
+    def empty(self, shape: int | Sequence[int], dtype: Any = None) -> Tensor:
+        """Make a tensor whose elements are undefined; see ``vkops.empty``."""
+        return undefined("EMPTY", shape, dtype, self)
+
+    def record(self) -> RecordedProgram:
+        """Record a program: what this thread does in a ``with`` block is collected, and not run.
+
+        It can be functions, operators, graphs and shaders, on tensors that exist or that are made
+        in the block. The shapes and the memory are those of the recording. In the block, the host
+        cannot read or write elements, nor can data be streamed.
+
+        Returns:
+            the program, as a context manager; see ``RecordedProgram``.
+
+        Raises:
+            DeviceError: the device is closed.
+        """
+        self.executor.check()
+        return RecordedProgram(self.executor)
+
+    def synchronize(self) -> None:
+        """Wait for all that was submitted to the adapter.
+
+        Raises:
+            DeviceError: the device is closed, or was lost.
+        """
+        self.executor.settle()
 
 
-_is_some = partial(is_not, None)
+DeviceLike: TypeAlias = Device | str | int | None
+"""A device, or the adapter of one: an index, or part of its name; None if none is chosen."""
 
 
-def _memory(source: Tensor | npt.NDArray[Any]) -> Memory | None:
-    """The memory of a source's elements; None if it has none."""
-    if not isinstance(source, Tensor):
-        return source if source.size else None
-    buffer = source._buffer if source._buffer is not None else source.buffer
-    return None if buffer is None else Extent(buffer, 0, buffer.nbytes)
+@lru_cache(maxsize=1)
+def default_device() -> Device:
+    """The device used for NumPy arrays when none is given: opened once, of the best adapter."""
+    return _device_of(adapter.choose(None).index)
 
 
-# Read-only: with another shape or dtype, memory of other tensors would be read and written.
-# ``attrgetter`` reads as fast as an attribute.
-for _name, _doc in {
-    "device": "The device that holds the elements.",
-    "shape": "Size of each dimension, in elements, outermost first.",
-    "dtype": "NumPy's type of the elements.",
-    "size": "Number of elements.",
-    "nbytes": "Bytes of the elements.",
-}.items():
-    setattr(Tensor, _name, property(attrgetter(f"_{_name}"), doc=_doc))
+def as_device(name: str, device: Any) -> Device:
+    """A device, or the one of an adapter that is named; it is opened once (B-02).
+
+    Raises:
+        InvalidDescTypeError: it is of another kind.
+        DeviceError: there is no such adapter.
+    """
+    if isinstance(device, Device):
+        return device
+    if isinstance(device, bool) or not isinstance(device, (str, int)):
+        kinds = "a Device, the index of an adapter, or part of its name"
+        raise Place(name, "device", "B-02").wrong_kind(device, kinds)
+    return _device_of(adapter.choose(device).index)
+
+
+@lru_cache(maxsize=64)
+def _device_of(index: int) -> Device:
+    return Device(index)
+
+
+def undefined(name: str, shape: Any, dtype: Any, device: Device | None) -> Tensor:
+    """A tensor whose elements are undefined, on a device or the default one."""
+    kind = as_dtype(name, dtype)
+    sizes = sizes_of(name, shape, kind.itemsize)
+    return Tensor(device or default_device(), sizes, kind, on_host=None)
 
 
 def _unpickled(data: npt.NDArray[np.uint8], dtype: np.dtype[Any], shape: Ints) -> Tensor:
-    array = data.view(dtype).reshape(shape)
-    home = default_device()
+    home, array = default_device(), data.view(dtype).reshape(shape)
     try:
         return Tensor.from_array(home, array)
     except OutOfDeviceMemoryError:

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vkops.arguments.values import Place
+from vkops.arguments.values import Place, refuse
 from vkops.errors import show
-from vkops.tensors.device import DeviceLike
 from vkops.tensors.index_arrays import common_shape
 from vkops.tensors.operations import as_tensor, as_tensors
-from vkops.tensors.shape_arguments import one_axis, refuse
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.shape_arguments import one_axis
+from vkops.tensors.tensor import DeviceLike, Tensor
 
 
-def unstack(x: Any, /, axis: int = 0, *, device: DeviceLike | None = None) -> tuple[Tensor, ...]:
+def unstack(x: Any, /, axis: int = 0, *, device: DeviceLike = None) -> tuple[Tensor, ...]:
     """Views of ``x`` at each index of an axis, without that axis.
 
     Raises:
@@ -29,12 +28,10 @@ def unstack(x: Any, /, axis: int = 0, *, device: DeviceLike | None = None) -> tu
     [[1, 3], [2, 4]]
     """
     tensor = as_tensor("UNSTACK", x, device)
-    before = (slice(None),) * one_axis("UNSTACK", axis, tensor.ndim)
-    indices = ((*before, place) for place in range(tensor.shape[len(before)]))
-    return tuple([tensor[index] for index in indices])
+    return tuple(tensor.moveaxis(one_axis("UNSTACK", axis, tensor.ndim), 0))
 
 
-def matrix_transpose(x: Any, /, *, device: DeviceLike | None = None) -> Tensor:
+def matrix_transpose(x: Any, /, *, device: DeviceLike = None) -> Tensor:
     """A view of ``x`` with its last two dimensions exchanged; see ``Tensor.mT``.
 
     >>> import vkops
@@ -44,7 +41,7 @@ def matrix_transpose(x: Any, /, *, device: DeviceLike | None = None) -> Tensor:
     return as_tensor("MATRIX_TRANSPOSE", x, device).mT
 
 
-def atleast_1d(*arrays: Any, device: DeviceLike | None = None) -> Any:
+def atleast_1d(*arrays: Any, device: DeviceLike = None) -> Any:
     """Views with at least one dimension; of several arrays, a tuple of them.
 
     >>> import vkops
@@ -54,7 +51,7 @@ def atleast_1d(*arrays: Any, device: DeviceLike | None = None) -> Any:
     return _at_least(1, arrays, device)
 
 
-def atleast_2d(*arrays: Any, device: DeviceLike | None = None) -> Any:
+def atleast_2d(*arrays: Any, device: DeviceLike = None) -> Any:
     """Views with at least two dimensions, new ones in front; of several arrays, a tuple of them.
 
     >>> import vkops
@@ -64,7 +61,7 @@ def atleast_2d(*arrays: Any, device: DeviceLike | None = None) -> Any:
     return _at_least(2, arrays, device)
 
 
-def atleast_3d(*arrays: Any, device: DeviceLike | None = None) -> Any:
+def atleast_3d(*arrays: Any, device: DeviceLike = None) -> Any:
     """Views with at least three dimensions; of several arrays, a tuple of them.
 
     As in NumPy, the new dimensions of an array of one are around its own, of one of two behind.
@@ -76,7 +73,7 @@ def atleast_3d(*arrays: Any, device: DeviceLike | None = None) -> Any:
     return _at_least(3, arrays, device)
 
 
-def _at_least(rank: int, arrays: Sequence[Any], device: DeviceLike | None) -> Any:
+def _at_least(rank: int, arrays: Sequence[Any], device: DeviceLike) -> Any:
     found = tuple([of_rank(x, rank) for x in as_tensors(f"ATLEAST_{rank}D", arrays, device)])
     return found[0] if len(found) == 1 else found
 
@@ -90,7 +87,7 @@ def of_rank(x: Tensor, rank: int) -> Tensor:
     return x.reshape((1,) * (rank - x.ndim) + x.shape)
 
 
-def broadcast_arrays(*arrays: Any, device: DeviceLike | None = None) -> list[Tensor]:
+def broadcast_arrays(*arrays: Any, device: DeviceLike = None) -> list[Tensor]:
     """Read-only views of arrays, repeated to the one shape that all can be broadcast to.
 
     Raises:
@@ -106,7 +103,7 @@ def broadcast_arrays(*arrays: Any, device: DeviceLike | None = None) -> list[Ten
     return [x.broadcast_to(shape) for x in found]
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy", device: DeviceLike | None = None) -> list[Tensor]:
+def meshgrid(*arrays: Any, indexing: str = "xy", device: DeviceLike = None) -> list[Tensor]:
     """Read-only views of arrays of one dimension, each repeated along the dimensions of the others.
 
     Raises:

@@ -57,7 +57,7 @@ def operator(choices):
     """A descriptor of an operator whose fields fit their kinds, or not."""
     cls = choices.pick(list(OPERATORS.values()))
     fields = [
-        hostile.value(choices) if choices.one_in(8) else FIELDS[field.kind](choices)
+        hostile.value(choices) if choices.one_in(8) else FIELDS[field.kind.name](choices)
         for field in cls.FIELDS
     ]
     return cls(*fields)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import broken_models
+
 from fuzz import target
 from fuzz.mutate import mutated, with_other_words
-from fuzz.target import BROKEN_MODELS, EXAMPLES
+from fuzz.target import EXAMPLES
 from vkops.dml import FeatureLevel
 from vkops.dxdispatch import load_model, prepare
 
@@ -15,19 +17,17 @@ LEVELS = (FeatureLevel.LATEST, FeatureLevel("1_0"))
 
 def sound():
     """Models that run."""
-    return _texts(EXAMPLES)
+    return _usable(file.read_bytes() for file in sorted(EXAMPLES.glob("*.json")))
 
 
 def texts():
     """Models, most of which are broken in one place."""
-    return [*sound(), *_texts(BROKEN_MODELS)]
+    return [*sound(), *_usable(case.text for case in broken_models.CASES.values())]
 
 
-def _texts(folder):
-    """Models as bytes, without those whose shaders a compiler would have to be started for."""
-    files = sorted(folder.glob("*.json"))
-    found = [file.read_bytes() for file in files if file.name != "expected.json"]
-    return [text for text in found if len(text) < 1 << 14 and not _has_shader(text)]
+def _usable(texts):
+    """Short texts whose shaders no compiler has to be started for."""
+    return [text for text in texts if len(text) < 1 << 14 and not _has_shader(text)]
 
 
 def _has_shader(text):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from vkops.dml import fields
-from vkops.dml.enums import DepthSpaceOrder, FeatureLevel
+from vkops.dml.enums import DepthSpaceOrder
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
@@ -22,22 +21,22 @@ _ORDERS = {DepthSpaceOrder.DEPTH_COLUMN_ROW: "DCR", DepthSpaceOrder.COLUMN_ROW_D
 """The orders of the channels, as ``movements.py`` names them."""
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class _BlocksDesc(OperatorDesc):
     """The fields of all four operators."""
 
     same_data_type = same_dimension_count = "SD-01"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    block_size: int = field(metadata=fields.attribute("uint", "SD-02"))
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    block_size: int = fields.attribute(fields.UINT, "SD-02")
 
     @property
     def _order(self) -> str:
         return _ORDERS[getattr(self, "order", DepthSpaceOrder.DEPTH_COLUMN_ROW)]
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class SpaceToDepthOperatorDesc(_BlocksDesc):
     """Moves square blocks of height and width into channels.
 
@@ -52,9 +51,6 @@ class SpaceToDepthOperatorDesc(_BlocksDesc):
             and ``W / block_size``, where ``N``, ``C``, ``H`` and ``W`` are those of the input.
         block_size: height and width of a block in elements, at least 1; divides ``H`` and ``W``.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> space = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2, 4, 6])
     >>> depth = BufferTensorDesc(TensorDataType.FLOAT32, [1, 8, 2, 3])
@@ -63,7 +59,7 @@ class SpaceToDepthOperatorDesc(_BlocksDesc):
 
     operator = "SPACE_TO_DEPTH"
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         block = self.block_size
         self._check_positive("block_size", block, "SD-02")
         sizes = self.input_tensor.sizes
@@ -79,7 +75,7 @@ class SpaceToDepthOperatorDesc(_BlocksDesc):
         return [[space_to_depth(source, target, self.block_size, self._order)]]
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class SpaceToDepth1OperatorDesc(SpaceToDepthOperatorDesc):
     """Moves blocks into channels as SPACE_TO_DEPTH does, with a choice of the channels' order.
 
@@ -94,9 +90,6 @@ class SpaceToDepth1OperatorDesc(SpaceToDepthOperatorDesc):
             ``(c * block_size + row) * block_size + column``. ``c`` is a channel of the input,
             which has ``C``, and ``row`` and ``column`` are those of the element in its block.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, DepthSpaceOrder, TensorDataType
     >>> depth = BufferTensorDesc(TensorDataType.FLOAT32, [1, 8, 2, 3])
     >>> space = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2, 4, 6])
@@ -107,10 +100,10 @@ class SpaceToDepth1OperatorDesc(SpaceToDepthOperatorDesc):
 
     operator = "SPACE_TO_DEPTH1"
 
-    order: DepthSpaceOrder = field(metadata=fields.enumeration(DepthSpaceOrder, "SD-05"))
+    order: DepthSpaceOrder = fields.enumeration(DepthSpaceOrder, "SD-05")
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class DepthToSpaceOperatorDesc(_BlocksDesc):
     """Moves channels into square blocks of height and width: the inverse of SPACE_TO_DEPTH.
 
@@ -125,9 +118,6 @@ class DepthToSpaceOperatorDesc(_BlocksDesc):
             and ``W * block_size``, where ``N``, ``C``, ``H`` and ``W`` are those of the input.
         block_size: height and width of a block in elements, at least 1; its square divides ``C``.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> depth = BufferTensorDesc(TensorDataType.FLOAT32, [1, 8, 2, 3])
     >>> space = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2, 4, 6])
@@ -136,7 +126,7 @@ class DepthToSpaceOperatorDesc(_BlocksDesc):
 
     operator = "DEPTH_TO_SPACE"
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         block = self.block_size
         self._check_positive("block_size", block, "SD-02")
         sizes = self.input_tensor.sizes
@@ -151,7 +141,7 @@ class DepthToSpaceOperatorDesc(_BlocksDesc):
         return [[depth_to_space(source, target, self.block_size, self._order)]]
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class DepthToSpace1OperatorDesc(DepthToSpaceOperatorDesc):
     """Moves channels into blocks as DEPTH_TO_SPACE does, with a choice of the channels' order.
 
@@ -166,9 +156,6 @@ class DepthToSpace1OperatorDesc(DepthToSpaceOperatorDesc):
             ``(c * block_size + row) * block_size + column``. ``c`` is a channel of the output,
             which has ``C``, and ``row`` and ``column`` are those of the element in its block.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, DepthSpaceOrder, TensorDataType
     >>> depth = BufferTensorDesc(TensorDataType.FLOAT32, [1, 8, 2, 3])
     >>> space = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2, 4, 6])
@@ -179,4 +166,4 @@ class DepthToSpace1OperatorDesc(DepthToSpaceOperatorDesc):
 
     operator = "DEPTH_TO_SPACE1"
 
-    order: DepthSpaceOrder = field(metadata=fields.enumeration(DepthSpaceOrder, "SD-05"))
+    order: DepthSpaceOrder = fields.enumeration(DepthSpaceOrder, "SD-05")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel, TensorDataType
+from vkops.dml.enums import TensorDataType
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Fill, Read, Region
 from vkops.plan.diagonals import fill_diagonals
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class DiagonalMatrixOperatorDesc(OperatorDesc):
     """Makes matrices with a value on one diagonal, and 0 elsewhere; there is no input.
 
@@ -25,10 +24,6 @@ class DiagonalMatrixOperatorDesc(OperatorDesc):
             of the matrix.
         value: the value, of 32 bits; its fraction is dropped where the tensor holds integers.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-        InvalidDescOverflowError: ``value`` is too large for 32 bits.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> tensor = BufferTensorDesc(TensorDataType.FLOAT32, [1, 1, 3, 3])
     >>> DiagonalMatrixOperatorDesc(tensor, offset=0, value=1).validate()
@@ -37,11 +32,11 @@ class DiagonalMatrixOperatorDesc(OperatorDesc):
     operator = "DIAGONAL_MATRIX"
     same_data_type = same_dimension_count = "DIAG-04"
 
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    offset: int = field(metadata=fields.attribute("int", "DIAG-07"))
-    value: float = field(metadata=fields.attribute("float", "DIAG-03"))
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    offset: int = fields.attribute(fields.INT, "DIAG-07")
+    value: float = fields.attribute(fields.FLOAT, "DIAG-03")
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._element("value", self.value)
         return [self._sizes_of("output_tensor", "DIAG-04")]
 
@@ -51,7 +46,7 @@ class DiagonalMatrixOperatorDesc(OperatorDesc):
         return [fill_diagonals(zero, target, self.offset, self.offset + 1, Fill(value))]
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class DiagonalMatrix1OperatorDesc(OperatorDesc):
     """Writes a value to some diagonals of matrices, and a tensor or 0 elsewhere.
 
@@ -72,9 +67,6 @@ class DiagonalMatrix1OperatorDesc(OperatorDesc):
         diagonal_fill_begin: a diagonal; any 32-bit integer, as the next.
         diagonal_fill_end: a diagonal.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> tensor = BufferTensorDesc(TensorDataType.UINT8, [4, 5])
     >>> DiagonalMatrix1OperatorDesc(tensor, tensor, TensorDataType.UINT8, 0, -4, 1).validate()
@@ -83,14 +75,14 @@ class DiagonalMatrix1OperatorDesc(OperatorDesc):
     operator = "DIAGONAL_MATRIX1"
     same_data_type = same_dimension_count = "DIAG-04"
 
-    input_tensor: BufferTensorDesc | None = field(metadata=fields.tensor("input", optional=True))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    value_data_type: TensorDataType = field(metadata=fields.enumeration(TensorDataType, "DIAG-04"))
-    value: float = field(metadata=fields.scalar("DIAG-03", "value_data_type"))
-    diagonal_fill_begin: int = field(metadata=fields.attribute("int", "DIAG-07"))
-    diagonal_fill_end: int = field(metadata=fields.attribute("int", "DIAG-07"))
+    input_tensor: BufferTensorDesc | None = fields.tensor("input", optional=True)
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    value_data_type: TensorDataType = fields.enumeration(TensorDataType, "DIAG-04")
+    value: float = fields.scalar("DIAG-03", "value_data_type")
+    diagonal_fill_begin: int = fields.attribute(fields.INT, "DIAG-07")
+    diagonal_fill_end: int = fields.attribute(fields.INT, "DIAG-07")
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._element("value", self.value)
         if self.input_tensor is not None:
             return [self._sizes_of_input("DIAG-04")]

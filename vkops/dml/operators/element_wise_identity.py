@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.structs import ScaleBias
 from vkops.dml.tensor_desc import BufferTensorDesc
@@ -14,7 +12,7 @@ from vkops.plan import Region
 from vkops.plan.movements import copy
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class ElementWiseIdentityOperatorDesc(OperatorDesc):
     """Copies a tensor; with other strides this transposes, broadcasts or changes the layout.
 
@@ -24,9 +22,6 @@ class ElementWiseIdentityOperatorDesc(OperatorDesc):
         input_tensor: what to copy; a stride of 0 repeats elements.
         output_tensor: what to make, of the same sizes.
         scale_bias: must be None: vkops moves data, it does not calculate (IDENT-02).
-
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> rows = BufferTensorDesc(TensorDataType.INT32, [2, 3])
@@ -38,13 +33,11 @@ class ElementWiseIdentityOperatorDesc(OperatorDesc):
     same_data_type = same_dimension_count = "IDENT-01"
     supports_in_place = True  # IDENT-04
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    scale_bias: ScaleBias | None = field(
-        default=None, metadata=fields.attribute("scale_bias", "IDENT-02", optional=True)
-    )
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    scale_bias: ScaleBias | None = fields.attribute(fields.SCALE_BIAS, "IDENT-02", default=None)
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         if self.scale_bias is not None:
             message = "not available, must be None: vkops moves data, it does not calculate"
             self._refuse("scale_bias", message, "IDENT-02")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import prod
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel, TensorDataType
+from vkops.dml.enums import TensorDataType
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Fill, Region, View
@@ -15,7 +14,7 @@ from vkops.plan.movements import copy, fill
 from vkops.plan.region import Progression
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class FillValueConstantOperatorDesc(OperatorDesc):
     """Writes one value to every element of a tensor; there is no input.
 
@@ -27,9 +26,6 @@ class FillValueConstantOperatorDesc(OperatorDesc):
         value: the value, which this data type can hold; rounded to the nearest value that a
             floating-point type has.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> tensor = BufferTensorDesc(TensorDataType.FLOAT16, [2, 4])
     >>> FillValueConstantOperatorDesc(tensor, TensorDataType.FLOAT16, 0.5).validate()
@@ -38,11 +34,11 @@ class FillValueConstantOperatorDesc(OperatorDesc):
     operator = "FILL_VALUE_CONSTANT"
     same_data_type = same_dimension_count = "FILL-01"
 
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    value_data_type: TensorDataType = field(metadata=fields.enumeration(TensorDataType, "FILL-01"))
-    value: float = field(metadata=fields.scalar("FILL-02", "value_data_type"))
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    value_data_type: TensorDataType = fields.enumeration(TensorDataType, "FILL-01")
+    value: float = fields.scalar("FILL-02", "value_data_type")
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._element("value", self.value)
         return [self._sizes_of("output_tensor", "FILL-01")]
 
@@ -51,7 +47,7 @@ class FillValueConstantOperatorDesc(OperatorDesc):
         return [[fill(value, self.output_tensor.view)]]
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class FillValueSequenceOperatorDesc(OperatorDesc):
     """Writes ``value_start``, ``value_start + value_delta`` ... to elements in row-major order.
 
@@ -67,9 +63,6 @@ class FillValueSequenceOperatorDesc(OperatorDesc):
         value_delta: what each number has more than the one before; of an unsigned type it may be
             negative, as integers wrap.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> tensor = BufferTensorDesc(TensorDataType.INT32, [1, 1, 1, 3])
     >>> FillValueSequenceOperatorDesc(tensor, TensorDataType.INT32, 3, 2).validate()
@@ -78,12 +71,12 @@ class FillValueSequenceOperatorDesc(OperatorDesc):
     operator = "FILL_VALUE_SEQUENCE"
     same_data_type = same_dimension_count = "FILL-01"
 
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    value_data_type: TensorDataType = field(metadata=fields.enumeration(TensorDataType, "FILL-01"))
-    value_start: float = field(metadata=fields.scalar("FILL-02", "value_data_type"))
-    value_delta: float = field(metadata=fields.scalar("FILL-02", "value_data_type"))
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    value_data_type: TensorDataType = fields.enumeration(TensorDataType, "FILL-01")
+    value_start: float = fields.scalar("FILL-02", "value_data_type")
+    value_delta: float = fields.scalar("FILL-02", "value_data_type")
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._element("value_start", self.value_start)
         delta = self.value_delta
         if delta >= 0 or not self.value_data_type.name.startswith("UINT"):

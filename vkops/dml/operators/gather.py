@@ -1,20 +1,18 @@
-"""GATHER: elements of one dimension, chosen by indices."""
+"""GATHER, GATHER_ELEMENTS, GATHER_ND and GATHER_ND1: elements and slices chosen by indices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel
 from vkops.dml.indexed_operators import IndexedOperatorDesc
 from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Read, Region
-from vkops.plan.indexing import gather
+from vkops.plan.indexing import gather, gather_elements, gather_nd
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class GatherOperatorDesc(IndexedOperatorDesc):
     """Takes elements along a dimension, at indices that are read when the operator runs.
 
@@ -30,9 +28,6 @@ class GatherOperatorDesc(IndexedOperatorDesc):
         axis: a dimension of the input.
         index_dimensions: dimensions of the indices that count; those before them have size 1.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> table = BufferTensorDesc(TensorDataType.FLOAT32, [9, 4])
     >>> rows = BufferTensorDesc(TensorDataType.INT64, [1, 3])
@@ -43,13 +38,13 @@ class GatherOperatorDesc(IndexedOperatorDesc):
     operator = "GATHER"
     same_data_type = same_dimension_count = "GATH-01"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    indices_tensor: BufferTensorDesc = field(metadata=fields.indices())
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    axis: int = field(metadata=fields.attribute("uint", "GATH-02"))
-    index_dimensions: int = field(metadata=fields.attribute("uint", "GATH-03"))
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    indices_tensor: BufferTensorDesc = fields.indices()
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    axis: int = fields.attribute(fields.UINT, "GATH-02")
+    index_dimensions: int = fields.attribute(fields.UINT, "GATH-03")
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_axis(self.axis, "GATH-02")
         rule = "GATH-03"
         indices = self._counted_sizes("index_dimensions", "indices_tensor", rule, rule, minimum=0)
@@ -61,3 +56,130 @@ class GatherOperatorDesc(IndexedOperatorDesc):
         source = Read(0, self.input_tensor.view)
         rank = self.input_tensor.dimension_count - 1 + self.index_dimensions
         return [[gather(source, indices, self.output_tensor.view.with_rank(rank), self.axis)]]
+
+
+@fields.descriptor
+class GatherElementsOperatorDesc(IndexedOperatorDesc):
+    """Takes an element for each index, which replaces the element's own place along a dimension.
+
+    Source: DML_GATHER_ELEMENTS_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: what to take elements of.
+        indices_tensor: indices along ``axis``, of type INT32, INT64, UINT32 or UINT64. Negative
+            ones count from the end; one that is out of range stands for the nearest that is not.
+        output_tensor: has the sizes of the indices.
+        axis: a dimension; along all others, the indices have the sizes of the input.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> table = BufferTensorDesc(TensorDataType.FLOAT32, [3, 3])
+    >>> rows = BufferTensorDesc(TensorDataType.INT64, [2, 3])
+    >>> taken = BufferTensorDesc(TensorDataType.FLOAT32, [2, 3])
+    >>> GatherElementsOperatorDesc(table, rows, taken, 0).validate()
+    """
+
+    operator = "GATHER_ELEMENTS"
+    same_data_type = same_dimension_count = "GEL-01"
+
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    indices_tensor: BufferTensorDesc = fields.indices()
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    axis: int = fields.attribute(fields.UINT, "GEL-01")
+
+    def _infer(self) -> Sequence[Sequence[Size]]:
+        self._check_axis(self.axis, "GEL-01")
+        self._check_sizes_except("indices_tensor", self.axis, "GEL-02")
+        return [self._sizes_of("indices_tensor", "GEL-03")]
+
+    def _regions(self) -> Sequence[Sequence[Region]]:
+        source, indices = Read(0, self.input_tensor.view), self._index_tensor("indices_tensor")
+        return [[gather_elements(source, indices, self.output_tensor.view, self.axis)]]
+
+
+@fields.descriptor
+class GatherNdOperatorDesc(IndexedOperatorDesc):
+    """Takes slices of a tensor, at tuples of indices that are read when the operator runs.
+
+    Source: DML_GATHER_ND_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: what to take slices of.
+        indices_tensor: indices of type INT32, INT64, UINT32 or UINT64; its last dimension holds
+            tuples for the first dimensions of the input. Negative indices count from the end; one
+            that is out of range stands for the nearest that is not.
+        output_tensor: the dimensions of the indices without the last, and then those of the input
+            that no tuple indexes.
+        input_dimension_count: dimensions of the input that count, the last ones; those before them
+            have size 1.
+        indices_dimension_count: dimensions of the indices that count, in the same way.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> table = BufferTensorDesc(TensorDataType.FLOAT32, [5, 6, 7])
+    >>> pairs = BufferTensorDesc(TensorDataType.INT64, [1, 9, 2])
+    >>> rows = BufferTensorDesc(TensorDataType.FLOAT32, [1, 9, 7])
+    >>> GatherNdOperatorDesc(table, pairs, rows, 3, 2).validate()
+    """
+
+    operator = "GATHER_ND"
+    same_data_type = same_dimension_count = "GND-01"
+
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    indices_tensor: BufferTensorDesc = fields.indices()
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    input_dimension_count: int = fields.attribute(fields.UINT, "GND-02")
+    indices_dimension_count: int = fields.attribute(fields.UINT, "GND-02")
+
+    def _infer(self) -> Sequence[Sequence[Size]]:
+        sizes = self._sizes_of_slices(self._batch, "GND-02", "GND-08", "GND-03", "GND-04")
+        indices = self._sizes_of("indices_tensor", "GND-05")[-self.indices_dimension_count :]
+        data = self._sizes_of("input_tensor", "GND-05")[-self.input_dimension_count :]
+        for got, wanted in zip(indices[: self._batch], data, strict=False):
+            if got.value != wanted.value:
+                message = f"got {got.value}, must equal {wanted.origin} = {wanted.value}"
+                self._refuse(got.origin, message, "GND-05")
+        return [sizes]
+
+    def _regions(self) -> Sequence[Sequence[Region]]:
+        source = self.input_tensor.view.with_rank(self.input_dimension_count)
+        indices = self._index_tensor("indices_tensor", self.indices_dimension_count)
+        *places, count = indices.view.sizes
+        rank = len(places) + len(source.sizes) - self._batch - count
+        target = self.output_tensor.view.with_rank(rank)
+        return [[gather_nd(Read(0, source), indices, target, self._batch)]]
+
+    @property
+    def _batch(self) -> int:
+        return 0
+
+
+@fields.descriptor
+class GatherNd1OperatorDesc(GatherNdOperatorDesc):
+    """GATHER_ND with batches, each of which has indices of its own.
+
+    Source: DML_GATHER_ND1_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: what to take slices of.
+        indices_tensor: indices as of GATHER_ND, for the dimensions of the input after the batches.
+        output_tensor: the dimensions of the indices without the last, and then those of the input
+            that neither batches nor tuples index.
+        input_dimension_count: dimensions of the input that count, the last ones; those before them
+            have size 1.
+        indices_dimension_count: dimensions of the indices that count, in the same way.
+        batch_dimension_count: dimensions of batches, the first of those that count; their sizes in
+            the input and in the indices are equal.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> table = BufferTensorDesc(TensorDataType.FLOAT32, [5, 6, 7])
+    >>> picks = BufferTensorDesc(TensorDataType.INT64, [5, 9, 1])
+    >>> rows = BufferTensorDesc(TensorDataType.FLOAT32, [5, 9, 7])
+    >>> GatherNd1OperatorDesc(table, picks, rows, 3, 3, 1).validate()
+    """
+
+    operator = "GATHER_ND1"
+
+    batch_dimension_count: int = fields.attribute(fields.UINT, "GND-02")
+
+    @property
+    def _batch(self) -> int:
+        return self.batch_dimension_count

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel
 from vkops.dml.indexed_operators import IndexedOperatorDesc
 from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
@@ -14,7 +12,7 @@ from vkops.plan import Read, Region, View
 from vkops.plan.indexing import one_hot
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class OneHotOperatorDesc(IndexedOperatorDesc):
     """Writes one value at the places along a dimension that indices select, another elsewhere.
 
@@ -28,9 +26,6 @@ class OneHotOperatorDesc(IndexedOperatorDesc):
         output_tensor: has the sizes of the indices, but any size along ``axis``.
         axis: a dimension, along which the indices have size 1.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> digits = BufferTensorDesc(TensorDataType.UINT32, [6, 1])
     >>> off_and_on = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2])
@@ -41,12 +36,12 @@ class OneHotOperatorDesc(IndexedOperatorDesc):
     operator = "ONE_HOT"
     same_data_type = same_dimension_count = "HOT-01"
 
-    indices_tensor: BufferTensorDesc = field(metadata=fields.indices())
-    values_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    axis: int = field(metadata=fields.attribute("uint", "HOT-02"))
+    indices_tensor: BufferTensorDesc = fields.indices()
+    values_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    axis: int = fields.attribute(fields.UINT, "HOT-02")
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_axis(self.axis, "HOT-02")
         self._check_sizes_except("indices_tensor", self.axis, "HOT-03", 1)
         if max(self.values_tensor.sizes) == 1:

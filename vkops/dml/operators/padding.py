@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel, PaddingMode, TensorDataType
@@ -42,7 +41,7 @@ class _Padding(OperatorDesc):
     start_padding: Sequence[int]
     end_padding: Sequence[int]
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _check_level(self, level: FeatureLevel) -> None:
         introduced = _INTRODUCED.get(self.padding_mode, level)
         if level < introduced:
             message = (
@@ -50,6 +49,8 @@ class _Padding(OperatorDesc):
                 f"allowed from {introduced}"
             )
             raise FeatureLevelError(self.operator, "padding_mode", message, "PAD-03")
+
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_lengths("PAD-01")
         starts, ends = tuple(self.start_padding), tuple(self.end_padding)
         sizes = self.input_tensor.sizes
@@ -78,7 +79,7 @@ class _Padding(OperatorDesc):
         return self._element("padding_value", self.padding_value)
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class PaddingOperatorDesc(_Padding):
     """Puts a tensor into a larger one, and fills the rest as a mode says.
 
@@ -95,10 +96,6 @@ class PaddingOperatorDesc(_Padding):
         start_padding: number of elements before those of the input, per dimension.
         end_padding: number of elements after them.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-        InvalidDescOverflowError: ``padding_value`` is too large for 32 bits.
-
     >>> from vkops.dml import BufferTensorDesc, PaddingMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.INT32, [2, n]) for n in (3, 6))
     >>> PaddingOperatorDesc(source, target, PaddingMode.EDGE, 0, [0, 1], [0, 2]).validate()
@@ -106,15 +103,15 @@ class PaddingOperatorDesc(_Padding):
 
     operator = "PADDING"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    padding_mode: PaddingMode = field(metadata=fields.enumeration(PaddingMode, "PAD-03"))
-    padding_value: float = field(metadata=fields.attribute("float", "PAD-04"))
-    start_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "PAD-02"))
-    end_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "PAD-02"))
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    padding_mode: PaddingMode = fields.enumeration(PaddingMode, "PAD-03")
+    padding_value: float = fields.attribute(fields.FLOAT, "PAD-04")
+    start_padding: Sequence[int] = fields.attribute(fields.UINTS, "PAD-02")
+    end_padding: Sequence[int] = fields.attribute(fields.UINTS, "PAD-02")
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class Padding1OperatorDesc(_Padding):
     """Puts a tensor into a larger one, as PADDING does; the value has the tensors' data type.
 
@@ -130,9 +127,6 @@ class Padding1OperatorDesc(_Padding):
         start_padding: number of elements before those of the input, per dimension.
         end_padding: number of elements after them.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, PaddingMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.INT64, [n]) for n in (3, 5))
     >>> frame = Padding1OperatorDesc(
@@ -144,12 +138,10 @@ class Padding1OperatorDesc(_Padding):
 
     operator = "PADDING1"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    padding_mode: PaddingMode = field(metadata=fields.enumeration(PaddingMode, "PAD-03"))
-    padding_value_data_type: TensorDataType = field(
-        metadata=fields.enumeration(TensorDataType, "PAD-09")
-    )
-    padding_value: float = field(metadata=fields.scalar("PAD-04", "padding_value_data_type"))
-    start_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "PAD-02"))
-    end_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "PAD-02"))
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    padding_mode: PaddingMode = fields.enumeration(PaddingMode, "PAD-03")
+    padding_value_data_type: TensorDataType = fields.enumeration(TensorDataType, "PAD-09")
+    padding_value: float = fields.scalar("PAD-04", "padding_value_data_type")
+    start_padding: Sequence[int] = fields.attribute(fields.UINTS, "PAD-02")
+    end_padding: Sequence[int] = fields.attribute(fields.UINTS, "PAD-02")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, prod
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.dml import fields
-from vkops.dml.enums import AxisDirection, FeatureLevel, InterpolationMode
+from vkops.dml.enums import AxisDirection, InterpolationMode
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.structs import Size2D
 from vkops.dml.tensor_desc import BufferTensorDesc
@@ -64,11 +63,11 @@ class _ResamplingDesc(_NearestNeighborDesc):
     output_pixel_offsets: Sequence[float] | None = None  # -0.5 for each dimension
     rounding_direction: AxisDirection | None = None  # to the nearest, halves up
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_interpolation_mode("RES-14")
         self._check_lengths("RES-01")
         for declared in self.FIELDS:
-            if declared.kind == "float_array":
+            if declared.kind is fields.FLOATS:
                 for i, value in enumerate(getattr(self, declared.name)):
                     if not isfinite(value):
                         message = f"got {show(value)}, must be finite"
@@ -102,7 +101,7 @@ class _ResamplingDesc(_NearestNeighborDesc):
         return runs
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class ResampleOperatorDesc(_ResamplingDesc):
     """Scales a tensor along each dimension; centres of pixels lie halfway between indices.
 
@@ -117,9 +116,6 @@ class ResampleOperatorDesc(_ResamplingDesc):
         interpolation_mode: must be NEAREST_NEIGHBOR: vkops moves data, it does not calculate.
         scales: size of the output divided by that of the input, per dimension, above 0.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, InterpolationMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.FLOAT32, [n]) for n in (2, 6))
     >>> mode = InterpolationMode.NEAREST_NEIGHBOR
@@ -130,17 +126,13 @@ class ResampleOperatorDesc(_ResamplingDesc):
 
     operator = "RESAMPLE"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    interpolation_mode: InterpolationMode = field(
-        metadata=fields.enumeration(InterpolationMode, "RES-14")
-    )
-    scales: Sequence[float] = field(
-        metadata=fields.attribute("float_array", "RES-03", "ScaleCount")
-    )
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    interpolation_mode: InterpolationMode = fields.enumeration(InterpolationMode, "RES-14")
+    scales: Sequence[float] = fields.attribute(fields.FLOATS, "RES-03", "ScaleCount")
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class Resample1OperatorDesc(_ResamplingDesc):
     """Scales a tensor along each dimension, with offsets of the pixels' centres.
 
@@ -158,9 +150,6 @@ class Resample1OperatorDesc(_ResamplingDesc):
         output_pixel_offsets: the negative position of a pixel's centre in the output, per
             dimension.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, InterpolationMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.FLOAT32, [n]) for n in (2, 6))
     >>> mode = InterpolationMode.NEAREST_NEIGHBOR
@@ -171,21 +160,15 @@ class Resample1OperatorDesc(_ResamplingDesc):
 
     operator = "RESAMPLE1"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    interpolation_mode: InterpolationMode = field(
-        metadata=fields.enumeration(InterpolationMode, "RES-14")
-    )
-    scales: Sequence[float] = field(metadata=fields.per_dimension("float_array", "RES-03"))
-    input_pixel_offsets: Sequence[float] = field(
-        metadata=fields.per_dimension("float_array", "RES-04")
-    )
-    output_pixel_offsets: Sequence[float] = field(
-        metadata=fields.per_dimension("float_array", "RES-04")
-    )
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    interpolation_mode: InterpolationMode = fields.enumeration(InterpolationMode, "RES-14")
+    scales: Sequence[float] = fields.attribute(fields.FLOATS, "RES-03")
+    input_pixel_offsets: Sequence[float] = fields.attribute(fields.FLOATS, "RES-04")
+    output_pixel_offsets: Sequence[float] = fields.attribute(fields.FLOATS, "RES-04")
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class Resample2OperatorDesc(_ResamplingDesc):
     """Scales a tensor along each dimension, and rounds coordinates up or down.
 
@@ -204,9 +187,6 @@ class Resample2OperatorDesc(_ResamplingDesc):
         output_pixel_offsets: the negative position of a pixel's centre in the output, per
             dimension.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import AxisDirection, BufferTensorDesc, InterpolationMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.FLOAT32, [n]) for n in (2, 6))
     >>> mode, down = InterpolationMode.NEAREST_NEIGHBOR, AxisDirection.DECREASING
@@ -217,22 +197,16 @@ class Resample2OperatorDesc(_ResamplingDesc):
 
     operator = "RESAMPLE2"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    interpolation_mode: InterpolationMode = field(
-        metadata=fields.enumeration(InterpolationMode, "RES-14")
-    )
-    rounding_direction: AxisDirection = field(metadata=fields.enumeration(AxisDirection, "RES-06"))
-    scales: Sequence[float] = field(metadata=fields.per_dimension("float_array", "RES-03"))
-    input_pixel_offsets: Sequence[float] = field(
-        metadata=fields.per_dimension("float_array", "RES-04")
-    )
-    output_pixel_offsets: Sequence[float] = field(
-        metadata=fields.per_dimension("float_array", "RES-04")
-    )
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    interpolation_mode: InterpolationMode = fields.enumeration(InterpolationMode, "RES-14")
+    rounding_direction: AxisDirection = fields.enumeration(AxisDirection, "RES-06")
+    scales: Sequence[float] = fields.attribute(fields.FLOATS, "RES-03")
+    input_pixel_offsets: Sequence[float] = fields.attribute(fields.FLOATS, "RES-04")
+    output_pixel_offsets: Sequence[float] = fields.attribute(fields.FLOATS, "RES-04")
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class Resample3OperatorDesc(Resample2OperatorDesc):
     """Scales a tensor along each dimension, as RESAMPLE2 does.
 
@@ -252,9 +226,6 @@ class Resample3OperatorDesc(Resample2OperatorDesc):
             dimension.
         antialiased: has an effect with LINEAR only.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import AxisDirection, BufferTensorDesc, InterpolationMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.FLOAT32, [n]) for n in (2, 6))
     >>> mode, down = InterpolationMode.NEAREST_NEIGHBOR, AxisDirection.DECREASING
@@ -265,10 +236,10 @@ class Resample3OperatorDesc(Resample2OperatorDesc):
 
     operator = "RESAMPLE3"
 
-    antialiased: bool = field(metadata=fields.attribute("bool", "RES-09"))
+    antialiased: bool = fields.attribute(fields.BOOL, "RES-09")
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class Upsample2dOperatorDesc(_NearestNeighborDesc):
     """Repeats each element along the last two dimensions, as ``scale_size`` says.
 
@@ -281,9 +252,6 @@ class Upsample2dOperatorDesc(_NearestNeighborDesc):
         scale_size: how often to repeat each element along width and height, at least once.
         interpolation_mode: must be NEAREST_NEIGHBOR: vkops moves data, it does not calculate.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, InterpolationMode, Size2D, TensorDataType
     >>> source, target = (
     ...     BufferTensorDesc(TensorDataType.FLOAT32, [1, 1, *sizes]) for sizes in ((2, 3), (4, 9))
@@ -295,14 +263,12 @@ class Upsample2dOperatorDesc(_NearestNeighborDesc):
     operator = "UPSAMPLE_2D"
     same_data_type = same_dimension_count = "UPS-01"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    scale_size: Size2D = field(metadata=fields.attribute("size_2d", "UPS-02"))
-    interpolation_mode: InterpolationMode = field(
-        metadata=fields.enumeration(InterpolationMode, "UPS-04")
-    )
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    scale_size: Size2D = fields.attribute(fields.SIZE_2D, "UPS-02")
+    interpolation_mode: InterpolationMode = fields.enumeration(InterpolationMode, "UPS-04")
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_interpolation_mode("UPS-04")
         for name in ("height", "width"):
             self._check_positive(f"scale_size.{name}", getattr(self.scale_size, name), "UPS-02")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel
 from vkops.dml.indexed_operators import IndexedOperatorDesc
 from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
@@ -14,7 +12,7 @@ from vkops.plan import Read, Region
 from vkops.plan.indexing import reverse_sequences
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class ReverseSubsequencesOperatorDesc(IndexedOperatorDesc):
     """Reverses the order of the first elements along a dimension, and copies the others.
 
@@ -27,9 +25,6 @@ class ReverseSubsequencesOperatorDesc(IndexedOperatorDesc):
         output_tensor: has the input's sizes.
         axis: the dimension along which elements are reversed.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> words = BufferTensorDesc(TensorDataType.FLOAT32, [3, 9])
     >>> lengths = BufferTensorDesc(TensorDataType.UINT32, [3, 1])
@@ -39,12 +34,12 @@ class ReverseSubsequencesOperatorDesc(IndexedOperatorDesc):
     operator = "REVERSE_SUBSEQUENCES"
     same_data_type = same_dimension_count = "REV-01"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    sequence_lengths_tensor: BufferTensorDesc = field(metadata=fields.indices())
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    axis: int = field(metadata=fields.attribute("uint", "REV-02"))
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    sequence_lengths_tensor: BufferTensorDesc = fields.indices()
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    axis: int = fields.attribute(fields.UINT, "REV-02")
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_axis(self.axis, "REV-02")
         self._check_sizes_except("sequence_lengths_tensor", self.axis, "REV-03", 1)
         return [self._sizes_of_input("REV-01")]

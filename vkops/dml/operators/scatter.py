@@ -1,21 +1,19 @@
-"""SCATTER: a copy in which one element for each index is replaced."""
+"""SCATTER and SCATTER_ND: copies in which what indices choose is replaced."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel
 from vkops.dml.indexed_operators import IndexedOperatorDesc
 from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Read, Region
-from vkops.plan.indexing import scatter_elements
+from vkops.plan.indexing import scatter_elements, scatter_nd
 from vkops.plan.movements import copy
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class ScatterOperatorDesc(IndexedOperatorDesc):
     """Copies a tensor, and replaces an element for each index by an update.
 
@@ -32,9 +30,6 @@ class ScatterOperatorDesc(IndexedOperatorDesc):
         output_tensor: has the input's sizes.
         axis: a dimension; along all others, the indices have the sizes of the input.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> table = BufferTensorDesc(TensorDataType.FLOAT32, [3, 3])
     >>> rows = BufferTensorDesc(TensorDataType.INT64, [2, 3])
@@ -45,13 +40,13 @@ class ScatterOperatorDesc(IndexedOperatorDesc):
     operator = "SCATTER"
     same_data_type = same_dimension_count = "SCAT-02"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    indices_tensor: BufferTensorDesc = field(metadata=fields.indices())
-    updates_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    axis: int = field(metadata=fields.attribute("uint", "SCAT-03"))
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    indices_tensor: BufferTensorDesc = fields.indices()
+    updates_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    axis: int = fields.attribute(fields.UINT, "SCAT-03")
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_axis(self.axis, "SCAT-03")
         self._check_sizes_except("indices_tensor", self.axis, "SCAT-03")
         sizes = self._sizes_of("indices_tensor", "SCAT-03")
@@ -63,3 +58,55 @@ class ScatterOperatorDesc(IndexedOperatorDesc):
         updates = Read(2, self.updates_tensor.view)
         written = scatter_elements(updates, indices, target, self.axis)
         return [[copy(self.input_tensor.view, target), written]]
+
+
+@fields.descriptor
+class ScatterNdOperatorDesc(IndexedOperatorDesc):
+    """Copies a tensor, and replaces a slice for each tuple of indices by an update.
+
+    Where several updates are for one element, any of them can remain.
+
+    Source: DML_SCATTER_ND_OPERATOR_DESC.
+
+    Attributes:
+        input_tensor: what to copy.
+        indices_tensor: indices of type INT32, INT64, UINT32 or UINT64; its last dimension holds
+            tuples for the first dimensions of the input. Negative indices count from the end; an
+            update with an index that is out of range is left out.
+        updates_tensor: the dimensions of the indices without the last, and then those of the input
+            that no tuple indexes.
+        output_tensor: has the input's sizes.
+        input_dimension_count: dimensions of the input that count, the last ones; those before them
+            have size 1.
+        indices_dimension_count: dimensions of the indices that count, in the same way.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> table = BufferTensorDesc(TensorDataType.FLOAT32, [5, 6, 7])
+    >>> pairs = BufferTensorDesc(TensorDataType.INT64, [1, 9, 2])
+    >>> rows = BufferTensorDesc(TensorDataType.FLOAT32, [1, 9, 7])
+    >>> ScatterNdOperatorDesc(table, pairs, rows, table, 3, 2).validate()
+    """
+
+    operator = "SCATTER_ND"
+    same_data_type = same_dimension_count = "SCAT-02"
+
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    indices_tensor: BufferTensorDesc = fields.indices()
+    updates_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    input_dimension_count: int = fields.attribute(fields.UINT, "SCAT-06")
+    indices_dimension_count: int = fields.attribute(fields.UINT, "SCAT-06")
+
+    def _infer(self) -> Sequence[Sequence[Size]]:
+        sizes = self._sizes_of_slices(0, "SCAT-06", "SCAT-06", "SCAT-06", "SCAT-06")
+        self._check_sizes("updates_tensor", self.updates_tensor, sizes)
+        return [self._sizes_of_input("SCAT-02")]
+
+    def _regions(self) -> Sequence[Sequence[Region]]:
+        whole = self.output_tensor.view
+        target = whole.with_rank(self.input_dimension_count)
+        indices = self._index_tensor("indices_tensor", self.indices_dimension_count)
+        *places, count = indices.view.sizes
+        rank = len(places) + len(target.sizes) - count
+        updates = Read(2, self.updates_tensor.view.with_rank(rank))
+        return [[copy(self.input_tensor.view, whole), scatter_nd(updates, indices, target)]]

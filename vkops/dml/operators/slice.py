@@ -1,20 +1,19 @@
-"""SLICE: every n-th element of a part of a tensor."""
+"""SLICE, SLICE1 and SLICE_GRAD: windows of a tensor, read or written in steps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
-from vkops.plan import Read, Region
-from vkops.plan.movements import window
+from vkops.plan import Fill, Read, Region
+from vkops.plan.movements import elements_in_window, window, write_window
+from vkops.plan.view import Ints
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class SliceOperatorDesc(OperatorDesc):
     """Copies ``sizes`` elements, from ``offsets`` on, ``strides`` apart.
 
@@ -28,9 +27,6 @@ class SliceOperatorDesc(OperatorDesc):
         strides: distance between copied elements, per dimension, at least 1; in elements of the
             tensor's dimension, not of memory.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.INT32, [n]) for n in (9, 3))
     >>> SliceOperatorDesc(source, target, offsets=[1], sizes=[3], strides=[3]).validate()
@@ -40,13 +36,13 @@ class SliceOperatorDesc(OperatorDesc):
     same_data_type = "SLICE-02"
     same_dimension_count = "SLICE-01"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    offsets: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "SLICE-05"))
-    sizes: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "SLICE-03"))
-    strides: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "SLICE-04"))
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    offsets: Sequence[int] = fields.attribute(fields.UINTS, "SLICE-05")
+    sizes: Sequence[int] = fields.attribute(fields.UINTS, "SLICE-03")
+    strides: Sequence[int] = fields.attribute(fields.UINTS, "SLICE-04")
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_lengths("SLICE-01")
         dimensions = zip(
             self.offsets,
@@ -73,3 +69,141 @@ class SliceOperatorDesc(OperatorDesc):
     def _regions(self) -> Sequence[Sequence[Region]]:
         source, target = Read(0, self.input_tensor.view), self.output_tensor.view
         return [[window(source, target, tuple(self.offsets), tuple(self.strides))]]
+
+
+class _WindowDesc(OperatorDesc):
+    """The attributes that these operators share, and their rules."""
+
+    input_window_offsets: Sequence[int]
+    input_window_sizes: Sequence[int]
+    input_window_strides: Sequence[int]
+
+    @property
+    def _window(self) -> tuple[Ints, Ints]:
+        """The element that is taken first along each dimension, and the signed step from it.
+
+        A window whose stride is negative is read from its last element on.
+        """
+        windows = zip(
+            self.input_window_offsets,
+            self.input_window_sizes,
+            self.input_window_strides,
+            strict=True,
+        )
+        starts = (first if step > 0 else first + size - 1 for first, size, step in windows)
+        return tuple(starts), tuple(self.input_window_strides)
+
+    def _check_windows(
+        self, whole: str, part: str, rule: str, strides_rule: str, sizes_rule: str
+    ) -> None:
+        """Check the windows of a tensor, and the sizes of the tensor of the elements in them."""
+        sizes = self._sizes_of(whole, rule), self._sizes_of(part, sizes_rule)
+        dimensions = zip(
+            self.input_window_offsets,
+            self.input_window_sizes,
+            self.input_window_strides,
+            *sizes,
+            strict=True,
+        )
+        for i, (offset, length, stride, available, size) in enumerate(dimensions):
+            field = f"input_window_sizes[{i}]"
+            if length < 1:
+                self._refuse(field, f"got {length}, must be 1 or more", rule)
+            if offset + length > available.value:
+                message = (
+                    f"the window ends at {show(offset + length)} (offset + size), "
+                    f"must be at most {available.origin} = {available.value}"
+                )
+                self._refuse(field, message, rule)
+            if stride == 0:
+                self._refuse(f"input_window_strides[{i}]", "got 0, must not be 0", strides_rule)
+            maximum = elements_in_window(length, stride)
+            if size.value > maximum:
+                message = (
+                    f"got {size.value}, must be at most {maximum} "
+                    "(1 + (window size - 1) div the stride's magnitude)"
+                )
+                self._refuse(size.origin, message, sizes_rule)
+
+
+@fields.descriptor
+class Slice1OperatorDesc(_WindowDesc):
+    """Copies elements of a window, ``input_window_strides`` apart; negative ones read backwards.
+
+    Source: DML_SLICE1_OPERATOR_DESC.
+
+    A positive stride starts at the window's first element, a negative one at its last. The output
+    may be smaller than what the window holds: fewer elements are taken.
+
+    Attributes:
+        input_tensor: what to copy from.
+        output_tensor: what to make.
+        input_window_offsets: first element of the window, per dimension.
+        input_window_sizes: extent of the window, per dimension (SLICE counts copied elements).
+        input_window_strides: signed distance between copied elements, per dimension, not 0.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> tensor = BufferTensorDesc(TensorDataType.INT32, [9])
+    >>> reverse = Slice1OperatorDesc(tensor, tensor, [0], [9], [-1])
+    >>> reverse.lower().outputs[0].regions[0].source
+    Read(input=0, view=View(sizes=(9,), strides=(-1,), offset=8))
+    """
+
+    operator = "SLICE1"
+    same_data_type = same_dimension_count = "SLICE1-01"
+
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    input_window_offsets: Sequence[int] = fields.attribute(fields.UINTS, "SLICE1-02")
+    input_window_sizes: Sequence[int] = fields.attribute(fields.UINTS, "SLICE1-02")
+    input_window_strides: Sequence[int] = fields.attribute(fields.INTS, "SLICE1-03")
+
+    def _infer(self) -> Sequence[Sequence[Size]]:
+        self._check_lengths("SLICE1-01")
+        rules = "SLICE1-02", "SLICE1-03", "SLICE1-04"
+        self._check_windows("input_tensor", "output_tensor", *rules)
+        return [self._sizes_of("output_tensor", "SLICE1-04")]
+
+    def _regions(self) -> Sequence[Sequence[Region]]:
+        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
+        return [[window(source, target, *self._window)]]
+
+
+@fields.descriptor
+class SliceGradOperatorDesc(_WindowDesc):
+    """Puts elements where SLICE1 with the same window would take them from, and 0 elsewhere.
+
+    Source: DML_SLICE_GRAD_OPERATOR_DESC.
+
+    Attributes:
+        input_gradient_tensor: the elements; of the sizes of SLICE1's output.
+        output_gradient_tensor: what to make; of the sizes of SLICE1's input.
+        input_window_offsets: first element of the window of the output, per dimension.
+        input_window_sizes: extent of the window, per dimension.
+        input_window_strides: signed distance between elements in the window, per dimension, not 0.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> two, five = (BufferTensorDesc(TensorDataType.UINT8, [n]) for n in (2, 5))
+    >>> SliceGradOperatorDesc(two, five, [1], [4], [3]).validate()
+    """
+
+    operator = "SLICE_GRAD"
+    same_data_type = same_dimension_count = "SGRAD-02"
+
+    input_gradient_tensor: BufferTensorDesc = fields.tensor("input")
+    output_gradient_tensor: BufferTensorDesc = fields.tensor("output")
+    input_window_offsets: Sequence[int] = fields.attribute(fields.UINTS, "SGRAD-01")
+    input_window_sizes: Sequence[int] = fields.attribute(fields.UINTS, "SGRAD-01")
+    input_window_strides: Sequence[int] = fields.attribute(fields.INTS, "SGRAD-03")
+
+    def _infer(self) -> Sequence[Sequence[Size]]:
+        self._check_lengths("SGRAD-02")
+        rules = "SGRAD-01", "SGRAD-03", "SGRAD-01"
+        self._check_windows("output_gradient_tensor", "input_gradient_tensor", *rules)
+        return [self._sizes_of("output_gradient_tensor", "SGRAD-01")]
+
+    def _regions(self) -> Sequence[Iterable[Region]]:
+        source = Read(0, self.input_gradient_tensor.view)
+        target = self.output_gradient_tensor
+        zero = Fill(bytes(target.data_type.element_size))
+        return [write_window(source, target.view, *self._window, zero)]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Read, Region
 from vkops.plan.movements import tile, tile_sizes
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class TileOperatorDesc(OperatorDesc):
     """Repeats a tensor along each dimension, as a whole.
 
@@ -24,9 +22,6 @@ class TileOperatorDesc(OperatorDesc):
         output_tensor: what to make; its sizes are those of the input times ``repeats``.
         repeats: how often to repeat the tensor, per dimension, at least 1.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.INT32, [2, n]) for n in (3, 9))
     >>> TileOperatorDesc(source, target, repeats=[1, 3]).validate()
@@ -35,13 +30,11 @@ class TileOperatorDesc(OperatorDesc):
     operator = "TILE"
     same_data_type = same_dimension_count = "TILE-01"
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    repeats: Sequence[int] = field(
-        metadata=fields.attribute("uint_array", "TILE-02", count="RepeatsCount")
-    )
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    repeats: Sequence[int] = fields.attribute(fields.UINTS, "TILE-02", count="RepeatsCount")
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_lengths("TILE-01")
         for i, count in enumerate(self.repeats):
             self._check_positive(f"repeats[{i}]", count, "TILE-02")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from math import prod
 
 from vkops.dml import fields
-from vkops.dml.enums import FeatureLevel
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
@@ -16,7 +14,7 @@ from vkops.plan.size_limits import LimitError
 from vkops.plan.unfolding import Sliding, check_unfold, unfold
 
 
-@dataclass(frozen=True)
+@fields.descriptor
 class UnfoldOperatorDesc(OperatorDesc):
     """Copies what a window over the spatial dimensions holds at each of its positions.
 
@@ -32,9 +30,6 @@ class UnfoldOperatorDesc(OperatorDesc):
         start_padding: zeros before the first element, per spatial dimension.
         end_padding: zeros after the last element, per spatial dimension.
 
-    Raises:
-        InvalidDescTypeError: a field is of the wrong kind; ``validate`` checks the values.
-
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> source = BufferTensorDesc(TensorDataType.FLOAT32, [1, 1, 5, 5])
     >>> target = BufferTensorDesc(TensorDataType.FLOAT32, [1, 9, 9])
@@ -45,15 +40,15 @@ class UnfoldOperatorDesc(OperatorDesc):
     same_data_type = "UNF-01"
     same_dimension_count = ""
 
-    input_tensor: BufferTensorDesc = field(metadata=fields.tensor("input"))
-    output_tensor: BufferTensorDesc = field(metadata=fields.tensor("output"))
-    window_sizes: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "UNF-02"))
-    strides: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "UNF-02"))
-    dilations: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "UNF-02"))
-    start_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "UNF-02"))
-    end_padding: Sequence[int] = field(metadata=fields.per_dimension("uint_array", "UNF-02"))
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    window_sizes: Sequence[int] = fields.attribute(fields.UINTS, "UNF-02")
+    strides: Sequence[int] = fields.attribute(fields.UINTS, "UNF-02")
+    dilations: Sequence[int] = fields.attribute(fields.UINTS, "UNF-02")
+    start_padding: Sequence[int] = fields.attribute(fields.UINTS, "UNF-02")
+    end_padding: Sequence[int] = fields.attribute(fields.UINTS, "UNF-02")
 
-    def _infer(self, level: FeatureLevel) -> Sequence[Sequence[Size]]:
+    def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_lengths("UNF-01", first=2)
         for name in ("window_sizes", "strides", "dilations"):
             for i, value in enumerate(getattr(self, name)):

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from vkops.errors import DeviceError, show
 from vkops.gpu.adapters import loader_files, mesa_cache
-from vkops.gpu.adapters.kompute import load_native
+from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_native
 from vkops.system.vulkan import how_to_install
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
@@ -262,6 +262,11 @@ def validation() -> Iterator[None]:
             os.environ[LAYERS] = before
 
 
+def has_minimum_limits() -> bool:
+    """Whether VKOPS_LIMITS has adapters offer only what Vulkan guarantees."""
+    return os.environ.get(LIMITS) == "minimum"
+
+
 def under_validation() -> bool:
     """Whether this process runs under the Khronos validation layer, as its environment says."""
     return _VALIDATION_LAYER in os.environ.get(LAYERS, "").split(os.pathsep)
@@ -289,7 +294,7 @@ def instances(process: int, layers: str | None, renderdoc: str | None) -> tuple[
     mesa_cache.disable_if_unsafe()  # before a driver is loaded
     try:
         instance = native.Instance()
-    except RuntimeError as error:
+    except NATIVE_ERRORS as error:
         if not loader_files.manifests():
             if variable := loader_files.chosen_by():
                 raise DeviceError(f"no Vulkan driver: {variable} names none") from error
@@ -300,7 +305,7 @@ def instances(process: int, layers: str | None, renderdoc: str | None) -> tuple[
         ) from error
     try:
         adapters = tuple(instance.adapters())
-    except RuntimeError as error:
+    except NATIVE_ERRORS as error:
         raise DeviceError(
             f"no Vulkan adapter: the drivers found no hardware to drive ({_result(error)})"
         ) from error
@@ -312,7 +317,7 @@ def instances(process: int, layers: str | None, renderdoc: str | None) -> tuple[
     return adapters
 
 
-def _result(error: RuntimeError) -> str:
+def _result(error: Exception) -> str:
     """The VkResult of an error, whose text is such as "vk::createInstance: ErrorDeviceLost"."""
     return f"Vk{str(error).rpartition(' ')[2]}"
 

@@ -40,8 +40,11 @@ class Limits:
     max_compute_shared_memory_size: int
     max_push_constants_size: int
     max_storage_buffer_range: int
+    max_uniform_buffer_range: int
     max_per_stage_descriptor_storage_buffers: int
+    max_per_stage_descriptor_uniform_buffers: int
     min_storage_buffer_offset_alignment: int
+    min_uniform_buffer_offset_alignment: int
     max_memory_allocation_size: int
     max_memory_allocation_count: int
     subgroup_size: int
@@ -50,18 +53,7 @@ class Limits:
     heaps: tuple[Heap, ...]
     memory_types: tuple[MemoryType, ...]
     features: tuple[str, ...]
-    """Which of ``FEATURES`` the adapter has."""
-
-
-FEATURES = (
-    "robustBufferAccess",
-    "shaderFloat64",
-    "shaderInt16",
-    "shaderInt64",
-    "storageBuffer16BitAccess",
-    "storageBuffer8BitAccess",
-)
-"""Optional features that copying kernels could use. Those of vkops use only shaderInt64."""
+    """The optional features that shaders can use. The kernels of vkops use only shaderInt64."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vkops.errors import DeviceError, import_late
 from vkops.system.vulkan import LOADER, how_to_install
@@ -19,31 +19,15 @@ NEEDS_GIL = (
 )
 """Free-threaded builds would switch the lock on when they import Kompute, for the whole process."""
 
-INTERFACE = 4
+NATIVE_ERRORS = (RuntimeError, MemoryError)
+"""The errors of the native module: MemoryError where Vulkan has no memory."""
+
+INTERFACE = 6
 """The value of ``vkops_native.interface`` that is needed: that of vkops/native/module.cpp."""
 
 
-class Commands(Protocol):
-    """Operations of Kompute that the device runs, once or many times."""
-
-    def record(self, operations: Sequence[Any], timed: bool = False) -> None:
-        """Replace the operations; ``timed`` has the device measure how long they take."""
-
-    def run(self) -> None:
-        """Run the operations and wait for them."""
-
-    def start(self) -> None:
-        """Begin to run the operations."""
-
-    def wait(self) -> None:
-        """Wait for what was started, if anything was."""
-
-    def clear(self) -> None:
-        """Drop the operations and what they keep alive; nothing of them is running."""
-
-    @property
-    def nanoseconds(self) -> float | None:
-        """The time that the device measured in the last run, if it did."""
+Bindings = Sequence[tuple[int, bool]]
+"""Of a descriptor set: the number of each binding, and whether it is that of a uniform block."""
 
 
 class ImageLimits(NamedTuple):
@@ -60,17 +44,20 @@ class Kompute:
         DeviceError: Kompute cannot be loaded, or the driver cannot open the device.
     """
 
-    def __init__(self, adapter: Any) -> None:
-        """Open an adapter of the native module."""
+    def __init__(self, adapter: Any, *, robust: bool) -> None:
+        """Open an adapter of the native module.
+
+        ``robust`` has the device discard accesses to buffers out of bounds, if it can.
+        """
         self.native: Any = load_native()
         self.kp: Any = load_kompute()
         try:
-            self.device: Any = self.native.Device(adapter)
+            self.device: Any = self.native.Device(adapter, robust)
             images = ImageLimits(self.device.pitch_alignment, self.device.max_image_side)
-        except RuntimeError as error:
+        except NATIVE_ERRORS as error:
             raise DeviceError(f"Kompute cannot open {adapter.name!r}: {error}") from error
         self.manager: Any = self.device.manager
-        self.has_int64: bool = self.device.shader_int64
+        self.features: frozenset[str] = frozenset(self.device.features)
         self.images: ImageLimits | None = images if images.alignment else None
 
     def import_array(self, array: npt.NDArray[Any]) -> Any:
@@ -79,14 +66,14 @@ class Kompute:
             return None
         try:
             return self.native.ImportedArray(self.device, array)
-        except RuntimeError:
+        except NATIVE_ERRORS:
             return None
 
-    def buffer(self, tensor: Any) -> Any:
-        """Return a buffer for copies, over a tensor's memory; None if the driver refuses."""
+    def buffer(self, tensor: Any, start: int = 0, nbytes: int = 0) -> Any:
+        """Return a buffer over a tensor's memory, or a part of it; None if the driver refuses."""
         try:
-            return self.native.TensorBuffer(self.device, tensor)
-        except RuntimeError:
+            return self.native.TensorBuffer(self.device, tensor, start, nbytes)
+        except NATIVE_ERRORS:
             return None
 
     def image(self, tensor: Any, offset: int, pitch: int, height: int, unit: int) -> Any:
@@ -95,19 +82,25 @@ class Kompute:
             return None
         try:
             return self.native.LinearImage(self.device, tensor, offset, pitch, height, unit)
-        except RuntimeError:
+        except NATIVE_ERRORS:
             return None
 
-    def commands(self) -> Commands:
-        """Make commands without operations."""
-        commands: Commands = self.native.Commands(self.device)
-        return commands
+    def pipeline(
+        self, spirv: bytes, bindings: Sequence[Bindings], entry: str = "main", push_nbytes: int = 0
+    ) -> Any:
+        """Make a pipeline of a shader; ``bindings`` are those of each descriptor set.
 
-    def run(self, operation: Any) -> None:
-        """Run one operation and wait for it."""
-        commands = self.commands()
-        commands.record([operation])
-        commands.run()
+        Raises:
+            DeviceError: the driver cannot compile the shader.
+        """
+        try:
+            return self.native.Pipeline(self.device, spirv, entry, bindings, push_nbytes)
+        except NATIVE_ERRORS as error:
+            raise DeviceError(f"the driver does not compile the shader: {error}") from error
+
+    def queue(self, limit: int) -> Any:
+        """Return the device's queue, to which ``limit`` submissions can be pending at a time."""
+        return self.native.Queue(self.device, limit)
 
 
 @lru_cache(maxsize=1)

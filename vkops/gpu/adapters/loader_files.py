@@ -20,8 +20,12 @@ def manifests() -> list[Path]:
     """Return the drivers' manifests that the loader reads, in its order (its documented one)."""
     if variable := chosen_by():
         return _expand(os.environ[variable])
-    found = _expand(os.environ.get("VK_ADD_DRIVER_FILES", ""))
-    return found + _listed(vulkan.places())
+    return _expand(os.environ.get("VK_ADD_DRIVER_FILES", "")) + installed()
+
+
+def installed() -> list[Path]:
+    """Return the drivers' manifests in the places where they are installed."""
+    return _listed(vulkan.places())
 
 
 def _expand(paths: str) -> list[Path]:

@@ -1,6 +1,6 @@
 """Vulkan's own copies and fills: ``choose`` says which regions of a plan they copy, and how."""
 
-from vkops.gpu.copies.encoded import Copy, EncodedCopies, ImageCopy, choose
+from vkops.gpu.copies.encoded import Copy, EncodedCopies, ImageCopy, RegionCopy, choose
 from vkops.gpu.copies.imported import import_array
 from vkops.gpu.copies.rule import SHADERS, CopyRule, rule_for
 
@@ -10,6 +10,7 @@ __all__ = [
     "CopyRule",
     "EncodedCopies",
     "ImageCopy",
+    "RegionCopy",
     "choose",
     "import_array",
     "rule_for",

@@ -31,9 +31,9 @@ class RegionCopy:
 
     command = "vkCmdCopyBuffer"
 
-    def operation(self, native: Any) -> Any:
-        """Return Kompute's operation."""
-        return native.OpCopyRegions(self.source.buffer, self.target.buffer, self.regions)
+    def operation(self, queue: Any) -> Any:
+        """Return the operation of the native module."""
+        return queue.native.OpCopyRegions(self.source.buffer, self.target.buffer, self.regions)
 
 
 @dataclass(slots=True, eq=False)
@@ -47,9 +47,9 @@ class Filling:
     command = "vkCmdFillBuffer"
     source = None
 
-    def operation(self, native: Any) -> Any:
-        """Return Kompute's operation."""
-        return native.OpFillRegions(self.target.buffer, self.word, self.regions)
+    def operation(self, queue: Any) -> Any:
+        """Return the operation of the native module."""
+        return queue.native.OpFillRegions(self.target.buffer, self.word, self.regions)
 
 
 @dataclass(slots=True, eq=False)
@@ -82,9 +82,9 @@ class ImageCopy:
         """The heap that is written."""
         return self.under if self.over_target else self.buffer
 
-    def operation(self, native: Any) -> Any:
-        """Return Kompute's operation."""
-        return native.OpCopyRectangles(
+    def operation(self, queue: Any) -> Any:
+        """Return the operation of the native module."""
+        return queue.native.OpCopyRectangles(
             self.image, self.buffer.buffer, self.over_target, self.regions
         )
 

@@ -19,7 +19,6 @@ class ImportedHeap:
     """The memory of an array, which copies read through ``buffer``; shaders cannot read it."""
 
     buffer: Any
-    number: int = -1
 
 
 def import_array(kompute: Kompute, array: npt.NDArray[Any]) -> Extent | None:

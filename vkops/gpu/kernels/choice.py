@@ -44,6 +44,11 @@ class Kernel:
         return self.block or self.granule or self.unit
 
     @property
+    def bindings(self) -> int:
+        """The buffers that it is bound to: the table, the sources, and the target once or twice."""
+        return 1 + self.sources + (1 if self.indexed else 2)
+
+    @property
     def wide(self) -> str | None:
         """The name of the same kernel with integers of 64 bits, if there is one."""
         return f"{self.name}_wide" if self.name in ("copy_16", "gather_16") else None

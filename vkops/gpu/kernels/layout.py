@@ -12,10 +12,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from vkops.plan.rounding import ceil_div
+
 TABLE_BYTES = 1 << 20
 
 WORKGROUP_SIZE = 64
 """Invocations of a workgroup."""
+
+MAX_GROUPS = 65535
+"""Workgroups in each dimension that every Vulkan device can dispatch."""
+
+
+def group_counts(count: int) -> tuple[int, int, int]:
+    """Return the workgroups in each dimension: ``count`` in all, or a few more.
+
+    >>> group_counts(65536)
+    (32768, 2, 1)
+    """
+    rows = ceil_div(count, MAX_GROUPS)
+    return ceil_div(count, rows), rows, 1
+
 
 MAX_DIGITS = 10
 
@@ -30,14 +46,11 @@ ALL_WORDS = 0xFFFFFFFF
 
 
 class Header(NamedTuple):
-    """The first vector of a table: counts, and the share of the workgroups that have items.
-
-    ``spread`` is 2^32 times that share; 0 if all have.
-    """
+    """The first vector of a table: the numbers of records and of items."""
 
     records: int
     items: int
-    spread: int
+    unused_z: int = 0
     unused_w: int = 0
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 from threading import RLock
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 import numpy.typing as npt
@@ -39,66 +38,62 @@ Extents = tuple[Extent, ...]
 
 
 class FreeList:
-    """The free ranges of one heap, in order of offset; neighbours are always joined."""
+    """The free ranges of one heap, in order of offset; neighbours are always joined.
+
+    With each goes the number of the last submission that uses it.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._ranges = [(0, size)]
+        self._ranges = [(0, size, 0)]
 
-    def take(self, size: int) -> int | None:
-        """Take the first range that fits; return its offset, or None if there is none."""
-        for i, (offset, available) in enumerate(self._ranges):
+    def take(self, size: int) -> tuple[int, int] | None:
+        """Take the first range that fits; return its offset and number, or None if none does."""
+        for i, (offset, available, used) in enumerate(self._ranges):
             if available > size:
-                self._ranges[i] = offset + size, available - size
-                return offset
+                self._ranges[i] = offset + size, available - size, used
+                return offset, used
             if available == size:
                 del self._ranges[i]
-                return offset
+                return offset, used
         return None
 
-    def give(self, offset: int, size: int) -> None:
+    def give(self, offset: int, size: int, used: int = 0) -> None:
         """Give a range back."""
         first = last = bisect_left(self._ranges, (offset,))
         end = offset + size
         if last < len(self._ranges) and self._ranges[last][0] == end:
-            end += self._ranges[last][1]
+            _, more, other = self._ranges[last]
+            end, used = end + more, max(used, other)
             last += 1
-        if first > 0 and sum(self._ranges[first - 1]) == offset:
+        if first > 0 and sum(self._ranges[first - 1][:2]) == offset:
             first -= 1
-            offset = self._ranges[first][0]
-        self._ranges[first:last] = [(offset, end - offset)]
+            offset, _, other = self._ranges[first]
+            used = max(used, other)
+        self._ranges[first:last] = [(offset, end - offset, used)]
 
     @property
     def free(self) -> int:
         """Free bytes in all."""
-        return sum(size for _, size in self._ranges)
+        return sum(size for _, size, _ in self._ranges)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is taken."""
-        return self._ranges == [(0, self.size)]
+        return self.free == self.size
 
 
 class Heap:
     """One Kompute tensor. ``view`` is its memory if the host sees it, else None.
 
     ``address`` is that of the memory in the host's address space; 0 if the host does not see it.
-    ``source`` is the Vulkan heap that it was taken from: (adapter, heap). ``number`` identifies the
-    heap in this process; when it is freed, ``gone`` gets the number. The object keeps Kompute's
-    manager alive, which a tensor must not outlive.
+    ``source`` is the Vulkan heap that it was taken from: (adapter, heap). ``part`` is all of it,
+    for the native module. The object keeps Kompute's manager alive: a tensor must not outlive it.
     """
 
     def __init__(
-        self,
-        kompute: Kompute,
-        size: int,
-        source: tuple[int, int],
-        gone: deque[int],
-        *,
-        mapped: bool,
+        self, kompute: Kompute, size: int, source: tuple[int, int], *, mapped: bool
     ) -> None:
-        self.number: int = next(_numbers)
-        self.gone = gone
         self.kompute = kompute
         kinds = kompute.kp.TensorTypes
         host_memory.require(2 * size)  # Kompute fills the tensor from an array
@@ -110,11 +105,9 @@ class Heap:
             self.tensor.data().view(np.uint8) if mapped else None
         )
         self.address: int = 0 if self.view is None else self.view.ctypes.data
+        self.part: tuple[Any, int, int] = self.tensor, 0, size
         self.ranges: FreeList = FreeList(size)
-        _heaps[self.number] = self
-
-    def __del__(self) -> None:
-        self.gone.append(self.number)
+        _heaps[id(self)] = self
 
     @property
     def whole(self) -> Extent:
@@ -123,7 +116,10 @@ class Heap:
 
     @cached_property
     def buffer(self) -> Any:
-        """A buffer for copies, over this memory; None if the driver refuses."""
+        """A buffer for copies, uniform blocks and indirect dispatches, over this memory.
+
+        None if the driver refuses.
+        """
         return self.kompute.buffer(self.tensor)
 
     def image(self, offset: int, pitch: int, height: int, unit: int) -> Any:
@@ -134,7 +130,6 @@ class Heap:
         return self.kompute.image(self.tensor, offset, pitch, height, unit)
 
 
-_numbers = count()
 _heaps: WeakValueDictionary[int, Heap] = WeakValueDictionary()
 
 
@@ -157,6 +152,19 @@ def visible(extent: Extent) -> npt.NDArray[np.uint8]:
     return view[start : start + nbytes]
 
 
+class Allocation(ref[Any]):
+    """Stands for memory of an object: the numbers of the last submissions that use and write it.
+
+    It refers to its owner weakly. When the owner is freed, on any thread, C code appends it to
+    ``Memory.freed``: a finalizer in Python would lose an interrupt that comes while it runs.
+    """
+
+    __slots__ = ("used", "written")
+
+    used: int
+    written: int
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
     """Bytes held from the driver, bytes in use by tensors and buffers, and number of heaps."""
@@ -170,8 +178,9 @@ class Memory:
     """Allocates ranges of heaps for one device, under the device's lock.
 
     ``available`` returns the bytes that the device can still give to this process, and ``check``
-    raises an error if the device cannot be used. Owners of memory add it to ``freed`` when they are
-    freed, on any thread.
+    raises an error if the device cannot be used. ``freed`` are the allocations whose owners do not
+    exist any more: later submissions may use their memory at once, because the device executes
+    them in order.
     """
 
     def __init__(
@@ -189,10 +198,11 @@ class Memory:
         self._check = check
         self.closed: bool = False
         self.heaps: list[Heap] = []
-        self.freed: deque[Extents] = deque()
+        self.freed: deque[Allocation] = deque()
+        self._extents: dict[Allocation, Extents] = {}
 
-    def allocate(self, nbytes: int) -> Extents:
-        """Reserve memory.
+    def allocate(self, owner: object, nbytes: int) -> tuple[Extents, Allocation]:
+        """Reserve memory until its owner is freed.
 
         Raises:
             OutOfDeviceMemoryError: the device has too little memory; nothing was taken.
@@ -201,16 +211,18 @@ class Memory:
         if self.closed or forks.state.forked or self._lock._is_owned():  # type: ignore[attr-defined]
             self._check()
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
+        allocation = Allocation(owner, self.freed.append)
         with self._lock:
             if self.freed:
                 self.collect()
             if size > self.max_range:
-                return self._take_several(size)
-            for heap in self.heaps:
-                offset = heap.ranges.take(size)
-                if offset is not None:
-                    return (Extent(heap, offset, size),)
-            return (self._grow(size),)
+                extents, used = self._take_several(size)
+            else:
+                extent, used = self._take(size) or self._grow(size)
+                extents = (extent,)
+            allocation.used = allocation.written = used
+            self._extents[allocation] = extents
+        return extents, allocation
 
     def require(self, nbytes: int) -> None:
         """Check that new heaps could hold so many bytes.
@@ -223,23 +235,26 @@ class Memory:
         if nbytes > max(empty, self._available() + empty):
             raise self._refusal(nbytes)
 
-    def _take_several(self, size: int) -> Extents:
+    def _take_several(self, size: int) -> tuple[Extents, int]:
         self._room(size)
         sizes = [self.max_range] * (size // self.max_range)
         taken: list[Extent] = []
+        last = 0
         try:
             for n in filter(None, [*sizes, size % self.max_range]):
-                taken.append(self._take(n) or self._grow(n))
+                extent, used = self._take(n) or self._grow(n)
+                taken.append(extent)
+                last = max(last, used)
         except OutOfDeviceMemoryError:
-            self.freed.append(tuple(taken))
+            self._give(taken, last)
             raise
-        return tuple(taken)
+        return tuple(taken), last
 
-    def _take(self, size: int) -> Extent | None:
+    def _take(self, size: int) -> tuple[Extent, int] | None:
         for heap in self.heaps:
-            offset = heap.ranges.take(size)
-            if offset is not None:
-                return Extent(heap, offset, size)
+            found = heap.ranges.take(size)
+            if found is not None:
+                return Extent(heap, found[0], size), found[1]
         return None
 
     def _room(self, size: int) -> int:
@@ -257,16 +272,16 @@ class Memory:
             f"bytes available ({self.reserved} reserved by this device object)"
         )
 
-    def _grow(self, size: int) -> Extent:
+    def _grow(self, size: int) -> tuple[Extent, int]:
         available = self._room(size)
         # Doubling keeps heaps, and with them pipelines, few.
         wanted = max(FIRST_HEAP, self.reserved, size)
         wanted = min(wanted, self.max_range, available // ALIGNMENT * ALIGNMENT)
         heap = self._create(wanted, min(wanted, max(FIRST_HEAP, size)))
         self.heaps.append(heap)
-        offset = heap.ranges.take(size)
-        assert offset is not None
-        return Extent(heap, offset, size)
+        found = self._take(size)
+        assert found is not None
+        return found
 
     def _create(self, wanted: int, minimum: int) -> Heap:
         """Create a heap of as many bytes as are wanted, or of fewer, but not below ``minimum``."""
@@ -293,8 +308,13 @@ class Memory:
     def collect(self) -> None:
         """Take back the memory of owners that were freed."""
         while self.freed:
-            for heap, start, nbytes in self.freed.popleft():
-                heap.ranges.give(start, nbytes)
+            allocation = self.freed.popleft()
+            self._give(self._extents.pop(allocation, ()), allocation.used)  # none after ``close``
+
+    @staticmethod
+    def _give(extents: Iterable[Extent], used: int) -> None:
+        for heap, start, nbytes in extents:
+            heap.ranges.give(start, nbytes, used)
 
     def report(self) -> MemoryReport:
         """Return what is held and used now."""
@@ -307,4 +327,5 @@ class Memory:
         """Give up all heaps; those whose ranges are in use exist until these are freed."""
         self.closed = True
         self.heaps.clear()
-        self.freed = deque(maxlen=0)
+        self._extents.clear()
+        self.freed.clear()

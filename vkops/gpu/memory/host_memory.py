@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import numpy.typing as npt
 import psutil
@@ -22,6 +24,8 @@ and reading what the system reports takes a millisecond."""
 
 def available() -> int:
     """Return the bytes that the host and the control groups still have for this process."""
+    if sys.is_finalizing():  # a finalizer asks, and psutil does not work any more
+        return sys.maxsize
     memory = psutil.virtual_memory()
     return int(min([memory.available, *available_in_groups(memory.total)])) - SPARE
 

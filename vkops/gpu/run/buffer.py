@@ -13,7 +13,7 @@ import numpy.typing as npt
 from vkops.errors import CONVERSION_ERRORS, BindingError, OutOfDeviceMemoryError, show
 from vkops.extent import Extent, slice_extents
 from vkops.gpu.memory import host_memory
-from vkops.gpu.memory.heaps import Extents, visible
+from vkops.gpu.memory.heaps import Allocation, Extents, visible
 from vkops.gpu.run.executor import Executor
 from vkops.gpu.run.open_queues import with_reclaim
 from vkops.gpu.run.pending import BackgroundTask
@@ -21,6 +21,11 @@ from vkops.plan.execute import Bytes, join_bytes, packed_bytes
 
 MAX_PACKED_BYTES = 16 << 20
 """Bytes of arrays that are packed on the host and then copied to the device as one."""
+
+_NOT_REPEATED = (
+    "the host cannot write to memory, because that would not be repeated: do it before or after, "
+    "or assign a tensor"
+)
 
 _NOTHING = np.empty(0, np.uint8)
 
@@ -37,7 +42,9 @@ class Resource(ABC):
 
         Raises:
             BindingError: they do not fit (B-04).
+            DeviceError: the device is closed, or this thread is recording a program.
         """
+        self._check_write()
         try:
             given = memoryview(data)
             if "O" in given.format:
@@ -56,6 +63,7 @@ class Resource(ABC):
             BindingError: they do not fit, or it is not an array of NumPy's without Python objects
                 (B-04).
         """
+        self._check_write()
         if not isinstance(array, np.ndarray) or array.dtype.hasobject:
             message = f"got {show(array)}, must be an array that holds no Python objects"
             raise BindingError("", "array", message, "B-04")
@@ -96,6 +104,9 @@ class Resource(ABC):
         offset, nbytes = self._span(offset, nbytes)
         return self._fetch(offset, nbytes)
 
+    def _check_write(self) -> None:  # noqa: B027  # most can be written at any time
+        """Refuse that the host writes now."""
+
     def _span(self, offset: Any, nbytes: Any) -> tuple[int, int]:
         """Return offset and number of bytes as integers; None stands for all the rest."""
         try:
@@ -135,30 +146,48 @@ class Buffer(Resource):
     ``extents`` are its ranges of heaps, one after the other; nearly always one.
     """
 
-    __slots__ = ("_executor", "extents")
+    __slots__ = ("_executor", "allocation", "extents")
 
     def __init__(self, executor: Executor, nbytes: int) -> None:
         self._executor = executor
         self.nbytes = nbytes
-        self.extents: Extents = ()
+        made = None
         try:  # noqa: SIM105  # which takes longer
-            self.extents = executor.memory.allocate(nbytes)
+            made = executor.memory.allocate(self, nbytes)
         except OutOfDeviceMemoryError:
             pass
-        if not self.extents:  # not in the handler: the error's traceback keeps heaps alive
-            self.extents = with_reclaim(lambda: executor.memory.allocate(nbytes))
-
-    def __del__(self) -> None:
-        self._executor.memory.freed.append(self.extents)
+        if made is None:  # not in the handler: the error's traceback keeps heaps alive
+            made = with_reclaim(lambda: executor.memory.allocate(self, nbytes))
+        self.extents: Extents
+        self.allocation: Allocation
+        self.extents, self.allocation = made
 
     def __repr__(self) -> str:
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.name!r}>"
 
     @property
     def visible(self) -> Bytes | None:
-        """The bytes, if they are one range that the host sees; to be used by ``exclusive``."""
+        """The bytes, if they are one range that the host sees; to be used after ``settle``."""
         seen = len(self.extents) == 1 and self.extents[0].resource.view is not None
         return visible(self.extents[0]) if seen else None
+
+    def _check_write(self) -> None:
+        self._executor.queue.refuse_recording(_NOT_REPEATED)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all that writes it has ended."""
+        self._executor.check()
+        return self._executor.queue.is_done(self.allocation.written)
+
+    def settle(self) -> None:
+        """Wait for all that uses it.
+
+        Raises:
+            DeviceError: this thread is recording a program, which would not write it again.
+        """
+        self._check_write()
+        self._executor.wait(self.allocation.used)
 
     def is_on(self, executor: Executor) -> bool:
         """Whether that executor's device is on the same adapter.
@@ -177,7 +206,7 @@ class Buffer(Resource):
         source, target = (
             slice_extents(b.extents, at, nbytes) for b, at in ((self, start), (made, 0))
         )
-        self._executor.copy(source, target)
+        self._executor.copy(source, target, self, made)
         return made
 
     def fill_with(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
@@ -187,15 +216,15 @@ class Buffer(Resource):
             super().fill_with(arrays)
             return
         nbytes = sum([array.nbytes for array in arrays])
-        with self._executor.exclusive():
-            join_bytes(arrays, target[:nbytes])
+        self._executor.wait(self.allocation.used)
+        join_bytes(arrays, target[:nbytes])
 
     def _store(self, offset: int, source: Bytes) -> None:
-        self._executor.write(slice_extents(self.extents, offset, source.size), source)
+        self._executor.write(slice_extents(self.extents, offset, source.size), source, self)
 
     def _fetch(self, offset: int, nbytes: int) -> Bytes:
         extents = slice_extents(self.extents, offset, nbytes)
-        result = self._executor.read(extents)
+        result = self._executor.read(extents, self)
         if extents[0].resource.view is not None and len(extents) == 1:
             result = np.asarray(_View(self, extents[0]))
         result.flags.writeable = False

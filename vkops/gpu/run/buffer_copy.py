@@ -1,20 +1,17 @@
-"""Kompute's own copy of a whole buffer, for comparison in the benchmark.
-
-Kompute follows vkCmdCopyBuffer with a copy on the host; only its storage tensors are spared that,
-and those lack the usage flags for a copy.
-"""
+"""Vulkan's copy of a whole buffer, for comparison in the benchmark."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from vkops.errors import OutOfDeviceMemoryError
+from vkops.gpu.copies import RegionCopy
+from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.executor import Executor
-from vkops.gpu.run.shader_run import transfer_tensor
 
 
 class BufferCopy:
-    """Two buffers of ``nbytes`` and the recorded copy from one to the other.
+    """Two buffers of ``nbytes`` and the copy from one to the other by vkCmdCopyBuffer.
 
     Raises:
         OutOfDeviceMemoryError: a buffer would be larger than the device's largest.
@@ -26,11 +23,13 @@ class BufferCopy:
                 f"a buffer of {nbytes} bytes: the device's largest buffer is "
                 f"{executor.memory.max_range} bytes"
             )
-        self._tensors = [transfer_tensor(executor, np.zeros(nbytes // 4, np.uint32)) for _ in "ab"]
-        kompute = executor.queue.kompute
-        self._commands = kompute.commands()
-        self._commands.record([kompute.kp.OpTensorCopy(self._tensors)])
+        self._executor = executor
+        self._buffers = [Buffer(executor, nbytes) for _ in range(2)]
+        source, target = (buffer.extents[0] for buffer in self._buffers)
+        regions = np.array([[source.start, target.start, nbytes]], np.uint64)
+        self._copy = RegionCopy(source.resource, target.resource, regions)
 
     def run(self) -> None:
         """Copy once and wait."""
-        self._commands.run()
+        executor = self._executor
+        executor.wait(executor.queue.submit(executor, [self._copy], self._buffers, self._buffers))

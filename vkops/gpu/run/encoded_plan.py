@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
-from operator import attrgetter, itemgetter
-from typing import NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from vkops.gpu.kernels.layout import (
     Head,
     Header,
     Segment,
+    group_counts,
     word,
 )
 from vkops.gpu.memory.heaps import Extents, Heap
@@ -32,6 +33,9 @@ from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan, Output, Region
 from vkops.plan.rounding import ceil_div
+
+if TYPE_CHECKING:
+    from vkops.gpu.run.queue import Queue
 
 MIN_SPLIT_BYTES = 1 << 20
 """Bytes of outputs from which a plan may be split into plans with kernels of their own."""
@@ -43,23 +47,38 @@ _FIRST_ITEM, _DST, _SRC = (word(Head, field) for field in ("first_item", "dst", 
 _SEGMENT_SOURCE = word(Segment, "source")
 
 _Numbers = npt.NDArray[np.intp]
-_heap, _start, _number = itemgetter(0), itemgetter(1), attrgetter("number")
+_heap, _start = itemgetter(0), itemgetter(1)
 
 
 @dataclass(slots=True, eq=False)
 class Dispatch:
     """One dispatch, ready to run: a kernel, the heaps it reads and writes, and the region table.
 
-    ``groups`` is the number of workgroups: a power of two, so that few pipelines are needed.
+    ``groups`` are the workgroups in each dimension: as many as needed, or a few more.
     """
 
     kernel: Kernel
     sources: tuple[Heap, ...]
     target: Heap
     words: Words
-    groups: int
-    key: tuple[str, tuple[int, ...], int, int]
-    """The key of its pipeline: kernel, numbers of the heaps, workgroups."""
+    groups: tuple[int, int, int]
+    _operation: Any = None
+
+    @property
+    def heaps(self) -> list[Heap]:
+        """The heap of each binding after the table, in order."""
+        first, *others = self.sources
+        others += [first] * (self.kernel.sources - len(self.sources))
+        # Some kernels have the target twice, as vectors and as words; others ignore the fourth.
+        return [first, *[self.target] * (1 if self.kernel.indexed else 2), *others]
+
+    def operation(self, queue: Queue) -> Any:
+        """Return the operation of the native module."""
+        if self._operation is None:
+            parts = [self.words.tobytes(), *[heap.part for heap in self.heaps]]
+            pipeline = queue.pipeline(self.kernel)
+            self._operation = queue.native.OpDispatch(pipeline, parts, self.groups)
+        return self._operation
 
 
 Work = Dispatch | copies.Copy
@@ -274,12 +293,9 @@ class _UnboundDispatch:
         records[:, _FIRST_ITEM] = ends - items
         if kernel == STREAM:
             records[:, _SEGMENT_SOURCE] = source
-        busy = ceil_div(total, WORKGROUP_SIZE)
-        groups = 1 << (busy - 1).bit_length()
-        spread = (busy << 32) // groups if busy < groups else 0
-        header = np.array(Header(len(records), total, spread), np.uint32)
+        header = np.array(Header(len(records), total), np.uint32)
         self._kernel = kernel
-        self._groups = groups
+        self._groups = group_counts(ceil_div(total, WORKGROUP_SIZE))
         self._words = np.concatenate([header, records.ravel()])
         # The words that are addresses, and which base each counts from: those of all outputs, of
         # all inputs in reverse, and 0 for constants, whose input is -1.
@@ -291,9 +307,7 @@ class _UnboundDispatch:
         """Add the addresses; ``starts`` are the bytes at which outputs and inputs begin."""
         words = self._words.copy()
         words[self._places] += (starts // self._kernel.unit)[self._bases]
-        numbers = tuple(map(_number, sources))
-        key = self._kernel.name, numbers, target.number, self._groups
-        return Dispatch(self._kernel, sources, target, words, self._groups, key)
+        return Dispatch(self._kernel, sources, target, words, self._groups)
 
 
 def _unbound(

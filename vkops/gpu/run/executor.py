@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from threading import RLock
@@ -14,13 +14,22 @@ from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM, VECTOR
 from vkops.gpu.memory import host_memory
-from vkops.gpu.memory.heaps import Extents, Heap, Memory, held_bytes, visible
-from vkops.gpu.run.encoded_plan import EncodedPlan, Work
+from vkops.gpu.memory.heaps import (
+    ALIGNMENT,
+    Allocation,
+    Extents,
+    Heap,
+    Memory,
+    held_bytes,
+    visible,
+)
+from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.gpu.run.open_queues import with_reclaim
-from vkops.gpu.run.queue import Queue, Submission
+from vkops.gpu.run.queue import Queue, Used, Work
 from vkops.plan.execute import Bytes
 from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output
+from vkops.plan.rounding import round_up
 from vkops.plan.view import View
 
 STAGING_BYTES = 16 << 20
@@ -33,14 +42,16 @@ MAX_UNCHECKED_BYTES = 64 << 20
 class Executor:
     """The memory of one Device. The queue is shared with the other Devices of the adapter.
 
-    ``with executor.exclusive():`` waits for all that is pending, and keeps other threads away from
-    the queue and the memory.
+    ``with executor.exclusive():`` keeps other threads away from the queue and the memory.
     """
 
     def __init__(self, queue: Queue, *, staged: bool = False) -> None:
         self.queue = queue
         self.info: adapter.DeviceInfo = queue.info
         self.mapped: bool = self.info.unified_memory and not staged
+        self.features: frozenset[str] = (
+            frozenset() if adapter.has_minimum_limits() else queue.kompute.features
+        )
         self.tuning: encoding.Tuning = _tuning(
             self.info.type == "CPU",
             self.info.max_bindings,
@@ -53,15 +64,14 @@ class Executor:
             queue.lock,
             self.check,
         )
-        with_reclaim(queue.take_slot)
-        self._staging: Heap | None = None
+        self._staging: _Staging | None = None
         self.closed: bool = False
         queue.users[id(self)] = self
 
     # -- running ----------------------------------------------------------------------------------
 
     def exclusive(self) -> RLock:
-        """Return the lock to hold while memory is used; all that is pending has ended.
+        """Return the lock to hold while memory is used.
 
         Raises:
             DeviceError: the device is closed, was opened before this process was forked off, or
@@ -73,31 +83,19 @@ class Executor:
         """Raise a DeviceError if the device cannot be used now; see ``exclusive``."""
         self.queue.check(self)
 
+    def wait(self, number: int) -> None:
+        """Wait for a submission; other threads can use the device meanwhile."""
+        self.queue.prepare(self)
+        self.queue.wait(number)
+
+    def settle(self) -> None:
+        """Wait for all that was submitted to the adapter."""
+        self.queue.prepare(self)
+        self.queue.settle()
+
     def run(self, work: Sequence[Work]) -> None:
-        """Run work in order and wait until its results are visible."""
-        self.queue.run(self, work)
-
-    def submit(
-        self,
-        work: Sequence[Work],
-        keep: object,
-        reads: frozenset[Hashable],
-        writes: frozenset[Hashable],
-    ) -> Submission:
-        """Begin to run work; a submission that conflicts with a pending one waits for it.
-
-        The ``wait`` of the submission raises the device's errors.
-        """
-        submission = Submission(self.queue, keep, reads, writes)
-        self.queue.check()
-        self.queue.finish_streams()
-        try:
-            self.check()
-            with self.queue.lock:
-                self.queue.start(submission, work)
-        except Exception as error:
-            submission.error = error
-        return submission
+        """Run work and wait for it."""
+        self.wait(self.queue.submit(self, work))
 
     # -- memory -----------------------------------------------------------------------------------
 
@@ -128,49 +126,69 @@ class Executor:
 
     # -- transfers --------------------------------------------------------------------------------
 
-    def write(self, target: Extents, source: Bytes) -> None:
-        """Copy bytes of the host to device memory."""
+    def write(self, target: Extents, source: Bytes, used: Used) -> None:
+        """Copy bytes of the host to device memory, that of ``used``."""
         if len(target) == 1 and target[0].resource.view is not None:
-            with self.exclusive():
-                visible(target[0])[...] = source
+            self.wait(used.allocation.used)
+            visible(target[0])[...] = source
             return
         staging = self._reserved_staging()
         with self.exclusive():
             for start, n in _pieces(source.size):
-                visible(staging.part(0, n))[...] = source[start : start + n]
-                self._copy((staging.part(0, n),), slice_extents(target, start, n))
+                part = staging.take(n, self.queue)
+                visible(part)[...] = source[start : start + n]
+                self._copy((part,), slice_extents(target, start, n), [staging], [used], now=True)
 
-    def read(self, source: Extents) -> Bytes:
-        """Return bytes of device memory: a view where the host sees it, else a copy."""
+    def read(self, source: Extents, used: Used) -> Bytes:
+        """Return bytes of device memory: a view where the host sees it, else a copy.
+
+        Raises:
+            DeviceError: this thread is recording a program.
+        """
+        self.queue.refuse_recording("elements cannot be read, because nothing runs yet")
         if len(source) == 1 and source[0].resource.view is not None:
-            with self.exclusive():
-                return visible(source[0])
+            self.wait(used.allocation.written)
+            return visible(source[0])
         nbytes = sum(extent.nbytes for extent in source)
         found: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
         staging = self._reserved_staging()
+        self.wait(used.allocation.written)  # while other threads use the device
         with self.exclusive():
             for start, n in _pieces(nbytes):
-                self._copy(slice_extents(source, start, n), (staging.part(0, n),))
-                found[start : start + n] = visible(staging.part(0, n))
+                part = staging.take(n, self.queue)
+                self._copy(slice_extents(source, start, n), (part,), [used], [staging])
+                self.queue.wait(staging.allocation.written)
+                found[start : start + n] = visible(part)
         return found
 
-    def copy(self, source: Extents, target: Extents) -> None:
-        """Copy bytes from device memory to device memory."""
+    def copy(self, source: Extents, target: Extents, read: Used, written: Used) -> None:
+        """Copy bytes from device memory to device memory, from that of ``read`` to ``written``."""
         with self.exclusive():
-            self._copy(source, target)
+            self._copy(source, target, [read], [written])
 
-    def _copy(self, source: Extents, target: Extents) -> None:
+    def _copy(
+        self,
+        source: Extents,
+        target: Extents,
+        reads: Sequence[Used],
+        writes: Sequence[Used],
+        *,
+        now: bool = False,
+    ) -> None:
         """Copy; a transfer is a plan too."""
         nbytes = sum(extent.nbytes for extent in source)
         read, start = _from_vector(source)
         written, to = _from_vector(target)
-        self.queue.execute(_transfer(self.tuning, start, to, nbytes).bind([read], [written]))
+        bytes_ = View.packed((nbytes,))
+        plan = movement(self.tuning, 1, bytes_.shift(start), bytes_.shift(to))
+        work = plan.bind([read], [written])
+        self.queue.enqueue(work, reads, writes, "a transfer", now=now)
 
-    def _reserved_staging(self) -> Extent:
+    def _reserved_staging(self) -> _Staging:
         """Return staging memory, which is taken when it is first needed."""
         if self._staging is None:
-            self._staging = with_reclaim(lambda: self.host_heap(STAGING_BYTES))
-        return self._staging.whole
+            self._staging = _Staging(with_reclaim(lambda: self.host_heap(STAGING_BYTES)))
+        return self._staging
 
     def host_heap(self, size: int) -> Heap:
         """Take memory that host and device both see."""
@@ -185,10 +203,29 @@ class Executor:
         if forks.state.forked or self.closed:
             return
         with self.exclusive():
+            self.queue.settle()
             self.closed = True
             self._staging = None
             self.memory.close()
-            self.queue.forget_heaps()
+
+
+class _Staging:
+    """Memory that the host sees, parts of which are used one after the other."""
+
+    def __init__(self, heap: Heap) -> None:
+        self._heap = heap
+        self._next = 0
+        self.allocation: Allocation = Allocation(self)
+        self.allocation.used = self.allocation.written = 0
+
+    def take(self, nbytes: int, queue: Queue) -> Extent:
+        """Return a part that no submission uses any more."""
+        if self._next + nbytes > STAGING_BYTES:
+            queue.wait(self.allocation.used)
+            self._next = 0
+        part = self._heap.whole.part(self._next, nbytes)
+        self._next = round_up(self._next + nbytes, ALIGNMENT)
+        return part
 
 
 @lru_cache
@@ -210,11 +247,10 @@ def _from_vector(extents: Extents) -> tuple[Extents, int]:
 
 
 @lru_cache(maxsize=256)
-def _transfer(tuning: encoding.Tuning, start: int, to: int, nbytes: int) -> EncodedPlan:
-    bytes_ = View.packed((nbytes,))
-    region = copy(bytes_.shift(start), bytes_.shift(to))
-    plan = CopyPlan(1, (start + nbytes,), (Output(to + nbytes, (region,)),))
-    return EncodedPlan(plan, tuning)
+def movement(tuning: encoding.Tuning, itemsize: int, source: View, target: View) -> EncodedPlan:
+    """Return the plan that copies a view of one buffer to a view of another, of the same sizes."""
+    output = Output(target.extent * itemsize, (copy(source, target),))
+    return EncodedPlan(CopyPlan(itemsize, (source.extent * itemsize,), (output,)), tuning)
 
 
 def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:

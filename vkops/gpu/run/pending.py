@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from _thread import start_new_thread
 from collections.abc import Callable
-from threading import Event, Thread, current_thread
+from threading import Lock, get_ident
 from typing import Protocol, runtime_checkable
 
 
@@ -20,13 +21,19 @@ class Pending(Protocol):
 
 
 class BackgroundTask:
-    """Work in a thread of its own, for streaming keeps the host busy."""
+    """Work in a thread of its own, for streaming keeps the host busy.
+
+    Only locks are waited for: an interrupt inside of ``Event.wait`` or ``Thread.start`` can leave
+    a lock of theirs held, and the next one to wait would wait forever.
+    """
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
         self._error: BaseException | None = None
-        self._done = Event()
-        self._thread = Thread(target=self._run, daemon=True)
+        self._begun = Lock()  # taken by the thread when it begins, or by ``abandon``
+        self._running = Lock()  # until the work has ended
+        self._running.acquire()
+        self._thread: int | None = None  # while it runs
 
     def start(self) -> None:
         """Start the thread.
@@ -34,30 +41,36 @@ class BackgroundTask:
         Raises:
             RuntimeError: the system has no more threads.
         """
-        try:
-            self._thread.start()
-        except BaseException:
-            self._done.set()
-            raise
+        start_new_thread(self._run, ())
+
+    def abandon(self) -> None:
+        """Drop the work if it has not begun: nobody waits for it any more."""
+        if self._begun.acquire(blocking=False):
+            self._running.release()
 
     def _run(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
+        self._thread = get_ident()
         try:
             self._work()
         except BaseException as error:
             self._error = error
         finally:
             del self._work  # it refers to what it streams
-            self._done.set()
+            self._thread = None  # another thread may get the number
+            self._running.release()
 
     @property
     def is_current(self) -> bool:
         """Whether the work itself is asking."""
-        return current_thread() is self._thread
+        return get_ident() == self._thread
 
     def finish(self) -> None:
         """Wait until the work has ended, with an error or without; called by the work, return."""
         if not self.is_current:
-            self._done.wait()
+            with self._running:
+                pass
 
     def wait(self) -> None:
         """Wait until the results are complete; a second call returns at once.

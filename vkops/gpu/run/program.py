@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from math import prod
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,12 @@ class Program:
     """Plans that run in order: those of an operator, a graph, a function or a model.
 
     ``reads`` and ``writes`` are the numbers of the tensors that it is bound to, ``indices`` those
-    of the tensors that hold indices.
+    of the tensors that hold indices. Errors of the device call it ``name``.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, name: str = "") -> None:
         self.pipeline = pipeline
+        self.name = name
         self.steps: Sequence[Step] = pipeline.steps
         self.reads: Sequence[int] = (*pipeline.inputs, *pipeline.constants)
         self.writes: Sequence[int] = pipeline.outputs
@@ -113,11 +115,21 @@ class Bound:
         self.executor = executor
         self.tensors: dict[int, Any] = dict(zip(program.reads, reads, strict=True))
         self.tensors.update(zip(program.writes, writes, strict=True))
-        self._kept: list[object] = []
+        self._kept: list[Buffer] = []
+        self._imports = False
         self.work: Sequence[Work] | None = None
         kinds = {type(m.resource) if type(m) is Extent else type(m) for m in self.tensors.values()}
+        if executor.queue.is_recording:
+            self._check_recording(kinds)
         if HostBuffer not in kinds:
             self.work = self._bind()
+
+    def _check_recording(self, kinds: Set[type]) -> None:
+        """Refuse memory of the host in a program that is being recorded."""
+        if HostBuffer in kinds:
+            self.executor.queue.refuse_recording("host memory cannot be streamed")
+        if kinds - {Buffer, NoneType}:
+            self.executor.queue.refuse_arrays()
 
     def _bind(self) -> list[Work]:
         """Return what the device runs."""
@@ -145,6 +157,7 @@ class Bound:
             imported = {n: (extent,) for n, extent in found.items() if extent is not None}
             work = self._work(plans, {**places, **sent, **imported})
             if not any(isinstance(each, Dispatch) for each in work):  # shaders read no arrays
+                self._imports = bool(imported)
                 return work
         return self._work(plans, {**places, **self._send(arrays)} if arrays else places)
 
@@ -190,7 +203,7 @@ class Bound:
     # -- running ----------------------------------------------------------------------------------
 
     def run(self, progress: Progress | None = None) -> None:
-        """Run the program and wait until what it writes is complete.
+        """Run the program; where it runs on the device alone, do not wait for it.
 
         Where memory is on the host, data are streamed through the device; the host itself copies
         where indices select elements, because all elements would have to be sent for them.
@@ -204,7 +217,7 @@ class Bound:
             OutOfDeviceMemoryError: not even a part of the data fits on the device.
         """
         if self.work is not None:
-            self.executor.queue.run(self.executor, self.work)
+            self._submit(self.work)
             return
         for buffer in self._host_buffers():
             buffer.settle()
@@ -228,27 +241,37 @@ class Bound:
             if isinstance(memory.resource, Buffer):
                 memory.resource.write(bytes_of[number], memory.start)
 
+    def _submit(self, work: Sequence[Work]) -> int:
+        """Submit what the device runs; wait for it if it reads arrays, which may change then."""
+        executor = self.executor
+        used = [m.resource for m in self.tensors.values() if type(m) is Extent] + self._kept
+        writes = [self.tensors[n].resource for n in self.program.writes] + self._kept
+        number = executor.queue.submit(executor, work, used, writes, self.program.name)
+        if self._imports:
+            executor.wait(number)
+        return number
+
     def start(self) -> Pending:
         """Begin to run the program; the handle's ``wait`` raises the errors of the device.
 
         Raises:
             DeviceError: the device is closed.
         """
-        if self.work is None:
-            task = BackgroundTask(self.run)
-            self.executor.queue.check()
-            self.executor.queue.finish_streams()
+        if self.work is not None:
+            return Submission(self.executor, self._submit(self.work))
+        task = BackgroundTask(self.run)
+        self.executor.queue.check()
+        self.executor.queue.finish_streams()
+        try:
             for buffer in self._host_buffers():
                 buffer.settle()
                 buffer.pending = task
             self.executor.queue.streams.append(task)
             task.start()
-            return task
-        reads, writes = (
-            frozenset(_resource(self.tensors[n]) for n in numbers)
-            for numbers in (self.program.reads, self.program.writes)
-        )
-        return self.executor.submit(self.work, self, reads, writes)
+        except BaseException:  # an interrupt, or the system has no more threads
+            task.abandon()
+            raise
+        return task
 
     def _host_buffers(self) -> list[HostBuffer]:
         """The host buffers, without repetition, in an order that all programs share.
@@ -256,13 +279,24 @@ class Bound:
         So streams of several devices, each of which waits for the buffers one after the other,
         never wait for one another.
         """
-        found = {_resource(memory) for memory in self.tensors.values()}
+        found = {memory.resource for memory in self.tensors.values() if type(memory) is Extent}
         return sorted((each for each in found if isinstance(each, HostBuffer)), key=id)
 
 
-def _resource(memory: Memory | None) -> Any:
-    """The resource of bytes; an array is its own."""
-    return memory.resource if isinstance(memory, Extent) else id(memory)
+class Submission:
+    """Work that the device executes while the host continues."""
+
+    def __init__(self, executor: Executor, number: int) -> None:
+        self._executor = executor
+        self._number = number
+
+    def wait(self) -> None:
+        """Wait until the results are complete; a second call returns at once.
+
+        Raises:
+            DeviceError: the device is closed, or was lost.
+        """
+        self._executor.wait(self._number)
 
 
 def _host_bytes(memory: Memory | None) -> Bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from vkops.gpu.memory.heaps import Heap
 from vkops.gpu.run.encoded_plan import Dispatch, Work
 from vkops.gpu.run.executor import Executor
 from vkops.gpu.run.open_queues import with_reclaim
-from vkops.gpu.run.queue import group_count, make_algorithm
 from vkops.shaders import VARIANTS
 
 
@@ -66,12 +65,23 @@ def _run(executor: Executor, dispatch: Dispatch, spirv: bytes, address: int) -> 
     words[: dispatch.words.size] = dispatch.words
     traced: Words = words[TABLE_BYTES // 4 :].reshape(-1, 4)
     traced[0] = Traced(stores=0, address=address)
-    kompute = executor.queue.kompute
-    with executor.exclusive():
-        algorithm = make_algorithm(kompute.manager, dispatch, heap, spirv)
-        kompute.run(kompute.kp.OpAlgoDispatch(algorithm))
-        algorithm.destroy()
+    bindings = [(number, False) for number in range(dispatch.kernel.bindings)]
+    pipeline = executor.queue.kompute.pipeline(spirv, [bindings])
+    executor.run([_Traced(dispatch, heap, pipeline)])
     return np.array(traced)
+
+
+class _Traced(NamedTuple):
+    """A dispatch that reads its table from a heap, and reports its stores behind it."""
+
+    dispatch: Dispatch
+    table: Heap
+    pipeline: Any
+
+    def operation(self, queue: Any) -> Any:
+        """Return the operation of the native module."""
+        parts = [heap.part for heap in (self.table, *self.dispatch.heaps)]
+        return queue.native.OpDispatch(self.pipeline, parts, self.dispatch.groups)
 
 
 def _store(dispatch: Dispatch, address: int, writer: Words, stored: Words, value: Words) -> Store:
@@ -79,7 +89,7 @@ def _store(dispatch: Dispatch, address: int, writer: Words, stored: Words, value
     constant = what.source == CONSTANT
     numbers = {
         "Record": by.record // RECORD_VECTORS,
-        "Workgroup": by.group_y * group_count(dispatch)[0] + by.group_x,
+        "Workgroup": by.group_y * dispatch.groups[0] + by.group_x,
         "Invocation in it": by.invocation,
     }
     return Store(

@@ -9,14 +9,13 @@ from vkops.gpu.memory.heaps import Heap, visible
 from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.gpu.run.executor import Executor
 from vkops.gpu.run.open_queues import with_reclaim
-from vkops.gpu.run.queue import Submission
 from vkops.plan.algebra import optimize
 from vkops.plan.chunks import Chunk, chunks, staged_bytes
 from vkops.plan.execute import Bytes
 from vkops.plan.region import CopyPlan
 
-Progress = Callable[[int, int], None]
-"""Called with the bytes done so far and the bytes in all."""
+Progress = Callable[[int, int], None] | None
+"""A function that is called with the bytes done so far and the bytes in all, or None."""
 
 CHUNK = 16 << 20
 """Bytes of a chunk's outputs: copying them takes long compared with a dispatch, and they are few
@@ -45,17 +44,13 @@ def stream(
     room = max(staged_bytes(pieces) for chunk in todo for pieces in (chunk.sources, chunk.targets))
     stages = with_reclaim(lambda: [_Stage(executor, room, keep=moved < total) for _ in range(2)])
     done = 0
-    with executor.exclusive():
-        try:
-            for number, chunk in enumerate([*todo, *(None for _ in stages)]):
-                stage = stages[number % 2]
-                done += stage.finish(outputs)
-                if progress is not None:
-                    progress(done, total)
-                if chunk is not None:
-                    stage.start(chunk, inputs, outputs)
-        finally:
-            executor.queue.settle()
+    for number, chunk in enumerate([*todo, *(None for _ in stages)]):
+        stage = stages[number % 2]
+        done += stage.finish(outputs)
+        if progress is not None:
+            progress(done, total)
+        if chunk is not None:
+            stage.start(chunk, inputs, outputs)
 
 
 class _Stage:
@@ -68,7 +63,7 @@ class _Stage:
         self._source: Heap = executor.host_heap(size)
         self._target: Heap = executor.host_heap(size)
         self._chunk: Chunk | None = None
-        self._submission: Submission | None = None
+        self._submission = 0
 
     def start(self, chunk: Chunk, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> None:
         """Send what a chunk reads, and begin to run it."""
@@ -81,17 +76,11 @@ class _Stage:
         executor = self._executor
         work = EncodedPlan(chunk.plan, executor.tuning).bind([(self._source.whole,)], written)
         self._chunk = chunk
-        if work:
-            self._submission = Submission(executor.queue, self, frozenset(), frozenset())
-            executor.queue.start(self._submission, work)
+        self._submission = executor.queue.submit(executor, work, name="a stream")
 
     def finish(self, outputs: Sequence[Bytes]) -> int:
         """Wait for the chunk, if there is one, and fetch its targets; return their bytes."""
-        if self._submission is not None:
-            self._executor.queue.complete(self._submission)
-            submission, self._submission = self._submission, None
-            if submission.error is not None:
-                raise submission.error
+        self._executor.wait(self._submission)
         chunk, self._chunk = self._chunk, None
         if chunk is None:
             return 0

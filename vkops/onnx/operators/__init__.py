@@ -1,17 +1,19 @@
-"""The ONNX operators that vkops has, and the function that lowers each."""
+"""The ONNX operators that vkops has: how each is lowered, and what is known of it before."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from vkops.onnx.lowering import LoweredValue
-from vkops.onnx.onnx_node import Call
+from vkops.onnx.onnx_node import Call, Node
 from vkops.onnx.operators import (
     arithmetic,
     constant,
-    diagonals,
     indexing,
     resize,
     selection,
@@ -19,57 +21,107 @@ from vkops.onnx.operators import (
     split_concat,
 )
 from vkops.onnx.operators.arithmetic import elementwise
+from vkops.plan.view import Ints
 
 LoweringFunction = Callable[[Call], Iterable[LoweredValue]]
 """A function that makes the outputs of a node from its inputs."""
 
-OPERATORS: Mapping[str, Mapping[int, LoweringFunction]] = {
-    "Add": {1: elementwise(np.add)},
-    "Cast": {1: arithmetic.cast},
-    "CenterCropPad": {18: selection.center_crop_pad},
-    "Concat": {1: split_concat.concat},
-    "ConcatFromSequence": {11: split_concat.concat_from_sequence},
-    "Constant": {1: constant.constant},
-    "ConstantOfShape": {9: constant.constant_of_shape},
-    "DepthToSpace": {1: shapes_and_axes.depth_to_space},
-    "Div": {1: elementwise(arithmetic.quotient, divides=True)},
-    "Equal": {1: elementwise(np.equal, dtype=bool)},
-    "Expand": {8: selection.expand},
-    "EyeLike": {9: diagonals.eye_like},
-    "Flatten": {1: shapes_and_axes.flatten},
-    "Gather": {1: indexing.gather},
-    "GatherElements": {11: indexing.gather_elements},
-    "GatherND": {11: indexing.gather_nd},
-    "Identity": {1: shapes_and_axes.identity},
-    "Mod": {10: arithmetic.modulo},
-    "Mul": {1: elementwise(np.multiply)},
-    "OneHot": {9: indexing.one_hot},
-    "Pad": {1: selection.pad},
-    "Range": {11: arithmetic.range},
-    "Reshape": {1: shapes_and_axes.reshape},
-    "Resize": {10: resize.resize},
-    "ReverseSequence": {10: indexing.reverse_sequence},
-    "Scatter": {9: indexing.scatter_elements},
-    "ScatterElements": {11: indexing.scatter_elements},
-    "ScatterND": {11: indexing.scatter_nd},
-    "SequenceAt": {11: split_concat.sequence_at},
-    "Shape": {1: constant.shape},
-    "Size": {1: constant.size},
-    "Slice": {1: selection.slice},
-    "SpaceToDepth": {1: shapes_and_axes.space_to_depth},
-    "Split": {1: split_concat.split},
-    "SplitToSequence": {11: split_concat.split_to_sequence},
-    "Squeeze": {1: shapes_and_axes.squeeze},
-    "Sub": {1: elementwise(np.subtract)},
-    "TensorScatter": {24: indexing.tensor_scatter},
-    "Tile": {1: selection.tile_along_axis, 6: selection.tile},
-    "Transpose": {1: shapes_and_axes.transpose},
-    "Trilu": {14: diagonals.trilu},
-    "Unsqueeze": {1: shapes_and_axes.unsqueeze},
-    "Upsample": {1: resize.resize},
-    "Where": {9: arithmetic.where},
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator: how its nodes are lowered, and what is known of them without any shape.
+
+    Attributes:
+        versions: its functions, by the first version of the operator that each is for.
+        first: the elements of the first input are moved, or needed before a node is lowered as
+            those of shapes and axes are, or only its shape counts.
+        moves: the other inputs whose elements are moved, or say which are. All further inputs are
+            shapes, axes and the like.
+        computes: the inputs whose elements are computed with on the host.
+        if_types: whether they are, given the types of the first input and of the output.
+        makes: the type of the output, where it is not that of an input.
+        check: refuses a node whose attributes are wrong, whatever its inputs are.
+        stub: the shape of an only input with which a node can be lowered unless one of its
+            attributes is wrong; None where there is no such shape.
+    """
+
+    versions: Mapping[int, LoweringFunction]
+    first: Literal["moved", "needed", "unread"] = "moved"
+    moves: str = ""
+    computes: str = ""
+    if_types: Callable[[Any, Any], bool] = lambda first, made: True
+    makes: type | None = None
+    check: Callable[[Node], object] = lambda node: None
+    stub: Callable[[Node], Ints | None] = lambda node: None
+
+
+OPERATORS: Mapping[str, Operator] = {
+    "Add": Operator({1: elementwise(np.add)}, computes="A B"),
+    "Cast": Operator(
+        {1: arithmetic.cast}, computes="input", if_types=operator.ne, stub=lambda _: (1,)
+    ),
+    "CenterCropPad": Operator({18: selection.center_crop_pad}),
+    "Concat": Operator({1: split_concat.concat}),
+    "ConcatFromSequence": Operator({11: split_concat.concat_from_sequence}),
+    "Constant": Operator({1: constant.constant}),
+    "ConstantOfShape": Operator(
+        {9: constant.constant_of_shape}, first="needed", stub=lambda _: (1,)
+    ),
+    "DepthToSpace": Operator({1: shapes_and_axes.depth_to_space}, stub=shapes_and_axes.image_stub),
+    "Div": Operator({1: elementwise(arithmetic.quotient, divides=True)}, computes="A B"),
+    "Equal": Operator({1: elementwise(np.equal, dtype=bool)}, computes="A B", makes=bool),
+    "Expand": Operator({8: selection.expand}),
+    "EyeLike": Operator({9: selection.eye_like}, first="unread", stub=lambda _: (1, 1)),
+    "Flatten": Operator({1: shapes_and_axes.flatten}),
+    "Gather": Operator({1: indexing.gather}, moves="indices"),
+    "GatherElements": Operator({11: indexing.gather_elements}, moves="indices"),
+    "GatherND": Operator({11: indexing.gather_nd}, moves="indices"),
+    "Identity": Operator({1: shapes_and_axes.identity}),
+    "Mod": Operator({10: arithmetic.modulo}, computes="A B"),
+    "Mul": Operator({1: elementwise(np.multiply)}, computes="A B"),
+    "OneHot": Operator(
+        {9: indexing.one_hot},
+        computes="indices",
+        if_types=indexing.needs_conversion,
+        moves="values",
+    ),
+    "Pad": Operator({1: selection.pad}, moves="constant_value", check=selection.pad_mode),
+    "Range": Operator({11: arithmetic.range}, computes="start limit delta"),
+    "Reshape": Operator({1: shapes_and_axes.reshape}),
+    "Resize": Operator({10: resize.resize}, check=resize.check_node),
+    "ReverseSequence": Operator(
+        {10: indexing.reverse_sequence}, moves="sequence_lens", check=indexing.check_sequence_axes
+    ),
+    "Scatter": Operator({9: indexing.scatter_elements}, moves="indices updates"),
+    "ScatterElements": Operator(
+        {11: indexing.scatter_elements}, moves="indices updates", check=indexing.check_reduction
+    ),
+    "ScatterND": Operator(
+        {11: indexing.scatter_nd}, moves="indices updates", check=indexing.check_reduction
+    ),
+    "SequenceAt": Operator({11: split_concat.sequence_at}),
+    "Shape": Operator({1: constant.shape}, first="unread", makes=np.int64),
+    "Size": Operator({1: constant.size}, first="unread", makes=np.int64),
+    "Slice": Operator({1: selection.slice}),
+    "SpaceToDepth": Operator({1: shapes_and_axes.space_to_depth}, stub=shapes_and_axes.image_stub),
+    "Split": Operator({1: split_concat.split}, stub=split_concat.split_stub),
+    "SplitToSequence": Operator({11: split_concat.split_to_sequence}),
+    "Squeeze": Operator({1: shapes_and_axes.squeeze}),
+    "Sub": Operator({1: elementwise(np.subtract)}, computes="A B"),
+    "TensorScatter": Operator(
+        {24: indexing.tensor_scatter}, moves="update write_indices", check=indexing.check_linear
+    ),
+    "Tile": Operator({1: selection.tile_along_axis, 6: selection.tile}),
+    "Transpose": Operator(
+        {1: shapes_and_axes.transpose},
+        stub=lambda node: (1,) * len(node.attributes.get("perm", ())) or None,
+    ),
+    "Trilu": Operator({14: selection.trilu}),
+    "Unsqueeze": Operator({1: shapes_and_axes.unsqueeze}),
+    "Upsample": Operator({1: resize.resize}, check=resize.check_node),
+    "Where": Operator({9: arithmetic.where}, computes="condition X Y"),
 }
-"""For each operator, its functions by the first version of the operator that each is for."""
+"""The operators that vkops has."""
 
 REFUSED: Mapping[str, str] = {
     "CastLike": "it converts elements to another type",
@@ -78,7 +130,7 @@ REFUSED: Mapping[str, str] = {
 """Operators that could be taken for movements of data, and why vkops does not have them."""
 
 
-def lowering_function(operator: str, version: int) -> LoweringFunction:
+def lowering_function(name: str, version: int) -> LoweringFunction:
     """Return the function that lowers a version of an operator."""
-    versions = OPERATORS[operator]
+    versions = OPERATORS[name].versions
     return versions[max(first for first in versions if first <= version)]

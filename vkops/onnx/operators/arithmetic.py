@@ -53,7 +53,7 @@ def elementwise(
             with np.errstate(all="ignore"):
                 result = compute(a, b)
         except ValueError:
-            call.refuse("B", f"has shape {b.shape}, which does not broadcast with {a.shape}")
+            call.refuse("B", f"got shape {b.shape}, which does not broadcast with {a.shape}")
         return [call.lowering.computed(np.asarray(result, dtype or a.dtype))]
 
     return lowered
@@ -77,23 +77,22 @@ def _check_size(call: Call, *arrays: Array) -> None:
     except ValueError:
         return  # the computation raises this error, too
     if prod(shape) * max(array.itemsize for array in arrays) > MAX_KNOWN_BYTES:
-        call.refuse("result", f"has shape {shape}, must have {MAX_KNOWN_BYTES} bytes at most")
+        call.refuse("result", f"got shape {shape}, must have {MAX_KNOWN_BYTES} bytes at most")
 
 
 def range(call: Call) -> list[LoweredTensor]:
     """Range 11 and 27: numbers from ``start`` to before ``limit``, ``delta`` apart."""
     arrays = [operand(call, name) for name in ("start", "limit", "delta")]
     for name, array in zip(("start", "limit", "delta"), arrays, strict=True):
-        if array.size != 1:
-            call.refuse(name, f"has {array.size} elements, must be 1")
+        call.require_single(name, array)
     dtype = arrays[0].dtype
     wide = dtype
     if dtype.kind == "i":
         wide = np.dtype(np.int64)
     elif dtype.itemsize == 2:
         wide = np.dtype(np.float32)
-        if call.attribute("stash_type") != TensorProto.FLOAT:
-            call.refuse("stash_type", f"got {call.attribute('stash_type')}, must be 1 (float)")
+        stash = call.attribute("stash_type")
+        call.require(stash == TensorProto.FLOAT, "stash_type", stash, "1 (float)")
     start, limit, delta = (array.astype(wide).reshape(-1)[0] for array in arrays)
     with np.errstate(all="ignore"):
         if wide.kind == "i":
@@ -189,7 +188,7 @@ def _aligned(call: Call, a: Array, b: Array) -> Array:
     """Return the second operand in the shape that versions with ``axis`` broadcast."""
     if not call.attribute("broadcast"):
         if a.shape != b.shape:
-            call.refuse("B", f"has shape {b.shape}, must be {a.shape} without 'broadcast'")
+            call.refuse("B", f"got shape {b.shape}, must be {a.shape} without 'broadcast'")
         return b
     axis = call.attribute("axis")
     if axis is None:

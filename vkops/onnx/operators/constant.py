@@ -15,9 +15,8 @@ from vkops.onnx.onnx_node import Call
 def constant(call: Call) -> list[LoweredTensor]:
     """Constant 1 to 25."""
     given = {name: value for name, value in call.node.attributes.items() if name in _VALUES}
-    if len(given) != 1:
-        names = ", ".join(given) or "none"
-        call.refuse("attributes", f"got {names}, must be one of {', '.join(_VALUES)}")
+    allowed = f"one of {', '.join(_VALUES)}"
+    call.require(len(given) == 1, "attributes", ", ".join(given) or "none", allowed)
     ((name, value),) = given.items()
     try:
         return [call.lowering.constant(_VALUES[name](value))]
@@ -28,13 +27,10 @@ def constant(call: Call) -> list[LoweredTensor]:
 def constant_of_shape(call: Call) -> list[LoweredTensor]:
     """ConstantOfShape 9 to 25."""
     shape = call.ints("input") or ()
-    for i, size in enumerate(shape):
-        if size < 0:
-            call.refuse(f"input[{i}]", f"got {size}, must be at least 0")
+    call.require_at_least(0, "input", shape)
     given = call.attribute("value")
     value = np.zeros(1, np.float32) if given is None else given
-    if value.size != 1:
-        call.refuse("value", f"has {value.size} elements, must be 1")
+    call.require_single("value", value)
     return [call.lowering.full(value, shape)]
 
 

@@ -67,10 +67,9 @@ def gather_nd(call: Call) -> list[LoweredTensor]:
     data, indices = _data_and_indices(call)
     batch = call.attribute("batch_dims") or 0
     maximum = min(data.rank, indices.rank) - 1
-    if not 0 <= batch <= maximum:
-        call.refuse("batch_dims", f"got {batch}, must be 0 to {maximum}, below both ranks")
+    call.require(0 <= batch <= maximum, "batch_dims", batch, f"0 to {maximum}, below both ranks")
     if indices.shape[:batch] != data.shape[:batch]:
-        message = f"has shape {indices.shape}, must begin with {data.shape[:batch]}, as data does"
+        message = f"got shape {indices.shape}, must begin with {data.shape[:batch]}, as data does"
         call.refuse("indices", message)
     count = _tuple_length(call, data, indices, batch)
     shape = (*indices.shape[:-1], *data.shape[batch + count :])
@@ -105,26 +104,25 @@ def tensor_scatter(call: Call) -> list[LoweredTensor]:
     axis = call.axis("axis", data.rank)
     if not axis:
         call.refuse("axis", f"got {call.attribute('axis')}, must not be the first axis, the batch")
-    if updates.rank != data.rank:
-        call.refuse("update", f"has rank {updates.rank}, must be {data.rank}, as past_cache has")
+    allowed = f"{data.rank}, as past_cache has"
+    call.require(updates.rank == data.rank, "update", f"rank {updates.rank}", allowed)
     count, whole = updates.shape[axis], data.shape[axis]
-    if updates.shape != (*data.shape[:axis], count, *data.shape[axis + 1 :]) or count > whole:
-        message = f"has shape {updates.shape}, must be {data.shape}, or less along axis {axis}"
-        call.refuse("update", message)
+    fits = updates.shape == (*data.shape[:axis], count, *data.shape[axis + 1 :]) and count <= whole
+    allowed = f"{data.shape}, or less along axis {axis}"
+    call.require(fits, "update", f"shape {updates.shape}", allowed)
     starts = call.optional("write_indices")
     if not isinstance(starts, LoweredTensor):
         rest = data.packed.narrow(axis, count, whole - count)
         first = data.packed.narrow(axis, 0, count)
         copies = [copy(rest, rest, data.number), copy(updates.packed, first, updates.number)]
         return [call.lowering.make(data.dtype, data.shape, copies)]
-    if starts.shape != data.shape[:1]:
-        call.refuse("write_indices", f"has shape {starts.shape}, must be {data.shape[:1]}")
-    allowed = {axis: range(whole - count + 1)}
-    call.lowering.check(starts, partial(_check_range, call.node, "write_indices", allowed))
+    _require_shape(call, "write_indices", starts, data.shape[:1])
+    places = {axis: range(whole - count + 1)}
+    call.lowering.check(starts, partial(_check_range, call.node, "write_indices", places))
     each = View((*starts.shape, *[1] * (data.rank - 1)), (1, *[0] * (data.rank - 1)))
     # As unsigned integers, negative ones are out of range.
-    places = _index_tensor(starts, each)._replace(dtype="u8")
-    region = indexing.scatter_blocks(updates.read, places, data.packed, axis)
+    where = _index_tensor(starts, each)._replace(dtype="u8")
+    region = indexing.scatter_blocks(updates.read, where, data.packed, axis)
     return [_scattered(call, data, region)]
 
 
@@ -132,12 +130,10 @@ def reverse_sequence(call: Call) -> list[LoweredTensor]:
     """ReverseSequence 10 and 28."""
     check_sequence_axes(call.node)
     data, lengths = call.tensor("input"), call.tensor("sequence_lens")
-    if data.rank < 2:
-        call.refuse("input", f"has rank {data.rank}, must be at least 2")
+    call.require(data.rank >= 2, "input", f"rank {data.rank}", "at least 2")
     batch, time = call.attribute("batch_axis"), call.attribute("time_axis")
-    if lengths.shape != (data.shape[batch],):
-        message = f"has shape {lengths.shape}, must be {(data.shape[batch],)}, a length for each"
-        call.refuse("sequence_lens", f"{message} index of axis {batch}")
+    reason = f", a length for each index of axis {batch}"
+    _require_shape(call, "sequence_lens", lengths, (data.shape[batch],), reason)
     each = View((1,) * data.rank, (0,) * data.rank)
     each = each.take(batch, 0).insert(batch, data.shape[batch], 1)
     region = indexing.reverse_sequences(data.read, _index_tensor(lengths, each), data.packed, time)
@@ -147,11 +143,15 @@ def reverse_sequence(call: Call) -> list[LoweredTensor]:
 def one_hot(call: Call) -> list[LoweredTensor]:
     """OneHot 9 to 28: ``values[0]`` everywhere, then ``values[1]`` where the indices say."""
     indices, values = call.tensor("indices"), call.tensor("values")
-    depth = _depth(call)
-    if values.shape != (2,):
-        call.refuse("values", f"has shape {values.shape}, must be (2,)")
+    array = call.array("depth")
+    assert array is not None
+    call.require_single("depth", array)
+    depth = array.item()  # a fraction is dropped
+    call.require(0 <= depth < 2**63, "depth", depth, f"0 to {2**63 - 1}")
+    depth = int(depth)
+    _require_shape(call, "values", values, (2,))
     axis = call.in_rank("axis", call.attribute("axis"), indices.rank + 1)
-    if not is_index_type(indices.dtype):
+    if needs_conversion(indices.dtype):
         with np.errstate(all="ignore"):
             numbers = operand(call, "indices").astype(np.int64)
         indices = call.lowering.computed(numbers)
@@ -171,41 +171,35 @@ def one_hot(call: Call) -> list[LoweredTensor]:
 
 def check_reduction(node: Node) -> None:
     """Refuse a node that combines elements with others."""
-    reduction = node.attributes.get("reduction", b"none").decode("utf-8", "replace")
-    if reduction != "none":
-        message = f"got {reduction!r}, must be 'none': vkops moves data, it does not compute"
-        node.refuse("reduction", message)
+    node.choice("reduction", "none", reason=": vkops moves data, it does not compute")
 
 
 def check_linear(node: Node) -> None:
     """Refuse a node whose blocks go on at the start of the axis."""
-    mode = node.attributes["mode"].decode("utf-8", "replace")
-    if mode != "linear":
-        message = f"got {mode!r}, must be 'linear': vkops does not write around the end of an axis"
-        node.refuse("mode", message)
+    reason = ": vkops does not write around the end of an axis"
+    node.choice("mode", "linear", reason=reason)
 
 
 def check_sequence_axes(node: Node) -> None:
     """Refuse axes that no shape allows."""
     batch, time = node.attributes["batch_axis"], node.attributes["time_axis"]
-    if {batch, time} != {0, 1}:
-        message = f"got {batch} and {time}, must be 0 and 1, or 1 and 0"
-        node.refuse("batch_axis and time_axis", message)
+    got, allowed = f"{batch} and {time}", "0 and 1, or 1 and 0"
+    node.require({batch, time} == {0, 1}, "batch_axis and time_axis", got, allowed)
 
 
-def is_index_type(dtype: np.dtype[Any]) -> bool:
-    """Whether the device can read indices of a type."""
-    return dtype.kind in "iu" and dtype.itemsize >= 4
+def needs_conversion(dtype: np.dtype[Any] | None, _: object = None) -> bool:
+    """Whether the device cannot read indices of a type, if it is known."""
+    return dtype is not None and (dtype.kind not in "iu" or dtype.itemsize < 4)
 
 
 def _axis_of_elements(call: Call, data: LoweredTensor, indices: LoweredTensor) -> int:
     """Return the axis that has an index for each element; check the indices."""
     axis = call.axis("axis", data.rank)
-    if indices.rank != data.rank:
-        call.refuse("indices", f"has rank {indices.rank}, must be {data.rank}, as data has")
+    allowed = f"{data.rank}, as data has"
+    call.require(indices.rank == data.rank, "indices", f"rank {indices.rank}", allowed)
     for other, (size, maximum) in enumerate(zip(indices.shape, data.shape, strict=True)):
-        if other != axis and size > maximum:
-            call.refuse("indices", f"has size {size} for axis {other}, must be {maximum} at most")
+        got, allowed = f"size {size} for axis {other}", f"{maximum} at most"
+        call.require(other == axis or size <= maximum, "indices", got, allowed)
     _check_indices(call, data, range(axis, axis + 1))
     return axis
 
@@ -214,37 +208,29 @@ def _data_and_indices(call: Call) -> tuple[LoweredTensor, LoweredTensor]:
     """Return the inputs of an operator whose indices are tuples."""
     data, indices = call.tensor("data"), call.tensor("indices")
     for name, tensor in (("data", data), ("indices", indices)):
-        if not tensor.rank:
-            call.refuse(name, "has rank 0, must be at least 1")
+        call.require(tensor.rank > 0, name, "rank 0", "at least 1")
     return data, indices
 
 
 def _tuple_length(call: Call, data: LoweredTensor, indices: LoweredTensor, batch: int) -> int:
     """Return how many axes the tuples of indices are for; check the indices."""
     count, maximum = indices.shape[-1], min(data.rank - batch, MAX_TERMS)
-    if not 1 <= count <= maximum:
-        call.refuse("indices", f"has tuples of {count} numbers, must be 1 to {maximum}")
+    got = f"tuples of {count} numbers"
+    call.require(1 <= count <= maximum, "indices", got, f"1 to {maximum}")
     _check_indices(call, data, range(batch, batch + count))
     return count
 
 
 def _updates(call: Call, shape: Ints) -> LoweredTensor:
     updates = call.tensor("updates")
-    if updates.shape != shape:
-        call.refuse("updates", f"has shape {updates.shape}, must be {shape}")
+    _require_shape(call, "updates", updates, shape)
     return updates
 
 
-def _depth(call: Call) -> int:
-    """Return the size of the axis that OneHot adds; fractions are dropped."""
-    array = call.array("depth")
-    assert array is not None
-    if array.size != 1:
-        call.refuse("depth", f"has {array.size} elements, must be 1")
-    depth = array.item()
-    if not 0 <= depth < 2**63:
-        call.refuse("depth", f"got {depth}, must be 0 to {2**63 - 1}")
-    return int(depth)
+def _require_shape(
+    call: Call, name: str, tensor: LoweredTensor, shape: Ints, reason: str = ""
+) -> None:
+    call.require(tensor.shape == shape, name, f"shape {tensor.shape}", f"{shape}{reason}")
 
 
 # -- indices ---------------------------------------------------------------------------------------
@@ -267,7 +253,7 @@ def _check_indices(call: Call, data: LoweredTensor, axes: range) -> npt.NDArray[
     indices = call.tensor("indices")
     for axis in axes:
         if indices.size and not data.shape[axis]:
-            message = f"has shape {indices.shape}, must be empty: axis {axis} has size 0"
+            message = f"got shape {indices.shape}, must be empty: axis {axis} has size 0"
             call.refuse("indices", message)
     allowed = {axis: range(-data.shape[axis], data.shape[axis]) for axis in axes}
     return call.lowering.check(indices, partial(_check_range, call.node, "indices", allowed))

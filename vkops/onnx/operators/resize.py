@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import isfinite, prod
 from typing import Any
 
@@ -49,13 +48,10 @@ def coordinate_modes(version: int) -> tuple[str, ...]:
 
 def check_node(node: Node) -> None:
     """Refuse a node that interpolates or has no target, and what its version does not have."""
-    mode = node.attributes["mode"].decode("utf-8", "replace")
-    if mode != "nearest":
-        message = f"got {mode!r}, must be 'nearest': vkops moves data, it does not interpolate"
-        node.refuse("mode", message)
+    node.choice("mode", "nearest", reason=": vkops moves data, it does not interpolate")
     for name in ("antialias", "exclude_outside"):
-        if node.attributes.get(name):
-            node.refuse(name, f"got {node.attributes[name]}, must be 0: it is for interpolation")
+        given = node.attributes.get(name)
+        node.require(not given, name, given, "0: it is for interpolation")
     node.choice("coordinate_transformation_mode", *coordinate_modes(node.version))
     node.choice("nearest_mode", *_ROUNDINGS)
     node.choice("keep_aspect_ratio_policy", *_POLICIES)
@@ -67,9 +63,7 @@ def resize(call: Call) -> list[LoweredTensor]:
     """Resize 10 to 19, and Upsample 1, 7 and 9."""
     check_node(call.node)
     data = call.tensor("X")
-    axes = call.axes("axes", data.rank)
-    if axes is None:
-        axes = tuple(range(data.rank))
+    axes = call.axes("axes", data.rank, range(data.rank))
     sizes, scales = _target(call, data.shape, axes)
     crop = call.attribute("coordinate_transformation_mode") == b"tf_crop_and_resize"
     bounds = _bounds(call, axes) if crop else {}
@@ -77,10 +71,8 @@ def resize(call: Call) -> list[LoweredTensor]:
     for axis, (size, count, scale) in enumerate(zip(data.shape, sizes, scales, strict=True)):
         if count and not size:
             call.refuse("X", f"axis {axis} is empty, there is nothing to copy")
-        start, chosen = 0, [Run(0, count, 0, 1)]
-        if count == 0:
-            chosen = []
-        elif count != size or scale != 1 or bounds.get(axis, (0, 1)) != (0, 1):
+        start, chosen = 0, [Run(0, count, 0, 1)] if count else []
+        if count and (count != size or scale != 1 or bounds.get(axis, (0, 1)) != (0, 1)):
             if count > MAX_RESAMPLED_SIZE:
                 message = f"would be resized to {count}, must be {MAX_RESAMPLED_SIZE} at most"
                 call.refuse("X", f"axis {axis} {message}")
@@ -93,7 +85,16 @@ def resize(call: Call) -> list[LoweredTensor]:
         runs.append(chosen)
         starts.append(start)
         kept.append(count)
-    return [_resized(call, data, sizes, runs, tuple(starts), tuple(kept))]
+    target, ones = View.packed(sizes), (1,) * len(sizes)
+    pieces = prod(map(len, runs))
+    if pieces > MAX_PIECES:
+        call.refuse("X", f"would be resized by {pieces} pieces, must be {MAX_PIECES} at most")
+    box = tuple(starts), tuple(kept), ones
+    regions = [*choose(data.read, target.window(*box), runs)]
+    if tuple(kept) != sizes:
+        value = _extrapolation_value(call, data)
+        regions += fill_around(target, *box, [(value, value)] * len(sizes))
+    return [call.lowering.make(data.dtype, sizes, regions)]
 
 
 def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
@@ -104,12 +105,10 @@ def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
     # Version 11 has an empty list for what is left out.
     if (given is None or not given.size) == (not wanted) and axes:
         call.refuse(*_ONE_TARGET)
-    sizes, scales = list(shape), [1.0] * len(shape)
+    sizes, scales, per_axis = list(shape), [1.0] * len(shape), f"{len(axes)}, one for each axis"
     if wanted:
-        _check_count(call, "sizes", len(wanted), axes)
-        for i, size in enumerate(wanted):
-            if size < 0:
-                call.refuse(f"sizes[{i}]", f"got {size}, must be at least 0")
+        call.require(len(wanted) == len(axes), "sizes", f"{len(wanted)} values", per_axis)
+        call.require_at_least(0, "sizes", wanted)
         for axis, size in zip(axes, wanted, strict=True):
             sizes[axis], scales[axis] = size, size / (shape[axis] or 1)
         policy = call.node.choice("keep_aspect_ratio_policy", *_POLICIES)
@@ -119,21 +118,14 @@ def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
                 sizes[axis], scales[axis] = int(scale * shape[axis] + 0.5), scale
     elif given is not None:
         if given.ndim != 1:
-            call.refuse("scales", f"has {given.ndim} dimensions, must have 1")
-        _check_count(call, "scales", given.size, axes)
-        # Attributes are 32-bit floats, too.
-        for i, (axis, scale) in enumerate(
-            zip(axes, given.astype(np.float32).tolist(), strict=True)
-        ):
-            if not (isfinite(scale) and scale > 0):
-                call.refuse(f"scales[{i}]", f"got {scale}, must be above 0 and finite")
+            call.refuse("scales", f"got {given.ndim} dimensions, must have 1")
+        call.require(given.size == len(axes), "scales", f"{given.size} values", per_axis)
+        factors = given.astype(np.float32).tolist()  # attributes are 32-bit floats, too
+        for i, (axis, scale) in enumerate(zip(axes, factors, strict=True)):
+            is_valid = isfinite(scale) and scale > 0
+            call.require(is_valid, f"scales[{i}]", scale, "above 0 and finite")
             sizes[axis], scales[axis] = int(scale * shape[axis]), scale
     return tuple(sizes), scales
-
-
-def _check_count(call: Call, name: str, count: int, axes: Ints) -> None:
-    if count != len(axes):
-        call.refuse(name, f"got {count} values, must be {len(axes)}, one for each axis")
 
 
 def _bounds(call: Call, axes: Ints) -> dict[int, tuple[Any, Any]]:
@@ -144,9 +136,8 @@ def _bounds(call: Call, axes: Ints) -> dict[int, tuple[Any, Any]]:
     roi = call.array("roi")
     if roi is None:
         call.refuse("roi", "is missing, tf_crop_and_resize needs it")
-    if roi.shape != (2 * len(axes),):
-        message = f"has shape {roi.shape}, must be {(2 * len(axes),)}, two for each axis"
-        call.refuse("roi", message)
+    wanted = (2 * len(axes),)
+    call.require(roi.shape == wanted, "roi", f"shape {roi.shape}", f"{wanted}, two for each axis")
     if not np.isfinite(roi).all():
         call.refuse("roi", "must be finite")
     return {axis: (roi[i], roi[i + len(axes)]) for i, axis in enumerate(axes)}
@@ -223,28 +214,6 @@ def _rounded(x: Floats, mode: str) -> Floats:
     }[mode]
     nearest: Floats = np.ceil(x + 1) - 2 + (up | (fraction == 0))
     return nearest
-
-
-def _resized(
-    call: Call,
-    data: LoweredTensor,
-    sizes: Ints,
-    runs: Sequence[Sequence[Run]],
-    starts: Ints,
-    kept: Ints,
-) -> LoweredTensor:
-    """Return the tensor that copies the chosen indices to a box, and has one value around it."""
-    target = View.packed(sizes)
-    count = prod(map(len, runs))
-    if count > MAX_PIECES:
-        call.refuse("X", f"would be resized by {count} pieces, must be {MAX_PIECES} at most")
-    ones = (1,) * len(sizes)
-    box = target.window(starts, kept, ones)
-    regions = [*choose(data.read, box, runs)]
-    if kept != sizes:
-        value = _extrapolation_value(call, data)
-        regions += fill_around(target, starts, kept, ones, [(value, value)] * len(sizes))
-    return call.lowering.make(data.dtype, sizes, regions)
 
 
 def _extrapolation_value(call: Call, data: LoweredTensor) -> Read:

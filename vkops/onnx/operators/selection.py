@@ -1,4 +1,4 @@
-"""Operators that choose the indices of an axis to copy, repeat or pad."""
+"""Operators that choose the indices of an axis to copy, repeat or pad, or diagonals."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from vkops.onnx.element_types import STRING
+from vkops.errors import ModelError
+from vkops.onnx.element_types import STRING, dtype_of, type_text
 from vkops.onnx.lowering import LoweredTensor
-from vkops.onnx.onnx_node import Call
+from vkops.onnx.onnx_node import Call, Node
 from vkops.plan import index_runs, movements
-from vkops.plan.region import Read
+from vkops.plan.diagonals import fill_diagonals
+from vkops.plan.region import Fill, Read
 from vkops.plan.size_limits import MAX_DIMENSIONS, MAX_PIECES
 from vkops.plan.view import Ints, View
 
@@ -24,19 +26,15 @@ def slice(call: Call) -> list[LoweredTensor]:
     """Slice 1, 10, 11 and 13."""
     data = call.tensor("data")
     starts, ends = call.ints("starts") or (), call.ints("ends") or ()
-    axes = call.axes("axes", data.rank)
-    if axes is None:
-        axes = tuple(range(min(len(starts), data.rank)))
+    axes = call.axes("axes", data.rank, range(min(len(starts), data.rank)))
     steps = call.ints("steps")
     if steps is None:
         steps = (1,) * len(starts)
     for name, values in (("starts", starts), ("ends", ends), ("steps", steps)):
-        if len(values) != len(axes):
-            call.refuse(name, f"got {len(values)} values, must be {len(axes)}, as many as axes")
+        _require_count(call, name, values, len(axes), "as many as axes")
     taken = [range(size) for size in data.shape]
     for i, (axis, start, end, step) in enumerate(zip(axes, starts, ends, steps, strict=True)):
-        if step == 0:
-            call.refuse(f"steps[{i}]", "got 0, must be any other integer")
+        call.require(step != 0, f"steps[{i}]", 0, "any other integer")
         stop: int | None = end
         if step < 0:
             start = max(start, -data.shape[axis])  # backwards, it cannot be before the first
@@ -55,8 +53,7 @@ def expand(call: Call) -> list[LoweredTensor]:
     data = call.tensor("input")
     wanted = call.ints("shape") or ()
     for i, size in enumerate(wanted):
-        if size < -1:
-            call.refuse(f"shape[{i}]", f"got {size}, must be at least 0, or -1 for the input's")
+        call.require(size >= -1, f"shape[{i}]", size, "at least 0, or -1 for the input's")
     wanted = tuple(abs(size) for size in wanted)  # -1 as ONNX Runtime has it: it changes nothing
     rank = max(data.rank, len(wanted))
     own, other = ((1,) * (rank - len(sizes)) + tuple(sizes) for sizes in (data.shape, wanted))
@@ -70,8 +67,7 @@ def tile(call: Call) -> list[LoweredTensor]:
     """Tile 6 and 13."""
     data = call.tensor("input")
     repeats = call.ints("repeats") or ()
-    if len(repeats) != data.rank:
-        call.refuse("repeats", f"got {len(repeats)} values, must be {data.rank}, the rank")
+    _require_count(call, "repeats", repeats, data.rank, "the rank")
     return [_tiled(call, "repeats", data, repeats)]
 
 
@@ -79,40 +75,34 @@ def tile_along_axis(call: Call) -> list[LoweredTensor]:
     """Tile 1."""
     data = call.tensor("input")
     axis = call.axis("axis", data.rank)
-    times = call.integer("tiles")
-    assert times is not None
-    return [_tiled(call, "tiles", data, (*(1,) * axis, times, *(1,) * (data.rank - axis - 1)))]
+    times = (*(1,) * axis, call.integer("tiles"), *(1,) * (data.rank - axis - 1))
+    return [_tiled(call, "tiles", data, times)]
 
 
 def _tiled(call: Call, name: str, data: LoweredTensor, times: Ints) -> LoweredTensor:
-    """Repeat a tensor so many times along each axis."""
-    for i, count in enumerate(times):
-        if count < 0:
-            call.refuse(f"{name}[{i}]", f"got {count}, must be at least 0")
+    call.require_at_least(0, name, times)
     shape = movements.tile_sizes(data.shape, times)
     region = movements.tile(data.read, View.packed(shape), times)
     return call.lowering.make(data.dtype, shape, [region])
 
 
-def pad_modes(version: int) -> tuple[str, ...]:
-    """Return the modes that a version of Pad has, the default first."""
-    wrap = ("wrap",) if version >= 19 else ()
-    return ("constant", "reflect", "edge", *wrap)
+def pad_mode(node: Node) -> str:
+    """Return the mode of a Pad, which its version must have."""
+    wrap = ("wrap",) if node.version >= 19 else ()
+    return node.choice("mode", "constant", "reflect", "edge", *wrap)
 
 
 def pad(call: Call) -> list[LoweredTensor]:
     """Pad 1 to 25, in all modes; negative numbers cut off."""
     data = call.tensor("data")
-    mode = call.node.choice("mode", *pad_modes(call.version))
+    mode = pad_mode(call.node)
     name = "paddings" if call.version == 1 else "pads"
     pairs = _padding(call, name, data.rank)
     sizes = tuple(n + sum(pair) for n, pair in zip(data.shape, pairs, strict=True))
     for axis, size in enumerate(sizes):
         if size < 0:
-            message = (
-                f"remove {-sum(pairs[axis])} from axis {axis}, which has size {data.shape[axis]}"
-            )
-            call.refuse(name, message)
+            removed = f"remove {-sum(pairs[axis])} from axis {axis}"
+            call.refuse(name, f"{removed}, which has size {data.shape[axis]}")
     if mode == "constant":
         return [_framed(call, data, pairs, _padding_value(call, data))]
     if 0 in sizes:
@@ -124,7 +114,9 @@ def pad(call: Call) -> list[LoweredTensor]:
             call.refuse(name, f"axis {axis} is empty, there is nothing to pad it with ({mode})")
         kept = kept.narrow(axis, first, end - first)
     starts, ends = (tuple(max(0, pair[end]) for pair in pairs) for end in (0, 1))
-    _check_pieces(call, name, index_runs.pad_count(kept.sizes, starts, ends, mode))
+    count = index_runs.pad_count(kept.sizes, starts, ends, mode)
+    if count > MAX_PIECES:
+        call.refuse(name, f"moves {count} pieces, must be {MAX_PIECES} at most")
     source = Read(data.number, kept)
     regions = index_runs.pad_with_copies(source, View.packed(sizes), starts, ends, mode)
     return [call.lowering.make(data.dtype, sizes, regions)]
@@ -133,16 +125,12 @@ def pad(call: Call) -> list[LoweredTensor]:
 def center_crop_pad(call: Call) -> list[LoweredTensor]:
     """CenterCropPad 18: where the difference is odd, one element more is moved at the end."""
     data = call.tensor("input_data")
-    axes = call.axes("axes", data.rank)
-    if axes is None:
-        axes = tuple(range(data.rank))
+    axes = call.axes("axes", data.rank, range(data.rank))
     wanted = call.ints("shape") or ()
-    if len(wanted) != len(axes):
-        call.refuse("shape", f"got {len(wanted)} values, must be {len(axes)}, as many as axes")
+    _require_count(call, "shape", wanted, len(axes), "as many as axes")
+    call.require_at_least(0, "shape", wanted)
     pairs = [(0, 0)] * data.rank
-    for i, (axis, size) in enumerate(zip(axes, wanted, strict=True)):
-        if size < 0:
-            call.refuse(f"shape[{i}]", f"got {size}, must be at least 0")
+    for axis, size in zip(axes, wanted, strict=True):
         more = size - data.shape[axis]
         half = abs(more) // 2
         before = half if more > 0 else -half
@@ -164,11 +152,8 @@ def _framed(
 def _padding(call: Call, name: str, rank: int) -> list[tuple[int, int]]:
     """Return the number of elements to add to each axis, before and after."""
     given = call.ints(name, max_size=2 * MAX_DIMENSIONS) or ()
-    axes = call.axes("axes", rank)
-    if axes is None:
-        axes = tuple(range(rank))
-    if len(given) != 2 * len(axes):
-        call.refuse(name, f"got {len(given)} values, must be {2 * len(axes)}, two for each axis")
+    axes = call.axes("axes", rank, range(rank))
+    _require_count(call, name, given, 2 * len(axes), "two for each axis")
     pairs = [(0, 0)] * rank
     for axis, before, after in zip(axes, given, given[len(axes) :], strict=False):
         pairs[axis] = before, after
@@ -182,8 +167,7 @@ def _padding_value(call: Call, data: LoweredTensor) -> Read:
         return call.lowering.constant(np.array(given).astype(data.dtype)).read
     value = call.optional("constant_value")
     if isinstance(value, LoweredTensor):
-        if value.size != 1:
-            call.refuse("constant_value", f"has {value.size} elements, must be 1")
+        call.require_single("constant_value", value)
         return value.read
     return zero_of(call, data.dtype)
 
@@ -194,6 +178,40 @@ def zero_of(call: Call, dtype: np.dtype[Any]) -> Read:
     return call.lowering.constant(zero).read
 
 
-def _check_pieces(call: Call, name: str, count: int) -> None:
-    if count > MAX_PIECES:
-        call.refuse(name, f"moves {count} pieces, must be {MAX_PIECES} at most")
+def _require_count(call: Call, name: str, values: Ints, count: int, reason: str) -> None:
+    call.require(len(values) == count, name, f"{len(values)} values", f"{count}, {reason}")
+
+
+# -- diagonals of matrices -------------------------------------------------------------------------
+
+
+def eye_like(call: Call) -> list[LoweredTensor]:
+    """EyeLike 9 and 22."""
+    like = call.tensor("input")
+    call.require(like.rank == 2, "input", f"rank {like.rank}", 2)
+    dtype, given = like.dtype, call.attribute("dtype")
+    if given is not None:
+        try:
+            dtype = dtype_of(given)
+        except ModelError:
+            call.refuse("dtype", f"got {given}, which is not a data type")
+    allowed = call.node.schema.outputs[0].types
+    text = type_text(dtype)
+    call.require(text in allowed, "dtype", text, ", ".join(sorted(allowed)))
+    k = call.attribute("k")
+    zero, one = (Fill(np.array(value).astype(dtype).tobytes()) for value in (0, 1))
+    regions = fill_diagonals(zero, View.packed(like.shape), k, k + 1, one)
+    return [call.lowering.make(dtype, like.shape, regions)]
+
+
+def trilu(call: Call) -> list[LoweredTensor]:
+    """Trilu 14."""
+    data = call.tensor("input")
+    call.require(data.rank >= 2, "input", f"rank {data.rank}", "at least 2")
+    k = call.integer("k")
+    first, end = -data.shape[-2], data.shape[-1]  # all diagonals
+    # Those to fill with zeros.
+    begin, end = (first, max(first, k)) if call.attribute("upper") else (min(k + 1, end), end)
+    zero = zero_of(call, data.dtype)
+    regions = fill_diagonals(data.read, data.packed, begin, end, zero)
+    return [call.lowering.make(data.dtype, data.shape, regions)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from vkops.onnx.lowering import LoweredTensor, LoweredValue
-from vkops.onnx.onnx_node import Call
+from vkops.onnx.onnx_node import Call, Node
 from vkops.plan import movements
-from vkops.plan.view import View
+from vkops.plan.view import Ints, View
 
 DEPTH_ORDERS = ("DCR", "CRD")
 """Values of ``mode`` in DepthToSpace and SpaceToDepth, the default first."""
@@ -26,9 +26,8 @@ def reshape(call: Call) -> list[LoweredTensor]:
         call.refuse("shape", "is missing")
     keeps_zeros = bool(call.attribute("allowzero"))
     sizes = list(given)
+    call.require_at_least(-1, "shape", given)
     for i, size in enumerate(given):
-        if size < -1:
-            call.refuse(f"shape[{i}]", f"got {size}, must be at least -1")
         if size == 0 and not keeps_zeros:
             if i >= data.rank:
                 call.refuse(f"shape[{i}]", f"got 0, but the input has rank {data.rank}")
@@ -43,9 +42,8 @@ def reshape(call: Call) -> list[LoweredTensor]:
             message = f"got {list(given)}, which leaves no size for -1 of {data.size} elements"
             call.refuse("shape", message)
         sizes[given.index(-1)] = data.size // known
-    if prod(sizes) != data.size:
-        message = f"got {list(given)}, {prod(sizes)} elements, must be {data.size} ({data.shape})"
-        call.refuse("shape", message)
+    count, allowed = prod(sizes), f"{data.size} ({data.shape})"
+    call.require(count == data.size, "shape", f"{list(given)}, {count} elements", allowed)
     return [data.reshape(tuple(sizes))]
 
 
@@ -54,9 +52,7 @@ def flatten(call: Call) -> list[LoweredTensor]:
     data = call.tensor("input")
     lowest = 0 if call.version < 11 else -data.rank
     given = call.integer("axis")
-    assert given is not None
-    if not lowest <= given <= data.rank:
-        call.refuse("axis", f"got {given}, must be {lowest} to {data.rank}")
+    call.require(lowest <= given <= data.rank, "axis", given, f"{lowest} to {data.rank}")
     axis = given if given >= 0 else given + data.rank
     return [data.reshape((prod(data.shape[:axis]), prod(data.shape[axis:])))]
 
@@ -77,9 +73,9 @@ def unsqueeze(call: Call) -> list[LoweredTensor]:
     """Unsqueeze 1 to 25."""
     data = call.tensor("data")
     given = call.ints("axes")
-    axes = call.axes("axes", data.rank + len(given or ()))
-    if axes is None:
+    if given is None:
         call.refuse("axes", "is missing")
+    axes = call.axes("axes", data.rank + len(given))
     sizes = iter(data.shape)
     rank = data.rank + len(axes)
     return [data.reshape(tuple(1 if axis in axes else next(sizes) for axis in range(rank)))]
@@ -88,46 +84,46 @@ def unsqueeze(call: Call) -> list[LoweredTensor]:
 def transpose(call: Call) -> list[LoweredTensor]:
     """Transpose 1 to 25."""
     data = call.tensor("data")
-    perm = call.axes("perm", data.rank, lowest=0)
-    if perm is None:
-        perm = tuple(reversed(range(data.rank)))
-    if len(perm) != data.rank:
-        call.refuse("perm", f"got {len(perm)} axes, must be {data.rank}, the rank")
+    rank = data.rank
+    perm = call.axes("perm", rank, reversed(range(rank)), lowest=0)
+    call.require(len(perm) == rank, "perm", f"{len(perm)} axes", f"{rank}, the rank")
     return [call.lowering.view(data, data.packed.permute(perm))]
 
 
 def depth_to_space(call: Call) -> list[LoweredTensor]:
     """DepthToSpace 1 to 28."""
-    data, side, sizes = _image(call)
-    depth = sizes[1]
-    if depth % side**2:
-        message = f"has depth {depth}, must be divisible by {side**2} (blocksize {side}, squared)"
-        call.refuse("input", message)
+    data, side = _image(call)
+    depth, block = data.shape[1], side**2
+    allowed = f"divisible by {block} (blocksize {side}, squared)"
+    call.require(depth % block == 0, "input", f"depth {depth}", allowed)
     order = call.node.choice("mode", *DEPTH_ORDERS)
-    shape = movements.depth_to_space_sizes(sizes, side)
+    shape = movements.depth_to_space_sizes(data.shape, side)
     region = movements.depth_to_space(data.read, View.packed(shape), side, order)
     return [call.lowering.make(data.dtype, shape, [region])]
 
 
 def space_to_depth(call: Call) -> list[LoweredTensor]:
     """SpaceToDepth 1 to 28."""
-    data, side, sizes = _image(call)
-    for what, size in zip(("height", "width"), sizes[2:], strict=True):
-        if size % side:
-            call.refuse("input", f"has {what} {size}, must be divisible by {side}, the blocksize")
+    data, side = _image(call)
+    for what, size in zip(("height", "width"), data.shape[2:], strict=True):
+        allowed = f"divisible by {side}, the blocksize"
+        call.require(size % side == 0, "input", f"{what} {size}", allowed)
     order = call.node.choice("mode", *DEPTH_ORDERS)
-    shape = movements.space_to_depth_sizes(sizes, side)
+    shape = movements.space_to_depth_sizes(data.shape, side)
     region = movements.space_to_depth(data.read, View.packed(shape), side, order)
     return [call.lowering.make(data.dtype, shape, [region])]
 
 
-def _image(call: Call) -> tuple[LoweredTensor, int, tuple[int, ...]]:
-    """Return the input, the side of a block, and the four sizes of the input."""
+def image_stub(node: Node) -> Ints:
+    """The shape of an image whose depth and sides are divided into blocks."""
+    side = max(1, node.attributes["blocksize"])
+    return (1, side * side, side, side)
+
+
+def _image(call: Call) -> tuple[LoweredTensor, int]:
+    """Return the input, which has four dimensions, and the side of a block."""
     data = call.tensor("input")
-    if data.rank != 4:
-        call.refuse("input", f"has rank {data.rank}, must be 4 (N, C, H, W)")
+    call.require(data.rank == 4, "input", f"rank {data.rank}", "4 (N, C, H, W)")
     side = call.integer("blocksize")
-    assert side is not None
-    if side < 1:
-        call.refuse("blocksize", f"got {side}, must be at least 1")
-    return data, side, data.shape
+    call.require(side >= 1, "blocksize", side, "at least 1")
+    return data, side

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vkops.onnx.lowering import LoweredSequence, LoweredTensor
-from vkops.onnx.onnx_node import Call
+from vkops.onnx.onnx_node import Call, Node
 from vkops.plan import movements
 from vkops.plan.rounding import ceil_div
-from vkops.plan.size_limits import MAX_PIECES
+from vkops.plan.size_limits import MAX_DIMENSIONS, MAX_PIECES
 from vkops.plan.view import Ints, View
 
 
@@ -17,14 +17,22 @@ def split(call: Call) -> list[LoweredTensor]:
     data = call.tensor("input")
     axis = call.axis("axis", data.rank, lowest=0 if call.version < 11 else None)
     sizes = _part_sizes(call, data.shape[axis])
-    if len(sizes) != call.output_count:
-        call.refuse("outputs", f"got {call.output_count}, must be {len(sizes)}, one for each part")
+    count = call.output_count
+    call.require(len(sizes) == count, "outputs", count, f"{len(sizes)}, one for each part")
     return _parts(call, data, axis, sizes)
+
+
+def split_stub(node: Node) -> Ints | None:
+    """The shape of an input that can be split as the attributes of a node say."""
+    axis, lengths = node.attributes.get("axis", 0), node.attributes.get("split")
+    rank = axis + 1 if axis >= 0 else -axis
+    whole = len(node.outputs) if lengths is None else max(0, sum(lengths))
+    return (whole,) * rank if rank <= MAX_DIMENSIONS else None
 
 
 def _part_sizes(call: Call, whole: int) -> Ints:
     """Return the sizes that are given, or those of parts as equal as the version requires."""
-    sizes, count = call.ints("split", max_size=MAX_PIECES), call.integer("num_outputs")
+    sizes, count = call.ints("split", max_size=MAX_PIECES), call.attribute("num_outputs")
     if call.version >= 18 and (sizes is None) == (count is None):
         both = "both are given" if count is not None else "neither is given"
         call.refuse("'split' and 'num_outputs'", f"{both}, must be one of them")
@@ -34,10 +42,9 @@ def _part_sizes(call: Call, whole: int) -> Ints:
         count = call.output_count
         if whole % count:
             call.refuse("outputs", f"got {count}, must divide {whole}, or 'split' must be given")
-    if count < 1:
-        call.refuse("num_outputs", f"got {count}, must be at least 1")
-    if count != call.output_count:
-        call.refuse("num_outputs", f"got {count}, must be {call.output_count}, the outputs")
+    call.require(count >= 1, "num_outputs", count, "at least 1")
+    made = call.output_count
+    call.require(count == made, "num_outputs", count, f"{made}, the outputs")
     size = ceil_div(whole, count)
     last = whole - size * (count - 1)
     if last < 0:
@@ -59,8 +66,7 @@ def split_to_sequence(call: Call) -> list[LoweredSequence]:
         sizes = _checked_sizes(call, call.ints("split", max_size=MAX_PIECES) or (), whole)
     else:
         size = 1 if given is None else int(given)
-        if size < 1:
-            call.refuse("split", f"got {size}, must be at least 1")
+        call.require(size >= 1, "split", size, "at least 1")
         count = ceil_div(whole, size)
         if count > MAX_PIECES:
             call.refuse("split", f"makes {count} parts, must be {MAX_PIECES} at most")
@@ -72,16 +78,13 @@ def split_to_sequence(call: Call) -> list[LoweredSequence]:
 
 
 def _checked_sizes(call: Call, sizes: Ints, whole: int) -> Ints:
-    for i, size in enumerate(sizes):
-        if size < 0:
-            call.refuse(f"split[{i}]", f"got {size}, must be at least 0")
-    if sum(sizes) != whole:
-        call.refuse("split", f"got a sum of {sum(sizes)}, must be {whole}, the size of the axis")
+    call.require_at_least(0, "split", sizes)
+    total = sum(sizes)
+    call.require(total == whole, "split", f"a sum of {total}", f"{whole}, the size of the axis")
     return sizes
 
 
 def _parts(call: Call, data: LoweredTensor, axis: int, sizes: Iterable[int]) -> list[LoweredTensor]:
-    """Return consecutive parts of a tensor along an axis."""
     shapes = [(*data.shape[:axis], size, *data.shape[axis + 1 :]) for size in sizes]
     regions = movements.split(data.read, map(View.packed, shapes), axis)
     return [
@@ -112,11 +115,11 @@ def concat_from_sequence(call: Call) -> list[LoweredTensor]:
 def _joined(call: Call, name: str, tensors: list[LoweredTensor], axis: int) -> LoweredTensor:
     first = tensors[0].shape
     for i, tensor in enumerate(tensors):
-        if len(tensor.shape) != len(first):
-            call.refuse(f"{name}[{i}]", f"has rank {tensor.rank}, must be {len(first)}")
+        rank = len(first)
+        call.require(tensor.rank == rank, f"{name}[{i}]", f"rank {tensor.rank}", rank)
         for d, (got, wanted) in enumerate(zip(tensor.shape, first, strict=True)):
             if d != axis and got != wanted:
-                call.refuse(f"{name}[{i}]", f"has {got} for axis {d}, must be {wanted}")
+                call.refuse(f"{name}[{i}]", f"got {got} for axis {d}, must be {wanted}")
     shape = movements.concat_sizes([tensor.shape for tensor in tensors], axis)
     regions = movements.concat([tensor.read for tensor in tensors], View.packed(shape), axis)
     return call.lowering.make(tensors[0].dtype, shape, regions)
@@ -126,7 +129,6 @@ def sequence_at(call: Call) -> list[LoweredTensor]:
     """SequenceAt 11."""
     tensors = call.tensors("input_sequence")
     position = call.integer("position")
-    assert position is not None
     if not tensors:
         call.refuse("position", f"got {position}, but the sequence is empty")
     return [tensors[call.in_rank("position", position, len(tensors))]]

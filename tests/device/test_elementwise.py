@@ -1,0 +1,486 @@
+"""Elementwise kernels on real drivers, against NumPy."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from fuzz import hostile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from refusals import fault
+
+import vkops
+from vkops.errors import (
+    InvalidDescError,
+    InvalidDescOverflowError,
+    InvalidDescTypeError,
+    ShaderCompileError,
+)
+
+pytestmark = pytest.mark.features
+
+AXPY = vkops.ElementwiseKernel("float32 a, T x, T y", "T z", "z = T(a) * x + y", "axpy")
+COPY = vkops.ElementwiseKernel("T x", "T z", "z = x", "duplicate")
+ADD = vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y", "add")
+NUMBERED = vkops.ElementwiseKernel("T x", "int32 z", "z = i * 1000 + n", "numbered")
+DTYPES = [
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64",
+]  # fmt: skip
+
+FEATURES = {
+    "int8": {"shaderInt8", "storageBuffer8BitAccess"},
+    "int16": {"shaderInt16", "storageBuffer16BitAccess"},
+    "int64": {"shaderInt64"},
+    "float16": {"shaderFloat16", "storageBuffer16BitAccess"},
+    "float64": {"shaderFloat64"},
+}
+FEATURES |= {f"u{name}": FEATURES[name] for name in ("int8", "int16", "int64")}
+
+
+def equal(found, wanted):
+    found = found.numpy()
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def random_array(shape, dtype, seed=0):
+    random = np.random.default_rng(seed)
+    return random.integers(0, 50, shape).astype(dtype)
+
+
+# -- views -----------------------------------------------------------------------------------------
+
+
+@st.composite
+def views(draw, shape):
+    """The shape of an array, and an index and an order of axes that make a view of a shape of it."""
+    order = draw(st.permutations(range(len(shape))))
+    whole, index = [], []
+    for axis in order:
+        n, step = shape[axis], draw(st.sampled_from([1, 1, 1, 2, 3, -1, -2]))
+        before, after = draw(st.integers(0, 3)), draw(st.integers(0, 2))
+        whole.append(before + max(0, n - 1) * abs(step) + 1 + after)
+        first = before if step > 0 else before + (n - 1) * -step
+        stop = first + n * step
+        index.append(slice(first, None if stop < 0 else stop, step))
+    back = tuple(np.argsort(order).tolist())
+    return tuple(whole), tuple(index), back
+
+
+@st.composite
+def cases(draw):
+    rank = draw(st.integers(0, 5))
+    shape = tuple(draw(st.lists(st.integers(1, 6), min_size=rank, max_size=rank)))
+    dropped = draw(st.integers(0, rank))
+    thin = tuple(draw(st.sampled_from([1, n])) for n in shape[dropped:])
+    return shape, draw(views(shape)), draw(views(thin)), draw(views(shape)), draw(st.booleans())
+
+
+@settings(max_examples=150)
+@given(case=cases(), dtype=st.sampled_from(DTYPES))
+def test_random_views(device, case, dtype):
+    if not device.features >= FEATURES.get(dtype, set()):
+        return
+    shape, *layouts, numbered = case
+    wholes = [random_array(whole, dtype, seed) for seed, (whole, _, _) in enumerate(layouts)]
+    x, _, z = wholes
+    tensors = [device.tensor(whole) for whole in wholes]
+    (xs, ys, zs), (xt, yt, zt) = (
+        [
+            w[(*index, ...)].transpose(back)
+            for w, (_, index, back) in zip(these, layouts, strict=True)
+        ]
+        for these in (wholes, tensors)
+    )
+    assert zs.shape == zt.shape == shape
+    equal(ADD(xt, yt), np.asarray(xs + ys))
+    kernel = ADD if not numbered else vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y + T(i)")
+    kernel(xt, yt, out=zt)
+    zs[...] = xs + ys + (np.arange(zs.size).reshape(shape).astype(dtype) if numbered else 0)
+    np.testing.assert_array_equal(tensors[2].numpy(), z)  # with the elements around the view
+    np.testing.assert_array_equal(tensors[0].numpy(), x)
+
+
+@pytest.mark.parametrize("rank", [8, 17, 32])
+def test_many_dimensions(any_device, rank):
+    """Of 32 dimensions, some have size 1; dimensions that are reversed do not merge."""
+    ones = (1,) * (8 * (rank // 32))
+    shape = (*ones, *(2,) * (rank - 2 * len(ones)), *ones)
+    array = random_array(shape, "int32")
+    tensor = any_device.tensor(array)
+    equal(ADD(tensor.T, tensor), array.T + array)
+    ADD(tensor, tensor[(slice(None, None, -1),) * rank], tensor.T)
+    equal(tensor.T, array + array[(slice(None, None, -1),) * rank])
+
+
+def test_parameters_beyond_push_constants(any_device):
+    """Twelve dimensions need more than 128 bytes."""
+    array = random_array((2,) * 12, "float32")
+    tensor = any_device.tensor(array)
+    equal(AXPY(3, tensor.transpose(*reversed(range(12))), tensor), 3 * array.T + array)
+    assert "push_constant" not in AXPY.source
+
+
+def test_contiguous_arrays_need_no_division(device):
+    x = device.tensor(random_array((4, 6), "float32"))
+    for views in ((x, x), (x[1:], x[:3]), (x, x[:1, :1])):
+        ADD(*views)
+        assert not re.search("_quotient|_stride|/|%", ADD.source.split("void main")[1])
+    ADD(x.T, x.T, x.T)
+    assert "_quotient" not in ADD.source
+    ADD(x, x[:, ::-1])
+    assert "_quotient" in ADD.source
+
+
+def test_more_groups_than_one_axis_has(device):
+    kernel = vkops.ElementwiseKernel("int32 x", "int32 z", "z = x == i ? n - i : -1")
+    x = np.arange(65535 * 256 + 1, dtype=np.int32)
+    equal(kernel(device.tensor(x)), x[::-1] + 1)
+
+
+# -- types -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["bool", *DTYPES])
+def test_every_type(any_device, dtype):
+    array = random_array((5, 7), dtype)
+    tensor = any_device.tensor(array)
+    equal(COPY(tensor), array)
+    equal(COPY(tensor[::-1, 1::2]), array[::-1, 1::2])
+    equal(COPY(array), array)
+    declared = vkops.ElementwiseKernel(f"{dtype} x, bool b", f"{dtype} z", "z = b ? x : z")
+    target = any_device.tensor(array[::-1])
+    mask = array.astype(np.float64) > 20
+    declared(tensor, any_device.tensor(mask), target)
+    equal(target, np.where(mask, array, array[::-1]))
+    equal(declared(array.flat[0], np.ones(3, bool), device=any_device), np.repeat(array.flat[0], 3))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("bool", [True, False]),
+        ("int8", [-128, 127]),
+        ("uint8", [255]),
+        ("int16", [-(2**15), 2**15 - 1]),
+        ("uint16", [2**16 - 1]),
+        ("int32", [-(2**31), 2**31 - 1]),
+        ("uint32", [2**32 - 1]),
+        ("int64", [-(2**63), 2**63 - 1]),
+        ("uint64", [2**64 - 1]),
+        ("float16", [65504, -0.5, np.inf]),
+        ("float32", [3.4e38, 1e-3, -np.inf, np.nan]),
+        ("float64", [1.7e308, 0.1]),
+    ],
+)
+def test_numbers_at_the_limits(device, dtype, values):
+    other = vkops.ElementwiseKernel(f"int8 k, {dtype} x, int64 l, T y", f"{dtype} z", "z = x")
+    for value in values:
+        wanted = np.asarray([value], dtype)
+        equal(other(1, value, 2, np.zeros(1, np.int16), device=device), wanted)
+        equal(other(1, wanted[0], 2, True, device=device), wanted.reshape(()))
+
+
+def test_types_of_numbers(device):
+    x = device.tensor(np.ones(2, np.float16))
+    assert ADD(x, 2).dtype == np.float16
+    assert ADD(x, np.float16(2)).dtype == np.float16
+    assert COPY(True, device=device).dtype == bool
+    assert COPY(2, device=device).dtype == np.int64
+    assert ADD(2, 2.5, device=device).numpy() == 4.5
+    assert ADD(np.int8(2), 3, device=device).dtype == np.int8
+
+
+def test_foreign_byte_order(device):
+    array = random_array((3, 4), ">f4")
+    equal(ADD(array, device.tensor(array.astype("<f4"))), (array + array).astype("<f4"))
+    tensor = device.tensor(array)
+    text = fault(lambda: ADD(tensor, tensor))
+    assert text.startswith("add x: has data type >f4, must be of the host's byte order and one of")
+
+
+# -- shapes and outputs ----------------------------------------------------------------------------
+
+
+def test_empty_arrays_run_nothing(device, monkeypatch):
+    monkeypatch.setattr(device.executor.queue, "submit", None)
+    for shape in ((0,), (3, 0, 2)):
+        found = ADD(device.tensor(np.zeros(shape, np.int16)), device.tensor(np.zeros(1, np.int16)))
+        assert (found.shape, found.dtype) == (shape, np.int16)
+
+
+def test_arrays_without_dimensions(any_device):
+    x = any_device.tensor(np.float32(3))
+    equal(AXPY(2, x, 1), np.asarray(7, np.float32))
+    equal(
+        AXPY(2, x, any_device.tensor(np.arange(3, dtype=np.float32))), np.arange(3, dtype="f4") + 6
+    )
+
+
+def test_in_place(any_device):
+    array = random_array((4, 6), "float32")
+    x = any_device.tensor(array)
+    assert AXPY(2, x, x, x) is x
+    equal(x, array * 3)
+    AXPY(1, x[::2], x[1::2], out=x[::2])
+    array = array * 3
+    array[::2] += array[1::2]
+    equal(x, array)
+
+
+def test_outputs_that_overlap_inputs_in_another_order(any_device):
+    array = random_array((5, 5), "int32")
+    for change in (
+        lambda a: a[::-1], lambda a: a.T, lambda a: a[:1], lambda a: a[::-1, ::-1].T,
+    ):  # fmt: skip
+        x = any_device.tensor(array)
+        ADD(x, change(x), out=x)
+        equal(x, array + change(array))
+    x = any_device.tensor(array)
+    COPY(x[:-1], x[1:])
+    equal(x, np.concatenate([array[:1], array[:-1]]))
+
+
+def test_interleaved_views_are_not_copied(device, monkeypatch):
+    x = device.tensor(np.arange(12))
+    monkeypatch.setattr(vkops.Tensor, "copy", None)
+    ADD(x[::2], x[1::2], x[::2])
+    ADD(x.reshape(3, 4)[:, :2], 1, x.reshape(3, 4)[:, 2:])
+    assert x.tolist() == [1, 1, 2, 2, 9, 5, 10, 6, 17, 9, 18, 10]
+
+
+def test_several_outputs(any_device):
+    kernel = vkops.ElementwiseKernel(
+        "T x, T y", "T low, bool less", "low = min(x, y); less = x < y"
+    )
+    x, y = random_array((3, 4), "int32", 1), random_array(4, "int32", 2)
+    low, less = kernel(any_device.tensor(x), y)
+    equal(low, np.minimum(x, y))
+    equal(less, x < y)
+    again = kernel(x, any_device.tensor(y), low.T.T, out=less)
+    assert again[1] is less
+    third = kernel(any_device.tensor(x), y, out=(low[::-1], less))
+    assert isinstance(third, tuple)
+    equal(low, np.minimum(x, y)[::-1])
+    text = fault(lambda: vkops.ElementwiseKernel("T x", "T a, T b", "a = b = x")(x, low, low))
+    assert text == "kernel b: shares elements with a, must not [EW-08]"
+
+
+def test_outputs_decide_shape_and_type(device):
+    fill = vkops.ElementwiseKernel("float32 v", "T z", "z = T(v)", "fill")
+    x = device.tensor(np.zeros((3, 2), np.int16))
+    fill(7, x[:, 1])
+    assert x.tolist() == [[0, 7], [0, 7], [0, 7]]
+    assert fault(lambda: fill(7)) == (
+        "fill z: has type T, which no input has: its tensor must be given [EW-04]"
+    )
+
+
+def test_raw_arrays(any_device):
+    reverse = vkops.ElementwiseKernel("raw T x, int32 k", "T z", "z = x[n - 1 - i]", "reverse")
+    array = random_array((4, 6), "float32")
+    x = any_device.tensor(array)
+    for change in (lambda a: a, lambda a: a[1:], lambda a: a.T, lambda a: a[:, ::-2]):
+        own = change(array)
+        equal(reverse(change(x), 0, size=own.size), own.reshape(-1)[::-1])
+    reverse(x, 0, out=x.reshape(24))
+    equal(x, array[::-1, ::-1])
+    assert fault(lambda: reverse(x, 0)).startswith("reverse size: got None, must be given if and")
+    text = "reverse x: has no elements, must have some [EW-06]"
+    assert fault(lambda: reverse(x[:0], np.zeros(2, np.int32))) == text
+    unused = vkops.ElementwiseKernel("raw T x, T y", "T z", "z = y")
+    equal(unused(x, x[0]), x[0].numpy())
+
+
+def test_index_and_size(any_device):
+    x = any_device.tensor(np.zeros((3, 4), np.int8))
+    wanted = np.arange(12, dtype=np.int32).reshape(3, 4) * 1000 + 12
+    equal(NUMBERED(x), wanted)
+    z = any_device.tensor(np.zeros((4, 3), np.int32))
+    NUMBERED(x, z.T[::-1])
+    equal(z.T[::-1], wanted)
+
+
+def test_preamble_and_statements(device):
+    kernel = vkops.ElementwiseKernel(
+        "T x", "T z",
+        "T t = square(x);  // of the type\nif (x > T(2)) return;\nz = t // all",
+        preamble="#define square(v) ((v) * (v))\nint unused(int v) { return v; }",
+    )  # fmt: skip
+    z = device.tensor(np.full(5, -1, np.int64))
+    kernel(np.arange(5), z)
+    assert z.tolist() == [0, 1, 4, -1, -1]
+
+
+# -- running ---------------------------------------------------------------------------------------
+
+
+def test_kernels_are_compiled_once_for_all_shapes(device, monkeypatch):
+    kernel = vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y")
+    x = device.tensor(random_array((6, 8), "int32"))
+    kernel(x, x)
+    kernel(x, x[:, ::-1])
+    monkeypatch.setattr(vkops.Device, "compile_shader", None)
+    equal(kernel(x[1:], x[:-1]), x.numpy()[1:] + x.numpy()[:-1])
+    equal(kernel(x, x[:, :1]), x.numpy() + x.numpy()[:, :1])
+    equal(kernel(x[0], x[1]), x.numpy()[0] + x.numpy()[1])
+
+
+def test_one_dispatch_and_no_wait(device, monkeypatch):
+    submitted = []
+    submit = device.executor.queue.submit
+
+    def counted(executor, work, *rest):
+        submitted.append(len(work))
+        return submit(executor, work, *rest)
+
+    x = device.tensor(random_array((6, 8), "float32"))
+    y = device.tensor(random_array((4, 6), "float32"))
+    monkeypatch.setattr(device.executor.queue, "submit", counted)
+    monkeypatch.setattr(device.executor.queue, "wait", None)
+    z = AXPY(2, x.T[::2], y[::-1], x.T[1::2])
+    AXPY(2, z, x[:1, :1], z)
+    monkeypatch.undo()
+    assert submitted == [1, 1]
+
+
+def test_device(device, staged_device):
+    x = np.ones(3, np.float32)
+    assert ADD(x, x, device=staged_device).device is staged_device
+    assert ADD(x, device.tensor(x)).device is device
+    equal(ADD(staged_device.tensor(x), device.tensor(x)), x + x)
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+def test_errors_of_the_compiler(device):
+    x = device.tensor(np.ones(3, np.float32))
+
+    def text(operation, preamble="", inputs="T x"):
+        kernel = vkops.ElementwiseKernel(inputs, "T z", operation, "mine", preamble)
+        with pytest.raises(ShaderCompileError) as caught:
+            kernel(x)
+        return str(caught.value)
+
+    assert text("z = foo") == "mine:1: 'foo' : undeclared identifier"
+    assert text("T y = x;\nz = foo;\n").startswith("mine:2: 'foo'")
+    assert text("z = x +").startswith("mine:1: ")
+    assert text("x = z").startswith("mine:1: 'assign' :")
+    assert text("{ z = x").startswith("mine:1: ")
+    assert text("z = x;\n}\n{").startswith("mine:")
+    assert text("z = x", "float f( { }").startswith("mine preamble:1: ")
+    wrong_name = text("z = x", inputs="T input")
+    assert re.match(r"mine parameters:\d+: 'input' : Reserved word", wrong_name)
+    kernel = vkops.ElementwiseKernel("T x", "T z", "z = x", "mine")
+    assert kernel.source == ""
+    kernel(x)
+    assert kernel.source.startswith("#version 450")
+
+
+def test_features_that_the_device_lacks(device, monkeypatch):
+    lacking = device.features - {"shaderFloat64", "storageBuffer8BitAccess"}
+    monkeypatch.setattr(device.executor, "features", lacking)
+    kernel = vkops.ElementwiseKernel("T x", "T z", "z = x", "mine")
+    for dtype, feature in (("f8", "shaderFloat64"), ("i1", "storageBuffer8BitAccess")):
+        text = fault(lambda dtype=dtype: kernel(device.tensor(np.ones(2, dtype))))
+        assert re.fullmatch(rf"mine: needs .*{feature}.*, which '.*' does not have \[SH-02\]", text)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "named"),
+    [
+        (lambda x: ADD(x), InvalidDescTypeError, "add arguments [EW-02]"),
+        (lambda x: ADD(x, x, x, out=x), InvalidDescTypeError, "add arguments [EW-02]"),
+        (lambda x: ADD(x, out=x), InvalidDescTypeError, "add arguments [EW-02]"),
+        (lambda x: ADD(x, [1, 2]), InvalidDescTypeError, "add y [EW-03]"),
+        (lambda x: ADD(x, x, np.zeros(3, np.float32)), InvalidDescTypeError, "add z [EW-03]"),
+        (lambda x: ADD(x, x, vkops.broadcast_to(x[:1], (3,))), InvalidDescError, "add z [EW-03]"),
+        (lambda x: ADD(x, x.astype("f8")), InvalidDescError, "add y [EW-04]"),
+        (lambda x: ADD(np.float64(2), x), InvalidDescError, "add y [EW-04]"),
+        (lambda x: AXPY(x.astype("f8"), x, x), InvalidDescError, "axpy a [EW-04]"),
+        (lambda x: ADD(x, x, x.astype("f8")), InvalidDescError, "add z [EW-04]"),
+        (lambda x: NUMBERED(x, x), InvalidDescError, "numbered z [EW-04]"),
+        (lambda x: ADD(x.astype("i4"), 2.5), InvalidDescTypeError, "add y [EW-05]"),
+        (lambda x: ADD(x.astype("?"), 1), InvalidDescTypeError, "add y [EW-05]"),
+        (lambda x: ADD(x.astype("i1"), 128), InvalidDescOverflowError, "add y [EW-05]"),
+        (lambda x: ADD(x.astype("u8"), -1), InvalidDescOverflowError, "add y [EW-05]"),
+        (lambda x: ADD(x, 1e39), InvalidDescOverflowError, "add y [EW-05]"),
+        (lambda x: ADD(x, 10**400), InvalidDescOverflowError, "add y [EW-05]"),
+        (lambda x: ADD(x, x[:2]), InvalidDescError, "add arguments [EW-06]"),
+        (lambda x: ADD(x, x, x.reshape(1, 3)), InvalidDescError, "add z [EW-06]"),
+        (lambda x: ADD(x, x, size=3), InvalidDescError, "add size [EW-06]"),
+        (lambda x: ADD(*np.broadcast_arrays(np.zeros((1 << 16, 1), "i1"), np.zeros(1 << 15, "i1"))),
+         InvalidDescError, "add arguments [EW-07]"),
+    ],
+)  # fmt: skip
+def test_errors(device, call, kind, named, message):
+    x = device.tensor(np.ones(3, np.float32))
+    message(fault(lambda: call(x), kind), *named.split())
+
+
+def test_complex_numbers_are_refused(device):
+    for value in (np.ones(2, complex), np.complex64(1), np.ones(2, "M8[s]"), np.array(["a"])):
+        text = fault(lambda value=value: ADD(value, 1, device=device))
+        assert text.startswith(f"add x: has data type {value.dtype}, must be of the host's byte")
+    assert "EW-03" in fault(lambda: ADD(1j, 1, device=device), InvalidDescTypeError)
+
+
+def test_memory_of_the_host_is_refused(device):
+    x = vkops.Tensor(device, (3,), np.dtype("f4"), on_host=True)
+    text = fault(lambda: ADD(x, x))
+    assert re.fullmatch(
+        r"add x: covers 12 bytes, must be at most \d+ in one piece on the device \[EW-07\]", text
+    )
+
+
+def test_more_bytes_than_a_binding_has(device, monkeypatch):
+    x = device.tensor(np.ones(1024, np.float32))
+    monkeypatch.setattr(device.executor.memory, "max_range", 1024)
+    assert "EW-07" in fault(lambda: ADD(x, x[::-1]))
+    equal(ADD(x[900:], x[700:824]), np.full(124, 2, np.float32))
+
+
+def test_tensors_of_several_pieces(device, monkeypatch):
+    """A view can be used if it is within one of the pieces."""
+    monkeypatch.setattr(device.executor.memory, "max_range", 1024)
+    array = np.arange(1024, dtype=np.float32)
+    x = device.tensor(array)
+    assert len(x.buffer.extents) == 4
+    for part in (slice(0, 256), slice(300, 500, 7), slice(767, 511, -1)):
+        equal(ADD(x[part], 1), array[part] + 1)
+    ADD(1, x[512:768], out=x[768:])
+    equal(x[700:], np.concatenate([array[700:768], array[512:768] + 1]))
+    assert "EW-07" in fault(lambda: ADD(x[200:300], 1))
+
+
+def test_released_tensors_are_refused(device):
+    x = device.tensor(np.ones(3, np.float32))
+    x.release()
+    assert fault(lambda: ADD(x, x), vkops.DeviceError) == "the tensor (3,) float32 was released"
+
+
+def test_arguments_of_any_kind(device):
+    """They raise errors of vkops, or have a result."""
+    x = device.tensor(np.ones(4, np.float32))
+    calls = [
+        lambda v: ADD(x, v),
+        lambda v: ADD(v, v, device=device),
+        lambda v: ADD(x, x, v),
+        lambda v: ADD(x, x, out=v),
+        lambda v: ADD(x, x, size=v),
+        lambda v: vkops.ElementwiseKernel("raw T x", "T z", "z = x[0]")(x, size=v),
+        lambda v: vkops.ElementwiseKernel("T x", "T z", v)(x),
+        lambda v: vkops.ElementwiseKernel("T x", "T z", "z = x", preamble=v)(x),
+        lambda v: ADD(x, x, device=v),
+    ]
+    for make in hostile.SINGLE:
+        for call in calls:
+            try:
+                assert isinstance(call(make()), vkops.Tensor)
+            except vkops.VkopsError as error:
+                text = str(error)
+                assert text.isprintable()

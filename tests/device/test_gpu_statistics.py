@@ -1,0 +1,123 @@
+"""``vkops shader stats``: with Mesa's driver for AMD GPUs, and without it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vkops.cli.main import main
+from vkops.gpu.adapters import driver_compiler, loader_files
+
+INSTALLED = any(path.match(driver_compiler._MANIFEST) for path in loader_files.installed())
+needs_driver = pytest.mark.skipif(not INSTALLED, reason="needs Mesa's driver for AMD GPUs")
+
+SHADER = """#version 450
+layout(local_size_x = 64) in;
+layout(std430, set = 1, binding = 2) buffer Data { uint data[]; };
+layout(binding = 1) uniform Four { uvec4 four; };
+layout(push_constant) uniform Push { uint factor; };
+void main() { data[gl_GlobalInvocationID.x] *= factor + four.x; }"""
+
+
+@pytest.fixture
+def stats(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("a.comp").write_text(SHADER)
+
+    def stats(*arguments):
+        status = main(["shader", "stats", *arguments])
+        seen = capsys.readouterr()
+        return status, seen.out, seen.err
+
+    return stats
+
+
+@needs_driver
+def test_a_shader_and_a_kernel(stats):
+    status, out, err = stats("a.comp", "copy_16", "--gpu", "navi21,vega10", "--json", "f.json")
+    assert (status, err) == (0, "")
+    found = json.loads(Path("f.json").read_text())
+    assert [*found] == ["navi21", "vega10"]
+    for gpu, shaders in found.items():
+        assert [*shaders] == ["a.comp", "copy_16"]
+        assert f"{gpu}: " in out
+        for figures in shaders.values():
+            assert figures["VGPRs"] > 0
+            assert f" {figures['Instructions']:,.0f} " in out
+    few, many = (found["navi21"][name]["Instructions"] for name in ("a.comp", "copy_16"))
+    assert few < many / 3
+
+
+@needs_driver
+def test_shaders_of_one_name_in_two_folders(stats):
+    for folder, text in (("one", SHADER), ("two", SHADER.replace("*=", "+= 7 *"))):
+        Path(folder).mkdir()
+        Path(folder, "a.comp").write_text(text)
+    status, _, _ = stats("one/a.comp", "two/a.comp", "--gpu", "navi21", "--json", "f.json")
+    assert status == 0
+    assert [*json.loads(Path("f.json").read_text())["navi21"]] == ["one/a.comp", "two/a.comp"]
+
+
+@needs_driver
+def test_drivers_that_other_programs_use_do_not_matter(stats, monkeypatch):
+    monkeypatch.setenv("VK_DRIVER_FILES", "none.json")
+    assert stats("a.comp", "--gpu", "navi21")[0] == 0
+
+
+@needs_driver
+def test_machine_code(stats):
+    _, out, _ = stats("a.comp", "--gpu", "navi21", "--isa")
+    assert "buffer_load_dword" in out
+    assert "s_endpgm" in out
+
+
+@needs_driver
+def test_a_baseline(stats):
+    command = ["a.comp", "--gpu", "navi21"]
+    stats(*command, "--json", "f.json")
+    same = stats(*command, "--baseline", "f.json", "--fail-on-regression")
+    assert same[0] == 0
+    assert same[1].endswith("No figure has changed since 'f.json' was written\n")
+    found = json.loads(Path("f.json").read_text())
+    found["navi21"]["a.comp"]["Instructions"] /= 2
+    Path("f.json").write_text(json.dumps(found))
+    status, out, _ = stats(*command, "--baseline", "f.json")
+    assert (status, "Instructions" in out, "worse" in out) == (0, True, True)
+    assert stats(*command, "--baseline", "f.json", "--fail-on-regression")[0] == 1
+
+
+@needs_driver
+@pytest.mark.parametrize("name", ["navi99", ""])
+def test_an_unknown_gpu_is_one_line(stats, name):
+    status, out, err = stats("a.comp", "--gpu", f"navi21,{name}")
+    assert (status, out) == (1, "")
+    assert f"has no GPU {name!r}; there are polaris10" in err
+    assert err.count("\n") == 1
+
+
+def test_without_the_driver(stats, monkeypatch):
+    monkeypatch.setattr(driver_compiler, "_MANIFEST", "none*.json")
+    status, out, err = stats("a.comp")
+    assert (status, out) == (1, "")
+    assert err.startswith("Mesa's driver for AMD GPUs is not installed (")
+    assert err.count("\n") == 1
+
+
+@needs_driver
+def test_a_driver_that_crashes_is_one_line(stats, monkeypatch):
+    crash = 'import os, sys; print(\'["X", "Y"]\', flush=True); os.abort()'
+    monkeypatch.setattr(driver_compiler, "_CHILD", crash)
+    status, out, err = stats("a.comp", "--gpu", "navi21")
+    assert (status, out) == (1, "")
+    assert err == "a.comp: navi21: the driver ended the process (killed by SIGABRT)\n"
+
+
+@needs_driver
+def test_a_driver_that_hangs_is_one_line(stats, monkeypatch):
+    monkeypatch.setattr(driver_compiler, "_CHILD", "import time; time.sleep(60)")
+    monkeypatch.setattr(driver_compiler, "_SECONDS", 1)
+    status, out, err = stats("a.comp", "--gpu", "navi21")
+    assert (status, out) == (1, "")
+    assert err == "navi21: the driver has not compiled the shaders within 1 s\n"

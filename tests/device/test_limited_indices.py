@@ -1,0 +1,339 @@
+"""Random shaders whose indices leave arrays that are not buffers: they reach the last element.
+
+Each has variables of random types in shared, private, local and push constant memory. Random paths
+to their elements, with indices from a buffer, are read and written, also by functions with array
+parameters. A model in Python says which values the variables have in the end.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import pytest
+from spirv import assembled, tool
+
+from vkops.shaders.limited_indices import with_limited_indices
+
+pytestmark = pytest.mark.usefixtures("clamped")
+
+MOST_NUMBERS = 60
+"""Numbers in a variable: lavapipe takes a minute to compile a shader with hundreds."""
+
+ENDS = (0, 1, 2, 3, 4, 5, 7, 100, 200, 255, 40_000, 65_535, 1 << 20, (1 << 31) - 1)
+HEAD = """#version 450
+layout(std430, binding = 0) readonly buffer Indices { int indices[]; };
+layout(std430, binding = 1) writeonly buffer Results { uint results[]; };
+"""
+
+
+@pytest.fixture
+def clamped(device):
+    """Skips on devices that vkops does not change modules for."""
+    features = device.executor.queue.kompute.features  # also under the minimum of limits
+    if device.info.type != "CPU" or "robustBufferAccess2" not in features:
+        pytest.skip("modules are not changed for this device")
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """An array, a vector or a matrix."""
+
+    glsl: str
+    count: int
+    element: object
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A struct; its members are called m0, m1 and so on."""
+
+    glsl: str
+    members: tuple
+
+
+class Program:
+    """A random shader, and the results it must have."""
+
+    def __init__(self, seed):
+        self.random = Random(seed)
+        self.declared, self.functions, self.body = [], [], []
+        self.indices, self.results = [], []
+        self.pushed = []
+        self.variables = {}
+        for storage in ("shared", "private", "local", "push"):
+            for number in range(self.random.randint(1, 2) if storage != "push" else 1):
+                self._declare(storage, f"{storage}_{number}")
+        for _ in range(self.random.randint(4, 12)):
+            self.random.choice((self._load, self._load, self._store, self._call))()
+        for name, (type_, values, storage) in self.variables.items():
+            if storage != "push":
+                for path, value in leaves(type_, values):
+                    self._result(name + path, value)
+
+    @property
+    def text(self):
+        body = "\n  ".join(self.body)
+        declared = "\n".join([*self.declared, *self.functions])
+        return f"{HEAD}{declared}\nvoid main() {{\n  {body}\n}}\n"
+
+    # -- types and variables -----------------------------------------------------------------------
+
+    def _type(self, depth):
+        kind = self.random.choice(("array", "array", "struct", "vector", "matrix", "scalar"))
+        if depth == 0 or kind == "scalar":
+            return self.random.choice(("uint", "float"))
+        if kind == "vector":
+            element, count = self.random.choice(("uint", "float")), self.random.randint(2, 4)
+            return Sequence({"uint": "u", "float": ""}[element] + f"vec{count}", count, element)
+        if kind == "matrix":
+            columns, rows = self.random.randint(2, 4), self.random.randint(2, 4)
+            return Sequence(f"mat{columns}x{rows}", columns, Sequence(f"vec{rows}", rows, "float"))
+        if kind == "struct":
+            members = tuple(self._type(depth - 1) for _ in range(self.random.randint(1, 3)))
+            name = f"S{len(self.declared)}"
+            listed = " ".join(f"{glsl(m)} m{i};" for i, m in enumerate(members))
+            self.declared.append(f"struct {name} {{ {listed} }};")
+            return Struct(name, members)
+        return self._array(self._type(depth - 1))
+
+    def _array(self, element):
+        count = self.random.choice((1, 2, 3, 4, 5))
+        base, bracket, dimensions = glsl(element).partition("[")
+        return Sequence(f"{base}[{count}]{bracket}{dimensions}", count, element)
+
+    def _declare(self, storage, name):
+        depth = 1 if storage == "push" else 3
+        type_ = self._array(self._type(depth)) if storage != "push" else self._array("uint")
+        values = made(type_)
+        if len([*leaves(type_, values)]) > MOST_NUMBERS:
+            self._declare(storage, name)
+            return
+        self.variables[name] = type_, values, storage
+        if storage == "push":
+            self.declared.append(f"layout(push_constant) uniform Push {{ {glsl(type_)} {name}; }};")
+            values[:] = self.pushed = [self.random.randrange(100) for _ in values]
+            return
+        prefix = "shared " if storage == "shared" else ""
+        (self.body if storage == "local" else self.declared).append(
+            f"{prefix}{glsl(type_)} {name};"
+        )
+        for path, _ in leaves(type_, values):
+            value = self.random.randrange(1000)
+            self.body.append(f"{name}{path} = {value};")
+            assign(type_, values, constant_path(path), value)
+
+    # -- accesses ----------------------------------------------------------------------------------
+
+    def _index(self, count):
+        """An index in GLSL, and the element that it must reach."""
+        if self.random.random() < 0.3:
+            found = self.random.randrange(count)
+            return str(found), found
+        value = self.random.choice((*ENDS, *range(count)))
+        value *= self.random.choice((1, 1, -1))
+        self.indices.append(value)
+        kind = self.random.choice(("int", "uint"))
+        return f"{kind}(indices[{len(self.indices) - 1}])", min(value & 0xFFFFFFFF, count - 1)
+
+    def _path(self, type_, stop=lambda type_: isinstance(type_, str)):
+        text, places = "", []
+        while not stop(type_):
+            if isinstance(type_, str):
+                return None
+            if isinstance(type_, Struct):
+                number = self.random.randrange(len(type_.members))
+                text, type_ = f"{text}.m{number}", type_.members[number]
+            else:
+                index, number = self._index(type_.count)
+                text, type_ = f"{text}[{index}]", type_.element
+            places.append(number)
+        return text, places, type_
+
+    def _variable(self, *, written):
+        names = [
+            n for n, (*_, storage) in self.variables.items() if storage != "push" or not written
+        ]
+        name = self.random.choice(names)
+        return name, *self.variables[name]
+
+    def _load(self):
+        name, type_, values, _ = self._variable(written=False)
+        path, places, _ = self._path(type_)
+        self._result(name + path, element(values, places))
+
+    def _store(self):
+        name, type_, values, _ = self._variable(written=True)
+        path, places, _ = self._path(type_)
+        value = self.random.randrange(1000)
+        self.body.append(f"{name}{path} = {value};")
+        assign(type_, values, places, value)
+
+    def _call(self):
+        """Pass an array of numbers to a function that reads it, or writes it."""
+        written = self.random.random() < 0.5
+        name, type_, values, storage = self._variable(written=written)
+        found = self._path(type_, lambda t: isinstance(t, Sequence) and isinstance(t.element, str))
+        if found is None:
+            return
+        path, places, array = found
+        if storage == "push":
+            written = False
+        index, number = self._index(array.count)
+        function = f"f{len(self.functions)}"
+        if written:
+            value = self.random.randrange(1000)
+            self.functions.append(
+                f"void {function}(inout {array.glsl} a, uint i) {{ a[i] = {value}; }}"
+            )
+            self.body.append(f"{function}({name}{path}, {index});")
+            assign(type_, values, [*places, number], value)
+        else:
+            self.functions.append(
+                f"uint {function}({array.glsl} a, uint i) {{ return uint(a[i]); }}"
+            )
+            self._result(f"{function}({name}{path}, {index})", element(values, [*places, number]))
+
+    def _result(self, text, value):
+        self.body.append(f"results[{len(self.results)}] = uint({text});")
+        self.results.append(value)
+
+
+def glsl(type_):
+    return type_ if isinstance(type_, str) else type_.glsl
+
+
+def made(type_):
+    if isinstance(type_, str):
+        return 0
+    if isinstance(type_, Struct):
+        return [made(member) for member in type_.members]
+    return [made(type_.element) for _ in range(type_.count)]
+
+
+def leaves(type_, values, path=""):
+    if isinstance(type_, str):
+        yield path, values
+    elif isinstance(type_, Struct):
+        for number, member in enumerate(type_.members):
+            yield from leaves(member, values[number], f"{path}.m{number}")
+    else:
+        for number in range(type_.count):
+            yield from leaves(type_.element, values[number], f"{path}[{number}]")
+
+
+def constant_path(path):
+    return [int(part.strip("m]")) for part in path.replace("[", ".").split(".")[1:]]
+
+
+def element(values, places):
+    for place in places:
+        values = values[place]
+    return values
+
+
+def assign(type_, values, places, value):
+    element(values, places[:-1])[places[-1]] = value
+
+
+def compiled(text, tmp_path, *options):
+    """The module of a text by glslang, as it is or optimized."""
+    (tmp_path / "a.comp").write_text(text)
+    command = ["glslangValidator", "--target-env", "vulkan1.2", *options, "-o", "a.spv", "a.comp"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + text
+    return (tmp_path / "a.spv").read_bytes()
+
+
+def check(device, tmp_path, seed):
+    program = Program(seed)
+    for optimize in (False, True):
+        spirv = compiled(program.text, tmp_path)
+        if optimize:
+            spirv = tool("spirv-opt", "-O", spirv=spirv)
+        limited = with_limited_indices(spirv)
+        command = ["spirv-val", "--target-env", "vulkan1.2", "-"]
+        done = subprocess.run(command, input=limited, capture_output=True, check=False)
+        assert done.returncode == 0, (seed, optimize, done.stderr, program.text)
+        shader = device.compile_shader(spirv)
+        results = device.tensor(np.full(len(program.results) + 4, 77, np.uint32))
+        indices = np.array([0, *program.indices], np.int64).astype(np.int32)[1:]
+        bound = {"Results": results}
+        if shader.shader.block("Indices"):
+            bound["Indices"] = device.tensor(indices if indices.size else np.zeros(1, np.int32))
+        pushed = program.pushed if shader.shader.module.push_nbytes else []
+        shader.dispatch(bound, 1, np.uint32(pushed).tobytes())
+        assert results.numpy().tolist() == [*program.results, 77, 77, 77, 77], (
+            seed,
+            optimize,
+            program.text,
+            program.indices,
+        )
+
+
+@pytest.mark.parametrize("first", [0, pytest.param(1000, marks=pytest.mark.slow)])
+def test_random_shaders(device, tmp_path, first):
+    for seed in range(first, first + (20 if first == 0 else 1000)):
+        check(device, tmp_path, seed)
+
+
+def test_a_specialization_constant_that_is_too_large(device):
+    text = """#version 450
+    layout(constant_id = 0) const uint I = 1;
+    layout(std430, binding = 0) buffer Data { uint data[]; };
+    shared uint before[64], room[4], after[64];
+    void main() {
+        for (uint i = 0; i < 64; ++i) before[i] = after[i] = 0;
+        for (uint i = 0; i < 4; ++i) room[i] = i;
+        room[I] = 7;
+        for (uint i = 0; i < 64; ++i) data[i] = before[i] + after[i];
+        for (uint i = 0; i < 4; ++i) data[64 + i] = room[i];
+    }"""
+    for number, expected in ((1, [0, 7, 2, 3]), (4, [0, 1, 2, 7]), (60, [0, 1, 2, 7])):
+        x = device.tensor(np.full(68, 9, np.uint32))
+        device.compile_shader(text, constants={"I": number})(x, groups=1)
+        assert x.numpy().tolist() == [*[0] * 64, *expected]
+
+
+@pytest.mark.parametrize(("bits", "size"), [(8, 200), (16, 40_000), (64, 5), (16, 5)])
+@pytest.mark.parametrize("signed", [0, 1])
+def test_indices_of_other_sizes(bits, size, signed):
+    """Indices are signed, whatever their type: those that would be negative are limited, too."""
+    spirv = assembled(f"""
+        OpCapability Shader
+        OpCapability Int8
+        OpCapability Int16
+        OpCapability Int64
+        OpMemoryModel Logical GLSL450
+        OpEntryPoint GLCompute %10 "main"
+        OpExecutionMode %10 LocalSize 1 1 1
+        %1 = OpTypeVoid
+        %2 = OpTypeFunction %1
+        %3 = OpTypeInt 32 0
+        %4 = OpConstant %3 {size}
+        %5 = OpTypeArray %3 %4
+        %6 = OpTypePointer Workgroup %5
+        %7 = OpTypePointer Workgroup %3
+        %8 = OpVariable %6 Workgroup
+        %20 = OpTypeFloat 32
+        %21 = OpConstant %20 3
+        %22 = OpTypeInt {bits} {signed}
+        %10 = OpFunction %1 None %2
+        %11 = OpLabel
+        %12 = OpConvertFToS %22 %21
+        %13 = OpAccessChain %7 %8 %12
+        OpStore %13 %4
+        OpReturn
+        OpFunctionEnd
+    """)
+    limited = with_limited_indices(spirv)
+    tool_ = ["spirv-val", "--target-env", "vulkan1.2", "-"]
+    done = subprocess.run(tool_, input=limited, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    listing = tool("spirv-dis", "--raw-id", spirv=limited).decode()
+    (limit,) = re.findall(r"UMin %12 (%\d+)", listing)
+    last = min(size, 1 << bits - 1) - 1
+    assert re.search(rf"{limit} = OpConstant %22 {last}\n", listing)

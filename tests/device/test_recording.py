@@ -1,0 +1,245 @@
+"""Programs that are recorded once and run again and again."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import numpy as np
+import onnx
+import pytest
+
+import vkops
+from vkops import dml
+from vkops.errors import DeviceError, InvalidDescError
+from vkops.gpu.copies import ImageCopy
+from vkops.gpu.copies.rule import COPY
+from vkops.onnx import Session
+
+ADD = """#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer From { int from[]; };
+layout(std430, binding = 1) buffer To { int to[]; };
+layout(push_constant) uniform Push { int n; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < to.length()) to[i] = from[i] + n; }"""
+
+
+def test_functions_operators_shaders_and_models_together(any_device):
+    device = any_device
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+    g (int32[6] x) => (int32[12] y) { y = Concat <axis = 0> (x, x) }"""
+    session = Session(onnx.parser.parse_model(text), device=device)
+    desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [12])
+    reverse = device.compile_operator(
+        device.create_operator(dml.Slice1OperatorDesc(desc, desc, [0], [12], [-1]))
+    )
+    shader = device.compile_shader(ADD)
+    x, turned = device.tensor(np.arange(6, dtype=np.int32)), device.buffer(48)
+    with device.record() as program:
+        (y,) = session.run({"x": vkops.roll(x, 1)})
+        reverse.dispatch([y], [turned])
+        z = shader((turned, 0, 48), n=100, threads=12, out=((12,), np.int32))
+        w = vkops.join([z[::2], z[1::2]])
+        shader(z.reshape(4, 3).T, w, n=0, threads=3)  # a view that is copied
+        x[2:4] = w[:2]
+    for start in (0, 7):
+        values = np.arange(start, start + 6, dtype=np.int32)
+        x[...] = values
+        program.run()
+        doubled = np.concatenate([np.roll(values, 1)] * 2)[::-1] + 100
+        expected = np.concatenate([doubled[::2], doubled[1::2]])
+        expected[:] = expected
+        expected[:12] = np.where(np.arange(12) < 64, doubled.reshape(4, 3).T.ravel(), expected)
+        np.testing.assert_array_equal(w.numpy(), expected)
+        values[2:4] = expected[:2]
+        np.testing.assert_array_equal(x.numpy(), values)
+
+
+def test_nothing_runs_while_it_is_recorded(any_device):
+    x = any_device.tensor(np.arange(4))
+    y = any_device.tensor(np.zeros(4, np.int64))
+    with any_device.record() as program:
+        y[...] = vkops.flip(x)
+    assert y.numpy().tolist() == [0] * 4
+    program.run(times=0)
+    assert y.numpy().tolist() == [0] * 4
+    program.run()
+    assert y.numpy().tolist() == [3, 2, 1, 0]
+
+
+def test_many_times(any_device):
+    x = any_device.tensor(np.zeros(100, np.int32))
+    shader = any_device.compile_shader(ADD)
+    with any_device.record() as program:
+        for _ in range(10):
+            shader(x, x, n=1, threads=100)
+    program.run(times=30)
+    any_device.synchronize()
+    program.run()
+    assert (x.numpy() == 310).all()
+    assert program.steps == ("<source>",) * 10
+
+
+def test_what_is_made_inside_stays(any_device):
+    """Its memory is not used again, though nothing else refers to it."""
+    x = any_device.tensor(np.arange(1000))
+    with any_device.record() as program:
+        y = vkops.roll(vkops.flip(vkops.roll(x, 1)).copy(), 1)
+    gc.collect()
+    others = [any_device.tensor(np.full(1000, 7)) for _ in range(10)]
+    program.run()
+    expected = np.roll(np.roll(np.arange(1000), 1)[::-1], 1)
+    np.testing.assert_array_equal(y.numpy(), expected)
+    assert all((other.numpy() == 7).all() for other in others)
+
+
+@pytest.mark.parametrize("wanted", ["shader", "regions"])
+def test_copies_and_images(adapter, monkeypatch, wanted):
+    monkeypatch.setenv(COPY, wanted)
+    with vkops.Device(adapter.index) as device:
+        x = np.random.default_rng(3).integers(0, 256, (1 << 12, 256), np.uint8)
+        tensor = device.tensor(x)
+        with device.record() as program:
+            parts = vkops.split(tensor, 4, axis=1)
+            zeros = vkops.zeros((1 << 12, 64), np.uint8, device=device)
+            joined = vkops.concat([zeros, *parts[::-1]], axis=1)
+        for number in range(3):
+            tensor[0, :] = np.uint8(number)
+            x[0] = number
+            program.run()
+            columns = [x[:, 64 * n : 64 * n + 64] for n in (3, 2, 1, 0)]
+            expected = np.concatenate([np.zeros((1 << 12, 64), np.uint8), *columns], 1)
+            np.testing.assert_array_equal(joined.numpy(), expected)
+        assert ImageCopy is not None
+
+
+def test_indirect_groups_that_an_earlier_step_wrote(device):
+    text = """#version 450
+    layout(std430, binding = 0) buffer Counts { uint counts[3]; };
+    layout(push_constant) uniform Push { uint n; };
+    void main() { counts[0] = n; counts[1] = counts[2] = 1u; }"""
+    count = """#version 450
+    layout(std430, binding = 0) buffer Data { uint data[]; };
+    void main() { data[gl_WorkGroupID.x] += 1u; }"""
+    counts = device.tensor(np.zeros(4, np.uint32))
+    data = device.tensor(np.zeros(8, np.uint32))
+    first, second = map(device.compile_shader, (text, count))
+    with device.record() as program:
+        first(counts, n=5, groups=1)
+        second(data, groups=(counts, 0))
+        first(counts, n=2, groups=1)
+        second(data, groups=(counts, 0))
+    program.run(times=2)
+    assert data.numpy().tolist() == [4, 4, 2, 2, 2, 0, 0, 0]
+
+
+REFUSED = {
+    "reading": (lambda d, x: x.numpy(), "elements cannot be read, because nothing runs yet"),
+    "an element": (lambda d, x: int(x[0]), "elements cannot be read"),
+    "assigning an array": (lambda d, x: x.__setitem__(0, 5), "the host cannot write to memory"),
+    "an array": (lambda d, x: vkops.join([x, np.arange(3)]), "an array of the host would be sent"),
+    "index arrays": (lambda d, x: vkops.take(x, np.array([1, 0])), "an array of the host would be"),
+    "an array for a kernel": (
+        lambda d, x: vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y")(x, np.arange(4)),
+        "an array of the host would be sent",
+    ),
+    "a buffer": (lambda d, x: d.buffer(4).write(bytes(4)), "the host cannot write to memory"),
+    "a stream": (
+        lambda d, x: identity(d).dispatch([d.host_buffer(48)], [d.buffer(48)]),
+        "host memory cannot be streamed",
+    ),
+    "another recording": (lambda d, x: d.record().__enter__(), "is recording already"),
+    "another program": (lambda d, x: recorded(d).run(), "not recorded yet"),
+}
+
+
+def identity(device):
+    desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [12])
+    operator = dml.ElementWiseIdentityOperatorDesc(desc, desc)
+    return device.compile_operator(device.create_operator(operator))
+
+
+def recorded(device):
+    return device.record()
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(any_device, case):
+    use, said = REFUSED[case]
+    x = any_device.tensor(np.arange(4))
+    with pytest.raises(DeviceError, match=said), any_device.record():
+        use(any_device, x)
+    with any_device.record() as program:  # the error ended the first recording
+        y = vkops.flip(x).copy()
+    program.run()
+    assert y.numpy().tolist() == [3, 2, 1, 0]
+
+
+def test_tensors_that_are_made_of_arrays_inside(any_device):
+    """They are sent at once, and are constants of the program."""
+    with any_device.record() as program:
+        y = vkops.flip(any_device.tensor(np.arange(3))).copy()
+    program.run()
+    assert y.numpy().tolist() == [2, 1, 0]
+
+
+def test_a_program_cannot_be_part_of_another(device):
+    x = device.tensor(np.arange(3))
+    with device.record() as program:
+        vkops.flip(x).copy()
+    with pytest.raises(DeviceError, match="cannot be part of another one"), device.record():
+        program.run()
+
+
+def test_closed_programs_and_wrong_numbers(device):
+    x = device.tensor(np.arange(3))
+    with device.record() as program:
+        x[...] = vkops.flip(x).copy()
+    for times in (-1, 1.5, "2"):
+        with pytest.raises(InvalidDescError, match=r"times: got .* \[REC-01\]"):
+            program.run(times)
+    with pytest.raises(DeviceError, match="was recorded already"), program:
+        pass
+    program.close()
+    program.close()
+    with pytest.raises(DeviceError, match="the recorded program is closed"):
+        program.run()
+
+
+def test_a_program_keeps_memory_until_it_is_closed(adapter):
+    with vkops.Device(adapter.index) as device:
+        x = device.tensor(np.arange(1 << 10))
+        before = device.memory_report().used
+        with device.record() as program:
+            vkops.flip(x).copy()
+        assert device.memory_report().used == before + (8 << 10)
+        program.run()
+        program.close()
+        assert device.memory_report().used == before
+        del x
+        gc.collect()
+        assert device.memory_report().used == 0
+
+
+def test_a_device_that_is_closed(adapter):
+    device = vkops.Device(adapter.index)
+    x = device.tensor(np.arange(3))
+    with device.record() as program:
+        vkops.flip(x).copy()
+    device.close()
+    for use in (program.run, device.record, device.synchronize):
+        with pytest.raises(DeviceError, match="is closed"):
+            use()
+
+
+def test_other_threads_run_meanwhile(device):
+    x, found = device.tensor(np.arange(4)), []
+    with device.record() as program:
+        y = vkops.flip(x).copy()
+        thread = threading.Thread(target=lambda: found.append(vkops.roll(x, 1).numpy().tolist()))
+        thread.start()
+        thread.join()
+    assert found == [[3, 0, 1, 2]]
+    assert program.steps == ("window",)
+    program.run()
+    assert y.numpy().tolist() == [3, 2, 1, 0]

@@ -1,0 +1,298 @@
+"""Shaders on random views of all ranks and types, compared with NumPy; bytes around stay the same."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+import vkops
+from vkops.errors import BindingError, InvalidDescError
+
+STORAGE = "#extension GL_EXT_shader_{}bit_storage : require\n"
+ARITHMETIC = "#extension GL_EXT_shader_explicit_arithmetic_types : require\n"
+TYPES = {
+    "int8": ("int8_t", {"shaderInt8", "storageBuffer8BitAccess"}),
+    "uint8": ("uint8_t", {"shaderInt8", "storageBuffer8BitAccess"}),
+    "int16": ("int16_t", {"shaderInt16", "storageBuffer16BitAccess"}),
+    "uint16": ("uint16_t", {"shaderInt16", "storageBuffer16BitAccess"}),
+    "float16": ("float16_t", {"shaderFloat16", "storageBuffer16BitAccess"}),
+    "int32": ("int", set()),
+    "uint32": ("uint", set()),
+    "float32": ("float", set()),
+    "int64": ("int64_t", {"shaderInt64"}),
+    "uint64": ("uint64_t", {"shaderInt64"}),
+    "float64": ("double", {"shaderFloat64"}),
+}
+"""By NumPy's name: the type in GLSL, and the features that it needs."""
+
+HEAD = f"#version 450\n{STORAGE.format(8)}{STORAGE.format(16)}{ARITHMETIC}"
+TO = """layout(local_size_x = 16) in;
+layout(std430, binding = 0) readonly buffer From {{ {0} from[]; }};
+layout(std430, binding = 4) writeonly buffer To {{ {0} to[]; }};
+void main() {{
+    uint i = gl_GlobalInvocationID.x;
+    if (i < from.length()) to[i] = from[i] + {0}(3);
+}}"""
+IN_PLACE = """layout(local_size_x = 16) in;
+layout(std430, set = 1, binding = 2) buffer Data {{ {0} data[]; }};
+void main() {{
+    uint i = gl_GlobalInvocationID.x;
+    if (i < data.length()) data[i] = data[i] + data[i];
+}}"""
+FOUR = """layout(local_size_x = 4) in;
+layout(std140, binding = 0) uniform Four { uvec4 four; };
+layout(std430, set = 1, binding = 0) writeonly buffer To { uint to[]; };
+void main() { to[gl_GlobalInvocationID.x] = four[gl_LocalInvocationID.x]; }"""
+COUNT = """layout(std430, binding = 0) buffer Data { uint data[]; };
+void main() { atomicAdd(data[0], 1); }"""
+COUNTS = """layout(std430, binding = 0) writeonly buffer Counts { uint counts[]; };
+layout(push_constant) uniform Push { uint x, y, z; };
+void main() { counts[0] = x; counts[1] = y; counts[2] = z; }"""
+
+
+def compiled(device, text, *, glsl=None, needs=frozenset()):
+    if missing := needs - device.features:
+        pytest.skip(f"the device has no {', '.join(missing)}")
+    return device.compile_shader(HEAD + (text.format(glsl) if glsl else text), name="x")
+
+
+def some_view(random, array):
+    """An index and an order of axes that select some elements of an array."""
+    index = []
+    for size in array.shape:
+        start = random.randrange(size)
+        step = random.choice((1, 1, 2, 3, -1, -2))
+        index.append(slice(start, None, step))
+    return tuple(index), random.sample(range(array.ndim), array.ndim)
+
+
+def some_array(random, dtype, rank):
+    shape = [random.randint(1, (200, 20, 8, 5, 4, 3)[rank - 1]) for _ in range(rank)]
+    values = np.random.default_rng(random.randrange(1 << 30)).integers(0, 60, shape)
+    return values.astype(dtype)
+
+
+@pytest.mark.parametrize("count", [12, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_random_views(any_device, dtype, count):
+    device, random = any_device, Random(dtype)
+    glsl, needs = TYPES[dtype]
+    to = compiled(device, TO, glsl=glsl, needs=needs)
+    in_place = compiled(device, IN_PLACE, glsl=glsl)
+    for number in range(count):
+        x = some_array(random, dtype, number % 6 + 1)
+        index, order = some_view(random, x)
+        source = x[index].transpose(order)
+        # The same elements in memory that is larger, and has others around them.
+        shape = [2 * size + 3 for size in source.shape]
+        y = np.full(shape, 77, dtype)
+        place = tuple(slice(1, 1 + 2 * n, 2) for n in source.shape)
+        if random.random() < 0.3:
+            place = (*place[:-1], slice(1, 1 + source.shape[-1]))
+        a, b = device.tensor(x), device.tensor(y)
+        to(a[index].transpose(order), b[place], threads=source.size)
+        y[place] = source + x.dtype.type(3)
+        np.testing.assert_array_equal(b.numpy(), y, strict=True)
+        np.testing.assert_array_equal(a.numpy(), x, strict=True)
+        threads = random.randint(1, source.size)
+        run = min(-(-threads // 16) * 16, source.size)
+        in_place(a[index].transpose(order), threads=threads)
+        changed = source.ravel().copy()
+        changed[:run] += changed[:run]
+        x[index].transpose(order)[...] = changed.reshape(source.shape)
+        np.testing.assert_array_equal(a.numpy(), x, strict=True)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_one_run_at_any_offset(any_device, dtype):
+    """Where the driver does not allow the offset, a copy is bound."""
+    glsl, needs = TYPES[dtype]
+    shader = compiled(any_device, TO, glsl=glsl, needs=needs)
+    x = np.arange(40).astype(dtype)
+    a = any_device.tensor(x)
+    for start in range(17):
+        for stop in (start + 1, start + 2, start + 7):
+            b = any_device.tensor(np.full(40, 9, dtype))
+            shader(a[start:stop], b[start:stop], groups=1)
+            expected = np.full(40, 9, dtype)
+            expected[start:stop] = x[start:stop] + x.dtype.type(3)
+            np.testing.assert_array_equal(b.numpy(), expected, strict=True)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_interleaved_views(any_device, dtype):
+    glsl, needs = TYPES[dtype]
+    shader = compiled(any_device, TO, glsl=glsl, needs=needs)
+    for step in (2, 3):
+        x = np.arange(60).astype(dtype)
+        a = any_device.tensor(x)
+        shader(a[::step], a[1::step], threads=60 // step)
+        x[1::step] = x[::step] + x.dtype.type(3)
+        np.testing.assert_array_equal(a.numpy(), x, strict=True)
+
+
+def test_views_that_overlap(any_device):
+    shader = compiled(any_device, TO, glsl="uint")
+    x = any_device.tensor(np.arange(20, dtype=np.uint32))
+    with pytest.raises(BindingError, match=r"shares bytes with From.*\[SH-06\]"):
+        shader(x[::2], x[::4], threads=5)
+    shader(x[1::2], x[1::2], threads=10)  # the same elements are one binding
+    expected = np.arange(20)
+    expected[1::2] += 3
+    assert x.numpy().tolist() == expected.tolist()
+
+
+def test_uniform_blocks(any_device):
+    shader = compiled(any_device, FOUR)
+    x = np.arange(32, dtype=np.uint32)
+    tensor = any_device.tensor(x)
+    values = [
+        *((tensor[start : start + 4], x[start : start + 4]) for start in (0, 1, 4, 5, 8)),
+        (tensor[::5][:4], x[::5][:4]),
+        (tensor[7:3:-1], x[7:3:-1]),
+        ((tensor, 16, 16), x[4:8]),
+        (x[3:7], x[3:7]),
+        ([1, 2, 3, 4], [1, 2, 3, 4]),
+        ({"four": (5, 6, 7, 8)}, [5, 6, 7, 8]),
+        (x[9:13].tobytes(), x[9:13]),
+    ]
+    for given, expected in values:
+        made = shader(Four=given, out=(4,), groups=1)
+        assert made.numpy().tolist() == list(expected)
+        target = any_device.tensor(np.zeros((4, 3), np.uint32))
+        shader(given, target[:, 1], groups=1)
+        assert target.numpy()[:, 1].tolist() == list(expected)
+        assert not target.numpy()[:, ::2].any()
+
+
+def test_groups_from_a_tensor(any_device):
+    count, counts = compiled(any_device, COUNT), compiled(any_device, COUNTS)
+    total = any_device.tensor(np.zeros(1, np.uint32))
+    groups = any_device.tensor(np.array([2, 3, 4, 1, 1, 5], np.uint32))
+    for offset, expected in ((0, 24), (4, 12), (12, 5)):
+        total.fill(0)
+        count(total, groups=(groups, offset))
+        assert int(total[0]) == expected
+    total.fill(0)
+    count(total, groups=(groups[3:], 0))
+    counts(groups[2:5], x=2, y=2, z=2, groups=1)  # what an earlier dispatch writes
+    count(total, groups=(groups, 8))
+    bound = count.bound({"Data": total}, (groups, 8))
+    counts(groups[2:5], x=1, y=1, z=9, groups=1)
+    bound.dispatch()
+    assert int(total[0]) == 5 + 8 + 9
+    for wrong in ((groups, 2), (groups, 16), (groups, -4), (groups[::2], 0), (total, 0)):
+        with pytest.raises(InvalidDescError, match=r"\[SH-07\]"):
+            count(total, groups=wrong)
+    floats = any_device.tensor(np.ones(3, np.float32))
+    with pytest.raises(InvalidDescError, match=r"\[SH-07\]"):
+        count(total, groups=(floats, 0))
+
+
+ATOMIC = "layout(std430, binding = 0) buffer D {{ {0} d[]; }}; void main() {{ atomicAdd(d[0], {0}(1)); }}"
+ATOMICS = {
+    "int64": ("int64_t", "GL_EXT_shader_atomic_int64", "shaderBufferInt64Atomics"),
+    "float32": ("float", "GL_EXT_shader_atomic_float", "shaderBufferFloat32AtomicAdd"),
+}
+
+
+@pytest.mark.parametrize("dtype", ATOMICS)
+def test_atomics(any_device, dtype):
+    glsl, extension, feature = ATOMICS[dtype]
+    text = f"#extension {extension} : require\n{ATOMIC.format(glsl)}"
+    shader = compiled(any_device, text, needs={feature})
+    x = any_device.tensor(np.array([5, 5, 5], dtype))
+    shader(x[1:2], groups=50)
+    assert x.numpy().tolist() == [5, 55, 5]
+
+
+NEEDS = {
+    **{name: (TO.format(glsl), needs) for name, (glsl, needs) in TYPES.items() if needs},
+    **{
+        f"atomics of {name}": (
+            f"#extension {extension} : require\n{ATOMIC.format(glsl)}",
+            {feature},
+        )
+        for name, (glsl, extension, feature) in ATOMICS.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_types_that_a_device_does_not_have(device, monkeypatch, name):
+    """SH-02 names each feature, and it alone."""
+    text, needs = NEEDS[name]
+    every = device.features | needs | {"shaderInt64"}
+    for feature in needs:
+        with monkeypatch.context() as patch:
+            patch.setattr(device.executor, "features", every - {feature})
+            with pytest.raises(InvalidDescError) as caught:
+                device.compile_shader(HEAD + text, name="x")
+        assert (
+            str(caught.value) == f"x: needs {feature}, which {device.name!r} does not have [SH-02]"
+        )
+
+
+@pytest.mark.parametrize(
+    ("call", "rule"),
+    [
+        (lambda s, x: s(x.view(np.float32), x, groups=1), "SH-11"),
+        (lambda s, x: s(x[:0], x, groups=1), "SH-12"),
+        (lambda s, x: s(np.zeros(4, np.uint32), np.zeros(4, np.uint32), groups=1), "SH-12"),
+        (lambda s, x: s(x, vkops.broadcast_to(x[:1], (4,)), groups=1), "B-21"),
+        (lambda s, x: s((x[::2], 0, 4), x, groups=1), "B-21"),
+        (lambda s, x: s((x[4:], 0, 32), x, groups=1), "SH-05"),
+        (lambda s, x: s((x, 0, 6), x, groups=1), "SH-05"),
+        (lambda s, x: s((x, -4, 4), x, groups=1), "B-04"),
+        (lambda s, x: s(x, 3, groups=1), "B-02"),
+        (lambda s, x: s(x, groups=1), "SH-04"),
+        (lambda s, x: s(x, x, x, groups=1), "SH-04"),
+        (lambda s, x: s(x, x, Other=x, groups=1), "SH-04"),
+        (lambda s, x: s(x, out=["From", "From"], groups=1), "SH-04"),
+        (lambda s, x: s(x, out="Nobody", groups=1), "SH-04"),
+        (lambda s, x: s(x, x), "SH-07"),
+        (lambda s, x: s(x, x, groups=1, threads=1), "SH-07"),
+        (lambda s, x: s(x, x, threads=-1), "SH-07"),
+        (lambda s, x: s(x, x, groups=(1, 2, 3, 4)), "SH-07"),
+        (lambda s, x: s(x, x, groups=1 << 40), "SH-07"),
+        (lambda s, x: s.dispatch([x, x]), "SH-04"),
+    ],
+)
+def test_refusals(any_device, call, rule):
+    x = any_device.tensor(np.arange(8, dtype=np.uint32))
+    shader = compiled(any_device, TO, glsl="uint")
+    with pytest.raises(vkops.VkopsError) as caught:
+        call(shader, x)
+    assert caught.value.rule == rule
+    assert str(caught.value).endswith(f"[{rule}]")
+    assert x.numpy().tolist() == list(range(8))
+
+
+def test_what_a_call_accepts(any_device):
+    """An output that is given, groups in a tensor, and nothing to do for no threads."""
+    x = any_device.tensor(np.arange(8, dtype=np.uint32))
+    y = any_device.tensor(np.zeros(8, np.uint32))
+    shader = compiled(any_device, TO, glsl="uint")
+    assert shader(x, threads=8, out=y) is y
+    np.testing.assert_array_equal(y.numpy(), x.numpy() + 3)
+    empty = any_device.tensor(np.zeros(0, np.uint32))
+    assert shader(empty, empty, threads=0) is None
+    counts = any_device.tensor(np.uint32([1, 1, 1]))
+    y = any_device.tensor(np.zeros(8, np.uint32))
+    shader(x, y, groups=counts)
+    np.testing.assert_array_equal(y.numpy(), x.numpy() + 3)
+    assert repr(shader).startswith("<vkops.CompiledShader ")
+
+
+def test_structured_elements(device):
+    text = """#version 450
+    struct Point { float x, y; };
+    layout(std430, binding = 0) buffer Points { Point points[]; };
+    void main() { points[gl_WorkGroupID.x].y = 2.0 * points[gl_WorkGroupID.x].x; }"""
+    points = np.zeros(3, [("x", "f4"), ("y", "f4")])
+    points["x"] = [1, 2, 3]
+    tensor = device.tensor(points)
+    device.compile_shader(text)(tensor, groups=3)
+    assert tensor.numpy()["y"].tolist() == [2, 4, 6]

@@ -1,0 +1,14 @@
+"""Every line of tests/messages.txt is the message of a test that exists."""
+
+from __future__ import annotations
+
+from messages import FILE, UNUSED
+
+
+def test_no_line_is_unused(pytestconfig):
+    assert pytestconfig.stash[UNUSED] == [], "pytest --rewrite-messages removes their lines"
+
+
+def test_lines_are_sorted_by_test():
+    tests = [line.partition(": ")[0] for line in FILE.read_text("utf-8").splitlines()]
+    assert tests == sorted(tests)

@@ -1,0 +1,164 @@
+"""HLSL: registers, entry points, errors; included texts; and how often the tools are run."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from vkops import shaders
+from vkops.errors import InvalidDescError, ShaderCompileError
+
+ADD = """
+struct Pair { float x; float3 y; };
+StructuredBuffer<float> a : register(t0);
+StructuredBuffer<Pair> pairs : register(t1);
+RWStructuredBuffer<float> sum : register(u0);
+RWByteAddressBuffer raw;
+cbuffer Sizes : register(b0) { uint count; row_major float2x3 m; };
+cbuffer Other : register(b0, space2) { float scale; };
+[numthreads(64, 1, 1)]
+void Add(uint3 id : SV_DispatchThreadID) {
+    if (id.x < count) sum[id.x] = (a[id.x] + pairs[id.x].y.z) * m[1][2] * scale + raw.Load(0);
+}
+[numthreads(1, 1, 1)] void Clear() { sum[0] = 0; }
+"""
+
+
+def load(text=ADD, entry="Add", **options):
+    return shaders.load(text, language="hlsl", entry=entry, name="x", **options)
+
+
+def test_registers_and_names():
+    shader = load()
+    assert [(b.point, b.kind, b.set, b.binding, b.readonly) for b in shader.blocks] == [
+        ("a", "storage", 0, 0, True), ("pairs", "storage", 0, 1, True),
+        ("sum", "storage", 0, 64, False), ("raw", "storage", 0, 65, False),
+        ("Sizes", "uniform", 0, 128, True), ("Other", "uniform", 2, 128, True),
+    ]  # fmt: skip
+    assert shader.block("2.128").name == "Other"
+    assert [b.point for b in load(entry="Clear").blocks] == ["sum"]
+    assert shader.entry_point == "Add"
+
+
+def test_matrices_are_indexed_as_in_the_shader():
+    shader = load()
+    packed = shader.pack_uniform(shader.block("Sizes"), {"count": 7, "m": [[1, 2, 3], [4, 5, 6]]})
+    numbers = [7, 0, 0, 0, 1, 2, 3, 0, 4, 5, 6, 0]
+    assert [round(n) for n in memoryview(packed[16:]).cast("f")] == numbers[4:]
+    assert packed[:16] == bytes([7, *[0] * 15])
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "said"),
+    [
+        (ADD, "main", "x entry point [SH-03]"),
+        (ADD.replace("sum[0] = 0", "\n\n  sun[0] = 0"), "Add", "x:15"),
+        ('#include "no.hlsl"', "Add", "x:1"),
+        ("AppendStructuredBuffer<uint> l; [numthreads(1,1,1)] void Add() { l.Append(1); }", "Add", "x l@count [SH-01]"),
+        ("RWBuffer<float> t; [numthreads(1,1,1)] void Add() { t[0] = 1; }", "Add", "x t [SH-01]"),
+    ],
+)  # fmt: skip
+def test_errors(text, entry, said, message):
+    with pytest.raises((InvalidDescError, ShaderCompileError)) as caught:
+        load(text, entry)
+    message(caught.value, *said.split())
+
+
+def test_files_are_hlsl_by_their_suffix(tmp_path):
+    (tmp_path / "s.hlsl").write_text('#include "parts/n.hlsl"\n' + ADD)
+    (tmp_path / "s.txt").write_text(ADD)
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "n.hlsl").write_text("#define NUMBER 5\n")
+    shader = shaders.load(tmp_path / "s.hlsl", entry="Add", defines={"X": 1})
+    other = shaders.load(tmp_path / "s.txt", language="hlsl", entry="Add")
+    assert [b[:5] for b in shader.blocks] == [b[:5] for b in other.blocks]
+
+
+# -- included texts --------------------------------------------------------------------------------
+
+GLSL = """#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "parts/n.glsl"
+shared uint s[N];
+void main() { s[0] = 1; }
+"""
+TEXTS = {"parts/n.glsl": '#include "m.glsl"\n', "parts/m.glsl": "const uint N = 7;\n"}
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_mapping_of_included_texts(tmp_path, debug):
+    (tmp_path / "s.comp").write_text(GLSL)
+    spirv = shaders.load(GLSL, include=TEXTS, debug=debug).spirv
+    assert shaders.load(GLSL, include=dict(TEXTS), debug=debug).spirv == spirv
+    changed = {**TEXTS, "parts/m.glsl": "const uint N = 9;\n"}
+    for source in (GLSL, tmp_path / "s.comp"):
+        assert shaders.load(source, include=TEXTS, debug=debug).module.shared_nbytes == 28
+        assert shaders.load(source, include=changed, debug=debug).module.shared_nbytes == 36
+    assert b"vkops-" not in spirv
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+def test_errors_in_included_texts_name_them(tmp_path, as_file, message):
+    (tmp_path / "s.comp").write_text(GLSL)
+    wrong = {**TEXTS, "parts/m.glsl": "\nconst uint N = M;\n"}
+    with pytest.raises(ShaderCompileError) as caught:
+        shaders.load(tmp_path / "s.comp" if as_file else GLSL, include=wrong)
+    message(caught.value, "parts/m.glsl:2: ")
+
+
+def test_included_texts_cannot_reach_files(tmp_path):
+    (tmp_path / "n.glsl").write_text("const uint N = 7;\n")
+    texts = {"parts/n.glsl": f'#include "{"../" * 20}{tmp_path}/n.glsl"\n'.replace("//", "/")}
+    with pytest.raises(ShaderCompileError, match="is outside of the folder"):
+        shaders.load(GLSL, include=texts)
+
+
+@pytest.mark.parametrize("include", ["folder", Path("folder"), ["folder"], (Path("folder"),)])
+def test_folders_of_included_files(tmp_path, monkeypatch, include):
+    monkeypatch.chdir(tmp_path)
+    for name, text in TEXTS.items():
+        path = tmp_path / "folder" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert shaders.load(GLSL, include=include).module.shared_nbytes == 28
+
+
+# -- how often the tools are run -------------------------------------------------------------------
+
+PLAIN = """#version 450
+layout(constant_id = 0) const uint N = 7;
+shared uint s[N * 2];
+void main() { s[0] = 1; }
+"""
+SOURCES = {
+    "GLSL": {"source": PLAIN},
+    "HLSL": {"source": ADD, "language": "hlsl", "entry": "Add"},
+    "included": {"source": GLSL, "include": TEXTS},
+    "constants": {"source": PLAIN, "constants": {"N": 3}},
+    "SPIR-V": {"source": "spirv"},
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_what_was_compiled_before_needs_no_program(tmp_path, monkeypatch, kind):
+    """In the same process, and in another that has the same cache on disk."""
+    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path))
+    call = dict(SOURCES[kind])
+    source = call.pop("source")
+    source = shaders.compile(PLAIN) if source == "spirv" else source
+    shaders.shader._module.cache_clear()
+    shaders.compiler._recent.clear()
+    first = shaders.load(source, **call)
+
+    def refuse(*_args, **_options):
+        raise AssertionError("a program was started")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    assert shaders.load(source, **call).module is first.module
+    shaders.shader._module.cache_clear()
+    shaders.compiler._recent.clear()
+    again = shaders.load(source, **call)
+    assert again.module is not first.module
+    assert again.spirv == first.spirv

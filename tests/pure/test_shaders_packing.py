@@ -1,0 +1,190 @@
+"""Values as the bytes of push constants and uniform blocks, for all types that have a layout."""
+
+from __future__ import annotations
+
+import struct
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from vkops import shaders
+from vkops.errors import InvalidDescError, InvalidDescTypeError
+
+HEAD = """#version 450
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+#extension GL_EXT_shader_8bit_storage : require
+#extension GL_EXT_shader_16bit_storage : require
+struct S { float x; ivec2 y; };
+shared float sum;
+"""
+
+
+def pushing(members, use):
+    """Load a shader with push constants; ``use`` is a number in them."""
+    text = f"layout(push_constant) uniform P {{ {members} }} p;"
+    return shaders.load(f"{HEAD}{text} void main() {{ sum = float(p.{use}); }}", name="x")
+
+
+def uniform(members, use):
+    text = f"layout(set = 1, binding = 2) uniform U {{ {members} }} u;"
+    return shaders.load(f"{HEAD}{text} void main() {{ sum = float(u.{use}); }}", name="x")
+
+
+SCALARS = {
+    "uint8_t": "B", "int8_t": "b", "uint16_t": "H", "int16_t": "h", "uint": "I", "int": "i",
+    "uint64_t": "Q", "int64_t": "q", "float16_t": "e", "float": "f", "double": "d",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", SCALARS)
+def test_numbers_of_each_type(type_):
+    shader = pushing(f"{type_} a; {type_} b[2];", "a")
+    code = SCALARS[type_]
+    integral = code not in "efd"
+    info = np.iinfo(np.dtype(code)) if integral else np.finfo(np.dtype(code))
+    values = [info.min, info.max, 1] if integral else [float(info.min), float(info.max), -0.0]
+    expected = struct.pack(f"<3{code}", *values)
+    assert shader.pack(values) == shader.pack(tuple(np.array(values, code))) == expected
+    assert shader.pack(np.array(values, code)) == expected
+    assert shader.pack({"a": values[0], "b": values[1:]}) == expected
+    assert shader.pack(bytearray(expected)) == expected
+    beyond = [0.5, int(info.max) + 1, int(info.min) - 1] if integral else [2 * 10**308]
+    for wrong in ("1", None, 10**400, *beyond):
+        with pytest.raises(InvalidDescError, match=r"^x push_constants\.b\[1\]: got .*SH-09"):
+            shader.pack([1, 2, wrong])
+
+
+def test_integers_may_be_other_numbers_of_the_same_value():
+    assert pushing("uint a; float b;", "a").pack([Fraction(2), True]) == struct.pack("<If", 2, 1)
+
+
+NESTED = "uint n; S s[2]; mat2x3 m; layout(row_major) mat2x3 r; vec3 v[2];"
+NUMBERS = [1, 0.5, 2, 3, 1.5, 4, 5, *range(6), *range(6, 12), *range(12, 18)]
+STRUCTURED = np.dtype(
+    [("n", "u4"), ("s", [("x", "f4"), ("y", "i4", 2)], 2), ("m", "f4", (2, 3)),
+     ("r", "f4", (2, 3)), ("v", "f4", (2, 3))]
+)  # fmt: skip
+
+
+def expected(layout):
+    """The numbers at the offsets of GLSL: columns of matrices, or rows, are vectors."""
+    std140 = layout == "std140"
+    step = 16 if std140 else 8
+    found = bytearray(struct.pack("<I", 1).ljust(16 if std140 else 8, b"\0"))
+    for x, y in ((0.5, (2, 3)), (1.5, (4, 5))):
+        found += struct.pack("<f4x2i", x, *y)
+    found += bytes(-len(found) % 16)
+    for column in ((0, 1, 2), (3, 4, 5)):
+        found += struct.pack("<3f4x", *column)
+    for row in ((6, 9), (7, 10), (8, 11)):
+        found += struct.pack("<2f", *row).ljust(step, b"\0")
+    found += bytes(-len(found) % 16)
+    for vector in ((12, 13, 14), (15, 16, 17)):
+        found += struct.pack("<3f4x", *vector)
+    return bytes(found)
+
+
+def forms():
+    """The same values in all forms that a caller may give."""
+    record = np.zeros((), STRUCTURED)
+    s = [{"x": 0.5, "y": (2, 3)}, {"x": 1.5, "y": np.array([4, 5])}]
+    m, r, v = (np.arange(6 * k, 6 * k + 6, dtype=np.float32).reshape(2, 3) for k in range(3))
+    for name, value in (("n", 1), ("m", m), ("r", r), ("v", v)):
+        record[name] = value
+    record["s"]["x"], record["s"]["y"] = [0.5, 1.5], [[2, 3], [4, 5]]
+    yield NUMBERS
+    yield np.array(NUMBERS)
+    yield {"n": 1, "s": s, "m": m, "r": r.tolist(), "v": v}
+    yield {"n": 1, "s": [0.5, 2, 3, 1.5, 4, 5], "m": m.ravel(), "r": list(r.flat), "v": v.ravel()}
+    yield {"n": 1, "s": record["s"], "m": list(m), "r": r, "v": tuple(map(tuple, v))}
+    yield record
+    yield record[()]
+
+
+@pytest.mark.parametrize("form", range(7))
+@pytest.mark.parametrize("layout", ["std430", "std140"])
+def test_forms_of_values(form, layout):
+    value = list(forms())[form]
+    if layout == "std430":
+        packed = pushing(NESTED, "n").pack(value)
+    else:
+        shader = uniform(NESTED, "n")
+        packed = shader.pack_uniform(shader.blocks[0], value)
+    assert packed == expected(layout)
+
+
+MEMBERS = "uint a; float b[2]; S s; S t[2];"
+RIGHT = {"a": 1, "b": [1, 2], "s": {"x": 1, "y": [1, 2]}, "t": [{"x": 1, "y": [1, 2]}] * 2}
+WRONG = [
+    ({**RIGHT, "c": 1, "d": 2}, ": got 'c', 'd', must be a, b, s, t"),
+    ({"a": 1, "s": 2}, ": got no b, t, must be a, b, s, t"),
+    ({**RIGHT, 1: 1}, ": got 1, must be a, b, s, t"),
+    ({}, ": got no a, b, s, t, must be a, b, s, t"),
+    ({**RIGHT, "a": -1}, ".a: got -1, must be uint"),
+    ({**RIGHT, "a": [1]}, ".a: got [1], must be uint"),
+    ({**RIGHT, "b": [1]}, ".b: got 1 values, must be 2"),
+    ({**RIGHT, "b": [1, "2"]}, ".b[1]: got '2', must be float"),
+    ({**RIGHT, "b": 5}, ".b: got 5, must be a sequence"),
+    ({**RIGHT, "b": {"x": 1}}, ".b: got {'x': 1}, must be a sequence"),
+    ({**RIGHT, "s": {"x": 1}}, ".s: got no y, must be x, y"),
+    ({**RIGHT, "s": [1, 2]}, ".s: got 2 numbers, must be 3: float x, int y[0], int y[1]"),
+    ({**RIGHT, "s": {"x": 1, "y": [1, 2.5]}}, ".s.y[1]: got 2.5, must be int"),
+    ({**RIGHT, "t": [{"x": 1, "y": [1, 2]}]}, ".t: got 1 values, must be 2"),
+    ({**RIGHT, "t": [RIGHT["s"], {"x": None, "y": [1, 2]}]}, ".t[1].x: got None, must be float"),
+    ({**RIGHT, "t": range(5)}, ".t: got 5 numbers, must be 6: float [0].x, int [0].y[0], "
+     "int [0].y[1], float [1].x, int [1].y[0], int [1].y[1]"),
+    (b"123", ": got 3 bytes, must be 64"),
+    (np.zeros((), [("a", "u4")]), ": got no b, s, t, must be a, b, s, t"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "said"), WRONG)
+def test_values_that_are_wrong(value, said):
+    with pytest.raises(InvalidDescError) as caught:
+        pushing(MEMBERS, "a").pack(value)
+    assert str(caught.value) == f"x push_constants{said} [SH-09]"
+    shader = uniform(MEMBERS, "a")
+    with pytest.raises(InvalidDescError) as caught:
+        shader.pack_uniform(shader.blocks[0], value)
+    assert str(caught.value).startswith(f"x U{said.split('bytes')[0]}")
+
+
+@pytest.mark.parametrize("value", [5, None, np.float32(5), {1, 2}])
+def test_values_of_other_kinds(value):
+    with pytest.raises(InvalidDescTypeError):
+        pushing("uint a;", "a").pack(value)
+
+
+def test_huge_push_constants_are_not_listed():
+    shader = pushing("uint a[100000000];", "a[0]")
+    with pytest.raises(InvalidDescError, match=r"got 1 numbers, must be 100000000: uint a\[0\], "):
+        shader.pack([1])
+
+
+# -- the type of a block ---------------------------------------------------------------------------
+
+ELEMENTS = {  # members of a storage block: its dtype, and the bytes of its smallest number
+    "float a[];": ("float32", 4),
+    "vec4 a[];": ("float32", 4),
+    "mat3 a; float b;": ("float32", 4),
+    "uint64_t a[];": ("uint64", 8),
+    "double a; dvec2 b[];": ("float64", 8),
+    "float16_t a[];": ("float16", 2),
+    "int8_t a[];": ("int8", 1),
+    "uint a; float b[];": (None, 4),
+    "uint a; uint8_t b[];": (None, 1),
+    "S a[];": (None, 4),
+    "bool a;": ("uint32", 4),
+}
+
+
+@pytest.mark.parametrize("members", ELEMENTS)
+def test_the_types_of_a_storage_block(members):
+    text = f"layout(std430, binding = 0) buffer B {{ {members} }} b; void main() {{ sum = float("
+    use = "b.a" + ("[0]" if "a[" in members else "")
+    use += {"vec4": ".x", "mat3": "[0][0]", "S": ".x"}.get(members.split()[0], "")
+    (block,) = shaders.load(f"{HEAD}{text}{use}); }}").blocks
+    dtype, nbytes = ELEMENTS[members]
+    assert block.dtype == (None if dtype is None else np.dtype(dtype))
+    assert block.scalar_nbytes == nbytes

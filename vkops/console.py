@@ -1,0 +1,98 @@
+"""Output in the terminal: tables, messages, DxDispatch's lines, and progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+from vkops.errors import one_line, printable
+
+FAILED = 0x80004005  # E_FAIL
+
+
+class _Console(Console):
+    """Raises BrokenPipeError, which the command line reports."""
+
+    def on_broken_pipe(self) -> None:
+        raise
+
+
+def show(*parts: RenderableType) -> None:
+    """Print tables and texts as wide as the terminal."""
+    console = _Console()
+    for part in parts:
+        console.print(part)
+
+
+def table(title: str | None, *headings: str) -> Table:
+    """Return an empty table whose cells wrap."""
+    made = Table(title=title, title_justify="left")
+    for heading in headings:
+        made.add_column(heading, overflow="fold")
+    return made
+
+
+def bounded(text: str) -> str:
+    """Return a text of a model, such as a name, as one printable line of bounded length."""
+    return one_line(printable(text))
+
+
+def info(line: str) -> None:
+    """Print a message on standard output, without characters that control the terminal."""
+    print(printable(line))
+
+
+def lines(label: str, text: str) -> None:
+    """Print a label and, below it, the lines of a text, as ``info`` does."""
+    for line in (label, *text.splitlines()):
+        info(line)
+
+
+def complain(line: str) -> None:
+    """Print a warning or an error on standard error, after all that was printed before."""
+    sys.stdout.flush()
+    print(one_line(line), file=sys.stderr)
+
+
+@contextmanager
+def progress(name: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function of the bytes done and of all bytes, which shows a bar on standard error."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    text = TextColumn("{task.description}", markup=False)
+    columns = (text, BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    tasks: list[TaskID] = []
+
+    def report(done: int, total: int) -> None:
+        if not tasks:
+            tasks.append(bar.add_task(bounded(name), total=total))
+            bar.start()
+        bar.update(tasks[0], completed=done)
+
+    try:
+        yield report
+    finally:
+        bar.stop()
+
+
+def command_started(index: int, text: str) -> None:
+    """Print the line of ``--print_commands`` before a command."""
+    print(f"[StartCmd][{index:>4}]\t: {bounded(text)}")
+
+
+def command_completed(index: int, code: int = 0, message: str = "") -> None:
+    """Print the lines of ``--print_commands`` after a command; ``code`` is an HRESULT."""
+    print(f"[EndCmd][{index:>4}]\t: hr={f'0x{code:x}':<10} {one_line(message)}\n")

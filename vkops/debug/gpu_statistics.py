@@ -1,0 +1,129 @@
+"""Figures of shaders on GPUs, as tables, and compared with those of before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.table import Table
+
+from vkops.errors import ModelError
+from vkops.system.output_files import write_output
+
+Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""By GPU, by shader and by name."""
+
+TOLERANCE = 1.05
+"""How much worse a figure may become."""
+
+COLUMNS = {
+    "VGPRs": "VGPRs",
+    "Spilled VGPRs": "Spills",
+    "Spilled SGPRs": "SGPR\nspills",
+    "LDS size": "LDS\nbytes",
+    "Scratch size": "Scratch\nbytes",
+    "Subgroups per SIMD": "Sub-\ngroups",
+    "Instructions": "In-\nstruc-\ntions",
+    "VALU": "VALU",
+    "SALU": "SALU",
+    "VMEM": "VMEM",
+    "SMEM": "SMEM",
+    "Latency": "Latency",
+    "Inverse Throughput": "Inverse\nthrough-\nput",
+}
+"""The headings of the figures, by Mesa's names for them; versions before 24 have fewer."""
+
+COMPARED = (*COLUMNS, "Branches")
+"""The figures that ``changes`` looks at."""
+
+_ONLY_IF_THERE_ARE_SOME = ("Spilled SGPRs", "LDS size", "Scratch size")
+
+_BETTER_IF_MORE = ("Subgroups per SIMD",)
+
+
+def table(title: str, shaders: Mapping[str, Mapping[str, float]]) -> Table:
+    """Return a table of shaders with their figures."""
+    made = Table(title=title, title_justify="left", box=None)
+    made.pad_edge, made.padding = False, (0, 1, 0, 0)
+    made.add_column("Shader", no_wrap=True, vertical="bottom")
+    names = []
+    for name in COLUMNS:
+        values = [figures[name] for figures in shaders.values() if name in figures]
+        if any(values) or (values and name not in _ONLY_IF_THERE_ARE_SOME):
+            names.append(name)
+    for name in names:
+        made.add_column(COLUMNS[name], justify="right", no_wrap=True)
+    for shader, figures in shaders.items():
+        made.add_row(shader, *[f"{figures[n]:,.0f}" if n in figures else "" for n in names])
+    return made
+
+
+class Change(NamedTuple):
+    """A figure that has changed."""
+
+    gpu: str
+    shader: str
+    figure: str
+    before: float
+    after: float
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it is worse by more than TOLERANCE."""
+        if self.figure in _BETTER_IF_MORE:
+            return self.after * TOLERANCE < self.before
+        return self.after > self.before * TOLERANCE
+
+
+def changes(before: Figures, after: Figures) -> Iterator[Change]:
+    """Yield the figures of the same shader on the same GPU that are not the same."""
+    for gpu, shaders in after.items():
+        for shader, figures in shaders.items():
+            known = before.get(gpu, {}).get(shader, {})
+            for name in COMPARED:
+                if name in known and name in figures and known[name] != figures[name]:
+                    yield Change(gpu, shader, name, known[name], figures[name])
+
+
+def table_of_changes(found: Sequence[Change]) -> Table:
+    """Return a table of figures that have changed."""
+    made = Table(box=None)
+    made.pad_edge, made.padding = False, (0, 1, 0, 0)
+    for heading in ("GPU", "Shader", "Figure"):
+        made.add_column(heading)
+    for heading in ("Before", "Now"):
+        made.add_column(heading, justify="right")
+    made.add_column("")
+    for each in found:
+        worse = "worse" if each.is_worse else ""
+        numbers = f"{each.before:,.0f}", f"{each.after:,.0f}"
+        made.add_row(each.gpu, each.shader, each.figure, *numbers, worse)
+    return made
+
+
+def write(path: Path, figures: Figures) -> None:
+    """Write figures to a file, for ``read``."""
+    write_output(path, [json.dumps(figures, indent=1).encode()])
+
+
+def read(path: Path) -> Figures:
+    """Return the figures in a file.
+
+    Raises:
+        ModelError: it cannot be read, or has no such figures.
+    """
+    try:
+        return {
+            gpu: {
+                shader: {name: float(value) for name, value in figures.items()}
+                for shader, figures in shaders.items()
+            }
+            for gpu, shaders in json.loads(path.read_bytes()).items()
+        }
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, AttributeError, TypeError) as error:
+        message = "must be a file that `vkops shader stats --json` has written"
+        raise ModelError(f"{path}: {message}") from error

@@ -1,0 +1,137 @@
+"""Checks of the arguments of a call, and the data types and the shape that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from vkops.arguments.values import Place, refuse
+from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter
+from vkops.errors import InvalidDescOverflowError, InvalidDescTypeError, show
+from vkops.plan.view import Ints
+from vkops.tensors.shape_arguments import broadcast_shapes, one_or_more
+from vkops.tensors.tensor import Tensor
+
+MAX_ELEMENTS = (1 << 31) - 1
+
+_DTYPES = frozenset(map(np.dtype, GLSL_TYPES))
+_DEFAULTS = ((float, np.float64), (int, np.int64), (bool, np.bool_))
+_KINDS = {
+    "b": (0, "a Boolean"), "u": (1, "an integer"), "i": (1, "an integer"), "f": (2, "a number"),
+}  # fmt: skip
+
+
+def operands_of(
+    name: str, parameters: Sequence[Parameter], given: Sequence[Any], out: Any
+) -> list[Operand]:
+    """Return an operand for each parameter (EW-02 to EW-04)."""
+    outputs = sum([parameter.is_output for parameter in parameters])
+    inputs = len(parameters) - outputs
+    targets = [] if out is None else out if isinstance(out, (tuple, list)) else [out]
+    values = [*given, *targets]
+    if len(given) < inputs or len(values) not in (inputs, inputs + outputs):
+        message = f"got {len(values)}, must be {inputs} inputs, and {outputs} outputs or none"
+        raise InvalidDescTypeError(name, "arguments", message, "EW-02")
+    values += [None] * (len(parameters) - len(values))
+    return [*map(_operand, [name] * len(values), parameters, values)]
+
+
+def _operand(name: str, parameter: Parameter, value: Any) -> Operand:
+    """A value of the right kind; NumPy arrays have the byte order of the host."""
+    place = Place(name, parameter.name, "EW-03")
+    dtype: Any = getattr(value, "dtype", None)
+    if parameter.is_output:
+        if not isinstance(value, (Tensor, type(None))):
+            raise place.wrong_kind(value, "a tensor to write to")
+        if value is not None and value.is_read_only:
+            refuse(*place[:2], "is read-only, must be writable", "EW-03")
+    elif not isinstance(value, (Tensor, np.ndarray)) and (
+        parameter.raw or not isinstance(value, (bool, int, float, np.generic))
+    ):
+        wanted = "an array or a tensor" if parameter.raw else "an array, a tensor or a number"
+        raise place.wrong_kind(value, wanted)
+    if dtype is not None and dtype not in _DTYPES:
+        dtype = dtype.newbyteorder("=")
+        if not isinstance(value, np.ndarray) or dtype not in _DTYPES:
+            message = f"has data type {value.dtype}, must be of the host's byte order and one of "
+            refuse(*place[:2], message + ", ".join(GLSL_TYPES), "EW-04")
+        value = value.astype(dtype)
+    return Operand(parameter, dtype, value=value)
+
+
+def choose_dtypes(name: str, operands: Sequence[Operand]) -> None:
+    """Give all operands the data types of their parameters (EW-04)."""
+    known: dict[str, tuple[np.dtype[Any], str]] = {
+        each.parameter.type: (np.dtype(each.parameter.type), "")
+        for each in operands
+        if not each.parameter.is_variable
+    }
+    for each in operands:
+        parameter = each.parameter
+        if each.dtype is None or not (parameter.is_variable or each.is_array):
+            continue  # a number, which is converted
+        default = each.dtype, f", the type {parameter.type} of {parameter.name}"
+        wanted, reason = known.setdefault(parameter.type, default)
+        if each.dtype != wanted:
+            message = f"has data type {each.dtype}, must be {wanted}{reason}; astype converts it"
+            refuse(name, parameter.name, message, "EW-04")
+    for kind, numpy_type in _DEFAULTS:
+        for each in operands:
+            if isinstance(each.value, kind) and (kind is bool) == isinstance(each.value, bool):
+                known.setdefault(each.parameter.type, (np.dtype(numpy_type), ""))
+    for each in operands:
+        if each.parameter.type not in known:
+            field, wanted_type = each.parameter.name, each.parameter.type
+            message = f"has type {wanted_type}, which no input has: its tensor must be given"
+            refuse(name, field, message, "EW-04")
+        each.dtype = known[each.parameter.type][0]
+
+
+def converted(name: str, operand: Operand) -> Any:
+    """Return a number as NumPy's scalar of a data type that can hold it (EW-05)."""
+    field, value, dtype = operand.parameter.name, operand.value, operand.dtype
+    number = value.item() if isinstance(value, np.generic) else value
+    rank, kind = _KINDS[dtype.kind]
+    if (0 if isinstance(number, bool) else 1 if isinstance(number, int) else 2) > rank:
+        message = f"got {show(value)}, must be {kind}, as its type is {dtype}"
+        raise InvalidDescTypeError(name, field, message, "EW-05")
+    try:
+        with np.errstate(over="ignore"):
+            made = np.asarray(number).astype(dtype)[()]
+        fits = made == number if rank == 1 else abs(made) != inf or abs(number) == inf
+    except OverflowError:
+        fits = False
+    if not fits:
+        message = f"got {show(value)}, must be a number that {dtype} can hold"
+        raise InvalidDescOverflowError(name, field, message, "EW-05")
+    return made
+
+
+def shape_of(name: str, operands: Sequence[Operand], size: Any) -> Ints:
+    """The shape of the outputs (EW-06), which have 2**31 - 1 elements at most (EW-07)."""
+    given = [(each.parameter, each.value.shape) for each in operands if each.is_array]
+    inputs = {p.name: shape for p, shape in given if not p.raw and not p.is_output}
+    targets = [(p.name, shape) for p, shape in given if p.is_output]
+    if (size is None) == (not targets and not inputs and any(e.parameter.raw for e in operands)):
+        message = f"got {show(size)}, must be given if and only if no other argument has a shape"
+        refuse(name, "size", message, "EW-06")
+    if size is not None:
+        shape = one_or_more(size, Place(name, "size", "EW-06"))
+        if any(n < 0 for n in shape):
+            refuse(name, "size", f"got {show(size)}, must be at least 0", "EW-06")
+    else:
+        found = broadcast_shapes([*(inputs or dict(targets[:1])).values()])
+        if found is None:
+            listed = ", ".join(f"{field} {shape}" for field, shape in inputs.items())
+            refuse(name, "arguments", f"cannot be broadcast together: {listed}", "EW-06")
+        shape = found
+    for field, own in targets:
+        if own != shape:
+            refuse(name, field, f"has shape {own}, must be {shape}", "EW-06")
+    if prod(shape) > MAX_ELEMENTS:
+        message = f"got {prod(shape)} elements, must be {MAX_ELEMENTS} at most"
+        refuse(name, "arguments", message, "EW-07")
+    return shape

@@ -1,0 +1,111 @@
+"""Where the elements of views are: as few dimensions as possible, and the numbers that travel."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from vkops.plan.algebra import merge_dims
+from vkops.plan.view import Ints, View
+
+_WORD = 1 << 32
+
+
+class Indexing(NamedTuple):
+    """How one kernel finds the elements of its arrays.
+
+    Attributes:
+        rank: number of dimensions; 1 or less if no index has to be divided.
+        forms: of each array, ``"linear"`` if its elements have the order of the result and follow
+            one another, ``"constant"`` if it has one element, or else ``"strided"``.
+        words: the numbers of 32 bits that the kernel reads, in the order of ``fields``.
+        spans: of each array, the first byte that is bound, and the number of bytes.
+    """
+
+    rank: int
+    forms: tuple[str, ...]
+    words: Ints
+    spans: tuple[tuple[int, int], ...]
+
+
+def fields(rank: int, forms: tuple[str, ...]) -> list[str]:
+    """The names of the numbers in ``Indexing.words``; arrays have numbers.
+
+    >>> fields(2, ("linear", "strided"))
+    ['_n', '_size1', '_magic1', '_shift1', '_base0', '_base1', '_stride0_1', '_stride1_1']
+    """
+    names = ["_n"]
+    for axis in range(1, rank):
+        names += [f"_size{axis}", f"_magic{axis}", f"_shift{axis}"]
+    names += [f"_base{number}" for number in range(len(forms))]
+    for number, form in enumerate(forms):
+        names += [f"_stride{axis}_{number}" for axis in range(rank) if form == "strided"]
+    return names
+
+
+@lru_cache(maxsize=1024)
+def indexing(
+    shape: Ints, views: tuple[View, ...], itemsizes: Ints, alignment: int, *, in_order: bool
+) -> Indexing:
+    """Return the indexing of views that have been broadcast to a shape, which is not empty.
+
+    The last view is that of an output. Unless the elements have to be numbered ``in_order``, the
+    dimensions are sorted by its strides. The bytes that are bound begin at a multiple of
+    ``alignment``.
+    """
+    if not in_order:
+        views = _sorted(views)
+    output, strides_of = views[-1], [view.strides for view in views]
+    dims = merge_dims(zip(output.strides, output.sizes, *strides_of, strict=True))
+    sizes = tuple([size for _, size, *_ in dims])
+    words = [prod(shape)]
+    for size in sizes[1:]:
+        words += [size, *_divisor(size)]
+    forms: list[str] = []
+    spans: list[tuple[int, int]] = []
+    strides: list[int] = []
+    for number, (view, itemsize) in enumerate(zip(views, itemsizes, strict=True)):
+        own = tuple([dim[2 + number] for dim in dims])
+        first, last = view.bounds
+        start = first * itemsize // alignment * alignment
+        spans.append((start, (last + 1) * itemsize - start))
+        words.append(view.offset - start // itemsize)
+        if not any(own):
+            forms.append("constant")
+        elif View(sizes, own).is_contiguous:
+            forms.append("linear")
+        else:
+            forms.append("strided")
+            strides += [stride % _WORD for stride in own]
+    return Indexing(len(dims), tuple(forms), (*words, *strides), tuple(spans))
+
+
+@lru_cache(maxsize=1024)
+def broadcast(view: View, shape: Ints) -> View:
+    """Broadcast a view, to one form: dimensions of size 1 have stride 0."""
+    sizes, own, offset = view.broadcast(shape)
+    strides = tuple([0 if n == 1 else stride for n, stride in zip(sizes, own, strict=True)])
+    return View(sizes, strides, offset)
+
+
+def _sorted(views: tuple[View, ...]) -> tuple[View, ...]:
+    """Reverse and sort the dimensions so that the strides of the last view fall to above 0."""
+    strides = views[-1].strides
+    axes = tuple(axis for axis, stride in enumerate(strides) if stride < 0)
+    order = tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
+    return tuple(view.flip(axes).permute(order) for view in views)
+
+
+def _divisor(size: int) -> Ints:
+    """Return magic and shift: index // size is (high(index * magic) + index) >> shift.
+
+    The index has 31 bits, and high(x) are the upper 32 bits of a product. Source: Granlund and
+    Montgomery, "Division by invariant integers using multiplication".
+
+    >>> magic, shift = _divisor(7)
+    >>> all((((t * magic) >> 32) + t) >> shift == t // 7 for t in (0, 6, 7, 2**31 - 1))
+    True
+    """
+    shift = (size - 1).bit_length()
+    return ((1 << shift) - size) * _WORD // size + 1, shift

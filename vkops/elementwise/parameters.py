@@ -1,0 +1,139 @@
+"""Declarations of parameters, such as ``"float32 a, T x, raw T table"``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkops.errors import InvalidDescError, show
+from vkops.runtime.bindings import Elements
+from vkops.tensors.tensor import Tensor
+
+GLSL_TYPES = {
+    "bool": "bool", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+    "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint", "uint64": "uint64_t",
+    "float16": "float16_t", "float32": "float", "float64": "double",
+}  # fmt: skip
+"""The GLSL type of each data type that elements can have."""
+
+_NAME = re.compile(r"(?!gl_|[in]$)[A-Za-z](?:_?[A-Za-z0-9])*_?", re.ASCII)
+_DECLARATION = re.compile(r"(?:(raw)\s+)?(\S+)\s+(\S+)")
+_VARIABLE = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
+
+
+class Parameter(NamedTuple):
+    """A parameter: ``type`` is the name of a data type, or a type variable such as ``T``.
+
+    A ``raw`` parameter is indexed by the operation.
+    """
+
+    type: str
+    name: str
+    is_output: bool = False
+    raw: bool = False
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether the arguments decide the data type."""
+        return self.type not in GLSL_TYPES
+
+
+@dataclass
+class Operand:
+    """A parameter in a call.
+
+    Attributes:
+        parameter: the parameter.
+        dtype: the data type of its elements; first that of the value, if it has one.
+        array: the number of its array, or None for a scalar.
+        value: a tensor, an array, a number, or None for an output that is to be made.
+        elements: where the elements of an array are.
+    """
+
+    parameter: Parameter
+    dtype: np.dtype[Any]
+    array: int | None = None
+    value: Any = None
+    elements: Elements = dataclasses.field(init=False)
+
+    @property
+    def is_array(self) -> bool:
+        """Whether the value has elements in memory."""
+        return isinstance(self.value, (Tensor, np.ndarray))
+
+    @property
+    def type(self) -> str:
+        """The GLSL type of the elements."""
+        return GLSL_TYPES[self.dtype.name]
+
+    @property
+    def passed_dtype(self) -> np.dtype[Any]:
+        """The data type in which a scalar is passed to the device: one of 4 or 8 bytes."""
+        wide = {"b": "u4", "u": "u4", "i": "i4", "f": "f4"}
+        return np.dtype(wide[self.dtype.kind]) if self.dtype.itemsize < 4 else self.dtype
+
+    @property
+    def expression(self) -> str:
+        """The GLSL of an element or a scalar."""
+        name = self.parameter.name
+        value = f"_value_{name}" if self.array is None else f"_memory_{name}[_at{self.array}]"
+        if self.dtype.kind == "b":
+            return f"uint({value}) != 0u"
+        return value if self.array is not None else f"{self.type}({value})"
+
+    @property
+    def block(self) -> str:
+        """The GLSL of the block of an array."""
+        _, name, is_output, raw = self.parameter
+        element = "uint8_t" if self.dtype.kind == "b" else self.type
+        array = f"{element} {name if raw else f'_memory_{name}'}[];"
+        access = "buffer" if is_output else "readonly buffer"
+        return f"layout(std430, binding = {self.array}) {access} _Block_{name} {{ {array} }};"
+
+
+def check_texts(**texts: object) -> None:
+    """Refuse anything but texts, and a wrong ``name`` (EW-01)."""
+    for field, text in texts.items():
+        if not isinstance(text, str) or (field == "name" and not _NAME.fullmatch(text)):
+            kind = "letters, digits and underscores" if field == "name" else "a string"
+            raise InvalidDescError("", field, f"got {show(text)}, must be {kind}", "EW-01")
+
+
+def parse(name: str, in_params: str, out_params: str) -> tuple[Parameter, ...]:
+    """Return the inputs and outputs that are declared (EW-01).
+
+    >>> parse("kernel", "raw T x", "float32 y")[0]
+    Parameter(type='T', name='x', is_output=False, raw=True)
+    """
+    inputs = in_params.split(",") if in_params.strip() else []
+    found = [_parameter(name, f"in_params[{i}]", text) for i, text in enumerate(inputs)]
+    for i, text in enumerate(out_params.split(",")):
+        found.append(_parameter(name, f"out_params[{i}]", text, is_output=True))
+    names = [name for parameter in found for name in {parameter.name, parameter.type}]
+    for parameter in found:
+        if names.count(parameter.name) > 1:
+            message = f"got the name {parameter.name} twice, must be once"
+            raise InvalidDescError(name, "parameters", message, "EW-01")
+    return tuple(found)
+
+
+def _parameter(name: str, field: str, text: str, *, is_output: bool = False) -> Parameter:
+    found = _DECLARATION.fullmatch(text.strip())
+    raw, type_, own = found.groups() if found else ("", "", "")
+    message = ""
+    if found is None:
+        message = f"got {show(text.strip())}, must be a type and a name, such as 'float32 x'"
+    elif type_ not in GLSL_TYPES and not _VARIABLE.fullmatch(type_):
+        types = ", ".join(GLSL_TYPES)
+        message = f"got type {show(type_)}, must be {types}, or a type variable such as T"
+    elif not _NAME.fullmatch(own):
+        message = f"got name {show(own)}, must begin with a letter, and not be i or n"
+    elif is_output and raw:
+        message = "is a raw output, must not be: only inputs can be raw"
+    if message:
+        raise InvalidDescError(name, field, message, "EW-01")
+    return Parameter(type_, own, is_output, bool(raw))

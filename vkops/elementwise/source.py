@@ -1,0 +1,119 @@
+"""The GLSL of a kernel for arguments of some data types and forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from vkops.elementwise.indexing import fields
+from vkops.elementwise.parameters import GLSL_TYPES, Operand
+
+LOCAL_SIZE = 64
+
+GROUP_ELEMENTS = 256
+"""Elements of a workgroup; each invocation computes every 64th of them."""
+
+MAX_PUSH_BYTES = 128
+"""Bytes of push constants that every device has."""
+
+_HEAD = """#version 450
+#extension GL_GOOGLE_cpp_style_line_directive : require
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+#extension GL_EXT_shader_8bit_storage : require
+#extension GL_EXT_shader_16bit_storage : require"""
+
+_QUOTIENT = """uint _quotient(uint index, uint magic, uint shift) {
+    uint high, low;
+    umulExtended(index, magic, high, low);
+    return (high + index) >> shift;
+}"""
+
+_MAIN = f"""void main() {{
+    const uint _group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    const uint _first = _group * {GROUP_ELEMENTS} + gl_LocalInvocationID.x;
+    for (uint _k = 0; _k < {GROUP_ELEMENTS}; _k += {LOCAL_SIZE}) {{
+        const uint _i = _first + _k;
+        if (_i >= _n) return;"""
+
+
+def generate(
+    name: str,
+    operation: str,
+    preamble: str,
+    operands: Sequence[Operand],
+    rank: int,
+    forms: tuple[str, ...],
+    *,
+    pushed: bool,
+) -> str:
+    """Return the GLSL; ``forms`` are those of the arrays that are not raw, by their numbers.
+
+    Scalars, sorted by falling size, and the numbers of ``indexing`` are push constants if they are
+    ``pushed``. Otherwise, they have a storage block after those of arrays.
+    """
+    types = {each.parameter.type: each.type for each in operands if each.parameter.is_variable}
+    blocks = [each.block for each in operands if each.array is not None]
+    scalars = scalars_of(operands)
+    elements = [each for each in operands if not each.parameter.raw]
+    kind = (
+        "push_constant) uniform" if pushed else f"std430, binding = {len(blocks)}) readonly buffer"
+    )
+    declared = ["const int i", "const int n"]
+    for each in elements:
+        access = "inout" if each.parameter.is_output else "const"
+        declared.append(f"{access} {each.type} {each.parameter.name}")
+    function = f"void _operation({', '.join(declared)})"
+    lines = [
+        _HEAD,
+        *[f"#define {variable} {type_}" for variable, type_ in types.items()],
+        f'#line 1 "{name} preamble"',
+        preamble,
+        f'#line 1 "{name} parameters"',
+        f"layout(local_size_x = {LOCAL_SIZE}) in;",
+        *blocks,
+        f"layout({kind} _Parameters {{",
+        *[f"    {GLSL_TYPES[s.passed_dtype.name]} _value_{s.parameter.name};" for s in scalars],
+        *[f"    uint {field};" for field in fields(rank, forms)],
+        "};",
+        f"{function};",
+        *([_QUOTIENT] if rank > 1 else []),
+        _MAIN,
+        *[f"        {line}" for line in _body(elements, rank, forms)],
+        "    }\n}",
+        f"{function} {{",
+        f'#line 1 "{name}"',
+        operation,
+        f'#line {operation.count(chr(10)) + 1} "{name}"',
+        ";}",
+    ]
+    return "\n".join(lines)
+
+
+def scalars_of(operands: Sequence[Operand]) -> list[Operand]:
+    """The scalars in the order in which they are passed: those of 8 bytes first, for alignment."""
+    scalars = [each for each in operands if each.array is None]
+    return sorted(scalars, key=lambda each: -each.passed_dtype.itemsize)
+
+
+def _body(elements: Sequence[Operand], rank: int, forms: tuple[str, ...]) -> Iterator[str]:
+    """The statements for index ``_i``: find the elements, read them, compute, and write outputs."""
+    for number, form in enumerate(forms):
+        yield f"uint _at{number} = _base{number}{' + _i' if form == 'linear' else ''};"
+    strided = [number for number, form in enumerate(forms) if form == "strided"]
+    if strided:
+        yield "uint _rest = _i, _next, _coordinate;"
+    for axis in reversed(range(rank if strided else 0)):
+        if axis:
+            yield f"_next = _quotient(_rest, _magic{axis}, _shift{axis});"
+            yield f"_coordinate = _rest - _next * _size{axis};"
+            yield "_rest = _next;"
+        for number in strided:
+            yield f"_at{number} += {'_coordinate' if axis else '_rest'} * _stride{axis}_{number};"
+    for each in elements:
+        yield f"{each.type} _element_{each.parameter.name} = {each.expression};"
+    names = "".join(f", _element_{each.parameter.name}" for each in elements)
+    yield f"_operation(int(_i), int(_n){names});"
+    for each in elements:
+        if each.parameter.is_output:
+            value = f"_element_{each.parameter.name}"
+            value = f"uint8_t(uint({value}))" if each.dtype.kind == "b" else value
+            yield f"_memory_{each.parameter.name}[_at{each.array}] = {value};"

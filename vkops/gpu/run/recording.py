@@ -1,0 +1,134 @@
+"""Recordings: work that is collected once, and submitted as a whole again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+from vkops.arguments.values import Place, integer
+from vkops.errors import DeviceError, InvalidDescError, show
+from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.queue import Used
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class RecordedProgram:
+    """Functions, operators, graphs and shaders that run as one submission; see ``Device.record``.
+
+    It keeps all tensors and buffers alive that it uses, those that were made while it was recorded
+    included. Inputs are changed by writing to their tensors.
+
+    >>> import numpy as np
+    >>> import vkops
+    >>> device = vkops.Device()
+    >>> x = device.tensor(np.arange(4))
+    >>> with device.record() as program:
+    ...     y = vkops.roll(vkops.flip(x), 1)
+    ...     left, right = vkops.split(y, 2)
+    >>> program.run()
+    >>> y.numpy()
+    array([0, 3, 2, 1])
+    >>> x[0] = 7
+    >>> program.run()
+    >>> y.numpy()
+    array([7, 3, 2, 1])
+    >>> program
+    <vkops.RecordedProgram of 2 steps: roll, split>
+    """
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._thread: int | None = None
+        self._operations: list[Any] = []
+        self._names: list[str] = []
+        self._buffers: dict[int, Used] = {}
+        self._written: dict[int, Used] = {}
+        self._commands: Any = None
+        self._closed = False
+
+    # -- recording --------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        queue = self._executor.queue
+        with self._executor.exclusive():
+            if self._commands is not None or self._closed:
+                raise DeviceError("record: the program was recorded already, make another one")
+            if queue.recording is not None:
+                raise DeviceError(f"record: {queue.info.name!r} is recording already")
+            self._thread = get_ident()
+            queue.recording = self
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        queue = self._executor.queue
+        with queue.lock:
+            queue.recording = None
+            if kind is not None:
+                self._drop()
+                return
+            self._commands = queue.commands(self._operations)
+            self._operations = []
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this thread is recording it."""
+        return self._thread == get_ident()
+
+    def add(
+        self, operations: Sequence[Any], reads: Sequence[Used], writes: Sequence[Used], name: str
+    ) -> None:
+        """Add what would be submitted; called by the queue."""
+        self._operations += operations
+        self._names.append(name)
+        self._buffers.update((id(used), used) for used in (*reads, *writes))
+        self._written.update((id(used), used) for used in writes)
+
+    # -- running ----------------------------------------------------------------------------------
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The names of the functions, operators and shaders that were recorded, in order."""
+        return tuple(self._names)
+
+    def run(self, times: int = 1) -> None:
+        """Submit all of it, without waiting for it.
+
+        Args:
+            times: how often.
+
+        Raises:
+            DeviceError: it is closed or not yet recorded, the device is closed, or it was lost.
+            InvalidDescError: ``times`` is not an integer from 0 (REC-01).
+        """
+        count = integer(times, Place("", "times", "REC-01"))
+        if count < 0:
+            raise InvalidDescError("", "times", f"got {show(count)}, must be 0 or more", "REC-01")
+        if self._commands is None:
+            state = "closed" if self._closed else "not recorded yet"
+            raise DeviceError(f"run: the recorded program is {state}")
+        executor = self._executor
+        used, written = self._buffers.values(), self._written.values()
+        for _ in range(count):
+            executor.queue.submit_again(executor, self._commands, used, written, "a recording")
+
+    def close(self) -> None:
+        """Release what it keeps; it cannot run any more."""
+        self._closed = True
+        self._drop()
+
+    def _drop(self) -> None:
+        self._commands = None
+        self._operations = []
+        self._buffers, self._written = {}, {}
+
+    def __repr__(self) -> str:
+        parts: list[str] = []
+        for name in dict.fromkeys(self._names):
+            count = self._names.count(name)
+            parts.append(name if count == 1 else f"{count} times {name}")
+        text = f": {', '.join(parts)}" if parts else ""
+        plural = "" if len(self._names) == 1 else "s"
+        return f"<vkops.RecordedProgram of {len(self._names)} step{plural}{text}>"

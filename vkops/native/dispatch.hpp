@@ -1,0 +1,152 @@
+// Dispatches of compute shaders on parts of tensors' memory.
+#pragma once
+
+#include "copies.hpp"
+
+// The number of a binding, and whether it is that of a uniform block; by descriptor set.
+using Binding = std::pair<std::uint32_t, bool>;
+using Bindings = std::vector<std::vector<Binding>>;
+
+// A compute pipeline.
+class Pipeline
+{
+  public:
+    vk::Pipeline pipeline;
+    vk::PipelineLayout layout;
+    std::vector<vk::DescriptorSetLayout> sets;
+    const Bindings bindings;
+    std::vector<DescriptorCounts> counts;
+
+    Pipeline(std::shared_ptr<vk::Device> device, const std::string& spirv, const std::string& entry,
+             Bindings bindings_, std::uint32_t push_nbytes, vk::PipelineCreateFlags flags = {})
+      : bindings(std::move(bindings_)), device_(device)
+    {
+        vk::ShaderModule module;
+        try {
+            for (const auto& set : bindings) add_set(set);
+            const vk::PushConstantRange range(vk::ShaderStageFlagBits::eCompute, 0, push_nbytes);
+            const auto ranges = vk::ArrayProxyNoTemporaries(push_nbytes ? 1u : 0u, &range);
+            layout = device_->createPipelineLayout({ {}, sets, ranges });
+            module = device_->createShaderModule(
+              { {}, spirv.size(), reinterpret_cast<const std::uint32_t*>(spirv.data()) });
+            const vk::PipelineShaderStageCreateInfo stage(
+              {}, vk::ShaderStageFlagBits::eCompute, module, entry.c_str());
+            pipeline = device_->createComputePipeline({}, { flags, stage, layout }).value;
+            device_->destroy(module);
+        } catch (...) {
+            device_->destroy(module);
+            release();
+            throw;
+        }
+    }
+    Pipeline(const Pipeline&) = delete;
+    Pipeline& operator=(const Pipeline&) = delete;
+    ~Pipeline()
+    {
+        if (!process_.forked()) release();
+    }
+
+  private:
+    std::shared_ptr<vk::Device> device_;
+    Process process_;
+
+    void add_set(const std::vector<Binding>& set)
+    {
+        using Type = vk::DescriptorType;
+        std::vector<vk::DescriptorSetLayoutBinding> declared;
+        DescriptorCounts count;
+        for (const auto& [number, uniform] : set) {
+            declared.emplace_back(number, uniform ? Type::eUniformBuffer : Type::eStorageBuffer, 1,
+                                  vk::ShaderStageFlagBits::eCompute);
+            ++(uniform ? count.uniform : count.storage);
+        }
+        sets.push_back(device_->createDescriptorSetLayout({ {}, declared }));
+        counts.push_back(count);
+    }
+    void release()
+    {
+        device_->destroy(pipeline);
+        device_->destroy(layout);
+        for (const auto set : sets) device_->destroy(set);
+    }
+};
+
+// Memory that a shader is bound to: a part of a tensor's, or bytes of its own, which it only reads.
+struct Part
+{
+    std::shared_ptr<kp::Tensor> tensor;
+    std::shared_ptr<TensorBuffer> buffer;  // for uniform blocks
+    std::uint64_t offset = 0, nbytes = 0;
+    std::string bytes;
+};
+
+// The counts of workgroups: three numbers, or the offset of three words in a buffer.
+struct Groups
+{
+    std::array<std::uint32_t, 3> counts{};
+    std::shared_ptr<TensorBuffer> buffer;
+    std::uint64_t offset = 0;
+};
+
+// A dispatch of a pipeline; `parts` are in the order of its bindings.
+class OpDispatch : public Operation
+{
+  public:
+    OpDispatch(std::shared_ptr<Pipeline> pipeline, std::vector<Part> parts, Groups groups,
+               std::string push)
+      : pipeline_(pipeline), parts_(std::move(parts)), groups_(std::move(groups)),
+        push_(std::move(push))
+    {
+        std::size_t expected = 0;
+        for (const auto& set : pipeline->bindings) expected += set.size();
+        if (parts_.size() != expected)
+            throw py::value_error("parts: must be one for each binding of the pipeline");
+    }
+    void record(Commands& commands) override
+    {
+        const auto& buffer = commands.buffer;
+        constexpr auto COMPUTE = vk::PipelineBindPoint::eCompute;
+        buffer.bindPipeline(COMPUTE, pipeline_->pipeline);
+        auto part = parts_.begin();
+        for (std::uint32_t number = 0; number < pipeline_->sets.size(); ++number) {
+            const auto& bindings = pipeline_->bindings[number];
+            if (bindings.empty()) continue;
+            const auto set =
+              commands.descriptors(pipeline_->sets[number], pipeline_->counts[number]);
+            infos_.resize(bindings.size());
+            writes_.clear();
+            for (std::size_t i = 0; i < bindings.size(); ++i, ++part) {
+                const auto [binding, uniform] = bindings[i];
+                infos_[i] = info(*part, commands);
+                writes_.emplace_back(set, binding, 0, 1,
+                  uniform ? vk::DescriptorType::eUniformBuffer : vk::DescriptorType::eStorageBuffer,
+                  nullptr, &infos_[i]);
+            }
+            commands.update(writes_);
+            buffer.bindDescriptorSets(COMPUTE, pipeline_->layout, number, set, {});
+        }
+        if (!push_.empty())
+            buffer.pushConstants(pipeline_->layout, vk::ShaderStageFlagBits::eCompute, 0,
+                                 std::uint32_t(push_.size()), push_.data());
+        if (groups_.buffer)
+            buffer.dispatchIndirect(groups_.buffer->buffer, groups_.offset);
+        else
+            buffer.dispatch(groups_.counts[0], groups_.counts[1], groups_.counts[2]);
+    }
+
+  private:
+    std::shared_ptr<Pipeline> pipeline_;
+    std::vector<Part> parts_;
+    Groups groups_;
+    std::string push_;
+    std::vector<vk::DescriptorBufferInfo> infos_;
+    std::vector<vk::WriteDescriptorSet> writes_;
+
+    static vk::DescriptorBufferInfo info(const Part& part, Commands& commands)
+    {
+        if (part.buffer) return { part.buffer->buffer, part.offset, part.nbytes };
+        if (part.tensor)
+            return { part.tensor->constructDescriptorBufferInfo().buffer, part.offset, part.nbytes };
+        return commands.place(part.bytes);
+    }
+};

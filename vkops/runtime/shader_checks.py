@@ -1,0 +1,65 @@
+"""Checks that a device can run a shader, and the SPIR-V that it runs."""
+
+from __future__ import annotations
+
+from vkops.errors import InvalidDescError
+from vkops.gpu.adapters.adapter_limits import Limits
+from vkops.gpu.run.executor import Executor
+from vkops.shaders.limited_indices import with_limited_indices
+from vkops.shaders.shader import Shader
+
+_AXES = "xyz"
+
+_SPIRV = {(1, 0): (1, 0), (1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6)}
+"""The newest version of SPIR-V for each version of Vulkan."""
+
+
+def check_features(executor: Executor, limit: Limits, shader: Shader) -> None:
+    """Refuse a shader that uses what the device does not have (SH-02)."""
+    missing = [name for name in shader.needs if name not in executor.features]
+    missing += [
+        f"subgroup operations {name}"
+        for name in shader.subgroup_operations
+        if name not in limit.subgroup_operations
+    ]
+    major, minor = map(int, executor.info.api_version.split(".")[:2])
+    newest = _SPIRV.get((major, minor), max(_SPIRV.values()))
+    if shader.spirv_version > newest:
+        missing.append("SPIR-V {}.{}".format(*shader.spirv_version))
+    if missing:
+        message = f"needs {', '.join(missing)}, which {executor.info.name!r} does not have"
+        raise InvalidDescError(shader.name, "", message, "SH-02")
+
+
+def check_limits(executor: Executor, limit: Limits, shader: Shader) -> None:
+    """Refuse a shader that takes more than the device has (SH-08)."""
+    module = shader.module
+    x, y, z = module.local_size
+    sizes = zip(_AXES, module.local_size, limit.max_compute_work_group_size, strict=True)
+    used = [(f"local_size_{axis}", got, allowed) for axis, got, allowed in sizes]
+    kinds = [blocks[0].kind for blocks in shader.places.values()]
+    storage, uniform = kinds.count("storage"), kinds.count("uniform")
+    used += [
+        ("invocations of a workgroup", x * y * z, limit.max_compute_work_group_invocations),
+        ("bytes of shared memory", module.shared_nbytes, limit.max_compute_shared_memory_size),
+        ("bytes of push constants", module.push_nbytes, limit.max_push_constants_size),
+        ("storage blocks", storage, limit.max_per_stage_descriptor_storage_buffers),
+        ("uniform blocks", uniform, limit.max_per_stage_descriptor_uniform_buffers),
+    ]
+    for field, got, allowed in used:
+        if got > allowed:
+            message = f"got {got}, must be {allowed} at most on {executor.info.name!r}"
+            raise InvalidDescError(shader.name, field, message, "SH-08")
+
+
+def within_bounds(executor: Executor, shader: Shader) -> bytes:
+    """Return the SPIR-V with indices that cannot reach what is next to an array or a buffer.
+
+    Those are this process's own data where the driver runs on the CPU. The validation layer must
+    see the shader as it was written.
+    """
+    if executor.info.type != "CPU" or executor.queue.validated:
+        return shader.spirv
+    if "robustBufferAccess2" in executor.queue.kompute.features:
+        return with_limited_indices(shader.spirv)
+    return shader.with_limited_indices()

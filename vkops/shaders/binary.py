@@ -1,0 +1,162 @@
+"""SPIR-V modules as words: their instructions, and the ids that these declare.
+
+Terms and numbers are those of the SPIR-V specification.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from vkops.errors import ShaderCompileError, printable
+
+HEADER_WORDS = 5
+
+
+class Op:
+    """Opcodes."""
+
+    SOURCE, NAME, MEMBER_NAME, LINE = 3, 5, 6, 8
+    ENTRY_POINT, EXECUTION_MODE, CAPABILITY, EXECUTION_MODE_ID = 15, 16, 17, 331
+    TYPE_VOID, TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_VECTOR, TYPE_MATRIX = 19, 20, 21, 22, 23, 24
+    TYPE_ARRAY, TYPE_RUNTIME_ARRAY, TYPE_STRUCT, TYPE_POINTER, TYPE_FORWARD = 28, 29, 30, 32, 39
+    CONSTANT_TRUE, CONSTANT_FALSE, CONSTANT, CONSTANT_COMPOSITE, CONSTANT_NULL = 41, 42, 43, 44, 46
+    SPEC_TRUE, SPEC_FALSE, SPEC_CONSTANT, SPEC_COMPOSITE, SPEC_OP = 48, 49, 50, 51, 52
+    FUNCTION, FUNCTION_CALL, VARIABLE = 54, 57, 59
+    DECORATE, MEMBER_DECORATE, LOOP_MERGE, NO_LINE = 71, 72, 246, 317
+
+
+class Decoration:
+    """Decorations."""
+
+    SPEC_ID, BUFFER_BLOCK, ROW_MAJOR, ARRAY_STRIDE, MATRIX_STRIDE, BUILTIN = 1, 3, 4, 6, 7, 11
+    NON_WRITABLE, BINDING, DESCRIPTOR_SET, OFFSET = 24, 33, 34, 35
+
+
+class Storage:
+    """Storage classes."""
+
+    UNIFORM, WORKGROUP, PUSH_CONSTANT, STORAGE_BUFFER = 2, 4, 9, 12
+
+
+GL_COMPUTE = 5
+
+# The operands that can be ids, for instructions that also have numbers. Where a number is taken
+# for the id of a variable, the variable counts as used.
+_IDS = {
+    8: slice(0), 12: slice(4, None), 61: slice(2, 3), 62: slice(0, 2), 63: slice(0, 2),
+    64: slice(0, 3), 79: slice(2, 4), 81: slice(2, 3), 82: slice(2, 4), 246: slice(0),
+    247: slice(0), 250: slice(0, 1), 251: slice(0, 1), 317: slice(0),
+}  # fmt: skip
+
+
+class Instruction(NamedTuple):
+    """An instruction; ``words`` are its operands, with its result and the type of that."""
+
+    op: int
+    words: tuple[int, ...]
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The operands that can be ids."""
+        return self.words[_IDS[self.op]] if self.op in _IDS else self.words
+
+
+def positions(words: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield the position, the opcode and the number of words of each instruction.
+
+    Raises:
+        ShaderCompileError: a number of words is wrong.
+    """
+    at = HEADER_WORDS
+    while at < len(words):
+        count, op = divmod(words[at], 1 << 16)
+        if not 0 < count <= len(words) - at:
+            raise ShaderCompileError(f"damaged SPIR-V: word {at} is not an instruction")
+        yield at, op, count
+        at += count
+
+
+def string(words: Sequence[int]) -> str:
+    """Decode a literal string, which other operands can follow."""
+    data = b"".join(word.to_bytes(4, "little") for word in words)
+    return data.partition(b"\0")[0].decode(errors="replace")
+
+
+@dataclass
+class Declarations:
+    """The ids of a module; names and decorations of members are those of (id, number)."""
+
+    version: tuple[int, int]
+    language: int = 0
+    capabilities: list[int] = field(default_factory=list)
+    entries: list[Instruction] = field(default_factory=list)
+    modes: list[Instruction] = field(default_factory=list)
+    names: dict[tuple[int, ...], str] = field(default_factory=dict)
+    decorations: dict[tuple[int, ...], dict[int, tuple[int, ...]]] = field(default_factory=dict)
+    defined: dict[int, Instruction] = field(default_factory=dict)
+    """Types, constants and variables outside of functions."""
+    functions: dict[int, list[Instruction]] = field(default_factory=dict)
+
+    def decorated(self, *target: int) -> dict[int, tuple[int, ...]]:
+        """Return the decorations of an id or a member, with their operands."""
+        return self.decorations.get(target, {})
+
+    def variables(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the id, the storage class and the type of each variable outside of functions."""
+        for id_, (op, words) in self.defined.items():
+            if op == Op.VARIABLE:
+                yield id_, words[2], self.defined[words[0]].words[2]
+
+    def used(self, function: int) -> set[int]:
+        """Return the ids that occur in a function and in those that it calls."""
+        found: set[int] = set()
+        called = [function]
+        for each in called:  # the list grows
+            for instruction in self.functions[each]:
+                found.update(instruction.ids)
+                if instruction.op == Op.FUNCTION_CALL and instruction.words[2] not in called:
+                    called.append(instruction.words[2])
+        return found
+
+
+def declarations(spirv: bytes) -> Declarations:
+    """Read the declarations of a module.
+
+    Raises:
+        ShaderCompileError: it is damaged.
+        LookupError: as well.
+    """
+    words = array("I", spirv)
+    if words[4] or words[1] & 0xFF0000FF:  # the schema, and reserved bytes of the version
+        raise ShaderCompileError("damaged SPIR-V: the header is wrong")
+    found = Declarations((words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF))
+    body: list[Instruction] | None = None
+    for at, op, count in positions(words):
+        made = Instruction(op, operands := tuple(words[at + 1 : at + count]))
+        if op == Op.FUNCTION:
+            body = found.functions[operands[1]] = []
+        if body is not None:
+            body.append(made)
+        elif op == Op.SOURCE:
+            found.language = operands[0]
+        elif op == Op.CAPABILITY:
+            found.capabilities.append(operands[0])
+        elif op == Op.ENTRY_POINT:
+            found.entries.append(made)
+        elif op in (Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID):
+            found.modes.append(made)
+        elif op in (Op.NAME, Op.MEMBER_NAME):
+            width = 1 if op == Op.NAME else 2
+            found.names[operands[:width]] = printable(string(operands[width:]))
+        elif op in (Op.DECORATE, Op.MEMBER_DECORATE):
+            width = 1 if op == Op.DECORATE else 2
+            target = found.decorations.setdefault(operands[:width], {})
+            target[operands[width]] = operands[width + 1 :]
+        elif Op.TYPE_VOID <= op < Op.TYPE_FORWARD:
+            found.defined[operands[0]] = made
+        elif Op.CONSTANT_TRUE <= op <= Op.SPEC_OP or op == Op.VARIABLE:
+            found.defined[operands[1]] = made
+    return found

@@ -1,0 +1,125 @@
+"""The values of a module's constants, and modules with other values of specialization constants."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from vkops.shaders.binary import Declarations, Decoration, Op, positions
+from vkops.shaders.layout import Number
+
+_COMPOSITE_EXTRACT, _SELECT = 81, 169
+
+
+def _quotient(a: int, b: int) -> int:
+    """Divide integers, rounding towards zero; by zero is 0, as any value is allowed."""
+    return (abs(a) // abs(b) if b else 0) * (-1 if (a < 0) != (b < 0) else 1)
+
+
+# By opcode: the result from the operands as unsigned and as signed integers.
+_OPERATIONS: dict[int, Callable[[Sequence[int], Sequence[int]], int]] = {
+    113: lambda u, s: u[0], 114: lambda u, s: s[0],  # conversions
+    126: lambda u, s: -s[0], 200: lambda u, s: ~u[0],
+    128: lambda u, s: u[0] + u[1], 130: lambda u, s: u[0] - u[1], 132: lambda u, s: u[0] * u[1],
+    134: lambda u, s: _quotient(u[0], u[1]), 135: lambda u, s: _quotient(s[0], s[1]),
+    137: lambda u, s: u[0] % u[1] if u[1] else 0, 139: lambda u, s: s[0] % s[1] if s[1] else 0,
+    138: lambda u, s: s[0] - s[1] * _quotient(s[0], s[1]),
+    194: lambda u, s: u[0] >> u[1], 195: lambda u, s: s[0] >> u[1],
+    196: lambda u, s: u[0] << min(u[1], 64),
+    197: lambda u, s: u[0] | u[1], 198: lambda u, s: u[0] ^ u[1], 199: lambda u, s: u[0] & u[1],
+    164: lambda u, s: u[0] == u[1], 165: lambda u, s: u[0] != u[1],
+    166: lambda u, s: u[0] | u[1], 167: lambda u, s: u[0] & u[1], 168: lambda u, s: not u[0],
+    _SELECT: lambda u, s: u[1] if u[0] else u[2],
+    170: lambda u, s: u[0] == u[1], 171: lambda u, s: u[0] != u[1],
+    172: lambda u, s: u[0] > u[1], 173: lambda u, s: s[0] > s[1],
+    174: lambda u, s: u[0] >= u[1], 175: lambda u, s: s[0] >= s[1],
+    176: lambda u, s: u[0] < u[1], 177: lambda u, s: s[0] < s[1],
+    178: lambda u, s: u[0] <= u[1], 179: lambda u, s: s[0] <= s[1],
+}  # fmt: skip
+
+
+def numbers(module: Declarations) -> dict[int, Number]:
+    """Return the scalar types of a module by id.
+
+    Raises:
+        LookupError: a type has an unusual size.
+    """
+    found = {}
+    for id_, (op, words) in module.defined.items():
+        if op == Op.TYPE_BOOL:
+            found[id_] = Number("bool", 4)
+        elif op == Op.TYPE_INT:
+            found[id_] = Number("int" if words[2] else "uint", words[1] // 8)
+        elif op == Op.TYPE_FLOAT:
+            found[id_] = Number("float", words[1] // 8)
+        if id_ in found:
+            found[id_].format  # noqa: B018
+    return found
+
+
+def values(module: Declarations, types: Mapping[int, Number]) -> dict[int, Any]:
+    """Return the values of constants by id, with the defaults of specialization constants.
+
+    Composites are tuples. Values that are not computed are None: Vulkan allows few operations.
+    """
+    found: dict[int, Any] = {}
+    for id_, (op, words) in module.defined.items():
+        if op in (Op.CONSTANT_TRUE, Op.SPEC_TRUE, Op.CONSTANT_FALSE, Op.SPEC_FALSE):
+            found[id_] = int(op in (Op.CONSTANT_TRUE, Op.SPEC_TRUE))
+        elif op in (Op.CONSTANT, Op.SPEC_CONSTANT):
+            type_ = types[words[0]]
+            data = array("I", words[2:]).tobytes()
+            found[id_] = struct.unpack_from(type_.format, data)[0]
+        elif op in (Op.CONSTANT_COMPOSITE, Op.SPEC_COMPOSITE):
+            found[id_] = tuple(map(found.get, words[2:]))
+        elif op == Op.CONSTANT_NULL:
+            found[id_] = 0 if words[0] in types else None
+        elif op == Op.SPEC_OP:
+            found[id_] = _computed(module, types, found, words)
+    return found
+
+
+def _computed(
+    module: Declarations,
+    types: Mapping[int, Number],
+    known: Mapping[int, Any],
+    words: Sequence[int],
+) -> Any:
+    result, _, op, *rest = words
+    if op == _COMPOSITE_EXTRACT:
+        value = known.get(rest[0])
+        for index in rest[1:]:
+            value = None if value is None else value[index]
+        return value
+    if op not in _OPERATIONS or result not in types or types[result].kind == "float":
+        return None
+    operands: list[tuple[int, Number]] = []
+    for id_ in rest:
+        value, type_ = known.get(id_), types.get(module.defined[id_].words[0])
+        if not isinstance(value, int) or type_ is None:
+            return None
+        operands.append((value, type_))
+    unsigned = [type_.wrapped(value, signed=False) for value, type_ in operands]
+    signed = [type_.wrapped(value, signed=True) for value, type_ in operands]
+    return types[result].wrapped(int(_OPERATIONS[op](unsigned, signed)))
+
+
+def specialized(spirv: bytes, given: Mapping[int, bytes]) -> bytes:
+    """Return a module with other values of specialization constants.
+
+    ``given`` has the bytes of each constant by its SpecId; those of a ``bool`` are an integer's.
+    """
+    words = array("I", spirv)
+    ids = {
+        words[at + 1]: given[words[at + 3]]
+        for at, op, count in positions(words)
+        if op == Op.DECORATE and words[at + 2] == Decoration.SPEC_ID and words[at + 3] in given
+    }
+    for at, op, count in positions(words):
+        if op in (Op.SPEC_TRUE, Op.SPEC_FALSE) and words[at + 2] in ids:
+            words[at] = count << 16 | (Op.SPEC_TRUE if any(ids[words[at + 2]]) else Op.SPEC_FALSE)
+        elif op == Op.SPEC_CONSTANT and words[at + 2] in ids:
+            words[at + 3 : at + count] = array("I", ids[words[at + 2]])
+    return words.tobytes()

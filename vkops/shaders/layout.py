@@ -1,0 +1,234 @@
+"""The types of push constants and blocks, with the offsets of all numbers in them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from vkops.errors import ShaderCompileError
+from vkops.shaders.binary import Declarations, Decoration, Op
+
+_CODES = {
+    "bool": {4: "I"},
+    "uint": {1: "B", 2: "H", 4: "I", 8: "Q"},
+    "int": {1: "b", 2: "h", 4: "i", 8: "q"},
+    "float": {2: "e", 4: "f", 8: "d"},
+}
+_MAX_FAST = 1024
+"""Numbers that are packed by one call of ``struct``."""
+
+
+class Number(NamedTuple):
+    """A scalar type: bool, uint, int or float, with its size in bytes.
+
+    >>> str(Number("uint", 4)), str(Number("float", 2))
+    ('uint', 'float16')
+    """
+
+    kind: str
+    nbytes: int
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it consists of."""
+        return 1
+
+    @property
+    def scalars(self) -> frozenset[Number]:
+        """The type itself, in a set."""
+        return frozenset((self,))
+
+    def __str__(self) -> str:
+        return self.kind if self.nbytes == 4 else f"{self.kind}{8 * self.nbytes}"
+
+    @property
+    def format(self) -> str:
+        """The format by which ``struct`` packs it."""
+        return f"<{_CODES[self.kind][self.nbytes]}"
+
+    def wrapped(self, value: int, *, signed: bool | None = None) -> int:
+        """Return the integer of this type, or of that with the other sign, with the same bits."""
+        half = 1 << (8 * self.nbytes - 1)
+        is_signed = self.kind == "int" if signed is None else signed
+        return (value + half) % (2 * half) - half if is_signed else value % (2 * half)
+
+    def words(self, value: float) -> bytes:
+        """Return the words of a constant with a value."""
+        data = struct.pack(self.format, value)
+        return data + (b"\xff" if self.kind == "int" and value < 0 else b"\0") * (-len(data) % 4)
+
+
+# Types are compared by identity: a struct can have many members of one type.
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """An array, vector or matrix, which is an array of columns; ``count`` is None if unknown."""
+
+    element: Type
+    count: int | None
+    stride: int
+    nbytes: int
+
+    @cached_property
+    def numbers(self) -> int:
+        """How many numbers it consists of."""
+        return (self.count or 0) * self.element.numbers
+
+    @property
+    def scalars(self) -> frozenset[Number]:
+        """The types of its numbers."""
+        return self.element.scalars
+
+
+class Member(NamedTuple):
+    """A member of a struct."""
+
+    name: str
+    offset: int
+    type: Type
+
+
+@dataclass(frozen=True, eq=False)
+class Struct:
+    """A struct; ``nbytes`` is its size without an array of unknown length at the end."""
+
+    members: tuple[Member, ...]
+    nbytes: int
+
+    @cached_property
+    def numbers(self) -> int:
+        """How many numbers it consists of."""
+        return sum(member.type.numbers for member in self.members)
+
+    @cached_property
+    def scalars(self) -> frozenset[Number]:
+        """The types of its numbers."""
+        return frozenset[Number]().union(*(member.type.scalars for member in self.members))
+
+    @property
+    def stride(self) -> int:
+        """The bytes of an element of the array of unknown length; 0 if there is none."""
+        found = (m.type for m in self.members if isinstance(m.type, Array))
+        return next((array.stride for array in found if array.count is None), 0)
+
+    @cached_property
+    def numbered(self) -> dict[str, Member]:
+        """Its members by name; empty if they are not all single numbers."""
+        found = {member.name: member for member in self.members}
+        return found if all(isinstance(member.type, Number) for member in self.members) else {}
+
+    @cached_property
+    def packer(self) -> struct.Struct | None:
+        """Packs all numbers in order, if they have ascending offsets."""
+        if self.numbers > _MAX_FAST:
+            return None
+        end, parts = 0, []
+        for leaf in leaves(self):
+            if leaf.location < end:
+                return None
+            parts.append(f"{leaf.location - end}x{leaf.type.format[1:]}")
+            end = leaf.location + leaf.type.nbytes
+        parts.append(f"{self.nbytes - end}x")
+        return struct.Struct("<" + "".join(parts))
+
+
+Type = Number | Array | Struct
+
+_OPAQUE = Struct((), 0)
+"""Stands for a type without a size, such as an image."""
+
+
+class Scalar(NamedTuple):
+    """A number in a struct, or a specialization constant.
+
+    ``location`` is its offset in bytes, or the constant's SpecId.
+    """
+
+    name: str
+    type: Number
+    location: int
+    default: float = 0
+
+
+def leaves(type_: Type | None, name: str = "", offset: int = 0) -> Iterator[Scalar]:
+    """Yield the numbers of a type in the order of their declaration; matrices go by columns."""
+    if isinstance(type_, Number):
+        yield Scalar(name, type_, offset)
+    elif isinstance(type_, Struct):
+        for member in type_.members:
+            if member.type.numbers:
+                path = f"{name}.{member.name}" if name else member.name
+                yield from leaves(member.type, path, offset + member.offset)
+    elif type_ is not None and type_.numbers:
+        for n in range(type_.count or 0):
+            yield from leaves(type_.element, f"{name}[{n}]", offset + n * type_.stride)
+
+
+class Types:
+    """The types of a module, by id."""
+
+    def __init__(
+        self, module: Declarations, numbers: Mapping[int, Number], constants: Mapping[int, Any]
+    ) -> None:
+        self._module = module
+        self._constants = constants
+        self._known: dict[tuple[int, int, bool], Type] = {
+            (id_, 0, False): number for id_, number in numbers.items()
+        }
+
+    def type(self, id_: int, matrix_stride: int = 0, *, row_major: bool = False) -> Type:
+        """Return a type; packed where no layout is declared.
+
+        The stride of matrices and their order are decorations of the struct's member.
+
+        Raises:
+            ShaderCompileError: an array does not have a length of at least 1.
+        """
+        key = id_, matrix_stride, row_major
+        if key not in self._known:
+            self._known[key] = self._made(*key)
+        return self._known[key]
+
+    def _made(self, id_: int, matrix_stride: int, row_major: bool) -> Type:
+        op, words = self._module.defined[id_]
+        stride = self._module.decorated(id_).get(Decoration.ARRAY_STRIDE, (0,))[0]
+        if op == Op.TYPE_STRUCT:
+            return self._struct(id_)
+        if op not in (Op.TYPE_VECTOR, Op.TYPE_MATRIX, Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
+            return self._known.get((id_, 0, False), _OPAQUE)
+        element = self.type(words[1], matrix_stride, row_major=row_major)
+        size = element.nbytes
+        if op == Op.TYPE_VECTOR:
+            return Array(element, words[2], size, size * words[2])
+        if op == Op.TYPE_RUNTIME_ARRAY:
+            return Array(element, None, stride or size, 0)
+        if op == Op.TYPE_ARRAY:
+            count = self._constants.get(words[2])
+            if not isinstance(count, int) or count < 1:
+                message = f"an array has {count} elements, must have at least 1"
+                raise ShaderCompileError(message)
+            return Array(element, count, stride or size, (stride or size) * count)
+        assert isinstance(element, Array)
+        columns, rows = words[2], element.count or 0
+        if row_major:
+            column = Array(element.element, rows, matrix_stride, 0)
+            return Array(column, columns, element.stride, matrix_stride * rows)
+        step = matrix_stride or size
+        return Array(element, columns, step, step * columns)
+
+    def _struct(self, id_: int) -> Struct:
+        members = []
+        end = 0
+        for number, member in enumerate(self._module.defined[id_].words[1:]):
+            decorations = self._module.decorated(id_, number)
+            (offset,) = decorations.get(Decoration.OFFSET, (end,))
+            (stride,) = decorations.get(Decoration.MATRIX_STRIDE, (0,))
+            type_ = self.type(member, stride, row_major=Decoration.ROW_MAJOR in decorations)
+            name = self._module.names.get((id_, number), "") or str(number)
+            members.append(Member(name, offset, type_))
+            end = max(end, offset + type_.nbytes)
+        return Struct(tuple(members), end)

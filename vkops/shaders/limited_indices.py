@@ -1,0 +1,86 @@
+"""Modules whose indices of arrays outside of buffers stay within these arrays.
+
+An access to a buffer out of bounds is discarded by devices with robustBufferAccess2. No feature
+does that for shared memory, local variables and push constants, which a CPU driver has in the
+memory of this process.
+"""
+
+from __future__ import annotations
+
+from array import array
+from functools import lru_cache
+from itertools import count
+
+from vkops.shaders.binary import HEADER_WORDS, Op, declarations, positions
+from vkops.shaders.constants import numbers, values
+
+_CLASSES = (4, 6, 7, 9)  # Workgroup, Private, Function, PushConstant
+_EXT_INST_IMPORT, _MEMORY_MODEL, _EXT_INST, _UMIN = 11, 14, 12, 38
+_ACCESS_CHAINS = (65, 66)
+_GLSL = array("I", b"GLSL.std.450\0\0\0\0")
+
+
+@lru_cache(maxsize=64)
+def with_limited_indices(spirv: bytes) -> bytes:
+    """Return a module in which too large an index is that of the last element.
+
+    Negative indices are large ones.
+    """
+    module = declarations(spirv)
+    types = numbers(module)
+    known = values(module, types)
+    type_ops = range(Op.TYPE_VOID, Op.TYPE_FORWARD)
+    declared_types = {id_ for id_, found in module.defined.items() if found.op in type_ops}
+    words = array("I", spirv)
+    made = words[:HEADER_WORDS]
+    free_ids = count(words[3])
+    glsl = new_import = functions = memory_model = 0
+    of = {id_: found.words[0] for id_, found in module.defined.items()}  # the type of each value
+    limits: dict[tuple[int, int], int] = {}  # the constants, by type and number of elements
+    for at, op, length in positions(words):
+        operands = words[at + 1 : at + length]
+        if op == _EXT_INST_IMPORT and operands[1:] == _GLSL:
+            glsl = operands[0]
+        elif op == _MEMORY_MODEL:
+            memory_model = len(made)
+            glsl = glsl or (new_import := next(free_ids))
+        elif op == Op.FUNCTION and not functions:
+            functions = len(made)
+        if functions and length > 2 and operands[0] in declared_types:
+            of[operands[1]] = operands[0]
+        if op in _ACCESS_CHAINS:
+            _, storage, pointee = module.defined[of[operands[2]]].words
+            for number in range(3, len(operands) if storage in _CLASSES else 3):
+                index, (kind, parts) = operands[number], module.defined[pointee]
+                if kind == Op.TYPE_STRUCT:
+                    pointee = parts[1 + known[index]]
+                    continue
+                pointee = parts[1]
+                size = known.get(parts[2]) if kind == Op.TYPE_ARRAY else parts[2]
+                if index not in of or not isinstance(size, int):
+                    continue
+                value = known.get(index)  # that of a specialization constant can be too large
+                if isinstance(value, int) and 0 <= value < size:
+                    continue
+                type_ = of[index]
+                if (type_, size) not in limits:
+                    limits[type_, size] = next(free_ids)
+                operands[number] = next(free_ids)
+                limited = (operands[number], glsl, _UMIN, index, limits[type_, size])
+                made.extend([7 << 16 | _EXT_INST, type_, *limited])
+        made.append(words[at])
+        made.extend(operands)
+    if not limits:
+        return spirv
+    for (type_, size), id_ in limits.items():
+        nbytes = types[type_].nbytes
+        last = min(size, 1 << 8 * nbytes - 1) - 1  # indices are signed
+        value = [last] if nbytes <= 4 else [last, 0]
+        made[functions:functions] = array(
+            "I", [(3 + len(value)) << 16 | Op.CONSTANT, type_, id_, *value]
+        )
+    if new_import:
+        imported = array("I", [(2 + len(_GLSL)) << 16 | _EXT_INST_IMPORT, new_import, *_GLSL])
+        made[memory_model:memory_model] = imported
+    made[3] = next(free_ids)
+    return made.tobytes()

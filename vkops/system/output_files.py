@@ -1,0 +1,38 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+def write_output(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write a file whole or not at all, and make its folder if it is missing.
+
+    Raises:
+        OSError: it cannot be written; an existing file is then unchanged.
+    """
+    with output_file(path) as stream:
+        for chunk in chunks:
+            stream.write(chunk)
+
+
+@contextmanager
+def output_file(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a stream whose content replaces the file at the end, as for ``write_output``."""
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        raise OSError(None, "not a regular file", str(path))
+    part = path.with_name(f".vkops-{os.getpid()}-{time.time_ns()}.part")
+    try:
+        with open(part, "xb") as stream:
+            yield stream
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
