@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -141,11 +140,10 @@ def test_the_rule_of_an_adapter(monkeypatch, kind, driver, threads, expected):
     monkeypatch.delenv(rule.COPY, raising=False)
     monkeypatch.setenv("LP_NUM_THREADS", threads)
     info = replace(INFO, type=kind, driver=driver)
-    found = rule_for(info, SimpleNamespace(native=True, images=IMAGES))
+    found = rule_for(info, IMAGES)
     limits = {"max_copies": found.max_copies, "images": found.images}
     assert found == replace(expected, **limits)
-    assert rule_for(info, SimpleNamespace(native=None, images=None)) is SHADERS
     for wanted, always in (("shader", SHADERS), ("regions", rule.REGIONS)):
         monkeypatch.setenv(rule.COPY, wanted)
-        found = rule_for(info, SimpleNamespace(native=True, images=IMAGES))
+        found = rule_for(info, IMAGES)
         assert found.min_bytes == always.min_bytes

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from vkops.errors import DeviceError, show
 from vkops.gpu.adapters import adapter
-from vkops.gpu.adapters.kompute import ImageLimits, Kompute
+from vkops.gpu.adapters.kompute import ImageLimits
 from vkops.gpu.copies.rectangles import Rectangles, rectangles
 from vkops.gpu.copies.runs import find_runs
 from vkops.gpu.kernels.choice import VECTOR
@@ -132,8 +132,8 @@ MAX_THREADS = {MESA_22: 4, MESA_25: 3}
 with more."""
 
 
-def rule_for(info: adapter.DeviceInfo, kompute: Kompute) -> CopyRule:
-    """Return the rule for an adapter.
+def rule_for(info: adapter.DeviceInfo, images: ImageLimits | None) -> CopyRule:
+    """Return the rule for an adapter; ``images`` are its limits of linear images, if it has any.
 
     Raises:
         DeviceError: VKOPS_COPY has a wrong value.
@@ -141,11 +141,11 @@ def rule_for(info: adapter.DeviceInfo, kompute: Kompute) -> CopyRule:
     wanted = os.environ.get(COPY) or "auto"
     if wanted not in ("auto", "shader", "regions"):
         raise DeviceError(f"{COPY}: got {show(wanted)}, must be auto, shader or regions")
-    if wanted == "shader" or not kompute.native:
+    if wanted == "shader":
         return SHADERS
     rule = _rule(info, wanted)
     limit = MAX_VALIDATED_COPIES if adapter.under_validation() else MAX_COPIES
-    return replace(rule, images=None if rule is GPU else kompute.images, max_copies=limit)
+    return replace(rule, images=None if rule is GPU else images, max_copies=limit)
 
 
 def _rule(info: adapter.DeviceInfo, wanted: str) -> CopyRule:

@@ -55,7 +55,7 @@ class Executor:
         self.tuning: encoding.Tuning = _tuning(
             self.info.type == "CPU",
             self.info.max_bindings,
-            copies.rule_for(self.info, queue.kompute),
+            copies.rule_for(self.info, queue.kompute.images),
         )
         self.memory: Memory = Memory(
             lambda size: queue.new_heap(size, mapped=self.mapped),
