@@ -117,17 +117,17 @@ def test_forms_of_values(form, layout):
 MEMBERS = "uint a; float b[2]; S s; S t[2];"
 RIGHT = {"a": 1, "b": [1, 2], "s": {"x": 1, "y": [1, 2]}, "t": [{"x": 1, "y": [1, 2]}] * 2}
 WRONG = [
-    ({**RIGHT, "c": 1, "d": 2}, ": got 'c', 'd', must be a, b, s, t"),
-    ({"a": 1, "s": 2}, ": got no b, t, must be a, b, s, t"),
-    ({**RIGHT, 1: 1}, ": got 1, must be a, b, s, t"),
-    ({}, ": got no a, b, s, t, must be a, b, s, t"),
+    ({**RIGHT, "c": 1, "d": 2}, ": got 'c', 'd'; the members are a, b, s, t"),
+    ({"a": 1, "s": 2}, ": got no value for b, t; the members are a, b, s, t"),
+    ({**RIGHT, 1: 1}, ": got 1; the members are a, b, s, t"),
+    ({}, ": got no value for a, b, s, t; the members are a, b, s, t"),
     ({**RIGHT, "a": -1}, ".a: got -1, must be uint"),
     ({**RIGHT, "a": [1]}, ".a: got [1], must be uint"),
     ({**RIGHT, "b": [1]}, ".b: got 1 values, must be 2"),
     ({**RIGHT, "b": [1, "2"]}, ".b[1]: got '2', must be float"),
     ({**RIGHT, "b": 5}, ".b: got 5, must be a sequence"),
     ({**RIGHT, "b": {"x": 1}}, ".b: got {'x': 1}, must be a sequence"),
-    ({**RIGHT, "s": {"x": 1}}, ".s: got no y, must be x, y"),
+    ({**RIGHT, "s": {"x": 1}}, ".s: got no value for y; the members are x, y"),
     ({**RIGHT, "s": [1, 2]}, ".s: got 2 numbers, must be 3: float x, int y[0], int y[1]"),
     ({**RIGHT, "s": {"x": 1, "y": [1, 2.5]}}, ".s.y[1]: got 2.5, must be int"),
     ({**RIGHT, "t": [{"x": 1, "y": [1, 2]}]}, ".t: got 1 values, must be 2"),
@@ -135,7 +135,7 @@ WRONG = [
     ({**RIGHT, "t": range(5)}, ".t: got 5 numbers, must be 6: float [0].x, int [0].y[0], "
      "int [0].y[1], float [1].x, int [1].y[0], int [1].y[1]"),
     (b"123", ": got 3 bytes, must be 64"),
-    (np.zeros((), [("a", "u4")]), ": got no b, s, t, must be a, b, s, t"),
+    (np.zeros((), [("a", "u4")]), ": got no value for b, s, t; the members are a, b, s, t"),
 ]  # fmt: skip
 
 

@@ -256,9 +256,7 @@ def _element(bound: BoundDispatch, output: str, index: tuple[int, ...]) -> Eleme
     }
     name = output or next(iter(tensors))
     if name not in tensors or (not output and len(tensors) > 1):
-        raise ModelError(
-            f"--output: got {output or 'nothing'}, {dispatchable.name} has {', '.join(tensors)}"
-        )
+        raise ModelError(f"--output: got {output or 'nothing'}, must be {' or '.join(tensors)}")
     number, tensor = tensors[name]
     inside = len(index) == len(tensor.sizes) and all(
         0 <= i < size for i, size in zip(index, tensor.sizes, strict=True)

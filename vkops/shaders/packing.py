@@ -104,8 +104,9 @@ class _Packing:
         extra = [show(name) for name in value if name not in names]
         missing = [name for name in names if name not in value]
         if extra or missing:
-            got = f"got {'' if extra else 'no '}{', '.join((extra or missing)[:_SHOWN_NAMES])}"
-            message = f"{got}, must be {', '.join(names[:_SHOWN_NAMES]) or 'none'}"
+            got = f"got {'' if extra else 'no value for '}"
+            wrong, members = (", ".join(n[:_SHOWN_NAMES]) for n in (extra or missing, names))
+            message = f"{got}{wrong}; the members are {members or 'none'}"
             raise InvalidDescError(self.shader, path, message, _RULE)
         for member in layout.members:
             if member.name in value:

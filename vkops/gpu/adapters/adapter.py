@@ -103,7 +103,7 @@ def choose(adapter: str | int | None, expect: str | None = None) -> DeviceInfo:
     adapter = _chosen() if adapter is None else adapter
     if adapter is None and not expected and info.type == "CPU":
         _warn_once(
-            f"no GPU was found, {info.name!r} is a CPU driver; to silence this message, pass an "
+            f"no GPU was found: {info.name!r} is a CPU driver; to silence this message, pass an "
             f"adapter (--adapter on the command line) or set {_EXPECT}=lavapipe"
         )
     return info
