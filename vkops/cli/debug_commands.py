@@ -44,10 +44,7 @@ _RUN = {
 @options.flag("--kernels", help="Print what each invocation of a kernel does.")
 @click.pass_context
 def printf(context: click.Context, target: str, invocation: str, rows: int, kernels: bool) -> None:
-    """Show what shaders print with debugPrintfEXT.
-
-    The model or shader is run for it.
-    """
+    """Run a model or shader, and show what debugPrintfEXT prints."""
     from vkops.console import show
     from vkops.debug import message_tables
     from vkops.debug.printf import printf as run
@@ -150,10 +147,7 @@ def trace(
 @options.file("-o", "--output", required=True, metavar="FILE.rdc", help="File to write.")
 @click.pass_context
 def capture(context: click.Context, target: str, output: Path) -> None:
-    """Capture a run in a file for RenderDoc.
-
-    The model or shader is run, and its dispatches are captured.
-    """
+    """Run a model or shader, and capture its dispatches for RenderDoc."""
     import os
     import subprocess
 

@@ -97,7 +97,7 @@ _IGNORED = (
 @options.number(
     "--max_gpu_time_measurements",
     default=8192,
-    help="Keep the latest so many times that the device measured; 0: it measures none.",
+    help="Keep this many of the latest times that the device measures; 0 disables them.",
 )
 @options.all_of(*_IGNORED)
 @click.pass_context
@@ -151,8 +151,8 @@ def run(
 def check(model: str, **given: Any) -> None:
     """Check a model without a device.
 
-    MODEL is a DxDispatch model (.json), whose operators are printed with the feature level that
-    they need, or an ONNX model (.onnx), whose nodes that cannot run are printed, or its plan.
+    It prints the feature level that each operator of a DxDispatch model (.json) needs, or the nodes
+    of an ONNX model (.onnx) that cannot run, or its plan.
     """
     from vkops.runner import model_files
 

@@ -37,10 +37,7 @@ _settings = options.all_of(_define, options.includes, _entry)  # those of ``_spi
 
 @shader.command("list")
 def list_() -> None:
-    """List the kernels of vkops.
-
-    The list has their sizes, and what they use of a device.
-    """
+    """List the kernels of vkops, with their sizes and what they need."""
     from rich.table import Table
 
     from vkops import console, shaders
@@ -74,9 +71,9 @@ def list_() -> None:
 @_settings
 @options.flag("-g", "debug", help="Include source lines.")
 def build(source: str, output: Path | None, **settings: Any) -> None:
-    """Compile a shader to SPIR-V, and describe it.
+    """Compile a shader to SPIR-V, check and describe it.
 
-    It is checked, too. The description is what it declares, and what it uses of a device.
+    The description has its declarations, and what it needs of a device.
     """
     from vkops.shaders.listing import describe
     from vkops.shaders.module import Module
