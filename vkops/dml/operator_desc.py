@@ -133,8 +133,8 @@ class OperatorDesc(ABC):
 
         Args:
             feature_level: the level of the device: a member, its value or a name like "5_0".
-            alternative_levels: operators for which the sources that disagree with the operator's
-                own page are believed; "JOIN" takes ranks 1 to 8 from 3_1 that way (JOIN-09).
+            alternative_levels: operators that take the ranks of DirectML's other sources where
+                these contradict the operator's page: for "JOIN" 1 to 8 from 3_1 (JOIN-09).
 
         Raises:
             InvalidDescError: the first rule that is broken.

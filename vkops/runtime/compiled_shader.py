@@ -186,19 +186,19 @@ class CompiledShader:
                 offset) of three numbers of 32 bits that the device reads.
             threads: one to three numbers of invocations, rounded up to whole workgroups; with 0,
                 nothing is run.
-            out: makes the outputs, which are the blocks that nothing else is bound to; their
-                elements are undefined until the shader writes them. It is a shape, the name of the
-                block whose shape it has, or (shape, data type); or it is a tensor to write to. A
-                list has one for each block, a mapping one by the name of each block.
+            out: the output, for the block that has no buffer. A shape, (shape, data type), or the
+                name of a block with that shape makes a tensor; an existing tensor is written to.
+                For several outputs, a list of these in the order of their blocks, or a mapping from
+                the names of blocks. Elements that the shader does not write are undefined.
             named: buffers by the names of blocks or their instances, and push constants by their
-                names; ``dispatch`` takes those that are called as an argument above.
+                names. Those with the name of an argument above can only be given to ``dispatch``.
 
         Returns:
             None, or with ``out`` the tensor that was made, or a tuple of several.
 
         Raises:
             BindingError: a block has no buffer or a wrong one (SH-04 to SH-06, SH-11, SH-12).
-            InvalidDescError: SH-07, SH-09.
+            InvalidDescError: wrong numbers of workgroups (SH-07) or values (SH-09).
             OutOfDeviceMemoryError: the device has no room for outputs, or for copies of views.
         """
         bound: dict[str, Any] = {}
@@ -249,7 +249,7 @@ class CompiledShader:
 
         Raises:
             BindingError: a block has no buffer or a wrong one (SH-04 to SH-06, SH-11, SH-12).
-            InvalidDescError: SH-07, SH-09.
+            InvalidDescError: wrong numbers of workgroups (SH-07) or values (SH-09).
             OutOfDeviceMemoryError: the device has no room for copies of views.
         """
         self.bound(buffers, groups, push_constants, threads=threads).dispatch()

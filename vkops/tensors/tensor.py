@@ -406,7 +406,7 @@ class Tensor(DeviceArray):
         It is read-only, and so are its views.
 
         Raises:
-            InvalidDescError: this shape cannot be repeated to that one (ARRAY-04).
+            InvalidDescError: the tensor cannot be broadcast to that shape (ARRAY-04).
 
         >>> import vkops
         >>> vkops.asarray([1, 2]).broadcast_to((2, 2)).tolist()
@@ -814,9 +814,8 @@ class Device(OperatorDevice):
     """A Vulkan device that creates, compiles and runs DirectML operators.
 
     Devices of one adapter share Vulkan's device and queue, so each can use the tensors and buffers
-    of the others, in one operator too. A device
-    cannot be used in the middle of an operation, as a signal handler or a finalizer on the same
-    thread would: that raises a DeviceError.
+    of the others. A signal handler or a finalizer that uses a device in the middle of an operation
+    on the same thread gets a DeviceError.
 
     Source: IDMLDevice. Validation is capped at ``feature_level`` (DEV-03; default: the newest),
     where DirectML treats the level as a minimum.
@@ -826,8 +825,8 @@ class Device(OperatorDevice):
             VKOPS_ADAPTER names, or a GPU before a CPU driver.
         feature_level: ``FeatureLevel`` or its name, such as ``"5_0"``.
         debug: load the Khronos validation layer (DML_CREATE_DEVICE_FLAG_DEBUG).
-        alternative_levels: operators, such as ``"JOIN"``, for which the rows that other sources
-            give apply (JOIN-09).
+        alternative_levels: operators, such as ``"JOIN"``, that take the ranks of DirectML's other
+            sources where these contradict the operator's page (JOIN-09).
         staged: move data through staging buffers even where the host sees device memory, as
             discrete GPUs must.
         expect: what the adapter has to be: ``"lavapipe"``, ``"gpu"`` or part of a name (default:

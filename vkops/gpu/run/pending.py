@@ -16,7 +16,7 @@ class Pending(Protocol):
         """Wait until the results are complete; a second call returns at once.
 
         Raises:
-            VkopsError: what went wrong.
+            VkopsError: the work failed.
         """
 
 
@@ -76,7 +76,7 @@ class BackgroundTask:
         """Wait until the results are complete; a second call returns at once.
 
         Raises:
-            VkopsError: what went wrong.
+            VkopsError: the work failed.
         """
         self.finish()
         if self._error is not None:
