@@ -220,7 +220,7 @@ def test_functions_that_describe_save_and_read(device, tmp_path):
         (lambda t: np.take(t, [0], mode="clip"), "numpy.take: got an unexpected keyword argument 'mode'; use .numpy() for what vkops.take does not take [ARRAY-08]"),
         (lambda t: np.zeros_like(t, order="F"), "numpy.zeros_like: got an unexpected keyword argument 'order'; use .numpy() for what vkops.zeros_like does not take [ARRAY-08]"),
         (lambda t: np.concatenate([t, t], out=np.zeros((4, 2))), "numpy.concatenate: got an unexpected keyword argument 'out'; use .numpy() for what vkops.concatenate does not take [ARRAY-08]"),
-        (lambda t: np.pad(t, 1, "mean"), "PAD mode: got 'mean', must be 'constant', 'edge', 'reflect', 'symmetric', 'wrap': vkops moves data, it does not calculate [ARRAY-12]"),
+        (lambda t: np.pad(t, 1, "mean"), "PAD mode: got 'mean', must be 'constant', 'edge', 'reflect', 'symmetric', 'wrap': vkops only moves data [ARRAY-12]"),
     ],
 )  # fmt: skip
 def test_refused(device, call, message):

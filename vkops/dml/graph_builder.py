@@ -75,7 +75,7 @@ class Expression:
 
 
 def _refuse_to_compute(operator: str) -> NoReturn:
-    message = f"{operator} is not available: vkops moves data, it does not calculate"
+    message = f"{operator} is not available: vkops only moves data"
     raise InvalidDescTypeError(OPERATOR, "expression", message, "G-12")
 
 

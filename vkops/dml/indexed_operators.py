@@ -67,7 +67,10 @@ class IndexedOperatorDesc(OperatorDesc):
         surplus = len(sizes) - rank
         for value, origin, _ in sizes[: max(0, surplus)]:
             if value != 1:
-                message = f"got {value}, must be 1: of {len(sizes)} dimensions {path} has {rank}"
+                message = (
+                    f"got {value}, must be 1: the output would have {len(sizes)} dimensions, "
+                    f"{path} has {rank}"
+                )
                 self._refuse(origin, message, rule)
         fitted = [*[Size(1, "", rule)] * -surplus, *sizes[max(0, surplus) :]]
         return [size._replace(rule=rule) for size in fitted]

@@ -89,7 +89,7 @@ def activation_identity(input: Expression) -> Expression:
 def __getattr__(name: str) -> NoReturn:
     message = f"module {__name__!r} has no attribute {name!r}"
     if name in _MISSING.split():
-        message += ": vkops moves data, it does not calculate"
+        message += ": vkops only moves data"
     raise AttributeError(message, name=name)
 
 

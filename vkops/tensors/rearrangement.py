@@ -202,10 +202,10 @@ def pad(
             pair for each axis.
         mode: ``"constant"``; ``"edge"`` repeats the first and the last element; ``"reflect"`` and
             ``"symmetric"`` mirror the array, without and with its ends; ``"wrap"`` repeats it. The
-            modes of NumPy that calculate are refused.
+            modes of NumPy that compute are refused.
         constant_values: the values of the mode ``"constant"``, given like ``pad_width`` and
             converted to the dtype of ``x``; the other modes ignore them.
-        reflect_type: ``"even"``; the other type of NumPy calculates.
+        reflect_type: ``"even"``; the other type of NumPy computes.
         device: the device that arrays are sent to.
         progress: called with the bytes done so far and the bytes in all where data is streamed.
 
@@ -226,7 +226,7 @@ def pad(
     ):
         if not (isinstance(value, str) and value in allowed):
             message = f"got {show(value)}, must be {', '.join(map(repr, allowed))}: "
-            message += "vkops moves data, it does not calculate"
+            message += "vkops only moves data"
             refuse("PAD", field, message, "ARRAY-12")
     source = source_of(x)
     rank = source.ndim

@@ -21,7 +21,7 @@ class ElementWiseIdentityOperatorDesc(OperatorDesc):
     Attributes:
         input_tensor: what to copy; a stride of 0 repeats elements.
         output_tensor: what to make, of the same sizes.
-        scale_bias: must be None: vkops moves data, it does not calculate (IDENT-02).
+        scale_bias: must be None: vkops only moves data (IDENT-02).
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> rows = BufferTensorDesc(TensorDataType.INT32, [2, 3])
@@ -39,7 +39,7 @@ class ElementWiseIdentityOperatorDesc(OperatorDesc):
 
     def _infer(self) -> Sequence[Sequence[Size]]:
         if self.scale_bias is not None:
-            message = "not available, must be None: vkops moves data, it does not calculate"
+            message = "not available, must be None: vkops only moves data"
             self._refuse("scale_bias", message, "IDENT-02")
         return [self._sizes_of_input("IDENT-01")]
 

@@ -37,9 +37,7 @@ class _NearestNeighborDesc(OperatorDesc):
     def _check_interpolation_mode(self, rule: str) -> None:
         mode = self.interpolation_mode
         if mode is not InterpolationMode.NEAREST_NEIGHBOR:
-            message = (
-                f"got {mode.name}, which calculates: vkops moves data; must be NEAREST_NEIGHBOR"
-            )
+            message = f"got {mode.name}, must be NEAREST_NEIGHBOR: vkops only moves data"
             self._refuse("interpolation_mode", message, rule)
 
     @property
@@ -113,7 +111,7 @@ class ResampleOperatorDesc(_ResamplingDesc):
     Attributes:
         input_tensor: what to resample.
         output_tensor: what to make, of any sizes.
-        interpolation_mode: must be NEAREST_NEIGHBOR: vkops moves data, it does not calculate.
+        interpolation_mode: must be NEAREST_NEIGHBOR: vkops only moves data.
         scales: size of the output divided by that of the input, per dimension, above 0.
 
     >>> from vkops.dml import BufferTensorDesc, InterpolationMode, TensorDataType
@@ -144,7 +142,7 @@ class Resample1OperatorDesc(_ResamplingDesc):
     Attributes:
         input_tensor: what to resample.
         output_tensor: what to make, of any sizes.
-        interpolation_mode: must be NEAREST_NEIGHBOR: vkops moves data, it does not calculate.
+        interpolation_mode: must be NEAREST_NEIGHBOR: vkops only moves data.
         scales: size of the output divided by that of the input, per dimension, above 0.
         input_pixel_offsets: position of a pixel's centre in the input, per dimension.
         output_pixel_offsets: the negative position of a pixel's centre in the output, per
@@ -180,7 +178,7 @@ class Resample2OperatorDesc(_ResamplingDesc):
     Attributes:
         input_tensor: what to resample.
         output_tensor: what to make, of any sizes.
-        interpolation_mode: must be NEAREST_NEIGHBOR: vkops moves data, it does not calculate.
+        interpolation_mode: must be NEAREST_NEIGHBOR: vkops only moves data.
         rounding_direction: INCREASING copies the next index, DECREASING the one before.
         scales: size of the output divided by that of the input, per dimension, above 0.
         input_pixel_offsets: position of a pixel's centre in the input, per dimension.
@@ -218,7 +216,7 @@ class Resample3OperatorDesc(Resample2OperatorDesc):
     Attributes:
         input_tensor: what to resample.
         output_tensor: what to make, of any sizes.
-        interpolation_mode: must be NEAREST_NEIGHBOR: vkops moves data, it does not calculate.
+        interpolation_mode: must be NEAREST_NEIGHBOR: vkops only moves data.
         rounding_direction: INCREASING copies the next index, DECREASING the one before.
         scales: size of the output divided by that of the input, per dimension, above 0.
         input_pixel_offsets: position of a pixel's centre in the input, per dimension.
@@ -250,7 +248,7 @@ class Upsample2dOperatorDesc(_NearestNeighborDesc):
         output_tensor: what to make; its height and width are those of the input times
             ``scale_size``.
         scale_size: how often to repeat each element along width and height, at least once.
-        interpolation_mode: must be NEAREST_NEIGHBOR: vkops moves data, it does not calculate.
+        interpolation_mode: must be NEAREST_NEIGHBOR: vkops only moves data.
 
     >>> from vkops.dml import BufferTensorDesc, InterpolationMode, Size2D, TensorDataType
     >>> source, target = (
