@@ -64,7 +64,7 @@ def gather_elements(
     indices: Expression,
     axis: int,
 ) -> Expression:
-    """Takes an element for each index, which replaces the element's own place along a dimension."""
+    """Takes an element for each index, which says its place along a dimension."""
 
 def gather_nd(
     input: Expression,

@@ -51,9 +51,8 @@ class Size(NamedTuple):
 class OperatorDesc(ABC):
     """Base of the operator descriptors.
 
-    A subclass is a ``vkops.dml.fields.descriptor``. It adds
-    the rules of its own, which infer the sizes of its outputs, and the regions that it copies.
-    Sequences become tuples.
+    A subclass, which ``vkops.dml.fields.descriptor`` decorates, adds its own rules, which infer the
+    sizes of its outputs, and the regions that it copies. Sequences become tuples.
 
     Raises:
         InvalidDescTypeError: a field is of the wrong kind.

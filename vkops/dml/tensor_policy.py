@@ -13,7 +13,7 @@ Policy = Callable[[TensorDataType, Ints], BufferTensorDesc]
 
 
 class TensorPolicy:
-    """The layouts of DirectMLX, for ``vkops.dml.Graph``; any function like these is one, too.
+    """The layouts of DirectMLX, for ``vkops.dml.Graph``; or use others like these.
 
     Source: dml::TensorPolicy.
 

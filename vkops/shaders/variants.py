@@ -107,9 +107,9 @@ def compiler_state() -> str:
 def spirv(name: str) -> bytes:
     """Return the SPIR-V of the kernel ``name``.
 
-    It is that in the package if this was compiled from the current sources; otherwise it is
-    compiled and cached. It stays in memory. VKOPS_KERNEL_DEFINES, macros separated by commas, makes
-    it be compiled with these and with source lines.
+    If the SPIR-V in the package is not of the current sources, the kernel is compiled and cached.
+    VKOPS_KERNEL_DEFINES gives macros, separated by commas; the kernel is then compiled with these
+    and with source lines.
 
     >>> len(spirv("copy_4")) % 4
     0

@@ -73,9 +73,9 @@ class Tensor(DeviceArray):
     """An array in device memory, freed with this object.
 
     Indexing, ``transpose``, ``reshape`` and similar methods return views: tensors over the same
-    memory. A view always shows what its tensor holds, and ``view[...] = x`` writes to
-    that tensor. Functions such as ``join`` read the memory of views directly; an operator that is
-    bound to a view reads a packed copy, made at that moment with one dispatch.
+    memory. A view always shows what its tensor holds, and ``view[...] = x`` writes to that tensor.
+    Functions such as ``join`` read the memory of views directly; an operator that is bound to a
+    view reads a packed copy, made at that moment with one dispatch.
 
     Results that do not fit on the device stay on the host. Operators that compute (``+``, ``==``,
     ``<``, ``in`` ...) raise a TypeError: vkops moves data and does not compute; ``t.numpy()`` does.
@@ -108,7 +108,7 @@ class Tensor(DeviceArray):
 
     @property
     def words(self) -> int:
-        """Words of 32 bits: whole ones, so that a descriptor of the shape can be bound (T-14)."""
+        """32-bit words that hold the elements, rounded up as total sizes of tensors are (T-14)."""
         return ceil_div(self.nbytes, 4)
 
     @property

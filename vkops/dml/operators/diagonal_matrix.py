@@ -50,10 +50,10 @@ class DiagonalMatrixOperatorDesc(OperatorDesc):
 class DiagonalMatrix1OperatorDesc(OperatorDesc):
     """Writes a value to some diagonals of matrices, and a tensor or 0 elsewhere.
 
-    An element of diagonal ``k`` has the column of its row plus ``k``. If ``diagonal_fill_begin`` is
-    at most ``diagonal_fill_end``, the value is written to the diagonals from the one to before the
-    other. If it is greater, the value is written to those before ``diagonal_fill_end`` and from
-    ``diagonal_fill_begin`` on.
+    The column of an element of diagonal ``k`` is its row plus ``k``. If ``diagonal_fill_begin`` is
+    at most ``diagonal_fill_end``, the value is written to the diagonals from the former to before
+    the latter; else, to those before ``diagonal_fill_end`` and those from ``diagonal_fill_begin``
+    on.
 
     Source: DML_DIAGONAL_MATRIX1_OPERATOR_DESC.
 
@@ -64,8 +64,8 @@ class DiagonalMatrix1OperatorDesc(OperatorDesc):
         value_data_type: the data type of the tensors.
         value: the value, which this data type can hold; rounded to the nearest value that a
             floating-point type has.
-        diagonal_fill_begin: a diagonal; any 32-bit integer, as the next.
-        diagonal_fill_end: a diagonal.
+        diagonal_fill_begin: the first diagonal to fill; any 32-bit integer.
+        diagonal_fill_end: the diagonal after the last one to fill; any 32-bit integer.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> tensor = BufferTensorDesc(TensorDataType.UINT8, [4, 5])

@@ -60,7 +60,7 @@ class GatherOperatorDesc(IndexedOperatorDesc):
 
 @fields.descriptor
 class GatherElementsOperatorDesc(IndexedOperatorDesc):
-    """Takes an element for each index, which replaces the element's own place along a dimension.
+    """Takes an element for each index, which says its place along a dimension.
 
     Source: DML_GATHER_ELEMENTS_OPERATOR_DESC.
 

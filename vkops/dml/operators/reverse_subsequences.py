@@ -21,7 +21,7 @@ class ReverseSubsequencesOperatorDesc(IndexedOperatorDesc):
     Attributes:
         input_tensor: what to copy.
         sequence_lengths_tensor: how many elements to reverse, of type UINT32 or UINT64; its sizes
-            are the input's, but 1 along ``axis``. A length above the input's size stands for it.
+            are the input's, but 1 along ``axis``. A greater length counts as the input's size.
         output_tensor: has the input's sizes.
         axis: the dimension along which elements are reversed.
 

@@ -17,7 +17,7 @@ from vkops.plan.movements import copy
 class ScatterOperatorDesc(IndexedOperatorDesc):
     """Copies a tensor, and replaces an element for each index by an update.
 
-    The index replaces the update's own place along a dimension. Where several updates are for one
+    The index says where along a dimension the update goes. Where several updates are for one
     element, any of them can remain.
 
     Source: DML_SCATTER_OPERATOR_DESC.
