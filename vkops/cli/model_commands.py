@@ -63,7 +63,9 @@ _IGNORED = (
     default=0,
     help="Minimum milliseconds for each iteration.",
 )
-@options.number("-w", "--warmup_samples", default=1, help="Maximum number of cold samples.")
+@options.number(
+    "-w", "--warmup_samples", default=1, help="First iterations that medians leave out."
+)
 @options.number(
     "-v", "--timing_verbosity", maximum=2, default=0, help="How much to print about times."
 )
