@@ -88,8 +88,9 @@ def test_check_refuses_files_that_are_not_models(folder, file, message, capsys):
     ],
 )
 def test_malformed_options_are_refused(folder, arguments, message, capsys):
-    assert main(["check", "concat.onnx", *arguments]) == 1
-    assert capsys.readouterr() == ("", message + "\n")
+    assert main(["check", "concat.onnx", *arguments]) == 2
+    place = f"Failed to parse command-line arguments: Invalid value for '{arguments[0]}': "
+    assert capsys.readouterr() == ("", f"{place}{message}\n")
 
 
 def test_without_the_onnx_package(folder, monkeypatch, capsys):

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from vkops.errors import ModelError
-
 if TYPE_CHECKING:
     from vkops.dml import FeatureLevel
     from vkops.onnx.free_dimensions import Overrides
@@ -151,20 +149,22 @@ def _overrides(names: Texts, denotations: Texts, shapes: Texts) -> Overrides | N
     from vkops.onnx.free_dimensions import Overrides
 
     return Overrides(
-        {name: size for name, (size,) in _named_sizes(names, "NAME:SIZE", "N:5")},
-        {name: size for name, (size,) in _named_sizes(denotations, "DENOTATION:SIZE", "N:5")},
-        dict(_named_sizes(shapes, "TENSOR:SHAPE", "x:5,2")),
+        {name: size for name, (size,) in _named_sizes("-f", names, "NAME:SIZE", "N:5")},
+        {name: size for name, (size,) in _named_sizes("-F", denotations, "DENOTATION:SIZE", "N:5")},
+        dict(_named_sizes("-b", shapes, "TENSOR:SHAPE", "x:5,2")),
     )
 
 
-def _named_sizes(texts: Texts, form: str, example: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _named_sizes(
+    option: str, texts: Texts, form: str, example: str
+) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield names with their sizes: one, unless ``form`` ends in SHAPE."""
     for text in texts:
         name, _, sizes = text.rpartition(":")
         numbers = sizes.split(",") if sizes else []
         is_size = len(numbers) == 1 or form.endswith("SHAPE")
         if not (name and is_size and all(map(_SIZE.fullmatch, numbers))):
-            raise ModelError(f"got {text!r}, must be {form}, such as {example}")
+            refuse(option, f"got '{text}', must be {form}, such as {example}")
         yield name, tuple(map(int, numbers))
 
 
