@@ -26,6 +26,7 @@ from vkops import (
     dml as dml,
     dxdispatch as dxdispatch,
     gpu as gpu,
+    lavapipe as lavapipe,
     onnx as onnx,
     plan as plan,
     pydirectml as pydirectml,

@@ -66,14 +66,18 @@ def test_a_gpu_comes_before_a_cpu_driver(monkeypatch, adapter):
 def test_no_driver(tmp_path):
     nothing = {"VK_DRIVER_FILES": str(tmp_path), "VK_ICD_FILENAMES": str(tmp_path)}
     assert python(OPEN, **nothing)[:2] == (0, "no Vulkan driver: VK_DRIVER_FILES names none")
-    hide = "from vkops.gpu.adapters import loader_files; loader_files.vulkan.places = lambda: []; "
+    hide = (
+        "from vkops.gpu.adapters import loader_files\n"
+        "loader_files.vulkan.places = loader_files.packaged = lambda: []\n"
+    )
     hidden = {**nothing, "VK_DRIVER_FILES": "", "VK_ICD_FILENAMES": ""}
     broken = (
         "import vkops_native\ndef refuse(): raise RuntimeError\nvkops_native.Instance = refuse\n"
     )
-    assert python(hide + "\n" + broken + OPEN, **hidden)[:2] == (
+    assert python(hide + broken + OPEN, **hidden)[:2] == (
         0,
-        "no Vulkan driver is installed (Debian and Ubuntu: apt install mesa-vulkan-drivers)",
+        "no Vulkan driver is installed (pip install 'vkops[lavapipe]', or Debian and Ubuntu: "
+        "apt install mesa-vulkan-drivers)",
     )
 
 

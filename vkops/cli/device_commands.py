@@ -24,7 +24,8 @@ _DEPENDENCIES = ("vkops", "kp", "numpy", "python-rapidjson")
 def devices(as_json: bool) -> None:
     """List the Vulkan drivers and devices.
 
-    For each driver that was found, it says whether it works, or why not.
+    For each driver that was found, it says whether it works, or why not, where
+    it is from, and how old it is.
     """
     from dataclasses import asdict
 
@@ -35,10 +36,12 @@ def devices(as_json: bool) -> None:
 
     drivers, problem = gpu.drivers(), None
     if not as_json and drivers:
-        shown = table("Vulkan drivers", "Driver", "Usable", "Adapters, or what is wrong")
+        shown = table("Vulkan drivers", "Driver", "Usable", "Adapters, or what is wrong", "From, built")
         for driver in drivers:
             found = ", ".join(driver.adapters) if driver.usable else driver.reason
-            shown.add_row(escape(driver.name), "yes" if driver.usable else "no", escape(found))
+            source = ", ".join(filter(None, [driver.source, driver.built]))
+            usable = "yes" if driver.usable else "no"
+            shown.add_row(escape(driver.name), usable, escape(found), escape(source))
         # Immediately: a driver that crashes may end this process next.
         show(shown)
         sys.stdout.flush()

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from vkops import lavapipe
 from vkops.errors import ShaderCompileError, printable
 from vkops.system.processes import describe, run_limited
 from vkops.system.vulkan import how_to_install
@@ -25,13 +26,16 @@ _OTHER_NAMES = {"glslangValidator": ("glslang",)}  # as newer versions of glslan
 def find(program: str, package: str, variable: str | None = None) -> str:
     """Find ``program`` in PATH, or the file that the environment variable ``variable`` names.
 
-    ``package`` is Debian's that contains it.
+    ``package`` is Debian's that contains it. What is not on PATH may be in vkops_lavapipe.
 
     Raises:
         ShaderCompileError: it is not there; the message says how to install it.
     """
     chosen = os.environ.get(variable, "") if variable else ""
-    for name in [chosen] if chosen else (program, *_OTHER_NAMES.get(program, ())):
+    names = [chosen] if chosen else [program, *_OTHER_NAMES.get(program, ())]
+    if (packaged := lavapipe.package()) and not chosen:
+        names.append(os.path.join(packaged.programs(), program))
+    for name in names:
         if found := shutil.which(name):
             return os.path.abspath(found)  # the program may run in another folder
     if chosen:

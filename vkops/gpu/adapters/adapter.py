@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NoReturn
 
+from vkops import lavapipe
 from vkops.errors import DeviceError, show
 from vkops.gpu.adapters import loader_files, mesa_cache
 from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_native
@@ -76,7 +77,7 @@ class DeviceInfo:
 
 
 def devices() -> list[DeviceInfo]:
-    """List the Vulkan adapters, in the loader's order.
+    """List the Vulkan adapters, in the loader's order; the driver of vkops_lavapipe is last.
 
     Raises:
         DeviceError: there is no Vulkan loader, or no driver that works.
@@ -251,15 +252,8 @@ def validation() -> Iterator[None]:
             f"debug: {_VALIDATION_LAYER} is not installed "
             f"({how_to_install('vulkan-validationlayers')}) [DEV-08]"
         )
-    before = os.environ.get(LAYERS)
-    os.environ[LAYERS] = os.pathsep.join(filter(None, [before, _VALIDATION_LAYER]))
-    try:
+    with loader_files.extended(LAYERS, [_VALIDATION_LAYER]):
         yield
-    finally:
-        if before is None:
-            del os.environ[LAYERS]
-        else:
-            os.environ[LAYERS] = before
 
 
 def has_minimum_limits() -> bool:
@@ -276,7 +270,7 @@ def under_validation() -> bool:
 
 
 def native_adapters() -> tuple[Any, ...]:
-    """Return the native module's adapters, in the loader's order, all of one Vulkan instance.
+    """Return the native module's adapters, as ``devices`` does, all of one Vulkan instance.
 
     The loader adds layers when an instance is made, so there is one for each choice of layers. A
     forked process makes its own: threads of drivers do not survive the fork.
@@ -293,18 +287,19 @@ def instances(process: int, layers: str | None, renderdoc: str | None) -> tuple[
     native = load_native()
     mesa_cache.disable_if_unsafe()  # before a driver is loaded
     try:
-        instance = native.Instance()
+        with loader_files.packaged_driver():
+            instance = native.Instance()
     except NATIVE_ERRORS as error:
         if not loader_files.manifests():
             if variable := loader_files.chosen_by():
                 raise DeviceError(f"no Vulkan driver: {variable} names none") from error
-            how = how_to_install("mesa-vulkan-drivers")
-            raise DeviceError(f"no Vulkan driver is installed ({how})") from error
+            raise DeviceError(f"no Vulkan driver is installed ({_how_to_install()})") from error
         raise DeviceError(
             f"no Vulkan driver that works was found; `vkops devices` says more: {_result(error)}"
         ) from error
     try:
-        adapters = tuple(instance.adapters())
+        # The others first: those of the system are preferred to the packaged driver.
+        adapters = tuple(sorted(instance.adapters(), key=_is_packaged))
     except NATIVE_ERRORS as error:
         raise DeviceError(
             f"no Vulkan adapter: the drivers found no hardware to drive ({_result(error)})"
@@ -312,9 +307,18 @@ def instances(process: int, layers: str | None, renderdoc: str | None) -> tuple[
     if not adapters:
         raise DeviceError(
             "no Vulkan adapter: the loader works but no driver offers a device "
-            f"({how_to_install('mesa-vulkan-drivers')})"
+            f"({_how_to_install()})"
         )
     return adapters
+
+
+def _is_packaged(found: Any) -> bool:
+    """Whether an adapter is that of vkops_lavapipe, or of the same version."""
+    return bool(loader_files.packaged()) and f"Mesa {lavapipe.about().MESA}" in found.driver
+
+
+def _how_to_install() -> str:
+    return f"pip install 'vkops[lavapipe]', or {how_to_install('mesa-vulkan-drivers')}"
 
 
 def _result(error: Exception) -> str:

@@ -7,9 +7,15 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
+from typing import Any
 
+import psutil
+
+from vkops import lavapipe
 from vkops.gpu.adapters import loader_files
 
 _TIMEOUT_S = 30.0
@@ -19,9 +25,11 @@ _PROBE = """
 import ctypes, json, sys
 from vkops.errors import VkopsError
 from vkops.gpu.adapters.adapter import devices
+from vkops.gpu.adapters.diagnosis import build_date
 try:
     ctypes.CDLL(sys.argv[1])
-    print(json.dumps({"adapters": [device.name for device in devices()]}))
+    names = [device.name for device in devices()]
+    print(json.dumps({"adapters": names, "built": build_date(sys.argv[1])}))
 except (OSError, VkopsError) as error:
     print(json.dumps({"reason": str(error)}))
 """
@@ -32,7 +40,8 @@ class Driver:
     """A driver manifest that the Vulkan loader would read.
 
     ``path`` is that of the manifest, ``adapters`` the names of the adapters it offers, ``reason``
-    why there are none.
+    why there are none, ``source`` the package of Python or the folder that it is from, ``built``
+    the date of its library, such as ``"2025-07-16"``, which is empty if it is not known.
     """
 
     name: str
@@ -40,6 +49,8 @@ class Driver:
     library: str
     adapters: tuple[str, ...]
     reason: str
+    source: str = ""
+    built: str = ""
 
     @property
     def usable(self) -> bool:
@@ -54,18 +65,43 @@ def drivers() -> list[Driver]:
 
 
 def _diagnose(manifest: Path) -> Driver:
-    name = manifest.stem
+    name, source, built = manifest.stem, str(manifest.parent), ""
+    if manifest in loader_files.packaged():
+        about = lavapipe.about()
+        source, built = f"{lavapipe.PACKAGE} {about.__version__}", about.DATE
     try:
         library = json.loads(manifest.read_bytes())["ICD"]["library_path"]
         if os.path.dirname(library):  # paths are relative to the manifest
             library = str((manifest.parent / library).resolve())
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return Driver(name, str(manifest), "", (), f"its manifest cannot be read: {error!r:.200}")
-    adapters, reason = _probe(manifest, library)
-    return Driver(name, str(manifest), library, adapters, reason)
+        return Driver(name, str(manifest), "", (), f"its manifest cannot be read: {error!r:.200}", source)
+    answer = _probe(manifest, library)
+    return Driver(
+        name,
+        str(manifest),
+        library,
+        tuple(answer.get("adapters", ())),
+        answer.get("reason", ""),
+        source,
+        built or answer.get("built", ""),
+    )
 
 
-def _probe(manifest: Path, library: str) -> tuple[tuple[str, ...], str]:
+def build_date(library: str) -> str:
+    """Return the date of a library that this process has loaded; empty if it is not found.
+
+    Packages of systems keep it when they are installed.
+    """
+    stem = os.path.basename(library).partition(".so")[0]
+    with suppress(OSError, AttributeError):  # psutil has no maps on macOS
+        for loaded in psutil.Process().memory_maps():
+            if os.path.basename(loaded.path).partition(".so")[0] == stem:
+                return date.fromtimestamp(os.stat(loaded.path).st_mtime).isoformat()
+    return ""
+
+
+def _probe(manifest: Path, library: str) -> dict[str, Any]:
+    """Return what a process of its own says: the adapters and the date, or the reason."""
     only = {"VK_DRIVER_FILES": str(manifest), "VK_ICD_FILENAMES": str(manifest)}
     try:
         done = subprocess.run(
@@ -76,9 +112,8 @@ def _probe(manifest: Path, library: str) -> tuple[tuple[str, ...], str]:
             timeout=_TIMEOUT_S,
             check=False,
         )
-        answer = json.loads(done.stdout.splitlines()[-1])
+        return dict(json.loads(done.stdout.splitlines()[-1]))
     except subprocess.TimeoutExpired:
-        return (), f"it did not answer within {_TIMEOUT_S:.0f} s"
+        return {"reason": f"it did not answer within {_TIMEOUT_S:.0f} s"}
     except (ValueError, IndexError):
-        return (), f"it ended its process (status {done.returncode})"
-    return tuple(answer.get("adapters", ())), answer.get("reason", "")
+        return {"reason": f"it ended its process (status {done.returncode})"}

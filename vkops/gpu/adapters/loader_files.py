@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from vkops import lavapipe
 from vkops.system import vulkan
 
 _DRIVERS = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+_ADDED = "VK_ADD_DRIVER_FILES"
 
 
 def chosen_by() -> str | None:
@@ -17,15 +20,45 @@ def chosen_by() -> str | None:
 
 
 def manifests() -> list[Path]:
-    """Return the drivers' manifests that the loader reads, in its order (its documented one)."""
+    """Return the drivers' manifests that are read: in the loader's order, then the package's."""
     if variable := chosen_by():
         return _expand(os.environ[variable])
-    return _expand(os.environ.get("VK_ADD_DRIVER_FILES", "")) + installed()
+    return [*_expand(os.environ.get(_ADDED, "")), *installed(), *packaged()]
 
 
 def installed() -> list[Path]:
     """Return the drivers' manifests in the places where they are installed."""
     return _listed(vulkan.places())
+
+
+def packaged() -> list[Path]:
+    """Return the manifest in the package vkops_lavapipe, if it is installed."""
+    return [Path(lavapipe.manifest())] if lavapipe.package() else []
+
+
+@contextmanager
+def packaged_driver() -> Iterator[None]:
+    """Make instances that are created within find the driver of vkops_lavapipe too.
+
+    The loader ignores it if the user has named the drivers.
+    """
+    with extended(_ADDED, packaged()):
+        yield
+
+
+@contextmanager
+def extended(variable: str, entries: Sequence[str | Path]) -> Iterator[None]:
+    """Add entries to a search path in the environment, and restore it afterwards."""
+    before = os.environ.get(variable)
+    if entries:
+        os.environ[variable] = os.pathsep.join(filter(None, [before, *map(str, entries)]))
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[variable] = before
+        elif entries:
+            del os.environ[variable]
 
 
 def _expand(paths: str) -> list[Path]:
