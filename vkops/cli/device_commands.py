@@ -21,12 +21,17 @@ _DEPENDENCIES = ("vkops", "kp", "numpy", "python-rapidjson")
 
 @click.command()
 @options.as_json
-def devices(as_json: bool) -> None:
+@options.flag("--selftest", help="Check that a driver does what kernels and shaders rely on.")
+@options.adapter
+def devices(as_json: bool, selftest: bool, adapter: str) -> None:
     """List the Vulkan drivers and devices.
 
     For each driver that was found, it says whether it works, or why not, where
-    it is from, and how old it is.
+    it is from, and how old it is. --selftest checks one driver instead: that of
+    --adapter, or of the adapter that is used by default.
     """
+    if selftest:
+        return _selftest(adapter or None, as_json)
     from dataclasses import asdict
 
     from rich.markup import escape
@@ -75,6 +80,31 @@ def devices(as_json: bool) -> None:
         click.echo(f"GLSL compiler: {shaders.compiler_state()}")
     if problem is not None:
         raise problem
+
+
+def _selftest(adapter: str | None, as_json: bool) -> None:
+    """Print each check as it is done, then the answer; exit with status 1 if one failed."""
+    from vkops.debug.selftest import Check
+    from vkops.debug.selftest import selftest as run
+
+    checks: list[Check] = []
+    with vkops.Device(adapter) as device:
+        info = device.info
+        for check in run(device):
+            checks.append(check)
+            if not as_json:
+                state = {True: "ok", False: "FAILED", None: "not checked"}[check.passed]
+                click.echo(": ".join(filter(None, [check.name, state, check.reason])))
+                sys.stdout.flush()  # the next one may end this process
+    failed = [check.name for check in checks if check.passed is False]
+    if as_json:
+        listed = [check._asdict() for check in checks]
+        click.echo(json.dumps({"driver": info.driver, "passed": not failed, "checks": listed}))
+    else:
+        answer = f"no, these fail: {', '.join(failed)}" if failed else "yes"
+        click.echo(f"{info.name}, {info.driver}: {answer}")
+    if failed:
+        click.get_current_context().exit(1)
 
 
 def adapter_block(info: DeviceInfo) -> str:

@@ -1,0 +1,82 @@
+"""``vkops devices --selftest``: drivers pass, and each thing that is wrong is noticed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import vkops
+from vkops.cli import main
+from vkops.debug import selftest as tests
+from vkops.debug.selftest import Check, selftest
+from vkops.shaders import VARIANTS
+
+
+def test_a_driver_passes_and_all_kernels_ran(adapter, monkeypatch):
+    with vkops.Device(adapter.index) as device:
+        queue = device.executor.queue
+        monkeypatch.setattr(queue, "_pipelines", {})
+        before = device.executor.tuning
+        checks = list(selftest(device))
+        ran, features = {*queue._pipelines}, queue.kompute.features
+        assert device.executor.tuning is before
+    assert [check for check in checks if check.passed is False] == []
+    if adapter.type == "CPU" and adapter.max_bindings > 4:
+        assert ran >= {name for name in VARIANTS if not name.endswith("_wide")}
+    probed = {name for probe in tests._PROBES for name in probe.features}
+    unchecked = {check.name for check in checks if check.passed is None}
+    assert unchecked == features - probed
+
+
+@pytest.mark.parametrize("probe", tests._PROBES, ids=[probe.name for probe in tests._PROBES])
+def test_each_shader_notices_a_wrong_result(device, probe):
+    if not device.executor.queue.kompute.features.issuperset(probe.features):
+        pytest.skip(f"the device lacks {', '.join(probe.features)}")
+    wrong = probe._replace(expected=lambda x: probe.expected(x) + 1)
+    assert tests._shader(device, wrong).passed is False
+    broken = tests._shader(device, probe._replace(body="x"))
+    assert broken.passed is False
+    assert broken.reason
+
+
+@pytest.mark.parametrize("name", tests._MOVEMENTS)
+def test_each_movement_notices_wrong_bytes(device, name, monkeypatch):
+    move = tests._MOVEMENTS[name]
+
+    def wrong(f, x, y, i):
+        result = move(f, x, y, i)
+        if f is vkops:
+            return result
+        changed = result.copy()
+        changed.reshape(-1).view("u1")[-1] ^= 1
+        return changed
+
+    check = tests._movement(device, name, wrong, tests.np.random.default_rng(0))
+    assert check.passed is False
+    assert check.reason.startswith("wrong bytes, for uint8 of shape ")
+
+
+def test_the_command(adapter):
+    command = [sys.executable, "-m", "vkops", "devices", "--selftest", "--adapter", adapter.name]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout
+    *lines, answer = done.stdout.splitlines()
+    assert answer == f"{adapter.name}, {adapter.driver}: yes"
+    assert "transposes, by kernels: ok" in lines
+
+
+def test_the_command_says_what_fails(adapter, monkeypatch, capsys):
+    found = [Check("a", True), Check("b", False, "why"), Check("c", None, "no test")]
+    monkeypatch.setattr(tests, "selftest", lambda device: iter(found))
+    arguments = ["devices", "--selftest", "--adapter", adapter.name]
+    assert main(arguments) == 1
+    answer = f"{adapter.name}, {adapter.driver}: no, these fail: b"
+    lines = ["a: ok", "b: FAILED: why", "c: not checked: no test", answer]
+    assert capsys.readouterr().out.splitlines() == lines
+    assert main([*arguments, "--json"]) == 1
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["passed"] is False
+    assert printed["checks"] == [check._asdict() for check in found]
