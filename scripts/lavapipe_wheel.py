@@ -8,9 +8,9 @@ bookworm-backports. The wheel contains the driver and its manifest, the librarie
 needs, glslang and SPIRV-Tools, and the licences of all of them. The C library, libstdc++ and
 libgcc_s are those of the system, as in every manylinux wheel. The names of the libraries are
 changed and each one looks beside itself first (DT_RPATH), so that LD_LIBRARY_PATH, the system's
-libraries and those of other Python packages are never used in their place. DEBIAN_MIRROR names
-another mirror than http://deb.debian.org. patchelf and the package wheel are needed;
-scripts/wheels installs both.
+libraries and those of other Python packages are never used in their place. The mirror is that in
+apt's sources, or DEBIAN_MIRROR. patchelf and the package wheel are needed; scripts/wheels installs
+both.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-SUITES = ("debian bookworm", "debian bookworm-backports", "debian-security bookworm-security")
+SUITES = ("/debian bookworm", "/debian bookworm-backports", "/debian-security bookworm-security")
 BACKPORTS = "mesa-vulkan-drivers libdrm*"
 PACKAGES = ("mesa-vulkan-drivers", "glslang-tools", "spirv-tools", "base-files")
 LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
@@ -36,7 +35,7 @@ DRIVER = "libvulkan_lvp.so"
 PREFIX = "vkops-"
 """Of the names of all libraries. A manifest of the system may name libvulkan_lvp.so without a
 folder, which would be any library of that name that is loaded."""
-PROGRAMS = ("glslangValidator", "spirv-dis", "spirv-opt", "spirv-val")
+PROGRAMS = ("glslangValidator", "spirv-as", "spirv-dis", "spirv-opt", "spirv-val")
 SYSTEM = re.compile(
     r"(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libstdc\+\+|libgcc_s)\.so\."
 )
@@ -55,7 +54,7 @@ def manifest() -> str:
 
 
 def programs() -> str:
-    """Return the folder of glslangValidator, spirv-dis, spirv-opt and spirv-val."""
+    """Return the folder of glslangValidator and the programs of SPIRV-Tools."""
     return str(_FOLDER / "bin")
 '''
 
@@ -77,6 +76,16 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
     return subprocess.run(command, cwd=cwd, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def mirror() -> str:
+    """Return the address above the folders debian and debian-security."""
+    target = ("--format", "$(REPO_URI)", "Identifier: Packages")
+    addresses = [os.environ.get("DEBIAN_MIRROR", ""), *run("apt-get", "indextargets", *target).split()]
+    found = [re.fullmatch(r"(.*)/debian/?", address) for address in addresses]
+    for match in filter(None, found):
+        return match[1]
+    raise SystemExit("lavapipe_wheel: apt's sources name no mirror of Debian: set DEBIAN_MIRROR")
+
+
 def download(work: Path) -> list[Path]:
     """Download the packages, and all that they need; apt checks their signatures."""
     if not KEYRING.exists():
@@ -89,7 +98,8 @@ def download(work: Path) -> list[Path]:
     (work / "preferences").write_text(
         f"Package: {BACKPORTS}\nPin: release n=bookworm-backports\nPin-Priority: 600\n"
     )
-    sources = [f"deb [signed-by={KEYRING}] {MIRROR}/{suite} main\n" for suite in SUITES]
+    address = mirror()
+    sources = [f"deb [signed-by={KEYRING}] {address}{suite} main\n" for suite in SUITES]
     (work / "sources.list").write_text("".join(sources))
     settings = {
         "APT::Architecture": "amd64",

@@ -91,6 +91,19 @@ def test_a_user_without_sudo_gets_the_command_to_run(checkout, programs):
     assert not (checkout / ".venv").exists()
 
 
+def test_without_root_wheels_take_the_place_of_a_driver_and_compilers(checkout, programs):
+    (checkout / "dist").mkdir()
+    for name in ("kp-0.whl", "vkops_lavapipe-1.whl"):
+        (checkout / "dist" / name).touch()
+    done = setup(checkout, programs, "--no-system")
+    assert done.returncode == 1
+    assert "  CMake (cmake)\n" in done.stderr  # as there is no such wheel for this Python
+    has_driver = any(Path("/usr/share/vulkan/icd.d").glob("*.json"))
+    assert ("(glslang-tools)" in done.stderr) == has_driver
+    (checkout / "dist" / "kp-0.whl").unlink()
+    assert "(glslang-tools)" in setup(checkout, programs, "--no-system").stderr
+
+
 @pytest.mark.parametrize("options", [[], ["--no-system"]], ids=["no apt", "--no-system"])
 def test_missing_packages_without_apt(checkout, programs, options):
     if options:
