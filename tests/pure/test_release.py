@@ -52,7 +52,7 @@ def test_jobs_may_only_read_until_all_tests_have_passed():
     assert JOBS["release"]["permissions"] == {"contents": "write"}
     assert JOBS["release"]["if"] == "github.ref_type == 'tag'"
     assert JOBS["release"]["needs"] == "test"
-    assert JOBS["test"]["needs"] == ["vkops", "kp"]
+    assert JOBS["test"]["needs"] == ["vkops", "kp", "lavapipe"]
 
 
 def test_jobs_have_time_limits_and_run_scripts_that_exist():

@@ -348,7 +348,7 @@ def test_a_released_wheel_of_this_version_and_interpreter_is_used(kp_wheel, monk
     [
         (["--python"], "--python needs a value"),
         (["--python", "python0"], "no interpreter python0"),
-        (["--only", "numpy"], "--only: got numpy, must be vkops kp"),
+        (["--only", "numpy"], "--only: got numpy, must be vkops kp lavapipe"),
         (["--frobnicate"], "unknown option --frobnicate; see scripts/wheels --help"),
     ],
 )
