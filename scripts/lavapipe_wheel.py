@@ -41,7 +41,7 @@ SYSTEM = re.compile(
 )
 TAG = "py3-none-manylinux_2_36_x86_64"
 
-MODULE = '''"""Mesa's lavapipe, a Vulkan driver that runs on the CPU, with glslang and SPIRV-Tools."""
+MODULE = '''"""Mesa's lavapipe, a Vulkan driver that runs on the CPU; glslang and SPIRV-Tools."""
 
 from pathlib import Path
 
@@ -61,8 +61,8 @@ def programs() -> str:
 DESCRIPTION = """
 # vkops_lavapipe
 
-Mesa's lavapipe, a Vulkan driver that runs on the CPU, with the libraries that it needs: for machines
-without a GPU, without root. vkops uses it when it is installed. For other programs:
+Mesa's lavapipe, a Vulkan driver that runs on the CPU, with the libraries that it needs, glslang and
+SPIRV-Tools: for machines without a GPU, without root. vkops uses it. For other programs:
 
     VK_DRIVER_FILES=$(python -c 'import vkops_lavapipe; print(vkops_lavapipe.manifest())') PROGRAM
 
@@ -78,10 +78,9 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
 
 def mirror() -> str:
     """Return the address above the folders debian and debian-security."""
-    target = ("--format", "$(REPO_URI)", "Identifier: Packages")
-    addresses = [os.environ.get("DEBIAN_MIRROR", ""), *run("apt-get", "indextargets", *target).split()]
-    found = [re.fullmatch(r"(.*)/debian/?", address) for address in addresses]
-    for match in filter(None, found):
+    listed = run("apt-get", "indextargets", "--format", "$(REPO_URI)", "Identifier: Packages")
+    addresses = [os.environ.get("DEBIAN_MIRROR", ""), *listed.split()]
+    for match in filter(None, (re.fullmatch(r"(.*)/debian/?", one) for one in addresses)):
         return match[1]
     raise SystemExit("lavapipe_wheel: apt's sources name no mirror of Debian: set DEBIAN_MIRROR")
 

@@ -31,7 +31,8 @@ def devices(as_json: bool, selftest: bool, adapter: str) -> None:
     --adapter, or of the adapter that is used by default.
     """
     if selftest:
-        return _selftest(adapter or None, as_json)
+        _selftest(adapter or None, as_json)
+        return
     from dataclasses import asdict
 
     from rich.markup import escape

@@ -95,8 +95,9 @@ def build_date(library: str) -> str:
     Packages of systems keep it when they are installed.
     """
     stem = os.path.basename(library).partition(".so")[0]
-    with suppress(OSError, AttributeError):  # psutil has no maps on macOS
-        for loaded in psutil.Process().memory_maps():
+    maps = getattr(psutil.Process(), "memory_maps", list)  # macOS has none
+    with suppress(OSError):
+        for loaded in maps():
             if os.path.basename(loaded.path).partition(".so")[0] == stem:
                 return date.fromtimestamp(os.stat(loaded.path).st_mtime).isoformat()
     return ""
