@@ -11,6 +11,12 @@ from vkops.dxdispatch import load_model
 
 
 @pytest.fixture
+def no_package(monkeypatch):
+    """Look for programs as if vkops_lavapipe were not installed."""
+    monkeypatch.setattr("vkops.lavapipe.package", lambda: None)
+
+
+@pytest.fixture
 def load(tmp_path, monkeypatch):
     """Load a model given as Python objects; the current folder is an empty one."""
     monkeypatch.chdir(tmp_path)

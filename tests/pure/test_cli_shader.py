@@ -173,6 +173,7 @@ def test_file_names_do_not_control_the_terminal(shader):
     assert shader("validate", f"{name}.spv") == (0, f"{shown}.spv is valid\n", "")
 
 
+@pytest.mark.usefixtures("no_package")
 def test_missing_tools_are_named(shader, monkeypatch, tmp_path):
     assert shader("build", SCALE, "-o", "it.spv")[0] == 0
     monkeypatch.setenv("PATH", str(tmp_path))

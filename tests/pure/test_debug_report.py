@@ -36,6 +36,7 @@ def test_versions(no_drivers):
     assert f"- numpy: {numpy.__version__}" in lines
 
 
+@pytest.mark.usefixtures("no_package")
 def test_missing_packages_and_programs(no_drivers, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("VKOPS_GLSLANG", raising=False)

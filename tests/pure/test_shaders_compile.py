@@ -217,6 +217,7 @@ def test_unreadable_source(tmp_path):
     assert str(failure(tmp_path)) == f"{tmp_path}: Is a directory"
 
 
+@pytest.mark.usefixtures("no_package")
 def test_missing_compiler(tmp_path, monkeypatch, message):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert str(failure(MINIMAL)) == (

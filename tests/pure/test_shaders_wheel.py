@@ -17,6 +17,9 @@ from vkops.errors import ShaderCompileError
 from vkops.gpu.kernels import choice
 
 ROOT = Path(__file__).parents[2]
+of_a_checkout = pytest.mark.skipif(
+    not Path(shaders.__file__).is_relative_to(ROOT), reason="vkops is imported from a wheel"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +101,7 @@ def test_unknown_kernel(message):
     message(error, "'copy_3'", kernels=", ".join(shaders.VARIANTS))
 
 
+@of_a_checkout
 def test_sources_of_a_checkout_are_the_top_level_folder():
     assert shaders.source_dir() == ROOT / "shaders"
 
