@@ -70,7 +70,7 @@ def test_split():
     ]
     assert (movement.inputs, movement.outputs) == (section.tensors[:1], section.tensors[1:])
     assert (movement.plan.element_size, movement.moved_size) == (4, 4)
-    assert (movement.bytes_read, movement.bytes_written) == (48, 48)
+    assert (movement.plan.bytes_read, movement.plan.bytes_written) == (48, 48)
     assert [(run.driver, run.kernels) for run in movement.dispatches] == [
         ("CPU driver", ("copy_4",)),
         ("GPU", ("copy_4",)),
@@ -95,7 +95,11 @@ def test_join_of_three():
 def test_one_region(example, region, nbytes):
     _, movement = only(example)
     assert movement.regions == [(0, region)]
-    assert (movement.inputs[0].nbytes, movement.bytes_read, movement.bytes_written) == nbytes
+    assert (
+        movement.inputs[0].nbytes,
+        movement.plan.bytes_read,
+        movement.plan.bytes_written,
+    ) == nbytes
 
 
 @pytest.mark.parametrize("operator", ["SPLIT", "JOIN", "SLICE", "SLICE1", "IDENT"])
@@ -127,7 +131,11 @@ def test_widened_and_repeated(load):
     model["commands"] = []
     load(model)
     (movement,) = explain("m.json").sections[0].movements
-    assert (movement.moved_size, movement.bytes_read, movement.bytes_written) == (16, 16, 128)
+    assert (movement.moved_size, movement.plan.bytes_read, movement.plan.bytes_written) == (
+        16,
+        16,
+        128,
+    )
 
 
 def test_copies_and_kernels_of_each_kind_of_driver(load):
@@ -231,7 +239,7 @@ def test_constants_and_outputs_that_are_inputs():
     assert [t.note for t in movement.inputs] == ["known on the host", ""]
     sources = [region.source for _, region in movement.regions]
     assert sources[-1] == Fill(np.float32(2).tobytes())
-    assert (movement.bytes_read, movement.bytes_written) == (20, 36)
+    assert (movement.plan.bytes_read, movement.plan.bytes_written) == (20, 36)
 
 
 def test_sequences_and_broken_arguments(tmp_path, capsys):
@@ -365,7 +373,7 @@ def test_indices_select_elements():
             "OutputTensor at 0, strides 2, 1",
         )
     ]
-    assert (movement.bytes_read, movement.bytes_written) == (4 * 8 + 4 * 4, 4 * 8)
+    assert (movement.plan.bytes_read, movement.plan.bytes_written) == (4 * 8 + 4 * 4, 4 * 8)
 
     _, movement = only("scatter.json")
     assert region_rows(movement).rows[1][2:] == (

@@ -112,14 +112,24 @@ class Case:
 
     def inputs(self, random: np.random.Generator) -> list[Array]:
         """Return inputs of random bytes, and of random indices where the operation has indices."""
-        operation, made = self.operation, []
+        indices, made = self.indices(random), []
         for number, (shape, dtype) in enumerate(zip(self.shapes, self.dtypes, strict=True)):
-            if isinstance(operation, Movement) and number in operation.dtypes:
-                made.append(operation.indices(random, *self.shapes).astype(dtype))
+            if number in indices:
+                made.append(indices[number])
             else:
                 stored = random.integers(0, 256, prod(shape) * dtype.itemsize, np.uint8)
                 made.append(stored.view(dtype).reshape(shape))
         return made
+
+    def indices(self, random: np.random.Generator) -> dict[int, Array]:
+        """Return the inputs that hold indices, with random ones, by their numbers."""
+        operation = self.operation
+        if not isinstance(operation, Movement):
+            return {}
+        return {
+            number: operation.indices(random, *self.shapes).astype(dtype)
+            for number, dtype in operation.dtypes.items()
+        }
 
     @cached_property
     def desc(self) -> OperatorDesc:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import vkops
 from vkops.cli import options
 from vkops.errors import MissingPackageError
+
+if TYPE_CHECKING:
+    from vkops.bench import Workload
 
 
 @click.command()
@@ -26,6 +30,8 @@ from vkops.errors import MissingPackageError
 @options.texts("--peer", metavar="NAME", help="Also measure torch, onnxruntime, wgpu or ncnn.")
 @options.file("--plot", help="Draw the results in a .png or .svg file.")
 @options.file("--from", "from_", help="Show a file of --json instead of measuring.")
+@options.flag("--traffic", help="Count the memory traffic on a GPU instead of measuring.")
+@options.cache
 @options.as_json
 def bench(
     workloads: options.Texts,
@@ -37,6 +43,8 @@ def bench(
     peer: options.Texts,
     plot: Path | None,
     from_: Path | None,
+    traffic: bool,
+    cache: int,
     as_json: bool,
 ) -> None:
     """Time data movement against NumPy and other libraries.
@@ -53,6 +61,10 @@ def bench(
     by_name = {workload.name: workload for workload in benchmark.WORKLOADS}
     for name in workloads:
         options.one_of("WORKLOAD", name, *by_name)
+    chosen = [by_name[name] for name in workloads or by_name]
+    if traffic:
+        _show_traffic(chosen, scale, cache << 10, as_json)
+        return
     libraries: Any = _peers() if peers or peer else None
     for name in peer:
         options.one_of("--peer", name, *libraries.PEERS)
@@ -64,7 +76,6 @@ def bench(
     if from_ is not None:
         report = benchmark.read(from_)
     else:
-        chosen = [by_name[name] for name in workloads or by_name]
         with vkops.Device(adapter or None, expect=expect) as device:
             loaded = {
                 name: libraries.load(name, device.info)
@@ -87,6 +98,19 @@ def bench(
     else:
         for table in benchmark.tables(report):
             Console().print(table)
+
+
+def _show_traffic(chosen: Sequence[Workload], scale: int, cache: int, as_json: bool) -> None:
+    from vkops import console
+    from vkops.bench import traffic
+    from vkops.explain.traffic import table
+
+    counted = list(traffic.count(chosen, scale=scale, cache=cache))
+    if as_json:
+        click.echo(json.dumps(traffic.json_ready(counted), indent=2))
+    else:
+        rows = [(workload.name, part) for workload, parts in counted for part in parts]
+        console.show(table(rows))
 
 
 def _peers() -> Any:

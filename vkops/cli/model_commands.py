@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,11 +165,13 @@ def check(model: str, **given: Any) -> None:
 @click.command()
 @options.model
 @options.file("--html", help="Write a page that draws where data moves.")
+@options.flag("--traffic", help="Count the memory traffic on a GPU.")
+@options.cache
 @options.level
 @options.input_path
 @options.allow_paths
 @options.overrides
-def explain(model: str, html: Path | None, **given: Any) -> None:
+def explain(model: str, html: Path | None, traffic: bool, cache: int, **given: Any) -> None:
     """Explain what a model does, without a device.
 
     It prints tensors, rules, plans and kernels. MODEL is a DxDispatch model (.json), or an ONNX
@@ -176,9 +179,14 @@ def explain(model: str, html: Path | None, **given: Any) -> None:
     """
     from vkops import explain as explanations
     from vkops.console import show
+    from vkops.explain import traffic as memory_traffic
 
     explanation = explanations.explain(model, **given)
-    show(*explanations.render(explanation))
+    if traffic:
+        more = partial(memory_traffic.render, cache=cache << 10)
+        show(*explanations.render(explanation, more))
+    else:
+        show(*explanations.render(explanation))
     if explanation.refusal:
         raise ModelError(explanation.refusal)
     if html is not None:

@@ -98,6 +98,12 @@ debug = flag("-d", "--debug", help="Use Vulkan's validation layer.")
 iterations = number("-i", "--dispatch_iterations", default=1, help="How often to dispatch.")
 flat = flag("--flat", help="Print the values of a tensor in one line, as DxDispatch does.")
 as_json = flag("--json", "as_json", help="Print JSON for programs.")
+cache = number(
+    "--cache",
+    minimum=1,
+    default=1024,
+    help="KiB of what nearby workgroups access that a GPU's cache keeps, for --traffic.",
+)
 
 
 _OVERRIDES = (

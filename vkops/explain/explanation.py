@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from vkops.plan.region import CopyPlan, Region
-from vkops.plan.view import Ints, View
+from vkops.plan.view import Ints
 
 
 @dataclass(frozen=True)
@@ -65,35 +64,6 @@ class Movement:
         if role == "input" and indices and not is_data:
             return 4 * indices[0].words
         return self.plan.element_size
-
-    @property
-    def bytes_written(self) -> int:
-        """Number of bytes that the regions write."""
-        return self.plan.element_size * sum(prod(region.sizes) for _, region in self.regions)
-
-    @property
-    def bytes_read(self) -> int:
-        """Number of bytes that the regions read; bytes that a region repeats count once.
-
-        Elements that indices select count as often as they are selected.
-        """
-        regions = [region for _, region in self.regions]
-        elements = sum(
-            prod(r.sizes) if r.kind == "gather" else _distinct(r.source_view)
-            for r in regions
-            if r.input is not None
-        )
-        words = sum(
-            _distinct(indices.view) * len(indices.terms) * indices.words
-            for r in regions
-            if (indices := r.indices)
-        )
-        return self.plan.element_size * elements + 4 * words
-
-
-def _distinct(view: View) -> int:
-    """Number of elements of a view, without those that a stride of 0 repeats."""
-    return prod(n for n, stride in zip(view.sizes, view.strides, strict=True) if stride)
 
 
 @dataclass(frozen=True)

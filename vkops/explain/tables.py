@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rich.console import RenderableType
@@ -157,17 +157,24 @@ def movement_text(movement: Movement) -> str:
     """Summarize a plan in a line."""
     size, moved = movement.plan.element_size, movement.moved_size
     widened = f", moved {moved} bytes at a time" if moved != size else ""
+    read, written = size_text(movement.plan.bytes_read), size_text(movement.plan.bytes_written)
     return (
-        f"{count(len(movement.regions), 'region')}, {size_text(movement.bytes_read)} read, "
-        f"{size_text(movement.bytes_written)} written; elements of {count(size, 'byte')}{widened}"
+        f"{count(len(movement.regions), 'region')}, {read} read, {written} written; "
+        f"elements of {count(size, 'byte')}{widened}"
     )
 
 
 # -- in the terminal -------------------------------------------------------------------------------
 
 
-def render(explanation: Explanation) -> Iterator[RenderableType]:
-    """Return everything about a model except the pictures, as texts and tables to print."""
+def render(
+    explanation: Explanation,
+    more: Callable[[Movement], Iterable[RenderableType]] = lambda movement: (),
+) -> Iterator[RenderableType]:
+    """Return everything about a model except the pictures, as texts and tables to print.
+
+    ``more`` returns what is printed after a plan.
+    """
     for i, section in enumerate(explanation.sections):
         if i:
             yield Text()
@@ -182,6 +189,7 @@ def render(explanation: Explanation) -> Iterator[RenderableType]:
             yield Text.assemble((title, "bold"), f": {movement_text(movement)}")
             yield from _table(region_rows(movement))
             yield _pairs(dispatch_rows(movement))
+            yield from more(movement)
 
 
 def _table(rows: Rows) -> Iterator[RenderableType]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -237,3 +238,32 @@ class CopyPlan:
     def index_inputs(self) -> frozenset[int]:
         """The numbers of the inputs that hold indices."""
         return frozenset(r.indices.input for _, r in self.regions if r.indices is not None)
+
+    @property
+    def bytes_written(self) -> int:
+        """Number of bytes that the regions write."""
+        return self.element_size * sum([prod(region.sizes) for _, region in self.regions])
+
+    @property
+    def bytes_read(self) -> int:
+        """Number of bytes that the regions read; bytes that a region repeats count once.
+
+        Elements that indices select count as often as they are selected.
+        """
+        regions = [region for _, region in self.regions]
+        elements = sum(
+            prod(r.sizes) if r.kind == "gather" else _distinct(r.source_view)
+            for r in regions
+            if r.input is not None
+        )
+        words = sum(
+            _distinct(indices.view) * len(indices.terms) * indices.words
+            for r in regions
+            if (indices := r.indices)
+        )
+        return self.element_size * elements + 4 * words
+
+
+def _distinct(view: View) -> int:
+    """Number of elements of a view, without those that a stride of 0 repeats."""
+    return prod(n for n, stride in zip(view.sizes, view.strides, strict=True) if stride)

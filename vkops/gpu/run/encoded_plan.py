@@ -130,12 +130,21 @@ class EncodedPlan:
         heaps = {*map(_heap, extents)}
         for table in self._tables:
             if len(heaps) == 1:  # the usual case
-                heap = extents[0].resource
-                for unbound in table.in_one_heap:
-                    work.append(unbound.bind((heap,), heap, starts))
+                work += table.bind(extents[0].resource, starts)
             else:
                 work += self._bind_heaps(table, read, written, starts)
         return work
+
+    def in_one_heap(
+        self, heap: Heap, inputs: Sequence[int], outputs: Sequence[int]
+    ) -> Iterator[tuple[CopyPlan, list[Dispatch]]]:
+        """Yield the plan of each part that shaders execute, and its dispatches.
+
+        ``inputs`` and ``outputs`` are the first bytes of the tensors in a heap.
+        """
+        starts = np.array([*outputs, *inputs[::-1], 0], np.uint32)
+        for table in self._tables:
+            yield table.plan, table.bind(heap, starts)
 
     def _bind_heaps(
         self, table: _Table, read: Sequence[Extent], written: Sequence[Extent], starts: Words
@@ -255,13 +264,13 @@ class _Table:
     """The region table of a part of a plan."""
 
     def __init__(self, plan: CopyPlan, part: _Part, tuning: Tuning) -> None:
-        self._plan, self._tuning, self._word = part.plan(plan), tuning, part.word
+        self.plan, self._tuning, self._word = part.plan(plan), tuning, part.word
         self._numbers = [*part.regions]
         self.encoded: RegionTable = self._encode(streams=True)
 
     def _encode(self, *, streams: bool) -> RegionTable:
         """Encode the part; the outputs have the numbers that they have in the whole plan."""
-        table = encode(self._plan, self._tuning, streams=streams, word=self._word)
+        table = encode(self.plan, self._tuning, streams=streams, word=self._word)
         if self._numbers == list(range(len(self._numbers))):
             return table
         return replace(table, outputs=np.array(self._numbers, np.int64)[table.outputs])
@@ -271,9 +280,12 @@ class _Table:
         """The table for sources in any number of heaps."""
         return self._encode(streams=False)
 
+    def bind(self, heap: Heap, starts: Words) -> list[Dispatch]:
+        """Return the dispatches where all memory is in one heap."""
+        return [unbound.bind((heap,), heap, starts) for unbound in self._in_one_heap]
+
     @cached_property
-    def in_one_heap(self) -> list[_UnboundDispatch]:
-        """The dispatches where all memory is in one heap."""
+    def _in_one_heap(self) -> list[_UnboundDispatch]:
         records = np.arange(len(self.encoded.records))
         return list(_unbound(self.encoded, self.encoded.kernel, records))
 

@@ -67,8 +67,13 @@ def _run(executor: Executor, dispatch: Dispatch, spirv: bytes, address: int) -> 
     traced[0] = Traced(stores=0, address=address)
     bindings = [(number, False) for number in range(dispatch.kernel.bindings)]
     pipeline = executor.queue.kompute.pipeline(spirv, [bindings])
-    executor.run([_Traced(dispatch, heap, pipeline)])
+    run_with_table(executor, dispatch, heap, pipeline)
     return np.array(traced)
+
+
+def run_with_table(executor: Executor, dispatch: Dispatch, table: Heap, pipeline: Any) -> None:
+    """Run a dispatch with a build of its kernel that writes to the region table, too."""
+    executor.run([_Traced(dispatch, table, pipeline)])
 
 
 class _Traced(NamedTuple):

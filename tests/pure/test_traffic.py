@@ -1,0 +1,95 @@
+"""The memory traffic of plans: what is said about it, and whether it has become worse."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from kernel_plans import window
+
+from vkops.cli.main import main
+from vkops.explain.traffic import ratio_text, wasteful
+from vkops.gpu.kernels.encoding import GPU
+from vkops.gpu.traffic import count
+from vkops.gpu.traffic.plans import MAX_BYTES, plan_traffic
+from vkops.plan import CopyPlan, Output, View
+from vkops.plan.movements import copy
+
+MIB = 1 << 20
+
+
+def one(plan, **options):
+    (part,) = plan_traffic(plan, GPU, **options)
+    return part
+
+
+def test_a_copy_moves_what_it_must():
+    part = one(window(4, [MIB], [1]))
+    assert (part.kernel, part.must_load, part.must_store) == ("copy_16", 4 * MIB, 4 * MIB)
+    for kind in (part.traffic.loads, part.traffic.stores):
+        assert {*kind.segments.values()} == {4 * MIB}
+        assert kind.memory == 4 * MIB
+    assert [*wasteful(part)] == []
+
+
+def test_columns_of_a_matrix():
+    """Elements lie 4,000 bytes apart: each is in a segment of its own."""
+    part = one(window(4, [1000, 1000], [1, 1001]), cache=1 << 10)
+    assert part.traffic.loads.segments[32, 32] == 8 * part.must_load
+    assert part.traffic.loads.segments[64, 128] == 32 * part.must_load
+    assert part.traffic.stores.segments[64, 128] < 1.01 * part.must_store
+    (sentence,) = wasteful(part)
+    assert sentence == (
+        "each load of 64 invocations touches 64.0 segments of 128 bytes, and 2 would hold its "
+        "bytes: neighbouring invocations read 16,016 bytes apart"
+    )
+
+
+def test_a_cache_keeps_what_neighbours_read():
+    plan = window(4, [1000, 1000], [1, 1001])
+    moved = [one(plan, cache=cache).traffic.loads.memory for cache in (1, 1 << 20, 1 << 30)]
+    assert moved == sorted(moved, reverse=True)
+    assert moved[0] == 32 * 4_000_000
+    assert moved[-1] < 1.01 * 4_000_000
+
+
+def test_large_plans_are_estimated(monkeypatch):
+    plan = window(4, [8 * MIB], [1])
+    exact = one(plan).traffic
+    monkeypatch.setattr(count, "MAX_GROUPS_COUNTED", 1024)
+    estimate = one(plan).traffic
+    assert (exact.is_estimate, estimate.is_estimate) == (False, True)
+    assert estimate.loads.segments == exact.loads.segments
+
+
+def test_tensors_that_no_device_has_in_one_buffer():
+    view = View((MAX_BYTES,), (1,))
+    plan = CopyPlan(1, (MAX_BYTES,), (Output(MAX_BYTES, (copy(view, view),)),))
+    assert plan_traffic(plan, GPU) == []
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "must", "text"),
+    [(9.994, 1, "9.99"), (99.9, 10, "9.99"), (995, 10, "99.5"), (999, 1, "999"), (1000, 1, ">999")],
+)
+def test_ratios(nbytes, must, text):
+    assert ratio_text(nbytes, must) == text
+
+
+def test_the_traffic_of_a_model(capsys):
+    assert main(["explain", "examples/split.json", "--traffic"]) == 0
+    out = capsys.readouterr().out
+    assert "32/64/128 bytes" in out
+    assert "copy_4  loads" in out
+
+
+def test_the_traffic_of_workloads(capsys):
+    assert main(["bench", "W11", "W16", "--traffic", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [*found] == ["W11", "W16"]
+    (part,) = found["W16"]
+    assert part["stores"]["subgroups of 64"]["128"] == part["stores"]["must_move"] == 4 * MIB
+    assert main(["bench", "W16", "--traffic"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[-2].startswith("W16      loads")
+    assert "1.00/1.00/1.00" in out

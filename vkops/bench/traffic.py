@@ -1,0 +1,55 @@
+"""The memory traffic of the workloads on a GPU, which is counted without a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from vkops.bench.workloads import Workload
+from vkops.gpu.kernels.encoding import GPU
+from vkops.gpu.traffic.count import SEGMENTS, SUBGROUPS, Kind
+from vkops.gpu.traffic.plans import PartTraffic, plan_traffic
+
+Counted = tuple[Workload, list[PartTraffic]]
+
+
+def count(workloads: Iterable[Workload], *, scale: int, cache: int) -> Iterator[Counted]:
+    """Count the traffic of workloads whose plans shaders execute alone, with random indices."""
+    for workload in workloads:
+        case = workload.case.scaled(scale)
+        pipeline = case.desc.pipeline
+        indices = {
+            pipeline.inputs[number]: array
+            for number, array in case.indices(np.random.default_rng(0)).items()
+        }
+        parts: list[PartTraffic] = []
+        for step in pipeline.steps:
+            given = {i: indices[number] for i, number in enumerate(step.reads) if number in indices}
+            parts += plan_traffic(step.plan, GPU, given, cache)
+        yield workload, parts
+
+
+def json_ready(counted: Iterable[Counted]) -> dict[str, Any]:
+    """Return the bytes of the traffic as plain data for JSON, by workload."""
+    return {
+        workload.name: [
+            {
+                "kernel": part.kernel,
+                "dispatches": part.dispatches,
+                "loads": _kind(part.traffic.loads, part.must_load),
+                "stores": _kind(part.traffic.stores, part.must_store),
+            }
+            for part in parts
+        ]
+        for workload, parts in counted
+    }
+
+
+def _kind(kind: Kind, must: int) -> dict[str, Any]:
+    touched = {
+        f"subgroups of {size}": {segment: kind.segments[size, segment] for segment in SEGMENTS}
+        for size in SUBGROUPS
+    }
+    return {"must_move": must, **touched, "memory": kind.memory}

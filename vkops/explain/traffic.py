@@ -1,0 +1,117 @@
+"""The table of the memory traffic of plans, and sentences about what is wasteful."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from vkops.explain.explained_plans import TUNINGS
+from vkops.explain.explanation import Movement
+from vkops.explain.tables import size_text
+from vkops.gpu.traffic.count import LINE, SEGMENTS, SUBGROUPS, Kind
+from vkops.gpu.traffic.plans import PartTraffic, plan_traffic
+from vkops.plan.rounding import ceil_div
+
+TOLERATED = 1.15
+"""The traffic, divided by the bytes that must move, up to which nothing is wasteful."""
+
+MAX_RATIO = 999
+"""The largest ratio that is printed."""
+
+MIN_BYTES = 16 << 10
+"""The traffic from which it is worth a sentence."""
+
+
+def table(parts: Iterable[tuple[str, PartTraffic]]) -> Table:
+    """Return a table of the traffic of kernels; ``parts`` have a label each."""
+    made = Table(box=None)
+    made.pad_edge, made.padding = False, (0, 2, 0, 0)
+    made.add_column("Kernel", no_wrap=True)
+    made.add_column("", no_wrap=True)
+    segments = "/".join(map(str, SEGMENTS))
+    columns = (f"{size} invocations:\n{segments} bytes" for size in SUBGROUPS)
+    for heading in ("Must move", *columns, "Memory"):
+        made.add_column(heading, justify="right", no_wrap=True)
+    for label, part in parts:
+        several = f", {part.dispatches} dispatches" if part.dispatches > 1 else ""
+        names = (label, f"{part.kernel}{several}") if label else (f"{part.kernel}{several}", "")
+        for name, (verb, kind, must) in zip(names, _kinds(part), strict=True):
+            touched = (
+                "/".join([ratio_text(kind.segments[size, segment], must) for segment in SEGMENTS])
+                for size in SUBGROUPS
+            )
+            memory = ratio_text(kind.memory, must)
+            made.add_row(name, f"{verb}s", size_text(must), *touched, memory)
+    return made
+
+
+def ratio_text(nbytes: float, must: int) -> str:
+    """Format the traffic divided by the bytes that must move.
+
+    >>> ratio_text(3 << 20, 1 << 20), ratio_text(2 << 20, 1), ratio_text(0, 0)
+    ('3.00', '>999', '0.00')
+    """
+    if nbytes > MAX_RATIO * must:
+        return f">{MAX_RATIO}"
+    ratio = nbytes / (must or 1)
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.1f}" if ratio < 100 else f"{ratio:.0f}"
+
+
+def render(movement: Movement, cache: int) -> Iterator[RenderableType]:
+    """Return the table of the kernels of a plan, and the sentences about them."""
+    found = plan_traffic(movement.plan, TUNINGS["GPU"], cache=cache)
+    if not found:
+        yield Text("Traffic: not counted; no shader runs, or the tensors have more than 2 GiB")
+        return
+    yield Text(
+        "Traffic on a GPU: bytes of the segments that accesses of subgroups touch, divided by the "
+        "bytes that must move"
+    )
+    yield table([("", part) for part in found])
+    for part in found:
+        if part.traffic.is_estimate:
+            yield Text(f"{part.kernel}: estimated from a part of the workgroups")
+        for sentence in wasteful(part):
+            yield Text(f"{part.kernel}: {sentence}")
+
+
+def wasteful(part: PartTraffic) -> Iterator[str]:
+    """Say in sentences why accesses of 64 invocations move more than must be moved."""
+    size = SUBGROUPS[-1]
+    for verb, kind, must in _kinds(part):
+        moved = kind.segments[size, LINE]
+        if moved <= TOLERATED * must or moved < MIN_BYTES:
+            continue
+        touched = moved / LINE / kind.count
+        needed = ceil_div(round(kind.requested / kind.count), LINE)
+        if touched > TOLERATED * needed:
+            yield (
+                f"each {verb} of {kind.active / kind.count:.0f} invocations touches "
+                f"{touched:.1f} segments of {LINE} bytes, and {needed} would hold its bytes: "
+                f"{_neighbours(verb, kind)}"
+            )
+        if must and kind.requested > TOLERATED * must:
+            yield f"{verb}s access each byte {kind.requested / must:.1f} times"
+        if kind.active < size / 2 * kind.count:
+            average = kind.active / kind.count
+            yield f"on average, {average:.1f} of {size} invocations take part in a {verb}"
+
+
+def _neighbours(verb: str, kind: Kind) -> str:
+    """Describe how far apart the addresses of neighbouring invocations are."""
+    verb = {"load": "read", "store": "write"}[verb]
+    if kind.distances:
+        (distance, count), *_ = kind.distances.most_common(1)
+        if 2 * count > kind.distances.total():
+            return f"neighbouring invocations {verb} {abs(distance):,} bytes apart"
+    return f"neighbouring invocations {verb} at irregular distances"
+
+
+def _kinds(part: PartTraffic) -> tuple[tuple[str, Kind, int], ...]:
+    return (
+        ("load", part.traffic.loads, part.must_load),
+        ("store", part.traffic.stores, part.must_store),
+    )

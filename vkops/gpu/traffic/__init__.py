@@ -1,0 +1,1 @@
+"""The memory traffic of plans on a GPU, counted without a device."""

@@ -1,0 +1,436 @@
+"""The accesses of each kernel to tensors, in the order of its shader: what ``LOG`` builds record.
+
+An access is one that the invocations of a subgroup execute together. Accesses of the region table
+are left out: it is small, and most invocations read the same vectors of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.gpu.kernels.choice import VECTOR
+from vkops.gpu.kernels.encoding import Words
+from vkops.gpu.kernels.layout import (
+    ALL_WORDS,
+    Advance,
+    Block,
+    Format,
+    Group,
+    Head,
+    Position,
+    Row,
+    Run,
+    Segment,
+    Stream,
+    Term,
+    Within,
+)
+from vkops.gpu.traffic.items import Bools, Items, Numbers
+
+ReadIndex = Callable[[Words, Words], tuple[Words, Words]]
+"""Returns the words of indices, the low and the high ones, from the addresses of the low ones in
+words and from the bounds of the indices."""
+
+
+_Indexed = Callable[[Items, ReadIndex], Iterator["Access"]]
+
+
+class Access(NamedTuple):
+    """An access: the address in bytes for each invocation, and those that take part in it."""
+
+    is_store: bool
+    address: Numbers
+    nbytes: int
+    active: Bools
+
+
+def accesses(items: Items, read_index: ReadIndex) -> Iterator[Access]:
+    """Yield all accesses of the kernel of these items."""
+    name = items.kernel.name
+    if items.kernel.indexed:
+        yield from _INDEXED[name.rstrip("_0123456789")](items, read_index)
+    elif items.kernel.block:
+        yield from _block(items)
+    elif items.kernel.unit < 4 and items.kernel.granule == 4:
+        yield from _copy_subword(items)
+    else:
+        yield from _PLAIN.get(name.rstrip("_0123456789"), _copy)(items)
+
+
+def _load(number: npt.NDArray[Any], nbytes: int, active: Bools) -> Access:
+    return Access(False, number.astype(np.int64) * nbytes, nbytes, active)
+
+
+def _store(number: npt.NDArray[Any], nbytes: int, active: Bools) -> Access:
+    return Access(True, number.astype(np.int64) * nbytes, nbytes, active)
+
+
+def _signed(words: Words) -> Numbers:
+    return words.view(np.int32).astype(np.int64)
+
+
+# -- kernels without indices -----------------------------------------------------------------------
+
+
+def _copy(items: Items) -> Iterator[Access]:
+    """Loads and stores of a unit; copy_reverse has the same."""
+    unit = items.kernel.unit
+    for row in items.rows():
+        for step in items.steps(row):
+            yield _load(step.src, unit, step.active)
+            yield _store(step.dst, unit, step.active)
+
+
+def _block(items: Items) -> Iterator[Access]:
+    unit, block = items.kernel.unit, items.vector(Block)
+    side = items.kernel.block // unit
+    for row in items.rows():
+        for step in items.steps(row):
+            for k in range(side):
+                yield _load(step.src + block.row_src * k, unit, step.active)
+            for k in range(side):
+                yield _store(step.dst + block.column_dst * k, unit, step.active)
+
+
+class _Edges:
+    """The vectors at the ends of runs, which edges.glsl stores word by word after the others."""
+
+    def __init__(self, active: Bools) -> None:
+        self._starts, self._ends = np.zeros_like(active), np.zeros_like(active)
+        self._at_start, self._at_end = (np.zeros(active.shape, np.uint32) for _ in range(2))
+
+    def vector(self, vector: Words, base: Numbers, length: Numbers, active: Bools) -> Access:
+        """Store a vector, or keep it."""
+        whole = active & (base >= 0) & (base + VECTOR <= length)
+        start, end = active & (base < 0), active & (base >= 0) & (base < length) & ~whole
+        self._starts |= start
+        self._ends |= end
+        self._at_start, self._at_end = (
+            np.where(start, vector, self._at_start),
+            np.where(end, vector, self._at_end),
+        )
+        return _store(vector, VECTOR, whole)
+
+    def words(self, dst: Words, length: Numbers) -> Iterator[Access]:
+        """Store the words of the vectors that were kept."""
+        end = np.where(self._ends, 8, np.where(self._starts, 4, 0))
+        for n in range(int(end.max())):
+            k = np.where(self._starts, n, n + 4).astype(np.uint32)
+            word = np.where(k < 4, self._at_start, self._at_end) * 4 + k % 4
+            base = _signed(word * 4 - dst)
+            first, last = np.clip(-base, 0, 4), np.clip(length - base, 0, 4)
+            whole = (k < end) & (first == 0) & (last == 4)
+            part = (k < end) & (first < last) & ~whole
+            yield _store(word, 4, whole)
+            yield _store(word, 4, part)  # atomicAnd
+            yield _store(word, 4, part)  # atomicOr
+
+
+def _copy_run(items: Items) -> Iterator[Access]:
+    run, one_by_one = items.vector(Run), items.vector(Position).step == 1
+    repeated, length = (run.constant != 0) | (run.src == 0), run.length.astype(np.int64)
+    for row in items.rows():
+        src = _signed(row.src)
+        first = src >> 4
+        last = np.where(repeated, first, (src + length - 1) >> 4)
+        at = (_signed(row.src - row.dst % VECTOR) >> 4) + row.position
+        yield _load(np.clip(at, first, last), VECTOR, row.active)
+        edges = _Edges(row.active)
+        for i, step in enumerate(items.steps(row)):
+            vector = row.dst // VECTOR + step.position
+            base = _signed(vector * VECTOR - row.dst)
+            reads, at = step.active & ~repeated, (src + base) >> 4
+            if i:
+                yield _load(np.clip(at, first, last), VECTOR, reads & ~one_by_one)
+            yield _load(np.clip(at + 1, first, last), VECTOR, reads)
+            yield edges.vector(vector, base, length, step.active)
+        yield from edges.words(row.dst, length)
+
+
+def _copy_elements(items: Items) -> Iterator[Access]:
+    unit, run, group = items.kernel.unit, items.vector(Run), items.vector(Group)
+    count = VECTOR // unit
+    size, inner = (np.where(run.constant != 0, n, w) for n, w in ((1, group.size), (0, group.src)))
+    length = run.length.astype(np.int64) * unit
+    for row in items.rows():
+        edges = _Edges(row.active)
+        for step in items.steps(row):
+            vector = row.dst // count + step.position
+            base = vector * count - row.dst
+            for k in range(count):
+                # Elements before the run count as those of groups before it.
+                groups, within = np.divmod(base + size * count + k, size)
+                at = row.src + (groups - count) * run.src + within * inner
+                at = np.where(base + k < run.length, at, row.src)
+                yield _load(at, unit, step.active)
+            yield edges.vector(vector, _signed(base * unit), length, step.active)
+        yield from edges.words(row.dst * unit, length)
+
+
+def _copy_subword(items: Items) -> Iterator[Access]:
+    per_word = 4 // items.kernel.unit
+    run, along = items.vector(Run), items.vector(Position).digit_0 != 0
+    for row in items.rows():
+        for step in items.steps(row):
+            word = step.dst // per_word + np.where(along, step.position, items.first)
+            base = word * per_word - step.dst
+            inside = (base < run.length) & (run.length - base >= per_word)
+            straight = step.active & inside & (run.src == 1)
+            element = step.src + base
+            yield _load(element // per_word, 4, straight)
+            yield _load(element // per_word + 1, 4, straight & (element % per_word != 0))
+            some = np.zeros_like(inside)
+            for t in range(per_word):
+                has = step.active & ~straight & (base + t < run.length)
+                yield _load((step.src + (base + t) * run.src) // per_word, 4, has)
+                some |= has
+            yield from _store_word(word, step.active & inside, some & ~inside)
+
+
+def _store_word(word: Words, whole: Bools, part: Bools) -> Iterator[Access]:
+    yield _store(word, 4, whole)
+    yield _store(word, 4, part)  # atomicAnd
+    yield _store(word, 4, part)  # atomicOr
+
+
+def _copy_stream(items: Items) -> Iterator[Access]:
+    stream, row_bytes = items.vector(Stream), items.vector(Row).nbytes
+    (item,) = items.rows()
+    position = items.first * stream.vectors * VECTOR
+    end = np.minimum(position + stream.vectors * VECTOR, stream.nbytes)
+    vector = (item.dst + position) // VECTOR
+    row, column = np.divmod(position, row_bytes)
+    segment, beyond = np.zeros_like(row), stream.segments.copy()
+    while (searches := beyond - segment > 1).any():
+        middle = (segment + beyond) >> 1
+        before = items.vector(Segment, middle).start <= column
+        segment, beyond = (
+            np.where(searches & before, middle, segment),
+            np.where(searches & ~before, middle, beyond),
+        )
+
+    def piece() -> tuple[Words, Words]:
+        at = items.vector(Segment, segment)
+        return items.vector(Head, segment).src + row * at.row_src, at.nbytes
+
+    src, left = piece()
+    skipped = column - items.vector(Segment, segment).start
+    src, left, filled = src + skipped, left - skipped, np.zeros_like(row)
+    active = item.active & (position < end)
+    while active.any():
+        count = np.minimum(VECTOR - src % VECTOR, left)
+        yield _load(src // VECTOR, VECTOR, active)
+        filled += count * active
+        full = active & (filled >= VECTOR)
+        yield _store(vector, VECTOR, full)
+        filled %= VECTOR
+        vector = vector + full
+        position, src, left = position + count, src + count, left - count
+        done = left == 0
+        segment = segment + done
+        row, segment = row + (segment == stream.segments), segment % stream.segments
+        next_src, next_left = piece()
+        src, left = np.where(done, next_src, src), np.where(done, next_left, left)
+        active &= position < end
+    for k in range(4):
+        tail = item.active & (end == stream.nbytes) & (4 * k < filled)
+        yield _load(vector * 4 + k, 4, tail)
+        yield _store(vector * 4 + k, 4, tail)
+
+
+_PLAIN: Mapping[str, Callable[[Items], Iterator[Access]]] = {
+    "copy_run": _copy_run,
+    "copy_elements": _copy_elements,
+    "copy_stream": _copy_stream,
+}
+
+
+# -- kernels with indices --------------------------------------------------------------------------
+
+
+class _Moves:
+    """What indices move addresses by, as indices.glsl."""
+
+    def __init__(self, items: Items, read_index: ReadIndex) -> None:
+        self._read, self.format = read_index, items.vector(Format, 1)
+        self.advance, self._within = items.vector(Advance, 1), items.vector(Within, 1)
+        terms = int(self.format.terms.max())
+        self._terms = [items.vector(Term, 2, number) for number in range(terms)]
+        self._address = items.vector(Head, 1).src * items.kernel.unit // 4
+        self.word = self._within.word
+        self.base = items.vector(Head, 2)
+
+    def find(self, index: Words, place: Words, active: Bools) -> Iterator[Access]:
+        """Yield the loads of an index tuple; ``moved`` and ``inside`` are known after them."""
+        self.moved, self.inside = np.zeros_like(index), np.ones_like(active)
+        for number, term in enumerate(self._terms):
+            has = active & (number < self.format.terms)
+            at = index + self._address + term.offset
+            yield _load(at // 2, 8, has)
+            moved, inside = self._number(at, place, term)
+            self.moved += np.where(number < self.format.terms, moved, 0)
+            self.inside &= inside | (number >= self.format.terms)
+
+    def _number(self, at: Words, place: Words, term: Any) -> tuple[Words, Bools]:
+        low, high = self._read(at, term.size)
+        signed = self.format.signed != 0
+        sign = np.where(signed & (low >= 1 << 31), ALL_WORDS, 0).astype(np.uint32)
+        high = np.where(self.format.words == 2, high, sign)
+        negative = signed & (high >= 1 << 31)
+        number = np.where(negative, low + term.size, low)
+        inside = (high == np.where(negative, ALL_WORDS, 0)) & (number < term.size)
+        number = np.where(inside, number, np.where(negative, 0, term.size - 1))
+        length = np.where(inside, number, np.where(negative, 0, term.size))
+        turned = np.where(place < length, length - 1 - place, place)
+        number = np.where(self.format.reverse != 0, turned, number).astype(np.uint32)
+        return number * term.stride, inside
+
+    def is_within(self, address: Words) -> Bools:
+        """Whether an element at a moved address, counted from the tensor's own, is written."""
+        found: Bools = address - self._within.first < self._within.number
+        return found
+
+    @property
+    def once(self) -> Bools:
+        """Whether the index is that of all steps of a row."""
+        found: Bools = (self.advance.indices | self.advance.position) == 0
+        return found
+
+
+def _gather(items: Items, read_index: ReadIndex, *, general: bool = False) -> Iterator[Access]:
+    unit, moves = items.kernel.unit, _Moves(items, read_index)
+    once = moves.once & (not general)
+    for row in items.rows():
+        yield from moves.find(row.indices, row.place, row.active & once)
+        moved = moves.moved
+        for step in items.steps(row):
+            on = step.active & once
+            yield _load(step.src + moved, unit, on)
+            yield _store(step.dst, unit, on)
+        for step in items.steps(row):
+            on = step.active & ~once
+            yield from moves.find(step.indices, step.place, on)
+            if general:
+                on = on & moves.is_within(step.src + moves.moved - moves.base.src)
+            yield _load(step.src + moves.moved, unit, on)
+            yield _store(step.dst, unit, on)
+
+
+def _gather_run(items: Items, read_index: ReadIndex) -> Iterator[Access]:
+    unit, run, moves = items.kernel.unit, items.vector(Run), _Moves(items, read_index)
+    count, length, advance = VECTOR // unit, run.length.astype(np.int64), moves.advance
+    for row in items.rows():
+        edges = _Edges(row.active)
+        for step in items.steps(row):
+            vector = row.dst // count + step.position
+            base = _signed(vector * count - row.dst)
+            for k in range(count):
+                e = np.clip(base + k, 0, length - 1).astype(np.uint32)
+                index, place = (
+                    at + e * more
+                    for at, more in (
+                        (row.indices, advance.run_indices),
+                        (row.place, advance.run_position),
+                    )
+                )
+                yield from moves.find(index, place, step.active)
+                at = row.src + e * run.src + moves.moved
+                yield _load(at * unit // 4 if unit < 4 else at, max(unit, 4), step.active)
+            yield edges.vector(vector, base * unit, length * unit, step.active)
+        yield from edges.words(row.dst * unit, length * unit)
+
+
+def _gather_subword(items: Items, read_index: ReadIndex) -> Iterator[Access]:
+    per_word, moves = 4 // items.kernel.unit, _Moves(items, read_index)
+    run, along, advance = items.vector(Run), items.vector(Position).digit_0 != 0, moves.advance
+    once = (advance.run_indices | advance.run_position) == 0
+    for row in items.rows():
+        for step in items.steps(row):
+            word = step.dst // per_word + np.where(along, step.position, items.first)
+            first = np.maximum(word * per_word, step.dst) - step.dst
+            end = np.minimum((word + 1) * per_word - step.dst, run.length)
+            moved, written = np.zeros_like(first), np.zeros_like(first)
+            for n in range(per_word):
+                e = first + n
+                on = step.active & (e < end)
+                finds = on & (~once | (n == 0))
+                index, place = (
+                    at + e * more
+                    for at, more in (
+                        (step.indices, advance.run_indices),
+                        (step.place, advance.run_position),
+                    )
+                )
+                yield from moves.find(index, place, finds)
+                moved = np.where(finds, moves.moved, moved)
+                at = step.src + e * run.src + moved
+                on = on & moves.is_within(at - moves.base.src)
+                yield _load(at // per_word, 4, on)
+                written += on
+            yield from _store_word(
+                word, written == per_word, (written != 0) & (written != per_word)
+            )
+
+
+def _scatter(
+    items: Items, read_index: ReadIndex, *, by_word: bool = False, general: bool = False
+) -> Iterator[Access]:
+    unit, moves = items.kernel.unit, _Moves(items, read_index)
+    once = moves.once & (not general)
+    words = unit // 4 if by_word or general else 1
+
+    def store(at: Words, active: Bools) -> Iterator[Access]:
+        for k in range(words - 1):  # the words before it, which are those of the element
+            yield _load(at * words + k, 4, active & (moves.word != ALL_WORDS) & (k < moves.word))
+        first = np.where(moves.word == ALL_WORDS, 0, moves.word)
+        for k in range(words):
+            on = active & ((k == 0) | (moves.word == ALL_WORDS))
+            yield _store(at * words + (first + k), unit // words, on)
+
+    for row in items.rows():
+        yield from moves.find(row.indices, row.place, row.active & once)
+        moved, inside = moves.moved, moves.inside
+        for step in items.steps(row):
+            on = step.active & once & inside
+            yield _load(step.src, unit, on)
+            yield from store(step.dst + moved, on)
+        for step in items.steps(row):
+            on = step.active & ~once
+            yield from moves.find(step.indices, step.place, on)
+            to = step.dst + moves.moved
+            yield _load(step.src, unit, on)
+            on = on & moves.inside
+            if general:
+                on = on & moves.is_within(to - moves.base.dst)
+            yield from store(to, on)
+
+
+def _scatter_subword(items: Items, read_index: ReadIndex) -> Iterator[Access]:
+    per_word, moves = 4 // items.kernel.unit, _Moves(items, read_index)
+    for row in items.rows():
+        for step in items.steps(row):
+            yield from moves.find(step.indices, step.place, step.active)
+            to = step.dst + moves.moved
+            on = step.active & moves.inside & moves.is_within(to - moves.base.dst)
+            yield _load(step.src // per_word, 4, on)
+            yield _load(to // per_word, 4, on)
+            yield _store(to // per_word, 4, on)  # exchanged once
+
+
+def _by_size(small: _Indexed, large: _Indexed) -> _Indexed:
+    return lambda items, read: (small if items.kernel.unit < 4 else large)(items, read)
+
+
+_INDEXED: Mapping[str, _Indexed] = {
+    "gather": _gather,
+    "gather_run": _gather_run,
+    "gather_any": _by_size(_gather_subword, partial(_gather, general=True)),
+    "scatter": _scatter,
+    "scatter_any": _by_size(_scatter_subword, partial(_scatter, general=True)),
+    "scatter_words": partial(_scatter, by_word=True),
+}

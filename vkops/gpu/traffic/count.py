@@ -1,0 +1,143 @@
+"""The memory traffic of dispatches, counted from region tables: no device is needed.
+
+A GPU executes an access for all invocations of a subgroup at once, and its memory moves whole
+segments. So an access moves each segment that its invocations touch, once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vkops.gpu.kernels.layout import HEADER_WORDS, WORKGROUP_SIZE
+from vkops.gpu.run.encoded_plan import Dispatch
+from vkops.gpu.traffic.accesses import Access, ReadIndex, accesses
+from vkops.gpu.traffic.items import Items, Numbers
+from vkops.plan.rounding import ceil_div
+
+SUBGROUPS = (32, 64)
+"""The numbers of invocations of a subgroup: 32 on NVIDIA's GPUs and AMD's since RDNA, else 64."""
+
+SEGMENTS = (32, 64, 128)
+"""Bytes that a GPU's memory or one of its caches moves at a time."""
+
+LINE = 128
+"""Bytes of the segments that a cache keeps."""
+
+MAX_DISTANCES = 1024
+"""Distances between neighbouring invocations that are distinguished."""
+
+GROUPS_AT_ONCE = 512
+"""Workgroups whose accesses are in memory at once."""
+
+MAX_GROUPS_COUNTED = 1 << 17
+"""Workgroups of a dispatch up to which all are counted; of more, parts that lie evenly apart."""
+
+
+@dataclass
+class Kind:
+    """What the loads of a dispatch move, or its stores, in bytes.
+
+    ``segments`` has the bytes of touched segments, by the invocations of a subgroup and the bytes
+    of a segment. ``memory`` are the bytes of those that no workgroup nearby has touched before.
+    Of accesses by subgroups of 64, ``count`` is the number, and ``active`` the invocations that
+    take part in them; ``requested`` are their bytes. ``distances`` has how often neighbouring
+    invocations' addresses differ by which number of bytes, in the first workgroups.
+    """
+
+    segments: defaultdict[tuple[int, int], float] = field(
+        default_factory=lambda: defaultdict(float)
+    )
+    memory: float = 0
+    count: float = 0
+    active: float = 0
+    requested: float = 0
+    distances: Counter[int] = field(default_factory=Counter)
+
+
+@dataclass
+class Traffic:
+    """The traffic of some dispatches."""
+
+    loads: Kind = field(default_factory=Kind)
+    stores: Kind = field(default_factory=Kind)
+    is_estimate: bool = False
+
+
+def count(dispatches: Iterable[Dispatch], read_index: ReadIndex, cache: int) -> Traffic:
+    """Count the traffic of dispatches.
+
+    ``cache`` are the bytes that a cache keeps: consecutive workgroups whose accesses touch so many
+    bytes move each segment once.
+    """
+    traffic = Traffic()
+    for dispatch in dispatches:
+        vectors = dispatch.words.reshape(-1, HEADER_WORDS)
+        groups = ceil_div(int(vectors[0, 1]), WORKGROUP_SIZE)
+        chunks = ceil_div(groups, GROUPS_AT_ONCE)
+        counted = min(chunks, MAX_GROUPS_COUNTED // GROUPS_AT_ONCE)
+        counter = _Counter(traffic, cache, chunks / counted)
+        for chunk in (np.arange(counted) * chunks // counted).tolist():
+            end = min((chunk + 1) * GROUPS_AT_ONCE, groups)
+            items = Items(dispatch.kernel, vectors, np.arange(chunk * GROUPS_AT_ONCE, end))
+            counter.add(accesses(items, read_index))
+    return traffic
+
+
+class _Counter:
+    """Adds the accesses of workgroups to ``traffic``, each ``factor`` times."""
+
+    def __init__(self, traffic: Traffic, cache: int, factor: float) -> None:
+        self._traffic, self._cache, self._factor = traffic, cache, factor
+        traffic.is_estimate |= factor > 1
+        self._touched = 0
+        self._kept = np.empty(0, np.int64)
+
+    def add(self, made: Iterable[Access]) -> None:
+        """Count the accesses of workgroups that come after all others."""
+        lines = []
+        for access in made:
+            if not access.active.any():
+                continue
+            kind = self._traffic.stores if access.is_store else self._traffic.loads
+            for size in SUBGROUPS:
+                address = np.where(access.active, access.address, -1).reshape(-1, size)
+                if size == WORKGROUP_SIZE:
+                    self._describe(kind, access, address)
+                address.sort(axis=1)
+                for segment in SEGMENTS:
+                    number = address // segment
+                    is_new = number >= 0
+                    is_new[:, 1:] &= number[:, 1:] != number[:, :-1]
+                    found = int(np.count_nonzero(is_new))
+                    kind.segments[size, segment] += self._factor * segment * found
+            # The last ones: lines of workgroups.
+            lines.append((np.nonzero(is_new)[0], number[is_new] * 2 + access.is_store))
+        self._move(*map(np.concatenate, zip(*lines, strict=True)))
+
+    def _move(self, groups: Numbers, lines: Numbers) -> None:
+        """Count the lines that differ, in each window of workgroups."""
+        touched = np.bincount(groups) * LINE
+        windows = (self._touched + np.cumsum(touched) - touched) // self._cache
+        self._touched += int(touched.sum())
+        keys = np.unique(np.concatenate([self._kept, windows[groups] << 40 | lines]))
+        stores = np.count_nonzero(keys & 1) - np.count_nonzero(self._kept & 1)
+        loads = keys.size - self._kept.size - stores
+        self._traffic.loads.memory += self._factor * LINE * loads
+        self._traffic.stores.memory += self._factor * LINE * stores
+        self._kept = keys[keys >> 40 == windows[-1]]
+
+    def _describe(self, kind: Kind, access: Access, address: Numbers) -> None:
+        """Add how many invocations take part, and how far apart their addresses are."""
+        active = access.active.reshape(address.shape)
+        kind.count += self._factor * np.count_nonzero(active.any(axis=1))
+        kind.active += self._factor * np.count_nonzero(active)
+        kind.requested += self._factor * access.nbytes * np.count_nonzero(active)
+        if len(kind.distances) < MAX_DISTANCES:
+            both = active[:, 1:] & active[:, :-1]
+            distances = (address[:, 1:] - address[:, :-1])[both]
+            values, numbers = np.unique(distances, return_counts=True)
+            kind.distances.update(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
