@@ -111,23 +111,24 @@ void main() {
     place.left -= skipped;
 
     uvec4 gathered = uvec4(0u);
+    uvec4 piece = uvec4(0u);
     uint filled = 0u;  // bytes of it
     while (position < end) {
         uint within = place.src & 15u;
         uint count = min(16u - within, place.left);
-        uvec4 piece = rotated(load(place), (filled - within) & 15u);
+        piece = rotated(load(place), (filled - within) & 15u);
         gathered = joined(gathered, piece, filled);
         // What comes after the end is stored by the next item.
         TRACE_STORE(vector * 16u + filled, min(count, end - position), place.src, 1u, 1u,
                     place.from, rotated(piece, (16u - filled) & 15u));
         filled += count;
-        if (filled >= 16u) {
+        position += count;
+        if (filled >= 16u && position < end) {
             target[vector] = gathered;
             gathered = piece;  // the bytes that did not fit were rotated to the bottom
             filled -= 16u;
             ++vector;
         }
-        position += count;
         place.src += count;
         place.left -= count;
         if (place.left == 0u) {
@@ -138,6 +139,13 @@ void main() {
             }
             place = segment_start(item.record, segment, row);
         }
+    }
+    // All invocations store their last vector, on GPUs the only one, at once.
+    if (filled >= 16u) {
+        target[vector] = gathered;
+        gathered = piece;
+        filled -= 16u;
+        ++vector;
     }
     // The end of the stream, which may be within a word.
     if (end == stream.STREAM_NBYTES) {

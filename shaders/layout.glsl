@@ -33,6 +33,12 @@ const uint FORMAT = 1u;
 #define FORMAT_SIGNED z
 #define FORMAT_REVERSE w
 
+const uint ACROSS = 1u;
+#define ACROSS_SIZE x
+#define ACROSS_FACTOR y
+#define ACROSS_SRC z
+#define ACROSS_LIMIT w
+
 const uint POSITION = 2u;
 #define POSITION_STEP x
 #define POSITION_DIGIT_0 y
@@ -70,6 +76,12 @@ const uint WITHIN = 3u;
 #define WITHIN_NUMBER y
 #define WITHIN_WORD z
 
+const uint ALONG = 3u;
+#define ALONG_SIZE x
+#define ALONG_FACTOR y
+#define ALONG_DST z
+#define ALONG_LIMIT w
+
 const uint ROWS = 4u;
 #define ROWS_NUMBER x
 #define ROWS_DST y
@@ -94,6 +106,12 @@ const uint GROUP = 5u;
 const uint START = 5u;
 #define START_INDICES x
 #define START_POSITION y
+
+const uint OUTER = 5u;
+#define OUTER_ACROSS_DST x
+#define OUTER_ACROSS_SRC y
+#define OUTER_ALONG_DST z
+#define OUTER_ALONG_SRC w
 
 const uint DIGIT = 6u;
 #define DIGIT_SIZE x

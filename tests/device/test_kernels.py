@@ -195,6 +195,42 @@ def test_transposed_blocks(device, tuning, element_size, data):
     check(device, plan, tuning)
 
 
+@pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
+@settings(on_device, max_examples=40)
+@given(data=st.data())
+def test_tiles(device, element_size, data):
+    """Sides of one dimension or two, of part of a tile and of several, and other dimensions."""
+    vector = 16 // element_size
+    lengths = st.one_of(
+        st.tuples(st.integers(4, 19)), st.tuples(st.integers(2, 4), st.integers(2, 9))
+    )
+    sizes = {}
+    for name in ("across", "along"):
+        first, *second = data.draw(lengths)
+        sizes |= {name: first * vector, **{f"{name} 2": size for size in second}}
+    sizes |= {
+        f"other {k}": n for k, n in enumerate(data.draw(st.lists(st.integers(2, 3), max_size=2)))
+    }
+
+    def strides(side):
+        """Those of the dimensions of a side, one after the other, and of all others, in any order."""
+        inner = [name for name in sizes if name.startswith(side)]
+        found, step = {}, 1
+        for name in [*inner, *data.draw(st.permutations(sorted(sizes.keys() - inner)))]:
+            step += vector * data.draw(st.sampled_from([0, 0, 1])) if name not in inner else 0
+            found[name], step = step, step * sizes[name]
+        return [found[name] for name in sizes]
+
+    offset = vector * data.draw(st.integers(0, 2))
+    source = [
+        n if name.startswith("along") else n * data.draw(st.sampled_from([1, 1, -1]))
+        for name, n in zip(sizes, strides("along"), strict=True)
+    ]
+    plan = window(element_size, [*sizes.values()], source, 0, strides("across"), offset)
+    assert choose_kernel(optimize(plan), tiles=True).kernel.name == f"copy_tile_{element_size}"
+    check(device, plan, TUNINGS["gpu"])
+
+
 @pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8])
 @pytest.mark.parametrize("rows", [1, 3, 40])

@@ -100,10 +100,14 @@ def test_random_plans_with_indices(device, kernels, tuning, seed):
 @pytest.mark.parametrize(
     ("plan", "name"),
     [
-        (window(4, [96, 80], [1, 96]), "copy_block_4"),
+        (window(4, [96, 80], [1, 96]), "copy_tile_4"),
         (window(8, [6, 40, 10], [1, 6, 240]), "copy_block_8"),
-        (window(1, [320, 480], [1, 320]), "copy_block_1"),
-        (window(2, [320, 48], [1, 320]), "copy_block_2"),
+        (window(8, [60, 3, 70], [1, 60, 180]), "copy_tile_8"),
+        (window(16, [20, 3, 9], [1, 180, 20]), "copy_tile_16"),
+        (window(4, [16, 16, 8, 4], [1, 16, 256, 2048]), "copy_tile_4"),
+        (window(1, [320, 480], [1, 320]), "copy_tile_1"),
+        (window(2, [320, 48], [1, 320]), "copy_tile_2"),
+        (window(2, [320, 52], [1, 320]), "copy_block_2"),
         (window(4, [5, 640], [-640, -1]), "copy_reverse"),
         (window(8, [9, 700], [1400, 2], 0, [701, 1], 1), "copy_elements_8"),
         (window(4, [7, 30, 100], [9000, 100, 1], 1, [3007, 100, 1], 3), "copy_run"),

@@ -70,6 +70,11 @@ BLOCKS = {
     size: Kernel(f"copy_block_{size}", unit, 0, block=unit * unit // size)
     for size, unit in ((1, 8), (2, 8), (4, VECTOR), (8, VECTOR))
 }
+TILE_SIDE = 128
+"""Bytes of a row, and of a column, of a tile."""
+
+TILES = {size: Kernel(f"copy_tile_{size}", VECTOR, 0) for size in (1, 2, 4, 8, 16)}
+"""For transposes on GPUs, through shared memory."""
 
 
 def _indexed(name: str, units: Sequence[int], granule: int = 0) -> Mapping[int, Kernel]:
@@ -164,6 +169,39 @@ class Box(NamedTuple):
         return self._replace(dst=self.dst // side, src=self.src // side, dims=dims)
 
 
+class Side(NamedTuple):
+    """A side of a region's tiles: a dimension, and one that goes on where it ends.
+
+    ``inner`` is contiguous in one tensor.
+    """
+
+    inner: Dim
+    outer: Dim | None
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.inner.size * (self.outer.size if self.outer else 1)
+
+    def step(self, side: int) -> int:
+        """The number of elements of a tile, at most ``side``."""
+        if self.outer is None:
+            return min(side, self.inner.size)
+        return min(side // self.inner.size, self.outer.size) * self.inner.size
+
+
+class TiledBox(NamedTuple):
+    """A region to transpose in tiles: ``box`` has the other dimensions, in vectors.
+
+    The sides are contiguous in the destination (``across``) and in the source (``along``); their
+    other strides count vectors, too.
+    """
+
+    box: Box
+    across: Side
+    along: Side
+
+
 class RowSegment(NamedTuple):
     """A part of each row of a stream: its input, first byte, bytes, and what a row adds to it."""
 
@@ -181,27 +219,32 @@ class RowStream(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A kernel, and what its items walk: boxes in units of the kernel, or a stream per output."""
+    """A kernel, and what its items walk: boxes in units of the kernel, tiles, or streams."""
 
     kernel: Kernel
-    boxes: Sequence[Box]
+    boxes: Sequence[Box] = ()
     streams: Sequence[RowStream] = ()
+    tiles: Sequence[TiledBox] = ()
 
 
 def choose_kernel(
-    plan: CopyPlan, sources: int = STREAM.sources, *, by_word: bool = False
+    plan: CopyPlan, sources: int = STREAM.sources, *, tiles: bool = False, by_word: bool = False
 ) -> Choice:
     """Choose the kernel for an optimized plan.
 
     Its regions are all without indices, or all gather, or all scatter. ``sources`` is the number
-    of heaps that a dispatch can read from; 0 rules out streams. ``by_word`` says that a dispatch
-    writes one word of each element.
+    of heaps that a dispatch can read from; 0 rules out streams. ``tiles`` allows kernels that use
+    shared memory, which is of no use to CPU drivers. ``by_word`` says that a dispatch writes one
+    word of each element.
     """
     size = plan.element_size
     outputs = [_boxes(number, output.regions) for number, output in enumerate(plan.outputs)]
     boxes = [box for own in outputs for box in own]
     if boxes and boxes[0].region.indices is not None:
         return Choice(_choose_indexed(boxes, size, by_word), boxes)
+    tiled = _each(partial(_tiles, size=size), boxes) if tiles else None
+    if tiled is not None:
+        return Choice(TILES[size], tiles=tiled)
     if size == VECTOR:
         return Choice(WORDS[size], boxes)
     for kernel, form in ((BLOCKS[size], _blocks), (REVERSE, _reversed_vectors)):
@@ -214,7 +257,7 @@ def choose_kernel(
         if streams is not None:
             kernel = STREAM_4 if max([len(s.segments) for s in streams]) <= 4 else STREAM
             if kernel.sources <= sources:
-                return Choice(kernel, (), streams)
+                return Choice(kernel, streams=streams)
     # Where a plan was cut, long runs can have short ends.
     if long_runs >= LONG_RUN_THRESHOLD and all(map(_is_runs, boxes)):
         return Choice(RUNS, [box.scaled(size) for box in boxes])
@@ -330,6 +373,40 @@ def _blocks(box: Box, size: int) -> Box | None:
     )
     rest = [dim for dim in dims if dim not in (across, along)]
     return box._replace(dims=[*numbers, *rest]).divided(side)
+
+
+def _tiles(box: Box, size: int) -> TiledBox | None:
+    """Return a box as tiles, if these consist of whole vectors and are not too small."""
+    per_vector, side = VECTOR // size, TILE_SIDE // size
+    rest = list(box.dims)
+    across = next((d for d in rest if d.dst == 1 and d.src not in (0, 1)), None)
+    along = next((d for d in rest if d.src == 1 and d.dst != 1), None)
+    if box.region.input is None or across is None or along is None:
+        return None
+    rest = [d for d in rest if d not in (across, along)]
+    more_across = more_along = None
+    if across.size < side:
+        more_across = next((d for d in rest if d.dst == across.size), None)
+        rest = [d for d in rest if d is not more_across]
+    if along.size < side:
+        more_along = next((d for d in rest if d.src == along.size), None)
+        rest = [d for d in rest if d is not more_along]
+    others = [*rest, *filter(None, (more_across, more_along))]
+    strides = [across.src, along.dst, *[stride for d in others for stride in (d.dst, d.src)]]
+    if gcd(box.dst, box.src, across.size, along.size, *strides) % per_vector:
+        return None
+
+    def vectors(dim: Dim) -> Dim:
+        return Dim(dim.size, dim.dst // per_vector, dim.src // per_vector)
+
+    sides = [
+        Side(vectors(inner), outer and vectors(outer))
+        for inner, outer in ((across, more_across), (along, more_along))
+    ]
+    if 4 * sides[0].step(side) * sides[1].step(side) < side * side:
+        return None
+    units = {"dst": box.dst // per_vector, "src": box.src // per_vector}
+    return TiledBox(box._replace(**units, dims=[*map(vectors, rest)]), *sides)
 
 
 def _stream(boxes: Sequence[Box], plan: CopyPlan) -> RowStream | None:

@@ -13,18 +13,31 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.gpu.copies.rule import SHADERS, CopyRule
-from vkops.gpu.kernels.choice import STREAM, VECTOR, Box, Dim, Kernel, RowStream, choose_kernel
+from vkops.gpu.kernels.choice import (
+    STREAM,
+    TILE_SIDE,
+    VECTOR,
+    Box,
+    Dim,
+    Kernel,
+    RowStream,
+    TiledBox,
+    choose_kernel,
+)
 from vkops.gpu.kernels.layout import (
     ALL_WORDS,
     RECORD,
     RECORD_WORDS,
     WORKGROUP_SIZE,
+    Across,
     Advance,
+    Along,
     Block,
     Digit,
     Format,
     Group,
     Head,
+    Outer,
     Pattern,
     Place,
     Position,
@@ -153,7 +166,7 @@ def encode(
     ``word`` is the only word of each element that a scatter writes.
     """
     sources = tuning.sources if streams else 0
-    choice = choose_kernel(plan, sources, by_word=word != ALL_WORDS)
+    choice = choose_kernel(plan, sources, tiles=not tuning.is_cpu, by_word=word != ALL_WORDS)
     kernel, size = choice.kernel, plan.element_size
     nbytes = size * sum([prod(region.target.sizes) for _, region in plan.regions])
     tuning = tuning.for_bytes(nbytes, kernel.step_bytes)
@@ -163,6 +176,7 @@ def encode(
             records.append(_blocks(box, kernel.block // kernel.unit, tuning))
         else:
             records += _walk(box, kernel, size, tuning, word)
+    records += [_tiled(tiles, size) for tiles in choice.tiles]
     for output, stream in enumerate(choice.streams):
         records += _segments(stream, output, tuning)
     return RegionTable(
@@ -297,6 +311,32 @@ def _blocks(box: Box, side: int, tuning: Tuning) -> _Record:
         NO_PATTERN,
     )
     digits += outer
+    return _Record.of(box.output, box.region.input, (box.dst, box.src), digits, vectors)
+
+
+def _tiled(tiles: TiledBox, size: int) -> _Record:
+    """The record of tiles, each of which is copied by a workgroup."""
+    box, *sides = tiles
+    rows, columns = (side.step(TILE_SIDE // size) for side in sides)
+    (across, more_across), (along, more_along) = sides
+    digits = [
+        Dim(WORKGROUP_SIZE, 0, 0),
+        more_across.times(rows // across.size)
+        if more_across
+        else Dim(ceil_div(across.size, rows), rows * size // VECTOR, rows * across.src),
+        more_along.times(columns // along.size)
+        if more_along
+        else Dim(ceil_div(along.size, columns), columns * along.dst, columns * size // VECTOR),
+        *box.dims,
+    ]
+    outer = [(dim.dst, dim.src) if dim else (0, 0) for dim in (more_across, more_along)]
+    vectors = (
+        Across(across.size, _factor(across.size), across.src, sides[0].size),
+        Position(0, 0, rows, 0),
+        Along(along.size, _factor(along.size), along.dst, sides[1].size),
+        Rows(columns, 0, 0, ALL_WORDS),
+        Outer(*chain.from_iterable(outer)),
+    )
     return _Record.of(box.output, box.region.input, (box.dst, box.src), digits, vectors)
 
 

@@ -121,6 +121,39 @@ class Block(NamedTuple):
     unused_w: int = 0
 
 
+class Across(NamedTuple):
+    """Of copy_tile, a dimension of columns: size, factor to divide by it, stride in the source.
+
+    ``limit`` is the number of elements of a column in all tiles.
+    """
+
+    size: int
+    factor: int
+    src: int
+    limit: int
+
+
+class Along(NamedTuple):
+    """Of copy_tile, a dimension of rows: size, factor to divide by it, stride in the destination.
+
+    ``limit`` is the number of elements of a row in all tiles.
+    """
+
+    size: int
+    factor: int
+    dst: int
+    limit: int
+
+
+class Outer(NamedTuple):
+    """Of copy_tile: the strides of the second dimensions of columns and of rows."""
+
+    across_dst: int
+    across_src: int
+    along_dst: int
+    along_src: int
+
+
 class Row(NamedTuple):
     """A row of a stream: its bytes, and the factor to divide by them."""
 
@@ -243,11 +276,11 @@ class Term(NamedTuple):
 
 RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
     (Head,),
-    (Steps, Stream, Format),
+    (Steps, Stream, Format, Across),
     (Position, Segment, Advance),
-    (Run, Block, Row, Within),
+    (Run, Block, Row, Within, Along),
     (Rows, RowAdvance),
-    (Pattern, Group, Start),
+    (Pattern, Group, Start, Outer),
     (Digit, Place, Term),
 )
 """The vectors of a record in their order; kernels differ in some. The last one is repeated.

@@ -226,7 +226,7 @@ def _copied_parts(part: _Part, plan: CopyPlan, tuning: Tuning) -> Iterator[_Part
     count = sum(map(len, part.regions.values()))
     may_split = nbytes >= MIN_SPLIT_BYTES and 1 < count <= MAX_SPLIT_REGIONS
     groups: dict[Kernel, dict[int, list[Region]]] = {}
-    if may_split and not _is_fastest(choose_kernel(part.plan(plan), tuning.sources).kernel):
+    if may_split and not _is_fastest(_kernel(part, plan, tuning)):
         for kernel, number, regions in _best_kernels(part, plan, tuning):
             groups.setdefault(kernel, {}).setdefault(number, []).extend(regions)
     if len(groups) > 1:
@@ -241,7 +241,7 @@ def _best_kernels(
     """Yield the outputs, or else their regions: the best kernel, the output's number, regions."""
 
     def best(number: int, regions: Sequence[Region]) -> Kernel:
-        return choose_kernel(_Part({number: regions}).plan(plan), tuning.sources).kernel
+        return _kernel(_Part({number: regions}), plan, tuning)
 
     for number, regions in part.regions.items():
         kernel = best(number, regions)
@@ -250,6 +250,11 @@ def _best_kernels(
             continue
         for region in regions:
             yield best(number, [region]), number, [region]
+
+
+def _kernel(part: _Part, plan: CopyPlan, tuning: Tuning) -> Kernel:
+    """The kernel of a part of a plan."""
+    return choose_kernel(part.plan(plan), tuning.sources, tiles=not tuning.is_cpu).kernel
 
 
 def _is_fastest(kernel: Kernel) -> bool:

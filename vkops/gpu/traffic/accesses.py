@@ -13,17 +13,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.kernels.choice import VECTOR
+from vkops.gpu.kernels.choice import TILE_SIDE, VECTOR
 from vkops.gpu.kernels.encoding import Words
 from vkops.gpu.kernels.layout import (
     ALL_WORDS,
+    WORKGROUP_SIZE,
+    Across,
     Advance,
+    Along,
     Block,
     Format,
     Group,
     Head,
+    Outer,
     Position,
     Row,
+    Rows,
     Run,
     Segment,
     Stream,
@@ -95,6 +100,29 @@ def _block(items: Items) -> Iterator[Access]:
                 yield _load(step.src + block.row_src * k, unit, step.active)
             for k in range(side):
                 yield _store(step.dst + block.column_dst * k, unit, step.active)
+
+
+def _tile(items: Items) -> Iterator[Access]:
+    across, along, outer = items.vector(Across), items.vector(Along), items.vector(Outer)
+    start, invocation = items.start, items.first
+    rows = np.minimum(items.vector(Position).digit_1, across.limit - start.position)
+    columns = np.minimum(items.vector(Rows).number, along.limit - items.row)
+    unit = int(items.kernel.name.rpartition("_")[2])
+    vectors, per_vector = TILE_SIDE // VECTOR, VECTOR // unit
+    for k in range(0, int(rows.max()) * vectors, WORKGROUP_SIZE):
+        row, column = (invocation + k) // vectors, (invocation + k) % vectors * per_vector
+        groups, inner = np.divmod(row, across.size)
+        src = start.src + groups * outer.across_src + inner * across.src
+        groups, inner = np.divmod(column, along.size)
+        src += groups * outer.along_src + inner // per_vector
+        yield _load(src, VECTOR, start.active & (row < rows) & (column < columns))
+    for k in range(0, int(columns.max()) * vectors, WORKGROUP_SIZE):
+        column, row = (invocation + k) // vectors, (invocation + k) % vectors * per_vector
+        groups, inner = np.divmod(column, along.size)
+        dst = start.dst + groups * outer.along_dst + inner * along.dst
+        groups, inner = np.divmod(row, across.size)
+        dst += groups * outer.across_dst + inner // per_vector
+        yield _store(dst, VECTOR, start.active & (row < rows) & (column < columns))
 
 
 class _Edges:
@@ -221,22 +249,21 @@ def _copy_stream(items: Items) -> Iterator[Access]:
     src, left = piece()
     skipped = column - items.vector(Segment, segment).start
     src, left, filled = src + skipped, left - skipped, np.zeros_like(row)
-    active = item.active & (position < end)
-    while active.any():
-        count = np.minimum(VECTOR - src % VECTOR, left)
+    while (active := item.active & (position < end)).any():
         yield _load(src // VECTOR, VECTOR, active)
-        filled += count * active
-        full = active & (filled >= VECTOR)
+        count = np.minimum(VECTOR - src % VECTOR, left) * active
+        filled, position, src, left = filled + count, position + count, src + count, left - count
+        full = active & (filled >= VECTOR) & (position < end)
         yield _store(vector, VECTOR, full)
-        filled %= VECTOR
-        vector = vector + full
-        position, src, left = position + count, src + count, left - count
+        filled, vector = filled - VECTOR * full, vector + full
         done = left == 0
         segment = segment + done
         row, segment = row + (segment == stream.segments), segment % stream.segments
         next_src, next_left = piece()
         src, left = np.where(done, next_src, src), np.where(done, next_left, left)
-        active &= position < end
+    full = item.active & (filled >= VECTOR)
+    yield _store(vector, VECTOR, full)
+    filled, vector = filled - VECTOR * full, vector + full
     for k in range(4):
         tail = item.active & (end == stream.nbytes) & (4 * k < filled)
         yield _load(vector * 4 + k, 4, tail)
@@ -244,6 +271,7 @@ def _copy_stream(items: Items) -> Iterator[Access]:
 
 
 _PLAIN: Mapping[str, Callable[[Items], Iterator[Access]]] = {
+    "copy_tile": _tile,
     "copy_run": _copy_run,
     "copy_elements": _copy_elements,
     "copy_stream": _copy_stream,

@@ -63,7 +63,7 @@ class Items:
         start = self.vector(Start, 1) if kernel.indexed else Start(0, 0)
         index, place = (np.zeros_like(rest) + value for value in start[:2])
         dst, src, at = head.dst.copy(), head.src.copy(), np.zeros_like(rest)
-        self.first, self._row = at.copy(), at.copy()
+        self.first, self.row = at.copy(), at.copy()
         factors = {0: position.digit_0, 1: position.digit_1, 3: position.digit_3}
         rest -= head.first_item
         for d in range(head.digits.max()):
@@ -77,12 +77,12 @@ class Items:
             if d == 0:
                 self.first = value
             if d == 2:
-                self._row = value * self.vector(Rows).number
+                self.row = value * self.vector(Rows).number
             if kernel.indexed:
                 added = self.vector(Place, 1, d)
                 index += value * added.indices
                 place += value * added.position
-        self._start = Where(self.active, dst, src, index, place, at)
+        self.start = Where(self.active, dst, src, index, place, at)
 
     def vector(self, kind: type[NamedTuple], record: int | Words = 0, number: int = 0) -> Any:
         """Return a vector of the table for each invocation: ``kind`` with arrays as its fields.
@@ -95,10 +95,10 @@ class Items:
         """Yield the place of each row of the items."""
         rows = self.vector(Rows)
         more = self.vector(RowAdvance, 1) if self.kernel.indexed else RowAdvance(0, 0)
-        active, dst, src, index, place, position = self._start
+        active, dst, src, index, place, position = self.start
         for r in range(int(rows.number[active].max())):
             yield Where(
-                active & (r < rows.number) & (self._row + r < rows.limit),
+                active & (r < rows.number) & (self.row + r < rows.limit),
                 dst + rows.dst * r,
                 src + rows.src * r,
                 index + more.indices * r,
