@@ -1,5 +1,6 @@
 // Written by `python -m vkops.gpu.kernels.layout`, whose source explains each name.
 #define WORKGROUP_SIZE 64
+const uint TURN = 8u;
 const uint CONSTANT = ~0u;
 const uint ALL_WORDS = ~0u;
 const uint RECORDS = 1u;
@@ -130,6 +131,7 @@ const uint TERM = 6u;
 
 #define HEADER_RECORDS x
 #define HEADER_ITEMS y
+#define HEADER_TURNS z
 
 #define TRACED_STORES x
 #define TRACED_ADDRESS y

@@ -83,6 +83,13 @@ bool find_item(out Item item) {
 
     uint low = 0u;
     uint high = head.HEADER_RECORDS;
+    bool turns = head.HEADER_TURNS != 0u;
+    if (turns) {
+        uint turn = divide(rest / TURN, high, head.HEADER_TURNS);
+        low = rest / TURN - turn * high;
+        rest = turn * TURN + rest % TURN;
+        high = low + 1u;
+    }
     while (high - low > 1u) {
         uint middle = (low + high) >> 1;
         if (table[RECORDS + middle * RECORD_VECTORS].HEAD_FIRST_ITEM <= rest) low = middle;
@@ -92,7 +99,7 @@ bool find_item(out Item item) {
 
     head = table[item.record + HEAD];
     uvec4 position = table[item.record + POSITION];
-    rest -= head.HEAD_FIRST_ITEM;
+    if (!turns) rest -= head.HEAD_FIRST_ITEM;
     item.dst = head.HEAD_DST;
     item.src = head.HEAD_SRC;
     item.position = 0u;

@@ -55,6 +55,23 @@ def several(element_size, length, count, gap):
     return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], runs),))
 
 
+def columns(count, rows, words=4, gap=0):
+    """The parts of each row, to outputs of their own."""
+    outputs = tuple(
+        Output(
+            rows * words * 4,
+            (
+                copy(
+                    View((rows, words), (count * words + gap, 1), k * words),
+                    View.packed((rows, words)),
+                ),
+            ),
+        )
+        for k in range(count)
+    )
+    return CopyPlan(4, (rows * (count * words + gap) * 4,), outputs)
+
+
 def constants(element_size):
     """Two regions of constants, one of them strided."""
     pattern = bytes(range(1, element_size + 1))

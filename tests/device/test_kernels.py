@@ -10,7 +10,7 @@ import pytest
 from guarded_buffers import guarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kernel_plans import TUNINGS, several, stream_plans, window
+from kernel_plans import TUNINGS, columns, several, stream_plans, window
 from regions import make_region
 from strategies import input_bytes, plans
 
@@ -18,7 +18,7 @@ import vkops
 from vkops.extent import slice_extents
 from vkops.gpu.copies.rule import REGIONS, SHADERS
 from vkops.gpu.kernels.choice import BLOCKS, choose_kernel
-from vkops.gpu.kernels.encoding import Tuning
+from vkops.gpu.kernels.encoding import Tuning, encode
 from vkops.gpu.kernels.layout import MAX_GROUPS, WORKGROUP_SIZE
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.encoded_plan import EncodedPlan
@@ -228,6 +228,15 @@ def test_tiles(device, element_size, data):
     ]
     plan = window(element_size, [*sizes.values()], source, 0, strides("across"), offset)
     assert choose_kernel(optimize(plan), tiles=True).kernel.name == f"copy_tile_{element_size}"
+    check(device, plan, TUNINGS["gpu"])
+
+
+@pytest.mark.parametrize("count", [2, 3, 16, 100])
+@pytest.mark.parametrize(("words", "rows"), [(4, 64), (4, 1000), (8, 320), (16, 320)])
+def test_regions_take_turns(device, count, words, rows):
+    """Invocations that run together copy a few vectors of each region, not many of one."""
+    plan = columns(count, rows, words, gap=words)
+    assert encode(optimize(plan), TUNINGS["gpu"]).turns
     check(device, plan, TUNINGS["gpu"])
 
 

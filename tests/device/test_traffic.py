@@ -10,7 +10,7 @@ from guarded_buffers import guarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from indexed_plans import indexed_case
-from kernel_plans import TUNINGS, stream_plans, window
+from kernel_plans import TUNINGS, columns, stream_plans, window
 from logged_kernels import LoggedKernels
 from strategies import input_bytes, plans
 
@@ -112,6 +112,7 @@ def test_random_plans_with_indices(device, kernels, tuning, seed):
         (window(8, [9, 700], [1400, 2], 0, [701, 1], 1), "copy_elements_8"),
         (window(4, [7, 30, 100], [9000, 100, 1], 1, [3007, 100, 1], 3), "copy_run"),
         (window(1, [30, 128], [1, 0], 0, [150, 1], 7), "copy_run"),
+        (columns(5, 192), "copy_16"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

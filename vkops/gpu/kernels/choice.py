@@ -405,8 +405,8 @@ def _tiles(box: Box, size: int) -> TiledBox | None:
     ]
     if 4 * sides[0].step(side) * sides[1].step(side) < side * side:
         return None
-    units = {"dst": box.dst // per_vector, "src": box.src // per_vector}
-    return TiledBox(box._replace(**units, dims=[*map(vectors, rest)]), *sides)
+    dst, src = box.dst // per_vector, box.src // per_vector
+    return TiledBox(box._replace(dst=dst, src=src, dims=[*map(vectors, rest)]), *sides)
 
 
 def _stream(boxes: Sequence[Box], plan: CopyPlan) -> RowStream | None:

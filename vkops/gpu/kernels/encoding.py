@@ -18,6 +18,7 @@ from vkops.gpu.kernels.choice import (
     TILE_SIDE,
     VECTOR,
     Box,
+    Choice,
     Dim,
     Kernel,
     RowStream,
@@ -28,6 +29,7 @@ from vkops.gpu.kernels.layout import (
     ALL_WORDS,
     RECORD,
     RECORD_WORDS,
+    TURN,
     WORKGROUP_SIZE,
     Across,
     Advance,
@@ -118,7 +120,8 @@ class RegionTable:
 
     ``records`` has the shape (records, RECORD_WORDS). ``items``, ``inputs`` and ``outputs`` hold
     the number of items of each record and the numbers of its bindings (input -1: a constant). A
-    record without items belongs to the last one before it that has some.
+    record without items belongs to the last one before it that has some. If records take turns,
+    invocations that run together copy a little of each.
     """
 
     kernel: Kernel
@@ -126,6 +129,7 @@ class RegionTable:
     items: Counts
     inputs: Counts
     outputs: Counts
+    turns: bool = False
 
 
 ONE_ROW = Rows(1, 0, 0, ALL_WORDS)
@@ -152,7 +156,7 @@ class _Record(NamedTuple):
     ) -> _Record:
         """Return the record with these vectors between its head and its digits."""
         head = Head(0, *addresses, len(digits))
-        numbers = [Digit(digit.size, _factor(digit.size), digit.dst, digit.src) for digit in digits]
+        numbers = [Digit(digit.size, factor(digit.size), digit.dst, digit.src) for digit in digits]
         items = prod([digit.size for digit in digits]) if digits else 0
         words = _padded((head, *vectors, *numbers))
         return cls(words, items, -1 if input is None else input, output)
@@ -188,6 +192,23 @@ def encode(
         items=np.array([record.items for record in records], np.int64),
         inputs=np.array([record.input for record in records], np.int64),
         outputs=np.array([record.output for record in records], np.int64),
+        turns=not tuning.is_cpu and _can_take_turns(choice, records),
+    )
+
+
+def _can_take_turns(choice: Choice, records: Sequence[_Record]) -> bool:
+    """Whether regions of short runs are best copied together, some vectors of each at a time.
+
+    The bytes between the runs of a region may be those of another one.
+    """
+    counts = {record.items for record in records}
+    if len(records) == 1 or len(counts) > 1 or counts.pop() % TURN:
+        return False
+    if choice.kernel.step_bytes != VECTOR:
+        return False
+    return any(
+        (run.dst, run.src) != (1, 1) or run.size * choice.kernel.unit < TURN * VECTOR
+        for run in [box.dims[0] for box in choice.boxes]
     )
 
 
@@ -224,7 +245,7 @@ def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> lis
         number = _even(step.size, min(tuning.steps, tuning.across))
         digits = [inner, step.times(number), *outer]
         limit, position = step.size, Position(1, 0, number, 0)
-    group = box.group and Group(box.group.size, _factor(box.group.size), box.group.src)
+    group = box.group and Group(box.group.size, factor(box.group.size), box.group.src)
     vectors = (
         Steps(number, step.dst, step.src, limit),
         position,
@@ -331,9 +352,9 @@ def _tiled(tiles: TiledBox, size: int) -> _Record:
     ]
     outer = [(dim.dst, dim.src) if dim else (0, 0) for dim in (more_across, more_along)]
     vectors = (
-        Across(across.size, _factor(across.size), across.src, sides[0].size),
+        Across(across.size, factor(across.size), across.src, sides[0].size),
         Position(0, 0, rows, 0),
-        Along(along.size, _factor(along.size), along.dst, sides[1].size),
+        Along(along.size, factor(along.size), along.dst, sides[1].size),
         Rows(columns, 0, 0, ALL_WORDS),
         Outer(*chain.from_iterable(outer)),
     )
@@ -347,7 +368,7 @@ def _segments(stream: RowStream, output: int, tuning: Tuning) -> list[_Record]:
     row = sum([segment.nbytes for segment in stream.segments])
     nbytes = stream.rows * row
     digits = [Dim(ceil_div(nbytes, steps * VECTOR), 0, 0)]
-    first, last = Stream(steps, nbytes, len(stream.segments)), (Row(row, _factor(row)), ONE_ROW)
+    first, last = Stream(steps, nbytes, len(stream.segments)), (Row(row, factor(row)), ONE_ROW)
     start = 0
     records = []
     for input, src, length, row_src in stream.segments:
@@ -363,7 +384,7 @@ def _padded(vectors: Iterable[Iterable[int]]) -> list[int]:
     return words + [0] * (RECORD_WORDS - len(words))
 
 
-def _factor(size: int) -> int:
+def factor(size: int) -> int:
     """The factor for the shaders' division by multiplication (round-up method)."""
     power = 1 << (size - 1).bit_length()
     return ((power - size) << 32) // size + 1

@@ -33,6 +33,9 @@ def group_counts(count: int) -> tuple[int, int, int]:
     return ceil_div(count, rows), rows, 1
 
 
+TURN = 8
+"""Items of a record before those of the next one, where records take turns: vectors of a line."""
+
 MAX_DIGITS = 10
 
 MAX_TRACED_STORES = 16
@@ -46,11 +49,15 @@ ALL_WORDS = 0xFFFFFFFF
 
 
 class Header(NamedTuple):
-    """The first vector of a table: the numbers of records and of items."""
+    """The first vector of a table: the numbers of records and of items.
+
+    If ``turns`` is not 0, records have equally many items, and take turns: each has TURN of them,
+    then the next. It is the factor to divide by the number of records.
+    """
 
     records: int
     items: int
-    unused_z: int = 0
+    turns: int = 0
     unused_w: int = 0
 
 
@@ -342,6 +349,7 @@ def glsl() -> str:
 def _declaration() -> Iterator[str]:
     yield "// Written by `python -m vkops.gpu.kernels.layout`, whose source explains each name."
     yield f"#define WORKGROUP_SIZE {WORKGROUP_SIZE}"
+    yield f"const uint TURN = {TURN}u;"
     yield "const uint CONSTANT = ~0u;"
     yield "const uint ALL_WORDS = ~0u;"
     yield f"const uint RECORDS = {HEADER_WORDS // 4}u;"

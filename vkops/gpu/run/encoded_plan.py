@@ -15,7 +15,7 @@ import numpy.typing as npt
 from vkops.extent import Extent, slice_extents
 from vkops.gpu import copies
 from vkops.gpu.kernels.choice import STREAM, STREAMS, VECTOR, Kernel, choose_kernel
-from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode
+from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode, factor
 from vkops.gpu.kernels.layout import (
     ALL_WORDS,
     HEADER_WORDS,
@@ -310,7 +310,8 @@ class _UnboundDispatch:
         records[:, _FIRST_ITEM] = ends - items
         if kernel == STREAM:
             records[:, _SEGMENT_SOURCE] = source
-        header = np.array(Header(len(records), total), np.uint32)
+        turns = factor(len(records)) if table.turns else 0
+        header = np.array(Header(len(records), total, turns), np.uint32)
         self._kernel = kernel
         self._groups = group_counts(ceil_div(total, WORKGROUP_SIZE))
         self._words = np.concatenate([header, records.ravel()])

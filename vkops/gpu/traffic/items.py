@@ -16,6 +16,7 @@ from vkops.gpu.kernels.encoding import Words
 from vkops.gpu.kernels.layout import (
     RECORD,
     RECORD_VECTORS,
+    TURN,
     WORKGROUP_SIZE,
     Advance,
     Digit,
@@ -53,19 +54,23 @@ class Items:
 
     def __init__(self, kernel: Kernel, table: Words, groups: Numbers) -> None:
         self.kernel, self._table = kernel, table
-        records, total = table[0, :2].tolist()
+        records, total, turns, _ = table[0].tolist()
         numbers = (groups[:, None] * WORKGROUP_SIZE + np.arange(WORKGROUP_SIZE)).ravel()
         self.active: Bools = numbers < total
         rest = np.where(self.active, numbers, 0).astype(np.uint32)
         heads = 1 + RECORD_VECTORS * np.arange(records)
-        self._record = heads[np.searchsorted(table[heads, 0], rest, side="right") - 1]
+        if turns:
+            turn, number = np.divmod(rest // TURN, records)
+            self._record, rest = heads[number], turn * TURN + rest % TURN
+        else:
+            self._record = heads[np.searchsorted(table[heads, 0], rest, side="right") - 1]
+            rest -= table[self._record, 0]
         head, position = self.vector(Head), self.vector(Position)
         start = self.vector(Start, 1) if kernel.indexed else Start(0, 0)
         index, place = (np.zeros_like(rest) + value for value in start[:2])
         dst, src, at = head.dst.copy(), head.src.copy(), np.zeros_like(rest)
         self.first, self.row = at.copy(), at.copy()
         factors = {0: position.digit_0, 1: position.digit_1, 3: position.digit_3}
-        rest -= head.first_item
         for d in range(head.digits.max()):
             digit = self.vector(Digit, number=d)
             has = d < head.digits
