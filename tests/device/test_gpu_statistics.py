@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
+import figures
 import pytest
 
+from vkops import shaders
 from vkops.cli.main import main
 from vkops.gpu.adapters import driver_compiler, loader_files
 
@@ -121,3 +124,21 @@ def test_a_driver_that_hangs_is_one_line(stats, monkeypatch):
     status, out, err = stats("a.comp", "--gpu", "navi21")
     assert (status, out) == (1, "")
     assert err == "navi21: the driver has not compiled the shaders within 1 s\n"
+
+
+COMPARED = ("VGPRs", "Spilled VGPRs", "Scratch size", "Subgroups per SIMD", "Instructions")
+
+
+@needs_driver
+def test_the_kernels_have_not_become_worse():
+    """For each version of Mesa there can be a baseline, as figures differ between them."""
+    names = [name for name in shaders.VARIANTS if not name.endswith("_wide")]
+    made = driver_compiler.compile_for("navi21", [shaders.load(shaders.spirv(n)) for n in names])
+    path = Path(__file__).with_name(f"statistics-{made.driver.split()[-1]}.json")
+    if not path.exists() and "VKOPS_WRITE_BASELINES" not in os.environ:
+        pytest.skip(f"there are no figures of {made.driver}")
+    found = {
+        name: {figure: program.figures[figure] for figure in COMPARED if figure in program.figures}
+        for name, program in zip(names, made.programs, strict=True)
+    }
+    figures.check(path, found, better_if_more=("Subgroups per SIMD",))

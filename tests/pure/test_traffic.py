@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import figures
 import pytest
 from kernel_plans import window
 
+from vkops.bench import WORKLOADS, traffic
 from vkops.cli.main import main
 from vkops.explain.traffic import ratio_text, wasteful
 from vkops.gpu.kernels.encoding import GPU
@@ -93,3 +96,34 @@ def test_the_traffic_of_workloads(capsys):
     out = capsys.readouterr().out
     assert out.splitlines()[-2].startswith("W16      loads")
     assert "1.00/1.00/1.00" in out
+
+
+def test_the_traffic_of_workloads_has_not_become_worse(monkeypatch):
+    """Of the first workgroups of each; bytes moved for each byte that must move."""
+    monkeypatch.setattr(count, "MAX_GROUPS_COUNTED", 1024)
+    found = {}
+    for workload, parts in traffic.count(WORKLOADS, scale=1, cache=1 << 20):
+        for number, part in enumerate(parts):
+            for verb, kind, must in (
+                ("loads", part.traffic.loads, part.must_load),
+                ("stores", part.traffic.stores, part.must_store),
+            ):
+                ratios = {
+                    f"{segment} bytes by {size}": round(moved / max(must, 1), 3)
+                    for (size, segment), moved in kind.segments.items()
+                }
+                found.setdefault(f"{workload.name} {number} {verb}", ratios)
+    figures.check(Path(__file__).with_name("traffic.json"), found)
+
+
+def test_a_figure_that_has_become_worse(tmp_path, monkeypatch):
+    monkeypatch.delenv("VKOPS_WRITE_BASELINES", raising=False)
+    path = tmp_path / "f.json"
+    path.write_text('{"a": {"b": 100, "more": 100}}')
+    figures.check(path, {"a": {"b": 105, "more": 96}}, ("more",))
+    with pytest.raises(AssertionError, match=r"^worse by more than 5 %:\na b: 100 before, 106 now"):
+        figures.check(path, {"a": {"b": 106, "more": 100}})
+    with pytest.raises(AssertionError, match="a more: 100 before, 95 now"):
+        figures.check(path, {"a": {"b": 100, "more": 95}}, ("more",))
+    with pytest.raises(AssertionError, match="with VKOPS_WRITE_BASELINES"):
+        figures.check(path, {"a": {"b": 100}})
