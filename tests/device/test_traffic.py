@@ -109,7 +109,7 @@ def test_random_plans_with_indices(device, kernels, tuning, seed):
         (window(2, [320, 48], [1, 320]), "copy_tile_2"),
         (window(2, [320, 52], [1, 320]), "copy_block_2"),
         (window(4, [5, 640], [-640, -1]), "copy_reverse"),
-        (window(8, [9, 700], [1400, 2], 0, [701, 1], 1), "copy_elements_8"),
+        (window(8, [9, 700], [1400, 2], 0, [701, 1], 1), "copy_8"),
         (window(4, [7, 30, 100], [9000, 100, 1], 1, [3007, 100, 1], 3), "copy_run"),
         (window(1, [30, 128], [1, 0], 0, [150, 1], 7), "copy_run"),
         (columns(5, 192), "copy_16"),

@@ -293,7 +293,7 @@ Plan: 1 region, 48 bytes read, 48 bytes written; elements of 8 bytes
 │ 0      │ 3 × 2    │ InputTensor at 0, strides 1, 3 │ OutputTensor at 0, strides 2, 1 │
 └────────┴──────────┴────────────────────────────────┴─────────────────────────────────┘
 CPU driver  1 dispatch, copy_elements_8, 1 workgroup
-GPU         1 dispatch, copy_elements_8, 1 workgroup
+GPU         1 dispatch, copy_8, 1 workgroup
 """
 
 

@@ -228,21 +228,20 @@ class Choice(NamedTuple):
 
 
 def choose_kernel(
-    plan: CopyPlan, sources: int = STREAM.sources, *, tiles: bool = False, by_word: bool = False
+    plan: CopyPlan, sources: int = STREAM.sources, *, is_cpu: bool = True, by_word: bool = False
 ) -> Choice:
     """Choose the kernel for an optimized plan.
 
     Its regions are all without indices, or all gather, or all scatter. ``sources`` is the number
-    of heaps that a dispatch can read from; 0 rules out streams. ``tiles`` allows kernels that use
-    shared memory, which is of no use to CPU drivers. ``by_word`` says that a dispatch writes one
-    word of each element.
+    of heaps that a dispatch can read from; 0 rules out streams. ``is_cpu`` is that of the tuning.
+    ``by_word`` says that a dispatch writes one word of each element.
     """
     size = plan.element_size
     outputs = [_boxes(number, output.regions) for number, output in enumerate(plan.outputs)]
     boxes = [box for own in outputs for box in own]
     if boxes and boxes[0].region.indices is not None:
         return Choice(_choose_indexed(boxes, size, by_word), boxes)
-    tiled = _each(partial(_tiles, size=size), boxes) if tiles else None
+    tiled = None if is_cpu else _each(partial(_tiles, size=size), boxes)
     if tiled is not None:
         return Choice(TILES[size], tiles=tiled)
     if size == VECTOR:
@@ -261,7 +260,8 @@ def choose_kernel(
     # Where a plan was cut, long runs can have short ends.
     if long_runs >= LONG_RUN_THRESHOLD and all(map(_is_runs, boxes)):
         return Choice(RUNS, [box.scaled(size) for box in boxes])
-    if size in ELEMENTS:
+    # On GPUs, invocations that run together load neighbouring elements, as ``WORDS`` do.
+    if size in ELEMENTS and is_cpu:
         found = _each(partial(_grouped, size=size), boxes)
         if found is not None:
             return Choice(ELEMENTS[size], found)

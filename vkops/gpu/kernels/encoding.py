@@ -170,7 +170,7 @@ def encode(
     ``word`` is the only word of each element that a scatter writes.
     """
     sources = tuning.sources if streams else 0
-    choice = choose_kernel(plan, sources, tiles=not tuning.is_cpu, by_word=word != ALL_WORDS)
+    choice = choose_kernel(plan, sources, is_cpu=tuning.is_cpu, by_word=word != ALL_WORDS)
     kernel, size = choice.kernel, plan.element_size
     nbytes = size * sum([prod(region.target.sizes) for _, region in plan.regions])
     tuning = tuning.for_bytes(nbytes, kernel.step_bytes)
@@ -242,9 +242,16 @@ def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> lis
         step, limit, position = inner.times(lanes), inner.size, Position(lanes, 1, chunk, 0)
     else:
         step, *outer = outer
-        number = _even(step.size, min(tuning.steps, tuning.across))
-        digits = [inner, step.times(number), *outer]
-        limit, position = step.size, Position(1, 0, number, 0)
+        limit = step.size
+        lanes = 1 if tuning.is_cpu else min(max(1, WORKGROUP_SIZE // inner.size), limit)
+        number = _even(ceil_div(limit, lanes), min(tuning.steps, tuning.across))
+        chunk = lanes * number
+        if lanes == 1:
+            digits = [inner, step.times(chunk), *outer]
+            position = Position(1, 0, chunk, 0)
+        else:  # digit 2 would count rows
+            digits = [inner, Dim(lanes, *step[1:]), Dim(1, 0, 0), step.times(chunk), *outer]
+            position, step = Position(lanes, 0, 1, chunk), step.times(lanes)
     group = box.group and Group(box.group.size, factor(box.group.size), box.group.src)
     vectors = (
         Steps(number, step.dst, step.src, limit),

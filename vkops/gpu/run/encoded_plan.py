@@ -254,7 +254,7 @@ def _best_kernels(
 
 def _kernel(part: _Part, plan: CopyPlan, tuning: Tuning) -> Kernel:
     """The kernel of a part of a plan."""
-    return choose_kernel(part.plan(plan), tuning.sources, tiles=not tuning.is_cpu).kernel
+    return choose_kernel(part.plan(plan), tuning.sources, is_cpu=tuning.is_cpu).kernel
 
 
 def _is_fastest(kernel: Kernel) -> bool:
