@@ -37,14 +37,14 @@ def test_a_copy_moves_what_it_must():
 
 def test_columns_of_a_matrix():
     """Elements lie 4,000 bytes apart: each is in a segment of its own."""
-    part = one(window(4, [1000, 1000], [1, 1001]), cache=1 << 10)
+    part = one(window(4, [1000, 1024], [1, 1001]), cache=1 << 10)
     assert part.traffic.loads.segments[32, 32] == 8 * part.must_load
     assert part.traffic.loads.segments[64, 128] == 32 * part.must_load
     assert part.traffic.stores.segments[64, 128] < 1.01 * part.must_store
     (sentence,) = wasteful(part)
     assert sentence == (
         "each load of 64 invocations touches 64.0 segments of 128 bytes, and 2 would hold its "
-        "bytes: neighbouring invocations read 16,016 bytes apart"
+        "bytes: neighbouring invocations read 4,004 bytes apart"
     )
 
 

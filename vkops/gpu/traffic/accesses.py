@@ -1,4 +1,4 @@
-"""The accesses of each kernel to tensors, in the order of its shader: what ``LOG`` builds record.
+"""The accesses of each kernel to tensors, in the order of its shader.
 
 An access is one that the invocations of a subgroup execute together. Accesses of the region table
 are left out: it is small, and most invocations read the same vectors of it.
