@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 
 import kernel_plans
 import numpy as np
@@ -15,8 +16,10 @@ from regions import make_region
 from strategies import input_bytes, plans
 
 import vkops
+from vkops.bench import WORKLOADS
 from vkops.extent import slice_extents
 from vkops.gpu.copies.rule import REGIONS, SHADERS
+from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import BLOCKS, choose_kernel
 from vkops.gpu.kernels.encoding import Tuning, encode
 from vkops.gpu.kernels.layout import MAX_GROUPS, WORKGROUP_SIZE
@@ -474,3 +477,18 @@ def test_a_border_does_not_slow_down_what_it_surrounds(device):
     plan = CopyPlan(4, (60 * 74 * 74 * 4,), (Output(nbytes, tuple(padded)),))
     assert sorted(kernels_of(device, plan)) == ["copy_4", "copy_run"]
     check(device, plan)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workload", WORKLOADS, ids=attrgetter("name"))
+def test_workloads_with_the_settings_of_a_gpu(device, monkeypatch, workload):
+    monkeypatch.setattr(device.executor, "tuning", encoding.GPU)
+    case = workload.case
+    inputs = [np.ascontiguousarray(array) for array in case.inputs(np.random.default_rng(1))]
+    tensors = [device.tensor(array) for array in inputs]
+    outputs = [device.buffer(t.total_tensor_size_in_bytes) for _, t in case.desc.outputs]
+    compiled = device.compile_operator(device.create_operator(case.desc))
+    compiled.dispatch([tensor.buffer for tensor in tensors], outputs)
+    for output, expected in zip(outputs, case.numpy(inputs), strict=True):
+        stored = np.ascontiguousarray(expected).reshape(-1).view(np.uint8)
+        np.testing.assert_array_equal(output.array()[: stored.size], stored)
