@@ -14,6 +14,8 @@ from kernel_plans import TUNINGS, columns, stream_plans, window
 from logged_kernels import LoggedKernels
 from strategies import input_bytes, plans
 
+from vkops.bench.movements import ScatterRows
+from vkops.bench.workloads import case_of
 from vkops.gpu.kernels import encoding
 from vkops.gpu.run.encoded_plan import Dispatch
 from vkops.gpu.traffic.count import LINE, SEGMENTS, SUBGROUPS, count
@@ -106,6 +108,7 @@ def test_random_plans_with_indices(device, kernels, tuning, seed):
         (window(16, [20, 3, 9], [1, 180, 20]), "copy_tile_16"),
         (window(4, [16, 16, 8, 4], [1, 16, 256, 2048]), "copy_tile_4"),
         (window(1, [320, 480], [1, 320]), "copy_tile_1"),
+        (window(1, [32, 48], [1, 32]), "copy_block_1"),
         (window(2, [320, 48], [1, 320]), "copy_tile_2"),
         (window(2, [320, 52], [1, 320]), "copy_block_2"),
         (window(4, [5, 640], [-640, -1]), "copy_reverse"),
@@ -119,3 +122,12 @@ def test_random_plans_with_indices(device, kernels, tuning, seed):
 def test_large_plans(device, kernels, plan, name):
     """Of several workgroups, which the cache does not keep."""
     assert check(device, kernels, plan, encoding.GPU, input_bytes(plan)) == {name}
+
+
+@pytest.mark.parametrize(("row", "name"), [(8, "scatter_16"), (2, "scatter_8"), (1, "scatter_4")])
+def test_rows_that_are_scattered(device, kernels, row, name):
+    case = case_of("float32", ScatterRows(), (50, row), (40, 1), (40, row))
+    inputs = case.inputs(np.random.default_rng(0))
+    (step,) = case.desc.pipeline.steps
+    stored = [np.ascontiguousarray(inputs[number]).view(np.uint8).ravel() for number in step.reads]
+    assert name in check(device, kernels, step.plan, encoding.GPU, stored)
