@@ -53,7 +53,8 @@ class Items:
     """
 
     def __init__(self, kernel: Kernel, table: Words, groups: Numbers) -> None:
-        self.kernel, self._table = kernel, table
+        self.kernel: Kernel = kernel
+        self._table = table
         records, total, turns, _ = table[0].tolist()
         numbers = (groups[:, None] * WORKGROUP_SIZE + np.arange(WORKGROUP_SIZE)).ravel()
         self.active: Bools = numbers < total
@@ -87,7 +88,7 @@ class Items:
                 added = self.vector(Place, 1, d)
                 index += value * added.indices
                 place += value * added.position
-        self.start = Where(self.active, dst, src, index, place, at)
+        self.start: Where = Where(self.active, dst, src, index, place, at)
 
     def vector(self, kind: type[NamedTuple], record: int | Words = 0, number: int = 0) -> Any:
         """Return a vector of the table for each invocation: ``kind`` with arrays as its fields.
