@@ -25,7 +25,6 @@ from vkops.gpu.adapters.adapter import select
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = sorted(ROOT.glob("docs/tutorials/*.md"))
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")])
 SHADER_FEATURES = {"shaderInt64", "shaderFloat64", "shaderFloat16", "shaderInt8"}
 """What the tutorial about shaders uses of a device."""
 
@@ -195,9 +194,3 @@ def test_continuous_integration():
     scripts = re.findall(r"vkops/(scripts/\S+?)(?=['\s\]])", str([steps, pipeline]))
     assert {"scripts/setup", "scripts/kp_wheel.py"} <= {*scripts}
     assert [script for script in scripts if not (ROOT / script).exists()] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_linked_files_exist(page):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
-    assert [link for link in links if not (page.parent / link).exists()] == []

@@ -138,9 +138,13 @@ def test_names_with_underscores_exist(page):
 
 
 @page_of_each
-def test_linked_headings_exist(page):
-    for path, heading in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text("utf-8")):
+def test_linked_files_and_headings_exist(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text("utf-8"))
+    for path, heading in links:
         target = page.parent / path if path else page
+        assert target.exists(), path
+        if not heading:
+            continue
         titles = re.findall(r"^#+ (.*)", target.read_text("utf-8"), re.M)
         slugs = {re.sub(r"[^\w -]", "", title).replace(" ", "-").lower() for title in titles}
         assert heading in slugs, f"{path}#{heading}"
