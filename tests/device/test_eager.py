@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arrays import Counter, arrays, equal, on_device, viewed
+from arrays import Counter, arrays, equal, on_device
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 
 import vkops
 from vkops.gpu.run import buffer
@@ -42,36 +41,6 @@ def test_slice(device, array, data):
         strides.append(stride)
     index = tuple(np.arange(c) * s + o for o, c, s in zip(offsets, sizes, strides, strict=True))
     equal(vkops.slice(array, offsets, sizes, strides, device=device), array[np.ix_(*index)])
-
-
-@pytest.mark.usefixtures("by_shaders")
-@on_device
-@given(array=arrays, data=st.data())
-def test_views_are_read_where_they_lie(device, array, data):
-    """split, join and slice of views of views: one dispatch, as NumPy has it."""
-    array = array.view(array.dtype.newbyteorder("="))  # join converts others on the host
-    tensor, array = viewed(data, device.tensor(array), array)
-    if not array.ndim:
-        tensor, array = tensor[None], array[None]
-    axis = data.draw(st.integers(0, array.ndim - 1))
-    sizes = [array.shape[axis], 0]
-    ends = [max(n - 1, 0) for n in array.shape]
-    with Counter(device) as counter:
-        parts = vkops.split(tensor, sizes, axis)
-        joined = vkops.join([tensor, parts[0], tensor], axis)
-        reverse = vkops.slice(tensor, ends, array.shape, [-1] * array.ndim)
-    assert counter.count == (3 if array.size else 0)
-    equal(parts[0], array)
-    equal(joined, np.concatenate([array] * 3, axis))
-    equal(reverse, np.flip(array))
-
-
-@on_device
-@given(array=arrays, data=st.data())
-def test_indexing(device, array, data):
-    index = data.draw(npst.basic_indices(array.shape, allow_newaxis=True, max_dims=8))
-    # A scalar forgets its byte order; an array of no dimensions does not.
-    equal(device.tensor(array)[index], np.asarray(array[index], array.dtype))
 
 
 @pytest.mark.parametrize("index", [True, 1.0, "x", (0, [1.5]), {}, object(), np.True_])

@@ -24,7 +24,8 @@ def put(target, values):
 
 # Each call is made with an array, and with a tensor of the same elements.
 CALLS = {
-    "array_split": lambda t: np.array_split(t, 3, axis=1),
+    "array_split": lambda t: np.array_split(t.reshape(-1)[1:], 4),
+    "array_split, axis": lambda t: np.array_split(t, 3, axis=1),
     "astype": lambda t: np.astype(t, bool) if hasattr(np, "astype") else t,
     "atleast_1d": lambda t: np.atleast_1d(t[0, 0, ...], t),
     "atleast_2d": lambda t: np.atleast_2d(t[0]),
@@ -46,6 +47,7 @@ CALLS = {
     "hstack": lambda t: np.hstack([t, t]),
     "matrix_transpose": lambda t: np.swapaxes(t, 0, 1),
     "meshgrid": lambda t: np.meshgrid(t[0], t[1], indexing="ij"),
+    "meshgrid, xy": lambda t: np.meshgrid(t[0], t[:, 1], t[1, :2]),
     "moveaxis": lambda t: np.moveaxis(t, source=0, destination=-1),
     "ones_like": lambda t: np.ones_like(t, subok=True),
     "pad": lambda t: np.pad(t, ((1, 2), (0, 1)), constant_values=5),
@@ -55,7 +57,7 @@ CALLS = {
     "ravel": lambda t: np.ravel(t, order="F"),
     "repeat": lambda t: np.repeat(t, [1, 0, 2], axis=0),
     "reshape": lambda t: np.reshape(t, (2, -1)),
-    "roll": lambda t: np.roll(shift=(1, 2), a=t, axis=(0, 1)),
+    "roll": lambda t: np.roll(shift=(1, 2, 1), a=t, axis=(0, 1, 0)),
     "rot90": lambda t: np.rot90(t, 1, (1, 0)),
     "split": lambda t: np.split(t, [1, 3, 9], axis=1),
     "squeeze": lambda t: np.squeeze(t[None]),

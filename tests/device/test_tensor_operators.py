@@ -12,7 +12,7 @@ import weakref
 import ml_dtypes
 import numpy as np
 import pytest
-from arrays import dtypes, equal, numbered, on_device
+from arrays import dtypes, numbered, on_device
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -171,33 +171,3 @@ def test_numbers(device):
             with pytest.raises(vkops.InvalidDescError, match=f"^{re.escape(message)}$") as caught:
                 convert(many)
             assert isinstance(caught.value, TypeError) == (convert is not bool)
-
-
-@on_device
-@given(data=st.data(), orders=st.lists(st.sampled_from("<>"), min_size=1, max_size=3))
-def test_byte_orders(device, data, orders):
-    """As in NumPy: what is put together has the host's order, all else keeps its own."""
-    kind = data.draw(st.sampled_from(["i4", "c8", "U4", "M8[s]", "f2"]))
-    array = [numbered((2, 3), np.dtype(order + kind)) for order in orders]
-    tensors = [
-        device.tensor(one)[:, ::-1] if data.draw(st.booleans()) else one[:, ::-1] for one in array
-    ]
-    array = [one[:, ::-1] for one in array]
-    one, x = array[0], tensors[0]
-    pairs = [
-        (vkops.join(tensors, device=device), np.concatenate(array)),
-        (vkops.concat(tensors, 1, device=device), np.concatenate(array, 1)),
-        (vkops.concat(tensors, None, device=device), np.concatenate(array, None)),
-        (vkops.stack(tensors, 1, device=device), np.stack(array, 1)),
-        (vkops.roll(x, 1, device=device), np.roll(one, 1)),
-        (vkops.tile(x, 2, device=device), np.tile(one, 2)),
-        (vkops.repeat(x, 2, device=device), np.repeat(one, 2)),
-        (vkops.flip(x, device=device), np.flip(one)),
-        (vkops.split(x, 2, device=device)[1], np.split(one, 2)[1]),
-        (vkops.array_split(x, 2, 1, device=device)[1], np.array_split(one, 2, 1)[1]),
-        (vkops.unstack(x, device=device)[0], one[0]),
-        (vkops.slice(x, [0, 0], [1, 2], device=device), one[:1, :2]),
-    ]
-    for made, wanted in pairs:
-        assert made.dtype.str == wanted.dtype.str
-        equal(made, wanted)

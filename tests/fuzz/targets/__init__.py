@@ -16,7 +16,7 @@ PURE = (
 )
 """Those that need no Vulkan loader."""
 
-DEVICE = ("json_run", "onnx_run", "bindings", "tensors", "functions", "shaders", "run_commands")
+DEVICE = ("json_run", "onnx_run", "bindings", "tensors", "shaders", "run_commands")
 """Those that run on the adapter that VKOPS_TEST_ADAPTERS names, or the default one."""
 
 GROUPS = {"pure": PURE, "device": DEVICE}
