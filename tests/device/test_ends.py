@@ -57,6 +57,20 @@ ENDS = {
         "assert (held == expected(64)).all()"
     ),
     "dropped": "del device, shader, x, views\ngc.collect()",
+    "dropped in a cycle": (
+        "cycle = [device, shader, x, views, x.numpy()]\n"
+        "cycle.append(cycle)\n"
+        "del device, shader, x, views, cycle\n"
+        "gc.collect()"
+    ),
+    "streaming": (
+        "n = 96 << 20\n"
+        "desc = vkops.dml.BufferTensorDesc(vkops.dml.TensorDataType.UINT8, [n])\n"
+        "reverse = vkops.dml.Slice1OperatorDesc(desc, desc, [0], [n], [-1])\n"
+        "operator = device.compile_operator(device.create_operator(reverse))\n"
+        "source, target = device.host_buffer(n), device.host_buffer(n)\n"
+        "stream = operator.dispatch([source], [target], wait=False)"
+    ),
     "another device": (
         "other = vkops.Device(int(sys.argv[1]))\n"
         "y = other.tensor(np.zeros(3, np.int8))\n"

@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 from processes import python
+from reverse import reverse
 
 import vkops
 from vkops import dml
@@ -81,8 +82,10 @@ def test_descriptors_and_plans_work_in_the_child(device):
 
 
 def test_the_child_may_drop_what_it_inherited(adapter):
+    """Work that is not complete, too, which goes on in the parent."""
     devices = [vkops.Device(adapter.index)]
-    kept = [devices[0].tensor(np.arange(1000))]
+    x, y = devices[0].tensor(np.arange(100, dtype=np.uint8)), devices[0].buffer(100)
+    kept = [x, reverse(devices[0], 100).dispatch([x], [y], wait=False)]
 
     def work():
         devices.clear()
@@ -90,6 +93,8 @@ def test_the_child_may_drop_what_it_inherited(adapter):
         return "dropped"
 
     assert in_child(work) == "dropped"
+    kept[1].wait()
+    assert y.read() == bytes(range(99, -1, -1))
 
 
 LISTED_BEFORE = """

@@ -154,16 +154,6 @@ def test_a_view_outlives_tensor_and_device(adapter):
     assert view.sum() == 499500
 
 
-def test_interpreter_exit_with_everything_alive():
-    code = (
-        "import numpy as np, vkops\n"
-        "parts = vkops.split(np.arange(10), 2)\n"
-        "views = [part.numpy() for part in parts]\n"
-        "print(views[1].tolist())\n"
-    )
-    assert python("-c", code) == "[5, 6, 7, 8, 9]\n"
-
-
 @pytest.mark.slow
 def test_the_largest_buffer_can_be_had(adapter):
     """What is promised can be allocated, written and read; a driver that cannot would crash."""
