@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from random import Random
 
-from fuzz.campaign import campaign, replay, shrink
+from fuzz.campaign import campaign, replay
 from fuzz.target import TESTS, scratch
 from fuzz.targets import GROUPS, target_class
 
@@ -39,29 +39,18 @@ def run(arguments):
 
 
 def again(arguments):
-    data = _input(arguments)
+    """Try what a file holds, or the input of a number."""
+    if arguments.input.isdecimal():
+        with scratch():
+            data = target_class(arguments.target)().make(Random(int(arguments.input)))
+    else:
+        data = Path(arguments.input).read_bytes()
     outcome = replay(arguments.target, data)
     if isinstance(outcome, BaseException):
         traceback.print_exception(outcome)
         return 1
     print(outcome)
     return 0
-
-
-def smaller(arguments):
-    data = shrink(arguments.target, _input(arguments))
-    print(data)
-    if arguments.output:
-        arguments.output.write_bytes(data)
-    return 0
-
-
-def _input(arguments):
-    """What a file holds, or the input of a number."""
-    if not arguments.input.isdecimal():
-        return Path(arguments.input).read_bytes()
-    with scratch():
-        return target_class(arguments.target)().make(Random(int(arguments.input)))
 
 
 def main():
@@ -74,15 +63,10 @@ def main():
     command.add_argument("--first", type=int, default=0, help="number of the first case")
     command.add_argument("--out", type=Path, default=OUT, help="where inputs with faults go")
     command.set_defaults(call=run)
-    for name, call, text in (
-        ("replay", again, "try one input"),
-        ("shrink", smaller, "make an input smaller that has a fault"),
-    ):
-        command = commands.add_parser(name, help=text)
-        command.add_argument("target", choices=targets)
-        command.add_argument("input", help="a file, or the number of a case")
-        command.set_defaults(call=call)
-    command.add_argument("--output", type=Path, help="where it goes")
+    command = commands.add_parser("replay", help="try one input")
+    command.add_argument("target", choices=targets)
+    command.add_argument("input", help="a file, or the number of a case")
+    command.set_defaults(call=again)
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its child goes, too
     return arguments.call(arguments)

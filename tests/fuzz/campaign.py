@@ -179,36 +179,3 @@ def replay_corpus(name):
     for path in target_class(name).corpus():
         outcome = replay(name, path.read_bytes())
         assert outcome in ("accepted", "refused"), (path.name, outcome)
-
-
-def shrink(name, data, rounds=4):
-    """A smaller input with the same fault, one that is an exception."""
-    with scratch():
-        target = target_class(name)()
-
-        def fault(candidate):
-            outcome = worker.attempt(target, candidate)
-            return worker.kind_of(outcome) if isinstance(outcome, BaseException) else None
-
-        wanted = fault(data)
-        if wanted is None:
-            raise ValueError("there is no fault to keep")
-        for _ in range(rounds):
-            before = data
-            size = len(data)
-            while size:
-                place = 0
-                while place < len(data):
-                    shorter = data[:place] + data[place + size :]
-                    if fault(shorter) == wanted:
-                        data = shorter
-                    else:
-                        place += size
-                size //= 2
-            for place in range(len(data)):
-                simpler = data[:place] + b"\0" + data[place + 1 :]
-                if target.suffix == ".bin" and data[place] and fault(simpler) == wanted:
-                    data = simpler
-            if data == before:
-                break
-        return data

@@ -262,13 +262,6 @@ def test_a_target_that_does_not_begin_is_no_finding(monkeypatch):
         fuzzing.campaign("descriptors", 1)
 
 
-def test_an_input_is_made_smaller(monkeypatch):
-    monkeypatch.setattr(fuzzing, "target_class", lambda name: Faulty)
-    assert fuzzing.shrink("faulty", b"abc!def") == b"!"
-    with pytest.raises(ValueError, match="no fault"):
-        fuzzing.shrink("faulty", b"abc")
-
-
 def test_numbers_are_inputs():
     """The same ones everywhere: in another process, on another Python."""
     with fuzzing.scratch():
