@@ -14,6 +14,12 @@ from vkops.plan.execute import packed_bytes
 
 OPSET = 18
 
+CONCAT = """<ir_version: 8, opset_import: ["" : 13]>
+both (float[N, 2] x0, float[N, 2] x1) => (float[M, 2] y) { y = Concat <axis = 0> (x0, x1) }"""
+TWO = """<ir_version: 8, opset_import: ["" : 18]>
+two (float[N] x) => (float[K] a, float[M] b) { a, b = Split <num_outputs = 2> (x) }"""
+"""Models in the text form of ONNX."""
+
 
 def array(dtype):
     """A function that makes an array of its arguments."""

@@ -7,9 +7,10 @@ import contextlib
 import numpy as np
 import onnx
 import pytest
+from adapters import memory_used
 from fuzz import hostile
 from onnx import numpy_helper
-from onnx_models import node_model
+from onnx_models import CONCAT, TWO, node_model
 
 import vkops
 from vkops.errors import DeviceError, InvalidDescTypeError, ModelError
@@ -432,3 +433,214 @@ def test_indices_in_a_sequence_are_checked(device):
     assert made.numpy().tolist() == [2, 0]
     with pytest.raises(ModelError, match=r"indices\[0\]: got 9, must be -3 to 2 for axis 0$"):
         session.run({"x": x, "s": [np.int64([2, 0]), np.int64([9])]})
+
+
+# -- graphs and their tensors -----------------------------------------------------------------------
+
+
+def opened(text, device):
+    return Session(onnx.parser.parse_model(text), device)
+
+
+def test_a_graph_is_one_submission_without_intermediate_memory(device):
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    chain (float[64, 64] x) => (float[64, 64] y) {
+      a, b = Split <axis = 0, num_outputs = 2> (x)
+      c = Transpose (a)
+      d = Transpose (b)
+      e = Concat <axis = 1> (d, c)
+      f = Transpose (e)
+      y = Identity (f)
+    }"""
+    session = opened(text, device)
+    x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
+    given = {"x": device.tensor(x)}
+    (plan,) = session.specialize(given).plans
+    assert [len(output.regions) for output in plan.outputs] == [2]
+    before = memory_used(device)
+    (y,) = session.run(given)
+    assert memory_used(device) - before <= y.nbytes + 256
+    np.testing.assert_array_equal(y.numpy(), np.concatenate([x[32:], x[:32]]))
+
+
+def test_specialisations_are_kept_and_bounded(device):
+    session = opened(CONCAT, device)
+    for rows in range(1, 101):
+        x = np.ones((rows, 2), np.float32)
+        (y,) = session.run({"x0": x, "x1": x})
+        assert y.shape == (2 * rows, 2)
+    once = session.specialize({"x0": x, "x1": x})
+    assert session.specialize({"x0": x, "x1": x}) is once
+    assert len(session._specializations) == 64
+
+
+def test_constants_are_on_the_device_once(device):
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+    g (float[N] x) => (float[M] y) { y = Concat <axis = 0> (x, weights) }"""
+    proto = onnx.parser.parse_model(text)
+    weights = np.arange(1 << 18, dtype=np.float32)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "weights"))
+    session = Session(Model(proto), device)
+    before = memory_used(device)
+    for n in range(1, 20):
+        (y,) = session.run({"x": np.zeros(n, np.float32)})
+        np.testing.assert_array_equal(y.numpy()[n:], weights)
+        del y
+    assert memory_used(device) - before < 2 * weights.nbytes
+    del session, proto
+    assert memory_used(device) == before
+
+
+def test_results_on_the_device_can_be_inputs(device):
+    session = opened(CONCAT, device)
+    x = np.float32([[1, 2]])
+    (once,) = session.run({"x0": x, "x1": x})
+    (twice,) = session.run({"x0": once, "x1": once})
+    assert isinstance(twice, vkops.Tensor)
+    np.testing.assert_array_equal(twice.numpy(), np.float32([[1, 2]] * 4))
+
+
+PASSED_ON = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[4] x) => (float[4] y, float[4] c, float[4] t, float[4] u) <float[4] w = {1, 2, 3, 4},
+    int64[1] s = {-1}, int64[1] e = {-9999}, int64[1] a = {0}> {
+  y = Identity (x)
+  c = Identity (w)
+  t = Slice (x, s, e, a, s)
+  u = Identity (t)
+}"""
+
+
+def test_outputs_do_not_share_memory(device):
+    session = opened(PASSED_ON, device)
+    x = device.tensor(np.float32([5, 6, 7, 8]))
+    results = session.run({"x": x})
+    for result in results:
+        result[...] = 0
+    assert x.numpy().tolist() == [5, 6, 7, 8]
+    again = [result.numpy().tolist() for result in session.run({"x": x})]
+    assert again == [[5, 6, 7, 8], [1, 2, 3, 4], [8, 7, 6, 5], [8, 7, 6, 5]]
+
+
+def test_targets_that_are_inputs_or_each_other(device):
+    session = opened(PASSED_ON, device)
+    x = device.tensor(np.float32([5, 6, 7, 8]))
+    results = session.run({"x": x}, targets={2: x})
+    assert results[2] is x
+    assert [r.numpy().tolist() for r in results[2:]] == [[8, 7, 6, 5]] * 2
+    made = device.tensor(np.zeros(4, np.float32))
+    y, _, t, u = session.run({"x": np.float32([1, 2, 3, 4])}, targets={3: made})
+    assert [r.numpy().tolist() for r in (y, t, u)] == [[1, 2, 3, 4], [4, 3, 2, 1], [4, 3, 2, 1]]
+    assert t.buffer is not u.buffer
+
+
+def test_targets_that_are_views(device):
+    """Results are written to the tensors that targets are views of, an input's included."""
+    session = opened(PASSED_ON, device)
+    x = device.tensor(np.float32([5, 6, 7, 8]))
+    base = device.tensor(np.zeros((4, 3), np.float32))
+    session.run({"x": x[::-1]}, targets={0: base[:, 1], 2: x[:]})
+    assert base.numpy()[:, 1].tolist() == [8, 7, 6, 5]
+    assert x.numpy().tolist() == [5, 6, 7, 8]
+    assert not base.numpy()[:, [0, 2]].any()
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ({4: np.zeros(4, "f4")}, "targets: got output 4, must be 0 to 3"),
+        ({0: np.zeros(3, "f4")}, "targets[0]: is float32 (3,), must be float32 (4,)"),
+        ({0: np.zeros(4, "i4")}, "targets[0]: is int32 (4,), must be float32 (4,)"),
+        ({0: None}, "targets[0]: got None, must be a vkops.Tensor by the index of an output"),
+        ([], "targets: got [], must be a dict of tensors by index"),
+    ],
+)
+def test_targets_that_do_not_fit(device, targets, message):
+    if isinstance(targets, dict):
+        targets = {
+            n: array if array is None else device.tensor(array) for n, array in targets.items()
+        }
+    with pytest.raises(ModelError) as caught:
+        opened(PASSED_ON, device).run({"x": np.zeros(4, np.float32)}, targets=targets)
+    assert str(caught.value) == message
+
+
+def test_targets_of_empty_outputs(device):
+    target = device.tensor(np.zeros((0, 2), np.float32))
+    empty = np.zeros((0, 2), np.float32)
+    (y,) = opened(CONCAT, device).run({"x0": empty, "x1": empty}, targets={0: target})
+    assert y is target
+
+
+def test_tensors_between_stages_are_freed_when_nothing_reads_them_any_more(adapter, monkeypatch):
+    """64 tensors of 256 KiB, each made of the one before by itself, on a device of 2 MiB."""
+    for name in ("MAX_STEPS", "STEPS_PER_REGION"):  # no tensor is composed
+        monkeypatch.setattr(f"vkops.plan.graph.{name}", 0)
+    monkeypatch.setattr("vkops.gpu.memory.heaps.FIRST_HEAP", 1 << 18)
+    nodes = "".join(
+        f"a{i}, b{i} = Split <axis = 0, num_outputs = 2> (x{i})\n"
+        f"x{i + 1} = Concat <axis = 0> (b{i}, a{i})\n"
+        for i in range(64)
+    )
+    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+    turns (float[65536] x0) => (float[65536] x64, float[65536] x1) {{ {nodes} }}"""
+    x = np.arange(65536, dtype=np.float32)
+    with vkops.Device(adapter.index) as device:
+        memory = device.executor.memory
+        memory._available = lambda: (2 << 20) - memory.reserved
+        session = opened(text, device)
+        assert len(session.specialize({"x0": x}).plans) > 64
+        last, first = session.run({"x0": x})
+        assert (last.numpy() == x).all()
+        assert (first.numpy() == np.roll(x, 32768)).all()
+
+
+def test_sessions_take_the_calling_convention_of_onnx_runtime(device, tmp_path):
+    onnx.save(onnx.parser.parse_model(TWO), tmp_path / "two.onnx")
+    session = Session(tmp_path / "two.onnx", device)
+    feed = {"x": np.float32([1, 2, 3])}
+
+    def run(*arguments, **more):
+        return [result.numpy().tolist() for result in session.run(*arguments, **more)]
+
+    everything = [[1, 2], [3]]
+    for arguments in ((feed,), (None, feed), ([], feed), (["a", "b"], feed), (None, feed, None)):
+        assert run(*arguments) == everything
+    assert run(output_names=["b"], input_feed=feed) == [[3]]
+    assert run(("b", "a"), feed) == [[3], [1, 2]]
+    assert [(e.name, e.shape, e.type) for e in session.get_inputs()] == [
+        ("x", ["N"], "tensor(float)")
+    ]
+    assert [entry.name for entry in session.get_outputs()] == ["a", "b"]
+    assert Session(onnx.parser.parse_model(TWO)).device is Session(tmp_path / "two.onnx").device
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "input_feed: got None, must be a dict of arrays by input name"),
+        (([1, 2],), "input_feed: got [1, 2], must be a dict of arrays by input name"),
+        ((None, [1, 2]), "input_feed: got [1, 2], must be a dict of arrays by input name"),
+        (("a", {"x": [1]}), "output_names: got 'a', must be a list of names, or None"),
+        ((["a", "c"], {"x": [1]}), "output_names[1]: got 'c', the model has 'a', 'b'"),
+        (([None], {"x": [1]}), "output_names[0]: got None, the model has 'a', 'b'"),
+        (({"x": [1]}, 3), "progress: got 3, must be a function or None"),
+        ((None, {"x": None}), "input 'x': got None, must be a tensor"),
+        ((None, {1: [1]}), "input 1: the model has no such input; it has 'x'"),
+    ],
+)
+def test_wrong_arguments_of_run_are_refused(device, arguments, message):
+    with pytest.raises(ModelError) as caught:
+        opened(TWO, device).run(*arguments)
+    assert str(caught.value) == message
+
+
+def test_devices_and_inputs_of_the_wrong_kind(device):
+    with pytest.raises(vkops.InvalidDescTypeError) as caught:
+        opened(TWO, 0.5)
+    assert str(caught.value) == (
+        "device: got 0.5, must be a Device, the index of an adapter, or part of its name [B-02]"
+    )
+    assert opened(TWO, device.name).device.info == device.info
+    with pytest.raises(ModelError) as caught:
+        opened(TWO, device).specialize(None)
+    assert str(caught.value) == "inputs: got None, must be a dict of arrays by input name"
