@@ -32,13 +32,13 @@ def check(device, case, tuning=None):
 @on_device
 @given(seed=st.integers(0, 2**32))
 def test_random_plans(device, tuning, seed):
-    check(device, indexed_case(np.random.default_rng(seed)), tuning)
+    check(device, indexed_case(seed), tuning)
 
 
 @settings(on_device, max_examples=30)
 @given(seed=st.integers(0, 2**32))
 def test_random_plans_through_staging(staged_device, seed):
-    check(staged_device, indexed_case(np.random.default_rng(seed)))
+    check(staged_device, indexed_case(seed))
 
 
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
