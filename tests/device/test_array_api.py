@@ -1,7 +1,8 @@
 """The array API's chapters that move data, against array_api_strict, which follows its text.
 
-https://data-apis.org/array-api/2024.12/API_specification: signatures, inspection, and the functions
-that create arrays. What the others do, test_numpy_functions.py and test_manipulation.py test.
+https://data-apis.org/array-api/2024.12/API_specification: signatures, inspection, and what NumPy's
+functions refuse. What the functions do is compared with NumPy's: test_creation.py,
+test_manipulation.py, test_index_arrays.py and test_numpy_functions.py.
 """
 
 from __future__ import annotations
@@ -13,10 +14,6 @@ from inspect import Parameter
 import array_api_strict as strict
 import numpy as np
 import pytest
-from arrays import on_device
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 
 import vkops
 
@@ -125,92 +122,6 @@ def same(tensor, array):
     array = np.asarray(array)
     assert (tensor.shape, tensor.dtype) == (array.shape, array.dtype)
     np.testing.assert_array_equal(tensor.numpy(), array)
-
-
-def agree(call, device):
-    """vkops and array_api_strict give the same, or both refuse: ``call(xp, make, **device)``."""
-    try:
-        expected = call(strict, strict.asarray)
-    except Exception:
-        with pytest.raises((vkops.VkopsError, TypeError)):
-            call(vkops, device.tensor)
-        return
-    made = call(vkops, device.tensor)
-    several = isinstance(expected, (list, tuple))
-    assert isinstance(made, type(expected)) or not several
-    for one, other in zip(
-        made if several else [made], expected if several else [expected], strict=True
-    ):
-        same(one, other)
-
-
-shapes = npst.array_shapes(min_dims=0, min_side=0, max_dims=3, max_side=4)
-names = st.sampled_from(DTYPES)
-scalars = st.booleans() | st.integers(-100, 100) | st.floats(-9, 9) | st.just(2 + 1j)
-
-
-@on_device
-@given(shape=shapes | st.integers(0, 5), dtype=names | st.none(), value=scalars)
-def test_constants(device, shape, dtype, value):
-    def kind(xp):
-        return {} if dtype is None else {"dtype": getattr(xp, dtype)}
-
-    for name in ("zeros", "ones"):
-        agree(lambda xp, _, n=name: getattr(xp, n)(shape, **kind(xp)), device)
-    # The standard leaves other casts open; NumPy's are those of an assignment.
-    if dtype is None or np.can_cast(np.asarray(value), dtype, "same_kind"):
-        agree(lambda xp, _: xp.full(shape, value, **kind(xp)), device)
-        agree(lambda xp, make: xp.full_like(make(np.zeros(shape)), value, **kind(xp)), device)
-    for name in ("zeros_like", "ones_like"):
-        agree(lambda xp, make, n=name: getattr(xp, n)(make(np.zeros(shape)), **kind(xp)), device)
-    for made in (
-        vkops.empty(shape, device=device, **kind(vkops)),
-        vkops.empty_like(device.tensor(np.zeros(shape)), **kind(vkops)),
-    ):
-        assert made.dtype == (dtype or "float64")
-        assert made.shape == np.zeros(shape).shape
-        assert made.device is device
-
-
-numbers = st.integers(-20, 20) | st.sampled_from([0.5, -1.25, 7.0])
-
-
-@on_device
-@given(
-    start=numbers,
-    stop=numbers | st.none(),
-    step=numbers,
-    num=st.integers(-1, 9),
-    k=st.integers(-4, 4),
-)
-def test_sequences_and_eye(device, start, stop, step, num, k):
-    agree(lambda xp, _: xp.arange(start, stop, step), device)
-    agree(lambda xp, _: xp.arange(start, dtype=xp.float32), device)
-    agree(lambda xp, _: xp.linspace(start, step, num), device)
-    agree(lambda xp, _: xp.linspace(start, step, num, endpoint=False, dtype=xp.complex64), device)
-    rows = num if num >= 0 else 3  # array_api_strict takes negative numbers of rows
-    agree(lambda xp, _: xp.eye(rows, k=k), device)
-    agree(lambda xp, _: xp.eye(rows, 2, k=k, dtype=xp.int16), device)
-
-
-nested = st.recursive(
-    st.lists(st.integers(-99, 99), max_size=3),
-    lambda inner: st.lists(inner, max_size=3),
-    max_leaves=5,
-)
-
-
-@on_device
-@given(value=nested | scalars, dtype=st.sampled_from(["int64", "float32", "complex128", None]))
-def test_asarray(device, value, dtype):
-    try:
-        array = np.asarray(value)
-    except ValueError:  # lists of different lengths
-        with pytest.raises(vkops.InvalidDescError):
-            vkops.asarray(value)
-        return
-    if dtype is None or np.can_cast(array.dtype, dtype, "same_kind"):
-        agree(lambda xp, _: xp.asarray(value, dtype=dtype and getattr(xp, dtype)), device)
 
 
 def test_asarray_of_tensors(device):

@@ -48,14 +48,23 @@ CALLS = {
         for value in VALUES
     },
     "full, no dtype": lambda xp, kind: xp.full(2, np.zeros((), kind)),
+    **{f"{name}, no dtype": lambda xp, _, n=name: getattr(xp, n)(3) for name in ("zeros", "ones")},
+    **{f"full, no dtype, {n!r}": lambda xp, _, n=n: xp.full((), n) for n in (True, -3, 0.5, 1j)},
+    "empty, no dtype": lambda xp, _: xp.empty(0),
     "arange": lambda xp, kind: xp.arange(0, 7, 2, kind),
     "arange, stop": lambda xp, kind: xp.arange(2, dtype=kind),
     "arange, scalars": lambda xp, kind: xp.arange(*np.array([1, 4]).astype(kind)[:2], dtype=kind),
+    "arange, no dtype": lambda xp, _: xp.arange(7.5, -2, -0.5),
     "eye": lambda xp, kind: xp.eye(2, 3, 1, kind),
+    "eye, no dtype": lambda xp, _: xp.eye(3, k=-1),
     "linspace": lambda xp, kind: xp.linspace(0, 6, 4, dtype=kind),
+    "linspace, no dtype": lambda xp, _: xp.linspace(-1.5, 6, 7, endpoint=False),
+    "linspace, one number": lambda xp, _: xp.linspace(5, 6, 1),
     "asarray": lambda xp, kind: xp.asarray(np.zeros(2, kind)),
     "asarray, numbers": lambda xp, kind: xp.asarray([1, 2], kind),
     "asarray, text": lambda xp, kind: xp.asarray(["1", "2"], kind),
+    "asarray, no dtype": lambda xp, _: xp.asarray([[1, 2], [3, 4.5]]),
+    "asarray, different lengths": lambda xp, _: xp.asarray([[1], [2, 3]]),
 }
 
 

@@ -16,41 +16,6 @@ some = st.one_of(st.none(), axes, st.lists(axes, max_size=3).map(tuple))
 both = pytest.mark.parametrize("kind", ["direct", "staged"])
 
 
-def unstacked(array, axis):
-    return list(np.moveaxis(array, axis, 0))
-
-
-@pytest.mark.usefixtures("shared_memory")
-@on_device
-@given(array=small, data=st.data())
-def test_views(device, array, data):
-    """Of arrays, which are sent as they are, and of tensors; without a dispatch."""
-    axis, several = data.draw(axes), data.draw(some)
-    order = tuple(data.draw(st.permutations(range(array.ndim))))
-    tensor = device.tensor(array)
-    shape = (2, *array.shape)
-    with Counter(device) as counter:
-        for x in (tensor, array):
-            agree(
-                lambda x=x: vkops.flip(x, several, device=device), lambda: np.flip(array, several)
-            )
-            agree(
-                lambda x=x: vkops.permute_dims(x, order, device=device),
-                lambda: array.transpose(order),
-            )
-            agree(
-                lambda x=x: vkops.expand_dims(x, axis, device=device),
-                lambda: np.expand_dims(array, axis),
-            )
-            agree(
-                lambda x=x: vkops.broadcast_to(x, shape, device=device),
-                lambda: np.broadcast_to(array, shape),
-            )
-            agree(lambda x=x: vkops.squeeze(x, device=device), lambda: np.squeeze(array))
-            agree(lambda x=x: vkops.unstack(x, axis, device=device), lambda: unstacked(array, axis))
-    assert counter.count == 0
-
-
 @on_device
 @given(array=small, data=st.data())
 def test_array_split(any_device, array, data):

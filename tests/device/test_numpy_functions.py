@@ -114,6 +114,7 @@ OTHER_CALLS = {
     "join": (lambda t: vkops.join([t, t]), lambda a: np.concatenate([a, a])),
     "slice": (lambda t: vkops.slice(t, [1, 3], [2, 2], [1, -2]), lambda a: a[1:3, 3::-2]),
     "vkops.split": (lambda t: vkops.split(t, [1, 3], 1), lambda a: np.split(a, [1], 1)),
+    "vkops.unstack": (lambda t: vkops.unstack(t, -1), lambda a: tuple(np.moveaxis(a, -1, 0))),
     "indices": (lambda t: t[[2, 0, -1]], lambda a: a[[2, 0, -1]]),
     "pairs of indices": (lambda t: t[[2, 0], [1, -1]], lambda a: a[[2, 0], [1, -1]]),
     "Booleans": (lambda t: t[:, [True, False, False, True]], lambda a: a[:, [0, 3]]),
