@@ -174,23 +174,6 @@ def test_asyncio(device):
         np.testing.assert_array_equal(result, X[::-1])
 
 
-def test_from_many_threads(device):
-    n = 5000
-
-    def work(seed):
-        x = np.random.default_rng(seed).integers(0, 99, n, np.int32)
-        turned, source = backwards(device, n), device.tensor(x)
-        for i in range(20):
-            out = device.buffer(4 * n)
-            pending = turned.dispatch([source], [out], wait=False)
-            if i % 2:
-                pending.wait()
-            np.testing.assert_array_equal(numbers(out, n), x[::-1])
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(16)))
-
-
 def test_what_is_streamed_runs_in_a_thread(device):
     turned = backwards(device)
     source, out = device.host_buffer(4 * N), device.host_buffer(4 * N)

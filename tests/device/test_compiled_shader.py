@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -637,28 +636,6 @@ def test_nothing_leaks(any_device):
     assert memory_used(any_device) == used
     assert process.memory_info().rss - resident < 16 << 20  # of 50 MiB that went through
     assert words(y)[:3] == [99, 100, 101]
-
-
-def test_threads(device):
-    shader, failures = compiled(device, ADD), []
-    x = filled(device, range(64))
-
-    def work(number):
-        try:
-            y = filled(device, [0] * 64)
-            for n in range(10):
-                shader.dispatch({"From": x, "To": y}, [16], [number * 100 + n])
-                assert words(y) == [i + number * 100 + n for i in range(64)]
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert failures == []
-    assert words(x) == list(range(64))
 
 
 def test_a_device_that_is_closed(adapter):

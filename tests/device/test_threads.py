@@ -1,4 +1,4 @@
-"""Threads with devices of their own, threads that share a session, and spawned processes.
+"""Threads with devices of their own, and spawned processes.
 
 One device and all kinds of work: test_load.py.
 """
@@ -9,10 +9,8 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import numpy as np
-import onnx
 
 import vkops
-from vkops.onnx import Model, Session
 
 
 def shuffle(device, seed):
@@ -35,23 +33,6 @@ def test_many_devices_at_once(adapter):
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(own_device, range(4)))
-
-
-def test_one_session_many_threads(device):
-    """Each thread brings shapes of its own: they are specialised while others run."""
-    text = """<ir_version: 8, opset_import: ["" : 13]>
-    g (int64[N, M] x) => (int64[P, Q] y) { t = Transpose (x) y = Concat <axis = 1> (t, t) }"""
-    session = Session(Model(onnx.parser.parse_model(text)), device)
-
-    def work(seed):
-        random = np.random.default_rng(seed)
-        for _ in range(30):
-            x = random.integers(0, 99, tuple(random.integers(1, 20, 2)))
-            (y,) = session.run({"x": x})
-            np.testing.assert_array_equal(y.numpy(), np.concatenate([x.T, x.T], axis=1))
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(16)))
 
 
 def in_a_spawned_process(adapter, seed):

@@ -82,19 +82,6 @@ def test_slice1_takes_fewer_elements_than_the_window_holds():
     assert values(desc, ONE_TO_16) == [[13, 9]]
 
 
-def test_slice1_reverses():
-    desc = Slice1OperatorDesc(tensor(4, 4), tensor(4, 4), [0, 0], [4, 4], [-1, -1])
-    assert values(desc, ONE_TO_16) == [ONE_TO_16[::-1].tolist()]
-
-
-def test_identity_transposes_and_broadcasts():
-    """IDENT-03."""
-    transposed = ElementWiseIdentityOperatorDesc(tensor(3, 4, strides=(1, 3)), tensor(3, 4))
-    assert values(transposed, ONE_TO_12) == [ONE_TO_12.reshape(4, 3).T.ravel().tolist()]
-    repeated = ElementWiseIdentityOperatorDesc(tensor(3, 2, strides=(0, 1)), tensor(3, 2))
-    assert values(repeated, ONE_TO_12) == [[1, 2] * 3]
-
-
 def test_identity_in_place_has_equal_layouts():
     """IDENT-04: a plan of equal tensors moves every element onto itself."""
     (output,) = ElementWiseIdentityOperatorDesc(tensor(3, 4), tensor(3, 4)).lower().outputs
@@ -103,14 +90,6 @@ def test_identity_in_place_has_equal_layouts():
         region.source_view.offset,
         region.source_view.strides,
     )
-
-
-def test_join_of_one_input_twice():
-    """JOIN-07: inputs may be the same data."""
-    half = tensor(2)
-    assert values(JoinOperatorDesc([half, half], tensor(4), 0), ONE_TO_12[:2], ONE_TO_12[:2]) == [
-        [1, 2, 1, 2]
-    ]
 
 
 def test_plan_of_a_split():

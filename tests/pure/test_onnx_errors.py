@@ -399,16 +399,6 @@ def test_files_that_cannot_be_read(tmp_path):
         Model("a\0b.onnx")
 
 
-def test_files_whose_data_lies_elsewhere(tmp_path):
-    path = tmp_path / "m.onnx"
-    proto = model([], [], ["c"], initializer=[numpy_helper.from_array(X, "c")])
-    onnx.save(proto, path, save_as_external_data=True, location="m.data", size_threshold=0)
-    assert Model(path).constants["c"].tolist() == X.tolist()
-    (tmp_path / "m.data").unlink()
-    with pytest.raises(ModelError, match=r"m\.data"):
-        Model(path)
-
-
 def test_strings_that_are_not_utf_8():
     constant = numpy_helper.from_array(np.array(["a"], object), "c")
     constant.string_data[0] = b"\xff"

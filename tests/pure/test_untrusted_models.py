@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from models import SPLIT, resource
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from refusals import fault
 
 from vkops.cli import main
@@ -410,15 +410,6 @@ def test_tensors_that_claim_more_than_they_hold(dims):
     tensor.dims.extend(dims)
     for check in (True, False):
         assert refused(Model, proto, check=check)
-
-
-def test_sparse_tensors_that_would_be_huge():
-    proto = joined()
-    values = numpy_helper.from_array(np.float32([1]), "w")
-    indices = numpy_helper.from_array(np.int64([5]), "i")
-    del proto.graph.initializer[:]
-    proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2**40]))
-    assert "must have 2147483648 bytes at most" in refused(Model, proto)
 
 
 # -- files of the command line ---------------------------------------------------------------------
