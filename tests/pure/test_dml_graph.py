@@ -12,7 +12,6 @@ import pytest
 from dml_graphs import run, tensor
 from instructions import instructions
 from refusals import fault
-from regions import make_region
 
 import vkops.dml
 import vkops.plan.graph
@@ -158,25 +157,6 @@ def test_every_rule_of_graphs_has_a_case():
 
 
 # -- the builder -----------------------------------------------------------------------------------
-
-
-def test_split_then_join_is_one_contiguous_copy():
-    graph = Graph()
-    x = graph.input(tensor(6, 100))
-    graph.output(graph.join(graph.split(x, 1, [10] * 10), 1))
-    (output,) = graph.desc().lower().outputs
-    assert output.regions == (make_region((600,), 0, (1,), (0, 0, (1,))),)
-
-
-def test_ten_slices_are_one_strided_copy():
-    graph = Graph()
-    x = graph.input(tensor(100, 100))
-    for i in range(10):
-        sizes = [n - 2 for n in x.desc.sizes]
-        x = (graph.slice if i % 2 else graph.slice1)(x, [1, 1], sizes, [1, 1])
-    graph.output(x)
-    (output,) = graph.desc().lower().outputs
-    assert output.regions == (make_region((80, 80), 0, (80, 1), (0, 1010, (100, 1))),)
 
 
 def test_every_function_of_the_builder():
