@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import accumulate
 from math import prod
 from random import Random
 
+import chains
 import numpy as np
 import operator_table
 from byte_arrays import described
@@ -29,6 +29,9 @@ LARGEST = (900, 60, 20, 8, 5)
 SHARED = 64
 """Tensors that wait for another thread."""
 
+STEPS = 6
+"""Steps of a chain."""
+
 CHUNK = 1 << 16
 """Bytes that are streamed at a time: of little work there are several chunks, too."""
 
@@ -37,16 +40,6 @@ g (int32[N, M] x) => (int32[P, Q] y) {
   t = Transpose (x)
   a, b = Split <axis = 0, num_outputs = 2> (t)
   y = Concat <axis = 0> (b, a)
-}"""
-
-SHADER = """#version 450
-layout(local_size_x = 16) in;
-layout(std430, binding = 0) readonly buffer Source { uint source[]; };
-layout(std430, binding = 1) buffer Target { uint target[]; };
-layout(push_constant) uniform Push { uint n; };
-void main() {
-  uint i = gl_GlobalInvocationID.x;
-  if (i < source.length()) target[i] = source[i] + n;
 }"""
 
 
@@ -61,7 +54,7 @@ class Place:
     def __init__(self, device):
         self.device = device
         self.session = Session(Model(parser.parse_model(MODEL)), device)
-        self.shader = device.compile_shader(SHADER)
+        self.chains = chains.Place([device])
         self.shared = deque()
 
     def compile(self, desc):
@@ -92,48 +85,13 @@ def same(found, expected):
     assert found.tobytes() == expected.tobytes()
 
 
-# -- functions over tensors ------------------------------------------------------------------------
+# -- functions over tensors, and shaders -----------------------------------------------------------
 
 
-def eager(place, random):
-    """Split, reorder, join; slice. An array is sent as often as a tensor is there."""
-    x = some_array(random)
-    axis = random.randrange(x.ndim)
-    given = place.device.tensor(x) if random.random() < 0.5 else x
-    if random.random() < 0.5:
-        sizes = pieces(random, x.shape[axis])
-        expected = np.split(x, list(accumulate(sizes))[:-1], axis)
-        parts = vkops.split(given, sizes, axis, device=place.device)
-        for part, array in zip(parts, expected, strict=True):
-            same(part.numpy(), array)
-        order = random.sample(range(len(parts)), len(parts))
-        parts, expected = [parts[i] for i in order], [expected[i] for i in order]
-        whole = vkops.join([parts[-1], *parts], axis)
-        same(whole.numpy(), np.concatenate([expected[-1], *expected], axis))
-        return 2
-    offsets = [random.randrange(n) for n in x.shape]
-    strides = [random.randint(1, 4) for _ in x.shape]
-    index = tuple(slice(o, None, s) for o, s in zip(offsets, strides, strict=True))
-    result = vkops.slice(given, offsets, x[index].shape, strides, device=place.device)
-    same(result.numpy(), x[index])
+def chain(place, random):
+    """A short chain, of which all tensors go when it ends."""
+    chains.Chain(place.chains, random.getrandbits(32)).run(STEPS)
     return 1
-
-
-def views(place, random):
-    """Views of views, packed or read where they lie; the tensor goes before they do."""
-    x = some_array(random)
-    view = place.device.tensor(x)
-    for _ in range(random.randint(1, 3)):
-        order = random.sample(range(x.ndim), x.ndim)
-        index = tuple(slice(random.randrange(n), None, random.choice((1, 1, 2))) for n in x.shape)
-        index = (*index[:-1], slice(None, None, -1))
-        view, x = view[index].transpose(order), x[index].transpose(order)
-    packed = random.random() < 0.5
-    if packed:
-        view.pack()
-    same(vkops.join([view, view]).numpy(), np.concatenate([x, x]))
-    same(view.numpy(), x)
-    return 1 + packed
 
 
 def shared(place, random):
@@ -221,16 +179,6 @@ def session(place, random):
     return 1
 
 
-def own_shader(place, random):
-    """The one shader of all threads, on buffers of other sizes each time."""
-    x = some_array(random, dml.TensorDataType.UINT32)
-    out, n = place.device.buffer(x.nbytes), random.randrange(1 << 31)
-    found = {"Source": place.device.tensor(x), "Target": out}
-    place.shader.dispatch(found, [-(-x.size // 16)], [n])
-    same(np.frombuffer(out.read(), np.uint32).reshape(x.shape), x + np.uint32(n))
-    return 1
-
-
 # -- what goes wrong, and what ends ----------------------------------------------------------------
 
 
@@ -249,7 +197,7 @@ def refused(place, random):
         lambda: place.device.buffer(1 << 50),
         lambda: released.numpy(),
         lambda: place.session.run({"x": np.zeros((1, 2, 3), np.int32)}),
-        lambda: place.shader.dispatch({"Source": x}),
+        lambda: place.chains.shaders[0]["copy"].dispatch({"From": x}),
         lambda: place.device.compile_shader(b"\x03\x02\x23\x07 and no more"),
     )
     try:
@@ -262,7 +210,7 @@ def refused(place, random):
 def thread_that_ends(place, random):
     """A thread's work, after which it ends."""
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(eager, place, random).result()
+        return pool.submit(chain, place, random).result()
 
 
 def cycle(place, random):
@@ -276,8 +224,7 @@ def cycle(place, random):
 
 
 KINDS = {
-    eager: 20,
-    views: 20,
+    chain: 40,
     shared: 20,
     compiled: 20,
     refused: 5,
@@ -286,20 +233,12 @@ KINDS = {
     session: 3,
     graph: 2,
     not_waited_for: 2,
-    # These make pipelines each time, which takes lavapipe 10 to 100 ms.
-    own_shader: 0.5,
-    streamed: 0.5,
+    streamed: 0.5,  # it makes pipelines each time, which takes lavapipe 10 to 100 ms
 }
 """Each with how often it comes up."""
 
 
 # -- pieces of work --------------------------------------------------------------------------------
-
-
-def pieces(random, size):
-    """Any sizes that add up to that."""
-    cuts = sorted(random.sample(range(1, size), min(size - 1, random.randint(0, 6))))
-    return [end - start for start, end in zip([0, *cuts], [*cuts, size], strict=True)]
 
 
 def bindings(device, random, case, on_host=()):
