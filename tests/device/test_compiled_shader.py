@@ -153,49 +153,10 @@ def test_a_block_that_is_declared_and_not_used(device):
     assert words(x) == [2, 0, 0, 0]
 
 
-def test_two_that_are_bound_alternate(any_device):
-    """Each sees what the other wrote."""
-    a, b = (any_device.tensor(np.uint32([value] * 4)) for value in (1, 0))
-    shader = compiled(any_device, ADD)
-    there = shader.bound({"From": a, "To": b}, [1], [1])
-    back = shader.bound({"From": b, "To": a}, [1], [1])
-    for number in range(1, 6):
-        there.dispatch()
-        back.dispatch()
-        assert (a.numpy() == 1 + 2 * number).all()
-        assert (b.numpy() == 2 * number).all()
-
-
-def test_dispatches_in_a_block_of_another(any_device):
-    x = any_device.tensor(np.zeros(4, np.uint32))
-    shader = compiled(any_device, COUNT)
-    with shader.bound({"Data": x}, [4]) as outer, shader.bound({"Data": x}, [4]) as inner:
-        outer.dispatch()
-        inner.dispatch()
-        shader.dispatch({"Data": x}, [4])
-        outer.dispatch()
-    assert (x.numpy() == 4).all()
-
-
-def test_a_tensor_that_is_assigned_in_the_block(any_device):
-    x = any_device.tensor(np.zeros(4, np.uint32))
-    with compiled(any_device, COUNT).bound({"Data": x}, [4]) as run:
-        run.dispatch()
-        x[...] = np.uint32([10, 20, 30, 40])
-        run.dispatch()
-    assert x.numpy().tolist() == [11, 21, 31, 41]
-
-
 def test_one_buffer_for_two_blocks(any_device):
     x = filled(any_device, range(8))
     compiled(any_device, ADD).dispatch({"From": x, "To": x}, [2], [10])
     assert words(x) == list(range(10, 18))
-
-
-def test_two_parts_of_one_buffer(any_device):
-    x = filled(any_device, range(8))
-    compiled(any_device, ADD).dispatch({"From": (x, 0, 16), "To": (x, 16, 16)}, [1], [10])
-    assert words(x) == [0, 1, 2, 3, 10, 11, 12, 13]
 
 
 @pytest.mark.parametrize("name", ["In", "Out"])
@@ -235,20 +196,6 @@ def test_resources_of_every_kind(any_device):
     assert x.numpy().tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
     shader.dispatch({"From": (x, 16, 16), "To": (host, 16, 16)}, [1], [1])
     assert words(host) == [0, 1, 2, 3, 6, 7, 8, 9]
-
-
-def test_views_are_read_and_written(any_device):
-    base = any_device.tensor(np.arange(6, dtype=np.uint32).reshape(2, 3))
-    view, y = base.T[::-1], any_device.tensor(np.zeros(6, np.uint32))
-    compiled(any_device, ADD).dispatch({"From": view, "To": y}, [2], [0])
-    assert y.numpy().tolist() == [2, 5, 1, 4, 0, 3]
-    base[0, 2] = 9
-    compiled(any_device, ADD).dispatch({"From": view, "To": y}, [2], [0])
-    assert y.numpy().tolist() == [9, 5, 1, 4, 0, 3]
-    compiled(any_device, COUNT).dispatch({"Data": view}, [5])
-    assert base.numpy().tolist() == [[1, 2, 10], [3, 5, 6]]
-    compiled(any_device, COUNT).dispatch({"Data": base.reshape(3, 2)}, [6])
-    assert base.numpy().tolist() == [[2, 3, 11], [4, 6, 7]]
 
 
 # -- features of shaders -------------------------------------------------------------------------
