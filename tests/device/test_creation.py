@@ -94,6 +94,12 @@ def test_every_dtype(device, name):
         assert repr(made.tolist()) == repr(expected.tolist()), kind
 
 
+def test_what_is_like_a_tensor_is_on_its_device(staged_device):
+    tensor = staged_device.tensor([1, 2])
+    for made in (vkops.empty_like(tensor), vkops.zeros_like(tensor), vkops.full_like(tensor, 3)):
+        assert made.device is staged_device
+
+
 def test_the_elements_of_tensors_have_no_shape(device):
     message = (
         "dtype: got ('>i2', (2, 2)) (8 bytes), must be elements of 1, 2, 4, 8 or 16 bytes that hold "
