@@ -156,44 +156,28 @@ def test_asarray_of_tensors(device):
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "named"),
     [
-        (lambda: vkops.zeros(-1), r"ZEROS shape\[0\]: got -1, must be at least 0 \[ARRAY-06\]"),
-        (lambda: vkops.empty((1 << 62, 9)), r"EMPTY shape: got .* bytes at most \[ARRAY-03\]"),
-        (
-            lambda: vkops.full(2, [1, 2]),
-            r"FULL fill_value: got \[1, 2\], must be a scalar \[ARRAY-10\]",
-        ),
-        (lambda: vkops.full(2, 300, "i1"), r"FULL fill_value: NumPy says: .* \[ARRAY-10\]"),
-        (lambda: vkops.ones(2, object), r"dtype: got object \(8 bytes\), must be .* \[T-02\]"),
-        (lambda: vkops.zeros(2, "no"), r"ZEROS dtype: NumPy says: .* \[T-02\]"),
-        (lambda: vkops.arange(1, 2, 0), r"ARANGE step: NumPy says: .*zero \[ARRAY-10\]"),
-        (lambda: vkops.arange(1 << 62), r"ARANGE shape: got .* bytes at most \[ARRAY-03\]"),
-        (
-            lambda: vkops.linspace(0, 1, -1),
-            r"LINSPACE num: got -1, must be at least 0 \[ARRAY-06\]",
-        ),
-        (
-            lambda: vkops.linspace([0], 1, 2),
-            r"LINSPACE start: got \[0\], must be a number \[ARRAY-10\]",
-        ),
-        (
-            lambda: vkops.meshgrid([1], indexing="x"),
-            r"MESHGRID indexing: got 'x', must be 'xy' or 'ij' \[ARRAY-15\]",
-        ),
-        (
-            lambda: vkops.meshgrid([1], [[1]]),
-            r"MESHGRID arrays\[1\]: has rank 2, must be 1 \[ARRAY-18\]",
-        ),
-        (
-            lambda: vkops.broadcast_arrays([1, 2], [1, 2, 3]),
-            r"BROADCAST_ARRAYS arrays: shapes .* cannot be broadcast together \[ARRAY-04\]",
-        ),
+        (lambda: vkops.zeros(-1), "ZEROS shape[0] [ARRAY-06]"),
+        (lambda: vkops.empty((1 << 62, 9)), "EMPTY shape [ARRAY-03]"),
+        (lambda: vkops.full(2, [1, 2]), "FULL fill_value [ARRAY-10]"),
+        (lambda: vkops.full(2, 300, "i1"), "FULL fill_value [ARRAY-10]"),
+        (lambda: vkops.ones(2, object), "dtype [T-02]"),
+        (lambda: vkops.zeros(2, "no"), "ZEROS dtype [T-02]"),
+        (lambda: vkops.arange(1, 2, 0), "ARANGE step [ARRAY-10]"),
+        (lambda: vkops.arange(1 << 62), "ARANGE shape [ARRAY-03]"),
+        (lambda: vkops.linspace(0, 1, -1), "LINSPACE num [ARRAY-06]"),
+        (lambda: vkops.linspace([0], 1, 2), "LINSPACE start [ARRAY-10]"),
+        (lambda: vkops.meshgrid([1], indexing="x"), "MESHGRID indexing [ARRAY-15]"),
+        (lambda: vkops.meshgrid([1], [[1]]), "MESHGRID arrays[1] [ARRAY-18]"),
+        (lambda: vkops.broadcast_arrays([1, 2], [1, 2, 3]), "BROADCAST_ARRAYS arrays [ARRAY-04]"),
     ],
 )
-def test_refused(call, message):
-    with pytest.raises(vkops.InvalidDescError, match=f"^{message}$"):
+def test_refused(call, named, message):
+    with pytest.raises(vkops.InvalidDescError) as caught:
         call()
+    text = re.sub(r"(NumPy says): .* \[", r"\1: {text} [", str(caught.value))  # which versions vary
+    message(text, *named.split())
 
 
 def test_no_memory():

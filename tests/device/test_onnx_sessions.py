@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 import numpy as np
 import onnx
@@ -11,6 +12,7 @@ from adapters import memory_used
 from fuzz import hostile
 from onnx import numpy_helper
 from onnx_models import CONCAT, TWO, node_model
+from refusals import fault
 
 import vkops
 from vkops.errors import DeviceError, InvalidDescTypeError, ModelError
@@ -190,22 +192,19 @@ def test_options_without_an_effect_may_have_any_value(device):
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "named"),
     [
-        (lambda o: o.add_free_dimension_override_by_name("N", -1),
-         "value: got -1, must be an integer of at least 0"),
-        (lambda o: o.add_free_dimension_override_by_name("N", True), "value: got True, must be"),
-        (lambda o: o.add_free_dimension_override_by_name("N", 1.5), "value: got 1.5, must be"),
-        (lambda o: o.add_free_dimension_override_by_name(1, 1), "name: got 1, must be a string"),
-        (lambda o: o.add_free_dimension_override_by_denotation(None, 1), "denotation: got None"),
-        (lambda o: o.add_session_config_entry("key", 1), "value: got 1, must be a string"),
-        (lambda o: o.get_session_config_entry("key"), "key: got 'key', the entries are none"),
+        (lambda o: o.add_free_dimension_override_by_name("N", -1), "value"),
+        (lambda o: o.add_free_dimension_override_by_name("N", True), "value"),
+        (lambda o: o.add_free_dimension_override_by_name("N", 1.5), "value"),
+        (lambda o: o.add_free_dimension_override_by_name(1, 1), "name"),
+        (lambda o: o.add_free_dimension_override_by_denotation(None, 1), "denotation"),
+        (lambda o: o.add_session_config_entry("key", 1), "value"),
+        (lambda o: o.get_session_config_entry("key"), "key"),
     ],
-)  # fmt: skip
-def test_values_of_options_that_are_refused(call, message):
-    with pytest.raises(ModelError) as caught:
-        call(SessionOptions())
-    assert message in str(caught.value)
+)
+def test_values_of_options_that_are_refused(call, named, message):
+    message(fault(lambda: call(SessionOptions()), ModelError), f"{named}: ")
 
 
 def test_misspelt_options_are_refused():
@@ -286,44 +285,36 @@ def test_without_an_available_provider_there_is_no_session(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "error", "named"),
     [
-        ({"providers": VULKAN}, ModelError, "providers: got 'VulkanExecutionProvider', must be a list"),
-        ({"providers": []}, ModelError, "providers: got [], must be a list of names, or of pairs"),
-        ({"providers": [3]}, ModelError,
-         "providers[0]: got 3, must be a name, or a pair of a name and a dict"),
-        ({"providers": [(VULKAN, 3)]}, ModelError, "must be a name, or a pair of a name and a dict"),
-        ({"providers": [(VULKAN,)]}, ModelError, "must be a name, or a pair of a name and a dict"),
-        ({"providers": [VULKAN], "provider_options": [{}, {}]}, ModelError,
-         "provider_options: got [{}, {}], must be a list of 1 dicts, one for each of the providers"),
-        ({"providers": [VULKAN], "provider_options": {}}, ModelError, "must be a list of 1 dicts"),
-        ({"providers": [(VULKAN, {})], "provider_options": [{}]}, ModelError,
-         "providers: have options of their own, must be names where provider_options is given"),
-        ({"provider_options": [{}]}, ModelError, "providers: got None, must be a list"),
-        ({"providers": [(VULKAN, {"device": 0})]}, ModelError,
-         "providers[0]: VulkanExecutionProvider has no option 'device'; it has device_id"),
-        ({"providers": [(VULKAN, {"device_id": 99})]}, DeviceError,
-         "providers[0]: no device_id 99; VulkanExecutionProvider has 0 ("),
-        ({"providers": [(VULKAN, {"device_id": True})]}, DeviceError, "no device_id True"),
-        ({"providers": [(VULKAN, {"device_id": None})]}, DeviceError, "no device_id None"),
-        ({"providers": [VULKAN], "device": 0}, ModelError,
-         "providers: cannot be given together with a device"),
-        ({"device": SessionOptions()}, ModelError,
-         "device: got SessionOptions, which must be given as sess_options"),
-        ({"device": [VULKAN]}, InvalidDescTypeError, "device: got ['VulkanExecutionProvider']"),
-        ({"sess_options": {}}, ModelError,
-         "sess_options: got {}, must be a vkops.onnx.SessionOptions"),
-        ({"sess_options": SessionOptions(enable_profiling=True)}, ModelError,
-         "enable_profiling: got True, must be False"),
+        ({"providers": VULKAN}, ModelError, "providers"),
+        ({"providers": []}, ModelError, "providers"),
+        ({"providers": [3]}, ModelError, "providers[0]"),
+        ({"providers": [(VULKAN, 3)]}, ModelError, "providers[0]"),
+        ({"providers": [(VULKAN,)]}, ModelError, "providers[0]"),
+        ({"providers": [VULKAN], "provider_options": [{}, {}]}, ModelError, "provider_options"),
+        ({"providers": [VULKAN], "provider_options": {}}, ModelError, "provider_options"),
+        ({"providers": [(VULKAN, {})], "provider_options": [{}]}, ModelError, "providers"),
+        ({"provider_options": [{}]}, ModelError, "providers"),
+        ({"providers": [(VULKAN, {"device": 0})]}, ModelError, "providers[0]"),
+        ({"providers": [(VULKAN, {"device_id": 99})]}, DeviceError, "providers[0]"),
+        ({"providers": [(VULKAN, {"device_id": True})]}, DeviceError, "providers[0]"),
+        ({"providers": [(VULKAN, {"device_id": None})]}, DeviceError, "providers[0]"),
+        ({"providers": [VULKAN], "device": 0}, ModelError, "providers"),
+        ({"device": SessionOptions()}, ModelError, "device"),
+        ({"device": [VULKAN]}, InvalidDescTypeError, "device"),
+        ({"sess_options": {}}, ModelError, "sess_options"),
+        ({"sess_options": SessionOptions(enable_profiling=True)}, ModelError, "enable_profiling"),
         ({"sess_options": SessionOptions(optimized_model_filepath="x.onnx")}, ModelError,
-         "optimized_model_filepath: got 'x.onnx', must be empty"),
+         "optimized_model_filepath"),
     ],
 )  # fmt: skip
-def test_arguments_of_sessions_that_are_refused(arguments, error, message):
+def test_arguments_of_sessions_that_are_refused(arguments, error, named, message):
     """Before the model is read: it is not one."""
     with pytest.raises(error) as caught:
         Session("no_such_file.onnx", **arguments)
-    assert message in str(caught.value)
+    text = re.sub(r" has \d+ \(.*", " has {adapters}", str(caught.value))
+    message(text, f"{named}: ")
 
 
 @pytest.mark.filterwarnings("ignore:the provider .* is not available:UserWarning")
