@@ -18,9 +18,6 @@ from hypothesis import strategies as st
 import vkops
 from vkops import dml
 
-READ_ONLY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
-
-
 # -- views -----------------------------------------------------------------------------------------
 
 

@@ -13,8 +13,6 @@ from vkops.arguments.basic_index import Texts, basic_index
 from vkops.dml import FeatureLevel
 from vkops.errors import DeviceError, ModelError
 
-ADAPTER = "must be an index, part of an adapter's name, or None [DEV-14]"
-
 
 @pytest.mark.parametrize(
     ("arguments", "named"),

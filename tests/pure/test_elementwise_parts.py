@@ -17,11 +17,6 @@ from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.plan.view import View
 from vkops.shaders import load
 
-TYPES = (
-    "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64, or a "
-    "type variable such as T"
-)
-
 
 @pytest.mark.parametrize(
     ("arguments", "named"),

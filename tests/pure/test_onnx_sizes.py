@@ -40,8 +40,6 @@ def node(operator, inputs, **attributes):
     return helper.make_node(operator, inputs, ["y"], **attributes)
 
 
-WHOLE = f"must have {MAX} bytes at most"
-
 CASES = [
     (node("Tile", ["x", "a"]), ints("a", 2**62, 1), "(Tile-13) shape"),
     (node("Expand", ["x", "a"]), ints("a", 2**60, 1, 1), "(Expand-13) shape"),

@@ -28,7 +28,6 @@ def with_read(input=0, **fields):
     return with_region(source=Read(input, REGION.source.view._replace(**fields)))
 
 
-R = "outputs[0].regions[0]"
 NOWHERE = View((2, 3), (0, 0))
 INDICES = Indices(1, "i8", View((2, 3), (1, 2)), (Term(0, 2, 3),), "clamp", NOWHERE)
 
