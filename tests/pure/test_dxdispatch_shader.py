@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import re
-import struct
 from pathlib import Path
 
 import pytest
@@ -272,14 +271,9 @@ def test_wrong_shaders_are_refused(load, tmp_path, message):
     (tmp_path / "wrong.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
     text = refused(load, of_shader(sourcePath="wrong.comp")).replace(f"{tmp_path}/", "")
     message(text, f"{AT}.sourcePath: wrong.comp:2: ")
-    for name, data, said in [
-        ("empty.spv", b"", "0 bytes that are not SPIR-V"),
-        ("text.spv", b"text", "4 bytes that are not SPIR-V"),
-        ("header.spv", struct.pack("<5I", 0x07230203, 0x10300, 0, 1, 0), "invalid SPIR-V: "),
-    ]:
-        (tmp_path / name).write_bytes(data)
-        text = refused(load, of_shader(type="spirv", sourcePath=name))
-        assert text.startswith(f"{AT}.sourcePath: {name}: {said}")
+    (tmp_path / "text.spv").write_bytes(b"text")
+    text = refused(load, of_shader(type="spirv", sourcePath="text.spv"))
+    assert text.startswith(f"{AT}.sourcePath: text.spv: 4 bytes that are not SPIR-V")
     (tmp_path / "a\nb.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
     text = refused(load, of_shader(sourcePath="a\nb.comp"))
     assert text.startswith(f"{AT}.sourcePath: a\\nb.comp: ")
@@ -351,39 +345,25 @@ def test_deferred_resources(load, message):
         ([0, 1, 1], "[0] [SH-07]"),
         ([1, 65536, 1], "[1] [SH-07]"),
         ([1, 1, 2**32 - 1], "[2] [SH-07]"),
-    ],
-)
-def test_group_counts(load, groups, said, message):
-    """Refused before anything runs; operators choose their own and look at none."""
-    text = refused(load, with_command(threadGroupCount=groups))
-    message(
-        text, "ERROR while binding resources: m.json: commands[0].threadGroupCount", *said.split()
-    )
-    split = copy.deepcopy(SPLIT)
-    split["commands"][0]["threadGroupCount"] = groups
-    prepared(load, split)
-    prepared(load, with_command(threadGroupCount=[65535, 65535, 65535]))
-
-
-@pytest.mark.parametrize(("element", "size", "nbytes"), [(2, 4, 8), (1, 2, 14)])
-def test_group_counts_outside_of_their_buffer(load, element, size, nbytes, message):
-    groups = {"name": "Y", "elementOffset": element, "elementSizeInBytes": size}
-    text = refused(load, with_command(threadGroupCount=groups))
-    message(text, "commands[0].threadGroupCount", f"got {nbytes} bytes", "[SH-07]")
-
-
-@pytest.mark.parametrize(
-    ("groups", "said"),
-    [
+        ({"name": "Y", "elementOffset": 2, "elementSizeInBytes": 4}, " 8 bytes [SH-07]"),
+        ({"name": "Y", "elementOffset": 1, "elementSizeInBytes": 2}, " 14 bytes [SH-07]"),
         ([1, 1], ""),
         ([1, 1, -1], "[2]"),
         (1, ""),
         ("none", ""),
     ],
 )
-def test_malformed_group_counts_are_refused(load, groups, said, message):
+def test_group_counts_that_are_refused(load, groups, said, message):
     text = refused(load, with_command(threadGroupCount=groups))
-    message(text, "m.json: commands[0].threadGroupCount", said)
+    message(text, "m.json: commands[0].threadGroupCount", *said.split())
+
+
+def test_group_counts(load):
+    """Operators choose their own, and look at none."""
+    prepared(load, with_command(threadGroupCount=[65535, 65535, 65535]))
+    split = copy.deepcopy(SPLIT)
+    split["commands"][0]["threadGroupCount"] = [0, 65536, 2**32 - 1]
+    prepared(load, split)
 
 
 # -- told ------------------------------------------------------------------------------------------

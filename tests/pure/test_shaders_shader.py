@@ -61,12 +61,6 @@ def test_forms_of_a_source(tmp_path):
     assert all(s.spirv == spirv for s in loaded)
 
 
-@pytest.mark.parametrize("target_env", [f"vulkan1.{minor}" for minor in range(4)])
-def test_target_env(target_env):
-    (block,) = load(DATA + "void main() { data[0] = 1; }", target_env=target_env).blocks
-    assert (block.name, block.kind, block.readonly) == ("Data", "storage", False)
-
-
 def test_settings_of_the_compiler(tmp_path):
     Path(tmp_path, "n.glsl").write_text("const uint N = M;\n")
     text = (
