@@ -292,6 +292,7 @@ X = np.zeros((4, 1, 6))
         (lambda t: t.reshape(5, 5), "RESHAPE shape [ARRAY-03]"),
         (lambda t: t.reshape(-1, -1), "RESHAPE shape [ARRAY-03]"),
         (lambda t: t.reshape((1,) * 70 + (24,)), "RESHAPE shape [ARRAY-03]"),
+        (lambda t: t[:0].reshape((-3, -1, -2)), "RESHAPE shape [ARRAY-03]"),
         (lambda t: t.broadcast_to((4, 2, 5)), "BROADCAST_TO shape [ARRAY-04]"),
         (lambda t: t.broadcast_to(6), "BROADCAST_TO shape [ARRAY-04]"),
         (lambda t: t.broadcast_to((1 << 62, 4, 1, 6)), "BROADCAST_TO shape [ARRAY-03]"),
@@ -300,6 +301,8 @@ X = np.zeros((4, 1, 6))
         (lambda t: t[0, 0, 0].flip(0), "FLIP axis [ARRAY-01]"),
         (lambda t: t.squeeze(0), "SQUEEZE axis [ARRAY-05]"),
         (lambda t: t.expand_dims(4), "EXPAND_DIMS axis [ARRAY-01]"),
+        (lambda t: t[::0], "index [ARRAY-09]"),
+        (lambda t: t[2**70], "index [ARRAY-09]"),
     ],
 )  # fmt: skip
 def test_values_refused(device, call, named, message):
