@@ -18,7 +18,7 @@ HEADER_WORDS = 5
 class Op:
     """Opcodes."""
 
-    SOURCE, NAME, MEMBER_NAME, LINE = 3, 5, 6, 8
+    SOURCE, NAME, MEMBER_NAME, STRING, LINE, IMPORT, EXTENDED = 3, 5, 6, 7, 8, 11, 12
     ENTRY_POINT, EXECUTION_MODE, CAPABILITY, EXECUTION_MODE_ID = 15, 16, 17, 331
     TYPE_VOID, TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_VECTOR, TYPE_MATRIX = 19, 20, 21, 22, 23, 24
     TYPE_ARRAY, TYPE_RUNTIME_ARRAY, TYPE_STRUCT, TYPE_POINTER, TYPE_FORWARD = 28, 29, 30, 32, 39
@@ -99,6 +99,10 @@ class Declarations:
     defined: dict[int, Instruction] = field(default_factory=dict)
     """Types, constants and variables outside of functions."""
     functions: dict[int, list[Instruction]] = field(default_factory=dict)
+    strings: dict[int, str] = field(default_factory=dict)
+    """Texts, and the names of sets of extended instructions."""
+    extended: dict[int, Instruction] = field(default_factory=dict)
+    """Extended instructions outside of functions: debug information."""
 
     def decorated(self, *target: int) -> dict[int, tuple[int, ...]]:
         """Return the decorations of an id or a member, with their operands."""
@@ -142,6 +146,10 @@ def declarations(spirv: bytes) -> Declarations:
             body.append(made)
         elif op == Op.SOURCE:
             found.language = operands[0]
+        elif op in (Op.STRING, Op.IMPORT):
+            found.strings[operands[0]] = printable(string(operands[1:]))
+        elif op == Op.EXTENDED:
+            found.extended[operands[1]] = made
         elif op == Op.CAPABILITY:
             found.capabilities.append(operands[0])
         elif op == Op.ENTRY_POINT:

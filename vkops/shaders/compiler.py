@@ -16,7 +16,9 @@ from vkops.shaders import cache as disk
 from vkops.shaders import sources, tools
 from vkops.system.processes import describe
 
-_TEXT = "<source>"
+TEXT = "<source>"
+"""The file that is the source in the SPIR-V of a text."""
+
 _MAX_QUOTED = 500
 """Characters of the compiler's message that an error's message quotes; its log has all."""
 
@@ -42,7 +44,7 @@ def compile(
     debug: bool = False,
     cache: bool = True,
     memoize: bool = False,
-    name: str = _TEXT,
+    name: str = TEXT,
     allow_paths: bool = False,
     root: Path | None = None,
 ) -> bytes:
@@ -103,7 +105,7 @@ class _Compilation:
     def key(self) -> str:
         """Return the hash of all that the SPIR-V depends on."""
         # Text is compiled in an empty folder, which has another name each time.
-        temporary = Path(tempfile.gettempdir(), _TEXT)
+        temporary = Path(tempfile.gettempdir(), TEXT)
         own = self.source.parent if isinstance(self.source, Path) else temporary
         folders = (own, *self.include)
         digest = sources.digest(self.source, folders, self.flags, self.roots, self.texts)
@@ -139,8 +141,8 @@ class _Compilation:
             else:
                 # The text can include files only from ``include``, as this folder is its own. Its
                 # random name does not get into the SPIR-V, as the compiler runs in it.
-                file, cwd = _TEXT, self.texts or folder
-                (cwd / _TEXT).write_bytes(text)
+                file, cwd = TEXT, self.texts or folder
+                (cwd / TEXT).write_bytes(text)
                 includes = [f"-I{os.path.abspath(p)}" for p in self.include if p != self.texts]
             argv = [self.compiler, *self.flags, *includes, "-o", str(output), file]
             try:
@@ -148,7 +150,7 @@ class _Compilation:
             except ShaderCompileError as error:
                 message = f"{name}: {error.message}"
                 raise ShaderCompileError(message, file=name, log=error.log) from error
-            log = log.replace(_TEXT, name) if cwd else log
+            log = log.replace(TEXT, name) if cwd else log
             log = log.replace(f"{self.texts}{os.sep}", "") if self.texts else log
             if returncode != 0:
                 if _NO_ENTRY in log and not _LOCATED.search(log):

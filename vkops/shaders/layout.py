@@ -72,6 +72,7 @@ class Array:
     count: int | None
     stride: int
     nbytes: int
+    form: str = "array"  # or vector or matrix
 
     @cached_property
     def numbers(self) -> int:
@@ -203,7 +204,7 @@ class Types:
         element = self.type(words[1], matrix_stride, row_major=row_major)
         size = element.nbytes
         if op == Op.TYPE_VECTOR:
-            return Array(element, words[2], size, size * words[2])
+            return Array(element, words[2], size, size * words[2], "vector")
         if op == Op.TYPE_RUNTIME_ARRAY:
             return Array(element, None, stride or size, 0)
         if op == Op.TYPE_ARRAY:
@@ -215,20 +216,24 @@ class Types:
         assert isinstance(element, Array)
         columns, rows = words[2], element.count or 0
         if row_major:
-            column = Array(element.element, rows, matrix_stride, 0)
-            return Array(column, columns, element.stride, matrix_stride * rows)
+            column = Array(element.element, rows, matrix_stride, 0, "vector")
+            return Array(column, columns, element.stride, matrix_stride * rows, "matrix")
         step = matrix_stride or size
-        return Array(element, columns, step, step * columns)
+        return Array(element, columns, step, step * columns, "matrix")
 
     def _struct(self, id_: int) -> Struct:
         members = []
-        end = 0
+        end, largest = 0, 1  # the largest alignment of members without an offset
         for number, member in enumerate(self._module.defined[id_].words[1:]):
             decorations = self._module.decorated(id_, number)
-            (offset,) = decorations.get(Decoration.OFFSET, (end,))
             (stride,) = decorations.get(Decoration.MATRIX_STRIDE, (0,))
             type_ = self.type(member, stride, row_major=Decoration.ROW_MAJOR in decorations)
+            if Decoration.OFFSET in decorations:
+                (offset,) = decorations[Decoration.OFFSET]
+            else:
+                alignment = max((number.nbytes for number in type_.scalars), default=1)
+                offset, largest = end + -end % alignment, max(largest, alignment)
             name = self._module.names.get((id_, number), "") or str(number)
             members.append(Member(name, offset, type_))
             end = max(end, offset + type_.nbytes)
-        return Struct(tuple(members), end)
+        return Struct(tuple(members), end + -end % largest)

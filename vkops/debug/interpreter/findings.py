@@ -1,0 +1,65 @@
+"""What is wrong with a run: one finding for each line and kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from vkops.debug.interpreter.operations import Array
+from vkops.debug.interpreter.program import Place
+
+Invocation = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fault: what kind it is, where it is in the source, and which invocations have it.
+
+    ``invocations`` are some global ids, ``count`` is how often it happened.
+    """
+
+    kind: str
+    place: Place
+    message: str
+    invocations: tuple[Invocation, ...]
+    count: int
+
+    def __str__(self) -> str:
+        who = " and ".join(str(each) for each in self.invocations)
+        by = f"; invocation{'s' if len(self.invocations) > 1 else ''} {who}" if who else ""
+        often = f", {self.count} times" if self.count > 1 else ""
+        return f"{self.place}: {self.kind}: {self.message}{by}{often}"
+
+
+@dataclass
+class Findings:
+    """Collects findings. Of those that are alike, the first is kept, and all are counted."""
+
+    _found: dict[tuple[str, ...], Finding] = field(default_factory=dict)
+
+    def add(
+        self,
+        kind: str,
+        place: Place,
+        message: str,
+        invocations: tuple[Invocation, ...] = (),
+        count: int = 1,
+        key: str = "",
+    ) -> None:
+        """Add a finding; those with the same kind, place and key are alike."""
+        known = self._found.get(at := (kind, str(place), key))
+        if known is not None:
+            message, invocations, count = known.message, known.invocations, known.count + count
+        self._found[at] = Finding(kind, place, message, invocations, count)
+
+    def update(self, others: Findings) -> None:
+        """Add the findings of another run that are not known."""
+        self._found = {**others._found, **self._found}
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(sorted(self._found.values(), key=lambda each: each.place))
+
+
+def number_text(values: Array, at: int) -> str:
+    """Return a number of an array that has one for each invocation or one for all."""
+    return str(values.reshape(-1)[at if values.size > 1 else 0])

@@ -1,0 +1,203 @@
+"""The functions of GLSL.std.450, as a table of NumPy functions.
+
+Terms and numbers are those of the specification of GLSL.std.450.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vkops.debug.interpreter.operations import Array, Operation, integers
+
+
+def _step(edge: Array, x: Array) -> Array:
+    return np.where(x < edge, 0, 1).astype(x.dtype)
+
+
+def _smooth_step(low: Array, high: Array, x: Array) -> Array:
+    t = np.clip((x - low) / (high - low), 0, 1).astype(x.dtype)
+    return (t * t * (3 - 2 * t)).astype(x.dtype)
+
+
+def _fma(a: Array, b: Array, c: Array) -> Array:
+    if a.dtype == np.float64:
+        return a * b + c
+    return (a.astype(np.float64) * b + c).astype(a.dtype)
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return (a * b).sum(-1) if a.ndim > 1 else a * b
+
+
+def _length(v: Array) -> Array:
+    return np.sqrt(_dot(v, v))
+
+
+def _spread(number: Array, like: Array) -> Array:
+    return number[:, None] if like.ndim > 1 else number
+
+
+def _refract(i: Array, n: Array, eta: Array) -> Array:
+    d = _spread(_dot(n, i), i)
+    eta = _spread(eta, i).astype(i.dtype)
+    k = 1 - eta * eta * (1 - d * d)
+    bent = eta * i - (eta * d + np.sqrt(np.maximum(k, 0))) * n
+    return np.where(k < 0, 0, bent).astype(i.dtype)
+
+
+def _reflect(i: Array, n: Array) -> Array:
+    return i - 2 * _spread(_dot(n, i), i) * n
+
+
+def _face_forward(n: Array, i: Array, reference: Array) -> Array:
+    return np.where(_spread(_dot(reference, i), n) < 0, n, -n)
+
+
+def _lowest_bit(v: Array) -> Array:
+    v = integers(v, "u")
+    isolated = v & (~v + v.dtype.type(1))
+    return np.where(v == 0, -1, _highest(isolated))
+
+
+def _highest(v: Array) -> Array:
+    found = np.full(v.shape, -1, np.int32)
+    for bit in range(8 * v.itemsize):
+        found = np.where((v >> v.dtype.type(bit)) & v.dtype.type(1), bit, found)
+    return found
+
+
+def _highest_signed(v: Array) -> Array:
+    v = integers(v, "s")
+    return _highest(integers(np.where(v < 0, ~v, v), "u"))
+
+
+def _pack_norm(count: int, bits: int, *, signed: bool) -> Callable[[Array], Array]:
+    scale = (1 << (bits - 1)) - 1 if signed else (1 << bits) - 1
+
+    def pack(v: Array) -> Array:
+        numbers = np.rint(np.clip(np.nan_to_num(v), -1 if signed else 0, 1) * np.float32(scale))
+        whole = numbers.astype(np.int64).astype(np.uint32) & np.uint32((1 << bits) - 1)
+        return sum((whole[..., k] << np.uint32(k * bits)) for k in range(count)).astype(np.uint32)  # type: ignore[union-attr, return-value]
+
+    return pack
+
+
+def _unpack_norm(count: int, bits: int, *, signed: bool) -> Callable[[Array], Array]:
+    scale = np.float32((1 << (bits - 1)) - 1 if signed else (1 << bits) - 1)
+    kind = f"{'i' if signed else 'u'}{bits // 8}"
+
+    def unpack(v: Array) -> Array:
+        parts = np.ascontiguousarray(v).view(kind).reshape(len(v), count)
+        found = parts.astype(np.float32) / scale
+        return np.clip(found, -1, 1) if signed else found
+
+    return unpack
+
+
+def _pack_half(v: Array) -> Array:
+    return np.ascontiguousarray(v.astype(np.float16)).view(np.uint32)[..., 0]
+
+
+def _unpack_half(v: Array) -> Array:
+    return np.ascontiguousarray(v).view(np.float16).reshape(len(v), 2).astype(np.float32)
+
+
+def _minimum(a: Array, b: Array) -> Array:
+    return np.where(b < a, b, a)
+
+
+def _maximum(a: Array, b: Array) -> Array:
+    return np.where(a < b, b, a)
+
+
+def _ldexp(v: Array, exponent: Array) -> Array:
+    return np.ldexp(v, exponent.astype(np.int32)).astype(v.dtype)
+
+
+def _frexp(v: Array) -> list[Array]:
+    significand, exponent = np.frexp(v)
+    return [significand.astype(v.dtype), exponent.astype(np.int32)]
+
+
+def _modf(v: Array) -> list[Array]:
+    return [v - np.trunc(v), np.trunc(v)]
+
+
+def _clamp(v: Array, low: Array, high: Array) -> Array:
+    return _minimum(_maximum(v, low), high)
+
+
+def _determinant(m: Array) -> Array:
+    return np.linalg.det(m.astype(np.float64)).astype(m.dtype)
+
+
+def _inverse(m: Array) -> Array:
+    singular = np.linalg.det(m.astype(np.float64)) == 0
+    safe = np.where(singular[:, None, None], np.eye(m.shape[-1]), m)
+    return np.where(singular[:, None, None], np.inf, np.linalg.inv(safe)).astype(m.dtype)
+
+
+_HALF_PI = np.pi / 180
+
+FUNCTIONS: dict[int, Operation] = {
+    1: Operation("", np.rint), 2: Operation("", np.rint), 3: Operation("", np.trunc),
+    4: Operation("", np.abs), 5: Operation("s", np.abs),
+    6: Operation("", np.sign), 7: Operation("s", np.sign),
+    8: Operation("", np.floor), 9: Operation("", np.ceil),
+    10: Operation("", lambda v: v - np.floor(v)),
+    11: Operation("", lambda v: v * v.dtype.type(_HALF_PI)),
+    12: Operation("", lambda v: v / v.dtype.type(_HALF_PI)),
+    13: Operation("", np.sin), 14: Operation("", np.cos), 15: Operation("", np.tan),
+    16: Operation("", np.arcsin), 17: Operation("", np.arccos), 18: Operation("", np.arctan),
+    19: Operation("", np.sinh), 20: Operation("", np.cosh), 21: Operation("", np.tanh),
+    22: Operation("", np.arcsinh), 23: Operation("", np.arccosh), 24: Operation("", np.arctanh),
+    25: Operation("", np.arctan2), 26: Operation("", np.power), 27: Operation("", np.exp),
+    28: Operation("", np.log), 29: Operation("", np.exp2), 30: Operation("", np.log2),
+    31: Operation("", np.sqrt), 32: Operation("", lambda v: 1 / np.sqrt(v)),
+    33: Operation("", _determinant), 34: Operation("", _inverse), 36: Operation("", _modf),
+    37: Operation("", _minimum), 38: Operation("u", np.minimum), 39: Operation("s", np.minimum),
+    40: Operation("", _maximum), 41: Operation("u", np.maximum), 42: Operation("s", np.maximum),
+    43: Operation("", _clamp), 44: Operation("u", _clamp), 45: Operation("s", _clamp),
+    46: Operation("", lambda a, b, t: a * (1 - t) + b * t), 48: Operation("", _step),
+    49: Operation("", _smooth_step), 50: Operation("", _fma), 52: Operation("", _frexp),
+    53: Operation("", _ldexp),
+    54: Operation("", _pack_norm(4, 8, signed=True)),
+    55: Operation("", _pack_norm(4, 8, signed=False)),
+    56: Operation("", _pack_norm(2, 16, signed=True)),
+    57: Operation("", _pack_norm(2, 16, signed=False)),
+    58: Operation("", _pack_half),
+    59: Operation("", lambda v: np.ascontiguousarray(v).view(np.float64)[..., 0]),
+    60: Operation("", _unpack_norm(2, 16, signed=True)),
+    61: Operation("", _unpack_norm(2, 16, signed=False)),
+    62: Operation("", _unpack_half),
+    63: Operation("", _unpack_norm(4, 8, signed=True)),
+    64: Operation("", _unpack_norm(4, 8, signed=False)),
+    65: Operation("", lambda v: np.ascontiguousarray(v).view(np.uint32).reshape(len(v), 2)),
+    66: Operation("", _length), 67: Operation("", lambda a, b: _length(a - b)),
+    68: Operation("", lambda a, b: np.cross(a, b)),
+    69: Operation("", lambda v: v / _spread(_length(v), v)),
+    70: Operation("", _face_forward), 71: Operation("", _reflect), 72: Operation("", _refract),
+    73: Operation("u", _lowest_bit), 74: Operation("s", _highest_signed),
+    75: Operation("u", _highest),
+    79: Operation("", np.fmin), 80: Operation("", np.fmax),
+    81: Operation("", lambda v, low, high: np.fmin(np.fmax(v, low), high)),
+}  # fmt: skip
+"""By number. Modf (35) and Frexp (51) are 36 and 52 whose second result is stored."""
+
+STORING: dict[int, int] = {35: 36, 51: 52}
+
+
+def apply(number: int, operands: list[Any], dtype: np.dtype[Any] | None) -> Any:
+    """Return the result of a function; a list if it has two."""
+    kind, function = FUNCTIONS[number]
+    if kind:
+        operands = [integers(each, kind) for each in operands]
+    found = function(*operands)
+    if isinstance(found, list) or dtype is None:
+        return found
+    if found.dtype.kind in "iu" and dtype.kind in "iu" and found.itemsize == dtype.itemsize:
+        return found.view(dtype)
+    return found.astype(dtype, copy=False)

@@ -1,0 +1,283 @@
+"""Variables: buffers, shared memory, and what each invocation has for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkops.debug.interpreter.operations import Array, dtype_of
+from vkops.debug.interpreter.program import (
+    Place,
+    members_of,
+    scalar_of,
+    shape_of,
+)
+from vkops.debug.interpreter.races import Shadow
+from vkops.debug.interpreter.values import Partial, Value, joined, merge, take
+from vkops.shaders import layout
+from vkops.shaders.layout import Number, Struct, Type
+
+_ROW_ALIGNMENT = 8
+
+
+class Active(NamedTuple):
+    """Invocations that execute a block.
+
+    ``at`` are their places among all ``count`` that run together, None if they are all of these,
+    and ``places`` the same as an array. ``who`` are their numbers in the dispatch, ``groups`` the
+    places of their workgroups. ``rest`` says whether no other invocation goes on in this function.
+    """
+
+    at: Array | None
+    places: Array
+    who: Array
+    groups: Array
+    count: int
+    rest: bool
+
+    def some(self, mask: Array) -> Active:
+        """Return those that a mask chooses."""
+        chosen = np.flatnonzero(np.broadcast_to(mask, len(self.places)))
+        return Active(
+            self.places[chosen], self.places[chosen], self.who[chosen], self.groups[chosen],
+            self.count, False,
+        )  # fmt: skip
+
+
+class Variable:
+    """A variable of a shader; ``name`` is that in its source."""
+
+    name: str
+    type: Type
+    shadow: Shadow | None = None
+
+    def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
+        """Return the value at an offset in bytes."""
+        raise NotImplementedError
+
+    def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
+        """Store a value at an offset in bytes."""
+        raise NotImplementedError
+
+
+class Register(Variable):
+    """A scalar, vector or matrix that each invocation has for itself."""
+
+    def __init__(self, name: str, type_: Type, value: Array | None = None) -> None:
+        self.name, self.type = name, type_
+        self._number = scalar_of(type_) or Number("uint", 4)
+        self._value = value
+        self._written: Array | bool = value is not None  # by number of the value
+
+    def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
+        if self._value is None:
+            found = np.zeros((1, *shape_of(type_)), dtype_of(self._number))
+            return Partial(found, np.ones_like(found, bool), self.name, place)
+        found = self._part(take(self._value, active.at), type_, offset)
+        if isinstance(self._written, bool):
+            return found
+        missing = ~self._part(take(self._written, active.at), type_, offset)
+        return Partial(found, missing, self.name, place) if missing.any() else found
+
+    def _part(self, value: Array, type_: Type, offset: int | Array) -> Array:
+        shape = shape_of(type_)
+        if shape == value.shape[1:]:
+            return value
+        flat, numbers = value.reshape(len(value), -1), self._numbers(type_, offset)
+        if len(numbers) == 1:
+            found = flat[:, numbers[0]]
+        else:
+            rows = np.arange(len(flat)) if len(flat) > 1 else np.zeros(1, np.int64)
+            found = flat[rows[:, None], numbers]
+        return found.reshape(len(found), *shape)
+
+    def _numbers(self, type_: Type, offset: int | Array) -> Array:
+        """Return the places of the numbers of a part, one row for each invocation or for all."""
+        first = np.atleast_1d(np.asarray(offset)) // self._number.nbytes
+        return first[:, None] + np.arange(int(np.prod(shape_of(type_))))
+
+    def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
+        (numbers,), masks, _ = joined([value])
+        written: Array | bool = True if masks is None else ~masks[0]
+        if shape_of(type_) != shape_of(self.type):
+            self._store_part(type_, offset, numbers, written, active)
+            return
+        if active.at is None or (active.rest and len(numbers) == 1 and written is True):
+            self._value, self._written = numbers, written
+            return
+        if self._written is not True or written is not True:
+            before = np.broadcast_to(self._written, (active.count, *numbers.shape[1:]))
+            now = np.broadcast_to(written, numbers.shape)
+            made = merge(before, now, active.at, active.count)
+            self._written = True if active.rest and written is True else made
+        self._value = merge(self._value, numbers, active.at, active.count)
+
+    def _store_part(
+        self, type_: Type, offset: int | Array, value: Array, written: Array | bool, active: Active
+    ) -> None:
+        shape = active.count, *shape_of(self.type)
+        made = np.zeros(shape, value.dtype)
+        if self._value is not None:
+            made[:] = self._value
+        marks = np.empty(shape, bool)
+        marks[:] = self._written
+        at = active.places[:, None], self._numbers(type_, offset)
+        made.reshape(active.count, -1)[at] = value.reshape(len(value), -1)
+        mark = written if isinstance(written, bool) else written.reshape(len(written), -1)
+        marks.reshape(active.count, -1)[at] = mark
+        self._value, self._written = made, True if marks.all() else marks
+
+
+class Memory(Variable):
+    """A variable with an address: a row of bytes for each that has one of its own.
+
+    ``rows`` are for the dispatch (""), or for each "group" or each "invocation".
+    """
+
+    def __init__(
+        self, name: str, type_: Type, kind: str, rows: int, nbytes: int, *, is_written: bool = False
+    ) -> None:
+        self.name, self.type, self.kind, self.nbytes = name, type_, kind, nbytes
+        self._row = -(-max(nbytes, 1) // _ROW_ALIGNMENT) * _ROW_ALIGNMENT
+        self._data = np.zeros(rows * self._row, np.uint8)
+        self._views: dict[str, Array] = {}
+        scalars = [number.nbytes for number in type_.scalars]
+        self.unit = min(scalars, default=4)
+        self._written = None if is_written else np.zeros(len(self._data) // self.unit, bool)
+
+    def fill(self, data: bytes) -> None:
+        """Set the first bytes."""
+        self._data[: len(data)] = np.frombuffer(data, np.uint8)
+
+    def contents(self) -> Array:
+        """Return the bytes."""
+        return self._data[: self.nbytes]
+
+    @property
+    def units(self) -> int:
+        """The number of units that are accessed separately."""
+        return len(self._data) // self.unit
+
+    def addresses(self, type_: Type, offset: int | Array, active: Active) -> Array:
+        """Return the first bytes of the numbers of a scalar, vector or matrix."""
+        steps: Array = np.zeros((), np.int64)
+        part = type_
+        while isinstance(part, layout.Array):
+            steps = steps[..., None] + np.arange(part.count or 0) * part.stride
+            part = part.element
+        base: Any = np.atleast_1d(np.asarray(offset, np.int64))
+        if self.kind:
+            base = base + (active.places if self.kind == "invocation" else active.groups) * self._row
+        return base.reshape(-1, *(1,) * steps.ndim) + steps  # type: ignore[no-any-return]
+
+    def _view(self, number: Number) -> Array:
+        dtype = "u4" if number.kind == "bool" else dtype_of(number).str
+        if dtype not in self._views:
+            self._views[dtype] = self._data.view(dtype)
+        return self._views[dtype]
+
+    def units_of(self, number: Number, addresses: Array) -> Array:
+        """Return the units of numbers, with an axis more if they have several."""
+        first = addresses // self.unit
+        if number.nbytes == self.unit:
+            return first
+        return first[..., None] + np.arange(number.nbytes // self.unit)
+
+    def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
+        number = scalar_of(type_)
+        if number is None:
+            offsets = _offsets(type_)
+            parts = zip(members_of(type_), offsets, strict=True)
+            return [self.load(part, offset + at, active, place) for part, at in parts]
+        addresses = self.addresses(type_, offset, active)
+        found = self._view(number)[addresses // number.nbytes]
+        if number.kind == "bool":
+            found = found != 0
+        if self._written is None:
+            return found
+        missing = ~self._written[self.units_of(number, addresses)]
+        if number.nbytes != self.unit:
+            missing = missing.any(-1)
+        return Partial(found, missing, self.name, place) if missing.any() else found
+
+    def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
+        number = scalar_of(type_)
+        if number is None:
+            parts = zip(members_of(type_), _offsets(type_), value, strict=True)
+            for part, at, each in parts:
+                self.store(part, offset + at, each, active)
+            return
+        addresses = self.addresses(type_, offset, active)
+        (numbers,), masks, _ = joined([value])
+        self._view(number)[addresses // number.nbytes] = numbers
+        if self._written is not None:
+            marks = True if masks is None else ~masks[0]
+            units = self.units_of(number, addresses)
+            if number.nbytes != self.unit and masks is not None:
+                marks = np.asarray(marks)[..., None]
+            self._written[units] = marks
+
+    def change(
+        self,
+        number: Number,
+        offset: int | Array,
+        active: Active,
+        operand: Array,
+        update: Callable[[Array, Array], Array],
+        *,
+        accumulates: bool,
+    ) -> Array:
+        """Replace numbers one invocation after the other, and return those before.
+
+        ``update`` makes the new numbers from the old and the operands; ``accumulates`` says
+        whether it is a ``ufunc``.
+        """
+        view, index = self._view(number), self.addresses(number, offset, active) // number.nbytes
+        count = len(active.places)
+        index = np.broadcast_to(index, count)
+        operand = np.broadcast_to(operand, (count, *operand.shape[1:]))
+        order = np.argsort(index, kind="stable")
+        starts = np.flatnonzero(np.r_[True, np.diff(index[order]) != 0])
+        lengths = np.diff(np.r_[starts, count])
+        before = np.zeros(count, view.dtype)
+        if accumulates and len(starts) < lengths.max():
+            for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+                chosen = order[start : start + length]
+                at = index[chosen[0]]
+                all_ = update.accumulate(np.r_[view[at : at + 1], operand[chosen]])  # type: ignore[attr-defined]
+                before[chosen], view[at] = all_[:-1], all_[-1]
+        else:
+            for rank in range(lengths.max()):
+                chosen = order[starts[lengths > rank] + rank]
+                before[chosen] = view[index[chosen]]
+                view[index[chosen]] = update(before[chosen], operand[chosen])
+        if self._written is not None:
+            self._written[self.units_of(number, index * number.nbytes)] = True
+        return before
+
+    def element(self, address: int) -> str:
+        """Return the name of the number at an address, such as ``part[3]``."""
+        part, text, at = self.type, self.name, address % self._row if self.kind else address
+        while not isinstance(part, Number):
+            if isinstance(part, Struct):
+                inside = [member for member in part.members if member.offset <= at]
+                if not inside:
+                    break
+                member = inside[-1]
+                text = f"{text}.{member.name}" if text else member.name
+                at, part = at - member.offset, member.type
+            else:
+                number, at = divmod(at, part.stride)
+                named = part.form == "vector" and number < 4
+                text += f".{'xyzw'[number]}" if named else f"[{number}]"
+                part = part.element
+        return text
+
+
+def _offsets(type_: Type) -> list[int]:
+    if isinstance(type_, Struct):
+        return [member.offset for member in type_.members]
+    assert isinstance(type_, layout.Array)
+    return [number * type_.stride for number in range(type_.count or 0)]

@@ -1,0 +1,276 @@
+"""Decoded modules: functions, their blocks in an order of execution, types and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkops.debug.interpreter import operations
+from vkops.debug.interpreter.operations import dtype_of
+from vkops.shaders import constants
+from vkops.shaders.compiler import TEXT
+from vkops.shaders.binary import GL_COMPUTE, Decoration, Instruction, Op, declarations, string
+from vkops.shaders.layout import Array, Number, Struct, Type, Types
+from vkops.shaders.module import Module
+
+
+class Place(NamedTuple):
+    """A line of a source file; line 0 if it is not known."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class Step(NamedTuple):
+    """A decoded instruction.
+
+    ``result`` is the id that it defines and ``type`` the id of its type, 0 if there is none.
+    ``escapes`` says whether other blocks use the result.
+    """
+
+    op: int
+    result: int
+    type: int
+    operands: tuple[int, ...]
+    place: Place
+    escapes: bool
+
+
+@dataclass
+class Block:
+    """A block of a function; ``number`` is its place in the order of execution."""
+
+    label: int
+    steps: list[Step] = field(default_factory=list)
+    phis: list[Step] = field(default_factory=list)
+    merge: int = 0
+    continues: int = 0
+    is_loop: bool = False
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function; its first block is number 0."""
+
+    parameters: tuple[int, ...]
+    blocks: tuple[Block, ...]
+    numbers: Mapping[int, int]
+
+
+class _Form:
+    LABEL, PHI, PARAMETER, END = 248, 245, 55, 56
+    SELECTION_MERGE, BRANCH, CONDITIONAL, SWITCH = 247, 249, 250, 251
+    # These have no result; all others have a type and a result.
+    NO_RESULT = frozenset(
+        (0, 8, 62, 63, 218, 219, 224, 225, 228, 246, 247, 249, 250, 251, 252, 253, 254, 255, 256, 257,
+         317, 318, 400, 4416, 5630)
+    )  # fmt: skip
+    DEBUG_SOURCE, DEBUG_LINE, DEBUG_NO_LINE = 35, 103, 104
+
+
+class Program:
+    """What a scheduler needs of a module and its entry point.
+
+    Raises LookupError for a damaged module, as ``Module.read``.
+    """
+
+    def __init__(self, module: Module, name: str) -> None:
+        self.module = module
+        self.found = found = declarations(module.spirv)
+        self._numbers = constants.numbers(found)
+        self._known = constants.values(found, self._numbers)
+        self._types = Types(found, self._numbers, self._known)
+        self._name = name
+        entry = next(
+            words[1]
+            for _, words in found.entries
+            if words[0] == GL_COMPUTE and string(words[2:]) == module.entry_point
+        )
+        self.main = entry
+        self.used = found.used(entry)
+        self.functions = {id_: self._function(body) for id_, body in found.functions.items()}
+
+    # -- types and constants -----------------------------------------------------------------------
+
+    def type(self, id_: int) -> Type:
+        """Return the type with an id."""
+        return self._types.type(id_)
+
+    def pointee(self, id_: int) -> tuple[int, int]:
+        """Return the storage class and the type's id of a pointer type."""
+        _, storage, pointee = self.found.defined[id_].words
+        return storage, pointee
+
+    def name(self, id_: int) -> str:
+        """Return the name that the source has for an id, or a text that stands for it."""
+        return self.found.names.get((id_,), "") or f"%{id_}"
+
+    @cached_property
+    def constants(self) -> dict[int, Any]:
+        """The values of constants by id."""
+        made: dict[int, Any] = {}
+        for id_, (op, words) in self.found.defined.items():
+            if Op.CONSTANT_TRUE <= op <= Op.SPEC_OP:
+                made[id_] = self._constant(id_, op, words, made)
+        return made
+
+    def _constant(self, id_: int, op: int, words: tuple[int, ...], made: Mapping[int, Any]) -> Any:
+        type_ = self.type(words[0])
+        if op == Op.CONSTANT_NULL:
+            return zeros(type_)
+        if op in (Op.CONSTANT_COMPOSITE, Op.SPEC_COMPOSITE):
+            return composed(type_, [made[member] for member in words[2:]])
+        value = self._known.get(id_)
+        if value is None:  # an operation on floats or vectors
+            operands = [made[operand] for operand in words[3:] if operand in made]
+            return operations.apply(words[2], operands, scalar_of(type_))
+        if isinstance(type_, Number):
+            return np.array([value], dtype_of(type_))
+        return np.array([value], dtype_of(scalar_of(type_) or Number("uint", 4)))
+
+    # -- functions ---------------------------------------------------------------------------------
+
+    def _function(self, body: list[Instruction]) -> Function:
+        blocks: dict[int, Block] = {}
+        parameters: list[int] = []
+        uses: dict[int, set[int]] = {}
+        raw: list[tuple[Block, Instruction, Place]] = []
+        block: Block | None = None
+        place = Place(self._name, 0)
+        for instruction in body:
+            op, words = instruction
+            if op == Op.LINE:
+                place = self._place(self.found.strings.get(words[0], ""), words[1])
+            elif op == Op.EXTENDED and (moved := self._line(words, place)) is not None:
+                place = moved
+            elif op == _Form.PARAMETER:
+                parameters.append(words[1])
+            elif op == _Form.LABEL:
+                block = blocks[words[0]] = Block(words[0])
+            elif block is not None and op not in (Op.NO_LINE, _Form.END):
+                raw.append((block, instruction, place))
+                for id_ in words:
+                    uses.setdefault(id_, set()).add(-1 if op == _Form.PHI else block.label)
+        for block, (op, words), place in raw:
+            if op in (Op.LOOP_MERGE, _Form.SELECTION_MERGE):
+                block.merge, block.is_loop = words[0], op == Op.LOOP_MERGE
+                block.continues = words[1] if block.is_loop else 0
+                continue
+            if op in _Form.NO_RESULT:
+                step = Step(op, 0, 0, words, place, False)
+            else:
+                escapes = uses[words[1]] != {block.label}
+                step = Step(op, words[1], words[0], words[2:], place, escapes)
+            (block.phis if op == _Form.PHI else block.steps).append(step)
+        order = [*_ordered(blocks)] if blocks else []
+        for number, block in enumerate(order):
+            block.number = number
+        return Function(
+            tuple(parameters), tuple(order), {block.label: block.number for block in order}
+        )
+
+    def _line(self, words: tuple[int, ...], place: Place) -> Place | None:
+        """Return the place after an instruction of NonSemantic.Shader.DebugInfo.100."""
+        if not self.found.strings.get(words[2], "").startswith("NonSemantic.Shader.DebugInfo"):
+            return None
+        if words[3] != _Form.DEBUG_LINE:
+            return place
+        source = self.found.extended.get(words[4])
+        file = "" if source is None else self.found.strings.get(source.words[4], "")
+        return self._place(file, self._known.get(words[5]) or 0)
+
+    def _place(self, file: str, line: int) -> Place:
+        """Return a place; a text that was compiled has the name of the shader."""
+        return Place(self._name if file in ("", TEXT) else file, line)
+
+
+def successors(block: Block) -> tuple[int, ...]:
+    """Return the labels that a block can branch to."""
+    op, _, _, operands, *_ = block.steps[-1]
+    if op == _Form.BRANCH:
+        return operands[:1]
+    if op == _Form.CONDITIONAL:
+        return operands[1:3]
+    return () if op != _Form.SWITCH else (operands[1], *operands[3::2])
+
+
+def _ordered(blocks: Mapping[int, Block]) -> Iterator[Block]:
+    """Yield blocks so that each construct comes before the block where its paths merge.
+
+    That is a reverse postorder which visits first what is executed last. Invocations that always
+    execute the first block that any of them has reached meet again where paths merge.
+    """
+    first = next(iter(blocks))
+    seen, done = {first}, []
+    stack = [(first, iter(_last_first(blocks[first])))]
+    while stack:
+        label, rest = stack[-1]
+        for target in rest:
+            if target in blocks and target not in seen:
+                seen.add(target)
+                stack.append((target, iter(_last_first(blocks[target]))))
+                break
+        else:
+            done.append(label)
+            stack.pop()
+    return map(blocks.__getitem__, reversed(done))
+
+
+def _last_first(block: Block) -> tuple[int, ...]:
+    return (block.merge, block.continues, *successors(block))
+
+
+# -- values of types -------------------------------------------------------------------------------
+
+
+def scalar_of(type_: Type) -> Number | None:
+    """Return the type of the numbers of a scalar, vector or matrix; None for others."""
+    while isinstance(type_, Array) and type_.form != "array":
+        type_ = type_.element
+    return type_ if isinstance(type_, Number) else None
+
+
+def shape_of(type_: Type) -> tuple[int, ...]:
+    """Return the shape of a scalar, vector or matrix."""
+    if isinstance(type_, Array):
+        return (type_.count or 0, *shape_of(type_.element))
+    return ()
+
+
+def members_of(type_: Type) -> list[Type]:
+    """Return the types of an array's elements or a struct's members."""
+    if isinstance(type_, Struct):
+        return [member.type for member in type_.members]
+    assert isinstance(type_, Array)
+    return [type_.element] * (type_.count or 0)
+
+
+def zeros(type_: Type) -> Any:
+    """Return the zero of a type, for all invocations."""
+    number = scalar_of(type_)
+    if number is not None:
+        return np.zeros((1, *shape_of(type_)), dtype_of(number))
+    return [zeros(member) for member in members_of(type_)]
+
+
+def composed(type_: Type, parts: list[Any]) -> Any:
+    """Return a composite of its members; those of a vector can be scalars and vectors."""
+    if scalar_of(type_) is None:
+        return parts
+    count = max(map(len, parts))
+    depth = len(shape_of(type_))
+    wide = [
+        np.broadcast_to(part, (count, *part.shape[1:]))
+        if part.ndim == depth + 1
+        else np.broadcast_to(part, (count, *part.shape[1:]))[:, None]
+        for part in parts
+    ]
+    return np.concatenate(wide, 1)

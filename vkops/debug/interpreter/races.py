@@ -1,0 +1,177 @@
+"""Who accessed memory, and whether two accesses are ordered."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vkops.debug.interpreter.operations import Array
+
+_LANE_BITS = 32
+_LANES = (1 << _LANE_BITS) - 1
+
+
+class Conflict(NamedTuple):
+    """Accesses and those before them that they are not ordered with.
+
+    ``at`` are the numbers of accesses among those that were given, ``others`` the invocations of
+    those before, which did what ``did`` says at times ``when``.
+    """
+
+    did: str
+    at: Array
+    others: Array
+    when: Array
+
+
+class Order:
+    """When invocations synchronized with each other.
+
+    Invocations of a workgroup are ordered by its barriers, those of a subgroup also by its own.
+    What a workgroup wrote before a memory barrier and an atomic operation is visible to a
+    workgroup that executes an atomic operation later. Times are numbers of memory accesses.
+    """
+
+    def __init__(self, groups: int, group_size: int, subgroup_size: int) -> None:
+        self.group_size = group_size
+        self.subgroup_size = subgroup_size
+        self._subgroups = -(-group_size // subgroup_size)
+        self._barriers = np.zeros(groups, np.int64)
+        self._subgroup_barriers: Array | None = None
+        self._fences = np.zeros(groups, np.int64)
+        self._acquired = np.zeros(groups, np.int64)
+        self._released: dict[int, list[tuple[int, int]]] = {}
+        self.clock = 1
+
+    def subgroup(self, who: Array) -> Array:
+        """Return the numbers of invocations' subgroups, among those of all workgroups."""
+        group, local = np.divmod(who, self.group_size)
+        return group * self._subgroups + local // self.subgroup_size  # type: ignore[no-any-return]
+
+    def barrier(self, who: Array) -> None:
+        """Order the workgroups of invocations."""
+        self._barriers[who // self.group_size] = self.clock
+        self.clock += 1
+
+    def subgroup_barrier(self, who: Array) -> None:
+        """Order the subgroups of invocations."""
+        if self._subgroup_barriers is None:
+            self._subgroup_barriers = np.zeros(len(self._barriers) * self._subgroups, np.int64)
+        self._subgroup_barriers[self.subgroup(who)] = self.clock
+        self.clock += 1
+
+    def fence(self, who: Array) -> None:
+        """Let the next atomic operation release what was written."""
+        self._fences[who // self.group_size] = self.clock
+        self.clock += 1
+
+    def atomic(self, who: Array) -> None:
+        """Release what was written before the last memory barrier, and acquire."""
+        groups = np.unique(who // self.group_size)
+        self._acquired[groups] = self.clock
+        for group in groups[self._fences[groups] > 0].tolist():
+            known = self._released.setdefault(group, [])
+            if not known or known[-1][0] < self._fences[group]:
+                known.append((int(self._fences[group]), self.clock))
+
+    def unordered(self, before: Array, who: Array) -> Array:
+        """Return whether accesses conflict with earlier ones, which are entries of a shadow."""
+        other = (before & _LANES) - 1
+        found = (before != 0) & (other != who)
+        if not found.any():
+            return found
+        when = before >> _LANE_BITS
+        group, other_group = who // self.group_size, other // self.group_size
+        same = group == other_group
+        found &= ~(same & (self._barriers[group] > when))
+        if self._subgroup_barriers is not None and found.any():
+            subgroup = self.subgroup(who)
+            near = same & (self.subgroup(np.maximum(other, 0)) == subgroup)
+            found &= ~(near & (self._subgroup_barriers[subgroup] > when))
+        if self._released:
+            for at in np.flatnonzero(found & ~same).tolist():
+                acquired = self._acquired[group[at]]
+                pairs = self._released.get(int(other_group[at]), ())
+                released = (at_ for upto, at_ in pairs if upto >= when[at])
+                found[at] = next(released, np.inf) > acquired
+        return found
+
+
+class Shadow:
+    """The last accesses to each unit of a memory.
+
+    Two readers and two atomic operations are kept: the last one, and one of another workgroup if
+    there was any, else of another invocation.
+    """
+
+    def __init__(self, units: int) -> None:
+        self._writes, self._reads, self._readers, self._atomics, self._others = (
+            np.zeros(units, np.int64) for _ in range(5)
+        )
+
+    def read(self, order: Order, at: Array, who: Array) -> list[Conflict]:
+        """Record reads of units by invocations, and return a conflict of each kind."""
+        found = self._conflicts(order, at, who, (self._writes, "written"),
+                                (self._atomics, "changed"), (self._others, "changed"))  # fmt: skip
+        self._record(order, self._reads, self._readers, at, who)
+        return found
+
+    def write(self, order: Order, at: Array, who: Array) -> list[Conflict]:
+        """Record writes."""
+        found = self._conflicts(order, at, who, (self._writes, "written"), (self._reads, "read"),
+                                (self._readers, "read"), (self._atomics, "changed"),
+                                (self._others, "changed"))  # fmt: skip
+        code = order.clock << _LANE_BITS | (who + 1)
+        self._writes[at] = code
+        lost = np.flatnonzero(self._writes[at] != code)
+        if len(lost):
+            others = (self._writes[at[lost]] & _LANES) - 1
+            found.append(Conflict("written", lost, others, np.full(len(lost), order.clock)))
+        return found
+
+    def atomic(self, order: Order, at: Array, who: Array) -> list[Conflict]:
+        """Record atomic operations."""
+        found = self._conflicts(order, at, who, (self._writes, "written"), (self._reads, "read"),
+                                (self._readers, "read"))  # fmt: skip
+        self._record(order, self._atomics, self._others, at, who)
+        return found
+
+    def last_change(self, unit: int) -> int:
+        """Return when a unit was written or changed last; 0 if it was not."""
+        return max(int(each[unit]) for each in (self._writes, self._atomics)) >> _LANE_BITS
+
+    @staticmethod
+    def _conflicts(
+        order: Order, at: Array, who: Array, *kinds: tuple[Array, str]
+    ) -> list[Conflict]:
+        found = []
+        for entries, did in kinds:
+            before = entries[at]
+            numbers = np.flatnonzero(order.unordered(before, who))
+            if len(numbers):
+                code = before[numbers]
+                found.append(Conflict(did, numbers, (code & _LANES) - 1, code >> _LANE_BITS))
+        return found
+
+    @staticmethod
+    def _record(order: Order, last: Array, others: Array, at: Array, who: Array) -> None:
+        code = order.clock << _LANE_BITS | (who + 1)
+        size = order.group_size
+        old = last[at]
+        for candidates in (old, None):
+            if candidates is None:
+                last[at] = code
+                candidates, holder = code, last[at]
+            else:
+                holder = code
+            differs = (candidates & _LANES) != (holder & _LANES)
+            differs &= candidates != 0
+            if not differs.any():
+                continue
+            lane, kept = ((each & _LANES) - 1 for each in (holder, others[at]))
+            group = lane // size
+            has_far = (kept >= 0) & (kept // size != group)
+            is_far = ((candidates & _LANES) - 1) // size != group
+            put = differs & (is_far | ~has_far)
+            others[at[put]] = candidates[put]

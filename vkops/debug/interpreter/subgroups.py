@@ -1,0 +1,151 @@
+"""SPIR-V's operations on subgroups, by the invocations that take part.
+
+Operands are spread over tables with a row for each subgroup and a column for each of its
+invocations. Terms and numbers are those of the SPIR-V specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vkops.debug.interpreter.operations import Array, bit_count, integers
+
+_REDUCE, _INCLUSIVE, _EXCLUSIVE, _CLUSTERED = range(4)
+
+_ONES = ~0
+
+
+def _largest(dtype: np.dtype[Any]) -> Any:
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+def _smallest(dtype: np.dtype[Any]) -> Any:
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+_ARITHMETIC: dict[int, tuple[str, Any, Callable[[np.dtype[Any]], Any]]] = {
+    349: ("u", np.add, lambda _: 0), 350: ("", np.add, lambda _: 0),
+    351: ("u", np.multiply, lambda _: 1), 352: ("", np.multiply, lambda _: 1),
+    353: ("s", np.minimum, _largest), 354: ("u", np.minimum, _largest),
+    355: ("", np.fmin, _largest), 356: ("s", np.maximum, _smallest),
+    357: ("u", np.maximum, _smallest), 358: ("", np.fmax, _smallest),
+    359: ("u", np.bitwise_and, lambda t: np.array(_ONES).astype(t)),
+    360: ("u", np.bitwise_or, lambda _: 0), 361: ("u", np.bitwise_xor, lambda _: 0),
+    362: ("", np.logical_and, lambda _: True), 363: ("", np.logical_or, lambda _: False),
+    364: ("", np.logical_xor, lambda _: False),
+}  # fmt: skip
+"""By opcode: how operands are taken, the function, and its identity."""
+
+OPCODES = range(333, 367)
+
+
+@dataclass(frozen=True)
+class Subgroups:
+    """Where invocations are: ``row`` is that of their subgroup, ``column`` their own number."""
+
+    row: Array
+    column: Array
+    size: int
+
+    @property
+    def rows(self) -> int:
+        """The number of subgroups."""
+        return int(self.row.max()) + 1
+
+    def table(self, value: Array, fill: Any = 0) -> Array:
+        """Spread values; ``fill`` stands for invocations that take no part."""
+        made = np.full((self.rows, self.size, *value.shape[1:]), fill, value.dtype)
+        made[self.row, self.column] = value
+        return made
+
+    def each(self, values: Array) -> Array:
+        """Return the value of each subgroup for its invocations."""
+        return values[self.row]  # type: ignore[no-any-return]
+
+    def first(self) -> Array:
+        """Return the first column of each subgroup that takes part."""
+        return self.table(np.ones(len(self.row), bool), False).argmax(1)
+
+
+def execute(opcode: int, group: Subgroups, operation: int, values: list[Array]) -> Array:
+    """Return the result of an operation; ``operation`` is the GroupOperation, if it has one."""
+    values = [np.broadcast_to(v, (len(group.row), *v.shape[1:])) for v in values]
+    if opcode in _ARITHMETIC:
+        return _arithmetic(opcode, group, operation, values)
+    if opcode == 333:  # Elect
+        return group.column == group.each(group.first())
+    value = values[0]
+    if opcode in (334, 335):  # All, Any
+        table = group.table(value, opcode == 334)
+        return group.each(table.all(1) if opcode == 334 else table.any(1))
+    if opcode == 336:  # AllEqual
+        differs = group.table(value) != group.table(value)[np.arange(group.rows), group.first()][:, None]
+        taking_part = group.table(np.ones(len(value), bool), False)
+        differs = differs.reshape(*differs.shape[:2], -1).any(2)
+        return group.each(~(differs & taking_part).any(1))
+    if opcode == 339:  # Ballot
+        return _ballot(group, value)
+    if opcode in (340, 341):  # InverseBallot, BallotBitExtract
+        at = group.column if opcode == 340 else values[1].astype(np.int64)
+        word = np.take_along_axis(value, (at // 32)[:, None], 1)[:, 0]
+        return (word >> (at % 32).astype(np.uint32)) & 1 != 0
+    if opcode in (342, 343, 344):
+        return _ballot_bits(opcode, group, operation, value)
+    return _moved(opcode, group, values)
+
+
+def _arithmetic(opcode: int, group: Subgroups, operation: int, values: list[Array]) -> Array:
+    kind, function, identity = _ARITHMETIC[opcode]
+    value = integers(np.ascontiguousarray(values[0]), kind) if kind else values[0]
+    neutral = identity(value.dtype)
+    table = group.table(value, neutral)
+    if operation == _CLUSTERED:
+        width = int(values[1][0])
+        parts = table.reshape(group.rows, group.size // width, width, *value.shape[1:])
+        table = np.repeat(function.reduce(parts, axis=2), width, axis=1)
+        return table.astype(value.dtype)[group.row, group.column]
+    if operation == _REDUCE:
+        return group.each(function.reduce(table, axis=1).astype(value.dtype))
+    found = function.accumulate(table, axis=1).astype(value.dtype)
+    if operation == _EXCLUSIVE:
+        found = np.concatenate((np.full_like(found[:, :1], neutral), found[:, :-1]), 1)
+    return found[group.row, group.column]  # type: ignore[no-any-return]
+
+
+def _words(bits: Array) -> Array:
+    """Return rows of bits as vectors of four words."""
+    made = np.zeros((len(bits), 128), bool)
+    made[:, : bits.shape[1]] = bits
+    return np.packbits(made, axis=1, bitorder="little").view("<u4")
+
+
+def _ballot(group: Subgroups, value: Array) -> Array:
+    return group.each(_words(group.table(value, False)))
+
+
+def _ballot_bits(opcode: int, group: Subgroups, operation: int, value: Array) -> Array:
+    columns = np.arange(128)
+    bits = (value[:, columns // 32] >> (columns % 32).astype(np.uint32)) & 1 != 0
+    bits &= columns < group.size
+    if opcode == 342:
+        own = group.column[:, None]
+        limit = {_REDUCE: 128, _INCLUSIVE: own + 1, _EXCLUSIVE: own}[operation]
+        return bit_count(_words(bits & (columns < limit))).sum(1).astype(np.uint32)
+    found = bits.argmax(1) if opcode == 343 else 127 - bits[:, ::-1].argmax(1)
+    return found.astype(np.uint32)
+
+
+def _moved(opcode: int, group: Subgroups, values: list[Array]) -> Array:
+    """Return what other invocations have."""
+    own = group.column
+    other = values[1].astype(np.int64) if len(values) > 1 else own
+    source = {
+        337: other, 338: group.each(group.first()), 345: other, 346: own ^ other,
+        347: own - other, 348: own + other, 365: own // 4 * 4 + other,
+        366: own ^ (1 + other),
+    }[opcode]  # fmt: skip
+    return group.table(values[0])[group.row, np.clip(source, 0, group.size - 1)]  # type: ignore[no-any-return]

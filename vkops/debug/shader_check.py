@@ -1,0 +1,324 @@
+"""Checks of shaders without a device: races, barriers, bounds, and values that are not defined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from operator import index as as_integer
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.debug.interpreter.findings import Finding, Findings, Invocation
+from vkops.debug.interpreter.memory import Memory
+from vkops.debug.interpreter.operations import dtype_of
+from vkops.debug.interpreter.races import Shadow
+from vkops.debug.interpreter.scheduler import Run, Settings
+from vkops.errors import BindingError, InvalidDescError, show
+from vkops.extent import Extent
+from vkops.shaders import shader as shaders
+from vkops.shaders.layout import Array, Number, leaves
+from vkops.shaders.module import Block
+
+DEFAULT_SUBGROUP_SIZE = 32
+OTHER_SUBGROUP_SIZES = (8, 64)
+MAX_INVOCATIONS = 1 << 24
+
+_ATOMICS = {*range(227, 243), 5614, 5615, 6035}
+_SUBGROUP = "GroupNonUniform"
+_RELATIVE, _ABSOLUTE = 1e-3, 1e-5
+"""Differences between results of floats that may be added in another order."""
+
+Buffer = Any
+"""An array, a number of bytes of which none was written, or values of a uniform block."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What ``check`` found.
+
+    Attributes:
+        name: the name of the shader.
+        findings: the faults, by their lines.
+        buffers: what the storage blocks hold after the run, by their names.
+        printed: the texts of debugPrintfEXT, each with the invocation.
+        instructions: how many were executed, for each invocation.
+    """
+
+    name: str
+    findings: tuple[Finding, ...]
+    buffers: Mapping[str, npt.NDArray[Any]]
+    printed: tuple[tuple[Invocation, str], ...]
+    instructions: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.findings)) or f"{self.name}: nothing was found"
+
+
+def check(
+    shader: Any,
+    buffers: Mapping[str, Buffer] | Sequence[Buffer] = (),
+    *,
+    groups: int | Sequence[int] | None = None,
+    threads: int | Sequence[int] | None = None,
+    push: Any = (),
+    subgroup_size: int | None = None,
+    floats: bool = False,
+    **settings: Any,
+) -> Report:
+    """Run a shader in an interpreter, without Vulkan, and report its faults.
+
+    These are data races, barriers that not all invocations reach, reads of what was never written,
+    indices out of bounds, integer divisions by zero, shifts by too many bits, loops that do not
+    end, and results that depend on the order of workgroups or on the size of subgroups.
+
+    Args:
+        shader: GLSL or HLSL text, a path, SPIR-V, or a shader that is loaded or compiled.
+        buffers: for each block, by its name or in the order of bindings, an array; a number of
+            bytes, of which none was written; or values of a uniform block. A block without a
+            buffer gets one element for each invocation, with distinct values.
+        groups: one to three numbers of workgroups; one workgroup by default.
+        threads: numbers of invocations instead, rounded up to whole workgroups.
+        push: push constants, as ``CompiledShader.dispatch`` takes them.
+        subgroup_size: a power of two from 4 to 64. By default it is 32, and a shader with
+            operations on subgroups is also run with 8 and 64, to compare the results.
+        floats: also report instructions that make NaN or infinity of finite numbers.
+        settings: more arguments of ``vkops.shaders.load``, such as ``defines``.
+
+    Raises:
+        ShaderCompileError: the shader is wrong, or uses what the interpreter does not support.
+        BindingError: a buffer does not fit its block (SH-04, SH-05).
+        InvalidDescError: SH-07, SH-09.
+
+    >>> text = '''#version 450
+    ... layout(local_size_x = 64) in;
+    ... layout(std430, binding = 0) buffer Data { uint data[]; };
+    ... void main() { data[gl_GlobalInvocationID.x + 1] += 1; }'''
+    >>> report = check(text, {"Data": np.zeros(64, np.uint32)})
+    >>> [(finding.kind, finding.place.line) for finding in report.findings]
+    [('out of bounds', 4)]
+    """
+    loaded = _loaded(shader, settings)
+    counts = _counts(loaded, groups, threads)
+    pushed = loaded.pack(push)
+    given = _given(loaded, buffers)
+    sizes = (subgroup_size or DEFAULT_SUBGROUP_SIZE,)
+    if sizes[0] not in (4, 8, 16, 32, 64):
+        message = f"got {show(subgroup_size)}, must be 4, 8, 16, 32 or 64"
+        raise InvalidDescError(loaded.name, "subgroup_size", message, "SH-07")
+    case = _Case(loaded, given, counts, pushed, floats)
+    first = case.run(sizes[0])
+    if subgroup_size is None and any(c.startswith(_SUBGROUP) for c in loaded.module.capabilities):
+        for size in OTHER_SUBGROUP_SIZES:
+            case.compare(first, case.run(size), "subgroup size", f"subgroups of {size}",
+                         f"subgroups of {sizes[0]}")  # fmt: skip
+    if case.has_atomics(first[0]) and prod(counts) > 1:
+        other = case.run(sizes[0], "descending")
+        case.compare(first, other, "order of workgroups", "workgroups in descending order",
+                     "ascending order")  # fmt: skip
+    run, memory = first
+    results = {
+        block.point: _results(block, memory[block.place])
+        for block in loaded.blocks
+        if block.kind == "storage"
+    }
+    return Report(loaded.name, tuple(case.findings), results, tuple(run.printed), run.executed)
+
+
+_Outcome = tuple[Run, dict[tuple[int, int], Memory]]
+
+
+@dataclass
+class _Case:
+    """A shader with all that it is run with."""
+
+    shader: shaders.Shader
+    given: Mapping[tuple[int, int], Buffer]
+    groups: tuple[int, int, int]
+    push: bytes
+    floats: bool
+    findings: Findings = field(default_factory=Findings)
+
+    def run(self, subgroup_size: int, order: str = "ascending") -> _Outcome:
+        """Run it on fresh buffers, and add what is found for the first time."""
+        invocations = prod(self.groups) * prod(self.shader.module.local_size)
+        memory = {
+            place: _memory(blocks, self.given.get(place), invocations)
+            for place, blocks in self.shader.places.items()
+        }
+        settings = Settings(subgroup_size, order, Findings(), self.floats)
+        run = Run(self.shader, memory, self.groups, self.push, settings)
+        run.run()
+        self.findings.update(settings.findings)
+        return run, memory
+
+    def has_atomics(self, run: Run) -> bool:
+        """Whether the shader executes atomic operations."""
+        functions = run.program.functions.values()
+        steps = (step for f in functions for block in f.blocks for step in block.steps)
+        return any(step.op in _ATOMICS for step in steps)
+
+    def compare(self, one: _Outcome, other: _Outcome, kind: str, how: str, before: str) -> None:
+        """Report the first element that differs, if there is no data race that explains it.
+
+        The same elements in another order are no difference, as a shader may append to a buffer.
+        """
+        if any(finding.kind == "data race" for finding in self.findings):
+            return
+        run, memory = one
+        for place, blocks in self.shader.places.items():
+            if blocks[0].kind != "storage" or all(block.readonly for block in blocks):
+                continue
+            a, b = (_results(blocks[0], found[place]) for found in (memory, other[1]))
+            differs = _differences(a, b)
+            if differs.any() and (np.sort(a) != np.sort(b)).any():
+                at = int(np.flatnonzero(differs)[0])
+                where = memory[place].element(at * a.itemsize)
+                message = f"'{where}' is {b[at]} with {how}, and {a[at]} with {before}"
+                written = run.last_write(memory[place], at * a.itemsize)
+                self.findings.add(kind, written, message, (), int(differs.sum()), where)
+
+
+def _differences(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if a.dtype.kind != "f":
+        return np.asarray(a != b)
+    size = np.nan_to_num(np.maximum(np.abs(a), np.abs(b)), posinf=0).max(initial=0)
+    near = np.isclose(a, b, rtol=_RELATIVE, atol=_ABSOLUTE * float(size), equal_nan=True)
+    return np.asarray(~near)
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def _loaded(shader: Any, settings: Mapping[str, Any]) -> shaders.Shader:
+    shader = getattr(shader, "shader", shader)  # that of a CompiledShader
+    if isinstance(shader, shaders.Shader):
+        return shader
+    return shaders.load(shader, **{"debug": True, **settings})
+
+
+def _counts(
+    shader: shaders.Shader,
+    groups: int | Sequence[int] | None,
+    threads: int | Sequence[int] | None,
+) -> tuple[int, int, int]:
+    """Return the numbers of workgroups."""
+    name, value = ("groups", groups) if threads is None else ("threads", threads)
+    value = 1 if value is None else value
+    message = f"got {show(value)}, must be one to three numbers from 1"
+    try:
+        numbers = [as_integer(n) for n in ([value] if isinstance(value, int) else value)]  # type: ignore[union-attr]
+    except TypeError as error:
+        raise InvalidDescError(shader.name, name, message, "SH-07") from error
+    if groups is not None and threads is not None:
+        message = "got both groups and threads, must be one of them"
+    local = shader.module.local_size
+    x, y, z = [*numbers, 1, 1, 1][:3]
+    if threads is not None:
+        x, y, z = (-(-n // size) for n, size in zip((x, y, z), local, strict=True))
+    both = groups is not None and threads is not None
+    if both or not 1 <= len(numbers) <= 3 or min(x, y, z) < 1:
+        raise InvalidDescError(shader.name, name, message, "SH-07")
+    if x * y * z * prod(local) > MAX_INVOCATIONS:
+        message = f"got {x * y * z * prod(local)} invocations, must be {MAX_INVOCATIONS} at most"
+        raise InvalidDescError(shader.name, name, message, "SH-07")
+    return x, y, z
+
+
+def _given(
+    shader: shaders.Shader, buffers: Mapping[str, Buffer] | Sequence[Buffer]
+) -> dict[tuple[int, int], Buffer]:
+    """Return buffers by set and binding: arrays of bytes, or numbers of bytes."""
+    if not isinstance(buffers, Mapping):
+        firsts = [blocks[0].point for blocks in shader.places.values()]
+        if len(buffers) > len(firsts):
+            names = ", ".join(firsts) or "none"
+            message = f"got {len(buffers)}, must be {len(firsts)} at most: {names}"
+            raise BindingError(shader.name, "buffers", message, "SH-04")
+        buffers = dict(zip(firsts, buffers, strict=False))
+    found: dict[tuple[int, int], Buffer] = {}
+    sizes = {}
+    for point, value in buffers.items():
+        block = shader.block(point)
+        if block is not None and block.kind == "uniform" and not isinstance(value, np.ndarray):
+            value = np.frombuffer(shader.pack_uniform(block, value), np.uint8)
+        elif not isinstance(value, int) or isinstance(value, bool):
+            value = _bytes(shader, point, value)
+        nbytes = value if isinstance(value, int) else value.size
+        sizes[point] = Extent(point, 0, nbytes), nbytes
+        if block is not None:
+            found[block.place] = value
+    for place, blocks in shader.places.items():
+        if place not in found:  # it gets a buffer that fits
+            step = max(block.scalar_nbytes for block in blocks)
+            nbytes = -(-max(block.nbytes + block.stride for block in blocks) // step) * step
+            sizes[blocks[0].point] = Extent(blocks[0].point, 0, nbytes), nbytes
+    shader.bind(sizes)
+    return found
+
+
+def _bytes(shader: shaders.Shader, point: str, value: Any) -> npt.NDArray[np.uint8]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iufbV":
+        message = f"got {show(value)}, must be an array of numbers or a number of bytes"
+        raise BindingError(shader.name, point, message, "SH-04")
+    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+
+
+# -- buffers ---------------------------------------------------------------------------------------
+
+
+def _memory(blocks: Sequence[Block], given: Buffer | None, invocations: int) -> Memory:
+    block = max(blocks, key=lambda each: len(each.type.scalars) if each.type else 0)
+    assert block.type is not None
+    data = _distinct(block, invocations) if given is None else given
+    size = data if isinstance(data, int) else data.size
+    memory = Memory(block.instance, block.type, "", 1, size, is_written=not isinstance(data, int))
+    if not all(each.readonly for each in blocks):
+        memory.shadow = Shadow(memory.units)
+    if not isinstance(data, int):
+        memory.fill(data.tobytes())
+    return memory
+
+
+def _distinct(block: Block, count: int) -> npt.NDArray[np.uint8]:
+    """Return the bytes of a block with ``count`` elements of its array, all with other values.
+
+    Integers begin at 0, as they may be indices; floats at 1.
+    """
+    assert block.type is not None
+    head = -(-block.nbytes // 8) * 8 if block.stride == 0 else block.nbytes
+    data = np.zeros(-(-(head + block.stride * count) // 8) * 8, np.uint8)
+    for number, leaf in enumerate(leaves(block.type)):
+        _write(data, leaf.location, leaf.type, np.arange(number, number + 1))
+    last = block.type.members[-1]
+    if block.stride and isinstance(last.type, Array):
+        starts = last.offset + block.stride * np.arange(count)
+        for leaf in leaves(last.type.element):
+            _write(data, starts + leaf.location, leaf.type, np.arange(count))
+    return data[: head + block.stride * count]
+
+
+def _write(
+    data: npt.NDArray[np.uint8], at: Any, number: Number, values: npt.NDArray[np.int64]
+) -> None:
+    dtype = np.dtype("u4") if number.kind == "bool" else dtype_of(number)
+    if number.kind == "float":
+        values = values + 1
+    data.view(dtype)[np.asarray(at) // dtype.itemsize] = values.astype(dtype)
+
+
+def _results(block: Block, memory: Memory) -> npt.NDArray[Any]:
+    """Return the contents of a block, as numbers of its type if it has one."""
+    dtype = block.dtype or np.dtype("u4")
+    data = memory.contents()
+    whole = data.size // dtype.itemsize * dtype.itemsize
+    return np.frombuffer(data[:whole].tobytes(), dtype)
+
