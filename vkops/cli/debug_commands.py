@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from vkops.cli import options
+from vkops.cli import options, shader_commands
 from vkops.errors import ModelError, VkopsError, one_line, printable
 
 if TYPE_CHECKING:
@@ -33,6 +33,70 @@ _RUN = {
     **dict.fromkeys((".json", ".onnx"), ("run",)),
     **dict.fromkeys((".comp", ".hlsl", ".spv"), ("shader", "run")),
 }
+
+
+@debug.command()
+@shader_commands.source
+@options.texts(
+    "--buffer",
+    metavar="BLOCK=FILE.npy|BYTES",
+    help="Fill a block's buffer, or give its size if the shader writes all that it reads.",
+)
+@shader_commands.groups
+@shader_commands.threads
+@shader_commands.push
+@shader_commands.spec
+@options.number("--subgroup-size", help="Invocations of a subgroup; 8, 32 and 64 by default.")
+@options.flag("--floats", help="Report NaN and infinity that are made of finite numbers.")
+@shader_commands.settings
+def check(
+    source: str,
+    buffer: options.Texts,
+    groups: str | None,
+    threads: str | None,
+    push: str,
+    spec: options.Texts,
+    subgroup_size: int | None,
+    floats: bool,
+    **given: Any,
+) -> None:
+    """Find faults of a shader without a device.
+
+    The shader is run in an interpreter. Data races, barriers that not all invocations reach, reads
+    of what was never written, indices out of bounds and more are printed with their lines, and the
+    exit status is 1. A block without a buffer gets one element for each invocation, with distinct
+    values.
+    """
+    from vkops.debug import check as run
+
+    loaded = shader_commands.loaded(source, spec, given)
+    report = run(
+        loaded,
+        dict(_buffer(text, loaded.name) for text in buffer),
+        groups=None if groups is None else shader_commands.integers("--groups", groups),
+        threads=None if threads is None else shader_commands.integers("--threads", threads),
+        push=shader_commands.numbers("--push", push),
+        subgroup_size=subgroup_size,
+        floats=floats,
+    )
+    for invocation, text in report.printed:
+        click.echo(printable(f"{invocation}: {text}"))
+    click.echo("\n".join(map(printable, str(report).splitlines())))
+    if not report.ok:
+        raise click.exceptions.Exit(1)
+
+
+def _buffer(text: str, owner: str) -> tuple[str, Any]:
+    """Return a block's name with an array, or the number of its bytes."""
+    from vkops.runner import array_files
+
+    name, equals, value = text.partition("=")
+    if not equals:
+        options.refuse("--buffer", f"got '{text}', must be BLOCK=FILE.npy or BLOCK=BYTES")
+    if value.isdecimal():
+        return name, options.integer("--buffer", value)
+    ((_, array),) = array_files.read(value, [name], owner)
+    return name, array
 
 
 @debug.command(context_settings=_FORWARDS)

@@ -14,7 +14,7 @@ from vkops.errors import ShaderCompileError, printable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from vkops.shaders import Number
+    from vkops.shaders import Number, Shader
 
 
 @click.group(invoke_without_command=True)
@@ -27,12 +27,24 @@ def shader(context: click.Context) -> None:
     options.help_without_command(context)
 
 
-_source = click.argument("source", metavar="SHADER", type=click.Path())
+source = click.argument("source", metavar="SHADER", type=click.Path())
 _define = options.texts("-D", "define", metavar="NAME[=VALUE]", help="Define a macro.")
 _entry = click.option(
     "-e", "--entry", default="main", metavar="NAME", help="Entry point; that of GLSL is main."
 )
-_settings = options.all_of(_define, options.includes, _entry)  # those of ``_spirv``
+settings = options.all_of(_define, options.includes, _entry)  # those of ``_spirv``
+groups = click.option(
+    "--groups",
+    metavar="X[,Y[,Z]]|BLOCK[:BYTE]",
+    help="Numbers of workgroups, or the block whose buffer has them; 1 by default.",
+)
+threads = click.option(
+    "--threads",
+    metavar="X[,Y[,Z]]",
+    help="Numbers of invocations instead, rounded up to whole workgroups.",
+)
+push = options.text("--push", metavar="N,...", help="Push constants, in the order of their declaration.")
+spec = options.texts("--spec", metavar="NAME=VALUE", help="Set a specialization constant.")
 
 
 @shader.command("list")
@@ -66,9 +78,9 @@ def list_() -> None:
 
 
 @shader.command()
-@_source
+@source
 @options.file("-o", "--output", help="File to write; NAME.spv by default.")
-@_settings
+@settings
 @options.flag("-g", "debug", help="Include source lines.")
 def build(source: str, output: Path | None, **settings: Any) -> None:
     """Compile a shader to SPIR-V, check and describe it.
@@ -93,8 +105,8 @@ def build(source: str, output: Path | None, **settings: Any) -> None:
 
 
 @shader.command()
-@_source
-@_settings
+@source
+@settings
 def disasm(source: str, **settings: Any) -> None:
     """Print a shader's SPIR-V as text.
 
@@ -108,8 +120,8 @@ def disasm(source: str, **settings: Any) -> None:
 
 
 @shader.command()
-@_source
-@_settings
+@source
+@settings
 def validate(source: str, **settings: Any) -> None:
     """Check a shader with spirv-val.
 
@@ -123,7 +135,7 @@ def validate(source: str, **settings: Any) -> None:
 
 
 @shader.command()
-@_source
+@source
 @click.argument("other", required=False, type=click.Path())
 @_define
 @options.texts("--to", metavar="NAME[=VALUE]", help="Define a macro for OTHER only.")
@@ -162,7 +174,7 @@ def diff(
 @options.file("--json", help="Write the figures.")
 @options.file("--baseline", help="Print what has changed since --json wrote this file.")
 @options.flag("--fail-on-regression", help="Exit with 1 if a figure is worse by more than 5 %.")
-@_settings
+@settings
 def stats(
     sources: tuple[str, ...],
     gpu: str,
@@ -208,26 +220,18 @@ def stats(
 
 
 @shader.command()
-@_source
+@source
 @options.texts("--bind", metavar="[BLOCK:]FILE.npy", help="Fill a block's buffer from a file.")
 @options.texts(
     "--out",
     metavar="[BLOCK:]TYPE:COUNT",
     help="Print a block of zeros after the run; give only BLOCK if it has a file.",
 )
-@click.option(
-    "--groups",
-    metavar="X[,Y[,Z]]|BLOCK[:BYTE]",
-    help="Numbers of workgroups, or the block whose buffer has them; 1 by default.",
-)
-@click.option(
-    "--threads",
-    metavar="X[,Y[,Z]]",
-    help="Numbers of invocations instead, rounded up to whole workgroups.",
-)
-@options.text("--push", metavar="N,...", help="Push constants, in the order of their declaration.")
-@options.texts("--spec", metavar="NAME=VALUE", help="Set a specialization constant.")
-@_settings
+@groups
+@threads
+@push
+@spec
+@settings
 @options.texts(
     "--output", metavar="[BLOCK:]FILE", help="Write blocks to .npy files, or all to a .npz file."
 )
@@ -253,22 +257,17 @@ def run(
 
     The buffers are assigned to the shader's blocks by name, or in the order of the bindings.
     """
-    from vkops import shaders
     from vkops.debug import dispatch_hooks
-    from vkops.dxdispatch.shader_dispatchable import constant_key
     from vkops.runner import shader_files
     from vkops.runner.dispatch_timing import RunOptions
 
-    settings = {name: given.pop(name) for name in ("define", "include", "entry")}
-    name, spirv = _spirv(source, **settings, debug=True)
-    pairs = (text.partition("=") for text in spec)
-    constants = {constant_key(key): _number(f"--spec {key}", value) for key, _, value in pairs}
-    loaded = shaders.load(spirv, constants=constants, name=name, entry=settings["entry"])
+    shader_settings = {name: given.pop(name) for name in ("define", "include", "entry")}
+    shader = loaded(source, spec, shader_settings)
     shader_options = shader_files.ShaderOptions(
         **given,
         groups=None if groups is None else _groups(groups),
-        threads=None if threads is None else _integers("--threads", threads),
-        push=[_number("--push", text) for text in push.split(",") if text],
+        threads=None if threads is None else integers("--threads", threads),
+        push=numbers("--push", push),
     )
     with (
         dispatch_hooks.from_environment() as around_dispatch,
@@ -276,7 +275,7 @@ def run(
     ):
         click.echo(printable(f"Running on '{device.name}'"))
         run_options = RunOptions(dispatch_iterations, flat=flat, around_dispatch=around_dispatch)
-        shader_files.run_shader(loaded, device, run_options, shader_options)
+        shader_files.run_shader(shader, device, run_options, shader_options)
 
 
 def _spirv(
@@ -310,12 +309,29 @@ def _spirv(
 def _groups(text: str) -> list[int] | tuple[str, int]:
     """Return numbers, or a block and the byte of its buffer where the numbers are."""
     if text[:1].isdecimal() or text[:1] == "-":
-        return _integers("--groups", text)
+        return integers("--groups", text)
     block, _, byte = text.partition(":")
     return block, options.integer("--groups", byte) if byte else 0
 
 
-def _integers(option: str, text: str) -> list[int]:
+def loaded(source: str, spec: options.Texts, settings: Mapping[str, Any]) -> Shader:
+    """Return the shader of a file or a kernel, with source lines and specialization constants."""
+    from vkops import shaders
+    from vkops.dxdispatch.shader_dispatchable import constant_key
+
+    name, spirv = _spirv(source, **settings, debug=True)
+    pairs = (text.partition("=") for text in spec)
+    constants = {constant_key(key): _number(f"--spec {key}", value) for key, _, value in pairs}
+    return shaders.load(spirv, constants=constants, name=name, entry=settings["entry"])
+
+
+def numbers(option: str, text: str) -> list[Number]:
+    """Return numbers that commas separate."""
+    return [_number(option, part) for part in text.split(",") if part]
+
+
+def integers(option: str, text: str) -> list[int]:
+    """Return integers that commas separate."""
     return [options.integer(option, number) for number in text.split(",")]
 
 

@@ -18,6 +18,7 @@ HEADER_WORDS = 5
 class Op:
     """Opcodes."""
 
+    UNDEF = 1
     SOURCE, NAME, MEMBER_NAME, STRING, LINE, IMPORT, EXTENDED = 3, 5, 6, 7, 8, 11, 12
     ENTRY_POINT, EXECUTION_MODE, CAPABILITY, EXECUTION_MODE_ID = 15, 16, 17, 331
     TYPE_VOID, TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_VECTOR, TYPE_MATRIX = 19, 20, 21, 22, 23, 24
@@ -165,6 +166,6 @@ def declarations(spirv: bytes) -> Declarations:
             target[operands[width]] = operands[width + 1 :]
         elif Op.TYPE_VOID <= op < Op.TYPE_FORWARD:
             found.defined[operands[0]] = made
-        elif Op.CONSTANT_TRUE <= op <= Op.SPEC_OP or op == Op.VARIABLE:
+        elif Op.CONSTANT_TRUE <= op <= Op.SPEC_OP or op in (Op.VARIABLE, Op.UNDEF):
             found.defined[operands[1]] = made
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from vkops.debug.interpreter.operations import Array
-from vkops.debug.interpreter.program import Place
+from vkops.debug.interpreter.values import Place
 
 Invocation = tuple[int, int, int]
 

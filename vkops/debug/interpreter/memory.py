@@ -9,13 +9,12 @@ import numpy as np
 
 from vkops.debug.interpreter.operations import Array, dtype_of
 from vkops.debug.interpreter.program import (
-    Place,
     members_of,
     scalar_of,
     shape_of,
 )
 from vkops.debug.interpreter.races import Shadow
-from vkops.debug.interpreter.values import Partial, Value, joined, merge, take
+from vkops.debug.interpreter.values import Partial, Place, Value, joined, merge, take
 from vkops.shaders import layout
 from vkops.shaders.layout import Number, Struct, Type
 
@@ -27,7 +26,8 @@ class Active(NamedTuple):
 
     ``at`` are their places among all ``count`` that run together, None if they are all of these,
     and ``places`` the same as an array. ``who`` are their numbers in the dispatch, ``groups`` the
-    places of their workgroups. ``rest`` says whether no other invocation goes on in this function.
+    places of their workgroups. ``rest`` is the call of a function in which no other invocation goes
+    on, if there is one.
     """
 
     at: Array | None
@@ -35,14 +35,14 @@ class Active(NamedTuple):
     who: Array
     groups: Array
     count: int
-    rest: bool
+    rest: object = None
 
     def some(self, mask: Array) -> Active:
         """Return those that a mask chooses."""
         chosen = np.flatnonzero(np.broadcast_to(mask, len(self.places)))
         return Active(
             self.places[chosen], self.places[chosen], self.who[chosen], self.groups[chosen],
-            self.count, False,
+            self.count,
         )  # fmt: skip
 
 
@@ -63,9 +63,15 @@ class Variable:
 
 
 class Register(Variable):
-    """A scalar, vector or matrix that each invocation has for itself."""
+    """A scalar, vector or matrix that each invocation has for itself.
 
-    def __init__(self, name: str, type_: Type, value: Array | None = None) -> None:
+    ``call`` is that of the function which declares it, if any.
+    """
+
+    def __init__(
+        self, name: str, type_: Type, value: Array | None = None, call: object = None
+    ) -> None:
+        self._call = call
         self.name, self.type = name, type_
         self._number = scalar_of(type_) or Number("uint", 4)
         self._value = value
@@ -104,14 +110,15 @@ class Register(Variable):
         if shape_of(type_) != shape_of(self.type):
             self._store_part(type_, offset, numbers, written, active)
             return
-        if active.at is None or (active.rest and len(numbers) == 1 and written is True):
+        rest = active.rest is not None and active.rest is self._call
+        if active.at is None or (rest and len(numbers) == 1 and written is True):
             self._value, self._written = numbers, written
             return
         if self._written is not True or written is not True:
             before = np.broadcast_to(self._written, (active.count, *numbers.shape[1:]))
             now = np.broadcast_to(written, numbers.shape)
             made = merge(before, now, active.at, active.count)
-            self._written = True if active.rest and written is True else made
+            self._written = True if rest and written is True else made
         self._value = merge(self._value, numbers, active.at, active.count)
 
     def _store_part(

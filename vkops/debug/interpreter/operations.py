@@ -228,6 +228,8 @@ TABLE: dict[int, Operation] = {
 
 DIVISIONS = (134, 135, 137, 138, 139)
 SHIFTS = (194, 195, 196)
+LOGICAL = (166, 167)
+"""Or, and."""
 
 
 def apply(opcode: int, operands: list[Array], number: Number | None) -> Any:

@@ -11,21 +11,12 @@ import numpy as np
 
 from vkops.debug.interpreter import operations
 from vkops.debug.interpreter.operations import dtype_of
+from vkops.debug.interpreter.values import Partial, Place
 from vkops.shaders import constants
 from vkops.shaders.compiler import TEXT
 from vkops.shaders.binary import GL_COMPUTE, Decoration, Instruction, Op, declarations, string
 from vkops.shaders.layout import Array, Number, Struct, Type, Types
 from vkops.shaders.module import Module
-
-
-class Place(NamedTuple):
-    """A line of a source file; line 0 if it is not known."""
-
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 class Step(NamedTuple):
@@ -120,6 +111,8 @@ class Program:
         for id_, (op, words) in self.found.defined.items():
             if Op.CONSTANT_TRUE <= op <= Op.SPEC_OP:
                 made[id_] = self._constant(id_, op, words, made)
+            elif op == Op.UNDEF:
+                made[id_] = self.undefined(id_, words[0], Place(self._name, 0))
         return made
 
     def _constant(self, id_: int, op: int, words: tuple[int, ...], made: Mapping[int, Any]) -> Any:
@@ -135,6 +128,16 @@ class Program:
         if isinstance(type_, Number):
             return np.array([value], dtype_of(type_))
         return np.array([value], dtype_of(scalar_of(type_) or Number("uint", 4)))
+
+    def undefined(self, id_: int, type_: int, place: Place) -> Any:
+        """Return the value of OpUndef."""
+
+        def marked(value: Any) -> Any:
+            if isinstance(value, list):
+                return [marked(member) for member in value]
+            return Partial(value, np.ones_like(value, bool), self.name(id_), place)
+
+        return marked(zeros(self.type(type_)))
 
     # -- functions ---------------------------------------------------------------------------------
 

@@ -22,7 +22,6 @@ from vkops.debug.interpreter.operations import Array, dtype_of
 from vkops.debug.interpreter.program import (
     Block,
     Function,
-    Place,
     Program,
     Step,
     composed,
@@ -34,6 +33,7 @@ from vkops.debug.interpreter.races import Conflict, Order, Shadow
 from vkops.debug.interpreter.values import (
     Outside,
     Partial,
+    Place,
     Pointer,
     Value,
     joined,
@@ -144,10 +144,12 @@ class Run:
                 value = self.program.constants[initial[0]] if initial else None
                 self._private.append((id_, name, type_, value))
 
-    def _variable(self, name: str, type_: Type, active: Active) -> Variable:
+    def _variable(
+        self, name: str, type_: Type, active: Active, call: _Frame | None = None
+    ) -> Variable:
         """Make a variable that each invocation has for itself."""
         if scalar_of(type_) is not None:
-            return Register(name, type_)
+            return Register(name, type_, None, call)
         return Memory(name, type_, "invocation", active.count, type_.nbytes)
 
     # -- running -----------------------------------------------------------------------------------
@@ -173,7 +175,7 @@ class Run:
         size = self.group_size
         who = (groups[:, None] * size + np.arange(size)).reshape(-1)
         places = np.arange(len(who))
-        active = Active(None, places, who, places // size, len(who), True)
+        active = Active(None, places, who, places // size, len(who))
         inputs = self._inputs(who)
         for id_, name, type_ in self._shared:
             memory = Memory(name, type_, "group", len(groups), type_.nbytes)
@@ -236,7 +238,8 @@ class Run:
             at = None if len(places) == active.count else places
             groups = places // self.group_size
             who = outer_who(active, places)
-            self._active = Active(at, places, who, groups, active.count, len(places) == frame.live)
+            rest = frame if len(places) == frame.live else None
+            self._active = Active(at, places, who, groups, active.count, rest)
             self._local = {}
             block = function.blocks[number]
             for target, mask in self._block(frame, block):
@@ -300,7 +303,7 @@ class Run:
 
     def _put(self, frame: _Frame, id_: int, value: Value, active: Active) -> None:
         at = active.at
-        if active.rest and isinstance(value, np.ndarray) and len(value) == 1:
+        if active.rest is frame and isinstance(value, np.ndarray) and len(value) == 1:
             at = None
         frame.values[id_] = merge(frame.values.get(id_), value, at, active.count)
 
@@ -555,7 +558,7 @@ def _declare(run: Run, step: Step) -> Pointer:
     frame, id_ = run._frame, step.result
     known = frame.variables.get(id_)
     if known is None:
-        variable = run._variable(run.program.name(id_), type_, run._active)
+        variable = run._variable(run.program.name(id_), type_, run._active, frame)
         known = frame.variables[id_] = Pointer(variable, type_, 0)
     if step.operands[1:]:
         run.store(known, run.raw(step.operands[1]))
@@ -597,10 +600,23 @@ def _array_length(run: Run, step: Step) -> Array:
     return np.array([size // member.type.stride], np.uint32)
 
 
+def _marked(found: Value, masks: list[Array] | None, known: Partial | None) -> Value:
+    """Mark results of numbers that were never written: what uses them reports that."""
+    if masks is None or known is None:
+        return found
+    if isinstance(found, list):
+        return [_marked(member, masks, known) for member in found]
+    missing = np.zeros(found.shape, bool)
+    for mask in masks:  # most operations work by components
+        if mask.shape[1:] != found.shape[1:]:
+            mask = mask.reshape(len(mask), -1).any(1).reshape(-1, *(1,) * (found.ndim - 1))
+        missing = missing | mask
+    return known._replace(numbers=found, missing=missing)
+
+
 def _arithmetic(run: Run, step: Step) -> Value:
-    operands = [run.value(id_) for id_ in step.operands]
-    type_ = run.program.type(step.type)
-    number = scalar_of(type_)
+    operands, masks, known = joined([run.raw(id_) for id_ in step.operands])
+    number = scalar_of(run.program.type(step.type))
     if step.op in operations.DIVISIONS:
         _report_where(run, operands[1] == 0, "division by zero", "divides an integer by zero")
     elif step.op in operations.SHIFTS:
@@ -609,7 +625,13 @@ def _arithmetic(run: Run, step: Step) -> Value:
         text = f"shifts a number of {bits} bits by {bits} bits or more"
         _report_where(run, count >= bits, "shift", text)
     found = operations.apply(step.op, operands, number)
-    return _finite(run, operands, found)
+    if masks is not None and step.op in operations.LOGICAL:  # one operand can decide
+        decides = step.op == operations.LOGICAL[0]
+        known_ones = [(a == decides) & ~mask for a, mask in zip(operands, masks, strict=True)]
+        masks = [(masks[0] | masks[1]) & ~known_ones[0] & ~known_ones[1]]
+        if not masks[0].any():
+            return found
+    return _marked(_finite(run, operands, found), masks, known)
 
 
 def _finite(run: Run, operands: list[Value], found: Value) -> Value:
@@ -650,9 +672,10 @@ def _glsl(run: Run, step: Step) -> Value:
         return first
     if number not in glsl_functions.FUNCTIONS:
         run._refuse(f"function {number} of GLSL.std.450")
-    operands = [run.value(id_) for id_ in ids]
+    operands, masks, known = joined([run.raw(id_) for id_ in ids])
     dtype = None if scalar is None else dtype_of(scalar)
-    return _finite(run, operands, glsl_functions.apply(number, operands, dtype))
+    found = _finite(run, operands, glsl_functions.apply(number, operands, dtype))
+    return _marked(found, masks, known)
 
 
 _CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:v([234]))?(?:ul|lu|l|u)?([diouxXeEfFgGaA])?")
@@ -776,50 +799,44 @@ def _copy(run: Run, step: Step) -> Value:
 
 
 def _undefined(run: Run, step: Step) -> Value:
-    value = zeros(run.program.type(step.type))
-    if isinstance(value, list):
-        return value
-    name = run.program.name(step.result)
-    return Partial(value, np.ones_like(value, bool), name, step.place)
+    return run.program.undefined(step.result, step.type, step.place)
 
 
 def _select(run: Run, step: Step) -> Value:
-    condition = run.value(step.operands[0])
-    one, other = (run.raw(id_) for id_ in step.operands[1:])
-    if isinstance(one, Pointer) or isinstance(other, Pointer):
-        if one.variable is not other.variable:
+    condition, *rest = (run.raw(id_) for id_ in step.operands)
+    one, other = rest
+    count = len(run._active.places)
+    if isinstance(one, (Pointer, list)):
+        mask = np.flatnonzero(np.broadcast_to(run.checked(condition), count))
+        if isinstance(one, Pointer) and one.variable is not other.variable:
             run._refuse("a choice of pointers to different variables")
-        mask = np.flatnonzero(np.broadcast_to(condition, len(run._active.places)))
-        count = len(run._active.places)
-        return merge(merge(None, other, None, count), take(one, mask), mask, count)
-    if isinstance(one, list):
-        count = len(run._active.places)
-        mask = np.flatnonzero(np.broadcast_to(condition, count))
-        return merge(merge([zeros_like(o, count) for o in other], other, np.arange(count), count),
-                     take(one, mask), mask, count)  # fmt: skip
-    (a, b), masks, known = joined([one, other])
-    made = operations.select(condition, a, b)
+        base = merge(None, other, None, count) if isinstance(other, Pointer) else _wide(other, count)
+        return merge(base, take(one, mask), mask, count)
+    (chosen, a, b), masks, known = joined([condition, one, other])
+    made = operations.select(chosen, a, b)
     if masks is None or known is None:
         return made
-    missing = operations.select(condition, *masks)
-    return known._replace(numbers=made, missing=missing) if missing.any() else made
+    missing = operations.select(chosen, masks[1], masks[2])
+    marked = _marked(made, [masks[0]], known)
+    missing = missing | marked.missing
+    return marked._replace(missing=missing) if missing.any() else made
 
 
-def zeros_like(value: Value, count: int) -> Value:
-    """Return zeros in the form of a value, for so many invocations."""
+def _wide(value: Value, count: int) -> Value:
+    """Return a value that has one row for each of ``count`` invocations."""
     if isinstance(value, list):
-        return [zeros_like(member, count) for member in value]
-    numbers = value.numbers if isinstance(value, Partial) else value
-    return np.zeros((count, *numbers.shape[1:]), numbers.dtype)
+        return [_wide(member, count) for member in value]
+    return np.broadcast_to(value, (count, *value.shape[1:]))
 
 
 def _bitcast(run: Run, step: Step) -> Value:
-    value = run.value(step.operands[0])
+    (value,), masks, known = joined([run.raw(step.operands[0])])
     type_ = run.program.type(step.type)
     number = scalar_of(type_)
     assert number is not None
     flat = np.ascontiguousarray(value).reshape(len(value), -1)
-    return flat.view(dtype_of(number)).reshape(len(value), *shape_of(type_))
+    found = flat.view(dtype_of(number)).reshape(len(value), *shape_of(type_))
+    return _marked(found, masks, known)
 
 
 def _barrier(run: Run, step: Step) -> None:

@@ -15,9 +15,18 @@ from vkops.shaders.layout import Type
 
 if TYPE_CHECKING:
     from vkops.debug.interpreter.memory import Variable
-    from vkops.debug.interpreter.program import Place
 
 Value = Any
+
+
+class Place(NamedTuple):
+    """A line of a source file; line 0 if it is not known."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 class Partial(NamedTuple):

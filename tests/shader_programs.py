@@ -1,0 +1,160 @@
+"""Random structured shaders: integers of all sizes, floats, vectors, loops, switches, functions, arrays."""
+
+from __future__ import annotations
+
+import random
+import re
+
+COUNT = 14
+"""Words that each invocation writes."""
+
+HEAD = """#version 450
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+layout(local_size_x = 16) in;
+layout(std430, binding = 0) readonly buffer Source { uint source[]; };
+layout(std430, binding = 1) buffer Target { uint target[]; };
+shared uint part[16];
+struct Pair { uint number; ivec2 place; };
+// What min, sign and others make of NaN is not defined.
+float sum(float a, float b) { precise float c = a + b; return abs(c) < 1e20 ? c : 1.0; }
+float product(float a, float b) { precise float c = a * b; return abs(c) < 1e20 ? c : 2.0; }
+"""
+
+UNSIGNED = ("uint", "uint64_t", "uint16_t", "uint8_t")
+SIGNED = ("int", "int64_t", "int16_t", "int8_t")
+BITS = dict(zip((*UNSIGNED, *SIGNED), (32, 64, 16, 8) * 2, strict=True))
+
+
+class Generator:
+    """Writes a program; the same for the same seed."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        types = ["uint", "int", "float", "bool", "uint", self.random.choice((*UNSIGNED, *SIGNED))]
+        self.variables = {f"v{n}": type_ for n, type_ in enumerate(types)}
+        self.loops = 0
+        self.in_loop = False
+
+    def choice(self, *options):
+        return self.random.choice(options)
+
+    def names(self, type_):
+        return [name for name, known in self.variables.items() if known == type_]
+
+    def expression(self, type_, depth=3):
+        """An expression; in the forms below, <uint> is an expression of uint, and <1 uint> a simple one."""
+        if depth <= 0 and type_ != "bool":
+            return self.choice(*self.names(type_), *self.names(type_), self.literal(type_))
+
+        def part(match):
+            return self.expression(match[2], min(int(match[1] or depth), depth) - 1)
+
+        return re.sub(r"<(\d )?(\w+)>", part, self.choice(*self.forms(type_, depth)))
+
+    def forms(self, type_, depth):
+        other = self.choice(*sorted({*self.variables.values()} - {"bool"}))
+        if type_ == "bool":
+            test = f"(<{other}> {self.choice('<', '>', '<=', '>=', '==', '!=')} <{other}>)"
+            return [test, f"!{test}", *([f"({test} {self.choice('&&', '||', '^^')} <bool>)"] if depth > 1 else [])]
+        if type_ == "float":
+            return ["sum(<float>, <float>)", "product(<float>, <float>)", "min(<float>, <float>)",
+                    "floor(<float>)", "abs(<float>)", "float(<int>)", "float(<uint>)", "(-(<float>))",
+                    "(<bool> ? <float> : <float>)", "sign(<float>)"]  # fmt: skip
+        bits, t = BITS[type_], f"<{type_}>"
+        forms = [f"({t} {self.choice('+', '-', '*', '&', '|', '^')} {t})"] * 4
+        forms += [f"({t} {self.choice('<<', '>>')} (<1 uint> & {bits - 1}u))", f"({self.choice('~', '-')}({t}))"]
+        forms += [f"{type_}(<{other}>)" if other != "float" else t, f"(<bool> ? {t} : {t})"]
+        if type_ in UNSIGNED:
+            forms += [f"({t} {self.choice('/', '%')} ({t} | {type_}(1)))"]
+        else:  # the remainder of a negative number is undefined in GLSL
+            positive = f"(({t} & {type_}(63)) | {type_}(1))"
+            forms += [f"({t} / {positive})", f"(({t} & {type_}(127)) % {positive})"]
+        if bits == 32:
+            forms += [f"{self.choice('min', 'max')}({t}, {t})",
+                      f"bitfieldExtract({t}, int(<1 uint> & 15u), int(<1 uint> & 15u))",
+                      f"bitfieldInsert({t}, {t}, int(<1 uint> & 15u), 9)",
+                      f"bitfieldReverse({t})", f"{type_}(bitCount({t}))",
+                      f"{type_}({self.choice('findMSB', 'findLSB')}({t}))",
+                      f"{type_}(<2 float> > 0.5 ? 9 : 4)"]  # fmt: skip
+        if type_ == "uint":
+            forms += ["array[<2 uint> % 5u]", "pair.number", "floatBitsToUint(sum(<1 float>, 1.5))",
+                      f"(uvec3({t}, {t}, 7u) * 3u).{self.choice('x', 'y', 'z', 'yzx.z')}", "source[at]"]  # fmt: skip
+        if type_ == "int":
+            forms += ["pair.place.y", "pair.place[<1 uint> & 1u]", f"(ivec2({t}, {t}).yx - ivec2(3)).x"]
+        return forms
+
+    def literal(self, type_):
+        if type_ == "float":
+            return f"{self.random.randint(-40, 40) / 8!r}"
+        number = self.random.choice((0, 1, 2, 3, 5, 100, self.random.randint(0, 2 ** (BITS[type_] - 1) - 1)))
+        suffix = "ul" if BITS[type_] == 64 else "u"
+        return f"{type_}({number}{suffix})"
+
+    def statement(self, depth):
+        name = self.choice(*self.variables)
+        type_ = self.variables[name]
+        options = [lambda: f"{name} = {self.expression(type_)};"] * 4
+        options += [
+            lambda: f"array[{self.expression('uint', 1)} % 5u] = {self.expression('uint')};",
+            lambda: f"pair.place.{self.choice('x', 'y')} = {self.expression('int')};",
+            lambda: f"pair = Pair({self.expression('uint')}, ivec2({self.expression('int', 1)}));",
+            lambda: f"change({self.choice(*self.names('uint'))}, {self.expression('int', 1)}, {self.choice(*self.names('int'))});",
+        ]
+        if depth > 0:
+            options += [lambda: self.condition(depth), lambda: self.switch(depth)]
+        if depth > 0 and not self.in_loop:
+            options += [lambda: self.loop(depth)] * 2
+        return self.choice(*options)()
+
+    def body(self, depth):
+        return " ".join(self.statement(depth - 1) for _ in range(self.random.randint(1, 3)))
+
+    def condition(self, depth):
+        text = f"if ({self.expression('bool')}) {{ {self.body(depth)} }}"
+        return text + self.choice("", f" else {{ {self.body(depth)} }}")
+
+    def switch(self, depth):
+        cases = " ".join(
+            f"case {n}u: {self.body(depth)} {self.choice('break;', 'break;', '')}" for n in range(3)
+        )
+        return f"switch ({self.expression('uint')} % 5u) {{ {cases} default: {self.body(depth)} }}"
+
+    def loop(self, depth):
+        self.loops += 1
+        i, self.in_loop = f"i{self.loops}", True
+        leave = f"if ({self.expression('bool')}) {self.choice('break', 'continue')};"
+        body = f"{self.body(depth)} {self.choice(leave, '')} {self.body(depth)}"
+        self.in_loop = False
+        end = f"(({self.expression('uint', 1)}) & 7u)"
+        # No do-while: lavapipe executes invocations again that left one with break.
+        return f"for (uint {i} = 0u; {i} < {end}; ++{i}) {{ {body} }}"
+
+    def program(self):
+        function = (
+            "void change(inout uint a, int b, out int c) { c = b * 3; if (a > 77u) { a ^= uint(b); return; }"
+            " for (int k = 0; k < (b & 3); ++k) { a = a * 5u + 1u; if ((a & 64u) != 0u) return; } c += 1; }\n"
+        )
+        lines = [
+            "uint at = gl_GlobalInvocationID.x; uint array[5]; Pair pair = Pair(at, ivec2(source[at], -3));",
+            "for (uint k = 0u; k < 5u; ++k) array[k] = source[at] >> k;",
+        ]
+        for name, type_ in self.variables.items():
+            initial = "(source[at] & 1u) == 0u" if type_ == "bool" else f"{type_}(source[at] % 1000u)"
+            lines.append(f"{type_} {name} = {initial};")
+        for _ in range(3):
+            lines += [self.statement(3) for _ in range(3)]
+            name = self.choice(*self.names("uint"))
+            lines.append(f"part[gl_LocalInvocationIndex] = {name}; barrier();")
+            lines.append(f"{name} += part[(gl_LocalInvocationIndex + {self.random.randint(1, 15)}u) & 15u]; barrier();")
+        outputs = [*(self.word(name) for name in self.variables), *(f"array[{k}]" for k in range(5)),
+                   "pair.number", "uint(pair.place.x)", "uint(pair.place.y)"]  # fmt: skip
+        lines += [f"target[at * {COUNT}u + {n}u] = {text};" for n, text in enumerate(outputs)]
+        return HEAD + function + "void main() {\n  " + "\n  ".join(lines) + "\n}\n"
+
+    def word(self, name):
+        type_ = self.variables[name]
+        if type_ == "float":
+            return f"floatBitsToUint({name})"
+        if type_.endswith("64_t"):
+            return f"uint({name} ^ ({name} >> 32))"
+        return f"uint({name})"
