@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 
-COUNT = 14
-"""Words that each invocation writes."""
+COUNT, FLOAT = 14, 2
+"""Words that each invocation writes, and that of a float."""
 
 HEAD = """#version 450
 #extension GL_EXT_shader_explicit_arithmetic_types : require

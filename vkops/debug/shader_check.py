@@ -312,7 +312,7 @@ def _write(
     dtype = np.dtype("u4") if number.kind == "bool" else dtype_of(number)
     if number.kind == "float":
         values = values + 1
-    data.view(dtype)[np.asarray(at) // dtype.itemsize] = values.astype(dtype)
+    data.view(dtype)[np.atleast_1d(at) // dtype.itemsize] = values.astype(dtype)
 
 
 def _results(block: Block, memory: Memory) -> npt.NDArray[Any]:

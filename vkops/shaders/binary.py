@@ -102,6 +102,8 @@ class Declarations:
     functions: dict[int, list[Instruction]] = field(default_factory=dict)
     strings: dict[int, str] = field(default_factory=dict)
     """Texts, and the names of sets of extended instructions."""
+    sources: dict[int, str] = field(default_factory=dict)
+    """Texts of source files, by the ids of their names."""
     extended: dict[int, Instruction] = field(default_factory=dict)
     """Extended instructions outside of functions: debug information."""
 
@@ -147,6 +149,8 @@ def declarations(spirv: bytes) -> Declarations:
             body.append(made)
         elif op == Op.SOURCE:
             found.language = operands[0]
+            if count > 4:
+                found.sources[operands[2]] = string(operands[3:])
         elif op in (Op.STRING, Op.IMPORT):
             found.strings[operands[0]] = printable(string(operands[1:]))
         elif op == Op.EXTENDED:

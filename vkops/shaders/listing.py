@@ -46,9 +46,7 @@ def _with_source(text: str, read_files: bool) -> Iterator[str]:
         if op == "OpString":
             files[result] = _unquoted(rest[0])
         if op == "OpSource" and len(rest) == 4:  # with the source text
-            source = _unquoted(rest[3]).splitlines()  # without what the compiler put before it
-            start = source.index("#line 1") + 1 if "#line 1" in source else 0
-            lines[rest[2]] = source[start:]
+            lines[rest[2]] = sources.embedded_lines(_unquoted(rest[3]))
         elif op == "OpLine":
             file, line = rest[:2]
             if (file, line) != before:

@@ -120,6 +120,12 @@ def read(source: str | Path, limit: int = MAX_SOURCE_BYTES) -> bytes:
         raise ShaderCompileError(f"{str(source)!r} is not a file name") from error
 
 
+def embedded_lines(text: str) -> list[str]:
+    """Return the lines of a source in a module, without what the compiler put before it."""
+    lines = text.splitlines()
+    return lines[lines.index("#line 1") + 1 if "#line 1" in lines else 0 :]
+
+
 def digest(
     source: str | Path,
     folders: Sequence[Path],

@@ -52,6 +52,13 @@ class Variable:
     name: str
     type: Type
     shadow: Shadow | None = None
+    origin: Partial | None = None
+    """What was stored here last that was computed from what was never written."""
+
+    def partial(self, numbers: Array, missing: Array, place: Place) -> Partial:
+        """Return numbers of which some were never written, with what was read first."""
+        known = self.origin
+        return Partial(numbers, missing, *((self.name, place) if known is None else known[2:]))
 
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
         """Return the value at an offset in bytes."""
@@ -80,12 +87,12 @@ class Register(Variable):
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
         if self._value is None:
             found = np.zeros((1, *shape_of(type_)), dtype_of(self._number))
-            return Partial(found, np.ones_like(found, bool), self.name, place)
+            return self.partial(found, np.ones_like(found, bool), place)
         found = self._part(take(self._value, active.at), type_, offset)
         if isinstance(self._written, bool):
             return found
         missing = ~self._part(take(self._written, active.at), type_, offset)
-        return Partial(found, missing, self.name, place) if missing.any() else found
+        return self.partial(found, missing, place) if missing.any() else found
 
     def _part(self, value: Array, type_: Type, offset: int | Array) -> Array:
         shape = shape_of(type_)
@@ -105,7 +112,8 @@ class Register(Variable):
         return first[:, None] + np.arange(int(np.prod(shape_of(type_))))
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
-        (numbers,), masks, _ = joined([value])
+        (numbers,), masks, known = joined([value])
+        self.origin = known if known is not None and known.is_computed else self.origin
         written: Array | bool = True if masks is None else ~masks[0]
         if shape_of(type_) != shape_of(self.type):
             self._store_part(type_, offset, numbers, written, active)
@@ -207,7 +215,7 @@ class Memory(Variable):
         missing = ~self._written[self.units_of(number, addresses)]
         if number.nbytes != self.unit:
             missing = missing.any(-1)
-        return Partial(found, missing, self.name, place) if missing.any() else found
+        return self.partial(found, missing, place) if missing.any() else found
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         number = scalar_of(type_)
@@ -217,7 +225,10 @@ class Memory(Variable):
                 self.store(part, offset + at, each, active)
             return
         addresses = self.addresses(type_, offset, active)
-        (numbers,), masks, _ = joined([value])
+        (numbers,), masks, known = joined([value])
+        self.origin = known if known is not None and known.is_computed else self.origin
+        if len(addresses) == 1 and len(numbers) > 1:  # the last invocation's value remains
+            numbers, masks = numbers[-1:], None if masks is None else [masks[0][-1:]]
         self._view(number)[addresses // number.nbytes] = numbers
         if self._written is not None:
             marks = True if masks is None else ~masks[0]

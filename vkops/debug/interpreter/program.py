@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,10 +14,14 @@ from vkops.debug.interpreter import operations
 from vkops.debug.interpreter.operations import dtype_of
 from vkops.debug.interpreter.values import Partial, Place
 from vkops.shaders import constants
-from vkops.shaders.compiler import TEXT
 from vkops.shaders.binary import GL_COMPUTE, Decoration, Instruction, Op, declarations, string
+from vkops.shaders.compiler import TEXT
 from vkops.shaders.layout import Array, Number, Struct, Type, Types
 from vkops.shaders.module import Module
+from vkops.shaders.sources import embedded_lines
+
+
+_CONDITION = re.compile(r"\b(?:if|while|switch)\b")
 
 
 class Step(NamedTuple):
@@ -80,6 +85,7 @@ class Program:
         self._known = constants.values(found, self._numbers)
         self._types = Types(found, self._numbers, self._known)
         self._name = name
+        self._lines = {file: embedded_lines(text) for file, text in found.sources.items()}
         entry = next(
             words[1]
             for _, words in found.entries
@@ -146,20 +152,28 @@ class Program:
         parameters: list[int] = []
         uses: dict[int, set[int]] = {}
         raw: list[tuple[Block, Instruction, Place]] = []
+        unplaced = 0  # from this entry on, the line is that of a condition
         block: Block | None = None
-        place = Place(self._name, 0)
+        place, place_is_known = Place(self._name, 0), False
         for instruction in body:
             op, words = instruction
             if op == Op.LINE:
-                place = self._place(self.found.strings.get(words[0], ""), words[1])
+                before, place = place, self._place(self.found.strings.get(words[0], ""), words[1])
+                condition = self._condition(words[0], before, place)
+                raw[unplaced:] = [(b, each, condition) for b, each, _ in raw[unplaced:]]
+                place_is_known = True
             elif op == Op.EXTENDED and (moved := self._line(words, place)) is not None:
                 place = moved
             elif op == _Form.PARAMETER:
                 parameters.append(words[1])
             elif op == _Form.LABEL:
                 block = blocks[words[0]] = Block(words[0])
+                unplaced = len(raw) if place_is_known else unplaced
+                place_is_known = False
             elif block is not None and op not in (Op.NO_LINE, _Form.END):
                 raw.append((block, instruction, place))
+                if place_is_known:
+                    unplaced = len(raw)
                 for id_ in words:
                     uses.setdefault(id_, set()).add(-1 if op == _Form.PHI else block.label)
         for block, (op, words), place in raw:
@@ -179,6 +193,16 @@ class Program:
         return Function(
             tuple(parameters), tuple(order), {block.label: block.number for block in order}
         )
+
+    def _condition(self, file: int, before: Place, after: Place) -> Place:
+        """Return the place of instructions between two places of which the second begins later.
+
+        glslang gives no line to a condition that is only a variable, after a statement.
+        """
+        lines = self._lines.get(file, ())
+        between = range(before.line + 1, min(after.line, len(lines)) + 1)
+        found = (n for n in between if before.file == after.file and _CONDITION.search(lines[n - 1]))
+        return Place(before.file, next(found, before.line))
 
     def _line(self, words: tuple[int, ...], place: Place) -> Place | None:
         """Return the place after an instruction of NonSemantic.Shader.DebugInfo.100."""

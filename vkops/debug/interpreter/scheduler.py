@@ -611,7 +611,7 @@ def _marked(found: Value, masks: list[Array] | None, known: Partial | None) -> V
         if mask.shape[1:] != found.shape[1:]:
             mask = mask.reshape(len(mask), -1).any(1).reshape(-1, *(1,) * (found.ndim - 1))
         missing = missing | mask
-    return known._replace(numbers=found, missing=missing)
+    return known._replace(numbers=found, missing=missing, is_computed=True)
 
 
 def _arithmetic(run: Run, step: Step) -> Value:

@@ -30,12 +30,16 @@ class Place(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """Numbers of which some were never written; ``source`` and ``place`` say what was read."""
+    """Numbers of which some were never written; ``source`` and ``place`` say what was read.
+
+    ``is_computed`` says whether they are results of numbers that were read, and no copies.
+    """
 
     numbers: Array
     missing: Array
     source: str
     place: Place
+    is_computed: bool = False
 
 
 class Outside(NamedTuple):
@@ -102,7 +106,7 @@ def merge(old: Value, new: Value, at: Array | None, count: int) -> Value:
         missing = merge(_missing(old), _missing(new, _numbers(new).shape), at, count)
         numbers = merge(_numbers(old), _numbers(new), at, count)
         known = new if isinstance(new, Partial) else old
-        return Partial(numbers, missing, known.source, known.place)
+        return Partial(numbers, missing, *known[2:])
     if old is None and len(new) == 1:
         return new
     made = np.zeros((count, *new.shape[1:]), new.dtype)

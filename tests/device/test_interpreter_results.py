@@ -1,0 +1,48 @@
+"""The interpreter of shaders against drivers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import usual_shaders
+from shader_programs import COUNT, FLOAT, Generator
+
+from vkops import shaders
+from vkops.debug import check
+
+N = 64
+
+
+@pytest.mark.features
+@pytest.mark.parametrize("first", range(0, 40, 8))
+def test_random_programs(any_device, first):
+    """All integers and floats are the same, bit by bit, except for the sign of zero."""
+    for seed in range(first, first + 8):
+        text = Generator(seed).program()
+        source = np.random.default_rng(seed).integers(0, 2**32, N, dtype=np.uint32)
+        on_device = any_device.compile_shader(text)(source, threads=N, out=N * COUNT).numpy()
+        report = check(text, {"Source": source, "Target": 4 * N * COUNT}, threads=N)
+        assert report.ok, str(report)
+        results = [each.reshape(N, COUNT).copy() for each in (on_device, report.buffers["Target"])]
+        for each in results:
+            each[:, FLOAT][each[:, FLOAT] == 1 << 31] = 0
+        np.testing.assert_array_equal(*results, err_msg=f"seed {seed}")
+
+
+EXACT = ("reduction", "scan_with_two_arrays", "scan_with_a_tree", "histogram", "tiled_product", "transpose_by_tiles",
+         "game_of_life", "bitonic_sort", "binary_search", "random_numbers", "bytes_with_atomic_or", "optional_result")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_usual_shaders(any_device, name):
+    (case,) = (case for case in usual_shaders.CASES if case.name == name)
+    loaded = shaders.load(case.text)
+    sizes = {block.point: np.arange(1024, dtype=block.dtype) for block in loaded.blocks}
+    options = {key: case.options[key] for key in ("groups", "threads") if key in case.options} or {"groups": 1}
+    tensors = {point: any_device.tensor(array) for point, array in sizes.items()}
+    push = case.options.get("push", ())
+    any_device.compile_shader(loaded).dispatch(tensors, options.get("groups"), push, threads=options.get("threads"))
+    report = check(loaded, sizes, push=push, **options)
+    assert report.ok, str(report)
+    for point, tensor in tensors.items():
+        np.testing.assert_allclose(report.buffers[point], tensor.numpy(), rtol=1e-5, err_msg=point)

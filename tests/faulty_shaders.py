@@ -1,0 +1,252 @@
+"""Shaders with one planted fault each; ``//!`` marks the lines of which the report must name one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+HEAD = """#version 450
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_ballot : require
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+layout(std430, binding = 1) buffer Out { uint result[]; };
+shared uint part[64];
+uint i = gl_GlobalInvocationID.x, own = gl_LocalInvocationIndex;
+"""
+RACE, BARRIER, BOUNDS, UNWRITTEN = "data race", "barrier", "out of bounds", "never written"
+
+
+class Case(NamedTuple):
+    name: str
+    kind: str
+    body: str
+    options: dict = {}
+
+    @property
+    def text(self):
+        return HEAD + self.body
+
+    @property
+    def lines(self):
+        return [n for n, line in enumerate(self.text.splitlines(), 1) if "//!" in line]
+
+
+TWO = {"groups": 2}
+CASES = [
+    # -- data races --------------------------------------------------------------------------------
+    Case("reduction_without_barrier", RACE, """void main() { part[own] = data[i]; barrier();
+  for (uint s = 32; s > 0; s /= 2) {
+    if (own < s) part[own] += part[own + s]; //!
+  }
+  if (own == 0) result[0] = part[0]; }"""),
+    Case("tile_without_first_barrier", RACE, """void main() { part[own] = data[i]; //!
+  result[i] = part[63 - own]; //!
+}"""),
+    Case("tile_without_second_barrier", RACE, """void main() { uint sum = 0;
+  for (uint t = 0; t < 4; ++t) {
+    part[own] = data[t * 64 + own]; //!
+    barrier();
+    sum += part[(own + 1) % 64]; //!
+  }
+  result[i] = sum; }""", {"buffers": {"Data": 1024}, "fill": True}),
+    Case("scan_in_place", RACE, """void main() { part[own] = data[i]; barrier();
+  for (uint s = 1; s < 64; s *= 2) {
+    if (own >= s) part[own] += part[own - s]; //!
+    barrier();
+  }
+  result[i] = part[own]; }"""),
+    Case("total_by_all", RACE, """void main() {
+  result[0] += data[i]; //!
+}"""),
+    Case("histogram_without_atomics", RACE, """void main() { part[own] = 0; barrier();
+  part[data[i] % 16] += 1; //!
+  barrier(); if (own < 16) result[own] = part[own]; }"""),
+    Case("histogram_read_too_early", RACE, """void main() { part[own] = 0; barrier();
+  atomicAdd(part[data[i] % 16], 1u);
+  if (own < 16) result[own] = part[own]; //!
+}"""),
+    Case("histogram_cleared_too_late", RACE, """void main() {
+  part[own] = 0; //!
+  atomicAdd(part[(data[i] + 7) % 16], 1u); //!
+  barrier(); if (own < 16) result[own] = part[own]; }"""),
+    Case("neighbours_of_other_workgroups", RACE, """void main() {
+  uint left = data[max(i, 1u) - 1]; //!
+  barrier();
+  data[i] += left; //!
+}""", TWO),
+    Case("memory_barrier_only", RACE, """void main() { part[own] = data[i]; //!
+  memoryBarrierShared();
+  result[i] = part[own ^ 1]; //!
+}"""),
+    Case("subgroup_barrier_only", RACE, """#extension GL_KHR_shader_subgroup_basic : require
+void main() { part[own] = data[i]; //!
+  subgroupBarrier();
+  result[i] = part[63 - own]; //!
+}"""),
+    Case("same_slot_of_two_workgroups", RACE, """void main() {
+  result[own] = data[i]; //!
+}""", TWO),
+    Case("flag_by_all", RACE, """void main() {
+  if (data[i] > 10) result[0] = i; //!
+}"""),
+    Case("bytes_of_one_word", RACE, """void main() {
+  result[i / 4] |= (data[i] & 255u) << (i % 4 * 8); //!
+}"""),
+    Case("overlapping_vectors", RACE, """layout(std430, binding = 2) buffer Pairs { uvec2 pairs[]; };
+void main() {
+  pairs[i / 2] = uvec2(i, data[i]); //!
+}"""),
+    Case("last_workgroup_without_fence", RACE, """layout(std430, binding = 2) buffer Counter { uint counter; };
+shared uint last;
+void main() {
+  if (own == 0) { result[gl_WorkGroupID.x] = data[i]; //!
+    last = atomicAdd(counter, 1u); }
+  barrier();
+  if (last == gl_NumWorkGroups.x - 1 && own == 0) { uint sum = 0;
+    for (uint k = 0; k < gl_NumWorkGroups.x; ++k) sum += result[k]; //!
+    result[100] = sum; } }""", {"groups": 4, "buffers": {"Counter": "zeros:4"}}),
+    Case("transpose_in_place", RACE, """void main() { uint x = i % 16, y = i / 16;
+  if (x < y) return;
+  uint a = data[y * 16 + x], b = data[x * 16 + y]; //!
+  data[y * 16 + x] = b; data[(x * 16 + y) % 255] = a; //!
+}""", {"groups": 4}),
+    Case("shared_flag", RACE, """shared bool found;
+void main() {
+  if (own == 0) found = false;
+  barrier();
+  if (data[i] == 7) found = true;
+  if (found) result[i] = 1; //!
+}"""),
+    Case("race_in_a_function", RACE, """void put(uint at, uint value) {
+  part[at] = value; //!
+}
+void main() { put(own / 2, data[i]); barrier(); result[i] = part[own / 2]; }"""),
+    # -- barriers ----------------------------------------------------------------------------------
+    Case("barrier_after_return", BARRIER, """void main() { if (i >= 50) return;
+  part[own] = data[i];
+  barrier(); //!
+  result[i] = part[(own + 1) % 50]; }"""),
+    Case("barrier_in_branch", BARRIER, """void main() { part[own] = data[i];
+  if (own < 32) {
+    barrier(); //!
+    result[i] = part[own]; } }"""),
+    Case("barrier_in_loop_of_own_length", BARRIER, """void main() {
+  for (uint k = 0; k < own % 4; ++k) {
+    part[own] = k;
+    barrier(); //!
+  }
+  result[i] = own; }"""),
+    Case("barrier_after_break", BARRIER, """void main() { part[own] = 0;
+  for (uint k = 0; k < 8; ++k) { if (data[i] == k) break;
+    barrier(); //!
+  } }"""),
+    Case("barrier_in_called_function", BARRIER, """void meet() {
+  barrier(); //!
+}
+void main() { if (data[i] > 5) meet(); result[i] = 1; }"""),
+    # -- bounds ------------------------------------------------------------------------------------
+    Case("no_comparison_with_length", BOUNDS, """void main() {
+  result[i] = data[i]; //!
+}""", {"buffers": {"Data": "range:50"}}),
+    Case("next_element", BOUNDS, """void main() {
+  result[i] = data[i + 1]; //!
+}"""),
+    Case("previous_element", BOUNDS, """void main() {
+  result[i] = data[i - 1]; //!
+}"""),
+    Case("shared_array_too_small", BOUNDS, """shared uint small[32];
+void main() {
+  small[own] = data[i]; //!
+  barrier(); result[i] = small[own % 32]; }"""),
+    Case("row_of_a_table", BOUNDS, """shared uint table[8][8];
+void main() { table[own / 8][own % 8] = data[i]; barrier();
+  result[i] = table[own % 8][own / 8 + 1]; //!
+}"""),
+    Case("local_array", BOUNDS, """void main() { uint a[4] = uint[4](1, 2, 3, 4);
+  result[i] = a[data[i] % 5]; //!
+}"""),
+    Case("negative_index", BOUNDS, """void main() { int at = int(own) - 3;
+  result[i] = data[at]; //!
+}"""),
+    Case("index_from_a_buffer", BOUNDS, """void main() { uint at = data[i] * 2;
+  result[at] = 1; //!
+}"""),
+    Case("atomic_out_of_bounds", BOUNDS, """void main() {
+  atomicAdd(result[data[i] + 1], 1u); //!
+}"""),
+    Case("component_of_a_vector", BOUNDS, """void main() { uvec3 v = uvec3(own);
+  result[i] = v[data[i] % 4]; //!
+}"""),
+    # -- never written -----------------------------------------------------------------------------
+    Case("local_variable", UNWRITTEN, """void main() { uint x; if (own > 9) x = 3;
+  result[i] = x; //!
+}"""),
+    Case("sum_without_start", UNWRITTEN, """void main() { uint sum;
+  for (uint k = 0; k < 4; ++k)
+    sum += data[k]; //!
+  result[i] = sum; }"""),
+    Case("branch_on_local_variable", UNWRITTEN, """void main() { bool b;
+  if (data[i] == 3) b = true;
+  if (b) result[i] = 1; //!
+}"""),
+    Case("shared_without_start", UNWRITTEN, """void main() {
+  atomicAdd(part[data[i] % 16], 1u); //!
+  barrier(); if (own < 16) result[own] = part[own]; }"""),
+    Case("half_of_shared_memory", UNWRITTEN, """void main() { if (own < 32) part[own] = data[i];
+  barrier();
+  result[i] = part[63 - own]; //!
+}"""),
+    Case("output_as_input", UNWRITTEN, """void main() {
+  result[i] += data[i]; //!
+}""", {"buffers": {"Out": 256}}),
+    Case("component", UNWRITTEN, """void main() { uvec2 v; v.x = data[i];
+  result[i] = v.x + v.y; //!
+}"""),
+    Case("output_parameter", UNWRITTEN, """bool get(out uint x) { if (own > 5) return false; x = own; return true; }
+void main() { uint x; get(x);
+  result[i] = x; //!
+}"""),
+    Case("element_of_local_array", UNWRITTEN, """void main() { uint a[4]; for (uint k = 1; k < 4; ++k) a[k] = k;
+  result[i] = a[own % 4]; //!
+}"""),
+    Case("member_of_struct", UNWRITTEN, """struct S { uint a, b; };
+void main() { S s; s.a = data[i]; S t = s;
+  result[i] = t.b; //!
+}"""),
+    # -- others ------------------------------------------------------------------------------------
+    Case("division", "division by zero", """void main() {
+  result[i] = 100 / data[i]; //!
+}"""),
+    Case("remainder", "division by zero", """void main() {
+  result[i] = i % (data[i] & 3u); //!
+}"""),
+    Case("shift", "shift", """void main() {
+  result[i] = 1u << data[i]; //!
+}"""),
+    Case("shift_64", "shift", """void main() { uint64_t x = data[i];
+  result[i] = uint(x >> (own + 1u)); //!
+}"""),
+    Case("endless_loop", "loop", """void main() { uint n = data[i];
+  while (n != 1000u) n = n * 2u; //!
+  result[i] = n; }""", {"buffers": {"Data": "zeros:256"}}),
+    Case("order_of_workgroups", "order of workgroups", """layout(std430, binding = 2) buffer Counter { uint counter; };
+void main() { if (own != 0) return; uint turn = atomicAdd(counter, 1u);
+  result[gl_WorkGroupID.x] = turn * 3 + gl_WorkGroupID.x; //!
+}""", {"groups": 4, "buffers": {"Counter": "zeros:4"}}),
+    Case("winner", "order of workgroups", """void main() {
+  atomicExchange(result[0], gl_WorkGroupID.x + 5); //!
+}""", {"groups": 3}),
+    Case("subgroup_sum", "subgroup size", """void main() {
+  result[i] = subgroupAdd(data[i]); //!
+}"""),
+    Case("subgroup_number", "subgroup size", """void main() { uint sum = subgroupAdd(1u);
+  if (own == 0) result[0] = sum; //!
+}"""),
+    Case("square_root", "floats", """void main() {
+  result[i] = floatBitsToUint(sqrt(float(data[i]) - 3.0)); //!
+}""", {"floats": True}),
+    Case("quotient", "floats", """void main() { float x = float(data[i]);
+  result[i] = floatBitsToUint(x / (x - 4.0)); //!
+}""", {"floats": True}),
+]  # fmt: skip

@@ -1,0 +1,252 @@
+"""The interpreter of shaders against NumPy, and the kernels of vkops against plans; no Vulkan."""
+
+from __future__ import annotations
+
+import time
+
+
+import numpy as np
+import pytest
+import spirv
+from hypothesis import given, settings
+
+from kernel_plans import TUNINGS
+from strategies import input_bytes, plans
+
+from vkops import shaders
+from vkops.debug import check
+from vkops.debug.interpreter.memory import Memory
+from vkops.debug.interpreter.races import Shadow
+from vkops.debug.interpreter.scheduler import Run, Settings
+from vkops.errors import BindingError, InvalidDescError, ShaderCompileError
+from vkops.extent import Extent
+from vkops.gpu.run.encoded_plan import EncodedPlan
+from vkops.plan import execute
+
+HEAD = """#version 450
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_clustered : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_EXT_debug_printf : require
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) buffer X { T x[]; };
+layout(std430, binding = 1) buffer Y { U y[]; };
+uint i = gl_GlobalInvocationID.x;
+"""
+
+
+def computed(expression, x, result, **options):
+    """Elements of Y by an expression of x[i]."""
+    names = {"u": "uint", "i": "int", "f": "float"}
+    types = {
+        key: f"{names[dtype.kind]}{8 * dtype.itemsize}_t"
+        for key, dtype in (("T", x.dtype), ("U", np.dtype(result)))
+    }
+    text = HEAD + f"void main() {{ {expression if ';' in expression else f'y[i] = {expression};'} }}"
+    y = np.zeros(x.size, result)
+    report = check(text, {"X": x, "Y": y}, threads=x.size, defines=types, name="x", **options)
+    assert report.ok, str(report)
+    return report
+
+
+UINTS = [np.uint8, np.uint16, np.uint32, np.uint64]
+INTS = [np.int8, np.int16, np.int32, np.int64]
+
+
+def numbers(dtype, count=64):
+    found = np.random.default_rng(1).integers(0, 256, count * np.dtype(dtype).itemsize, np.uint8).view(dtype)
+    found[:3] = 0, 1, np.iinfo(dtype).max
+    return found
+
+
+@pytest.mark.parametrize("dtype", UINTS + INTS)
+def test_integers(dtype):
+    x, T = numbers(dtype), np.dtype(dtype).type
+    bits = 8 * x.itemsize
+    with np.errstate(all="ignore"):
+        for expression, wanted in {
+            "x[i] * x[i] + T(3)": x * x + T(3), "-x[i]": (0 - x).astype(dtype), "~x[i]": ~x,
+            "x[i] / T(7)": np.trunc(x / np.longdouble(7)).astype(dtype), "x[i] - T(100)": x - T(100),
+            f"x[i] << {bits - 3}": x << T(bits - 3), f"x[i] >> {bits - 3}": x >> T(bits - 3),
+            "x[i] > T(50) ? T(1) : T(0)": (x > 50).astype(dtype),
+        }.items():  # fmt: skip
+            got = computed(expression, x, dtype).buffers["Y"]
+            np.testing.assert_array_equal(got, wanted, err_msg=expression)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_floats(dtype):
+    x = np.linspace(-4, 9, 64).astype(dtype)
+    for expression, wanted, tolerance in [
+        ("x[i] * x[i] + x[i]", x * x + x, 0), ("floor(x[i]) + fract(x[i])", np.floor(x) + (x - np.floor(x)), 0),
+        ("x[i] / U(3)", x / dtype(3), 0), ("sqrt(abs(x[i] + U(0)))", np.sqrt(abs(x)), 0),
+        ("min(x[i], U(2)) + max(x[i], U(5)) + clamp(x[i], U(0), U(1))", np.minimum(x, 2) + np.maximum(x, 5) + np.clip(x, 0, 1), 1e-3),
+        ("U(int32_t(x[i]))", np.trunc(x), 0), ("mix(x[i], U(2), U(0.25))", x * 0.75 + 0.5, 1e-2),
+        ("mod(x[i], U(2))", x - 2 * np.floor(x / 2), 1e-2), ("U(x[i] < U(1))", (x < 1).astype(dtype), 0),
+    ]:  # fmt: skip
+        got = computed(expression, x, dtype).buffers["Y"]
+        np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance, err_msg=expression)
+
+
+def test_functions_of_float32():
+    x = np.linspace(0.01, 0.9, 64, dtype=np.float32)
+    for name, function in {
+        "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+        "exp": np.exp, "log": np.log, "exp2": np.exp2, "log2": np.log2, "sinh": np.sinh, "tanh": np.tanh,
+        "inversesqrt": lambda v: 1 / np.sqrt(v), "radians": np.radians, "degrees": np.degrees,
+    }.items():  # fmt: skip
+        got = computed(f"{name}(x[i])", x, np.float32).buffers["Y"]
+        np.testing.assert_allclose(got, function(x), rtol=1e-5, err_msg=name)
+
+
+def test_vectors_and_matrices():
+    x = np.random.default_rng(0).random(64, np.float32)
+    a = x[:, None, None] * np.arange(1, 10, dtype=np.float32).reshape(3, 3).T + np.eye(3, dtype=np.float32)
+    text = """mat3 m = mat3(1, 2, 3, 4, 5, 6, 7, 8, 9) * x[i] + mat3(1); vec3 v = m * vec3(1, 2, 3);
+        y[i] = dot(v, transpose(m)[1]) + determinant(m) + (inverse(m) * v).y + length(cross(v, v.zxy)) + normalize(v).x;"""
+    v = a @ np.float32([1, 2, 3])
+    wanted = (v * a[:, 1, :]).sum(1) + np.linalg.det(a) + 2
+    wanted += np.linalg.norm(np.cross(v, v[:, [2, 0, 1]]), axis=1) + v[:, 0] / np.linalg.norm(v, axis=1)
+    np.testing.assert_allclose(computed(text, x, np.float32).buffers["Y"], wanted, rtol=2e-4)
+
+
+@pytest.mark.parametrize("size", [4, 8, 16, 32])
+def test_subgroups(size):
+    x = np.random.default_rng(0).integers(0, 1000, 64, np.uint32)
+    rows = x.reshape(-1, size)
+    for expression, wanted in {
+        "subgroupAdd(x[i])": rows.sum(1, keepdims=True), "subgroupMax(x[i])": rows.max(1, keepdims=True),
+        "subgroupInclusiveAdd(x[i])": rows.cumsum(1), "subgroupExclusiveAdd(x[i])": rows.cumsum(1) - rows,
+        "subgroupShuffle(x[i], gl_SubgroupInvocationID ^ 3)": rows[:, np.arange(size) ^ 3],
+        "subgroupBroadcast(x[i], 2)": rows[:, 2:3],
+        "subgroupClusteredMin(x[i], 4)": np.repeat(rows.reshape(-1, size // 4, 4).min(2), 4, 1),
+        "if (x[i] < 500) y[i] = subgroupAdd(x[i]); else y[i] = subgroupAdd(1u);":
+            np.where(rows < 500, np.where(rows < 500, rows, 0).sum(1, keepdims=True), (rows >= 500).sum(1, keepdims=True)),
+        "uvec4 b = subgroupBallot(x[i] > 500); y[i] = subgroupBallotBitCount(b) + 100 * subgroupBallotExclusiveBitCount(b);":
+            (rows > 500).sum(1, keepdims=True) + 100 * ((rows > 500).cumsum(1) - (rows > 500)),
+    }.items():  # fmt: skip
+        got = computed(expression, x, np.uint32, subgroup_size=size).buffers["Y"]
+        np.testing.assert_array_equal(got.reshape(-1, size), np.broadcast_to(wanted, rows.shape), err_msg=expression)
+
+
+def test_printed_texts():
+    x = np.arange(32, dtype=np.uint32)
+    text = 'if (i > 29) debugPrintfEXT("%u of %v2f, %d%%", i, vec2(i, 0.5), -3); y[i] = 0;'
+    assert computed(text, x, np.uint32).printed == (
+        ((30, 0, 0), "30 of 30.000000, 0.500000, -3%"), ((31, 0, 0), "31 of 31.000000, 0.500000, -3%"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [["-O"], ["-Os"], ["--merge-return", "--inline-entry-points-exhaustive", "--ssa-rewrite"]])
+def test_optimized_modules(options):
+    """Values across blocks and phis instead of variables."""
+    text = HEAD.replace("T x", "uint x").replace("U y", "uint y") + """
+    uint f(uint n, inout uint a) { for (uint k = 0; k < 9; ++k) { if (k > n) return a; a += k * n; if ((a & 8u) != 0) continue; a ^= 5u; } return a + 1; }
+    void main() { uint a = x[i], b = f(i % 7, a); if (b > 20) b = f(a % 5, b); y[i] = a * 1000 + b; }"""
+    module = spirv.tool("spirv-opt", *options, spirv=shaders.compile(text))
+    x = np.arange(64, dtype=np.uint32)
+    plain, optimized = (check(each, {"X": x, "Y": 256}, threads=64) for each in (text, module))
+    assert plain.ok
+    assert optimized.ok, str(optimized)
+    np.testing.assert_array_equal(optimized.buffers["1"] if "1" in optimized.buffers else optimized.buffers["Y"], plain.buffers["Y"])
+
+
+def test_hlsl():
+    text = """RWStructuredBuffer<float> x : register(u0); cbuffer P : register(b0) { float a; };
+    groupshared float part[8];
+    [numthreads(8, 1, 1)] void Main(uint3 id : SV_DispatchThreadID, uint k : SV_GroupIndex) {
+      part[k] = x[id.x]; GroupMemoryBarrierWithGroupSync(); x[id.x] = a * part[7 - k]; }"""
+    report = check(text, {"x": np.arange(8, dtype=np.float32), "P": {"a": 2}}, language="hlsl", entry="Main")
+    assert report.ok, str(report)
+    assert report.buffers["x"].tolist() == [14, 12, 10, 8, 6, 4, 2, 0]
+
+
+def test_product_of_matrices_in_time():
+    text = """#version 450
+    layout(local_size_x = 16, local_size_y = 16) in;
+    layout(std430, binding = 0) readonly buffer A { float a[]; };
+    layout(std430, binding = 1) readonly buffer B { float b[]; };
+    layout(std430, binding = 2) writeonly buffer C { float c[]; };
+    shared float ta[16][16], tb[16][16];
+    void main() { uint n = gl_NumWorkGroups.x * 16; uvec2 l = gl_LocalInvocationID.xy, g = gl_GlobalInvocationID.xy; float s = 0;
+      for (uint t = 0; t < n; t += 16) { ta[l.y][l.x] = a[g.y * n + t + l.x]; tb[l.y][l.x] = b[(t + l.y) * n + g.x]; barrier();
+        for (uint k = 0; k < 16; ++k) s += ta[l.y][k] * tb[k][l.x];
+        barrier(); }
+      c[g.y * n + g.x] = s; }"""
+    a, b = np.random.default_rng(0).random((2, 64, 64), np.float32)
+    before = time.perf_counter()
+    report = check(text, [a, b, a.nbytes], groups=(4, 4))
+    seconds = time.perf_counter() - before
+    assert report.ok, str(report)
+    np.testing.assert_allclose(report.buffers["C"].reshape(a.shape), a @ b, rtol=1e-5)
+    assert report.instructions / seconds > 1e6  # 30 million on an idle core
+
+
+# -- the kernels of vkops --------------------------------------------------------------------------
+
+
+class Heap:
+    def __init__(self, nbytes):
+        self.data = np.zeros(-(-nbytes // 16) * 16 + 64, np.uint8)
+
+
+def run_plan(plan, tuning, inputs):
+    """Run a plan's kernels in the interpreter, and compare all bytes."""
+    sources = [Heap(array.nbytes) for array in inputs]
+    targets = [Heap(output.nbytes) for output in plan.outputs]
+    for heap, array in zip(sources, inputs, strict=True):
+        heap.data[: array.nbytes] = array.view(np.uint8).reshape(-1)
+    before = []
+    for heap, output in zip(targets, plan.outputs, strict=True):
+        heap.data[:] = np.random.default_rng(1).integers(0, 256, heap.data.size)
+        before.append(heap.data[: output.nbytes].copy())
+    extents = [
+        [[Extent(heap, 0, each.nbytes)] for heap, each in zip(heaps, sizes, strict=True)]
+        for heaps, sizes in ((sources, inputs), (targets, plan.outputs))
+    ]
+    for dispatch in EncodedPlan(plan, tuning).bind(*extents):
+        shader = shaders.load(shaders.VARIANTS[dispatch.kernel.name].compile(debug=True), name=dispatch.kernel.name)
+        memory = {}
+        for place, (block, *_) in shader.places.items():
+            heap = dispatch.heaps[block.binding - 1] if block.binding else None
+            data = dispatch.words.tobytes() if heap is None else heap.data.tobytes()
+            memory[place] = Memory(block.instance, block.type, "", 1, len(data), is_written=True)
+            memory[place].fill(data)
+            memory[place].shadow = Shadow(memory[place].units)
+        chosen = Settings()
+        Run(shader, memory, dispatch.groups, b"", chosen).run()
+        assert not [*chosen.findings], (dispatch.kernel.name, [*map(str, chosen.findings)])
+        dispatch.target.data[:] = memory[0, 2].contents()
+    for heap, wanted in zip(targets, execute(plan, inputs, before), strict=True):
+        np.testing.assert_array_equal(heap.data[: len(wanted)], wanted.view(np.uint8).reshape(-1))
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@settings(max_examples=25)
+@given(plan=plans())
+def test_kernels(tuning, plan):
+    run_plan(plan, tuning, input_bytes(plan, 0))
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+def test_errors(message):
+    text = HEAD.replace("T x", "uint x").replace("U y", "uint y") + "void main() { y[i] = x[i]; }"
+    for wrong, kind, rule in (
+        ({"buffers": {"Z": 4}}, BindingError, "SH-04"), ({"buffers": {"X": "abc"}}, BindingError, "SH-04"),
+        ({"buffers": [4, 4, 4]}, BindingError, "SH-04"), ({"buffers": {"X": 2}}, BindingError, "SH-05"),
+        ({"groups": 0}, InvalidDescError, "SH-07"), ({"groups": 1, "threads": 1}, InvalidDescError, "SH-07"),
+        ({"groups": (1 << 12,) * 3}, InvalidDescError, "SH-07"), ({"groups": "ab"}, InvalidDescError, "SH-07"),
+        ({"subgroup_size": 5}, InvalidDescError, "SH-07"), ({"push": [1]}, InvalidDescError, "SH-09"),
+    ):  # fmt: skip
+        with pytest.raises(kind) as caught:
+            check(text, **{"name": "x", **wrong})
+        assert caught.value.rule == rule
+        message(str(caught.value))
+    with pytest.raises(ShaderCompileError):
+        check("void main() {")
+
+
