@@ -21,7 +21,7 @@ class Case(NamedTuple):
     name: str
     kind: str
     body: str
-    options: dict = {}
+    options: dict = {}  # noqa: RUF012
 
     @property
     def text(self):

@@ -55,14 +55,21 @@ class Generator:
         other = self.choice(*sorted({*self.variables.values()} - {"bool"}))
         if type_ == "bool":
             test = f"(<{other}> {self.choice('<', '>', '<=', '>=', '==', '!=')} <{other}>)"
-            return [test, f"!{test}", *([f"({test} {self.choice('&&', '||', '^^')} <bool>)"] if depth > 1 else [])]
+            return [
+                test,
+                f"!{test}",
+                *([f"({test} {self.choice('&&', '||', '^^')} <bool>)"] if depth > 1 else []),
+            ]
         if type_ == "float":
             return ["sum(<float>, <float>)", "product(<float>, <float>)", "min(<float>, <float>)",
                     "floor(<float>)", "abs(<float>)", "float(<int>)", "float(<uint>)", "(-(<float>))",
                     "(<bool> ? <float> : <float>)", "sign(<float>)"]  # fmt: skip
         bits, t = BITS[type_], f"<{type_}>"
         forms = [f"({t} {self.choice('+', '-', '*', '&', '|', '^')} {t})"] * 4
-        forms += [f"({t} {self.choice('<<', '>>')} (<1 uint> & {bits - 1}u))", f"({self.choice('~', '-')}({t}))"]
+        forms += [
+            f"({t} {self.choice('<<', '>>')} (<1 uint> & {bits - 1}u))",
+            f"({self.choice('~', '-')}({t}))",
+        ]
         forms += [f"{type_}(<{other}>)" if other != "float" else t, f"(<bool> ? {t} : {t})"]
         if type_ in UNSIGNED:
             forms += [f"({t} {self.choice('/', '%')} ({t} | {type_}(1)))"]
@@ -80,13 +87,19 @@ class Generator:
             forms += ["array[<2 uint> % 5u]", "pair.number", "floatBitsToUint(sum(<1 float>, 1.5))",
                       f"(uvec3({t}, {t}, 7u) * 3u).{self.choice('x', 'y', 'z', 'yzx.z')}", "source[at]"]  # fmt: skip
         if type_ == "int":
-            forms += ["pair.place.y", "pair.place[<1 uint> & 1u]", f"(ivec2({t}, {t}).yx - ivec2(3)).x"]
+            forms += [
+                "pair.place.y",
+                "pair.place[<1 uint> & 1u]",
+                f"(ivec2({t}, {t}).yx - ivec2(3)).x",
+            ]
         return forms
 
     def literal(self, type_):
         if type_ == "float":
             return f"{self.random.randint(-40, 40) / 8!r}"
-        number = self.random.choice((0, 1, 2, 3, 5, 100, self.random.randint(0, 2 ** (BITS[type_] - 1) - 1)))
+        number = self.random.choice(
+            (0, 1, 2, 3, 5, 100, self.random.randint(0, 2 ** (BITS[type_] - 1) - 1))
+        )
         suffix = "ul" if BITS[type_] == 64 else "u"
         return f"{type_}({number}{suffix})"
 
@@ -98,7 +111,9 @@ class Generator:
             lambda: f"array[{self.expression('uint', 1)} % 5u] = {self.expression('uint')};",
             lambda: f"pair.place.{self.choice('x', 'y')} = {self.expression('int')};",
             lambda: f"pair = Pair({self.expression('uint')}, ivec2({self.expression('int', 1)}));",
-            lambda: f"change({self.choice(*self.names('uint'))}, {self.expression('int', 1)}, {self.choice(*self.names('int'))});",
+            lambda: (
+                f"change({self.choice(*self.names('uint'))}, {self.expression('int', 1)}, {self.choice(*self.names('int'))});"
+            ),
         ]
         if depth > 0:
             options += [lambda: self.condition(depth), lambda: self.switch(depth)]
@@ -139,13 +154,17 @@ class Generator:
             "for (uint k = 0u; k < 5u; ++k) array[k] = source[at] >> k;",
         ]
         for name, type_ in self.variables.items():
-            initial = "(source[at] & 1u) == 0u" if type_ == "bool" else f"{type_}(source[at] % 1000u)"
+            initial = (
+                "(source[at] & 1u) == 0u" if type_ == "bool" else f"{type_}(source[at] % 1000u)"
+            )
             lines.append(f"{type_} {name} = {initial};")
         for _ in range(3):
             lines += [self.statement(3) for _ in range(3)]
             name = self.choice(*self.names("uint"))
             lines.append(f"part[gl_LocalInvocationIndex] = {name}; barrier();")
-            lines.append(f"{name} += part[(gl_LocalInvocationIndex + {self.random.randint(1, 15)}u) & 15u]; barrier();")
+            lines.append(
+                f"{name} += part[(gl_LocalInvocationIndex + {self.random.randint(1, 15)}u) & 15u]; barrier();"
+            )
         outputs = [*(self.word(name) for name in self.variables), *(f"array[{k}]" for k in range(5)),
                    "pair.number", "uint(pair.place.x)", "uint(pair.place.y)"]  # fmt: skip
         lines += [f"target[at * {COUNT}u + {n}u] = {text};" for n, text in enumerate(outputs)]

@@ -18,7 +18,8 @@ class Usual(Case):
 
 def _buffers(*declared):
     return "".join(
-        f"layout(std430, binding = {n}) buffer B{n} {{ {text}; }};\n" for n, text in enumerate(declared)
+        f"layout(std430, binding = {n}) buffer B{n} {{ {text}; }};\n"
+        for n, text in enumerate(declared)
     )
 
 

@@ -23,6 +23,7 @@ from numpy import (
 
 from vkops import (
     dask as dask,
+    debug as debug,
     dml as dml,
     dxdispatch as dxdispatch,
     gpu as gpu,

@@ -38,10 +38,14 @@ def test_usual_shaders(any_device, name):
     (case,) = (case for case in usual_shaders.CASES if case.name == name)
     loaded = shaders.load(case.text)
     sizes = {block.point: np.arange(1024, dtype=block.dtype) for block in loaded.blocks}
-    options = {key: case.options[key] for key in ("groups", "threads") if key in case.options} or {"groups": 1}
+    options = {key: case.options[key] for key in ("groups", "threads") if key in case.options} or {
+        "groups": 1
+    }
     tensors = {point: any_device.tensor(array) for point, array in sizes.items()}
     push = case.options.get("push", ())
-    any_device.compile_shader(loaded).dispatch(tensors, options.get("groups"), push, threads=options.get("threads"))
+    any_device.compile_shader(loaded).dispatch(
+        tensors, options.get("groups"), push, threads=options.get("threads")
+    )
     report = check(loaded, sizes, push=push, **options)
     assert report.ok, str(report)
     for point, tensor in tensors.items():

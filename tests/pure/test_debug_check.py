@@ -24,7 +24,11 @@ def buffers(options):
 
 
 def checked(case):
-    given = {name: case.options[name] for name in ("groups", "floats", "push", "threads") if name in case.options}
+    given = {
+        name: case.options[name]
+        for name in ("groups", "floats", "push", "threads")
+        if name in case.options
+    }
     return check(case.text, buffers(case.options), name="faulty", **given)
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 
-
 import numpy as np
 import pytest
 import spirv
 from hypothesis import given, settings
-
 from kernel_plans import TUNINGS
 from strategies import input_bytes, plans
 
@@ -44,7 +42,9 @@ def computed(expression, x, result, **options):
         key: f"{names[dtype.kind]}{8 * dtype.itemsize}_t"
         for key, dtype in (("T", x.dtype), ("U", np.dtype(result)))
     }
-    text = HEAD + f"void main() {{ {expression if ';' in expression else f'y[i] = {expression};'} }}"
+    text = (
+        HEAD + f"void main() {{ {expression if ';' in expression else f'y[i] = {expression};'} }}"
+    )
     y = np.zeros(x.size, result)
     report = check(text, {"X": x, "Y": y}, threads=x.size, defines=types, name="x", **options)
     assert report.ok, str(report)
@@ -56,20 +56,24 @@ INTS = [np.int8, np.int16, np.int32, np.int64]
 
 
 def numbers(dtype, count=64):
-    found = np.random.default_rng(1).integers(0, 256, count * np.dtype(dtype).itemsize, np.uint8).view(dtype)
+    found = (
+        np.random.default_rng(1)
+        .integers(0, 256, count * np.dtype(dtype).itemsize, np.uint8)
+        .view(dtype)
+    )
     found[:3] = 0, 1, np.iinfo(dtype).max
     return found
 
 
 @pytest.mark.parametrize("dtype", UINTS + INTS)
 def test_integers(dtype):
-    x, T = numbers(dtype), np.dtype(dtype).type
+    x, scalar = numbers(dtype), np.dtype(dtype).type
     bits = 8 * x.itemsize
     with np.errstate(all="ignore"):
         for expression, wanted in {
-            "x[i] * x[i] + T(3)": x * x + T(3), "-x[i]": (0 - x).astype(dtype), "~x[i]": ~x,
-            "x[i] / T(7)": np.trunc(x / np.longdouble(7)).astype(dtype), "x[i] - T(100)": x - T(100),
-            f"x[i] << {bits - 3}": x << T(bits - 3), f"x[i] >> {bits - 3}": x >> T(bits - 3),
+            "x[i] * x[i] + T(3)": x * x + scalar(3), "-x[i]": (0 - x).astype(dtype), "~x[i]": ~x,
+            "x[i] / T(7)": np.trunc(x / np.longdouble(7)).astype(dtype), "x[i] - T(100)": x - scalar(100),
+            f"x[i] << {bits - 3}": x << scalar(bits - 3), f"x[i] >> {bits - 3}": x >> scalar(bits - 3),
             "x[i] > T(50) ? T(1) : T(0)": (x > 50).astype(dtype),
         }.items():  # fmt: skip
             got = computed(expression, x, dtype).buffers["Y"]
@@ -103,12 +107,16 @@ def test_functions_of_float32():
 
 def test_vectors_and_matrices():
     x = np.random.default_rng(0).random(64, np.float32)
-    a = x[:, None, None] * np.arange(1, 10, dtype=np.float32).reshape(3, 3).T + np.eye(3, dtype=np.float32)
+    a = x[:, None, None] * np.arange(1, 10, dtype=np.float32).reshape(3, 3).T + np.eye(
+        3, dtype=np.float32
+    )
     text = """mat3 m = mat3(1, 2, 3, 4, 5, 6, 7, 8, 9) * x[i] + mat3(1); vec3 v = m * vec3(1, 2, 3);
         y[i] = dot(v, transpose(m)[1]) + determinant(m) + (inverse(m) * v).y + length(cross(v, v.zxy)) + normalize(v).x;"""
     v = a @ np.float32([1, 2, 3])
     wanted = (v * a[:, 1, :]).sum(1) + np.linalg.det(a) + 2
-    wanted += np.linalg.norm(np.cross(v, v[:, [2, 0, 1]]), axis=1) + v[:, 0] / np.linalg.norm(v, axis=1)
+    wanted += np.linalg.norm(np.cross(v, v[:, [2, 0, 1]]), axis=1) + v[:, 0] / np.linalg.norm(
+        v, axis=1
+    )
     np.testing.assert_allclose(computed(text, x, np.float32).buffers["Y"], wanted, rtol=2e-4)
 
 
@@ -128,7 +136,9 @@ def test_subgroups(size):
             (rows > 500).sum(1, keepdims=True) + 100 * ((rows > 500).cumsum(1) - (rows > 500)),
     }.items():  # fmt: skip
         got = computed(expression, x, np.uint32, subgroup_size=size).buffers["Y"]
-        np.testing.assert_array_equal(got.reshape(-1, size), np.broadcast_to(wanted, rows.shape), err_msg=expression)
+        np.testing.assert_array_equal(
+            got.reshape(-1, size), np.broadcast_to(wanted, rows.shape), err_msg=expression
+        )
 
 
 def test_printed_texts():
@@ -139,18 +149,27 @@ def test_printed_texts():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [["-O"], ["-Os"], ["--merge-return", "--inline-entry-points-exhaustive", "--ssa-rewrite"]])
+@pytest.mark.parametrize(
+    "options",
+    [["-O"], ["-Os"], ["--merge-return", "--inline-entry-points-exhaustive", "--ssa-rewrite"]],
+)
 def test_optimized_modules(options):
     """Values across blocks and phis instead of variables."""
-    text = HEAD.replace("T x", "uint x").replace("U y", "uint y") + """
+    text = (
+        HEAD.replace("T x", "uint x").replace("U y", "uint y")
+        + """
     uint f(uint n, inout uint a) { for (uint k = 0; k < 9; ++k) { if (k > n) return a; a += k * n; if ((a & 8u) != 0) continue; a ^= 5u; } return a + 1; }
     void main() { uint a = x[i], b = f(i % 7, a); if (b > 20) b = f(a % 5, b); y[i] = a * 1000 + b; }"""
+    )
     module = spirv.tool("spirv-opt", *options, spirv=shaders.compile(text))
     x = np.arange(64, dtype=np.uint32)
     plain, optimized = (check(each, {"X": x, "Y": 256}, threads=64) for each in (text, module))
     assert plain.ok
     assert optimized.ok, str(optimized)
-    np.testing.assert_array_equal(optimized.buffers["1"] if "1" in optimized.buffers else optimized.buffers["Y"], plain.buffers["Y"])
+    np.testing.assert_array_equal(
+        optimized.buffers["1"] if "1" in optimized.buffers else optimized.buffers["Y"],
+        plain.buffers["Y"],
+    )
 
 
 def test_hlsl():
@@ -158,7 +177,9 @@ def test_hlsl():
     groupshared float part[8];
     [numthreads(8, 1, 1)] void Main(uint3 id : SV_DispatchThreadID, uint k : SV_GroupIndex) {
       part[k] = x[id.x]; GroupMemoryBarrierWithGroupSync(); x[id.x] = a * part[7 - k]; }"""
-    report = check(text, {"x": np.arange(8, dtype=np.float32), "P": {"a": 2}}, language="hlsl", entry="Main")
+    report = check(
+        text, {"x": np.arange(8, dtype=np.float32), "P": {"a": 2}}, language="hlsl", entry="Main"
+    )
     assert report.ok, str(report)
     assert report.buffers["x"].tolist() == [14, 12, 10, 8, 6, 4, 2, 0]
 
@@ -207,7 +228,9 @@ def run_plan(plan, tuning, inputs):
         for heaps, sizes in ((sources, inputs), (targets, plan.outputs))
     ]
     for dispatch in EncodedPlan(plan, tuning).bind(*extents):
-        shader = shaders.load(shaders.VARIANTS[dispatch.kernel.name].compile(debug=True), name=dispatch.kernel.name)
+        shader = shaders.load(
+            shaders.VARIANTS[dispatch.kernel.name].compile(debug=True), name=dispatch.kernel.name
+        )
         memory = {}
         for place, (block, *_) in shader.places.items():
             heap = dispatch.heaps[block.binding - 1] if block.binding else None
@@ -248,5 +271,3 @@ def test_errors(message):
         message(str(caught.value))
     with pytest.raises(ShaderCompileError):
         check("void main() {")
-
-

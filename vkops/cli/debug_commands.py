@@ -42,17 +42,22 @@ _RUN = {
     metavar="BLOCK=FILE.npy|BYTES",
     help="Fill a block's buffer, or give its size if the shader writes all that it reads.",
 )
-@shader_commands.groups
+@options.text("--groups", metavar="X[,Y[,Z]]", help="Numbers of workgroups; 1 by default.")
 @shader_commands.threads
 @shader_commands.push
 @shader_commands.spec
-@options.number("--subgroup-size", help="Invocations of a subgroup; 8, 32 and 64 by default.")
+@click.option(
+    "--subgroup-size",
+    type=int,
+    metavar="N",
+    help="Invocations of a subgroup, 4 to 64; by default, 32, and 8 and 64 to compare.",
+)
 @options.flag("--floats", help="Report NaN and infinity that are made of finite numbers.")
 @shader_commands.settings
 def check(
     source: str,
     buffer: options.Texts,
-    groups: str | None,
+    groups: str,
     threads: str | None,
     push: str,
     spec: options.Texts,
@@ -73,7 +78,7 @@ def check(
     report = run(
         loaded,
         dict(_buffer(text, loaded.name) for text in buffer),
-        groups=None if groups is None else shader_commands.integers("--groups", groups),
+        groups=shader_commands.integers("--groups", groups) if groups else None,
         threads=None if threads is None else shader_commands.integers("--threads", threads),
         push=shader_commands.numbers("--push", push),
         subgroup_size=subgroup_size,

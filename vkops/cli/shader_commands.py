@@ -33,17 +33,14 @@ _entry = click.option(
     "-e", "--entry", default="main", metavar="NAME", help="Entry point; that of GLSL is main."
 )
 settings = options.all_of(_define, options.includes, _entry)  # those of ``_spirv``
-groups = click.option(
-    "--groups",
-    metavar="X[,Y[,Z]]|BLOCK[:BYTE]",
-    help="Numbers of workgroups, or the block whose buffer has them; 1 by default.",
-)
 threads = click.option(
     "--threads",
     metavar="X[,Y[,Z]]",
     help="Numbers of invocations instead, rounded up to whole workgroups.",
 )
-push = options.text("--push", metavar="N,...", help="Push constants, in the order of their declaration.")
+push = options.text(
+    "--push", metavar="N,...", help="Push constants, in the order of their declaration."
+)
 spec = options.texts("--spec", metavar="NAME=VALUE", help="Set a specialization constant.")
 
 
@@ -227,7 +224,11 @@ def stats(
     metavar="[BLOCK:]TYPE:COUNT",
     help="Print a block of zeros after the run; give only BLOCK if it has a file.",
 )
-@groups
+@click.option(
+    "--groups",
+    metavar="X[,Y[,Z]]|BLOCK[:BYTE]",
+    help="Numbers of workgroups, or the block whose buffer has them; 1 by default.",
+)
 @threads
 @push
 @spec

@@ -90,7 +90,7 @@ def check(
         subgroup_size: a power of two from 4 to 64. By default it is 32, and a shader with
             operations on subgroups is also run with 8 and 64, to compare the results.
         floats: also report instructions that make NaN or infinity of finite numbers.
-        settings: more arguments of ``vkops.shaders.load``, such as ``defines``.
+        settings: more arguments of ``vkops.shaders.load``, such as macros.
 
     Raises:
         ShaderCompileError: the shader is wrong, or uses what the interpreter does not support.
@@ -214,7 +214,7 @@ def _counts(
     value = 1 if value is None else value
     message = f"got {show(value)}, must be one to three numbers from 1"
     try:
-        numbers = [as_integer(n) for n in ([value] if isinstance(value, int) else value)]  # type: ignore[union-attr]
+        numbers = [as_integer(n) for n in ([value] if isinstance(value, int) else value)]
     except TypeError as error:
         raise InvalidDescError(shader.name, name, message, "SH-07") from error
     if groups is not None and threads is not None:
@@ -321,4 +321,3 @@ def _results(block: Block, memory: Memory) -> npt.NDArray[Any]:
     data = memory.contents()
     whole = data.size // dtype.itemsize * dtype.itemsize
     return np.frombuffer(data[:whole].tobytes(), dtype)
-

@@ -80,7 +80,7 @@ def _pack_norm(count: int, bits: int, *, signed: bool) -> Callable[[Array], Arra
     def pack(v: Array) -> Array:
         numbers = np.rint(np.clip(np.nan_to_num(v), -1 if signed else 0, 1) * np.float32(scale))
         whole = numbers.astype(np.int64).astype(np.uint32) & np.uint32((1 << bits) - 1)
-        return sum((whole[..., k] << np.uint32(k * bits)) for k in range(count)).astype(np.uint32)  # type: ignore[union-attr, return-value]
+        return sum((whole[..., k] << np.uint32(k * bits)) for k in range(count)).astype(np.uint32)
 
     return pack
 

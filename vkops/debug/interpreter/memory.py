@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ _ROW_ALIGNMENT = 8
 class Active(NamedTuple):
     """Invocations that execute a block.
 
-    ``at`` are their places among all ``count`` that run together, None if they are all of these,
+    ``at`` are their places among all that run ``together``, None if they are all of these,
     and ``places`` the same as an array. ``who`` are their numbers in the dispatch, ``groups`` the
     places of their workgroups. ``rest`` is the call of a function in which no other invocation goes
     on, if there is one.
@@ -34,7 +33,7 @@ class Active(NamedTuple):
     places: Array
     who: Array
     groups: Array
-    count: int
+    together: int
     rest: object = None
 
     def some(self, mask: Array) -> Active:
@@ -42,7 +41,7 @@ class Active(NamedTuple):
         chosen = np.flatnonzero(np.broadcast_to(mask, len(self.places)))
         return Active(
             self.places[chosen], self.places[chosen], self.who[chosen], self.groups[chosen],
-            self.count,
+            self.together,
         )  # fmt: skip
 
 
@@ -85,6 +84,7 @@ class Register(Variable):
         self._written: Array | bool = value is not None  # by number of the value
 
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
+        """Return the value or a part of it."""
         if self._value is None:
             found = np.zeros((1, *shape_of(type_)), dtype_of(self._number))
             return self.partial(found, np.ones_like(found, bool), place)
@@ -112,6 +112,7 @@ class Register(Variable):
         return first[:, None] + np.arange(int(np.prod(shape_of(type_))))
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
+        """Store the value or a part of it."""
         (numbers,), masks, known = joined([value])
         self.origin = known if known is not None and known.is_computed else self.origin
         written: Array | bool = True if masks is None else ~masks[0]
@@ -123,25 +124,25 @@ class Register(Variable):
             self._value, self._written = numbers, written
             return
         if self._written is not True or written is not True:
-            before = np.broadcast_to(self._written, (active.count, *numbers.shape[1:]))
+            before = np.broadcast_to(self._written, (active.together, *numbers.shape[1:]))
             now = np.broadcast_to(written, numbers.shape)
-            made = merge(before, now, active.at, active.count)
+            made = merge(before, now, active.at, active.together)
             self._written = True if rest and written is True else made
-        self._value = merge(self._value, numbers, active.at, active.count)
+        self._value = merge(self._value, numbers, active.at, active.together)
 
     def _store_part(
         self, type_: Type, offset: int | Array, value: Array, written: Array | bool, active: Active
     ) -> None:
-        shape = active.count, *shape_of(self.type)
+        shape = active.together, *shape_of(self.type)
         made = np.zeros(shape, value.dtype)
         if self._value is not None:
             made[:] = self._value
         marks = np.empty(shape, bool)
         marks[:] = self._written
         at = active.places[:, None], self._numbers(type_, offset)
-        made.reshape(active.count, -1)[at] = value.reshape(len(value), -1)
+        made.reshape(active.together, -1)[at] = value.reshape(len(value), -1)
         mark = written if isinstance(written, bool) else written.reshape(len(written), -1)
-        marks.reshape(active.count, -1)[at] = mark
+        marks.reshape(active.together, -1)[at] = mark
         self._value, self._written = made, True if marks.all() else marks
 
 
@@ -184,8 +185,10 @@ class Memory(Variable):
             part = part.element
         base: Any = np.atleast_1d(np.asarray(offset, np.int64))
         if self.kind:
-            base = base + (active.places if self.kind == "invocation" else active.groups) * self._row
-        return base.reshape(-1, *(1,) * steps.ndim) + steps  # type: ignore[no-any-return]
+            base = (
+                base + (active.places if self.kind == "invocation" else active.groups) * self._row
+            )
+        return base.reshape(-1, *(1,) * steps.ndim) + steps
 
     def _view(self, number: Number) -> Array:
         dtype = "u4" if number.kind == "bool" else dtype_of(number).str
@@ -201,6 +204,7 @@ class Memory(Variable):
         return first[..., None] + np.arange(number.nbytes // self.unit)
 
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
+        """Return a value, whose parts are read one after the other."""
         number = scalar_of(type_)
         if number is None:
             offsets = _offsets(type_)
@@ -212,12 +216,13 @@ class Memory(Variable):
             found = found != 0
         if self._written is None:
             return found
-        missing = ~self._written[self.units_of(number, addresses)]
+        missing: Any = ~self._written[self.units_of(number, addresses)]
         if number.nbytes != self.unit:
             missing = missing.any(-1)
         return self.partial(found, missing, place) if missing.any() else found
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
+        """Store a value."""
         number = scalar_of(type_)
         if number is None:
             parts = zip(members_of(type_), _offsets(type_), value, strict=True)
@@ -231,7 +236,7 @@ class Memory(Variable):
             numbers, masks = numbers[-1:], None if masks is None else [masks[0][-1:]]
         self._view(number)[addresses // number.nbytes] = numbers
         if self._written is not None:
-            marks = True if masks is None else ~masks[0]
+            marks: Any = True if masks is None else ~masks[0]
             units = self.units_of(number, addresses)
             if number.nbytes != self.unit and masks is not None:
                 marks = np.asarray(marks)[..., None]
@@ -243,14 +248,14 @@ class Memory(Variable):
         offset: int | Array,
         active: Active,
         operand: Array,
-        update: Callable[[Array, Array], Array],
+        update: Any,
         *,
         accumulates: bool,
     ) -> Array:
         """Replace numbers one invocation after the other, and return those before.
 
         ``update`` makes the new numbers from the old and the operands; ``accumulates`` says
-        whether it is a ``ufunc``.
+        whether it is a universal function of NumPy.
         """
         view, index = self._view(number), self.addresses(number, offset, active) // number.nbytes
         count = len(active.places)
@@ -264,7 +269,7 @@ class Memory(Variable):
             for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
                 chosen = order[start : start + length]
                 at = index[chosen[0]]
-                all_ = update.accumulate(np.r_[view[at : at + 1], operand[chosen]])  # type: ignore[attr-defined]
+                all_ = update.accumulate(np.r_[view[at : at + 1], operand[chosen]])
                 before[chosen], view[at] = all_[:-1], all_[-1]
         else:
             for rank in range(lengths.max()):

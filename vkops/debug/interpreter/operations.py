@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from vkops.shaders.layout import Number
 
-Array = npt.NDArray[Any]
+Array = Any
+"""An array of NumPy, whose types of results differ between its versions."""
 
 
 class Operation(NamedTuple):
@@ -35,7 +35,9 @@ def integers(value: Array, kind: str) -> Array:
 
 def dtype_of(number: Number) -> np.dtype[Any]:
     """Return the type of a scalar's values."""
-    return np.dtype(bool) if number.kind == "bool" else np.dtype(f"{number.kind}{8 * number.nbytes}")
+    return (
+        np.dtype(bool) if number.kind == "bool" else np.dtype(f"{number.kind}{8 * number.nbytes}")
+    )
 
 
 def converted(value: Array, dtype: np.dtype[Any]) -> Array:
@@ -221,7 +223,8 @@ TABLE: dict[int, Operation] = {
     196: _shift(np.left_shift, "u"),
     197: Operation("u", np.bitwise_or), 198: Operation("u", np.bitwise_xor),
     199: Operation("u", np.bitwise_and), 200: Operation("u", np.invert),
-    201: Operation("u", _insert), 202: Operation("", lambda v, o, c: _extract(integers(v, "s"), o, c)),
+    201: Operation("u", _insert),
+    202: Operation("", lambda v, at, count: _extract(integers(v, "s"), at, count)),
     203: Operation("u", _extract), 204: Operation("u", _reversed), 205: Operation("u", bit_count),
 }  # fmt: skip
 """By opcode."""

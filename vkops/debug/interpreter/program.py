@@ -14,12 +14,11 @@ from vkops.debug.interpreter import operations
 from vkops.debug.interpreter.operations import dtype_of
 from vkops.debug.interpreter.values import Partial, Place
 from vkops.shaders import constants
-from vkops.shaders.binary import GL_COMPUTE, Decoration, Instruction, Op, declarations, string
+from vkops.shaders.binary import GL_COMPUTE, Instruction, Op, declarations, string
 from vkops.shaders.compiler import TEXT
 from vkops.shaders.layout import Array, Number, Struct, Type, Types
 from vkops.shaders.module import Module
 from vkops.shaders.sources import embedded_lines
-
 
 _CONDITION = re.compile(r"\b(?:if|while|switch)\b")
 
@@ -65,11 +64,8 @@ class _Form:
     LABEL, PHI, PARAMETER, END = 248, 245, 55, 56
     SELECTION_MERGE, BRANCH, CONDITIONAL, SWITCH = 247, 249, 250, 251
     # These have no result; all others have a type and a result.
-    NO_RESULT = frozenset(
-        (0, 8, 62, 63, 218, 219, 224, 225, 228, 246, 247, 249, 250, 251, 252, 253, 254, 255, 256, 257,
-         317, 318, 400, 4416, 5630)
-    )  # fmt: skip
-    DEBUG_SOURCE, DEBUG_LINE, DEBUG_NO_LINE = 35, 103, 104
+    NO_RESULT = frozenset((0, 62, 63, 224, 225, 228, *range(246, 258), 4416, 5630))
+    DEBUG_LINE = 103
 
 
 class Program:
@@ -201,7 +197,9 @@ class Program:
         """
         lines = self._lines.get(file, ())
         between = range(before.line + 1, min(after.line, len(lines)) + 1)
-        found = (n for n in between if before.file == after.file and _CONDITION.search(lines[n - 1]))
+        found = (
+            n for n in between if before.file == after.file and _CONDITION.search(lines[n - 1])
+        )
         return Place(before.file, next(found, before.line))
 
     def _line(self, words: tuple[int, ...], place: Place) -> Place | None:

@@ -47,7 +47,7 @@ class Order:
     def subgroup(self, who: Array) -> Array:
         """Return the numbers of invocations' subgroups, among those of all workgroups."""
         group, local = np.divmod(who, self.group_size)
-        return group * self._subgroups + local // self.subgroup_size  # type: ignore[no-any-return]
+        return group * self._subgroups + local // self.subgroup_size
 
     def barrier(self, who: Array) -> None:
         """Order the workgroups of invocations."""

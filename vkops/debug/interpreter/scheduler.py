@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from vkops.debug.interpreter.values import (
     merge,
     take,
 )
-from vkops.errors import ShaderCompileError
+from vkops.errors import OutOfDeviceMemoryError, ShaderCompileError
 from vkops.shaders import layout
 from vkops.shaders.binary import Decoration, Storage
 from vkops.shaders.layout import Number, Struct, Type
@@ -55,8 +55,9 @@ MAX_TOGETHER = 1 << 16
 _PATIENCE = 256
 """Iterations of a loop after which other workgroups go on first: it may wait for them."""
 
+_UNSUPPORTED = "is not supported by the interpreter"
 _RELEASES = 0x2 | 0x4 | 0x8 | 0x10
-_SUBGROUP_SCOPE, _WORKGROUP_SCOPE = 3, 2
+_SUBGROUP_SCOPE = 3
 
 
 @dataclass
@@ -111,11 +112,11 @@ class Run:
         self._access_places: list[Place] = [Place(shader.name, 0)]
         self._deferred: list[tuple[Variable, Array, Array, Callable[[int], None]]] = []
         self._exchanged: dict[Variable, list[Array]] = {}
-        self._active: Active
-        self._step: Step
+        nothing = np.zeros(0, np.int64)
+        self._active = Active(None, nothing, nothing, nothing, 0)
+        self._frame = _Frame(self.program.functions[self.program.main], {}, 0)
+        self._step = Step(0, 0, 0, (), Place(shader.name, 0), False)
         self._local: dict[int, Value] = {}
-        self._frame: _Frame
-        self._handlers = _HANDLERS
         self._declare(buffers, push)
 
     # -- variables ---------------------------------------------------------------------------------
@@ -150,7 +151,7 @@ class Run:
         """Make a variable that each invocation has for itself."""
         if scalar_of(type_) is not None:
             return Register(name, type_, None, call)
-        return Memory(name, type_, "invocation", active.count, type_.nbytes)
+        return Memory(name, type_, "invocation", active.together, type_.nbytes)
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -163,7 +164,20 @@ class Run:
             order = order[::-1]
         with np.errstate(all="ignore"):
             for first in range(0, count, together):
-                self._run_groups(order[first : first + together])
+                try:
+                    self._run_groups(order[first : first + together])
+                except (
+                    ArithmeticError,
+                    AssertionError,
+                    LookupError,
+                    TypeError,
+                    ValueError,
+                ) as error:
+                    message = f"{self._step.place}: instruction {self._step.op} with these operands"
+                    raise ShaderCompileError(f"{message} {_UNSUPPORTED}") from error
+                except MemoryError as error:
+                    message = f"{self._step.place}: the host has no more memory available"
+                    raise OutOfDeviceMemoryError(message) from error
         for variable, addresses, who, report in self._deferred:
             known = self._exchanged.get(variable)
             pairs = addresses << 32 | who
@@ -226,25 +240,24 @@ class Run:
         return found
 
     def _call(self, function: Function, arguments: Sequence[Value], active: Active) -> Value:
-        outer = self._active if hasattr(self, "_active") else active
-        saved = getattr(self, "_frame", None), self._local, outer
+        saved = self._frame, self._local, self._active
         frame = self._frame = _Frame(function, {}, len(active.places))
         for id_, value in zip(function.parameters, arguments, strict=True):
-            frame.values[id_] = merge(None, value, active.at, active.count)
+            frame.values[id_] = merge(None, value, active.at, active.together)
         waiting: dict[int, list[Array]] = {0: [active.places]}
         iterations: dict[int, int] = {}
         while waiting:
             number, places = self._next(waiting, iterations)
-            at = None if len(places) == active.count else places
+            at = None if len(places) == active.together else places
             groups = places // self.group_size
             who = outer_who(active, places)
             rest = frame if len(places) == frame.live else None
-            self._active = Active(at, places, who, groups, active.count, rest)
+            self._active = Active(at, places, who, groups, active.together, rest)
             self._local = {}
             block = function.blocks[number]
             for target, mask in self._block(frame, block):
                 self._branch(frame, block, target, mask, waiting, iterations)
-        self._frame, self._local, self._active = saved  # type: ignore[assignment]
+        self._frame, self._local, self._active = saved
         return frame.result
 
     def _next(
@@ -305,14 +318,14 @@ class Run:
         at = active.at
         if active.rest is frame and isinstance(value, np.ndarray) and len(value) == 1:
             at = None
-        frame.values[id_] = merge(frame.values.get(id_), value, at, active.count)
+        frame.values[id_] = merge(frame.values.get(id_), value, at, active.together)
 
     def _block(self, frame: _Frame, block: Block) -> list[tuple[int, Array | None]]:
         """Execute a block, and return where invocations go."""
         self.executed += len(self._active.places) * len(block.steps)
         for step in block.steps[:-1]:
             self._step = step
-            handler = self._handlers.get(step.op)
+            handler = _HANDLERS.get(step.op)
             if handler is None:
                 self._refuse(f"instruction {step.op}")
             value = handler(self, step)
@@ -335,7 +348,9 @@ class Run:
         if op in (253, 254):  # Return, ReturnValue
             if op == 254:
                 active = self._active
-                frame.result = merge(frame.result, self.raw(operands[0]), active.at, active.count)
+                frame.result = merge(
+                    frame.result, self.raw(operands[0]), active.at, active.together
+                )
         elif op not in (252, 255, 4416):  # Kill, Unreachable, TerminateInvocation
             self._refuse(f"instruction {op}")
         frame.live -= len(self._active.places)
@@ -378,6 +393,8 @@ class Run:
         """Report numbers that were never written, and return them."""
         if isinstance(value, Partial):
             missing = value.missing.reshape(len(value.missing), -1).any(1)
+            if not missing.any():
+                return value.numbers
             active = self._active.some(missing)
             message = f"reads '{value.source}', which was never written"
             self._report("never written", message, active, value.source, value.place)
@@ -410,8 +427,8 @@ class Run:
         count = len(active.who)
         self.findings.add(kind, place or self._step.place, message, who, count, key)
 
-    def _refuse(self, what: str) -> None:
-        raise ShaderCompileError(f"{self._step.place}: {what} is not supported by the interpreter")
+    def _refuse(self, what: str) -> NoReturn:
+        raise ShaderCompileError(f"{self._step.place}: {what} {_UNSUPPORTED}")
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -424,8 +441,8 @@ class Run:
         first = int(np.flatnonzero(wrong)[0])
         name = pointer.variable.element(0) if isinstance(pointer.variable, Memory) else ""
         name = re.split(r"[.\[]0", name)[0] or pointer.variable.name
-        index = number_text(outside.index, first)
-        message = f"index {index} of '{name}' is out of bounds: it has {outside.count} elements"
+        index = number_text(outside.indices, first)
+        message = f"index {index} of '{name}' is out of bounds: it has {outside.length} elements"
         self._report("out of bounds", message, active.some(wrong), name)
         inside = take(pointer._replace(outside=None), np.flatnonzero(~wrong))
         return inside, active.some(~wrong), ~wrong
@@ -720,26 +737,25 @@ def _construct(run: Run, step: Step) -> Value:
 def _extract(run: Run, step: Step) -> Value:
     value = run.raw(step.operands[0])
     for index in step.operands[1:]:
-        value = value[index] if isinstance(value, list) else _numbers_of(value, (..., index), 1)
+        value = value[index] if isinstance(value, list) else _component(value, index)
     return value
 
 
-def _numbers_of(value: Value, index: Any, axis: int) -> Value:
-    """Return components of a vector or a column of a matrix."""
-    index = (slice(None),) * axis + (index[1],)
+def _component(value: Value, index: int) -> Value:
+    """Return a component of a vector or a column of a matrix."""
     if not isinstance(value, Partial):
-        return value[index]
-    missing = value.missing[index]
-    made = value._replace(numbers=value.numbers[index], missing=missing)
+        return value[:, index]
+    missing = value.missing[:, index]
+    made = value._replace(numbers=value.numbers[:, index], missing=missing)
     return made if missing.any() else made.numbers
 
 
 def _insert(run: Run, step: Step) -> Value:
-    part, whole, *path = (*(run.raw(id_) for id_ in step.operands[:2]), *step.operands[2:])
-    return _inserted(whole, part, path)
+    part, whole = (run.raw(id_) for id_ in step.operands[:2])
+    return _inserted(whole, part, step.operands[2:])
 
 
-def _inserted(whole: Value, part: Value, path: list[int]) -> Value:
+def _inserted(whole: Value, part: Value, path: Sequence[int]) -> Value:
     if not path:
         return part
     if isinstance(whole, list):
@@ -747,7 +763,7 @@ def _inserted(whole: Value, part: Value, path: list[int]) -> Value:
         made[path[0]] = _inserted(whole[path[0]], part, path[1:])
         return made
     (numbers, new), masks, known = joined([whole, part])
-    at = (slice(None), *path)
+    at: Any = (slice(None), *path)
     count = max(len(numbers), len(new))
 
     def changed(before: Array, after: Array) -> Array:
@@ -810,7 +826,9 @@ def _select(run: Run, step: Step) -> Value:
         mask = np.flatnonzero(np.broadcast_to(run.checked(condition), count))
         if isinstance(one, Pointer) and one.variable is not other.variable:
             run._refuse("a choice of pointers to different variables")
-        base = merge(None, other, None, count) if isinstance(other, Pointer) else _wide(other, count)
+        base = (
+            merge(None, other, None, count) if isinstance(other, Pointer) else _wide(other, count)
+        )
         return merge(base, take(one, mask), mask, count)
     (chosen, a, b), masks, known = joined([condition, one, other])
     made = operations.select(chosen, a, b)
@@ -864,7 +882,7 @@ def _memory_barrier(run: Run, step: Step) -> None:
         run._order.fence(run._active.who)
 
 
-# By opcode: the function, and whether it is a ufunc.
+# By opcode: how operands are taken, the function, and whether it is one of NumPy's own.
 _ATOMIC: dict[int, tuple[str, Callable[[Array, Array], Array], bool]] = {
     229: ("", lambda old, new: new, False), 232: ("one", np.add, True),
     233: ("one", np.subtract, True), 234: ("", np.add, True), 235: ("", np.subtract, True),

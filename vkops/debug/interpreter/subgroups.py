@@ -64,7 +64,7 @@ class Subgroups:
 
     def each(self, values: Array) -> Array:
         """Return the value of each subgroup for its invocations."""
-        return values[self.row]  # type: ignore[no-any-return]
+        return values[self.row]
 
     def first(self) -> Array:
         """Return the first column of each subgroup that takes part."""
@@ -83,7 +83,9 @@ def execute(opcode: int, group: Subgroups, operation: int, values: list[Array]) 
         table = group.table(value, opcode == 334)
         return group.each(table.all(1) if opcode == 334 else table.any(1))
     if opcode == 336:  # AllEqual
-        differs = group.table(value) != group.table(value)[np.arange(group.rows), group.first()][:, None]
+        differs = (
+            group.table(value) != group.table(value)[np.arange(group.rows), group.first()][:, None]
+        )
         taking_part = group.table(np.ones(len(value), bool), False)
         differs = differs.reshape(*differs.shape[:2], -1).any(2)
         return group.each(~(differs & taking_part).any(1))
@@ -113,7 +115,7 @@ def _arithmetic(opcode: int, group: Subgroups, operation: int, values: list[Arra
     found = function.accumulate(table, axis=1).astype(value.dtype)
     if operation == _EXCLUSIVE:
         found = np.concatenate((np.full_like(found[:, :1], neutral), found[:, :-1]), 1)
-    return found[group.row, group.column]  # type: ignore[no-any-return]
+    return found[group.row, group.column]
 
 
 def _words(bits: Array) -> Array:
@@ -148,4 +150,4 @@ def _moved(opcode: int, group: Subgroups, values: list[Array]) -> Array:
         347: own - other, 348: own + other, 365: own // 4 * 4 + other,
         366: own ^ (1 + other),
     }[opcode]  # fmt: skip
-    return group.table(values[0])[group.row, np.clip(source, 0, group.size - 1)]  # type: ignore[no-any-return]
+    return group.table(values[0])[group.row, np.clip(source, 0, group.size - 1)]

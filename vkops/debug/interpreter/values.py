@@ -6,15 +6,12 @@ all have the same value. An array or a struct is a list of its members.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkops.debug.interpreter.operations import Array
 from vkops.shaders.layout import Type
-
-if TYPE_CHECKING:
-    from vkops.debug.interpreter.memory import Variable
 
 Value = Any
 
@@ -46,14 +43,14 @@ class Outside(NamedTuple):
     """The invocations whose index of an array is not one of its elements."""
 
     mask: Array
-    index: Array
-    count: int
+    indices: Array
+    length: int
 
 
 class Pointer(NamedTuple):
     """A place in a variable, in bytes: an integer if all invocations have the same."""
 
-    variable: Variable
+    variable: Any  # of memory.py
     type: Type
     offset: int | Array
     outside: Outside | None = None
@@ -74,7 +71,7 @@ def take(value: Value, at: Array | None) -> Value:
     if isinstance(value, Pointer):
         outside = value.outside
         if outside is not None:
-            outside = Outside(take(outside.mask, at), take(outside.index, at), outside.count)
+            outside = Outside(take(outside.mask, at), take(outside.indices, at), outside.length)
         offset = value.offset if isinstance(value.offset, int) else take(value.offset, at)
         return value._replace(offset=offset, outside=outside)
     return value
@@ -99,8 +96,8 @@ def merge(old: Value, new: Value, at: Array | None, count: int) -> Value:
         outside = new.outside
         if outside is not None:
             mask = merge(np.zeros(count, bool), outside.mask, at, count)
-            index = merge(np.zeros(count, np.int64), outside.index, at, count)
-            outside = Outside(mask, index, outside.count)
+            index = merge(np.zeros(count, np.int64), outside.indices, at, count)
+            outside = Outside(mask, index, outside.length)
         return new._replace(offset=offsets, outside=outside)
     if isinstance(new, Partial) or isinstance(old, Partial):
         missing = merge(_missing(old), _missing(new, _numbers(new).shape), at, count)
