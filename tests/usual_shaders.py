@@ -172,6 +172,13 @@ void main() { state = i; uint inside = 0; for (uint k = 0; k < 20; ++k) { vec2 p
     _case("shuffle_reduction", _IN_OUT + """void main() { uint v = data[i];
   for (uint s = 4; s > 0; s /= 2) v += subgroupShuffleXor(v, s);
   result[i] = v; }"""),
+    _case("lock", _64 + _buffers("uint data[]", "uint lock[]", "uint most[]") + """void main() { bool done = false;
+  while (!done) { if (atomicCompSwap(lock[0], 0u, 1u) == 0u) {
+    memoryBarrierBuffer(); if (data[i] > most[0]) { most[0] = data[i]; most[1] = i; } memoryBarrierBuffer();
+    atomicExchange(lock[0], 0u); done = true; } } }""", groups=2, buffers={"B1": "zeros:4", "B2": "zeros:8"}),
+    _case("memory_in_two_types", "#extension GL_EXT_shader_8bit_storage : require\n" + """layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer A { uint words[]; }; layout(std430, binding = 0) buffer B { uint8_t bytes[]; };
+void main() { uint i = gl_GlobalInvocationID.x; bytes[4 * i + 1] = uint8_t(7u); uint w = words[i]; words[i] = w * 3; }"""),
     _case("persistent_workgroups", _64 + _buffers("uint data[]", "uint result[]", "uint next") + """shared uint item;
 void main() { for (uint k = 0; k < 64; ++k) { if (own == 0) item = atomicAdd(next, 1u); barrier(); uint mine = item; barrier();
     if (mine >= 6) break; result[mine * 64 + own] = data[mine * 64 + own] * 2; } }""", groups=4, buffers={"B0": "range:384", "B1": 1536, "B2": "zeros:4"}),

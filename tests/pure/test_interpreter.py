@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import spirv
 from hypothesis import given, settings
+from indexed_plans import indexed_case
 from kernel_plans import TUNINGS
 from strategies import input_bytes, plans
 
@@ -251,6 +252,15 @@ def run_plan(plan, tuning, inputs):
 @given(plan=plans())
 def test_kernels(tuning, plan):
     run_plan(plan, tuning, input_bytes(plan, 0))
+
+
+@pytest.mark.parametrize("first", [0, 8])
+@pytest.mark.parametrize("tuning", ["cpu", "single"])
+def test_kernels_with_indices(tuning, first):
+    for seed in range(first, first + 8):
+        case = indexed_case(np.random.default_rng(seed))
+        inputs = [np.frombuffer(array.tobytes(), np.uint8) for array in case.inputs]
+        run_plan(case.plan, TUNINGS[tuning], inputs)
 
 
 # -- errors ----------------------------------------------------------------------------------------

@@ -276,9 +276,10 @@ def _bytes(shader: shaders.Shader, point: str, value: Any) -> npt.NDArray[np.uin
 
 
 def _memory(blocks: Sequence[Block], given: Buffer | None, invocations: int) -> Memory:
-    block = max(blocks, key=lambda each: len(each.type.scalars) if each.type else 0)
+    block = min(blocks, key=lambda each: each.scalar_nbytes)
     assert block.type is not None
-    data = _distinct(block, invocations) if given is None else given
+    largest = max(blocks, key=lambda each: each.nbytes + each.stride * invocations)
+    data = _distinct(largest, invocations) if given is None else given
     size = data if isinstance(data, int) else data.size
     memory = Memory(block.instance, block.type, "", 1, size, is_written=not isinstance(data, int))
     if not all(each.readonly for each in blocks):

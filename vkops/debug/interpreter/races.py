@@ -30,7 +30,8 @@ class Order:
 
     Invocations of a workgroup are ordered by its barriers, those of a subgroup also by its own.
     What a workgroup wrote before a memory barrier and an atomic operation is visible to a
-    workgroup that executes an atomic operation later. Times are numbers of memory accesses.
+    workgroup that executes an atomic operation later, and what an invocation wrote before these to
+    another one of its workgroup. Times are numbers of memory accesses.
     """
 
     def __init__(self, groups: int, group_size: int, subgroup_size: int) -> None:
@@ -42,6 +43,8 @@ class Order:
         self._fences = np.zeros(groups, np.int64)
         self._acquired = np.zeros(groups, np.int64)
         self._released: dict[int, list[tuple[int, int]]] = {}
+        # The same for each invocation: the last fence, the atomic operation after it, and the last.
+        self._own = np.zeros((3, 0), np.int64)
         self.clock = 1
 
     def subgroup(self, who: Array) -> Array:
@@ -63,11 +66,18 @@ class Order:
 
     def fence(self, who: Array) -> None:
         """Let the next atomic operation release what was written."""
+        if not self._own.size:
+            self._own = np.zeros((3, len(self._fences) * self.group_size), np.int64)
+        self._own[0, who] = self.clock
         self._fences[who // self.group_size] = self.clock
         self.clock += 1
 
     def atomic(self, who: Array) -> None:
         """Release what was written before the last memory barrier, and acquire."""
+        if self._own.size:
+            fence, released, _ = self._own[:, who]
+            self._own[1, who] = np.where(fence > released, self.clock, released)
+            self._own[2, who] = self.clock
         groups = np.unique(who // self.group_size)
         self._acquired[groups] = self.clock
         for group in groups[self._fences[groups] > 0].tolist():
@@ -89,6 +99,9 @@ class Order:
             subgroup = self.subgroup(who)
             near = same & (self.subgroup(np.maximum(other, 0)) == subgroup)
             found &= ~(near & (self._subgroup_barriers[subgroup] > when))
+        if self._own.size and found.any():
+            (fence, released, _), acquired = self._own[:, np.maximum(other, 0)], self._own[2, who]
+            found &= ~(same & (fence >= when) & (released > when) & (released < acquired))
         if self._released:
             for at in np.flatnonzero(found & ~same).tolist():
                 acquired = self._acquired[group[at]]

@@ -495,7 +495,7 @@ class Run:
             units = units.reshape(-1)
             for conflict in getattr(memory.shadow, kind)(self._order, units, who):
                 self._race(kind, memory, conflict, units, who)
-        if kind == "atomic" and memory.kind == "":
+        if kind == "atomic":
             self._order.atomic(active.who)
 
     def _race(
