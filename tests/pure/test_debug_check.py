@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import usual_shaders
 
+from vkops.cli import main
 from vkops.debug import check
 
 
@@ -45,3 +46,67 @@ def test_planted_faults(case):
 def test_usual_shaders_are_silent(case):
     report = checked(case)
     assert report.ok, str(report)
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    """Run ``vkops debug check`` in a folder: status, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reverse.comp").write_text(REVERSE)
+    np.save("x.npy", np.arange(64, dtype=np.uint32))
+
+    def run(*arguments):
+        status = main(["debug", "check", *map(str, arguments)])
+        seen = capsys.readouterr()
+        assert seen.err.count("\n") == (seen.err != "")
+        return status, seen.out, seen.err
+
+    return run
+
+
+REVERSE = """#version 450
+layout(local_size_x_id = 1) in;
+layout(constant_id = 0) const uint shift = 0;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+layout(push_constant) uniform Push { uint n; };
+shared uint part[64];
+void main() { uint own = gl_LocalInvocationIndex;
+  part[own] = data[own];
+#ifdef BARRIER
+  barrier();
+#endif
+  data[own] = part[n - own] << shift; }
+"""
+GIVEN = ["reverse.comp", "--buffer", "Data=x.npy", "--push", "63", "--spec", "1=64"]
+
+
+def test_the_exit_status_says_whether_there_are_findings(command):
+    assert command(*GIVEN, "-D", "BARRIER") == (0, "reverse.comp: nothing was found\n", "")
+    status, out, err = command(*GIVEN)
+    assert (status, err) == (1, "")
+    assert out.startswith("reverse.comp:12: data race: 'part[63]' in shared memory")
+    assert "(0, 0, 0) and (63, 0, 0)" in out
+    assert "in line 8" in out
+    status, out, _ = command(*GIVEN, "-D", "BARRIER", "--spec", "shift=32")
+    assert status == 1
+    assert out.startswith("reverse.comp:12: shift: shifts a number of 32 bits")
+
+
+def test_a_buffer_that_is_given_by_its_size_is_not_written(command):
+    status, out, _ = command(*GIVEN, "--buffer", "Data=256", "-D", "BARRIER")
+    assert status == 1
+    assert "12: never written: reads 'part', which was never written" in out
+
+
+def test_wrong_arguments(command, message):
+    for arguments, status in (
+        (["reverse.comp"], 1), (["missing.comp"], 1), ([*GIVEN, "--groups", "0"], 1), ([*GIVEN, "--buffer", "Data"], 2),
+        ([*GIVEN, "--buffer", "Other=4"], 1), ([*GIVEN, "--buffer", "Data=missing.npy"], 1), ([*GIVEN, "--groups", "a"], 2),
+        ([*GIVEN, "--subgroup-size", "3"], 1), ([*GIVEN, "--groups", "1", "--threads", "2"], 1), ([*GIVEN, "--threads", "0"], 1),
+    ):  # fmt: skip
+        got, out, err = command(*arguments)
+        assert (got, out) == (status, ""), err
+        message(err.strip())

@@ -206,6 +206,24 @@ def test_product_of_matrices_in_time():
     assert report.instructions / seconds > 1e6  # 30 million on an idle core
 
 
+def test_more_invocations_than_run_together():
+    text = """#version 450
+    layout(local_size_x = 64) in;
+    layout(std430, binding = 0) buffer Data { uint data[]; };
+    layout(std430, binding = 1) buffer Total { uint total; };
+    uint i = gl_GlobalInvocationID.x; shared uint part;
+    void main() { if (i % 64 == 0) part = i; barrier(); i += part; data[gl_GlobalInvocationID.x] = i; atomicAdd(total, 1u); }"""
+    i = np.arange(1500 * 64)
+    report = check(text, {"Total": np.zeros(1, np.uint32)}, groups=(30, 50))
+    assert [f.kind for f in report.findings] == ["data race"]  # x is the same in 50 rows
+    report = check(text, {"Total": np.zeros(1, np.uint32)}, groups=1500)
+    assert report.ok, str(report)
+    np.testing.assert_array_equal(report.buffers["Data"], i + i // 64 * 64)
+    assert report.buffers["Total"].tolist() == [1500 * 64]
+    race = check(text.replace("part = i", "part = i, data[0] = i"), {"Total": 4}, groups=1500)
+    assert {f.kind for f in race.findings} == {"data race", "never written"}
+
+
 # -- the kernels of vkops --------------------------------------------------------------------------
 
 

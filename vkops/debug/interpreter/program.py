@@ -214,7 +214,7 @@ class Program:
 
     def _place(self, file: str, line: int) -> Place:
         """Return a place; a text that was compiled has the name of the shader."""
-        return Place(self._name if file in ("", TEXT) else file, line)
+        return Place(self._name if file in ("", TEXT) else file.removeprefix("./"), line)
 
 
 def successors(block: Block) -> tuple[int, ...]:

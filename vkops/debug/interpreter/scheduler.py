@@ -190,7 +190,7 @@ class Run:
         who = (groups[:, None] * size + np.arange(size)).reshape(-1)
         places = np.arange(len(who))
         active = Active(None, places, who, places // size, len(who))
-        inputs = self._inputs(who)
+        inputs, shared = self._inputs(who), {id_ for id_, _, _ in self._shared}
         for id_, name, type_ in self._shared:
             memory = Memory(name, type_, "group", len(groups), type_.nbytes)
             memory.shadow = Shadow(memory.units)
@@ -203,7 +203,7 @@ class Run:
                 variable: Variable = Register(name, type_, inputs[built_in[0]])
                 self._global[id_] = Pointer(variable, type_, 0)
                 continue
-            if id_ not in self._global or self._global[id_].variable.name != name:
+            if id_ not in shared:
                 self._global[id_] = Pointer(self._variable(name, type_, active), type_, 0)
             if value is not None:
                 self._global[id_].variable.store(type_, 0, value, active)
