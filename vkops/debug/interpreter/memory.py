@@ -280,16 +280,17 @@ class Memory(Variable):
             self._written[self.units_of(number, index * number.nbytes)] = True
         return before
 
-    def element(self, address: int) -> str:
-        """Return the name of the number at an address, such as ``part[3]``."""
+    def element(self, address: int, whole: Type | None = None) -> str:
+        """Return the name of the number at an address, such as ``part[3]``, or of ``whole``."""
         part, text, at = self.type, self.name, address % self._row if self.kind else address
-        while not isinstance(part, Number):
+        while part is not whole and not isinstance(part, Number):
             if isinstance(part, Struct):
                 inside = [member for member in part.members if member.offset <= at]
                 if not inside:
                     break
                 member = inside[-1]
-                text = f"{text}.{member.name}" if text else member.name
+                own = "" if member.name.startswith("@") else member.name  # HLSL's buffers have none
+                text = f"{text}.{own}" if text and own else text or own
                 at, part = at - member.offset, member.type
             else:
                 number, at = divmod(at, part.stride)

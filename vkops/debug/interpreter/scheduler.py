@@ -132,6 +132,7 @@ class Run:
             if Decoration.BINDING in decorations:
                 place = decorations.get(Decoration.DESCRIPTOR_SET, (0,))[0]
                 memory = buffers[place, decorations[Decoration.BINDING][0]]
+                memory.name, memory.type = found.names.get((id_,), ""), type_
                 self._global[id_] = Pointer(memory, type_, 0)
             elif storage == Storage.PUSH_CONSTANT:
                 memory = Memory(name, type_, "", 1, len(push), is_written=True)
@@ -439,8 +440,7 @@ class Run:
             return pointer, active, None
         wrong = np.broadcast_to(outside.mask, len(active.places))
         first = int(np.flatnonzero(wrong)[0])
-        name = pointer.variable.element(0) if isinstance(pointer.variable, Memory) else ""
-        name = re.split(r"[.\[]0", name)[0] or pointer.variable.name
+        name = outside.name
         index = number_text(outside.indices, first)
         message = f"index {index} of '{name}' is out of bounds: it has {outside.length} elements"
         self._report("out of bounds", message, active.some(wrong), name)
@@ -601,7 +601,10 @@ def _access(run: Run, step: Step) -> Pointer:
         wrong = np.atleast_1d((wide < 0) | (wide >= count))
         if wrong.any():
             mask = wrong if outside is None else wrong | outside.mask
-            outside = Outside(mask, np.atleast_1d(np.asarray(wide)), count)
+            name = base.variable.name
+            if isinstance(base.variable, Memory):
+                name = base.variable.element(int(np.atleast_1d(offset)[0]), part)
+            outside = Outside(name, mask, np.atleast_1d(np.asarray(wide)), count)
             wide = np.where(wrong, 0, wide)
         offset, part = offset + wide * part.stride, part.element
     return Pointer(base.variable, part, offset, outside)

@@ -42,6 +42,7 @@ class Partial(NamedTuple):
 class Outside(NamedTuple):
     """The invocations whose index of an array is not one of its elements."""
 
+    name: str
     mask: Array
     indices: Array
     length: int
@@ -71,7 +72,8 @@ def take(value: Value, at: Array | None) -> Value:
     if isinstance(value, Pointer):
         outside = value.outside
         if outside is not None:
-            outside = Outside(take(outside.mask, at), take(outside.indices, at), outside.length)
+            mask = take(outside.mask, at)
+            outside = outside._replace(mask=mask, indices=take(outside.indices, at))
         offset = value.offset if isinstance(value.offset, int) else take(value.offset, at)
         return value._replace(offset=offset, outside=outside)
     return value
@@ -97,7 +99,7 @@ def merge(old: Value, new: Value, at: Array | None, count: int) -> Value:
         if outside is not None:
             mask = merge(np.zeros(count, bool), outside.mask, at, count)
             index = merge(np.zeros(count, np.int64), outside.indices, at, count)
-            outside = Outside(mask, index, outside.length)
+            outside = outside._replace(mask=mask, indices=index)
         return new._replace(offset=offsets, outside=outside)
     if isinstance(new, Partial) or isinstance(old, Partial):
         missing = merge(_missing(old), _missing(new, _numbers(new).shape), at, count)
