@@ -16,7 +16,8 @@ from vkops import shaders
 from vkops.debug import check
 from vkops.debug.interpreter.memory import Memory
 from vkops.debug.interpreter.races import Shadow
-from vkops.debug.interpreter.scheduler import Run, Settings
+from vkops.debug.interpreter.scheduler import Run
+from vkops.debug.interpreter.state import Settings
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError
 from vkops.extent import Extent
 from vkops.gpu.run.encoded_plan import EncodedPlan

@@ -15,7 +15,8 @@ from vkops.debug.interpreter.findings import Finding, Findings, Invocation
 from vkops.debug.interpreter.memory import Memory
 from vkops.debug.interpreter.operations import dtype_of
 from vkops.debug.interpreter.races import Shadow
-from vkops.debug.interpreter.scheduler import Run, Settings
+from vkops.debug.interpreter.scheduler import Run
+from vkops.debug.interpreter.state import Settings
 from vkops.errors import BindingError, InvalidDescError, show
 from vkops.extent import Extent
 from vkops.shaders import shader as shaders

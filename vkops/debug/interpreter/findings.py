@@ -13,9 +13,14 @@ Invocation = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault: what kind it is, where it is in the source, and which invocations have it.
+    """A fault of a shader.
 
-    ``invocations`` are some global ids, ``count`` is how often it happened.
+    Attributes:
+        kind: what it is, such as "data race".
+        place: its ``file`` and ``line``.
+        message: a sentence about it.
+        invocations: the global ids of one or two invocations that have it.
+        count: how often it happened.
     """
 
     kind: str

@@ -1,0 +1,452 @@
+"""The instructions of SPIR-V other than branches, as a table of functions.
+
+Terms and numbers are those of the SPIR-V specification.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from vkops.debug.interpreter import glsl_functions, operations, subgroups
+from vkops.debug.interpreter.memory import Memory
+from vkops.debug.interpreter.operations import Array, dtype_of
+from vkops.debug.interpreter.program import (
+    Step,
+    composed,
+    scalar_of,
+    shape_of,
+    zeros,
+)
+from vkops.debug.interpreter.state import State
+from vkops.debug.interpreter.values import (
+    Outside,
+    Partial,
+    Pointer,
+    Value,
+    joined,
+    merge,
+    take,
+)
+from vkops.shaders import layout
+from vkops.shaders.layout import Number, Struct
+
+RELEASES = 0x2 | 0x4 | 0x8 | 0x10
+_SUBGROUP_SCOPE = 3
+
+
+def _load(run: State, step: Step) -> Value:
+    return run.load(run.raw(step.operands[0]))
+
+
+def _store(run: State, step: Step) -> None:
+    run.store(run.raw(step.operands[0]), run.raw(step.operands[1]))
+
+
+def _copy_memory(run: State, step: Step) -> None:
+    run.store(run.raw(step.operands[0]), run.load(run.raw(step.operands[1])))
+
+
+def _declare(run: State, step: Step) -> Pointer:
+    _, pointee = run.program.pointee(step.type)
+    type_ = run.program.type(pointee)
+    frame, id_ = run.frame, step.result
+    known = frame.variables.get(id_)
+    if known is None:
+        variable = run.variable(run.program.name(id_), type_, run.active, frame)
+        known = frame.variables[id_] = Pointer(variable, type_, 0)
+    if step.operands[1:]:
+        run.store(known, run.raw(step.operands[1]))
+    return known
+
+
+def _access(run: State, step: Step) -> Pointer:
+    base: Pointer = run.raw(step.operands[0])
+    part, offset, outside = base.type, base.offset, base.outside
+    for id_ in step.operands[1:]:
+        index = run.value(id_)
+        wide: Any = int(index[0]) if len(index) == 1 else index.astype(np.int64)
+        if isinstance(part, Struct):
+            member = part.members[wide]
+            offset, part = offset + member.offset, member.type
+            continue
+        assert isinstance(part, layout.Array)
+        count = part.count
+        if count is None:
+            assert isinstance(base.variable, Memory)
+            start = offset if isinstance(offset, int) else int(offset[0])
+            count = max(base.variable.nbytes - start, 0) // part.stride
+        wrong = np.atleast_1d((wide < 0) | (wide >= count))
+        if wrong.any():
+            mask = wrong if outside is None else wrong | outside.mask
+            name = base.variable.name
+            if isinstance(base.variable, Memory):
+                name = base.variable.element(int(np.atleast_1d(offset)[0]), part)
+            outside = Outside(name, mask, np.atleast_1d(np.asarray(wide)), count)
+            wide = np.where(wrong, 0, wide)
+        offset, part = offset + wide * part.stride, part.element
+    return Pointer(base.variable, part, offset, outside)
+
+
+def _array_length(run: State, step: Step) -> Array:
+    pointer: Pointer = run.raw(step.operands[0])
+    assert isinstance(pointer.type, Struct)
+    assert isinstance(pointer.variable, Memory)
+    member = pointer.type.members[step.operands[1]]
+    assert isinstance(member.type, layout.Array)
+    size = max(pointer.variable.nbytes - member.offset, 0)
+    return np.array([size // member.type.stride], np.uint32)
+
+
+def _marked(found: Value, masks: list[Array] | None, known: Partial | None) -> Value:
+    """Mark results of numbers that were never written: what uses them reports that."""
+    if masks is None or known is None:
+        return found
+    if isinstance(found, list):
+        return [_marked(member, masks, known) for member in found]
+    missing = np.zeros(found.shape, bool)
+    for mask in masks:  # most operations work by components
+        if mask.shape[1:] != found.shape[1:]:
+            mask = mask.reshape(len(mask), -1).any(1).reshape(-1, *(1,) * (found.ndim - 1))
+        missing = missing | mask
+    return known._replace(numbers=found, missing=missing, is_computed=True)
+
+
+def _arithmetic(run: State, step: Step) -> Value:
+    operands, masks, known = joined([run.raw(id_) for id_ in step.operands])
+    number = scalar_of(run.program.type(step.type))
+    if step.op in operations.DIVISIONS:
+        _report_where(run, operands[1] == 0, "division by zero", "divides an integer by zero")
+    elif step.op in operations.SHIFTS:
+        bits = 8 * operands[0].itemsize
+        count = operations.integers(operands[1], "u")
+        text = f"shifts a number of {bits} bits by {bits} bits or more"
+        _report_where(run, count >= bits, "shift", text)
+    found = operations.apply(step.op, operands, number)
+    if masks is not None and step.op in operations.LOGICAL:  # one operand can decide
+        decides = step.op == operations.LOGICAL[0]
+        known_ones = [(a == decides) & ~mask for a, mask in zip(operands, masks, strict=True)]
+        masks = [(masks[0] | masks[1]) & ~known_ones[0] & ~known_ones[1]]
+        if not masks[0].any():
+            return found
+    return _marked(_finite(run, operands, found), masks, known)
+
+
+def _finite(run: State, operands: list[Value], found: Value) -> Value:
+    """Report NaN and infinity that were not in the operands."""
+    if run.settings.floats and isinstance(found, np.ndarray) and found.dtype.kind == "f":
+        wrong = ~np.isfinite(found)
+        if wrong.any():
+            rows = wrong.reshape(len(found), -1).any(1)
+            for operand in operands:
+                if isinstance(operand, np.ndarray) and operand.dtype.kind == "f":
+                    rows = rows & np.isfinite(operand).reshape(len(operand), -1).all(1)
+            name = "NaN" if np.isnan(found).any() else "infinity"
+            _report_where(run, rows, "floats", f"makes {name} of finite numbers")
+    return found
+
+
+def _report_where(run: State, wrong: Array, kind: str, message: str) -> None:
+    if wrong.any():
+        rows = wrong.reshape(len(wrong), -1).any(1)
+        run.report(kind, message, run.active.some(rows))
+
+
+def _glsl(run: State, step: Step) -> Value:
+    name = run.program.found.strings[step.operands[0]]
+    number, ids = step.operands[1], step.operands[2:]
+    if name == "NonSemantic.DebugPrintf":
+        return _print(run, ids)
+    if name != "GLSL.std.450":
+        return None
+    type_ = run.program.type(step.type)
+    scalar = scalar_of(type_)
+    if number in glsl_functions.STORING:
+        value = run.value(ids[0])
+        first, second = glsl_functions.apply(glsl_functions.STORING[number], [value], None)
+        target: Pointer = run.raw(ids[1])
+        stored = scalar_of(target.type) or Number("int", 4)
+        run.store(target, second.astype(dtype_of(stored)))
+        return first
+    if number not in glsl_functions.FUNCTIONS:
+        run.refuse(f"function {number} of GLSL.std.450")
+    operands, masks, known = joined([run.raw(id_) for id_ in ids])
+    dtype = None if scalar is None else dtype_of(scalar)
+    found = _finite(run, operands, glsl_functions.apply(number, operands, dtype))
+    return _marked(found, masks, known)
+
+
+_CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:v([234]))?(?:ul|lu|l|u)?([diouxXeEfFgGaA])?")
+
+
+def _print(run: State, ids: tuple[int, ...]) -> None:
+    form = run.program.found.strings[ids[0]]
+    operands = [run.value(id_) for id_ in ids[1:]]
+    for number, who in enumerate(run.active.who.tolist()):
+        values = iter([v[number if len(v) > 1 else 0] for v in operands])
+
+        def text(match: re.Match[str], values: Any = values) -> str:
+            if match[0].startswith("%%"):
+                return "%"
+            letter = match[2] or "u"
+            parts = np.atleast_1d(next(values)).tolist()
+            spec = match[0].split("v")[0] if match[1] else match[0].rstrip("uldioxXeEfFgGaA")
+            return ", ".join(f"{spec}{letter}" % part for part in parts)
+
+        made = re.sub(rf"%%|{_CONVERSION.pattern}", text, form)
+        run.printed.append((run.global_id(who), made))
+
+
+def _call(run: State, step: Step) -> Value:
+    function = run.program.functions[step.operands[0]]
+    at = run.active.at
+    result = run.call(function, [run.raw(id_) for id_ in step.operands[1:]], run.active)
+    return take(result, at)
+
+
+def _construct(run: State, step: Step) -> Value:
+    type_ = run.program.type(step.type)
+    parts, masks, known = joined([run.raw(id_) for id_ in step.operands])
+    if scalar_of(type_) is None:
+        return [run.raw(id_) for id_ in step.operands]
+    made = composed(type_, parts)
+    if masks is None or known is None:
+        return made
+    return known._replace(numbers=made, missing=composed(type_, masks))
+
+
+def _extract(run: State, step: Step) -> Value:
+    value = run.raw(step.operands[0])
+    for index in step.operands[1:]:
+        value = value[index] if isinstance(value, list) else _component(value, index)
+    return value
+
+
+def _component(value: Value, index: int) -> Value:
+    """Return a component of a vector or a column of a matrix."""
+    if not isinstance(value, Partial):
+        return value[:, index]
+    missing = value.missing[:, index]
+    made = value._replace(numbers=value.numbers[:, index], missing=missing)
+    return made if missing.any() else made.numbers
+
+
+def _insert(run: State, step: Step) -> Value:
+    part, whole = (run.raw(id_) for id_ in step.operands[:2])
+    return _inserted(whole, part, step.operands[2:])
+
+
+def _inserted(whole: Value, part: Value, path: Sequence[int]) -> Value:
+    if not path:
+        return part
+    if isinstance(whole, list):
+        made = list(whole)
+        made[path[0]] = _inserted(whole[path[0]], part, path[1:])
+        return made
+    (numbers, new), masks, known = joined([whole, part])
+    at: Any = (slice(None), *path)
+    count = max(len(numbers), len(new))
+
+    def changed(before: Array, after: Array) -> Array:
+        copy = np.array(np.broadcast_to(before, (count, *before.shape[1:])))
+        copy[at] = after
+        return copy
+
+    if masks is None or known is None:
+        return changed(numbers, new)
+    return known._replace(numbers=changed(numbers, new), missing=changed(*masks))
+
+
+def _shuffle(run: State, step: Step) -> Value:
+    (a, b), masks, known = joined([run.raw(id_) for id_ in step.operands[:2]])
+    chosen = [0 if n == 0xFFFFFFFF else n for n in step.operands[2:]]
+    count = max(len(a), len(b))
+
+    def both(one: Array, two: Array) -> Array:
+        wide = [np.broadcast_to(each, (count, each.shape[1])) for each in (one, two)]
+        return np.concatenate(wide, 1)[:, chosen]
+
+    if all(n < a.shape[1] for n in chosen) and masks is None:
+        return a[:, chosen]
+    if masks is None or known is None:
+        return both(a, b)
+    missing = both(*masks)
+    made = known._replace(numbers=both(a, b), missing=missing)
+    return made if missing.any() else made.numbers
+
+
+def _dynamic(run: State, step: Step) -> Value:
+    value, index = run.value(step.operands[0]), run.value(step.operands[1])
+    wide = np.clip(index.astype(np.int64), 0, value.shape[1] - 1)
+    _report_where(run, wide != index, "out of bounds", "index of a vector is out of bounds")
+    if len(wide) == 1:
+        return value[:, wide[0]]
+    rows = np.arange(len(wide)) if len(value) > 1 else np.zeros(len(wide), np.int64)
+    return value[rows, wide]
+
+
+def _dynamic_insert(run: State, step: Step) -> Value:
+    value, part, index = (run.value(id_) for id_ in step.operands)
+    columns = np.arange(value.shape[1]) == index[:, None]
+    return np.where(columns, part[:, None], value)
+
+
+def _copy(run: State, step: Step) -> Value:
+    return run.raw(step.operands[0])
+
+
+def _undefined(run: State, step: Step) -> Value:
+    return run.program.undefined(step.result, step.type, step.place)
+
+
+def _select(run: State, step: Step) -> Value:
+    condition, *rest = (run.raw(id_) for id_ in step.operands)
+    one, other = rest
+    count = len(run.active.places)
+    if isinstance(one, (Pointer, list)):
+        mask = np.flatnonzero(np.broadcast_to(run.checked(condition), count))
+        if isinstance(one, Pointer) and one.variable is not other.variable:
+            run.refuse("a choice of pointers to different variables")
+        base = (
+            merge(None, other, None, count) if isinstance(other, Pointer) else _wide(other, count)
+        )
+        return merge(base, take(one, mask), mask, count)
+    (chosen, a, b), masks, known = joined([condition, one, other])
+    made = operations.select(chosen, a, b)
+    if masks is None or known is None:
+        return made
+    missing = operations.select(chosen, masks[1], masks[2])
+    marked = _marked(made, [masks[0]], known)
+    missing = missing | marked.missing
+    return marked._replace(missing=missing) if missing.any() else made
+
+
+def _wide(value: Value, count: int) -> Value:
+    """Return a value that has one row for each of ``count`` invocations."""
+    if isinstance(value, list):
+        return [_wide(member, count) for member in value]
+    return np.broadcast_to(value, (count, *value.shape[1:]))
+
+
+def _bitcast(run: State, step: Step) -> Value:
+    (value,), masks, known = joined([run.raw(step.operands[0])])
+    type_ = run.program.type(step.type)
+    number = scalar_of(type_)
+    assert number is not None
+    flat = np.ascontiguousarray(value).reshape(len(value), -1)
+    found = flat.view(dtype_of(number)).reshape(len(value), *shape_of(type_))
+    return _marked(found, masks, known)
+
+
+def _barrier(run: State, step: Step) -> None:
+    scope, active, order = int(run.value(step.operands[0])[0]), run.active, run.order
+    if scope == _SUBGROUP_SCOPE:
+        order.subgroup_barrier(active.who)
+        return
+    counts = np.bincount(active.groups)
+    short = np.flatnonzero((counts > 0) & (counts < run.group_size))
+    if len(short):
+        message = (
+            f"only {counts[short[0]]} of the {run.group_size} invocations of a workgroup reach "
+            "this barrier"
+        )
+        run.report("barrier", message, active.some(active.groups == short[0]))
+    if int(run.value(step.operands[2])[0]) & RELEASES:
+        order.fence(active.who)
+    order.barrier(active.who)
+
+
+def _memory_barrier(run: State, step: Step) -> None:
+    if int(run.value(step.operands[0])[0]) == _SUBGROUP_SCOPE:
+        run.order.subgroup_barrier(run.active.who)
+    else:
+        run.order.fence(run.active.who)
+
+
+# By opcode: how operands are taken, the function, and whether it is one of NumPy's own.
+_ATOMIC: dict[int, tuple[str, Callable[[Array, Array], Array], bool]] = {
+    229: ("", lambda old, new: new, False), 232: ("one", np.add, True),
+    233: ("one", np.subtract, True), 234: ("", np.add, True), 235: ("", np.subtract, True),
+    236: ("s", np.minimum, True), 237: ("u", np.minimum, True), 238: ("s", np.maximum, True),
+    239: ("u", np.maximum, True), 240: ("", np.bitwise_and, True),
+    241: ("", np.bitwise_or, True), 242: ("", np.bitwise_xor, True), 6035: ("", np.add, True),
+    5614: ("", np.fmin, True), 5615: ("", np.fmax, True),
+    227: ("", lambda old, new: old, False),
+    230: ("", lambda old, pair: np.where(old == pair[:, 1], pair[:, 0], old), False),
+}  # fmt: skip
+_ATOMIC_STORE, _EXCHANGE = 228, 230
+
+
+def _atomic(run: State, step: Step) -> Value:
+    pointer: Pointer = run.raw(step.operands[0])
+    semantics = int(run.value(step.operands[2])[0])
+    pointer, active, mask = run.inside(pointer, run.active)
+    if not len(active.places):
+        return zeros(pointer.type)
+    memory, number = pointer.variable, pointer.type
+    assert isinstance(memory, Memory)
+    assert isinstance(number, Number)
+    if semantics & RELEASES & ~2:
+        run.order.fence(active.who)
+    op = 229 if step.op == _ATOMIC_STORE else step.op
+    if step.op != _ATOMIC_STORE:
+        run.checked(memory.load(number, pointer.offset, active, step.place))
+    kind, update, accumulates = _ATOMIC[op]
+    dtype = dtype_of(number)
+    if op in (227, 232, 233):
+        operand = np.ones(1, dtype)
+    elif op == _EXCHANGE:
+        new, old = run.value(step.operands[4]), run.value(step.operands[5])
+        operand = np.stack(np.broadcast_arrays(new.view(dtype), old.view(dtype)), 1)
+    else:
+        operand = run.value(step.operands[3]).view(dtype)
+    if mask is not None:
+        operand = take(operand, np.flatnonzero(mask))
+    if kind in ("s", "u") and kind != {"int": "s", "uint": "u"}[number.kind]:
+        number = Number("int" if kind == "s" else "uint", number.nbytes)
+        operand = operations.integers(operand, kind)
+    before = memory.change(number, pointer.offset, active, operand, update, accumulates=accumulates)
+    before = before.view(dtype)
+    run.record("atomic", pointer, active)
+    if op == _EXCHANGE:
+        units = memory.addresses(number, pointer.offset, active) // memory.unit
+        run.exchanged.setdefault(memory, []).append(units << 32 | active.who)
+    if mask is None:
+        return before
+    return merge(np.zeros(len(mask), dtype), before, np.flatnonzero(mask), len(mask))
+
+
+def _subgroup(run: State, step: Step) -> Value:
+    active, size = run.active, run.settings.subgroup_size
+    subgroup = run.order.subgroup(active.who)
+    _, rows = np.unique(subgroup, return_inverse=True)
+    where = subgroups.Subgroups(rows, active.who % run.group_size % size, size)
+    ids, operation = step.operands[1:], 0
+    if step.op == 342 or 349 <= step.op <= 364:
+        operation, ids = ids[0], ids[1:]
+    values = [run.value(id_) for id_ in ids]
+    found = subgroups.execute(step.op, where, operation, values)
+    number = scalar_of(run.program.type(step.type))
+    assert number is not None
+    dtype = dtype_of(number)
+    return found if dtype.kind == "b" or found.dtype == dtype else found.view(dtype)
+
+
+def _nothing(run: State, step: Step) -> None:
+    pass
+
+
+HANDLERS: dict[int, Callable[[State, Step], Any]] = {
+    **dict.fromkeys(operations.TABLE, _arithmetic),
+    **dict.fromkeys(_ATOMIC, _atomic), _ATOMIC_STORE: _atomic,
+    **dict.fromkeys(subgroups.OPCODES, _subgroup),
+    0: _nothing, 256: _nothing, 257: _nothing, 5630: _nothing,
+    1: _undefined, 12: _glsl, 57: _call, 59: _declare, 61: _load, 62: _store, 63: _copy_memory,
+    65: _access, 66: _access, 68: _array_length,
+    77: _dynamic, 78: _dynamic_insert, 79: _shuffle, 80: _construct, 81: _extract, 82: _insert,
+    83: _copy, 400: _copy, 124: _bitcast, 169: _select, 224: _barrier, 225: _memory_barrier,
+}  # fmt: skip
+"""By opcode."""

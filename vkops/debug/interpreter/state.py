@@ -1,0 +1,313 @@
+"""The state of a dispatch: variables, values of ids, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import numpy as np
+
+from vkops.debug.interpreter.findings import Findings, Invocation, number_text
+from vkops.debug.interpreter.memory import Active, Memory, Register, Variable
+from vkops.debug.interpreter.operations import Array
+from vkops.debug.interpreter.program import (
+    Function,
+    Program,
+    Step,
+    scalar_of,
+    zeros,
+)
+from vkops.debug.interpreter.races import Conflict, Order
+from vkops.debug.interpreter.values import (
+    Partial,
+    Place,
+    Pointer,
+    Value,
+    merge,
+    take,
+)
+from vkops.errors import ShaderCompileError
+from vkops.shaders import layout
+from vkops.shaders.binary import Decoration, Storage
+from vkops.shaders.layout import Number, Struct, Type
+from vkops.shaders.shader import Shader
+
+UNSUPPORTED = "is not supported by the interpreter"
+
+
+@dataclass
+class Frame:
+    """A call of a function."""
+
+    function: Function
+    values: dict[int, Value]
+    live: int
+    variables: dict[int, Pointer] = field(default_factory=dict)
+    result: Value = None
+
+
+@dataclass
+class Settings:
+    """How to run: the order of workgroups, and what to look for."""
+
+    subgroup_size: int = 32
+    order: str = "ascending"  # or descending
+    findings: Findings = field(default_factory=Findings)
+    floats: bool = False
+
+
+class State:
+    """A shader that is executed, with its variables.
+
+    ``active`` are the invocations that execute ``step``, which is in the call ``frame``; ``values``
+    are those of ids of the block.
+    """
+
+    def __init__(
+        self,
+        shader: Shader,
+        buffers: Mapping[tuple[int, int], Memory],
+        groups: Sequence[int],
+        push: bytes,
+        settings: Settings,
+    ) -> None:
+        self.program = Program(shader.module, shader.name)
+        self.settings = settings
+        self.findings = settings.findings
+        self.groups = (groups[0], groups[1], groups[2])
+        self.local = shader.module.local_size
+        self.group_size = int(np.prod(self.local))
+        self.printed: list[tuple[Invocation, str]] = []
+        self.executed = 0
+        self.shared: list[tuple[int, str, Type]] = []
+        self.private: list[tuple[int, str, Type, Value]] = []
+        self.variables: dict[int, Pointer] = {}
+        self.order = Order(int(np.prod(self.groups)), self.group_size, settings.subgroup_size)
+        self.places: list[Place] = [Place(shader.name, 0)]
+        self.deferred: list[tuple[Variable, Array, Array, Callable[[int], None]]] = []
+        self.exchanged: dict[Variable, list[Array]] = {}
+        nothing = np.zeros(0, np.int64)
+        self.active = Active(None, nothing, nothing, nothing, 0)
+        self.frame = Frame(self.program.functions[self.program.main], {}, 0)
+        self.step = Step(0, 0, 0, (), Place(shader.name, 0), False)
+        self.values: dict[int, Value] = {}
+        self._declare(buffers, push)
+
+    # -- variables ---------------------------------------------------------------------------------
+
+    def _declare(self, buffers: Mapping[tuple[int, int], Memory], push: bytes) -> None:
+        found = self.program.found
+        for id_, storage, pointee in found.variables():
+            if id_ not in self.program.used:
+                continue
+            type_, decorations = self.program.type(pointee), found.decorated(id_)
+            name = found.names.get((id_,), "") or found.names.get((pointee,), "")
+            initial = found.defined[id_].words[3:]
+            if Decoration.BINDING in decorations:
+                place = decorations.get(Decoration.DESCRIPTOR_SET, (0,))[0]
+                memory = buffers[place, decorations[Decoration.BINDING][0]]
+                memory.name, memory.type = found.names.get((id_,), ""), type_
+                self.variables[id_] = Pointer(memory, type_, 0)
+            elif storage == Storage.PUSH_CONSTANT:
+                memory = Memory(name, type_, "", 1, len(push), is_written=True)
+                memory.fill(push)
+                self.variables[id_] = Pointer(memory, type_, 0)
+            elif storage == Storage.WORKGROUP:
+                self.shared.append((id_, name, type_))
+                if initial:
+                    self.private.append((id_, name, type_, self.program.constants[initial[0]]))
+            else:
+                value = self.program.constants[initial[0]] if initial else None
+                self.private.append((id_, name, type_, value))
+
+    def variable(
+        self, name: str, type_: Type, active: Active, call: Frame | None = None
+    ) -> Variable:
+        """Make a variable that each invocation has for itself."""
+        if scalar_of(type_) is not None:
+            return Register(name, type_, None, call)
+        return Memory(name, type_, "invocation", active.together, type_.nbytes)
+
+    # -- operands ----------------------------------------------------------------------------------
+
+    def raw(self, id_: int) -> Value:
+        """Return the value of an id, perhaps with numbers that were never written."""
+        if id_ in self.values:
+            return self.values[id_]
+        constant = self.program.constants.get(id_)
+        if constant is not None:
+            return constant
+        if id_ in self.variables:
+            return self.variables[id_]
+        if id_ in self.frame.variables:
+            return self.frame.variables[id_]
+        return take(self.frame.values[id_], self.active.at)
+
+    def value(self, id_: int) -> Value:
+        """Return the value of an id for a use; numbers that were never written are a finding."""
+        value = self.raw(id_)
+        return self.checked(value)
+
+    def checked(self, value: Value) -> Value:
+        """Report numbers that were never written, and return them."""
+        if isinstance(value, Partial):
+            missing = value.missing.reshape(len(value.missing), -1).any(1)
+            if not missing.any():
+                return value.numbers
+            active = self.active.some(missing)
+            message = f"reads '{value.source}', which was never written"
+            self.report("never written", message, active, value.source, value.place)
+            return value.numbers
+        if isinstance(value, list):
+            return [self.checked(member) for member in value]
+        return value
+
+    def last_write(self, memory: Memory, address: int) -> Place:
+        """Return where the number at an address was written or changed last."""
+        assert memory.shadow is not None
+        when = memory.shadow.last_change(address // memory.unit)
+        return self.places[when]
+
+    # -- reports -----------------------------------------------------------------------------------
+
+    def global_id(self, who: int) -> Invocation:
+        """Return the global id of an invocation."""
+        group, index = divmod(who, self.group_size)
+        (nx, ny, _), (lx, ly, lz) = self.groups, self.local
+        return (
+            group % nx * lx + index % lx,
+            group // nx % ny * ly + index // lx % ly,
+            group // (nx * ny) * lz + index // (lx * ly),
+        )
+
+    def report(
+        self, kind: str, message: str, active: Active, key: str = "", place: Place | None = None
+    ) -> None:
+        """Add a finding of these invocations."""
+        who = tuple(self.global_id(int(each)) for each in active.who[:1])
+        count = len(active.who)
+        self.findings.add(kind, place or self.step.place, message, who, count, key)
+
+    def refuse(self, what: str) -> NoReturn:
+        """Refuse what the interpreter does not support."""
+        raise ShaderCompileError(f"{self.step.place}: {what} {UNSUPPORTED}")
+
+    # -- memory ------------------------------------------------------------------------------------
+
+    def inside(self, pointer: Pointer, active: Active) -> tuple[Pointer, Active, Array | None]:
+        """Report invocations whose index is out of bounds, and return the others."""
+        outside = pointer.outside
+        if outside is None or not outside.mask.any():
+            return pointer, active, None
+        wrong = np.broadcast_to(outside.mask, len(active.places))
+        first = int(np.flatnonzero(wrong)[0])
+        name = outside.name
+        index = number_text(outside.indices, first)
+        message = f"index {index} of '{name}' is out of bounds: it has {outside.length} elements"
+        self.report("out of bounds", message, active.some(wrong), name)
+        inside = take(pointer._replace(outside=None), np.flatnonzero(~wrong))
+        return inside, active.some(~wrong), ~wrong
+
+    def load(self, pointer: Pointer) -> Value:
+        """Return what a pointer points to; zeros out of bounds."""
+        place = self.step.place
+        pointer, active, mask = self.inside(pointer, self.active)
+        if mask is not None and not len(active.places):
+            return zeros(pointer.type)
+        value = pointer.variable.load(pointer.type, pointer.offset, active, place)
+        self.record("read", pointer, active)
+        if mask is None:
+            return value
+        count = len(mask)
+        chosen = np.flatnonzero(mask)
+        base = merge(None, zeros(pointer.type), None, count)
+        return merge(base, value, chosen, count)
+
+    def store(self, pointer: Pointer, value: Value) -> None:
+        """Store a value; out of bounds, nothing."""
+        pointer, active, mask = self.inside(pointer, self.active)
+        if mask is not None:
+            value = take(value, np.flatnonzero(mask))
+        if len(active.places):
+            if isinstance(pointer.variable, Memory) and pointer.variable.kind == "":
+                value = self.checked(value)
+            pointer.variable.store(pointer.type, pointer.offset, value, active)
+            self.record("write", pointer, active)
+
+    def record(self, kind: str, pointer: Pointer, active: Active) -> None:
+        """Record an access in the shadow of a memory, and report races."""
+        memory = pointer.variable
+        if memory.shadow is None:
+            return
+        assert isinstance(memory, Memory)
+        self.order.clock += 1
+        self.places += [Place("", 0)] * (self.order.clock - len(self.places))
+        self.places.append(self.step.place)
+        for number, type_, offset in _scalars(pointer.type, pointer.offset):
+            addresses = memory.addresses(type_, offset, active)
+            units = memory.units_of(number, addresses)
+            units = units.reshape(len(units), -1)
+            who = active.who
+            if len(units) == 1 and len(who) > 1:
+                if kind == "read":
+                    who = who[[0, -1]]
+                units = np.broadcast_to(units, (len(who), units.shape[1]))
+            who = np.repeat(who, units.shape[1])
+            units = units.reshape(-1)
+            for conflict in getattr(memory.shadow, kind)(self.order, units, who):
+                self._race(kind, memory, conflict, units, who)
+        if kind == "atomic":
+            self.order.atomic(active.who)
+
+    def _race(
+        self, kind: str, memory: Memory, conflict: Conflict, units: Array, who: Array
+    ) -> None:
+        """Report a data race.
+
+        A read that an atomic operation conflicts with may be the first of a loop with
+        atomicCompSwap, which is no fault: it is reported at the end if the invocation that read
+        did not execute one.
+        """
+        verbs = {"read": "reads", "write": "writes", "atomic": "changes atomically"}
+        dids = {"read": "read", "written": "wrote", "changed": "changed atomically"}
+        place = self.step.place
+        places = self.places
+
+        def report(number: int) -> None:
+            at, other = int(conflict.at[number]), int(conflict.others[number])
+            where = places[int(conflict.when[number])]
+            line = "in the same line" if where == place else f"in line {where.line}"
+            name = memory.element(int(units[at]) * memory.unit)
+            room = "shared memory" if memory.kind else "a storage buffer"
+            between = "no barrier between" if memory.kind else "nothing orders"
+            message = (
+                f"'{name}' in {room}: the first invocation {verbs[kind]} it, the second "
+                f"{dids[conflict.did]} it {line}, and {between} them"
+            )
+            ids = self.global_id(int(who[at])), self.global_id(other)
+            key = f"{name.partition('[')[0]} {where}"
+            self.findings.add("data race", place, message, ids, len(conflict.at), key)
+
+        if {kind, conflict.did} <= {"read", "atomic", "changed"}:
+            readers = who[conflict.at] if kind == "read" else conflict.others
+            self.deferred.append((memory, units[conflict.at], readers, report))
+        else:
+            report(0)
+
+    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Value:
+        """Call a function with values of these invocations, and return its results for all."""
+        raise NotImplementedError
+
+
+def _scalars(type_: Type, offset: int | Array) -> list[tuple[Number, Type, int | Array]]:
+    """Return the parts of a type that are scalars, vectors or matrices, with their offsets."""
+    number = scalar_of(type_)
+    if number is not None:
+        return [(number, type_, offset)]
+    if isinstance(type_, Struct):
+        parts = [(member.type, member.offset) for member in type_.members]
+    else:
+        assert isinstance(type_, layout.Array)
+        parts = [(type_.element, n * type_.stride) for n in range(type_.count or 0)]
+    return [each for part, at in parts for each in _scalars(part, offset + at)]
