@@ -17,7 +17,7 @@ class Finding:
 
     Attributes:
         kind: what it is, such as "data race".
-        place: its ``file`` and ``line``.
+        place: its file and line.
         message: a sentence about it.
         invocations: the global ids of one or two invocations that have it.
         count: how often it happened.

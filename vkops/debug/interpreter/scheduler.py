@@ -44,8 +44,7 @@ _PATIENCE = 256
 class Run(State):
     """A dispatch of a shader.
 
-    ``buffers`` has the memory of each binding, by set and number; ``push`` the bytes of push
-    constants. Afterwards, the memory has the results, ``printed`` what debugPrintfEXT printed with
+    Afterwards, the memory has the results, ``printed`` what debugPrintfEXT printed with
     the invocations that did, and ``executed`` is the number of instructions, by invocation.
     """
 

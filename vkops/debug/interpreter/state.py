@@ -61,7 +61,8 @@ class State:
     """A shader that is executed, with its variables.
 
     ``active`` are the invocations that execute ``step``, which is in the call ``frame``; ``values``
-    are those of ids of the block.
+    are those of ids of the block. ``buffers`` has the memory of each binding, by set and number;
+    ``push`` the bytes of push constants.
     """
 
     def __init__(
