@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import re
+from random import Random
 
 COUNT, FLOAT = 14, 2
 """Words that each invocation writes, and that of a float."""
@@ -29,7 +29,7 @@ class Generator:
     """Writes a program; the same for the same seed."""
 
     def __init__(self, seed):
-        self.random = random.Random(seed)
+        self.random = Random(seed)
         types = ["uint", "int", "float", "bool", "uint", self.random.choice((*UNSIGNED, *SIGNED))]
         self.variables = {f"v{n}": type_ for n, type_ in enumerate(types)}
         self.loops = 0

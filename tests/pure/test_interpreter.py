@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 import spirv
@@ -186,7 +184,7 @@ def test_hlsl():
     assert report.buffers["x"].tolist() == [14, 12, 10, 8, 6, 4, 2, 0]
 
 
-def test_product_of_matrices_in_time():
+def test_a_product_of_matrices():
     text = """#version 450
     layout(local_size_x = 16, local_size_y = 16) in;
     layout(std430, binding = 0) readonly buffer A { float a[]; };
@@ -199,12 +197,9 @@ def test_product_of_matrices_in_time():
         barrier(); }
       c[g.y * n + g.x] = s; }"""
     a, b = np.random.default_rng(0).random((2, 64, 64), np.float32)
-    before = time.perf_counter()
     report = check(text, [a, b, a.nbytes], groups=(4, 4))
-    seconds = time.perf_counter() - before
     assert report.ok, str(report)
     np.testing.assert_allclose(report.buffers["C"].reshape(a.shape), a @ b, rtol=1e-5)
-    assert report.instructions / seconds > 1e6  # 30 million on an idle core
 
 
 def test_more_invocations_than_run_together():
@@ -223,6 +218,64 @@ def test_more_invocations_than_run_together():
     assert report.buffers["Total"].tolist() == [1500 * 64]
     race = check(text.replace("part = i", "part = i, data[0] = i"), {"Total": 4}, groups=1500)
     assert {f.kind for f in race.findings} == {"data race", "never written"}
+
+
+def test_a_switch_on_integers_of_64_bits():
+    """glslang makes none, other compilers do: each literal is two words."""
+    module = spirv.assembled("""
+        OpCapability Shader
+        OpCapability Int64
+        OpMemoryModel Logical GLSL450
+        OpEntryPoint GLCompute %main "main" %id
+        OpExecutionMode %main LocalSize 4 1 1
+        OpDecorate %id BuiltIn GlobalInvocationId
+        OpDecorate %array ArrayStride 4
+        OpMemberDecorate %block 0 Offset 0
+        OpDecorate %block Block
+        OpDecorate %x DescriptorSet 0
+        OpDecorate %x Binding 0
+        %void = OpTypeVoid
+        %function = OpTypeFunction %void
+        %uint = OpTypeInt 32 0
+        %ulong = OpTypeInt 64 0
+        %uint3 = OpTypeVector %uint 3
+        %array = OpTypeRuntimeArray %uint
+        %block = OpTypeStruct %array
+        %to_id = OpTypePointer Input %uint3
+        %to_block = OpTypePointer StorageBuffer %block
+        %to_uint = OpTypePointer StorageBuffer %uint
+        %id = OpVariable %to_id Input
+        %x = OpVariable %to_block StorageBuffer
+        %zero = OpConstant %uint 0
+        %shift = OpConstant %uint 32
+        %ten = OpConstant %uint 10
+        %twenty = OpConstant %uint 20
+        %thirty = OpConstant %uint 30
+        %main = OpFunction %void None %function
+        %begin = OpLabel
+        %ids = OpLoad %uint3 %id
+        %i = OpCompositeExtract %uint %ids 0
+        %wide = OpUConvert %ulong %i
+        %high = OpShiftLeftLogical %ulong %wide %shift
+        %place = OpAccessChain %to_uint %x %zero %i
+        OpSelectionMerge %end None
+        OpSwitch %high %other 0x100000000 %one 0x200000000 %two
+        %one = OpLabel
+        OpStore %place %ten
+        OpBranch %end
+        %two = OpLabel
+        OpStore %place %twenty
+        OpBranch %end
+        %other = OpLabel
+        OpStore %place %thirty
+        OpBranch %end
+        %end = OpLabel
+        OpReturn
+        OpFunctionEnd""")
+    report = check(module, [16], groups=1)
+    assert report.ok, str(report)
+    (result,) = report.buffers.values()
+    assert result.tolist() == [30, 10, 20, 30]
 
 
 # -- the kernels of vkops --------------------------------------------------------------------------
@@ -277,7 +330,7 @@ def test_kernels(tuning, plan):
 @pytest.mark.parametrize("tuning", ["cpu", "single"])
 def test_kernels_with_indices(tuning, first):
     for seed in range(first, first + 8):
-        case = indexed_case(np.random.default_rng(seed))
+        case = indexed_case(seed)
         inputs = [np.frombuffer(array.tobytes(), np.uint8) for array in case.inputs]
         run_plan(case.plan, TUNINGS[tuning], inputs)
 

@@ -172,11 +172,16 @@ class Program:
                     unplaced = len(raw)
                 for id_ in words:
                     uses.setdefault(id_, set()).add(-1 if op == _Form.PHI else block.label)
+        types = {
+            words[1]: words[0] for op, words in body if op not in _Form.NO_RESULT and words[1:]
+        }
         for block, (op, words), place in raw:
             if op in (Op.LOOP_MERGE, _Form.SELECTION_MERGE):
                 block.merge, block.is_loop = words[0], op == Op.LOOP_MERGE
                 block.continues = words[1] if block.is_loop else 0
                 continue
+            if op == _Form.SWITCH:
+                words = self._with_whole_literals(words, types)
             if op in _Form.NO_RESULT:
                 step = Step(op, 0, 0, words, place, False)
             else:
@@ -189,6 +194,19 @@ class Program:
         return Function(
             tuple(parameters), tuple(order), {block.label: block.number for block in order}
         )
+
+    def _with_whole_literals(
+        self, words: tuple[int, ...], types: Mapping[int, int]
+    ) -> tuple[int, ...]:
+        """Return the operands of OpSwitch with one number for each literal, also of 64 bits."""
+        selector, default, *cases = words
+        constant = self.found.defined.get(selector)
+        type_ = self.type(types[selector] if constant is None else constant.words[0])
+        if type_.nbytes == 8:
+            lows, highs, labels = cases[0::3], cases[1::3], cases[2::3]
+            whole = [low | high << 32 for low, high in zip(lows, highs, strict=True)]
+            cases = [word for pair in zip(whole, labels, strict=True) for word in pair]
+        return (selector, default, *cases)
 
     def _condition(self, file: int, before: Place, after: Place) -> Place:
         """Return the place of instructions between two places of which the second begins later.
