@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -12,12 +13,18 @@ import vkops
 from vkops.cli import main
 from vkops.debug import selftest as tests
 from vkops.debug.selftest import Check, selftest
+from vkops.gpu.kernels.encoding import GPU
 from vkops.shaders import VARIANTS
 
+GPU_KERNELS, CPU_KERNELS = "copy_tile", "copy_block|copy_elements"
+"""Patterns of kernels that only GPUs, or only CPUs, run."""
 
-def test_a_driver_passes_and_all_kernels_ran(adapter, monkeypatch):
+
+@pytest.mark.parametrize("tuning", [None, GPU], ids=["own tuning", "tuning of a GPU"])
+def test_a_driver_passes_and_all_kernels_ran(adapter, monkeypatch, tuning):
     with vkops.Device(adapter.index) as device:
         queue = device.executor.queue
+        monkeypatch.setattr(device.executor, "tuning", tuning or device.executor.tuning)
         monkeypatch.setattr(queue, "_pipelines", {})
         before = device.executor.tuning
         checks = list(selftest(device))
@@ -25,7 +32,8 @@ def test_a_driver_passes_and_all_kernels_ran(adapter, monkeypatch):
         assert device.executor.tuning is before
     assert [check for check in checks if check.passed is False] == []
     if adapter.type == "CPU" and adapter.max_bindings > 4:
-        assert ran >= {name for name in VARIANTS if not name.endswith("_wide")}
+        others = CPU_KERNELS if tuning else GPU_KERNELS
+        assert ran >= {name for name in VARIANTS if not re.match(f"{others}|.*_wide", name)}
     probed = {name for probe in tests._PROBES for name in probe.features}
     unchecked = {check.name for check in checks if check.passed is None}
     assert unchecked == features - probed

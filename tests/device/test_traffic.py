@@ -95,7 +95,7 @@ def test_streams(device, kernels, tuning, plan):
 @settings(on_device, max_examples=120)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_random_plans_with_indices(device, kernels, tuning, seed):
-    case = indexed_case(np.random.default_rng(seed))
+    case = indexed_case(seed)
     check(device, kernels, case.plan, tuning, case.inputs)
 
 

@@ -75,6 +75,9 @@ _MOVEMENTS: dict[str, Callable[..., Any]] = {
     "transposes": lambda f, x, y, i: f.concatenate(
         [a.reshape(-1)[:128].reshape(8, 16).T for a in (x, y)]
     ),
+    "transposes in tiles": lambda f, x, y, i: f.concatenate(
+        [f.tile(a.reshape(-1)[:128].reshape(8, 16), (16, 8)).T for a in (x, y)]
+    ),
     "reversed runs": lambda f, x, y, i: f.concatenate(
         [f.flip(a.reshape(-1)[:128]) for a in (x, y)]
     ),

@@ -130,7 +130,9 @@ class EncodedPlan:
         heaps = {*map(_heap, extents)}
         for table in self._tables:
             if len(heaps) == 1:  # the usual case
-                work += table.bind(extents[0].resource, starts)
+                heap = extents[0].resource
+                for unbound in table.in_one_heap:
+                    work.append(unbound.bind((heap,), heap, starts))
             else:
                 work += self._bind_heaps(table, read, written, starts)
         return work
@@ -144,7 +146,7 @@ class EncodedPlan:
         """
         starts = np.array([*outputs, *inputs[::-1], 0], np.uint32)
         for table in self._tables:
-            yield table.plan, table.bind(heap, starts)
+            yield table.plan, [each.bind((heap,), heap, starts) for each in table.in_one_heap]
 
     def _bind_heaps(
         self, table: _Table, read: Sequence[Extent], written: Sequence[Extent], starts: Words
@@ -285,12 +287,9 @@ class _Table:
         """The table for sources in any number of heaps."""
         return self._encode(streams=False)
 
-    def bind(self, heap: Heap, starts: Words) -> list[Dispatch]:
-        """Return the dispatches where all memory is in one heap."""
-        return [unbound.bind((heap,), heap, starts) for unbound in self._in_one_heap]
-
     @cached_property
-    def _in_one_heap(self) -> list[_UnboundDispatch]:
+    def in_one_heap(self) -> list[_UnboundDispatch]:
+        """The dispatches where all memory is in one heap."""
         records = np.arange(len(self.encoded.records))
         return list(_unbound(self.encoded, self.encoded.kernel, records))
 
