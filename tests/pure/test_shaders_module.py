@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from contextlib import suppress
 
 import pytest
@@ -12,6 +13,7 @@ from spirv import assembled, stripped
 from vkops import shaders
 from vkops.errors import ShaderCompileError
 from vkops.shaders import constants, tools
+from vkops.shaders.binary import with_known_language
 from vkops.shaders.layout import Number, Scalar
 from vkops.shaders.listing import describe
 from vkops.shaders.module import Module
@@ -415,16 +417,29 @@ def test_blocks_that_an_entry_point_uses():
 
 
 def two_entries():
-    """A module with the entry points "one" and "two", which use "In" and "Out"."""
+    """A module with the entry points "one" and "two", which use "In" and "Out".
+
+    "two" uses push constants, too.
+    """
     head, main = ONE_STRUCT.split("%main = ")
     text = head.replace(
         'OpEntryPoint GLCompute %main "main"\nOpExecutionMode %main LocalSize 1 1 1',
         'OpEntryPoint GLCompute %one "one"\nOpEntryPoint GLCompute %two "two"\n'
         "OpExecutionMode %one LocalSize 1 1 1\nOpExecutionMode %two LocalSize 5 1 1",
     )
+    text = text.replace(
+        "%void =",
+        "OpDecorate %pushed Block\nOpMemberDecorate %pushed 0 Offset 0\n%void =",
+    )
+    text = text.replace(
+        "OpName %struct", 'OpSource HLSL 500\nOpMemberName %pushed 0 "factor"\nOpName %struct'
+    )
     text += "%zero = OpConstant %uint 0\n%element = OpTypePointer Uniform %uint\n"
-    for name, variable in (("one", "%x"), ("two", "%y")):
-        use = f"OpLabel\n%use_{name} = OpAccessChain %element {variable} %zero %zero"
+    text += "%pushed = OpTypeStruct %uint\n%to_pushed = OpTypePointer PushConstant %pushed\n"
+    text += "%push = OpVariable %to_pushed PushConstant\n%word = OpTypePointer PushConstant %uint\n"
+    pushed = "\n%used = OpAccessChain %word %push %zero"
+    for name, variable, more in (("one", "%x", ""), ("two", "%y", pushed)):
+        use = f"OpLabel\n%use_{name} = OpAccessChain %element {variable} %zero %zero{more}"
         text += f"%{name} = {main}".replace("%label", f"%label_{name}").replace("OpLabel", use)
     return assembled(text)
 
@@ -436,9 +451,23 @@ def test_several_entry_points(message):
     assert one.entry_points == two.entry_points == ("one", "two")
     assert ([b.point for b in one.blocks], [b.point for b in one.unused]) == (["In"], ["Out"])
     assert ([b.point for b in two.blocks], two.local_size) == (["Out"], (5, 1, 1))
+    assert [[c.name for c in each.push_constants] for each in (one, two)] == [[], ["factor"]]
     assert Module.read(spirv).entry_point == "one"
     assert dict(describe(two))["Entry points"] == "one, two"
     message(fault(lambda: Module.read(spirv, "x", "main")), "x entry point: ", "[SH-03]")
+
+
+def test_languages_that_spirv_val_does_not_know():
+    """Slang's is 11, and SPIRV-Tools of Debian 12 know 6."""
+    source = struct.pack("<3I", 3 << 16 | 3, 5, 500)
+    spirv = two_entries()
+    assert spirv.count(source) == 1
+    other = spirv.replace(source, struct.pack("<3I", 3 << 16 | 3, 11, 500))
+    first, second = (shaders.load(module, entry="two").module for module in (spirv, other))
+    assert repr(first.blocks) == repr(second.blocks)
+    assert with_known_language(spirv) == spirv
+    for damaged in (b"", b"abc", other[:-1], other[:30], other[:20] + bytes(8)):
+        assert with_known_language(damaged) == damaged
 
 
 # -- features --------------------------------------------------------------------------------------

@@ -44,6 +44,9 @@ class Storage:
 
 GL_COMPUTE = 5
 
+_MAX_LANGUAGE = 6
+"""The last source language that SPIRV-Tools of 2022 know."""
+
 # The operands that can be ids, for instructions that also have numbers. Where a number is taken
 # for the id of a variable, the variable counts as used.
 _IDS = {
@@ -84,6 +87,25 @@ def string(words: Sequence[int]) -> str:
     """Decode a literal string, which other operands can follow."""
     data = b"".join(word.to_bytes(4, "little") for word in words)
     return data.partition(b"\0")[0].decode(errors="replace")
+
+
+def with_known_language(spirv: bytes) -> bytes:
+    """Return a module in which OpSource names a language that older SPIRV-Tools know.
+
+    They refuse others, such as Slang's, although the number means nothing to drivers. Bytes that
+    are not a module are returned as they are.
+    """
+    words = array("I", spirv if len(spirv) % 4 == 0 else b"")
+    try:
+        for at, op, count in positions(words):
+            if op == Op.SOURCE and count > 1 and words[at + 1] > _MAX_LANGUAGE:
+                words[at + 1] = _MAX_LANGUAGE
+                return words.tobytes()
+            if op == Op.TYPE_VOID:  # behind all debug information
+                break
+    except ShaderCompileError:
+        pass  # spirv-val says more
+    return spirv
 
 
 @dataclass

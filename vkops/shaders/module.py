@@ -172,7 +172,9 @@ def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, i
     blocks = sorted(_blocks(found, types), key=lambda pair: (pair[1].set, pair[1].binding))
     pushes = {id_: pointee for id_, kind, pointee in variables if kind == Storage.PUSH_CONSTANT}
     chosen = [pointee for id_, pointee in pushes.items() if id_ in used]
-    pushed = [types.type(id_) for id_ in (chosen or list(pushes.values())[:1])]
+    if not chosen and len(found.entries) == 1:  # declared for this entry point, but not used
+        chosen = list(pushes.values())[:1]
+    pushed = [types.type(id_) for id_ in chosen]
     shared = [t for id_, kind, t in variables if kind == Storage.WORKGROUP and id_ in used]
     ops = [each.op for body in found.functions.values() for each in body]
     return Module(

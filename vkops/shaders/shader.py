@@ -12,6 +12,7 @@ from typing import Any
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError, printable, show
 from vkops.extent import Extent
 from vkops.shaders import compiler, constants, features, limited_indices, packing, sources, tools
+from vkops.shaders.binary import with_known_language
 from vkops.shaders.features import SUBGROUP
 from vkops.shaders.module import Block, Module
 from vkops.shaders.packing import Number, fitting
@@ -227,7 +228,7 @@ def load(
     }  # fmt: skip
     _check_kinds({"source": source, "constants": constants, "name": name, **settings})
     if isinstance(source, bytes):
-        spirv = source
+        spirv = with_known_language(source)
     else:
         name = printable(source.name if isinstance(source, Path) else name)
         spirv = read(source, **settings, name=name, root=root)
@@ -286,7 +287,7 @@ def read(source: str | Path, *, language: str | None = None, **settings: Any) ->
         suffix = source.suffix if isinstance(source, Path) else ""
         language = {".spv": "spirv", ".hlsl": "hlsl"}.get(suffix, "glsl")
     if language == "spirv" and isinstance(source, Path):
-        return sources.read(source, sources.MAX_SPIRV_BYTES)
+        return with_known_language(sources.read(source, sources.MAX_SPIRV_BYTES))
     return compiler.compile(source, language=language, memoize=True, **settings)
 
 
