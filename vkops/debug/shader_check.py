@@ -19,6 +19,7 @@ from vkops.debug.interpreter.scheduler import Run
 from vkops.debug.interpreter.state import Settings
 from vkops.errors import BindingError, InvalidDescError, show
 from vkops.extent import Extent
+from vkops.plan.rounding import ceil_div, round_up
 from vkops.shaders import shader as shaders
 from vkops.shaders.layout import Array, Number, leaves
 from vkops.shaders.module import Block
@@ -38,7 +39,7 @@ Buffer = Any
 
 @dataclass(frozen=True)
 class Report:
-    """What ``check`` found.
+    """The result of ``check``.
 
     Attributes:
         name: the name of the shader.
@@ -223,7 +224,7 @@ def _counts(
     local = shader.module.local_size
     x, y, z = [*numbers, 1, 1, 1][:3]
     if threads is not None:
-        x, y, z = (-(-n // size) for n, size in zip((x, y, z), local, strict=True))
+        x, y, z = map(ceil_div, (x, y, z), local)
     both = groups is not None and threads is not None
     if both or not 1 <= len(numbers) <= 3 or min(x, y, z) < 1:
         raise InvalidDescError(shader.name, name, message, "SH-07")
@@ -259,7 +260,7 @@ def _given(
     for place, blocks in shader.places.items():
         if place not in found:  # it gets a buffer that fits
             step = max(block.scalar_nbytes for block in blocks)
-            nbytes = -(-max(block.nbytes + block.stride for block in blocks) // step) * step
+            nbytes = round_up(max(block.nbytes + block.stride for block in blocks), step)
             sizes[blocks[0].point] = Extent(blocks[0].point, 0, nbytes), nbytes
     shader.bind(sizes)
     return found
@@ -296,8 +297,8 @@ def _distinct(block: Block, count: int) -> npt.NDArray[np.uint8]:
     Integers begin at 0, as they may be indices; floats at 1.
     """
     assert block.type is not None
-    head = -(-block.nbytes // 8) * 8 if block.stride == 0 else block.nbytes
-    data = np.zeros(-(-(head + block.stride * count) // 8) * 8, np.uint8)
+    head = round_up(block.nbytes, 8) if block.stride == 0 else block.nbytes
+    data = np.zeros(round_up(head + block.stride * count, 8), np.uint8)
     for number, leaf in enumerate(leaves(block.type)):
         _write(data, leaf.location, leaf.type, np.arange(number, number + 1))
     last = block.type.members[-1]

@@ -1,4 +1,4 @@
-"""What is wrong with a run: one finding for each line and kind."""
+"""The faults of a run: one finding for each line and kind."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from vkops.debug.interpreter.program import (
 )
 from vkops.debug.interpreter.races import Shadow
 from vkops.debug.interpreter.values import Partial, Place, Value, joined, merge, take
+from vkops.plan.rounding import round_up
 from vkops.shaders import layout
 from vkops.shaders.layout import Number, Struct, Type
 
@@ -45,27 +47,27 @@ class Active(NamedTuple):
         )  # fmt: skip
 
 
-class Variable:
+class Variable(ABC):
     """A variable of a shader; ``name`` is that in its source."""
 
     name: str
     type: Type
     shadow: Shadow | None = None
     origin: Partial | None = None
-    """What was stored here last that was computed from what was never written."""
+    """The value stored here last that was computed from what was never written."""
 
     def partial(self, numbers: Array, missing: Array, place: Place) -> Partial:
         """Return numbers of which some were never written, with what was read first."""
         known = self.origin
         return Partial(numbers, missing, *((self.name, place) if known is None else known[2:]))
 
+    @abstractmethod
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
         """Return the value at an offset in bytes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         """Store a value at an offset in bytes."""
-        raise NotImplementedError
 
 
 class Register(Variable):
@@ -156,7 +158,7 @@ class Memory(Variable):
         self, name: str, type_: Type, kind: str, rows: int, nbytes: int, *, is_written: bool = False
     ) -> None:
         self.name, self.type, self.kind, self.nbytes = name, type_, kind, nbytes
-        self._row = -(-max(nbytes, 1) // _ROW_ALIGNMENT) * _ROW_ALIGNMENT
+        self._row = round_up(max(nbytes, 1), _ROW_ALIGNMENT)
         self._data = np.zeros(rows * self._row, np.uint8)
         self._views: dict[str, Array] = {}
         scalars = [number.nbytes for number in type_.scalars]

@@ -69,7 +69,7 @@ class _Form:
 
 
 class Program:
-    """What a scheduler needs of a module and its entry point.
+    """A module and its entry point, as a scheduler runs them.
 
     Raises LookupError for a damaged module, as ``Module.read``.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -57,7 +58,7 @@ class Settings:
     floats: bool = False
 
 
-class State:
+class State(ABC):
     """A shader that is executed, with its variables.
 
     ``active`` are the invocations that execute ``step``, which is in the call ``frame``; ``values``
@@ -296,9 +297,9 @@ class State:
         else:
             report(0)
 
+    @abstractmethod
     def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Value:
         """Call a function with values of these invocations, and return its results for all."""
-        raise NotImplementedError
 
 
 def _scalars(type_: Type, offset: int | Array) -> list[tuple[Number, Type, int | Array]]:

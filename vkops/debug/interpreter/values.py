@@ -1,4 +1,4 @@
-"""What an id stands for: one value for each invocation, or one for all.
+"""The values of ids: one value for each invocation, or one for all.
 
 A scalar, vector or matrix is an array whose first axis is that of invocations; its length is 1 if
 all have the same value. An array or a struct is a list of its members.

@@ -282,7 +282,7 @@ _PLAIN: Mapping[str, Callable[[Items], Iterator[Access]]] = {
 
 
 class _Moves:
-    """What indices move addresses by, as indices.glsl."""
+    """The distances by which indices move addresses, as in indices.glsl."""
 
     def __init__(self, items: Items, read_index: ReadIndex) -> None:
         self._read, self.format = read_index, items.vector(Format, 1)

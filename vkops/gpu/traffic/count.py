@@ -39,7 +39,7 @@ MAX_GROUPS_COUNTED = 1 << 17
 
 @dataclass
 class Kind:
-    """What the loads of a dispatch move, or its stores, in bytes.
+    """The bytes that the loads of a dispatch move, or its stores.
 
     ``segments`` has the bytes of touched segments, by the invocations of a subgroup and the bytes
     of a segment. ``memory`` are the bytes of those that no workgroup nearby has touched before.
