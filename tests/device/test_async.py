@@ -245,16 +245,21 @@ class Interrupted:
         self._submissions.submit(operations)
         raise KeyboardInterrupt
 
+    def submit_again(self, commands):
+        self._submissions.submit_again(commands)
+        raise KeyboardInterrupt
 
+
+@pytest.mark.parametrize("before", [0, 10])
 @pytest.mark.parametrize("staged", [False, True])
 def test_what_was_submitted_before_an_interrupt_is_waited_for(
-    device, staged_device, monkeypatch, staged
+    device, staged_device, monkeypatch, staged, before
 ):
     device = staged_device if staged else device
     turned, source, out = backwards(device, 4 * N), device.buffer(16 * N), device.buffer(16 * N)
     source.write(np.arange(4 * N, dtype=np.int32))
     bound, queue = turned.bind([source], [out]), device.executor.queue
-    for _ in range(10):
+    for _ in range(before):
         bound.dispatch()
     out.write(np.zeros(4 * N, np.int32))
     with monkeypatch.context() as patch:

@@ -14,7 +14,7 @@ from vkops.extent import Extent
 from vkops.gpu.adapters.adapter_limits import Limits, limits
 from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
 from vkops.gpu.run.executor import Executor
-from vkops.gpu.run.queue import Work
+from vkops.gpu.run.queue import RepeatedWork, Work
 from vkops.gpu.run.shader_dispatch import Groups, HostCopy, PackedCopy, Part, ShaderDispatch
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import View
@@ -82,9 +82,9 @@ class BoundShader:
     ) -> None:
         self._executor = executor
         self._name = name
-        self._work = work
-        self._reads = reads
-        self._writes = writes
+        self._work = (
+            RepeatedWork(executor.queue, executor, work, reads, writes, name) if work else None
+        )
         self._on_host = on_host
 
     def dispatch(self) -> None:
@@ -93,13 +93,12 @@ class BoundShader:
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        executor = self._executor
-        if not self._work:  # it was bound for no threads
-            executor.check()
+        if self._work is None:  # it was bound for no threads
+            self._executor.check()
             return
         for copy in self._on_host:
             copy.send()
-        executor.queue.submit(executor, self._work, self._reads, self._writes, self._name)
+        self._work.submit()
         for copy in self._on_host:
             copy.fetch()
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from math import prod
+from operator import attrgetter
 from types import NoneType
 from typing import Any
 
@@ -23,6 +24,7 @@ from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan, Work
 from vkops.gpu.run.executor import Executor
 from vkops.gpu.run.pending import BackgroundTask, Pending
+from vkops.gpu.run.queue import RepeatedWork
 from vkops.gpu.run.streaming import Progress, stream
 from vkops.plan.execute import Bytes, execute_unchecked, packed_bytes
 from vkops.plan.graph import Pipeline, Step
@@ -37,6 +39,8 @@ MAX_HOST_ELEMENTS = 1 << 18
 
 Memory = Extent | npt.NDArray[Any]
 """The memory of a tensor of a program: bytes of a buffer, or an array, which is only read."""
+
+_resource = attrgetter("resource")
 
 
 class Program:
@@ -118,11 +122,22 @@ class Bound:
         self._kept: list[Buffer] = []
         self._imports = False
         self.work: Sequence[Work] | None = None
-        kinds = {type(m.resource) if type(m) is Extent else type(m) for m in self.tensors.values()}
+        kinds: set[type] = set()
+        used: list[Any] = []
+        for memory in self.tensors.values():
+            if type(memory) is Extent:
+                used.append(memory.resource)
+                kinds.add(type(memory.resource))
+            else:
+                kinds.add(type(memory))
         if executor.queue.is_recording:
             self._check_recording(kinds)
         if HostBuffer not in kinds:
             self.work = self._bind()
+            made = [*map(_resource, map(self.tensors.__getitem__, program.writes)), *self._kept]
+            used += self._kept
+            queue = executor.queue
+            self._repeated = RepeatedWork(queue, executor, self.work, used, made, program.name)
 
     def _check_recording(self, kinds: Set[type]) -> None:
         """Refuse memory of the host in a program that is being recorded."""
@@ -217,7 +232,7 @@ class Bound:
             OutOfDeviceMemoryError: not even a part of the data fits on the device.
         """
         if self.work is not None:
-            self._submit(self.work)
+            self._submit()
             return
         for buffer in self._host_buffers():
             buffer.settle()
@@ -241,14 +256,11 @@ class Bound:
             if isinstance(memory.resource, Buffer):
                 memory.resource.write(bytes_of[number], memory.start)
 
-    def _submit(self, work: Sequence[Work]) -> int:
+    def _submit(self) -> int:
         """Submit what the device runs; wait for it if it reads arrays, which may change then."""
-        executor = self.executor
-        used = [m.resource for m in self.tensors.values() if type(m) is Extent] + self._kept
-        writes = [self.tensors[n].resource for n in self.program.writes] + self._kept
-        number = executor.queue.submit(executor, work, used, writes, self.program.name)
+        number = self._repeated.submit()
         if self._imports:
-            executor.wait(number)
+            self.executor.wait(number)
         return number
 
     def start(self) -> Pending:
@@ -258,7 +270,7 @@ class Bound:
             DeviceError: the device is closed.
         """
         if self.work is not None:
-            return Submission(self.executor, self._submit(self.work))
+            return Submission(self.executor, self._submit())
         task = BackgroundTask(self.run)
         self.executor.queue.check()
         self.executor.queue.finish_streams()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from threading import RLock
 from typing import Any, NoReturn, Protocol
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError, refuse_reentry
 from vkops.gpu.adapters import adapter, forks
@@ -28,6 +28,9 @@ MAX_SUBMISSIONS = 64
 
 MAX_SHADERS = 64
 """Pipelines of users' shaders that are kept: Mesa 22.3's CPU driver leaks memory with each."""
+
+MAX_KEPT_COMMANDS = 256
+"""Commands of repeated work that are kept: drivers limit how many pieces of memory there are."""
 
 SYNC = "VKOPS_SYNC"
 """With 1 in this environment variable, each submission is waited for at once, for debugging."""
@@ -72,7 +75,8 @@ class Queue:
     Devices of one adapter can bind each other's memory, because it belongs to the same VkDevice.
     Vulkan wants a queue used by one thread at a time: work is submitted under ``lock``. Threads
     that wait do not hold it. Submissions are numbered from 1; the number 0 stands for none.
-    ``validated`` says whether the device was opened under the validation layer.
+    ``validated`` says whether the device was opened under the validation layer, ``measures``
+    whether the device measures what is submitted.
     """
 
     def __init__(self, info: adapter.DeviceInfo) -> None:
@@ -90,6 +94,8 @@ class Queue:
         self._names: deque[tuple[int, str]] = deque(maxlen=MAX_SUBMISSIONS)
         self._waited = 0  # the last submission that was waited for
         self.recording: Recording | None = None
+        self.measures: bool = False
+        self._kept: WeakSet[Any] = WeakSet()
         self._waits = os.environ.get(SYNC) == "1"
         forks.state.opened = True
         self._submissions: Any = self.kompute.queue(MAX_SUBMISSIONS)
@@ -213,19 +219,19 @@ class Queue:
             return 0
         return self._started(self._submissions.submit, operations, reads, writes, name)
 
-    def submit_again(
-        self,
-        user: QueueUser,
-        commands: Any,
-        reads: Iterable[Used],
-        writes: Iterable[Used],
-        name: str,
-    ) -> None:
-        """Begin to run commands that were recorded before."""
-        with self.exclusive(user):
-            if self.is_recording:
-                raise DeviceError("run: a recorded program cannot be part of another one")
-            self._started(self._submissions.submit_again, commands, reads, writes, name)
+    def enqueue_again(
+        self, commands: Any, reads: Iterable[Used], writes: Iterable[Used], name: str
+    ) -> int:
+        """Begin to run commands that were recorded before, with the lock held."""
+        return self._started(self._submissions.submit_again, commands, reads, writes, name)
+
+    def kept_commands(self, work: Sequence[Work]) -> Any:
+        """Return commands for work, with the lock held; None for no work, or if many are kept."""
+        if not work or len(self._kept) >= MAX_KEPT_COMMANDS:
+            return None
+        commands = self.commands([each.operation(self) for each in work])
+        self._kept.add(commands)
+        return commands
 
     def commands(self, operations: Sequence[Any]) -> Any:
         """Return commands that can be submitted again and again, with the lock held."""
@@ -335,10 +341,47 @@ class Queue:
         """Have the device measure from now on; see ``take_time``."""
         with self.lock:
             self._submissions.take_nanoseconds()
-            self._submissions.timed = on
+            self._submissions.timed = self.measures = on
 
     def take_time(self) -> float | None:
         """Return the milliseconds of all submissions since the last call, if they were measured."""
         with self.lock:
             found: float | None = self._submissions.take_nanoseconds()
         return found / 1e6 if found else None
+
+
+class RepeatedWork:
+    """Work that is submitted once or many times; the second submission keeps the commands.
+
+    ``reads`` and ``writes`` are the memory that it uses, ``name`` says in errors what it is.
+    """
+
+    __slots__ = ("_commands", "_is_second", "_memory_and_name", "_queue", "_user", "_work")
+
+    def __init__(
+        self,
+        queue: Queue,
+        user: QueueUser,
+        work: Sequence[Work],
+        reads: Sequence[Used],
+        writes: Sequence[Used],
+        name: str,
+    ) -> None:
+        self._queue = queue
+        self._user = user
+        self._work = work
+        self._memory_and_name = reads, writes, name
+        self._is_second = False
+        self._commands: Any = None
+
+    def submit(self) -> int:
+        """Begin to run the work; see ``Queue.submit``."""
+        queue = self._queue
+        with queue.exclusive(self._user):
+            # Kept commands are neither measured nor a part of programs.
+            if self._is_second and queue.recording is None and not queue.measures:
+                self._commands = self._commands or queue.kept_commands(self._work)
+                if self._commands is not None:
+                    return queue.enqueue_again(self._commands, *self._memory_and_name)
+            self._is_second = True
+            return queue.enqueue(self._work, *self._memory_and_name)

@@ -109,10 +109,13 @@ class RecordedProgram:
         if self._commands is None:
             state = "closed" if self._closed else "not recorded yet"
             raise DeviceError(f"run: the recorded program is {state}")
-        executor = self._executor
+        queue = self._executor.queue
         used, written = self._buffers.values(), self._written.values()
         for _ in range(count):
-            executor.queue.submit_again(executor, self._commands, used, written, "a recording")
+            with self._executor.exclusive():
+                if queue.is_recording:
+                    raise DeviceError("run: a recorded program cannot be part of another one")
+                queue.enqueue_again(self._commands, used, written, "a recording")
 
     def close(self) -> None:
         """Release what it keeps; it cannot run any more."""
