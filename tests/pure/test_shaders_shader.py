@@ -119,6 +119,8 @@ def test_spirv_that_is_refused(text, version, said):
     [
         ({"source": 5}, "source"),
         ({"source": None}, "source"),
+        ({"source": "shaders/a.comp"}, "source"),
+        ({"source": "a.spv"}, "source"),
         ({"source": Path("a\0b.spv")}, "'a\\x00b.spv'"),
         ({"source": Path("a\0b.comp")}, "'a\\x00b.comp'"),
         ({"source": Path("missing.comp")}, "missing.comp"),

@@ -23,8 +23,10 @@ __all__ = ["MAX_BINDING", "SUBGROUP", "Number", "Shader", "load", "read"]
 MAX_SETS = 4
 """Descriptor sets that every Vulkan device can bind."""
 
-MAX_BINDING = 255
+MAX_BINDING = 4095
 """Drivers allocate memory for the unused bindings of a set, too."""
+
+_SUFFIXES = (".comp", ".glsl", ".hlsl", ".spv")
 
 LANGUAGES = ("glsl", "hlsl", "spirv")
 
@@ -254,6 +256,9 @@ def _check_kinds(settings: Mapping[str, Any]) -> None:
     if language not in (None, *LANGUAGES) or (language in wrong and not isinstance(source, Path)):
         allowed = " or ".join(repr(each) for each in LANGUAGES if each not in wrong)
         raise ShaderCompileError(f"language: got {show(language)}, must be {allowed}")
+    if isinstance(source, str) and source.endswith(_SUFFIXES):
+        message = f"got the text {show(source)}, must be a pathlib.Path if it is a file"
+        raise ShaderCompileError(f"source: {message}")
     texts = include if isinstance(include, Mapping) else {}
     for field, given, kinds, expected in (
         ("defines", settings["defines"], (str, int), "text or integers"),
