@@ -80,8 +80,7 @@ def test_broken_models_run_nothing(name, broken, adapter, monkeypatch, cap, tmp_
     error = cap.readouterr().err
     assert main(["run", f"{name}.json", "-a", adapter.name, "--output_path", str(tmp_path)]) == 1
     seen = cap.readouterr()
-    assert seen.err == error
-    assert seen.out == f"Running on '{adapter.name}'\n"
+    assert (seen.err, seen.out) == (error, "")  # no device was opened
     assert list(tmp_path.iterdir()) == []
     assert not (broken / "written").exists()
 

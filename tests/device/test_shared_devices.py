@@ -186,7 +186,7 @@ def test_different_adapters_do_not_mix_and_the_error_names_both(adapter, monkeyp
         f"FLIP x: is on {other}, must be on {one}; tensor.to(device) copies it [B-02]",
         f"TAKE indices: is on {other}, must be on {one}; tensor.to(device) copies it [B-02]",
         f"ROLL tensors[0]: is on {other}, must be on {one}; tensor.to(device) copies it [B-02]",
-        f"SETITEM value: is on {other}, must be on {one}; tensor.to(device) copies it [B-02]",
+        f"ASSIGNMENT value: is on {other}, must be on {one}; tensor.to(device) copies it [B-02]",
         f"FILL value: is on {other}, must be on {one}; tensor.to(device) copies it [B-02]",
         f"ELEMENT_WISE_IDENTITY input_tensor: is <vkops.Buffer of 16 bytes on '{theirs}'>, must be "
         f"on '{mine}'; tensor.to(device) copies it [B-02]",

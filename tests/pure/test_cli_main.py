@@ -161,9 +161,13 @@ def test_commands_import_only_what_they_need(arguments, absent):
     [
         ("m.txt", "Expected a .json or .onnx file"),
         ("m", "Expected a .json or .onnx file"),
+        ("none.json", "Failed to parse the model: none.json: cannot be read: No such file or directory"),
+        ("none.onnx", "none.onnx: cannot be read: No such file or directory"),
     ],
-)
-def test_other_files_are_refused(command, name, message, capsys):
+)  # fmt: skip
+def test_files_that_cannot_be_read(command, name, message, capsys, monkeypatch):
+    """Nothing is opened, no device either."""
+    monkeypatch.setattr(vkops, "devices", no_driver, raising=False)
     assert main([command, name]) == 1
     assert capsys.readouterr() == ("", message + "\n")
 

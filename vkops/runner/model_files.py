@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,27 +42,25 @@ def run_model(
     ``expect`` is passed on to ``Device``, ``allow_paths`` and ``strict`` to ``load_model``.
 
     Raises:
-        VkopsError: in DxDispatch's words, what failed; faults of the model itself before anything
-            has been created or written.
+        VkopsError: in DxDispatch's words, what failed; faults of the model itself before a device
+            is opened, and before anything has been written.
     """
     from vkops.runner.model_execution import run
     from vkops.runner.onnx_files import FileOptions, run_file
 
     files = files or FileOptions()
-    is_onnx = is_onnx_file(path)
-    if not is_onnx and (files.input or files.output or files.random):
+    open_device = partial(_open_device, adapter, expect, feature_level, debug)
+    if is_onnx_file(path):
+        run_file(Path(path), open_device, options, files, allow_paths=allow_paths)
+        return
+    if files.input or files.output or files.random:
         raise ModelError("--input, --output and --random are for .onnx files; a model has its own")
-    with _open_device(adapter, expect, feature_level, debug) as device:
-        info(f"Running on '{device.name}'")
-        if is_onnx:
-            run_file(Path(path), device, options, files, allow_paths=allow_paths)
-            return
-        folders = input_path, output_path
-        prepared = read_model(
-            path, feature_level, *folders, files.overrides, allow_paths=allow_paths, strict=strict
-        )
-        with errors_after("Failed to execute the model"):
-            run(prepared, device, options)
+    folders = input_path, output_path
+    prepared = read_model(
+        path, feature_level, *folders, files.overrides, allow_paths=allow_paths, strict=strict
+    )
+    with open_device() as device, errors_after("Failed to execute the model"):
+        run(prepared, device, options)
 
 
 def read_model(path: str, feature_level: FeatureLevel, *given: Any, **options: Any) -> Prepared:
@@ -139,4 +138,6 @@ def _open_device(
     with errors_after("Failed to create a device"):
         # Without a substring the device class has its own preference among the adapters.
         choice = matches[0] if adapter else None
-        return vkops.Device(choice, feature_level, debug=debug, expect=expect)
+        device = vkops.Device(choice, feature_level, debug=debug, expect=expect)
+    info(f"Running on '{device.name}'")
+    return device

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,39 +40,43 @@ class FileOptions:
 
 def run_file(
     path: Path,
-    device: vkops.Device,
+    open_device: Callable[[], vkops.Device],
     options: RunOptions,
     files: FileOptions,
     *,
     allow_paths: bool = False,
 ) -> None:
-    """Run an ONNX model in a loop, and print or write its outputs."""
+    """Run an ONNX model in a loop, and print or write its outputs.
+
+    The device is opened when the files of the model and of its inputs have been read.
+    """
     model, overrides = read_onnx_file(path, files.overrides, allow_paths=allow_paths)
     from vkops.onnx import Session
 
     inputs = _inputs(model, files, overrides)
     names = [entry.name for entry in model.outputs]
     targets = array_files.targets(names, files.output, "the model")
-    session = Session(model, device)
-    results: list[Any] = session.specialize(inputs).results
-    if options.print_onnx_bindings:
-        for name, value in inputs.items():
-            print_binding("Input", name, value)
-        for name, value in zip(names, results, strict=True):
-            print_binding("Output", name, value)
-    outputs: list[Any] = []
+    with open_device() as device:
+        session = Session(model, device)
+        results: list[Any] = session.specialize(inputs).results
+        if options.print_onnx_bindings:
+            for name, value in inputs.items():
+                print_binding("Input", name, value)
+            for name, value in zip(names, results, strict=True):
+                print_binding("Output", name, value)
+        outputs: list[Any] = []
 
-    def dispatch(progress: Progress) -> None:
-        outputs[:] = session.run(inputs, progress)
+        def dispatch(progress: Progress) -> None:
+            outputs[:] = session.run(inputs, progress)
 
-    run_timed(path.stem, options, dispatch, device)
-    arrays: dict[str, Array] = {}
-    for name, value in zip(names, outputs, strict=False):  # none without an iteration
-        for key, array in _output_arrays(name, value).items():
-            if key in arrays:
-                raise ModelError(f"output {name!r}: another output has the name {key!r}")
-            arrays[key] = array
-    array_files.write_or_print(targets, arrays, flat=options.flat)
+        run_timed(path.stem, options, dispatch, device)
+        arrays: dict[str, Array] = {}
+        for name, value in zip(names, outputs, strict=False):  # none without an iteration
+            for key, array in _output_arrays(name, value).items():
+                if key in arrays:
+                    raise ModelError(f"output {name!r}: another output has the name {key!r}")
+                arrays[key] = array
+        array_files.write_or_print(targets, arrays, flat=options.flat)
 
 
 def check_file(path: Path, overrides: Overrides | None, *, allow_paths: bool = False) -> None:

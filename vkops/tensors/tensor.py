@@ -598,9 +598,9 @@ class Tensor(DeviceArray):
         found = elements.select(self, index)
         if isinstance(found, View):
             target = self._over(self.placed()[0], found)
-            elements.write(target, target._assigned("SETITEM", target.shape, value))
+            elements.write(target, target._assigned("ASSIGNMENT", target.shape, value))
             return
-        source = self._assigned("SETITEM", found.shape, value)
+        source = self._assigned("ASSIGNMENT", found.shape, value)
         elements.write_indexed(self, source, scattering, found, found.shape)
 
     def fill(self, value: Any) -> None:
