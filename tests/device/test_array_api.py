@@ -77,10 +77,6 @@ def test_the_namespace(device):
     for api in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
         assert x.__array_namespace__(api_version=api) is vkops
     assert vkops.__array_api_version__ == "2024.12"
-    with pytest.raises(
-        ValueError, match=r"^__array_namespace__ api_version: got '2030.12', must be"
-    ):
-        x.__array_namespace__(api_version="2030.12")
     assert [getattr(vkops, name) for name in DTYPES] == [np.dtype(name) for name in DTYPES]
     assert (vkops.newaxis, vkops.pi, vkops.e, vkops.inf) == (None, np.pi, np.e, np.inf)
     assert vkops.nan != vkops.nan
@@ -93,15 +89,11 @@ def test_inspection(device):
     kinds = "bool|signed integer|unsigned integer|integral|real floating|complex floating|numeric"
     for kind in (None, *kinds.split("|"), ("bool", "integral"), ()):
         assert info.dtypes(kind=kind) == {n: np.dtype(n) for n in theirs.dtypes(kind=kind)}
-    with pytest.raises(ValueError, match=r"^DTYPES kind: got 'x', must be one of 'bool', "):
-        info.dtypes(kind="x")
     assert info.default_device() in info.devices()
     assert device.info in [each.info for each in info.devices()]
     made = vkops.zeros(2, device=info.devices()[0])
     assert made.device is info.devices()[0]
     assert device.tensor([1]).to_device(made.device).device is made.device
-    with pytest.raises(TypeError, match=r"^TO_DEVICE stream: got 1, must be None \[ARRAY-19\]$"):
-        made.to_device(device, stream=1)
 
 
 def test_what_computes_is_not_there():
@@ -135,49 +127,9 @@ def test_asarray_of_tensors(device):
     same(vkops.asarray(x, dtype=vkops.float32), np.float32([[1, 2], [3, 4]]))
     other = vkops.Device(device.info.index)
     assert vkops.asarray(x, device=other).device is other
-    for refused in (
-        lambda: vkops.asarray(x, dtype="i2", copy=False),
-        lambda: vkops.asarray(x, device=other, copy=False),
-        lambda: vkops.asarray([1], copy=False),
-        lambda: vkops.asarray(np.zeros(2), copy=False),
-    ):
-        with pytest.raises(
-            ValueError, match=r"^ASARRAY copy: got False, must be True or None: the"
-        ):
-            refused()
-    for function in (vkops.asarray, vkops.from_dlpack, lambda x, copy: x.reshape(2, copy=copy)):
-        with pytest.raises(
-            TypeError, match=r"^\w+ copy: got 7, must be True, False or None \[ARRAY-16\]$"
-        ):
-            function(device.tensor([1, 2]), copy=7)
-    with pytest.raises(BufferError, match=r"^FROM_DLPACK copy: got False, must be True or None: "):
-        vkops.from_dlpack(np.zeros(2), copy=False)
+    with pytest.raises(ValueError, match=r"^ASARRAY copy: got False"):
+        vkops.asarray(x, device=other, copy=False)
     same(vkops.from_dlpack(np.arange(2), device=device, copy=True), np.arange(2))
-
-
-@pytest.mark.parametrize(
-    ("call", "named"),
-    [
-        (lambda: vkops.zeros(-1), "ZEROS shape[0] [ARRAY-06]"),
-        (lambda: vkops.empty((1 << 62, 9)), "EMPTY shape [ARRAY-03]"),
-        (lambda: vkops.full(2, [1, 2]), "FULL fill_value [ARRAY-10]"),
-        (lambda: vkops.full(2, 300, "i1"), "FULL fill_value [ARRAY-10]"),
-        (lambda: vkops.ones(2, object), "dtype [T-02]"),
-        (lambda: vkops.zeros(2, "no"), "ZEROS dtype [T-02]"),
-        (lambda: vkops.arange(1, 2, 0), "ARANGE step [ARRAY-10]"),
-        (lambda: vkops.arange(1 << 62), "ARANGE shape [ARRAY-03]"),
-        (lambda: vkops.linspace(0, 1, -1), "LINSPACE num [ARRAY-06]"),
-        (lambda: vkops.linspace([0], 1, 2), "LINSPACE start [ARRAY-10]"),
-        (lambda: vkops.meshgrid([1], indexing="x"), "MESHGRID indexing [ARRAY-15]"),
-        (lambda: vkops.meshgrid([1], [[1]]), "MESHGRID arrays[1] [ARRAY-18]"),
-        (lambda: vkops.broadcast_arrays([1, 2], [1, 2, 3]), "BROADCAST_ARRAYS arrays [ARRAY-04]"),
-    ],
-)
-def test_refused(call, named, message):
-    with pytest.raises(vkops.InvalidDescError) as caught:
-        call()
-    text = re.sub(r"(NumPy says): .* \[", r"\1: {text} [", str(caught.value))  # which versions vary
-    message(text, *named.split())
 
 
 def test_no_memory():

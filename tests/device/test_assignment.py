@@ -228,35 +228,6 @@ def test_assignment_waits_for_what_runs(device):
     assert y.numpy().all()
 
 
-@pytest.mark.parametrize(
-    ("assign", "kind", "named"),
-    [
-        (lambda t: t.__setitem__(0, [1, 2]), ValueError, "ASSIGNMENT value [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, np.zeros((2, 6))), ValueError, "ASSIGNMENT value [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, "x"), ValueError, "ASSIGNMENT value [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, {}), TypeError, "ASSIGNMENT value [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, 10**400), OverflowError, "ASSIGNMENT value [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, range(10**15)), vkops.OutOfDeviceMemoryError, "ASSIGNMENT value"),
-        (lambda t: t.__setitem__("x", 1), IndexError, "index [ARRAY-09]"),
-        (lambda t: t.__setitem__(4, 1), IndexError, "index [ARRAY-09]"),
-        (lambda t: t.broadcast_to((2, 4, 6))[0, 0].__setitem__(0, 1), ValueError, "ASSIGNMENT tensor [ARRAY-10]"),
-        (lambda t: t.broadcast_to((2, 4, 6)).fill(1), ValueError, "FILL tensor [ARRAY-10]"),
-        (lambda t: t.fill(np.ones((4, 6))), ValueError, "FILL value [ARRAY-10]"),
-        (lambda t: t.fill([1]), ValueError, "FILL value [ARRAY-10]"),
-        (lambda t: t.fill(t.device.tensor([1, 2])), ValueError, "FILL value [ARRAY-10]"),
-        (lambda t: t.__setitem__(0, t.device.tensor(np.array("x"))), ValueError, "ASSIGNMENT value [ARRAY-10]"),
-        (lambda t: t.fill("x"), ValueError, "FILL value [ARRAY-10]"),
-    ],
-)  # fmt: skip
-def test_values_refused(device, assign, kind, named, message):
-    tensor = device.tensor(np.zeros((4, 6), np.float32))
-    with pytest.raises(vkops.VkopsError) as caught:
-        assign(tensor)
-    message(caught.value, *named.split())
-    assert isinstance(caught.value, kind)
-    assert not tensor.numpy().any()
-
-
 SCALARS = [
     np.timedelta64(3, "h"),
     np.datetime64("2020-01-01"),

@@ -43,18 +43,6 @@ def test_slice(device, array, data):
     equal(vkops.slice(array, offsets, sizes, strides, device=device), array[np.ix_(*index)])
 
 
-@pytest.mark.parametrize("index", [True, 1.0, "x", (0, [1.5]), {}, object(), np.True_])
-def test_indices_of_other_kinds(device, index):
-    with pytest.raises(IndexError, match=r"must be integers, slices, ..., None and arrays of "):
-        device.tensor(np.zeros((2, 2)))[index]
-
-
-@pytest.mark.parametrize("index", [2, (0, -3), (0, 0, 0)])
-def test_indices_out_of_range(device, index):
-    with pytest.raises(IndexError):
-        device.tensor(np.zeros((2, 2)))[index]
-
-
 def test_arrays_go_where_tensors_are(device):
     tensor = device.tensor(np.arange(3))
     joined = vkops.join([np.arange(2), tensor, [7]])
@@ -78,10 +66,6 @@ def test_tensor_meets_numpy(device):
     np.testing.assert_array_equal(np.asarray(tensor, dtype=np.int64), array)
     assert not tensor.numpy().flags.writeable
     assert np.array(tensor).flags.writeable
-    with pytest.raises(ValueError, match="needs a copy"):
-        tensor.__array__(np.int64, copy=False)
-    with pytest.raises(TypeError, match=r"^len: the tensor has no dimensions \[ARRAY-01\]$"):
-        len(device.tensor(1.0))
 
 
 def test_non_contiguous_sources(device):
@@ -90,50 +74,7 @@ def test_non_contiguous_sources(device):
     equal(device.tensor(np.asfortranarray(array)), array)
 
 
-@pytest.mark.parametrize("array", [[None], ["abc"], np.zeros(2, "V3"), [{}], "fives"])
-def test_elements_that_cannot_be_moved(device, array):
-    with pytest.raises(
-        vkops.InvalidDescTypeError, match=r"must be elements of 1, 2, 4, 8 or 16 .*\[T-02\]"
-    ):
-        vkops.split(array, 1, device=device)
-
-
-def test_arrays_that_numpy_refuses(device):
-    with pytest.raises(vkops.InvalidDescTypeError, match=r"^array: NumPy says: .*\[T-02\]$"):
-        device.tensor([[1], [2, 3]])
-
-
 X = np.zeros((4, 6))
-
-
-@pytest.mark.parametrize(
-    ("call", "named"),
-    [
-        (lambda: vkops.split(X, 5), "SPLIT sizes_or_count [SPLIT-06]"),
-        (lambda: vkops.split(X, 0), "SPLIT sizes_or_count [SPLIT-01]"),
-        (lambda: vkops.split(np.zeros((0, 2)), 2**70), "SPLIT sizes_or_count [SPLIT-01]"),
-        (lambda: vkops.split(X, []), "SPLIT sizes_or_count [SPLIT-01]"),
-        (lambda: vkops.split(X, [1, 2]), "SPLIT sizes_or_count [SPLIT-06]"),
-        (lambda: vkops.split(X, [5, -1]), "SPLIT sizes_or_count[1] [SPLIT-06]"),
-        (lambda: vkops.split(X, 2, 2), "SPLIT axis [SPLIT-02]"),
-        (lambda: vkops.split(X, 2, -3), "SPLIT axis [SPLIT-02]"),
-        (lambda: vkops.split(1.0, 1), "SPLIT axis [SPLIT-02]"),
-        (lambda: vkops.join([]), "JOIN tensors [JOIN-01]"),
-        (lambda: vkops.join([X, X], 2), "JOIN axis [JOIN-02]"),
-        (lambda: vkops.join([X, X.astype("f4")]), "JOIN tensors[1] [JOIN-03]"),
-        (lambda: vkops.join([X, X[0]]), "JOIN tensors[1] [JOIN-04]"),
-        (lambda: vkops.join([X, X[:, :5]]), "JOIN tensors[1].shape[1] [JOIN-05]"),
-        (lambda: vkops.slice(X, [0], [1, 1]), "SLICE offsets [SLICE-01]"),
-        (lambda: vkops.slice(X, [0, 0], [1, -1]), "SLICE sizes[1] [SLICE-03]"),
-        (lambda: vkops.slice(X, [0, 0], [1, 1], [1, 0]), "SLICE strides[1] [SLICE-04]"),
-        (lambda: vkops.slice(X, [0, 4], [1, 2], [1, 2]), "SLICE offsets[1] [SLICE-05]"),
-        (lambda: vkops.slice(X, [-1, 0], [1, 1]), "SLICE offsets[0] [SLICE-05]"),
-    ],
-)  # fmt: skip
-def test_values_refused(call, named, message):
-    with pytest.raises(vkops.InvalidDescError) as caught:
-        call()
-    message(caught.value, *named.split())
 
 
 def test_slice_without_dimensions_keeps_the_byte_order(device):
@@ -141,29 +82,9 @@ def test_slice_without_dimensions_keeps_the_byte_order(device):
     assert vkops.slice(x, [], [], device=device).numpy().dtype == x.dtype
 
 
-@pytest.mark.parametrize(
-    ("call", "named"),
-    [
-        (lambda: vkops.split(X, "2"), "SPLIT sizes_or_count [SPLIT-06]"),
-        (lambda: vkops.split(X, 2.0), "SPLIT sizes_or_count [SPLIT-01]"),
-        (lambda: vkops.split(X, 2, "0"), "SPLIT axis [SPLIT-02]"),
-        (lambda: vkops.split(X, 2, device=True), "SPLIT device [B-02]"),
-        (lambda: vkops.split(X, 2, device=0.5), "SPLIT device [B-02]"),
-        (lambda: vkops.join({1: X}), "JOIN tensors [JOIN-01]"),
-        (lambda: vkops.join(3), "JOIN tensors [JOIN-01]"),
-        (lambda: vkops.slice(X, 0, 1), "SLICE offsets [SLICE-01]"),
-        (lambda: vkops.slice(X, [0, None], [1, 1]), "SLICE offsets[1] [SLICE-01]"),
-    ],
-)  # fmt: skip
-def test_kinds_refused(call, named, message):
-    with pytest.raises(TypeError) as caught:
-        call()
-    message(caught.value, *named.split())
-
-
 @pytest.mark.parametrize("steps", [None, (1, 1, 1), (2, -1, 3), (-1, 1, 1)])
 def test_of_an_array_only_the_elements_that_are_read_are_sent(device, steps):
-    """The result is that of a tensor; what is outside the array is refused as ever."""
+    """The result is that of a tensor."""
     x = np.random.default_rng(0).integers(0, 256, (9, 10, 40), np.uint8)
     starts, sizes = (8, 6, 3) if steps and steps[0] < 0 else (1, 6, 3), (4, 3, 7)
     before = device.memory_report().used
@@ -171,8 +92,6 @@ def test_of_an_array_only_the_elements_that_are_read_are_sent(device, steps):
     assert device.memory_report().used - before <= 512  # for 84 bytes, twice at most
     resident = vkops.slice(device.tensor(x), starts, sizes, steps)
     np.testing.assert_array_equal(sliced.numpy(), resident.numpy())
-    with pytest.raises(vkops.InvalidDescError, match=r"reaches element 10, must be 0 to 9"):
-        vkops.slice(x, [0, 8, 0], [1, 3, 1], device=device)
 
 
 PADDED = np.dtype([("kind", "u1"), ("count", "<u2")], align=True)

@@ -292,53 +292,6 @@ def test_what_the_device_cannot_hold_is_copied_by_the_host(device, monkeypatch):
     equal(made, wanted)
 
 
-@pytest.mark.parametrize(
-    ("call", "kind", "named"),
-    [
-        (lambda t, b: t[[0, 4]], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[:, [0, -7]], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[..., None, np.uint64([2**64 - 1])], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[[0], 6], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[[0], 0, 0], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[[0, 1], [0, 1, 2]], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[[0.5]], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[range(10**9)], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[True], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[[[0], [1, 2]]], ValueError, "index [ARRAY-09]"),
-        (lambda t, b: t[[True, False]], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[:, b > 0], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[t.device.tensor([True] * 4)], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[t.device.tensor(np.int8([1]))], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[t.device.tensor(np.array([1], ">i4"))], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[t.device.tensor([0]), t.device.tensor(np.int32([0]))], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t[:0][t.device.tensor([0])], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t.reshape((2,) * 3 + (3,) + (1,) * 6)[([0],) * 10], IndexError, "index [ARRAY-09]"),
-        (lambda t, b: t.__setitem__([0, 1], [1, 2, 3]), ValueError, "ASSIGNMENT value [ARRAY-10]"),
-        (lambda t, b: t.broadcast_to((2, 4, 6)).__setitem__([0], 1), ValueError, "ASSIGNMENT tensor [ARRAY-10]"),
-        (lambda t, b: t.__setitem__([9], 1), IndexError, "index [ARRAY-09]"),
-        (lambda t, b: vkops.take(t, [24]), IndexError, "TAKE indices [ARRAY-14]"),
-        (lambda t, b: vkops.take(t, [True], 0), IndexError, "TAKE indices [ARRAY-14]"),
-        (lambda t, b: vkops.take(t, "x", 0), IndexError, "TAKE indices [ARRAY-14]"),
-        (lambda t, b: vkops.take(t, t, 0), IndexError, "TAKE indices [ARRAY-14]"),
-        (lambda t, b: vkops.take(t, [0], 2), IndexError, "TAKE axis [ARRAY-01]"),
-        (lambda t, b: vkops.take_along_axis(t, [0], 1), IndexError, "TAKE_ALONG_AXIS indices [ARRAY-14]"),
-        (lambda t, b: vkops.take_along_axis(t, [[0]] * 3, 1), IndexError, "TAKE_ALONG_AXIS indices [ARRAY-14]"),
-        (lambda t, b: vkops.put_along_axis(b, [0], 1, 0), TypeError, "PUT_ALONG_AXIS x [ARRAY-14]"),
-        (lambda t, b: vkops.put_along_axis(t, [[4]], 1, 0), IndexError, "PUT_ALONG_AXIS indices [ARRAY-14]"),
-        (lambda t, b: vkops.put_along_axis(t, [[0]], [1, 2], 1), ValueError, "PUT_ALONG_AXIS value [ARRAY-10]"),
-        (lambda t, b: vkops.put_along_axis(t.broadcast_to((4, 6)), [0], 1, None), ValueError, "PUT_ALONG_AXIS tensor [ARRAY-10]"),
-    ],
-)  # fmt: skip
-def test_refusals(device, call, kind, named, message):
-    tensor = device.tensor(np.zeros((4, 6), np.float32))
-    with Counter(device) as counter, pytest.raises(vkops.VkopsError) as caught:
-        call(tensor, np.arange(7))
-    message(caught.value, *named.split())
-    assert isinstance(caught.value, kind)
-    assert counter.count == 0
-    assert not tensor.numpy().any()
-
-
 def test_tensors_of_another_adapter(adapter, device):
     """Staged and direct devices of one adapter share memory; another adapter's is refused."""
     others = [info.index for info in vkops.devices() if info.index != adapter.index]

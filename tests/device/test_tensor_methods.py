@@ -81,15 +81,6 @@ def test_copies_of_reshape(device):
         assert counter.count == 2
     view[0] = 9
     assert (made[0].tolist(), flat[:2].tolist(), tensor[0, :2].tolist()) == ([0, 1], [0, 1], [9, 9])
-    text = "RESHAPE copy: got False, must be True or None: no view has the shape (6,) [ARRAY-16]"
-    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-        tensor.T.reshape(-1, copy=False)
-    with pytest.raises(
-        ValueError, match=r"^RESHAPE order: got 'K', must be 'C' or 'F' \[ARRAY-15\]$"
-    ):
-        tensor.ravel("K")
-    with pytest.raises(ValueError, match=r"^mT: the tensor has rank 1, must be at least 2"):
-        _ = tensor[0].mT
 
 
 @on_device
@@ -163,14 +154,6 @@ def test_a_view_of_another_dtype_shares_and_keeps_the_memory(device):
     assert view.tolist() == [0, np.float32(-1).view(np.int32), np.float32(2).view(np.int32)]
     tensor.release()
     assert view[0].item() == 0
-    with pytest.raises(
-        ValueError, match=r"^VIEW dtype: got int8 of 1 bytes, must have 4 as int32 \[ARRAY-17\]$"
-    ):
-        view.view("int8")
-    with pytest.raises(TypeError, match=r"^VIEW dtype: NumPy says: .*\[T-02\]$"):
-        view.view(
-            3,
-        )
     with pytest.raises(ValueError, match=r"ARRAY-10"):
         view[None].broadcast_to((2, 3)).view("u4")[0] = 1
 

@@ -161,13 +161,3 @@ def test_numbers(device):
     assert range(10)[one[0, 0]] == 7
     assert not device.tensor(0.0)
     assert float(device.tensor(np.array([2.5], ml_dtypes.bfloat16))[0]) == 2.5
-    for number in (one, device.tensor(1.0)):
-        message = f"index tensor: is {number.dtype} {number.shape}, must be an integer without dimensions [ARRAY-07]"
-        with pytest.raises(vkops.InvalidDescTypeError, match=f"^{re.escape(message)}$"):
-            operator.index(number)
-    for convert in (int, float, complex, bool):
-        for many in (device.tensor([1, 2]), device.tensor(np.zeros((0,), int))):
-            message = f"{convert.__name__} tensor: has {many.size} elements, must have 1 to be a number [ARRAY-07]"
-            with pytest.raises(vkops.InvalidDescError, match=f"^{re.escape(message)}$") as caught:
-                convert(many)
-            assert isinstance(caught.value, TypeError) == (convert is not bool)
