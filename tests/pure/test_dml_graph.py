@@ -19,7 +19,6 @@ from vkops import dml
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
-    FeatureLevel,
     Graph,
     GraphDesc,
     InputGraphEdgeDesc,
@@ -186,21 +185,6 @@ def test_every_function_of_the_builder():
         assert bytes_.tobytes() == np.ascontiguousarray(wanted).tobytes()
 
 
-def test_a_policy_lays_tensors_out():
-    def channels_last(kind, sizes):
-        _, c, h, w = sizes
-        return BufferTensorDesc(kind, sizes, [h * w * c, 1, w * c, c])
-
-    graph = Graph(tensor_policy=channels_last)
-    x = graph.input(tensor(2, 3, 4, 5))
-    y = graph.identity(x)
-    assert y.get_output_desc().strides == (60, 1, 15, 3)
-    graph.output(y)
-    array = np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)
-    (got,) = run(graph.desc(), array)
-    assert got.tobytes() == np.ascontiguousarray(array.transpose(0, 2, 3, 1)).tobytes()
-
-
 def test_one_output_of_a_node_to_many_outputs_and_nodes():
     graph = Graph()
     x = graph.input(tensor(4))
@@ -253,13 +237,6 @@ def test_the_builder_refuses(build, named, message):
     with pytest.raises(InvalidDescError) as caught:
         build(graph, x)
     message(caught.value, *named.split())
-
-
-def test_the_builder_checks_at_its_level():
-    graph = Graph(feature_level=FeatureLevel.LEVEL_2_1)
-    x = graph.input(tensor(4, 3))
-    with pytest.raises(FeatureLevelError):
-        graph.split(x, 0, [2, 2])
 
 
 def grown(seed, nodes, operators=range(7)):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -35,29 +33,3 @@ def test_numpy_integers_are_integers():
     from_numpy = BufferTensorDesc(np.uint8(1), np.array([2, 3]), (np.int32(3), np.uint64(1)))
     assert from_numpy == BufferTensorDesc(TensorDataType.FLOAT32, (2, 3), (3, 1))
     assert [type(n) for n in (*from_numpy.sizes, *from_numpy.strides)] == [int] * 4
-
-
-def test_import_needs_neither_kompute_nor_vulkan():
-    code = """
-import sys
-
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("kp", "vkops_native"):
-            raise ImportError(name + " is blocked")
-
-sys.meta_path.insert(0, Blocked())
-from vkops.dml import BufferTensorDesc, SplitOperatorDesc, TensorDataType
-whole, piece = (BufferTensorDesc(TensorDataType.INT8, [n]) for n in (4, 2))
-print(SplitOperatorDesc(whole, [piece, piece], 0).lower().outputs[1].regions[0].source)
-try:
-    import kp
-except ImportError as error:
-    print(error)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    assert (
-        done.stdout
-        == "Read(input=0, view=View(sizes=(2,), strides=(1,), offset=2))\nkp is blocked\n"
-    )

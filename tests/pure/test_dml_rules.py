@@ -220,27 +220,6 @@ def test_the_documentation_has_the_table():
     assert text[-len(made) :] == made, "docs/rules.md is not that of rules.json: run scripts/docs"
 
 
-@pytest.mark.parametrize("count", [1, 2, 7])
-def test_split_into_any_number_of_outputs(count):
-    split([(1, 1, 1, 2)] * (count - 1) + [(1, 1, 8 - count, 2)], source=(1, 1, 7, 2))
-
-
-def test_equal_tensors_may_differ_in_layout():
-    """T-20: only data type, rank and sizes are compared."""
-    piece = tensor(
-        1, 1, 2, 2, strides=(64, 32, 1, 2), total_tensor_size_in_bytes=400,
-        guaranteed_base_offset_alignment=256,
-    )  # fmt: skip
-    split([piece, (1, 1, 4, 2)], flags=TensorFlags.OWNED_BY_DML)
-
-
-def test_broadcast_input():
-    """T-08: stride 0 on an input repeats elements; one element holds them all."""
-    source = tensor(4, 4, strides=(0, 0))
-    assert source.total_tensor_size_in_bytes == 4
-    identity(source, tensor(4, 4))
-
-
 @pytest.mark.parametrize(
     ("data_type", "sizes", "strides", "size"),
     [
