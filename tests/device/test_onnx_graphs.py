@@ -10,8 +10,8 @@ import onnx.parser
 import pytest
 from onnx.printer import to_text
 from onnx_graphs import random_model
-from onnx_graphs.elements import NEWEST, OLDEST, STRING, TYPES, bits_of, dtypes_of, schema_of
-from onnx_graphs.reference import evaluate
+from onnx_graphs.elements import NEWEST, OLDEST, STRING, TYPES, dtypes_of, schema_of
+from onnx_graphs.reference import difference, evaluate
 
 import vkops
 from vkops.onnx import Model, Session
@@ -135,33 +135,6 @@ def given(device, seed, value):
     """Return an input; in every other graph it is a tensor on the device."""
     on_device = seed % 2 and not isinstance(value, list) and value.dtype != STRING
     return vkops.Tensor.from_array(device, value) if on_device else value
-
-
-def difference(got, expected):
-    """Describe how an output differs from the expected one; empty where it does not."""
-    if isinstance(expected, list):
-        if not isinstance(got, list) or len(got) != len(expected):
-            return f"got {got}, must be {len(expected)} tensors"
-        pairs = zip(got, expected, strict=True)
-        found = (f"[{i}]: {difference(*pair)}" for i, pair in enumerate(pairs))
-        return next((text for text in found if not text.endswith(": ")), "")
-    got = np.asarray(got)
-    if expected.dtype.kind == "U":
-        expected = expected.astype(STRING)
-    if (got.dtype, got.shape) != (expected.dtype, expected.shape):
-        return f"got {got.dtype} {got.shape}, must be {expected.dtype} {expected.shape}"
-    if got.dtype == STRING:
-        return "" if got.tolist() == expected.tolist() else f"got {got}, must be {expected}"
-    ours, theirs = bytes_of(got), bytes_of(expected)
-    at = np.flatnonzero(ours != theirs)
-    return "" if not at.size else f"got {ours[at[0]]} for byte {at[0]}, must be {theirs[at[0]]}"
-
-
-def bytes_of(array):
-    """Return the bytes of an array, without the bits that its type does not use."""
-    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    bits = bits_of(array.dtype)
-    return data & ((1 << bits) - 1) if bits else data
 
 
 CHAIN = """

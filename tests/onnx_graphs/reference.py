@@ -11,6 +11,8 @@ from onnx.reference.ops.op_constant import Constant_12
 from onnx.reference.ops.op_pad import Pad_18
 from onnx.reference.ops.op_scatter_elements import scatter_elements
 
+from onnx_graphs.elements import STRING, bits_of
+
 
 class Cast(OpRun):
     """The evaluator cannot convert between some types of ml_dtypes, nor a scalar to float8e8m0."""
@@ -226,3 +228,30 @@ def evaluate(proto: ModelProto | GraphProto, inputs, opset=None):
     evaluator = ReferenceEvaluator(proto, opsets=opsets, new_ops=CORRECTED)
     with np.errstate(all="ignore"):
         return evaluator.run(None, inputs)
+
+
+def difference(got, expected):
+    """Describe how an output differs from the expected one; empty where it does not."""
+    if isinstance(expected, list):
+        if not isinstance(got, list) or len(got) != len(expected):
+            return f"got {got}, must be {len(expected)} tensors"
+        pairs = zip(got, expected, strict=True)
+        found = (f"[{i}]: {difference(*pair)}" for i, pair in enumerate(pairs))
+        return next((text for text in found if not text.endswith(": ")), "")
+    got = np.asarray(got)
+    if expected.dtype.kind == "U":
+        expected = expected.astype(STRING)
+    if (got.dtype, got.shape) != (expected.dtype, expected.shape):
+        return f"got {got.dtype} {got.shape}, must be {expected.dtype} {expected.shape}"
+    if got.dtype == STRING:
+        return "" if got.tolist() == expected.tolist() else f"got {got}, must be {expected}"
+    ours, theirs = bytes_of(got), bytes_of(expected)
+    at = np.flatnonzero(ours != theirs)
+    return "" if not at.size else f"got {ours[at[0]]} for byte {at[0]}, must be {theirs[at[0]]}"
+
+
+def bytes_of(array):
+    """Return the bytes of an array, without the bits that its type does not use."""
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    bits = bits_of(array.dtype)
+    return data & ((1 << bits) - 1) if bits else data

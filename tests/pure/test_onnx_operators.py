@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, defs, helper, numpy_helper, parser
+from onnx_graphs import random_model, reference
+from onnx_graphs.reference import difference
 from onnx_models import (
     array,
     evaluate,
@@ -26,7 +28,6 @@ from onnx_models import (
     scalar,
     text,
 )
-from operator_table import depth_to_space
 
 from vkops.errors import ModelError
 from vkops.onnx import Model
@@ -42,13 +43,10 @@ def counted(shape):
     return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
 
 
-X, ROW, ONES, BLOCKS = map(counted, ((2, 3, 4), (5,), (1, 2, 1, 3, 1), (2, 8, 2, 3)))
+X, ROW, ONES = map(counted, ((2, 3, 4), (5,), (1, 2, 1, 3, 1)))
 EMPTY = np.zeros((2, 0), np.int64)
 BYTES = np.arange(9, dtype=np.uint8).reshape(3, 3)
 TABLE = np.arange(15, dtype=np.int32).reshape(3, 5)
-
-
-DCR, CRD = (depth_to_space(BLOCKS, 2, order) for order in (0, 1))
 
 
 def filled(shape, value, dtype=np.float32):
@@ -59,51 +57,23 @@ def tensor(value, dtype):
     return numpy_helper.from_array(np.array([value], dtype))
 
 
-def padded(before, after):
-    """Pad the rows of the table with -1, or cut them off."""
-    framed = np.pad(TABLE, [(0, 0), (max(0, before), max(0, after))], constant_values=-1)
-    return framed[:, max(0, -before) : framed.shape[1] - max(0, -after)].copy()
-
-
 SPLIT = [
-    ((1, 2, 11, 13), [X], {"axis": 2}, (X[..., :2], X[..., 2:])),
-    ((1, 2, 11, 13), [X], {}, (X[:1], X[1:])),
-    ((1, 2, 11), [ROW], {"split": [1, 0, 4]}, (ROW[:1], ROW[1:1], ROW[1:])),
+    ((1, 2), [X], {"axis": 2}, (X[..., :2], X[..., 2:])),
+    ((1, 2), [X], {}, (X[:1], X[1:])),
+    ((1, 2), [ROW], {"split": [1, 0, 4]}, (ROW[:1], ROW[1:1], ROW[1:])),
     ((1,), [ROW, floats(2, 3)], {}, (ROW[:2], ROW[2:])),
-    ((13, 18), [X, ints(3, 0, 1)], {"axis": 2}, (X[..., :3], X[..., 3:3], X[..., 3:])),
-    ((11, 13), [X], {"axis": -2}, tuple(np.split(X, 3, 1))),
-    ((18,), [X], {"axis": -2, "num_outputs": 3}, tuple(np.split(X, 3, 1))),
     ((13,), [EMPTY], {"axis": 1}, (EMPTY, EMPTY)),
-    ((18,), [EMPTY, ints(0, 2)], {}, (EMPTY[:0], EMPTY)),
     # The last part takes what is left.
-    ((18,), [ints()], {"num_outputs": 2}, (ints(), ints())),
-    ((18,), [ROW], {"num_outputs": 1}, ROW),
-    ((18,), [ROW], {"num_outputs": 2}, (ROW[:3], ROW[3:])),
-    ((18,), [ROW], {"num_outputs": 3}, (ROW[:2], ROW[2:4], ROW[4:])),
     ((18,), [ROW[:4]], {"num_outputs": 3}, (ROW[:2], ROW[2:4], ROW[4:4])),
-    ((18,), [ROW[:3]], {"num_outputs": 3}, (ROW[:1], ROW[1:2], ROW[2:3])),
 ]
 CONCAT = [
-    ((1, 4, 11, 13), [X, X[..., :1]], {"axis": 2}, np.concatenate([X, X[..., :1]], 2)),
-    ((1, 4, 11, 13), [X, X[:, :0], X], {"axis": 1}, np.concatenate([X, X], 1)),
-    ((1, 4, 11, 13), [X], {"axis": 0}, X),
+    ((1,), [X, X[..., :1]], {"axis": 2}, np.concatenate([X, X[..., :1]], 2)),
     ((1,), [X, X], {}, np.concatenate([X, X], 1)),
-    ((18,), [X, X], {"axis": -1}, np.concatenate([X, X], 2)),
-    ((18,), [X[:, :0], X[:, :0]], {"axis": 1}, X[:, :0]),
 ]
 SLICE = [
     ((1,), [X], {"starts": [0, 1], "ends": [1000, -1]}, X[:, 1:-1]),
     ((1,), [X], {"starts": [1], "ends": [3], "axes": [2]}, X[..., 1:3]),
     ((1,), [X], {"starts": [-2], "ends": [I64.max], "axes": [-1]}, X[..., -2:]),
-    *[
-        ((10, 11, 13), [X, *arguments], {}, expected)
-        for numbers in (int32s, ints)
-        for arguments, expected in (
-            ([numbers(1, 0), numbers(4, 2), numbers(2, 1), numbers(2, 1)], X[:, 0:2, 1:4:2]),
-            ([numbers(1), numbers(2)], X[1:2]),
-            ([numbers(0, 0, 0), numbers(2, 3, 4), None, numbers(1, 2, 3)], X[:, ::2, ::3]),
-        )
-    ],
     ((18,), [X, ints(), ints(), ints(), ints()], {}, X),
     ((18,), [X[:, :0], ints(-1), ints(I64.min), ints(1), ints(-1)], {}, X[:, :0]),
     # By ONNX: start is cut to [0, n] for positive steps and to [0, n - 1] for negative ones, end
@@ -132,20 +102,9 @@ SLICE = [
         )
     ],
 ]
-PAIRS, PADS = [(0, 1), (1, 0), (2, 3)], [0, 1, 2, 1, 0, 3]
 PAD = [
     ((1,), [ROW], {"paddings": [1, 2], "value": 3.0}, np.pad(ROW, (1, 2), constant_values=3)),
     ((1,), [ROW], {"paddings": [1, 2], "mode": "edge"}, np.pad(ROW, (1, 2), "edge")),
-    *[
-        case
-        for mode in ("constant", "reflect", "edge")
-        for case in (
-            ((2,), [X], {"pads": PADS, "mode": mode}, np.pad(X, PAIRS, mode)),
-            ((11, 13, 18, 19, 21, 23), [X, ints(*PADS)], {"mode": mode}, np.pad(X, PAIRS, mode)),
-        )
-    ],
-    ((19, 21, 23), [X, ints(0, 7, 2, 1, 0, 3)], {"mode": "wrap"},
-     np.pad(X, [(0, 1), (7, 0), (2, 3)], "wrap")),
     ((18,), [X, ints(1, 2, 0, 3), None, ints(-1, 0)], {}, np.pad(X, [(2, 3), (0, 0), (1, 0)])),
     ((18,), [X, ints(), None, ints()], {}, X),
     # Negative numbers cut off elements, also those that were added on the other side.
@@ -164,41 +123,18 @@ PAD = [
             ((0, 0), [0, 1, 2, 3, 4]),
         )
     ],
-    *[
-        ((18,), [TABLE, ints(0, before, 0, after), scalar(-1, np.int32)], {}, padded(before, after))
-        for before, after in ((4, -7), (-7, 4), (-2, 3), (3, -2))
-    ],
     ((18,), [np.zeros((4, 1, 0), np.float32), ints(10, 6, 6, 5, 6, -3), floats(7)], {},
      filled((19, 13, 3), 7)),
-    ((19,), [ints(1, 2, 3, 4), ints(2, 1)], {"mode": "reflect"}, ints(3, 2, 1, 2, 3, 4, 3)),
-    ((19,), [ints(1, 2, 3, 4), ints(2, 1)], {"mode": "edge"}, ints(1, 1, 1, 2, 3, 4, 4)),
-    ((19,), [ints(1, 2, 3, 4), ints(2, 1)], {"mode": "wrap"}, ints(3, 4, 1, 2, 3, 4, 1)),
     # Elements that were cut off are not used.
     ((19,), [ints(0, 1, 2, 3, 4), ints(-1, 1)], {"mode": "reflect"}, ints(1, 2, 3, 4, 3)),
     ((19,), [ints(0, 1, 2, 3, 4), ints(-1, 1)], {"mode": "edge"}, ints(1, 2, 3, 4, 4)),
     ((19,), [ints(0, 1, 2, 3, 4), ints(-1, 1)], {"mode": "wrap"}, ints(1, 2, 3, 4, 1)),
     ((18,), [X[:, :0], ints(0, 1, 0, 0, 1, 0), floats(7)], {}, filled((2, 2, 4), 7)),
     ((11,), [X[:0], ints(0, 1, 0, 0, 1, 0)], {"mode": "edge"}, np.zeros((0, 5, 4), np.float32)),
-    *[
-        ((18,), [np.ones(2, dtype), ints(1, 0)], {}, np.array([0, 1, 1], dtype))
-        for dtype in (np.int8, np.uint16, np.float16, np.bool_, np.complex64, np.float64)
-    ],
-    ((18,), [text("a"), ints(1, 1)], {}, text("", "a", "")),
-    ((18,), [text("a"), ints(1, 0), scalar("é", object)], {}, text("é", "a")),
     ((18,), [scalar(5), ints()], {}, scalar(5)),
 ]  # fmt: skip
 RESHAPE = [
     ((1,), [X], {"shape": [0, -1]}, X.reshape(2, 12)),
-    *[
-        ((5, 13, 14, 19, 21, 23), [X, ints(*shape)], {}, X.reshape(expected))
-        for shape, expected in (
-            ((24,), (24,)),
-            ((0, 0, 2, 2), (2, 3, 2, 2)),
-            ((-1, 0), (8, 3)),
-            ((4, -1), (4, 6)),
-            ((1, 0, -1), (1, 3, 8)),
-        )
-    ],
     ((18,), [ints(3), ints()], {}, scalar(3)),
     ((18,), [scalar(3), ints(1, -1)], {}, ints(3).reshape(1, 1)),
     *[
@@ -213,38 +149,18 @@ RESHAPE = [
     ],
 ]
 FLATTEN = [
-    *[
-        ((1, 9, 11, 13, 21, 23), [X], {"axis": axis}, X.reshape(shape))
-        for axis, shape in ((0, (1, 24)), (1, (2, 12)), (2, (6, 4)), (3, (24, 1)))
-    ],
-    ((1,), [X], {}, X.reshape(2, 12)),
-    ((11,), [X], {"axis": -1}, X.reshape(6, 4)),
     ((18,), [scalar(2)], {"axis": 0}, ints(2).reshape(1, 1)),
     ((18,), [X[:, :0]], {}, np.zeros((2, 0), np.float32)),
 ]
 SQUEEZE = [
-    ((1, 11), [ONES], {"axes": [0, 4]}, ONES.reshape(2, 1, 3)),
-    ((13, 21, 23), [ONES, ints(0, 4)], {}, ONES.reshape(2, 1, 3)),
-    ((1, 11, 13, 21, 23), [ONES], {}, ONES.reshape(2, 3)),
-    ((11,), [ONES], {"axes": [-1, -3]}, ONES.reshape(1, 2, 3)),
-    ((18,), [ONES, ints(-1)], {}, ONES.reshape(1, 2, 1, 3)),
     ((13,), [ONES, ints()], {}, ONES.reshape(2, 3)),  # an empty list is all axes of size 1
     ((18,), [scalar(4)], {}, scalar(4)),
 ]
 UNSQUEEZE = [
-    ((1, 11), [X[0]], {"axes": [0, 3]}, X[0].reshape(1, 3, 4, 1)),
-    ((13, 21, 23), [X[0], ints(0, 3)], {}, X[0].reshape(1, 3, 4, 1)),
-    ((11,), [X[0]], {"axes": [-1, 0]}, X[0].reshape(1, 3, 4, 1)),
-    ((18,), [scalar(4), ints(0)], {}, ints(4)),
     ((18,), [scalar(4), ints(-1, -2)], {}, ints(4).reshape(1, 1)),
     ((18,), [X, ints()], {}, X),
 ]
-TRANSPOSE = [
-    ((1, 13, 21, 23), [X], {}, X.T),
-    ((1, 13, 21, 23), [X], {"perm": [1, 0, 2]}, X.transpose(1, 0, 2)),
-    ((1, 13, 21, 23), [X[:, :0]], {"perm": [2, 1, 0]}, np.zeros((4, 0, 2), np.float32)),
-    ((1, 13, 21, 23), [scalar(3)], {}, scalar(3)),
-]
+
 GATHER = [
     *[
         case
@@ -258,11 +174,8 @@ GATHER = [
         )
     ],
     ((18,), [X, ints(-1, 0, -4, 3)], {"axis": -1}, X[..., [3, 0, 0, 3]]),
-    ((18,), [text("a", "b", "ç"), ints(2, 2, 0)], {}, text("ç", "ç", "a")),
     ((18,), [X[:0], ints()], {}, X[:0]),
-    ((18,), [X[:0], ints(1, 1)], {"axis": 1}, X[:0, :2]),
     ((18,), [BYTES, ints(1, 0, 1, -3)], {}, BYTES[[1, 0, 1, 0]]),
-    ((18,), [BYTES > 4, int32s(-1)], {"axis": 1}, BYTES[:, -1:] > 4),
     ((18,), [ROW, np.tile(ints(0, 3, 1), 999)], {}, np.tile(ROW[[0, 3, 1]], 999)),  # many runs
 ]  # fmt: skip
 GATHER_ELEMENTS = [
@@ -373,20 +286,6 @@ ONE_HOT = [
     ((11,), [ints(1, 2), scalar(0), ints(0, 1)], {}, ints().reshape(2, 0)),
 ]  # fmt: skip
 EXPAND = [
-    *[
-        ((8, 13), [counted(shape), ints(*wanted)], {},
-         np.broadcast_to(counted(shape), np.broadcast_shapes(shape, wanted)))
-        for shape, wanted in (
-            ((3, 1), (2, 1, 6)),
-            ((3, 1), (3, 4)),
-            ((2, 3), (1,)),
-            ((2, 3), ()),
-            ((), (2, 2)),
-            ((1, 3), (0, 3)),
-            ((0, 1), (1, 4)),
-            ((4, 1, 3), (5, 1)),
-        )
-    ],
     ((18,), [ROW, ints(3, -1)], {}, np.tile(ROW, (3, 1))),  # -1 changes nothing
 ]  # fmt: skip
 TILE = [
@@ -400,19 +299,9 @@ TILE = [
              X.astype(dtype)[..., :0]),
         )
     ],
-    *[
-        ((6, 13), [X, ints(*repeats)], {}, np.tile(X, repeats))
-        for repeats in ((1, 1, 1), (2, 1, 3), (1, 2, 1), (0, 1, 1))
-    ],
     ((18,), [scalar(2), ints()], {}, scalar(2)),
 ]  # fmt: skip
-DEPTH_TO_SPACE = [
-    ((1, 11, 13), [BLOCKS], {"blocksize": 2}, DCR),
-    ((1, 11, 13), [BLOCKS[:0]], {"blocksize": 2}, DCR[:0]),
-    ((11, 13), [BLOCKS], {"blocksize": 2, "mode": "DCR"}, DCR),
-    ((11, 13), [BLOCKS], {"blocksize": 2, "mode": "CRD"}, CRD),
-]
-SPACE_TO_DEPTH = [((1, 13), [DCR], {"blocksize": 2}, BLOCKS)]
+
 SHAPE = [
     ((1, 13, 19, 21, 23), [X], {}, ints(2, 3, 4)),
     ((1, 13, 19, 21, 23), [scalar(1)], {}, ints()),
@@ -430,91 +319,26 @@ SHAPE = [
         )
     ],
 ]
-SIZE = [
-    ((1, 13, 19, 21, 23), [X], {}, scalar(24)),
-    ((1, 13, 19, 21, 23), [X[:, :0]], {}, scalar(0)),
-]
-CONSTANT_OF_SHAPE = [
-    ((9, 20, 21, 23), [ints(*shape)], value, filled(shape, *expected))
-    for shape, value, expected in (
-        ((2, 3), {}, (0, np.float32)),
-        ((2,), {"value": tensor(5, np.int8)}, (5, np.int8)),
-        ((), {"value": tensor(5, np.int8)}, (5, np.int8)),
-        ((0, 4), {"value": tensor(5, np.int8)}, (5, np.int8)),
-    )
-]
-CONSTANT = [
-    ((1, 9, 11, 12, 13, 19, 21, 23), [], {"value": numpy_helper.from_array(X)}, X),
-    *[
-        ((12, 23), [], {f"value_{kind}": value}, expected)
-        for kind, value, expected in (
-            ("float", 1.5, scalar(1.5, np.float32)),
-            ("floats", [1.5, -2.0], floats(1.5, -2)),
-            ("int", -7, scalar(-7)),
-            ("ints", [1, 2], ints(1, 2)),
-            ("string", "é", scalar("é", object)),
-            ("strings", ["a", ""], text("a", "")),
-        )
-    ],
-    *[
-        (
-            (11,),
-            [],
-            {
-                "sparse_value": helper.make_sparse_tensor(
-                    helper.make_tensor("v", TensorProto.FLOAT, [2], [3.0, 4.0]),
-                    numpy_helper.from_array(indices),
-                    [2, 3],
-                )
-            },
-            floats(0, 3, 0, 0, 0, 4).reshape(2, 3),
-        )
-        for indices in (ints(1, 5), ints(0, 1, 1, 2).reshape(2, 2))
-    ],
-]
+
+
 CAST = [
-    *[
-        ((6, 9, 13, 19, 21, 23), [given], {"to": to}, expected)
-        for given, to, expected in (
-            (floats(1.9, -1.9, 0), TensorProto.INT64, ints(1, -1, 0)),
-            (ints(0, 3), TensorProto.BOOL, np.array([False, True])),
-            (ints(300), TensorProto.UINT8, np.array([44], np.uint8)),
-        )
-    ],
+    ((9,), [ints(300)], {"to": TensorProto.UINT8}, np.array([44], np.uint8)),
     ((1,), [ints(3)], {"to": "FLOAT"}, floats(3)),
     ((1,), [ints(3)], {"to": "int32"}, int32s(3)),
     ((9,), [text("a")], {"to": TensorProto.STRING}, text("a")),  # the same type is only moved
     ((13,), [floats(1.5, -2)], {"to": TensorProto.BFLOAT16}, array(ml_dtypes.bfloat16)(1.5, -2)),
 ]
 SPLIT_TO_SEQUENCE = [
-    ((11, 24), [X], {"axis": 1}, np.split(X, 3, 1)),
-    ((11, 24), [X], {"axis": -2, "keepdims": 0}, [X[:, i] for i in range(3)]),
-    ((11, 24), [ROW, scalar(2, np.int32)], {}, [ROW[:2], ROW[2:4], ROW[4:]]),
     ((11, 24), [ROW, scalar(9)], {}, [ROW]),
-    ((11, 24), [ROW, ints(0, 4, 1)], {}, [ROW[:0], ROW[:4], ROW[4:]]),
     ((11, 24), [ROW[:0]], {}, []),
     ((18,), [ROW[:2], scalar(1)], {"keepdims": 0}, [ROW[:1], ROW[1:2]]),  # ignored beside lengths
 ]
 CONCAT_FROM_SEQUENCE = [
-    ((18,), [[X, X[:1]]], {"axis": 0}, np.concatenate([X, X[:1]])),
-    ((18,), [[X, X]], {"axis": -1}, np.concatenate([X, X], 2)),
     ((18,), [[X, X]], {"axis": -1, "new_axis": 1}, np.stack([X, X], -1)),
     ((18,), [[X, X]], {"axis": 1, "new_axis": 1}, np.stack([X, X], 1)),
 ]
-SEQUENCE_AT = [
-    ((18,), [[X, ROW], scalar(position, dtype)], {}, [X, ROW][position])
-    for position in (0, 1, -1, -2)
-    for dtype in (np.int32, np.int64)
-]
-IDENTITY = [
-    ((1, 13, 14, 16, 19, 21, 23), [X], {}, X),
-    ((14,), [[X, ROW]], {}, [X, ROW]),
-]
-EQUAL = [
-    ((11, 13, 19), [ints(1, 2, 3, 4).reshape(2, 2), ints(1, 4)], {},
-     np.array([[True, False], [False, True]])),
-    ((19,), [text("a", "b"), text("a", "c")], {}, np.array([True, False])),
-]  # fmt: skip
+
+
 WHERE = [
     ((18,), [np.array([True, False]), ints(2, 3), ints(-1, 4)], {}, ints(2, 4)),
     ((18,), [scalar(True, bool), scalar("a", object), text("b")], {}, text("a")),
@@ -620,23 +444,35 @@ ADD = [((14,), [int8s(100, -100), int8s(100, 3)], {}, int8s(-56, -97))]  # wraps
 
 CASES = {
     "Add": ADD, "Cast": CAST, "CenterCropPad": CENTER_CROP_PAD, "Concat": CONCAT, "ConcatFromSequence": CONCAT_FROM_SEQUENCE,
-    "Constant": CONSTANT, "ConstantOfShape": CONSTANT_OF_SHAPE, "DepthToSpace": DEPTH_TO_SPACE,
-    "Div": DIV, "Equal": EQUAL, "Expand": EXPAND, "EyeLike": EYE_LIKE, "Flatten": FLATTEN, "Gather": GATHER,
+    "Div": DIV, "Expand": EXPAND, "EyeLike": EYE_LIKE, "Flatten": FLATTEN, "Gather": GATHER,
     "GatherElements": GATHER_ELEMENTS, "GatherND": GATHER_ND, "OneHot": ONE_HOT, "ReverseSequence": REVERSE_SEQUENCE,
     "Scatter": SCATTER, "ScatterElements": SCATTER_ELEMENTS, "ScatterND": SCATTER_ND,
     "TensorScatter": TENSOR_SCATTER,
-    "Identity": IDENTITY, "Mod": MOD, "Pad": PAD, "Range": RANGE, "Reshape": RESHAPE, "SequenceAt": SEQUENCE_AT,
-    "Shape": SHAPE, "Size": SIZE, "Slice": SLICE, "SpaceToDepth": SPACE_TO_DEPTH, "Split": SPLIT,
+    "Mod": MOD, "Pad": PAD, "Range": RANGE, "Reshape": RESHAPE,
+    "Shape": SHAPE, "Slice": SLICE, "Split": SPLIT,
     "SplitToSequence": SPLIT_TO_SEQUENCE, "Squeeze": SQUEEZE, "Tile": TILE,
-    "Transpose": TRANSPOSE, "Trilu": TRILU, "Unsqueeze": UNSQUEEZE, "Where": WHERE,
+    "Trilu": TRILU, "Unsqueeze": UNSQUEEZE, "Where": WHERE,
 }  # fmt: skip
-"""For each operator, opsets, inputs, attributes and the output; several outputs are a tuple."""
+"""For each operator, opsets, inputs, attributes and the output; several outputs are a tuple.
+
+They are what the random models lack: versions before opset 7, and limits of arguments.
+"""
 
 INDEXED = (
     "Gather", "GatherElements", "GatherND", "OneHot", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND",
     "TensorScatter",
 )  # fmt: skip
 """Operators whose indices need not be known before the model runs."""
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_random_models_make_what_the_reference_evaluator_makes(first):
+    for seed in range(first, first + 50):
+        case = random_model(seed)
+        for inputs in (case.inputs, case.others):
+            made = evaluate(case.model, inputs)
+            for got, wanted in zip(made, reference.evaluate(case.model, inputs), strict=True):
+                assert not difference(got, wanted), f"seed {seed}"
 
 
 @pytest.mark.parametrize(
@@ -717,17 +553,6 @@ def test_split_leaves_out_the_outputs_that_have_no_name():
 # -- arithmetic ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("opset", [7, 13, 14])
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int32, np.uint64, np.float16])
-def test_arithmetic_broadcasts(opset, dtype):
-    a, b = X.astype(dtype) + 8, np.array([[1], [2], [4]], dtype)
-    same(run("Add", a, b, opset=opset), a + b)
-    same(run("Sub", a, b, opset=opset), a - b)
-    same(run("Mul", a, b, opset=opset), a * b)
-    exact = a / b if np.dtype(dtype).kind == "f" else a // b
-    same(run("Div", a, b, opset=opset), exact.astype(dtype))
-
-
 @pytest.mark.parametrize("opset", [1, 6])
 @pytest.mark.parametrize(
     ("shape", "more", "place"),
@@ -754,30 +579,7 @@ def test_old_arithmetic_broadcasts_by_axis(opset, shape, more, place):
         same(run(operator, X, b, opset=opset, **more), compute(X, b.reshape(place)))
 
 
-# -- types -----------------------------------------------------------------------------------------
-
-SMALL = [ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
-PLAIN = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64,
-         np.float16, np.float32, np.float64, np.complex64, np.complex128,
-         ml_dtypes.bfloat16]  # fmt: skip
-
-
-@pytest.mark.parametrize("dtype", [*PLAIN, *SMALL])
-def test_types_move_unchanged(dtype):
-    data = np.array([[0, 1, 1, 0], [1, 0, 1, 1]]).astype(dtype)
-    same(run("Transpose", data, opset=21), data.T)
-    same(run("Reshape", data, ints(-1), opset=21), data.reshape(-1))
-    if dtype in PLAIN:
-        same(run("Split", data, outputs=2, axis=1, num_outputs=2), [data[:, :2], data[:, 2:]])
-        same(run("Concat", data, data, axis=1), np.concatenate([data, data], 1))
-
-
-def test_strings_move():
-    data = text("a", "", "ß", "a\0b").reshape(2, 2)
-    same(run("Split", data, outputs=2, axis=1, num_outputs=2), [data[:, :1], data[:, 1:]])
-    same(run("Concat", data, data, axis=0), np.concatenate([data, data]))
-    same(run("Expand", data[:1], ints(2, 2)), data[[0, 0]])
-    same(run("Slice", data, ints(-1), ints(I64.min), ints(1), ints(-1)), data[:, ::-1])
+# -- bits -----------------------------------------------------------------------------------------
 
 
 def test_values_that_compare_unequal_move_bit_by_bit():

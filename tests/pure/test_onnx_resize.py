@@ -124,11 +124,6 @@ def test_extrapolation_of_types(dtype, value, expected):
     same(made, np.array([1, 1, expected, expected], dtype))
 
 
-def test_negative_axes():
-    made = run("Resize", IMAGE, None, floats(2), axes=[-1])
-    same(made, IMAGE.repeat(2, -1))
-
-
 def test_scales_may_depend_on_an_input():
     proto, values = node_model("Resize", ROW, None, floats(2))
     types = {name: TensorType(value.dtype, value.shape) for name, value in values.items()}
