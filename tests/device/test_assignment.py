@@ -10,12 +10,12 @@ from itertools import product, starmap
 import numpy as np
 import pytest
 from arrays import Counter, dtypes, on_device, small, viewed
+from compiled_operators import identity
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import vkops
-from vkops import dml
 
 BUILT_IN = (TypeError, ValueError, OverflowError)
 plain = st.sampled_from(
@@ -178,10 +178,8 @@ def test_the_device_copies_between_tensors_that_the_host_does_not_see(staged_dev
 
 def test_views_are_views_whatever_they_were_used_for(device, staged_device):
     """Reading and binding a view leave it a view; `pack` makes it a tensor of its own."""
-    n = dml.BufferTensorDesc(dml.TensorDataType.INT32, (3, 2))
-    identity = dml.ElementWiseIdentityOperatorDesc(n, n)
     for home in (device, staged_device):
-        operator = home.compile_operator(home.create_operator(identity))
+        operator = identity(home, 3, 2)
         tensor = home.tensor(np.arange(6, dtype=np.int32).reshape(2, 3))
         view, result = tensor.T, home.tensor(np.zeros((3, 2), np.int32))
         for number in range(2):
@@ -198,10 +196,7 @@ def test_views_are_views_whatever_they_were_used_for(device, staged_device):
 
 
 def test_views_are_no_outputs(device):
-    n = dml.BufferTensorDesc(dml.TensorDataType.INT32, [4])
-    operator = device.compile_operator(
-        device.create_operator(dml.ElementWiseIdentityOperatorDesc(n, n))
-    )
+    operator = identity(device, 4)
     x, base = device.tensor(np.arange(4, dtype=np.int32)), device.tensor(np.zeros((2, 4), np.int32))
     message = (
         "ELEMENT_WISE_IDENTITY output_tensor: got a view of a tensor, whose packed copy would be "
@@ -217,10 +212,7 @@ def test_views_are_no_outputs(device):
 
 
 def test_assignment_waits_for_what_runs(device):
-    n = dml.BufferTensorDesc(dml.TensorDataType.INT32, [1 << 18])
-    operator = device.compile_operator(
-        device.create_operator(dml.ElementWiseIdentityOperatorDesc(n, n))
-    )
+    operator = identity(device, 1 << 18)
     x, y = device.tensor(np.ones(1 << 18, np.int32)), device.tensor(np.zeros(1 << 18, np.int32))
     pending = operator.dispatch([x], [y], wait=False)
     x[...] = 0

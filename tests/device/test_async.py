@@ -8,13 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from compiled_operators import compiled, identity, reverse
 
 import vkops
 from vkops.dml import (
     BufferTensorDesc,
-    ElementWiseIdentityOperatorDesc,
     JoinOperatorDesc,
-    Slice1OperatorDesc,
     TensorDataType,
 )
 from vkops.errors import BindingError, DeviceError
@@ -26,18 +25,7 @@ KIND = TensorDataType.INT32
 
 
 def backwards(device, n=N):
-    """An operator that turns a list around."""
-    desc = Slice1OperatorDesc(
-        BufferTensorDesc(KIND, [n]), BufferTensorDesc(KIND, [n]), [0], [n], [-1]
-    )
-    return device.compile_operator(device.create_operator(desc))
-
-
-def identity(device, n):
-    desc = BufferTensorDesc(KIND, [n])
-    return device.compile_operator(
-        device.create_operator(ElementWiseIdentityOperatorDesc(desc, desc))
-    )
+    return reverse(device, n, KIND)
 
 
 def numbers(buffer, n=N):
@@ -128,7 +116,7 @@ def test_more_regions_than_a_table_holds(device):
     n = 6000
     one = BufferTensorDesc(KIND, [1])
     desc = JoinOperatorDesc([one] * n, BufferTensorDesc(KIND, [n]), axis=0)
-    joined = device.compile_operator(device.create_operator(desc))
+    joined = compiled(device, desc)
     source, out = device.tensor(np.arange(4 * n, dtype=np.int32)), device.buffer(4 * n)
     joined.dispatch([(source, 16 * i, 4) for i in range(n)], [out], wait=False).wait()
     np.testing.assert_array_equal(numbers(out, n), np.arange(0, 4 * n, 4))

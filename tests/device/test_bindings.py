@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from compiled_operators import compiled
 
 import vkops
 from vkops import dml
@@ -14,10 +15,6 @@ from vkops.dml import BufferTensorDesc, ExecutionFlags, TensorDataType, TensorFl
 
 F32 = TensorDataType.FLOAT32
 OWNED = TensorFlags.OWNED_BY_DML
-
-
-def compiled(device, desc):
-    return device.compile_operator(device.create_operator(desc))
 
 
 def split(device, **options):

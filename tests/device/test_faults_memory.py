@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 import pytest
+from compiled_operators import reverse
 from processes import python
-from reverse import reverse
 
 import vkops
 from vkops.gpu.adapters import adapter as adapters

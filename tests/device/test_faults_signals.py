@@ -13,9 +13,9 @@ from random import Random
 
 import numpy as np
 import pytest
+from compiled_operators import reverse
 from models import SPLIT
 from processes import python
-from reverse import reverse
 
 import vkops
 from vkops.errors import is_held

@@ -9,8 +9,8 @@ import warnings
 
 import numpy as np
 import pytest
+from compiled_operators import reverse
 from processes import python
-from reverse import reverse
 
 import vkops
 from vkops import dml

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from compiled_operators import identity
 from fuzz import campaign as fuzzing
 from fuzz.__main__ import shares
 from fuzz.targets import DEVICE
 
 import vkops
-from vkops import dml
 
 CASES, ALL_CASES = 2500, 50_000
 
@@ -48,9 +48,7 @@ def test_host_memory_that_is_read_and_written_without_waiting(device):
     """A stream did wait for itself."""
     host = device.host_buffer(64)
     host.write(bytes(range(64)))
-    half = dml.BufferTensorDesc(dml.TensorDataType.INT8, [32])
-    desc = dml.ElementWiseIdentityOperatorDesc(half, half)
-    copy = device.compile_operator(device.create_operator(desc))
+    copy = identity(device, 8)
     copy.dispatch([(host, 0, 32)], [(host, 32, 32)], wait=False).wait()
     assert host.read() == bytes(range(32)) * 2
 
@@ -93,10 +91,7 @@ def test_exceptions_of_an_argument_s_own_methods_are_raised_unchanged(device):
         device.buffer(16),
         Failing(),
     )
-    desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [4])
-    copy = device.compile_operator(
-        device.create_operator(dml.ElementWiseIdentityOperatorDesc(desc, desc))
-    )
+    copy = identity(device, 4)
     for call in (
         lambda: device.tensor(value),
         lambda: vkops.from_dlpack(value),

@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from compiled_operators import compiled
 from onnx_models import node_model
 from operator_cases import run
 from operator_table import OPERATORS, indexed_operators
@@ -80,10 +81,6 @@ def bound(device):
 
 
 RESULT = [14, 15, 2, 3, 2, 3, 14, 15]
-
-
-def compiled(device, desc):
-    return device.compile_operator(device.create_operator(desc))
 
 
 @pytest.mark.parametrize("number", range(3))

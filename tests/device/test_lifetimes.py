@@ -18,6 +18,7 @@ from weakref import ref
 
 import numpy as np
 import pytest
+from compiled_operators import identity
 
 import vkops
 from vkops import dml
@@ -280,10 +281,7 @@ def test_finalizers_that_run_while_python_exits(adapter, tmp_path):
 
 
 def test_streams_that_are_over_keep_nothing(device):
-    desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [N])
-    copy = device.compile_operator(
-        device.create_operator(dml.ElementWiseIdentityOperatorDesc(desc, desc))
-    )
+    copy = identity(device, N)
     source, target = device.host_buffer(4 * N), device.buffer(4 * N)
     copy.dispatch([source], [target], wait=False).wait()
     gone = ref(source), ref(target)

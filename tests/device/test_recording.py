@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import onnx
 import pytest
+from compiled_operators import identity, reverse
 
 import vkops
 from vkops import dml
@@ -29,15 +30,12 @@ def test_functions_operators_shaders_and_models_together(any_device):
     text = """<ir_version: 8, opset_import: ["" : 13]>
     g (int32[6] x) => (int32[12] y) { y = Concat <axis = 0> (x, x) }"""
     session = Session(onnx.parser.parse_model(text), device=device)
-    desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [12])
-    reverse = device.compile_operator(
-        device.create_operator(dml.Slice1OperatorDesc(desc, desc, [0], [12], [-1]))
-    )
+    backwards = reverse(device, 12, dml.TensorDataType.INT32)
     shader = device.compile_shader(ADD)
     x, turned = device.tensor(np.arange(6, dtype=np.int32)), device.buffer(48)
     with device.record() as program:
         (y,) = session.run({"x": vkops.roll(x, 1)})
-        reverse.dispatch([y], [turned])
+        backwards.dispatch([y], [turned])
         z = shader((turned, 0, 48), n=100, threads=12, out=((12,), np.int32))
         w = vkops.join([z[::2], z[1::2]])
         shader(z.reshape(4, 3).T, w, n=0, threads=3)  # a view that is copied
@@ -145,18 +143,12 @@ REFUSED = {
     ),
     "a buffer": (lambda d, x: d.buffer(4).write(bytes(4)), "the host cannot write to memory"),
     "a stream": (
-        lambda d, x: identity(d).dispatch([d.host_buffer(48)], [d.buffer(48)]),
+        lambda d, x: identity(d, 12).dispatch([d.host_buffer(48)], [d.buffer(48)]),
         "host memory cannot be streamed",
     ),
     "another recording": (lambda d, x: d.record().__enter__(), "is recording already"),
     "another program": (lambda d, x: recorded(d).run(), "not recorded yet"),
 }
-
-
-def identity(device):
-    desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [12])
-    operator = dml.ElementWiseIdentityOperatorDesc(desc, desc)
-    return device.compile_operator(device.create_operator(operator))
 
 
 def recorded(device):

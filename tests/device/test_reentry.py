@@ -12,8 +12,8 @@ from random import Random
 
 import numpy as np
 import pytest
+from compiled_operators import reverse
 from processes import python
-from reverse import reverse
 
 import vkops
 from vkops.gpu.run.queue import Queue

@@ -11,10 +11,10 @@ import numpy as np
 import onnx
 import pytest
 from adapters import offer_also
+from compiled_operators import identity
 from processes import python
 
 import vkops
-from vkops import dml
 from vkops.gpu.adapters import adapter as adapters
 from vkops.gpu.memory.heaps import held_bytes
 from vkops.onnx import Model, Session
@@ -48,11 +48,8 @@ def test_functions_take_tensors_of_all(devices):
 
 
 def test_operators_take_buffers_of_all(devices):
-    desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, X.shape)
     for mine, source, target in permutations(devices):
-        operator = mine.compile_operator(
-            mine.create_operator(dml.ElementWiseIdentityOperatorDesc(desc, desc))
-        )
+        operator = identity(mine, *X.shape)
         out = target.buffer(X.nbytes)
         for wait in (True, False):
             out.write(bytes(X.nbytes))
@@ -238,10 +235,9 @@ def test_memory_in_dead_cycles_and_empty_heaps_is_found(adapter, full, same, sta
 def test_shaders_streams_and_new_devices_find_it_too(adapter, full):
     with vkops.Device(adapter.index) as device:
         shader, small = shader_of(device), device.buffer(16)
-        desc = dml.BufferTensorDesc(dml.TensorDataType.UINT8, [40 * MIB])
-        stream = device.compile_operator(
-            device.create_operator(dml.ElementWiseIdentityOperatorDesc(desc, desc))
-        ).bind([device.host_buffer(40 * MIB)], [device.host_buffer(40 * MIB)])
+        stream = identity(device, 10 * MIB).bind(
+            [device.host_buffer(40 * MIB)], [device.host_buffer(40 * MIB)]
+        )
         full(80 * MIB)
         for use in (
             stream.dispatch,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from compiled_operators import reverse
 from onnx_models import node_model
-from reverse import reverse
 
 import vkops
 from vkops import dml

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from adapters import memory_used
 from arrays import Counter, agree, arrays, equal, on_device, small, viewed
+from compiled_operators import identity
 from hypothesis import given
 from hypothesis import strategies as st
 
 import vkops
-from vkops import dml
 
 # -- views -----------------------------------------------------------------------------------------
 
@@ -131,11 +131,8 @@ def test_a_whole_view_has_its_tensor_s_buffer(device):
 def test_operators_bind_views(device):
     """A view is bound as the packed tensor that it stands for."""
     array = np.arange(24, dtype=np.float32).reshape(4, 6)
-    desc = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (6, 4))
-    identity = dml.ElementWiseIdentityOperatorDesc(desc, desc)
     result = device.tensor(np.zeros((6, 4), np.float32))
-    operator = device.compile_operator(device.create_operator(identity))
-    operator.dispatch([device.tensor(array).T], [result])
+    identity(device, 6, 4).dispatch([device.tensor(array).T], [result])
     equal(result, array.T)
 
 
