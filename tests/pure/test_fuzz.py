@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 
 import numpy as np
@@ -203,14 +202,6 @@ def test_a_worker_counts_and_ends_after_a_hang():
     assert next(inputs) == b"x"
 
 
-def test_memory_is_watched(monkeypatch):
-    peaks = itertools.count(0, 1 << 20)
-    monkeypatch.setattr(worker, "peak", lambda: next(peaks))
-    told = []
-    worker.work(Faulty(), range(1), told.append, bytearray(8))
-    assert told[0]["kind"] == "memory"
-
-
 def child(monkeypatch, code):
     """Let a campaign's child be other code, which is given a worker's arguments."""
     run = fuzzing.subprocess.Popen
@@ -254,19 +245,3 @@ def test_a_case_that_no_signal_reaches_is_ended(monkeypatch, tmp_path):
     monkeypatch.setattr(fuzzing, "SECONDS", 1)
     report = fuzzing.campaign("descriptors", 1, out=tmp_path)
     assert list(report.findings) == ["crash (SIGABRT)"]
-
-
-def test_a_target_that_does_not_begin_is_no_finding(monkeypatch):
-    child(monkeypatch, "raise SystemExit('no driver')")
-    with pytest.raises(RuntimeError, match="descriptors did not begin: no driver"):
-        fuzzing.campaign("descriptors", 1)
-
-
-def test_numbers_are_inputs():
-    """The same ones everywhere: in another process, on another Python."""
-    with fuzzing.scratch():
-        target = target_class("descriptors")()
-    assert worker.made(target, 1)[:8].hex() == FIRST_BYTES
-
-
-FIRST_BYTES = "4a58b791df6af1d8"

@@ -4,37 +4,19 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
+from arrays import NAMES, numbered
 
 from fuzz import hostile, target
 from fuzz.choices import Choices
 from fuzz.device import opened
 
-TYPES = [
-    "?",
-    "i1",
-    "u2",
-    "f2",
-    ">i4",
-    "f4",
-    "i8",
-    "c8",
-    "c16",
-    "M8[s]",
-    "V16",
-    "S2",
-    ml_dtypes.bfloat16,
-]
+TYPES = (*NAMES, ml_dtypes.bfloat16)
 
 
 def array(choices):
     """A small array of any type, whose elements differ where they can."""
     shape = tuple(choices.some(4, lambda: choices.below(5)))
-    dtype = np.dtype(choices.pick(TYPES))
-    count = int(np.prod(shape))
-    if dtype.kind == "b":
-        return (np.arange(count) % 3 == 0).reshape(shape)
-    values = bytes(i * 37 % 127 for i in range(count * dtype.itemsize))
-    return np.frombuffer(values, dtype).reshape(shape) if count else np.empty(shape, dtype)
+    return numbered(shape, choices.pick(TYPES))
 
 
 def same(tensor, wanted, dtype):
