@@ -1,8 +1,8 @@
 """The array API's chapters that move data, against array_api_strict, which follows its text.
 
-https://data-apis.org/array-api/2024.12/API_specification: signatures, inspection, and what NumPy's
-functions refuse. What the functions do is compared with NumPy's: test_creation.py,
-test_manipulation.py, test_index_arrays.py and test_numpy_functions.py.
+https://data-apis.org/array-api/2024.12/API_specification: signatures and inspection. What the functions
+do is compared with NumPy's: test_creation.py, test_manipulation.py, test_index_arrays.py and
+test_numpy_functions.py. What they refuse is in test_refused_calls.py.
 """
 
 from __future__ import annotations

@@ -314,37 +314,6 @@ def grown(seed, nodes, operators=range(7)):
     return graph, arrays, results
 
 
-READERS = {
-    "identity": (dml.identity, lambda a: a),
-    "slice": (lambda x: dml.slice(x, [0, 1], [9, 9], [-2, 3]), lambda a: a[::-2, 1::3]),
-    "join": (lambda x: dml.join([x, x], 1), lambda a: np.concatenate([a, a], 1)),
-    "split": (
-        lambda x: dml.join(dml.split(x, 0, [4, 5])[::-1], 0),
-        lambda a: np.concatenate([a[4:], a[:4]]),
-    ),
-    "tile": (lambda x: dml.tile(x, [2, 1]), lambda a: np.tile(a, (2, 1))),
-    "slice_grad": (
-        lambda x: dml.slice_grad(x, [9, 10], [0, 0], [9, 10], [-1, -1]),
-        lambda a: a[::-1, ::-1],
-    ),
-}
-
-
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("columns", [-3, -1, 1, 3])
-@pytest.mark.parametrize("rows", [-2, -1, 1, 2])
-def test_what_reads_elements_that_were_written_backwards(rows, columns, reader):
-    read, expect = READERS[reader]
-    graph = Graph()
-    x = dml.slice_grad(graph.input(tensor(4, 3)), [9, 10], [1, 2], [7, 7], [rows, columns])
-    graph.output(read(x))
-    array = np.arange(1, 13, dtype=np.float32).reshape(4, 3)
-    whole = np.zeros((9, 10), np.float32)
-    whole[1:8, 2:9][::rows, ::columns][:4, :3] = array
-    (got,) = run(graph.desc(), array)
-    assert got.tobytes() == np.ascontiguousarray(expect(whole)).tobytes()
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_random_graphs_make_what_numpy_makes(seed):
     check(*grown(seed, 40))

@@ -88,9 +88,6 @@ class Writers:
         self._highs = list(accumulate((writer.high for writer in writers), max))
         self._columns = _Columns.of(writers)
 
-    def __len__(self) -> int:
-        return len(self._writers)
-
     def compose(self, region: Region, budget: Budget | None = None) -> Iterator[Region]:
         """A region that reads this tensor, as regions that read the writers' sources instead.
 

@@ -28,9 +28,6 @@ class _Operators(Mapping[str, "type[OperatorDesc]"]):
     def __len__(self) -> int:
         return len(SUPPORT)
 
-    def __contains__(self, name: object) -> bool:
-        return name in SUPPORT
-
 
 def _class_name(name: str) -> str:
     """Return the name of the descriptor of an operator.
