@@ -89,33 +89,28 @@ def test_split_then_join_is_one_copy():
     )
 
 
-def test_contiguous_dimensions_merge_and_single_ones_go():
-    region = make_region((2, 1, 3, 4), 5, (12, 99, 4, 1), (0, 7, (24, -5, 8, 2)))
-    assert only_region(coalesce(one_region(region))) == make_region((24,), 5, (1,), (0, 7, (2,)))
+@pytest.mark.parametrize(
+    ("region", "coalesced"),
+    [
+        # Contiguous dimensions merge, and those of size 1 go; a transpose keeps both.
+        (((2, 1, 3, 4), 5, (12, 99, 4, 1), (0, 7, (24, -5, 8, 2))), ((24,), 5, (1,), (0, 7, (2,)))),
+        (((3, 4), 0, (1, 3), (0, 0, (4, 1))), ((4, 3), 0, (3, 1), (0, 0, (1, 4)))),
+        (((3, 4), 0, (4, 1), (0, 2, (0, 0))), ((12,), 0, (1,), (0, 2, (0,)))),
+    ],
+)
+def test_coalesced_regions(region, coalesced):
+    made = only_region(coalesce(one_region(make_region(*region))))
+    assert made == make_region(*coalesced)
 
 
-def test_transpose_keeps_both_dimensions():
-    region = make_region((3, 4), 0, (1, 3), (0, 0, (4, 1)))
-    assert only_region(coalesce(one_region(region))) == make_region(
-        (4, 3), 0, (3, 1), (0, 0, (1, 4))
+@pytest.mark.parametrize("other", [b"\1\2", b"\1\3"])
+def test_equal_constants_merge_by_destination_alone(other):
+    regions = (
+        make_region((8,), 0, (1,), Fill(b"\1\2")),
+        make_region((8,), 8, (1,), Fill(other)),
     )
-
-
-def test_broadcast_dimensions_merge():
-    region = make_region((3, 4), 0, (4, 1), (0, 2, (0, 0)))
-    assert only_region(coalesce(one_region(region))) == make_region((12,), 0, (1,), (0, 2, (0,)))
-
-
-def test_constants_merge_by_destination_alone():
-    halves = tuple(make_region((8,), start, (1,), Fill(b"\1\2")) for start in (0, 8))
-    plan = CopyPlan(2, (), (Output(32, halves),))
-    assert only_region(coalesce(plan)) == make_region((16,), 0, (1,), Fill(b"\1\2"))
-
-
-def test_different_constants_stay_apart():
-    halves = tuple(make_region((8,), start, (1,), Fill(bytes([start, 0]))) for start in (0, 8))
-    plan = CopyPlan(2, (), (Output(32, halves),))
-    assert len(coalesce(plan).outputs[0].regions) == 2
+    made = coalesce(CopyPlan(2, (), (Output(32, regions),))).outputs[0].regions
+    assert made == (regions if other != b"\1\2" else (make_region((16,), 0, (1,), Fill(other)),))
 
 
 @pytest.mark.parametrize(

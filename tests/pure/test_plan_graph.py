@@ -194,25 +194,6 @@ def test_stored_tensors_that_no_result_needs_are_not_made():
     assert [step.makes for step in graph.lower([whole])] == [(x + 2,), (x + 3,), (whole,)]
 
 
-def test_split_then_join_is_one_copy():
-    graph = Graph()
-    x = leaf(graph)
-    whole = View.packed((6, 100))
-    parts = [
-        make(graph, [copy(whole.narrow(1, start, 10), View.packed((6, 10)), x)])
-        for start in range(0, 100, 10)
-    ]
-    joined = make(
-        graph,
-        [
-            copy(View.packed((6, 10)), whole.narrow(1, 10 * i, 10), part)
-            for i, part in enumerate(parts)
-        ],
-    )
-    (stage,) = graph.fuse([joined])
-    assert stage == {joined: (make_region((600,), 0, (1,), (x, 0, (1,))),)}
-
-
 def test_a_thousand_slices_are_one_copy():
     graph = Graph()
     number = leaf(graph)
