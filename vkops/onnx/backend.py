@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +16,7 @@ from vkops.onnx.element_types import elem_type_of
 from vkops.onnx.onnx_model import Model
 from vkops.onnx.onnx_session import Session
 from vkops.onnx.static_checks import check_statically
-from vkops.tensors.tensor import Device, Tensor
+from vkops.tensors.tensor import Tensor
 
 
 class VkopsRep(BackendRep):  # type: ignore[misc]  # onnx has no types for it
@@ -99,7 +98,7 @@ class VkopsBackend(Backend):  # type: ignore[misc]
         """
         adapter = _adapter(device)
         allow_paths = kwargs.get("allow_paths", False)
-        return VkopsRep(Session(Model(model, allow_paths=allow_paths), _opened(adapter)))
+        return VkopsRep(Session(Model(model, allow_paths=allow_paths), adapter))
 
     @classmethod
     def run_model(cls, model: Any, inputs: Any, device: str = "VULKAN", **kwargs: Any) -> Any:
@@ -150,7 +149,7 @@ class VkopsBackend(Backend):  # type: ignore[misc]
             opset_imports=[helper.make_opsetid("", opset)],
         )
         # Its outputs have no types, for which ONNX's own checker would refuse it.
-        session = Session(Model(model, check=False), _opened(_adapter(device)))
+        session = Session(Model(model, check=False), _adapter(device))
         return VkopsRep(session).run(values)
 
     @classmethod
@@ -197,11 +196,6 @@ def _adapter(device: object) -> int | None:
                 return info.index
     names = ", ".join(f"VULKAN:{info.index} ({info.name})" for info in infos)
     raise DeviceError(f"no device {show(device)}; available: VULKAN, {names}, and CPU (lavapipe)")
-
-
-@lru_cache(maxsize=8)
-def _opened(index: int | None) -> Device:
-    return Device(index)
 
 
 prepare: Final = VkopsBackend.prepare
