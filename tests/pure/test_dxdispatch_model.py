@@ -10,12 +10,8 @@ from refusals import fault
 
 from vkops.dml import (
     BufferTensorDesc,
-    ElementWiseIdentityOperatorDesc,
     ExecutionFlags,
     FeatureLevel,
-    JoinOperatorDesc,
-    Slice1OperatorDesc,
-    SliceOperatorDesc,
     SplitOperatorDesc,
     TensorDataType,
     TensorFlags,
@@ -84,34 +80,6 @@ def test_forms_of_tensor_descs(desc):
     plain = BufferTensorDesc(F32, (2, 3))
     assert identity(tensor(2, 3)) == plain
     assert identity(tensor(2, 3, TotalTensorSizeInBytes=0)) == plain
-
-
-WHOLE, PART = tensor(1, 1, 4, 5), tensor(1, 1, 2, 3)
-W, P = BufferTensorDesc(F32, (1, 1, 4, 5)), BufferTensorDesc(F32, (1, 1, 2, 3))
-
-
-@pytest.mark.parametrize(
-    ("operator", "fields", "expected"),
-    [
-        ("SLICE",
-         {"InputTensor": WHOLE, "OutputTensor": PART, "DimensionCount": 4,
-          "Offsets": [0, 0, 1, 1], "Sizes": [1, 1, 2, 3], "Strides": [1, 1, 1, 1]},
-         SliceOperatorDesc(W, P, (0, 0, 1, 1), (1, 1, 2, 3), (1, 1, 1, 1))),
-        ("SLICE1",
-         {"InputTensor": WHOLE, "OutputTensor": PART, "InputWindowOffsets": [0, 0, 0, 0],
-          "InputWindowSizes": [1, 1, 4, 5], "InputWindowStrides": [1, 1, 2, -2]},
-         Slice1OperatorDesc(W, P, (0, 0, 0, 0), (1, 1, 4, 5), (1, 1, 2, -2))),
-        ("JOIN", {"InputCount": 1, "InputTensors": [WHOLE], "OutputTensor": WHOLE, "Axis": 3},
-         JoinOperatorDesc((W,), W, 3)),
-        ("ELEMENT_WISE_IDENTITY", {"InputTensor": WHOLE, "OutputTensor": WHOLE},
-         ElementWiseIdentityOperatorDesc(W, W)),
-        ("ELEMENT_WISE_IDENTITY",
-         {"InputTensor": WHOLE, "OutputTensor": WHOLE, "ScaleBias": None},
-         ElementWiseIdentityOperatorDesc(W, W)),
-    ],
-)  # fmt: skip
-def test_every_operator_is_read_from_its_field_table(desc, operator, fields, expected):
-    assert desc({"type": operator, "desc": fields}) == expected
 
 
 @pytest.mark.parametrize(("data_type", "given", "value"), [
@@ -270,18 +238,6 @@ def join(*inputs, **more):
     size = sum(given["Sizes"][0] for given in inputs)
     fields = {"InputTensors": list(inputs), "OutputTensor": tensor(size), "Axis": 0}
     return {"join": {"type": "JOIN", **fields, **more}}
-
-
-def test_one_resource_may_be_read_twice_and_be_larger_than_its_tensor(load):
-    sources = ["A", "B", {"name": "A", "elementOffset": 4}]
-    command = {
-        **dispatch("join", InputTensors=sources, OutputTensor="Out"),
-        "type": "DISPATCH",
-        "threadGroupCount": [1, 2, 3],
-    }
-    resources = {"A": zeros(10), "B": zeros(3), "Out": zeros(10)}
-    made = model(resources, join(tensor(3), tensor(2), tensor(5)), command)
-    assert bound(load(made)) == [[("A", 0), ("B", 0), ("A", 16)], [("Out", 0)]]
 
 
 def test_identity_works_in_place_but_not_shifted(load, message):
