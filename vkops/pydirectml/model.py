@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import is_not
 from typing import Any, NoReturn, overload
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import vkops
-from vkops.arguments.values import Place, array, boolean, integers
+from vkops.arguments.values import Place, array, boolean, instance, integers
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
@@ -75,7 +76,8 @@ class Device(vkops.Device):
         """
         if not isinstance(model, Model) or model.graph.device is not self:
             raise Place("", "model", "B-02").wrong_kind(model, f"a Model of {self!r}")
-        bindings = array(inputs, Place(_OPERATOR, "inputs", "B-02"), _binding, "bindings")
+        a_binding = partial(instance, Binding, "a Binding")
+        bindings = array(inputs, Place(_OPERATOR, "inputs", "B-02"), a_binding, "bindings")
         wanted = array(outputs, Place(_OPERATOR, "outputs", "B-02"), as_expression, "expressions")
         return model._run(bindings, wanted)
 
@@ -280,12 +282,6 @@ def _bound(device: Device, binding: Binding | None) -> Tensor | None:
     data = np.zeros(nbytes, np.uint8)
     data[: binding.data.nbytes] = binding.data.view(np.uint8)
     return device.tensor(data)
-
-
-def _binding(value: object, place: Place) -> Binding:
-    if isinstance(value, Binding):
-        return value
-    raise place.wrong_kind(value, "a Binding")
 
 
 def _refuse(field: str, message: str, rule: str) -> NoReturn:
