@@ -18,7 +18,6 @@ from weakref import ref
 
 import numpy as np
 import pytest
-from compiled_operators import identity
 
 import vkops
 from vkops import dml
@@ -281,6 +280,8 @@ def test_finalizers_that_run_while_python_exits(adapter, tmp_path):
 
 
 def test_streams_that_are_over_keep_nothing(device):
+    from compiled_operators import identity
+
     copy = identity(device, N)
     source, target = device.host_buffer(4 * N), device.buffer(4 * N)
     copy.dispatch([source], [target], wait=False).wait()
