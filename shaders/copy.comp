@@ -31,8 +31,6 @@ void copy_row(Item item) {
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         Element element = source[item.src];  // a constant's address is 0, which exists
         target[item.dst] = constant ? pattern : element;
-        TRACE_STORE(item.dst * UNIT, UNIT, item.src * UNIT, UNIT, UNIT, constant ? CONSTANT : 0u,
-                    constant ? pattern : element);
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;
         item.position += step_position;

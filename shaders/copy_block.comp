@@ -55,9 +55,6 @@ void main() {
         for (uint k = 0u; k < SIDE; ++k) rows[k] = source[item.src + k * block.BLOCK_ROW_SRC];
         for (uint k = 0u; k < SIDE; ++k) {
             target[item.dst + k * block.BLOCK_COLUMN_DST] = column(rows, k);
-            TRACE_STORE((item.dst + k * block.BLOCK_COLUMN_DST) * SIDE * UNIT, SIDE * UNIT,
-                        item.src * SIDE * UNIT + k * UNIT, UNIT,
-                        block.BLOCK_ROW_SRC * SIDE * UNIT, 0u, column(rows, k));
         }
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;

@@ -61,12 +61,6 @@ void copy_row(Item item) {
 #endif
         if (constant) value = pattern;
         store_vector(edges, vector, value, int(base * UNIT), int(run.RUN_LENGTH * UNIT));
-#ifdef TRACE
-        for (uint k = 0u; k < PER_VECTOR; ++k)
-            if (numbers[k] < run.RUN_LENGTH)
-                TRACE_STORE((item.dst + numbers[k]) * UNIT, UNIT, at[k] * UNIT, UNIT, UNIT,
-                            constant ? CONSTANT : 0u, constant ? pattern : words(source[at[k]]));
-#endif
         from += step_src;
         places += rest;
         for (uint k = 0u; k < PER_VECTOR; ++k) {

@@ -24,7 +24,6 @@ void copy_row(Item item) {
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         uvec4 vector = reversed(source[item.src], size);
         target[item.dst] = vector;
-        TRACE_STORE(item.dst * 16u, 16u, item.src * 16u + 16u - size, size, 0u - size, 0u, vector);
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;
         item.position += step_position;

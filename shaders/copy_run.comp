@@ -68,13 +68,6 @@ void copy_row(Item item) {
             low = high;
         }
         store_vector(edges, vector, value, base, run);
-#ifdef TRACE
-        if (base < run)
-            TRACE_STORE(vector * 16u + uint(max(-base, 0)), uint(min(16, run - base) - max(-base, 0)),
-                        item.src + (repeated ? 0u : uint(max(base, 0))), element,
-                        repeated ? 0u : element, constant ? CONSTANT : 0u,
-                        shifted(value, uvec4(0u), uint(max(-base, 0))));
-#endif
         item.position += step_position;
     }
     store_edges(edges, item.dst, run);

@@ -119,8 +119,6 @@ void main() {
         piece = rotated(load(place), (filled - within) & 15u);
         gathered = joined(gathered, piece, filled);
         // What comes after the end is stored by the next item.
-        TRACE_STORE(vector * 16u + filled, min(count, end - position), place.src, 1u, 1u,
-                    place.from, rotated(piece, (16u - filled) & 15u));
         filled += count;
         position += count;
         if (filled >= 16u && position < end) {

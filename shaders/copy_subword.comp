@@ -62,10 +62,6 @@ void copy_row(Item item) {
             atomicAnd(target[word], ~value_mask.y);
             atomicOr(target[word], value_mask.x);
         }
-        TRACE_STORE(word * 4u + uint(findLSB(value_mask.y)) / 8u, uint(bitCount(value_mask.y)) / 8u,
-                    (item.src + (base + uint(findLSB(value_mask.y)) / BITS) * run.RUN_SRC) * UNIT,
-                    UNIT, run.RUN_SRC * UNIT, constant ? CONSTANT : 0u,
-                    value_mask.x >> uint(max(findLSB(value_mask.y), 0)));
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;
         item.position += position.POSITION_STEP;

@@ -74,17 +74,11 @@ void main() {
         uint groups = divide(column, along.ALONG_SIZE, along.ALONG_FACTOR);
         uint inner = column - groups * along.ALONG_SIZE;
         uint dst = item.dst + groups * outer.OUTER_ALONG_DST + inner * along.ALONG_DST;
-#ifdef TRACE
-        uint src = (item.src + groups * outer.OUTER_ALONG_SRC) * 16u + inner * UNIT;
-#endif
         groups = divide(row, across.ACROSS_SIZE, across.ACROSS_FACTOR);
         inner = row - groups * across.ACROSS_SIZE;
         dst += groups * outer.OUTER_ACROSS_DST + inner / PER_VECTOR;
         uvec4 vector;
         for (uint w = 0u; w < 4u; ++w) vector[w] = column_word(row, column, w);
         target[dst] = vector;
-        TRACE_STORE(dst * 16u, 16u,
-                    src + (groups * outer.OUTER_ACROSS_SRC + inner * across.ACROSS_SRC) * 16u,
-                    UNIT, across.ACROSS_SRC * 16u, 0u, vector);
     }
 }

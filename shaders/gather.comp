@@ -24,7 +24,6 @@ layout(std430, binding = 2) writeonly buffer Target { Element target[]; };
 void copy_element(Item item, uint at) {
     Element element = source[at];
     target[item.dst] = element;
-    TRACE_STORE(item.dst * UNIT, UNIT, at * UNIT, UNIT, UNIT, 0u, element);
 }
 
 uvec4 steps;

@@ -82,12 +82,6 @@ void copy_row(Item item, Run run) {
         uint at = item.dst / PER_VECTOR + item.position;
         int base = int(at * PER_VECTOR - item.dst);  // the run's element at the vector's start
         store_vector(edges, at, vector(run, base), base * int(UNIT), length);
-#ifdef TRACE
-        for (int e = max(base, 0); e < min(base + int(PER_VECTOR), run.last + 1); ++e) {
-            uint from = address(run, e);
-            TRACE_STORE((item.dst + uint(e)) * UNIT, UNIT, from * UNIT, UNIT, UNIT, 0u, load(from));
-        }
-#endif
         item.position += step_position;
     }
     store_edges(edges, item.dst * UNIT, length);

@@ -44,7 +44,6 @@ void copy_row(Item item) {
             uint shift = (item.dst + e) % PER_WORD * BITS;
             value |= bits << shift;
             mask |= MASK << shift;
-            TRACE_STORE((item.dst + e) * UNIT, UNIT, at * UNIT, UNIT, UNIT, 0u, bits);
         }
         if (mask == ~0u) {
             target[word] = value;

@@ -1,15 +1,9 @@
 // Written by `python -m vkops.gpu.kernels.layout`, whose source explains each name.
 #define WORKGROUP_SIZE 64
 const uint TURN = 8u;
-const uint CONSTANT = ~0u;
 const uint ALL_WORDS = ~0u;
 const uint RECORDS = 1u;
 const uint RECORD_VECTORS = 16u;
-#ifdef TRACE
-const uint TRACED = 65536u;
-const uint TRACED_STORE_VECTORS = 3u;
-const uint MAX_TRACED_STORES = 16u;
-#endif
 
 const uint HEAD = 0u;
 #define HEAD_FIRST_ITEM x
@@ -132,6 +126,3 @@ const uint TERM = 6u;
 #define HEADER_RECORDS x
 #define HEADER_ITEMS y
 #define HEADER_TURNS z
-
-#define TRACED_STORES x
-#define TRACED_ADDRESS y

@@ -19,12 +19,7 @@
 
 layout(local_size_x = WORKGROUP_SIZE) in;
 
-#ifdef TRACE
-#define TABLE_ACCESS
-#else
-#define TABLE_ACCESS readonly
-#endif
-layout(std430, binding = 0) TABLE_ACCESS buffer Table { uvec4 table[]; };
+layout(std430, binding = 0) readonly buffer Table { uvec4 table[]; };
 
 struct Item {
     uint record;
@@ -38,34 +33,6 @@ struct Item {
     uint place;     // its position in a sequence
 #endif
 };
-
-// `vkops debug trace`: behind the table, the kernel records each store of one byte of the target.
-// The byte's address is there. A kernel reports for each store: the first byte's address and the
-// number of bytes; the address in the source of the first byte, the bytes of an element, and what
-// the next element adds to that address; the number of the source; the bytes.
-#ifdef TRACE
-void trace(
-    Item item, uint first, uint nbytes, uint src, uint size, uint stride, uint from, uvec4 value
-) {
-    uint within = table[TRACED].TRACED_ADDRESS - first;
-    if (within >= nbytes) return;
-    uint number = atomicAdd(table[TRACED].TRACED_STORES, 1u);
-    if (number >= MAX_TRACED_STORES) return;
-    uint at = TRACED + 1u + number * TRACED_STORE_VECTORS;
-    // layout.py's Writer, Stored and Pattern.
-    table[at] = uvec4(gl_WorkGroupID.xy, gl_LocalInvocationIndex, item.record);
-    table[at + 1u] = uvec4(first, src + within / size * stride + within % size, from, nbytes);
-    table[at + 2u] = value;
-}
-
-uvec4 words(uint v) { return uvec4(v, 0u, 0u, 0u); }
-uvec4 words(uvec2 v) { return uvec4(v, 0u, 0u); }
-uvec4 words(uvec4 v) { return v; }
-#define TRACE_STORE(first, nbytes, src, size, stride, from, value) \
-    trace(item, first, nbytes, src, size, stride, from, words(value))
-#else
-#define TRACE_STORE(first, nbytes, src, size, stride, from, value)
-#endif
 
 // n / size by multiplication, exact for n < 2^31; factor is floor(2^32 (2^shift - size) / size) + 1.
 uint divide(uint n, uint size, uint factor) {

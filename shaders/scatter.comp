@@ -28,8 +28,7 @@ layout(std430, binding = 2) writeonly buffer Target { Element target[]; };
 
 #include "indices.glsl"
 
-void store(Item item, uint to, Element element, bool constant, uint word) {
-    TRACE_STORE(to * UNIT, UNIT, item.src * UNIT, UNIT, UNIT, constant ? CONSTANT : 0u, element);
+void store(uint to, Element element, uint word) {
 #if UNIT > 4 && (defined(BY_WORD) || defined(GENERAL))
     uint at = to * (UNIT / 4u);
     uint first = word == ALL_WORDS ? 0u : word;
@@ -59,7 +58,7 @@ void copy_row(Item item) {
         if (!find_moved(from, item.index, item.place, moved)) return;
         for (; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
             Element element = source[item.src];  // a constant's address is 0, which exists
-            store(item, item.dst + moved, constant ? pattern : element, constant, word);
+            store(item.dst + moved, constant ? pattern : element, word);
             item.dst += steps.STEPS_DST;
             item.src += steps.STEPS_SRC;
             item.position += step_position;
@@ -72,7 +71,7 @@ void copy_row(Item item) {
         inside = inside && is_within(from.within, item.dst + moved - base);
 #endif
         Element element = source[item.src];
-        if (inside) store(item, item.dst + moved, constant ? pattern : element, constant, word);
+        if (inside) store(item.dst + moved, constant ? pattern : element, word);
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;
         item.index += from.advance.ADVANCE_INDICES;

@@ -46,8 +46,6 @@ void copy_row(Item item) {
             uint bits = (source[item.src / PER_WORD] >> (item.src % PER_WORD * BITS)) & MASK;
             if (constant) bits = pattern;
             store(to, bits);
-            TRACE_STORE(to * UNIT, UNIT, item.src * UNIT, UNIT, UNIT, constant ? CONSTANT : 0u,
-                        bits);
         }
         item.dst += steps.STEPS_DST;
         item.src += steps.STEPS_SRC;

@@ -20,5 +20,5 @@ def test_words_of_a_record():
 
 
 def test_every_vector_has_four_words():
-    vectors = [layout.Header, layout.Traced, *layout.TRACED_STORE, *sum(layout.RECORD, ())]
+    vectors = [layout.Header, *sum(layout.RECORD, ())]
     assert {len(vector._fields) for vector in vectors} == {4}

@@ -12,7 +12,12 @@ from vkops.cli import options, shader_commands
 from vkops.errors import ModelError, VkopsError, one_line, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vkops.debug.shader_check import Case
     from vkops.dml import FeatureLevel
+    from vkops.dxdispatch.model_checks import Prepared
+    from vkops.onnx import Model
 
 
 @click.group(invoke_without_command=True)
@@ -35,60 +40,116 @@ _RUN = {
 }
 
 
+_subject = click.argument("target", metavar="SHADER|MODEL", type=click.Path())
+_shader = options.all_of(  # arguments of ``_case``
+    options.texts(
+        "--buffer",
+        metavar="BLOCK=FILE.npy|BYTES",
+        help="Fill a block's buffer, or give its size if the shader writes all that it reads.",
+    ),
+    options.text("--groups", metavar="X[,Y[,Z]]", help="Numbers of workgroups; 1 by default."),
+    shader_commands.threads,
+    shader_commands.push,
+    shader_commands.spec,
+    click.option(
+        "--subgroup-size",
+        type=int,
+        metavar="N",
+        help="Invocations of a subgroup, 4 to 64; by default, 32, and 8 and 64 to compare.",
+    ),
+    options.flag("--floats", help="Report NaN and infinity that are made of finite numbers."),
+    shader_commands.settings,
+)
+_model = options.all_of(  # arguments of ``_prepared`` and ``_onnx``
+    options.texts(
+        "--input",
+        metavar="[NAME:]FILE",
+        help="Read inputs of a .onnx model from .npy or .npz files; the others are random.",
+    ),
+    options.overrides,
+    options.level,
+    options.input_path,
+    options.allow_paths,
+)
+
+
 @debug.command()
-@shader_commands.source
-@options.texts(
-    "--buffer",
-    metavar="BLOCK=FILE.npy|BYTES",
-    help="Fill a block's buffer, or give its size if the shader writes all that it reads.",
-)
-@options.text("--groups", metavar="X[,Y[,Z]]", help="Numbers of workgroups; 1 by default.")
-@shader_commands.threads
-@shader_commands.push
-@shader_commands.spec
-@click.option(
-    "--subgroup-size",
-    type=int,
-    metavar="N",
-    help="Invocations of a subgroup, 4 to 64; by default, 32, and 8 and 64 to compare.",
-)
-@options.flag("--floats", help="Report NaN and infinity that are made of finite numbers.")
-@shader_commands.settings
-def check(
-    source: str,
-    buffer: options.Texts,
-    groups: str,
-    threads: str | None,
-    push: str,
-    spec: options.Texts,
-    subgroup_size: int | None,
-    floats: bool,
-    **given: Any,
-) -> None:
-    """Find faults of a shader without a device.
+@_subject
+@_shader
+@_model
+def check(target: str, **given: Any) -> None:
+    """Find faults of a shader or a model without a device.
 
     The shader is run in an interpreter. Data races, barriers that not all invocations reach, reads
     of what was never written, indices out of bounds and more are printed with their lines, and the
     exit status is 1. A block without a buffer gets one element for each invocation, with distinct
     values.
-    """
-    from vkops.debug import check as run
 
-    loaded = shader_commands.loaded(source, spec, given)
-    report = run(
-        loaded,
-        dict(_buffer(text, loaded.name) for text in buffer),
-        groups=shader_commands.integers("--groups", groups) if groups else None,
-        threads=None if threads is None else shader_commands.integers("--threads", threads),
-        push=shader_commands.numbers("--push", push),
-        subgroup_size=subgroup_size,
-        floats=floats,
-    )
-    for invocation, text in report.printed:
-        click.echo(printable(f"{invocation}: {text}"))
-    click.echo("\n".join(map(printable, str(report).splitlines())))
-    if not report.ok:
+    Of a model (.json, .onnx), each dispatch is run with the buffers of the model: kernels of vkops
+    with their region tables, and shaders of its own.
+    """
+    suffix = Path(target).suffix
+    if suffix not in (".json", ".onnx"):
+        size = given["subgroup_size"]
+        case = _case(target, given)
+        reports = [("", case.check() if size is None else case.check(sizes=()))]
+    else:
+        from vkops.debug import model_dispatches
+
+        if suffix == ".json":
+            host = model_dispatches.HostModel(_prepared(target, given))
+            runs = model_dispatches.runs_of(host)
+        else:
+            plans, _ = model_dispatches.onnx_run(*_onnx(target, given))
+            runs = ((each.shader.name, each) for _, each in plans.runs())
+        reports = [(f"{name}: ", run.check()) for name, run in runs]
+    for name, report in reports:
+        for invocation, text in report.printed:
+            click.echo(printable(f"{name}{invocation}: {text}"))
+        for finding in report.findings:
+            click.echo(printable(f"{name}{finding}"))
+    if any(report.findings for _, report in reports):
         raise click.exceptions.Exit(1)
+    count = "" if suffix not in (".json", ".onnx") else f" in {len(reports)} dispatches"
+    click.echo(printable(f"{Path(target).name}: nothing was found{count}"))
+
+
+def _case(source: str, given: Mapping[str, Any]) -> Case:
+    """Return a shader with its arguments."""
+    from vkops.debug.shader_check import Case
+
+    settings = {name: given[name] for name in ("define", "include", "entry")}
+    loaded = shader_commands.loaded(source, given["spec"], settings)
+    groups, threads = given["groups"], given["threads"]
+    return Case.of(
+        loaded,
+        dict(_buffer(text, loaded.name) for text in given["buffer"]),
+        shader_commands.integers("--groups", groups) if groups else None,
+        None if threads is None else shader_commands.integers("--threads", threads),
+        shader_commands.numbers("--push", given["push"]),
+        given["subgroup_size"],
+        floats=given["floats"],
+    )
+
+
+def _prepared(path: str, given: Mapping[str, Any]) -> Prepared:
+    """Return a DxDispatch model."""
+    from vkops.runner.model_files import read_model
+
+    level, allow_paths = given["feature_level"], given["allow_paths"]
+    folders = given["input_path"], None, given["overrides"]
+    return read_model(path, level, *folders, allow_paths=allow_paths)
+
+
+def _onnx(path: str, given: Mapping[str, Any]) -> tuple[Model, dict[str, Any]]:
+    """Return an ONNX model and its inputs."""
+    from vkops.runner import onnx_files
+
+    files = onnx_files.FileOptions(given["overrides"], given["input"], random=True)
+    model, overrides = onnx_files.read_onnx_file(
+        Path(path), files.overrides, allow_paths=given["allow_paths"]
+    )
+    return model, onnx_files.inputs_of(model, files, overrides)
 
 
 def _buffer(text: str, owner: str) -> tuple[str, Any]:
@@ -163,52 +224,76 @@ def validate(context: click.Context, target: str) -> None:
 
 
 @debug.command()
-@click.argument("model", metavar="MODEL.json", type=click.Path())
-@click.argument("element", metavar="I[,J...]")
+@_subject
+@click.argument("element", metavar="[I[,J...]]", default="")
 @options.text(
-    "--output", metavar="TENSOR", help="Such as OutputTensors[1]; needed if there are several."
+    "--output",
+    metavar="NAME",
+    help="A tensor, such as OutputTensors[1], or a block; needed if there are several.",
 )
-@options.number("--dispatch", minimum=1, default=1, help="Number of the operator's dispatch.")
-@options.adapter
-@options.expect
-@options.level
-@options.input_path
-@options.allow_paths
+@options.number("--dispatch", minimum=1, default=1, help="Number of the dispatch of a model.")
+@options.number("--rows", minimum=1, default=20, help="Maximum number of lines to show.")
+@click.option(
+    "--compare",
+    metavar="ADAPTER",
+    help="Run it on the first adapter whose name contains this text, too; trace what differs.",
+)
+@_shader
+@_model
 def trace(
-    model: str,
+    target: str,
     element: str,
     output: str,
     dispatch: int,
-    adapter: str,
-    expect: str | None,
-    feature_level: FeatureLevel,
-    input_path: Path | None,
-    allow_paths: bool,
+    rows: int,
+    compare: str | None,
+    **given: Any,
 ) -> None:
-    """Follow an element through the plan and the device.
+    """Follow an element back to the inputs, without a device.
 
-    I,J... is the index of an element of an operator's output. The command stops at the first
-    difference, with exit status 1.
+    I,J... is the index of an element of an output, or its number in a block. Printed are the
+    store that made it, the line, the invocation, and the lines that made the values which it
+    stored; for an operator, also the region of the plan and the kernel. The exit status is 1 if the
+    kernel does not do what the plan says.
+
+    With --compare, the results of the interpreter are compared with those of a driver, and the
+    first element that differs is followed; the exit status is 1 if there is one.
     """
-    import vkops
-    from vkops.console import show
-    from vkops.debug import message_tables
-    from vkops.debug.traced_element import trace_model
-    from vkops.dxdispatch import load_model, prepare
+    suffix = Path(target).suffix
+    if not element and compare is None:
+        raise ModelError("ELEMENT: got nothing, must be an index; only --compare needs none")
+    index = tuple(options.integer("element", text) for text in element.split(",") if element)
+    subject: Any
+    if suffix == ".json":
+        subject = _prepared(target, given)
+    elif suffix == ".onnx":
+        subject = _onnx(target, given)
+    else:
+        subject = _case(target, given)
+    if compare is not None:
+        _compare(subject, compare, rows, level=given["feature_level"])
+    if element:
+        from vkops.debug import model_trace
 
-    index = tuple(options.integer("element", text) for text in element.split(","))
-    prepared = prepare(load_model(model, input_path, allow_paths=allow_paths), feature_level)
-    with vkops.Device(adapter or None, feature_level, expect=expect) as device:
+        found = model_trace.traced(subject, dispatch, output, index)
+        click.echo(_printable(found.text(rows)))
+        if found.differs:
+            raise ModelError(found.verdict)
+
+
+def _compare(subject: Any, adapter: str, rows: int, level: FeatureLevel) -> None:
+    """Print the first element that differs on a device, and end; go on if there is none."""
+    import vkops
+    from vkops.debug import driver_comparison
+
+    with vkops.Device(adapter or None, level) as device:
         click.echo(printable(f"Running on '{device.name}'"))
-        stages = []
-        for stage in trace_model(prepared, device, dispatch, output, index):
-            stages.append(stage)
-            if stage.differs:
-                break
-    show(message_tables.stages(stages))
-    if stages[-1].differs:
-        raise ModelError(f"The device differs from the plan: {stages[-1].name}")
-    click.echo("The device did as the plan says")
+        found = driver_comparison.compare(subject, device)
+        if found is None:
+            click.echo(printable(f"All outputs are the same on '{device.name}'"))
+            return
+        click.echo(_printable(found.text(rows)))
+        raise ModelError(found.verdict)
 
 
 @debug.command(context_settings=_FORWARDS)
@@ -241,6 +326,10 @@ def report() -> None:
     from vkops.debug.bug_report import report as text
 
     click.echo(text())
+
+
+def _printable(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def _vkops(target: str, arguments: list[str]) -> list[str]:

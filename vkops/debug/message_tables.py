@@ -1,4 +1,4 @@
-"""Tables of the validation layer's messages, and of traces."""
+"""Tables of the validation layer's messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from rich.text import Text
 
 from vkops import console
 from vkops.debug.messages import Message
-from vkops.debug.traced_element import Stage
 from vkops.errors import printable
 
 
@@ -45,16 +44,6 @@ def faults(messages: Sequence[Message]) -> Iterator[RenderableType]:
         times = "" if len(group) == 1 else f" ({len(group)} times)"
         yield Text(_visible(" ".join(filter(None, [f"{severity} {id_}", *where])) + times), "bold")
         yield Padding(Text(_visible(first.text)), (0, 0, 1, 2))
-
-
-def stages(found: Sequence[Stage]) -> Table:
-    """Make a table of the stages of a trace; a difference is in the last one, in red."""
-    devices = ["the same" if stage.plan == stage.device else stage.device for stage in found]
-    names, plans = [stage.name for stage in found], [stage.plan for stage in found]
-    table = _table({"": names, "Plan": plans, "Device": devices})
-    if found[-1].differs:
-        table.rows[-1].style = "bold red"
-    return table
 
 
 def _table(columns: dict[str, list[str]]) -> Table:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from math import prod
-from operator import index as as_integer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,13 @@ from vkops.debug.interpreter.scheduler import Run
 from vkops.debug.interpreter.state import Settings
 from vkops.errors import BindingError, InvalidDescError, show
 from vkops.extent import Extent
-from vkops.plan.rounding import ceil_div, round_up
+from vkops.plan.rounding import round_up
 from vkops.shaders import shader as shaders
 from vkops.shaders.layout import Array, Number, leaves
 from vkops.shaders.module import Block
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 DEFAULT_SUBGROUP_SIZE = 32
 OTHER_SUBGROUP_SIZES = (8, 64)
@@ -84,7 +87,8 @@ def check(
     Args:
         shader: GLSL or HLSL text, a path, SPIR-V, or a shader that is loaded or compiled.
         buffers: for each block, by its name or in the order of bindings, an array; a number of
-            bytes, of which none was written; or values of a uniform block. A block without a
+            bytes, of which none was written; or values of a uniform block. Blocks that one array
+            is given to share its memory. A block without a
             buffer gets one element for each invocation, with distinct values.
         groups: one to three numbers of workgroups; one workgroup by default.
         threads: numbers of invocations instead, rounded up to whole workgroups.
@@ -107,85 +111,141 @@ def check(
     >>> [(finding.kind, finding.place.line) for finding in report.findings]
     [('out of bounds', 4)]
     """
-    loaded = _loaded(shader, settings)
-    counts = _counts(loaded, groups, threads)
-    pushed = loaded.pack(push)
-    given = _given(loaded, buffers)
-    sizes = (subgroup_size or DEFAULT_SUBGROUP_SIZE,)
-    if sizes[0] not in (4, 8, 16, 32, 64):
-        message = f"got {show(subgroup_size)}, must be 4, 8, 16, 32 or 64"
-        raise InvalidDescError(loaded.name, "subgroup_size", message, "SH-07")
-    case = _Case(loaded, given, counts, pushed, floats)
-    first = case.run(sizes[0])
-    if subgroup_size is None and any(c.startswith(_SUBGROUP) for c in loaded.module.capabilities):
-        for size in OTHER_SUBGROUP_SIZES:
-            case.compare(first, case.run(size), "subgroup size", f"subgroups of {size}",
-                         f"subgroups of {sizes[0]}")  # fmt: skip
-    if case.has_atomics(first[0]) and prod(counts) > 1:
-        other = case.run(sizes[0], "descending")
-        case.compare(first, other, "order of workgroups", "workgroups in descending order",
-                     "ascending order")  # fmt: skip
-    run, memory = first
-    results = {
-        block.point: _results(block, memory[block.place])
-        for block in loaded.blocks
-        if block.kind == "storage"
-    }
-    return Report(loaded.name, tuple(case.findings), results, tuple(run.printed), run.executed)
+    case = Case.of(shader, buffers, groups, threads, push, subgroup_size, floats, **settings)
+    return case.check(sizes=() if subgroup_size else OTHER_SUBGROUP_SIZES)
 
 
 _Outcome = tuple[Run, dict[tuple[int, int], Memory]]
 
 
 @dataclass
-class _Case:
-    """A shader with all that it is run with."""
+class Case:
+    """A shader with all that it is run with; buffers by set and binding."""
 
     shader: shaders.Shader
     given: Mapping[tuple[int, int], Buffer]
     groups: tuple[int, int, int]
     push: bytes
-    floats: bool
+    subgroup_size: int
+    floats: bool = False
     findings: Findings = field(default_factory=Findings)
 
-    def run(self, subgroup_size: int, order: str = "ascending") -> _Outcome:
+    @classmethod
+    def of(
+        cls,
+        shader: Any,
+        buffers: Mapping[str, Buffer] | Sequence[Buffer] = (),
+        groups: int | Sequence[int] | None = None,
+        threads: int | Sequence[int] | None = None,
+        push: Any = (),
+        subgroup_size: int | None = None,
+        floats: bool = False,
+        **settings: Any,
+    ) -> Self:
+        """Check the arguments of ``check``."""
+        loaded = _loaded(shader, settings)
+        if groups is None and threads is None:
+            groups = 1
+        counts = loaded.group_counts(groups, threads)
+        name, value = ("groups", groups) if threads is None else ("threads", threads)
+        if counts is None or min(counts) < 1:
+            message = f"got {show(value)}, must be one to three numbers from 1"
+            raise InvalidDescError(loaded.name, name, message, "SH-07")
+        invocations = prod(counts) * prod(loaded.module.local_size)
+        if invocations > MAX_INVOCATIONS:
+            message = f"got {invocations} invocations, must be {MAX_INVOCATIONS} at most"
+            raise InvalidDescError(loaded.name, name, message, "SH-07")
+        size = DEFAULT_SUBGROUP_SIZE if subgroup_size is None else subgroup_size
+        if size not in (4, 8, 16, 32, 64):
+            message = f"got {show(subgroup_size)}, must be 4, 8, 16, 32 or 64"
+            raise InvalidDescError(loaded.name, "subgroup_size", message, "SH-07")
+        given = _given(loaded, buffers)
+        return cls(loaded, given, counts, loaded.pack(push), size, floats)
+
+    def check(self, sizes: Iterable[int] = OTHER_SUBGROUP_SIZES) -> Report:
+        """Run it, also with other sizes of subgroups and another order if these can matter."""
+        first = self.run()
+        if any(c.startswith(_SUBGROUP) for c in self.shader.module.capabilities):
+            for size in sizes:
+                self._compare(first, self.run(size), "subgroup size", f"subgroups of {size}",
+                              f"subgroups of {self.subgroup_size}")  # fmt: skip
+        if _has_atomics(first[0]) and prod(self.groups) > 1:
+            other = self.run(order="descending")
+            self._compare(first, other, "order of workgroups", "workgroups in descending order",
+                          "ascending order")  # fmt: skip
+        run, memory = first
+        results, printed = self.results(memory), tuple(run.printed)
+        return Report(self.shader.name, tuple(self.findings), results, printed, run.executed)
+
+    def run(
+        self,
+        subgroup_size: int | None = None,
+        order: str = "ascending",
+        kind: Callable[..., Run] = Run,
+    ) -> _Outcome:
         """Run it on fresh buffers, and add what is found for the first time."""
-        invocations = prod(self.groups) * prod(self.shader.module.local_size)
-        memory = {
-            place: _memory(blocks, self.given.get(place), invocations)
-            for place, blocks in self.shader.places.items()
-        }
-        settings = Settings(subgroup_size, order, Findings(), self.floats)
-        run = Run(self.shader, memory, self.groups, self.push, settings)
+        settings = Settings(subgroup_size or self.subgroup_size, order, Findings(), self.floats)
+        memory = self.memory()
+        run = kind(self.shader, memory, self.groups, self.push, settings)
         run.run()
         self.findings.update(settings.findings)
         return run, memory
 
-    def has_atomics(self, run: Run) -> bool:
-        """Whether the shader executes atomic operations."""
-        functions = run.program.functions.values()
-        steps = (step for f in functions for block in f.blocks for step in block.steps)
-        return any(step.op in _ATOMICS for step in steps)
+    def memory(self) -> dict[tuple[int, int], Memory]:
+        """Return the memory of each binding; those that one array is bound to share it."""
+        invocations = prod(self.groups) * prod(self.shader.module.local_size)
+        alike: dict[int | tuple[int, int], list[tuple[int, int]]] = {}
+        for place in self.shader.places:
+            data = self.given.get(place)
+            alike.setdefault(id(data) if isinstance(data, np.ndarray) else place, []).append(place)
+        found: dict[tuple[int, int], Memory] = {}
+        for places in alike.values():
+            blocks = [block for place in places for block in self.shader.places[place]]
+            made = _memory(blocks, self.given.get(places[0]), invocations)
+            found.update((place, copy(made)) for place in places)  # each has a name of its own
+        return {place: found[place] for place in self.shader.places}
 
-    def compare(self, one: _Outcome, other: _Outcome, kind: str, how: str, before: str) -> None:
-        """Report the first element that differs, if there is no data race that explains it.
+    def results(self, memory: Mapping[tuple[int, int], Memory]) -> dict[str, npt.NDArray[Any]]:
+        """Return what storage blocks hold, by their names."""
+        return {
+            block.point: results_of(block, memory[block.place])
+            for block in self.shader.blocks
+            if block.kind == "storage"
+        }
 
-        The same elements in another order are no difference, as a shader may append to a buffer.
-        """
+    def _compare(self, one: _Outcome, other: _Outcome, kind: str, how: str, before: str) -> None:
+        """Report the first element that differs, if there is no data race that explains it."""
         if any(finding.kind == "data race" for finding in self.findings):
             return
         run, memory = one
         for place, blocks in self.shader.places.items():
             if blocks[0].kind != "storage" or all(block.readonly for block in blocks):
                 continue
-            a, b = (_results(blocks[0], found[place]) for found in (memory, other[1]))
-            differs = _differences(a, b)
-            if differs.any() and (np.sort(a) != np.sort(b)).any():
-                at = int(np.flatnonzero(differs)[0])
+            a, b = (results_of(blocks[0], found[place]) for found in (memory, other[1]))
+            if (at := first_difference(a, b)) is not None:
                 where = memory[place].element(at * a.itemsize)
                 message = f"'{where}' is {b[at]} with {how}, and {a[at]} with {before}"
                 written = run.last_write(memory[place], at * a.itemsize)
-                self.findings.add(kind, written, message, (), int(differs.sum()), where)
+                count = int(_differences(a, b).sum())
+                self.findings.add(kind, written, message, (), count, where)
+
+
+def _has_atomics(run: Run) -> bool:
+    """Whether the shader executes atomic operations."""
+    functions = run.program.functions.values()
+    steps = (step for f in functions for block in f.blocks for step in block.steps)
+    return any(step.op in _ATOMICS for step in steps)
+
+
+def first_difference(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> int | None:
+    """Return the first number that differs by more than the order of additions of floats can do.
+
+    The same numbers in another order are no difference, as a shader may append to a buffer.
+    """
+    differs = _differences(a, b)
+    if not differs.any() or (np.sort(a) == np.sort(b)).all():
+        return None
+    return int(np.flatnonzero(differs)[0])
 
 
 def _differences(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -206,53 +266,22 @@ def _loaded(shader: Any, settings: Mapping[str, Any]) -> shaders.Shader:
     return shaders.load(shader, **{"debug": True, **settings})
 
 
-def _counts(
-    shader: shaders.Shader,
-    groups: int | Sequence[int] | None,
-    threads: int | Sequence[int] | None,
-) -> tuple[int, int, int]:
-    """Return the numbers of workgroups."""
-    name, value = ("groups", groups) if threads is None else ("threads", threads)
-    value = 1 if value is None else value
-    message = f"got {show(value)}, must be one to three numbers from 1"
-    try:
-        numbers = [as_integer(n) for n in ([value] if isinstance(value, int) else value)]
-    except TypeError as error:
-        raise InvalidDescError(shader.name, name, message, "SH-07") from error
-    if groups is not None and threads is not None:
-        message = "got both groups and threads, must be one of them"
-    local = shader.module.local_size
-    x, y, z = [*numbers, 1, 1, 1][:3]
-    if threads is not None:
-        x, y, z = map(ceil_div, (x, y, z), local)
-    both = groups is not None and threads is not None
-    if both or not 1 <= len(numbers) <= 3 or min(x, y, z) < 1:
-        raise InvalidDescError(shader.name, name, message, "SH-07")
-    if x * y * z * prod(local) > MAX_INVOCATIONS:
-        message = f"got {x * y * z * prod(local)} invocations, must be {MAX_INVOCATIONS} at most"
-        raise InvalidDescError(shader.name, name, message, "SH-07")
-    return x, y, z
-
-
 def _given(
     shader: shaders.Shader, buffers: Mapping[str, Buffer] | Sequence[Buffer]
 ) -> dict[tuple[int, int], Buffer]:
     """Return buffers by set and binding: arrays of bytes, or numbers of bytes."""
     if not isinstance(buffers, Mapping):
-        firsts = [blocks[0].point for blocks in shader.places.values()]
-        if len(buffers) > len(firsts):
-            names = ", ".join(firsts) or "none"
-            message = f"got {len(buffers)}, must be {len(firsts)} at most: {names}"
-            raise BindingError(shader.name, "buffers", message, "SH-04")
-        buffers = dict(zip(firsts, buffers, strict=False))
+        buffers = shader.by_position(buffers)
     found: dict[tuple[int, int], Buffer] = {}
     sizes = {}
-    for point, value in buffers.items():
+    stored: dict[int, npt.NDArray[np.uint8]] = {}
+    for point, given in buffers.items():
+        value = given
         block = shader.block(point)
         if block is not None and block.kind == "uniform" and not isinstance(value, np.ndarray):
             value = np.frombuffer(shader.pack_uniform(block, value), np.uint8)
         elif not isinstance(value, int) or isinstance(value, bool):
-            value = _bytes(shader, point, value)
+            stored[id(given)] = value = stored.get(id(given), _bytes(shader, point, given))
         nbytes = value if isinstance(value, int) else value.size
         sizes[point] = Extent(point, 0, nbytes), nbytes
         if block is not None:
@@ -318,9 +347,13 @@ def _write(
     data.view(dtype)[np.atleast_1d(at) // dtype.itemsize] = values.astype(dtype)
 
 
-def _results(block: Block, memory: Memory) -> npt.NDArray[Any]:
+def results_of(block: Block, memory: Memory) -> npt.NDArray[Any]:
     """Return the contents of a block, as numbers of its type if it has one."""
+    return as_numbers(block, memory.contents())
+
+
+def as_numbers(block: Block, data: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+    """Return bytes of a block as numbers of its type, or as words if it has several types."""
     dtype = block.dtype or np.dtype("u4")
-    data = memory.contents()
     whole = data.size // dtype.itemsize * dtype.itemsize
     return np.frombuffer(data[:whole].tobytes(), dtype)

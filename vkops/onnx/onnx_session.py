@@ -16,7 +16,7 @@ from onnx import ModelProto
 from vkops.errors import CONVERSION_ERRORS, ModelError, show
 from vkops.gpu.run.streaming import Progress
 from vkops.onnx.element_types import STRING
-from vkops.onnx.lowering import NeedsValueError
+from vkops.onnx.lowering import Lowering, NeedsValueError
 from vkops.onnx.onnx_model import Model
 from vkops.onnx.providers import VULKAN, Provider, Providers, choose
 from vkops.onnx.session_options import SessionOptions
@@ -213,13 +213,7 @@ class Session:
         with self._lock:
             # Lowering tells one input at a time that it needs the elements of, and starts again.
             while True:
-                known = {
-                    name: list(map(np.asarray, value))
-                    if isinstance(value, list)
-                    else np.asarray(value)
-                    for name, value in given.items()
-                    if name in self._needed
-                }
+                known = {n: _elements(v) for n, v in given.items() if n in self._needed}
                 key = _key(input_types, known)
                 try:
                     if key not in self._specializations:
@@ -281,6 +275,26 @@ def _array(name: str, value: Any) -> Array:
     if not all(isinstance(item, str) for item in array.flat):
         raise ModelError(f"input {name!r}: holds Python objects, must be numbers or strings")
     return array
+
+
+def lowered(model: Model, inputs: Mapping[str, Given]) -> Lowering:
+    """Lower a model for arrays, without a device.
+
+    Raises:
+        ModelError: a node's arguments break a rule of its operator.
+    """
+    declared = {entry.name: entry for entry in model.inputs}
+    input_types = {name: _type_of(declared[name], value) for name, value in inputs.items()}
+    known: dict[str, Any] = {}
+    while True:
+        try:
+            return model.lower(input_types, known)
+        except NeedsValueError as needed:
+            known[needed.name] = _elements(inputs[needed.name])
+
+
+def _elements(value: Given) -> Any:
+    return list(map(np.asarray, value)) if isinstance(value, list) else np.asarray(value)
 
 
 def _type_of(entry: ValueInfo, value: Given) -> InputType:

@@ -128,7 +128,7 @@ class Execution:
     def run_command(self, command: Command | Bound) -> None:
         """Run one command."""
         if isinstance(command, Bound):
-            with errors_after("Failed to execute dispatchable"), self._ready(command) as dispatch:
+            with errors_after("Failed to execute dispatchable"), self.ready(command) as dispatch:
                 name = command.command.dispatchable.name
                 is_first = not self.has_dispatched
                 run_timed(name, self.options, dispatch, self._device, is_first=is_first)
@@ -141,7 +141,7 @@ class Execution:
             self._write_file(command)
 
     @contextmanager
-    def _ready(self, bound: Bound) -> Iterator[Callable[[Progress], None]]:
+    def ready(self, bound: Bound) -> Iterator[Callable[[Progress], None]]:
         """Bind everything, and yield a function that runs the dispatch."""
         name = bound.command.dispatchable.name
         if isinstance(bound, BoundDispatch):

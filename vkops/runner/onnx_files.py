@@ -53,7 +53,7 @@ def run_file(
     model, overrides = read_onnx_file(path, files.overrides, allow_paths=allow_paths)
     from vkops.onnx import Session
 
-    inputs = _inputs(model, files, overrides)
+    inputs = inputs_of(model, files, overrides)
     names = [entry.name for entry in model.outputs]
     targets = array_files.targets(names, files.output, "the model")
     with open_device() as device:
@@ -141,7 +141,7 @@ def _plan_summary(model: Model, overrides: Overrides) -> str:
     )
 
 
-def _inputs(model: Model, files: FileOptions, overrides: Overrides) -> dict[str, Any]:
+def inputs_of(model: Model, files: FileOptions, overrides: Overrides) -> dict[str, Any]:
     """Return the values of all inputs that a file gives or that have no default."""
     names = [entry.name for entry in model.inputs]
     required = [entry.name for entry in model.required_inputs]

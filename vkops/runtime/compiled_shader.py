@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer, integers
+from vkops.arguments.values import Place, integer
 from vkops.errors import BindingError, InvalidDescError, show
 from vkops.extent import Extent
 from vkops.gpu.adapters.adapter_limits import Limits, limits
@@ -16,7 +16,6 @@ from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
 from vkops.gpu.run.executor import Executor
 from vkops.gpu.run.queue import RepeatedWork, Work
 from vkops.gpu.run.shader_dispatch import Groups, HostCopy, PackedCopy, Part, ShaderDispatch
-from vkops.plan.rounding import ceil_div
 from vkops.plan.view import View
 from vkops.runtime.bindings import Binding, Elements, elements
 from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
@@ -209,14 +208,9 @@ class CompiledShader:
                 pushed[name] = value
         self._check_names(pushed)
         specs: Mapping[str, Any] = out if out is not None and isinstance(out, Mapping) else {}
-        free = self._free([*bound, *specs])
-        if len(buffers) > len(free):
-            names = ", ".join(block.point for block in free) or "none"
-            message = f"got {len(buffers)} by position, must be {len(free)} at most: {names}"
-            raise BindingError(self.name, "buffers", message, "SH-04")
-        bound.update(zip([block.point for block in free], buffers, strict=False))
+        bound.update(self.shader.by_position(buffers, [*bound, *specs]))
         if out is not None and not isinstance(out, Mapping):
-            specs = self._specs(out, free[len(buffers) :])
+            specs = self._specs(out, self.shader.free(bound))
         counts = self._counts(groups, threads)
         made = {point: self._made(point, spec, bound) for point, spec in specs.items()}
         if counts is not None:
@@ -396,11 +390,6 @@ class CompiledShader:
 
     # -- arguments --------------------------------------------------------------------------------
 
-    def _free(self, points: Sequence[str]) -> list[Block]:
-        """The blocks to which nothing is bound, the first of each binding."""
-        taken = {block.place for block in map(self.shader.block, points) if block is not None}
-        return [blocks[0] for place, blocks in self.shader.places.items() if place not in taken]
-
     def _check_names(self, pushed: Mapping[str, Any]) -> None:
         """Refuse names that are neither those of blocks nor of push constants (SH-04)."""
         push = self.shader.module.push
@@ -465,33 +454,23 @@ class CompiledShader:
         self, groups: Counts | None, threads: int | Sequence[int] | None
     ) -> Groups | Elements | None:
         """The numbers of workgroups, or the bytes that hold them; None if there are no threads."""
-        if (groups is None) == (threads is None):
-            message = "got both or none of groups and threads, must be one of them"
-            raise InvalidDescError(self.name, "groups", message, "SH-07")
-        if threads is not None:
-            numbers = _numbers(threads, Place(self.name, "threads", "SH-07"))
-            if min(numbers) < 0:
-                message = f"got {show(threads)}, must be numbers from 0"
-                raise InvalidDescError(self.name, "threads", message, "SH-07")
-            if 0 in numbers:
-                return None
-            numbers = tuple(map(ceil_div, numbers, self.shader.module.local_size))
-        else:
-            place = Place(self.name, "groups", "SH-07")
+        if threads is None and groups is not None:
             if type(groups) is tuple and len(groups) == 2 and _is_memory(groups[0]):
+                place = Place(self.name, "groups", "SH-07")
                 return self._indirect(groups[0], integer(groups[1], place))
             if type(groups) not in (int, list, tuple) and _is_memory(groups):
                 return self._indirect(groups, 0)
-            numbers = _numbers(groups, place)
+        counts = self.shader.group_counts(groups, threads)
+        if counts is None:
+            return None
         limit = self._limits.max_compute_work_group_count
-        x, y, z = (*numbers, 1, 1)[:3]
-        for axis, count in enumerate((x, y, z)):
+        for axis, count in enumerate(counts):
             if not 1 <= count <= limit[axis]:
                 message = f"got {count}, must be 1 to {limit[axis]} on this device"
                 if count > limit[axis]:
                     message += "; use several dimensions, or a loop in the shader"
                 raise InvalidDescError(self.name, f"groups[{axis}]", message, "SH-07")
-        return x, y, z
+        return counts
 
     def _indirect(self, target: Any, offset: int) -> Elements:
         found = elements(self._executor, self.name, "groups", target, written=False)
@@ -565,13 +544,3 @@ def _fits(given: np.dtype[Any], declared: np.dtype[Any] | None) -> bool:
         return True
     integers_ = given.kind in "iub" and declared.kind in "iu"
     return integers_ and given.itemsize == declared.itemsize
-
-
-def _numbers(value: Any, place: Place) -> tuple[int, ...]:
-    """One to three integers."""
-    is_one = isinstance(value, (int, np.integer))
-    counts = (integer(value, place),) if is_one else integers(value, place)
-    if not 1 <= len(counts) <= 3:
-        message = f"got {len(counts)} numbers, must be one to three"
-        raise InvalidDescError(place.operator, place.field, message, place.rule)
-    return counts

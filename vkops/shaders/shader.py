@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from vkops.arguments.values import Place, integer, integers
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError, printable, show
 from vkops.extent import Extent
 from vkops.shaders import compiler, constants, features, limited_indices, packing, sources, tools
@@ -175,6 +177,49 @@ class Shader:
             if block.place not in bound:
                 raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
         return [bound[place] for place in sorted(bound)]
+
+    def free(self, points: Iterable[str] = ()) -> list[Block]:
+        """Return the first block of each binding that none of these names is bound to."""
+        taken = {block.place for block in map(self.block, points) if block is not None}
+        return [blocks[0] for place, blocks in self.places.items() if place not in taken]
+
+    def by_position(self, values: Sequence[Any], points: Iterable[str] = ()) -> dict[str, Any]:
+        """Return values by the names of the blocks that these names leave free, in their order.
+
+        Raises:
+            BindingError: there are more values than such blocks (SH-04).
+        """
+        free = [block.point for block in self.free(points)]
+        if len(values) > len(free):
+            names = ", ".join(free) or "none"
+            message = f"got {len(values)} by position, must be {len(free)} at most: {names}"
+            raise BindingError(self.name, "buffers", message, "SH-04")
+        return dict(zip(free, values, strict=False))
+
+    def group_counts(self, groups: Any, threads: Any) -> tuple[int, int, int] | None:
+        """Return three numbers of workgroups; None if a number of threads is 0.
+
+        Raises:
+            InvalidDescError: these are not one to three integers, or both or none is given (SH-07).
+        """
+        if (groups is None) == (threads is None):
+            message = "got both or none of groups and threads, must be one of them"
+            raise InvalidDescError(self.name, "groups", message, "SH-07")
+        value = groups if threads is None else threads
+        place = Place(self.name, "groups" if threads is None else "threads", "SH-07")
+        is_one = isinstance(value, Integral)
+        counts = (integer(value, place),) if is_one else integers(value, place)
+        if not 1 <= len(counts) <= 3:
+            message = f"got {len(counts)} numbers, must be one to three"
+            raise InvalidDescError(self.name, place.field, message, "SH-07")
+        x, y, z = (*counts, 1, 1)[:3]
+        if threads is None:
+            return x, y, z
+        if min(x, y, z) < 0:
+            message = f"got {show(threads)}, must be numbers from 0"
+            raise InvalidDescError(self.name, "threads", message, "SH-07")
+        i, j, k = self.module.local_size
+        return None if 0 in (x, y, z) else (-(-x // i), -(-y // j), -(-z // k))
 
     def pack(self, values: packing.Values) -> bytes:
         """Return push constants as bytes, each number at its offset in the shader.

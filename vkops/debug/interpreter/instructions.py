@@ -411,9 +411,9 @@ def _atomic(run: State, step: Step) -> Value:
     before = memory.change(number, pointer.offset, active, operand, update, accumulates=accumulates)
     before = before.view(dtype)
     run.record("atomic", pointer, active)
-    if op == _EXCHANGE:
+    if op == _EXCHANGE and memory.shadow is not None:
         units = memory.addresses(number, pointer.offset, active) // memory.unit
-        run.exchanged.setdefault(memory, []).append(units << 32 | active.who)
+        run.exchanged.setdefault(memory.shadow, []).append(units << 32 | active.who)
     if mask is None:
         return before
     return merge(np.zeros(len(mask), dtype), before, np.flatnonzero(mask), len(mask))

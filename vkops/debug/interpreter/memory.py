@@ -61,6 +61,25 @@ class Variable(ABC):
         known = self.origin
         return Partial(numbers, missing, *((self.name, place) if known is None else known[2:]))
 
+    def element(self, offset: int, whole: Type | None = None) -> str:
+        """Return the name of the number at an offset, such as ``part[3]``, or of ``whole``."""
+        part, text, at = self.type, self.name, offset
+        while part is not whole and not isinstance(part, Number):
+            if isinstance(part, Struct):
+                inside = [member for member in part.members if member.offset <= at]
+                if not inside:
+                    break
+                member = inside[-1]
+                own = "" if member.name.startswith("@") else member.name  # HLSL's buffers have none
+                text = f"{text}.{own}" if text and own else text or own
+                at, part = at - member.offset, member.type
+            else:
+                number, at = divmod(at, part.stride)
+                named = part.form == "vector" and number < 4
+                text += f".{'xyzw'[number]}" if named else f"[{number}]"
+                part = part.element
+        return text
+
     @abstractmethod
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
         """Return the value at an offset in bytes."""
@@ -192,6 +211,10 @@ class Memory(Variable):
             )
         return base.reshape(-1, *(1,) * steps.ndim) + steps
 
+    def offset(self, address: int) -> int:
+        """Return the place of an address in the row of its workgroup or invocation."""
+        return address % self._row if self.kind else address
+
     def _view(self, number: Number) -> Array:
         dtype = "u4" if number.kind == "bool" else dtype_of(number).str
         if dtype not in self._views:
@@ -281,25 +304,6 @@ class Memory(Variable):
         if self._written is not None:
             self._written[self.units_of(number, index * number.nbytes)] = True
         return before
-
-    def element(self, address: int, whole: Type | None = None) -> str:
-        """Return the name of the number at an address, such as ``part[3]``, or of ``whole``."""
-        part, text, at = self.type, self.name, address % self._row if self.kind else address
-        while part is not whole and not isinstance(part, Number):
-            if isinstance(part, Struct):
-                inside = [member for member in part.members if member.offset <= at]
-                if not inside:
-                    break
-                member = inside[-1]
-                own = "" if member.name.startswith("@") else member.name  # HLSL's buffers have none
-                text = f"{text}.{own}" if text and own else text or own
-                at, part = at - member.offset, member.type
-            else:
-                number, at = divmod(at, part.stride)
-                named = part.form == "vector" and number < 4
-                text += f".{'xyzw'[number]}" if named else f"[{number}]"
-                part = part.element
-        return text
 
 
 def _offsets(type_: Type) -> list[int]:

@@ -106,6 +106,13 @@ class Program:
         """Return the name that the source has for an id, or a text that stands for it."""
         return self.found.names.get((id_,), "") or f"%{id_}"
 
+    def text(self, place: Place) -> str:
+        """Return the text of a line; "" if the module does not have it."""
+        for id_, lines in self._lines.items():
+            if self._place(self.found.strings.get(id_, ""), 0).file == place.file:
+                return "".join(lines[place.line - 1 : place.line]).strip() if place.line else ""
+        return ""
+
     @cached_property
     def constants(self) -> dict[int, Any]:
         """The values of constants by id."""

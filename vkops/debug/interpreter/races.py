@@ -150,9 +150,10 @@ class Shadow:
         self._record(order, self._atomics, self._others, at, who)
         return found
 
-    def last_change(self, unit: int) -> int:
-        """Return when a unit was written or changed last; 0 if it was not."""
-        return max(int(each[unit]) for each in (self._writes, self._atomics)) >> _LANE_BITS
+    def last_change(self, unit: int) -> tuple[int, int]:
+        """Return when a unit was written or changed last, and by whom; time 0 if it was not."""
+        code = max(int(each[unit]) for each in (self._writes, self._atomics))
+        return code >> _LANE_BITS, (code & _LANES) - 1
 
     @staticmethod
     def _conflicts(

@@ -19,6 +19,7 @@ from vkops.debug.interpreter.operations import Array
 from vkops.debug.interpreter.program import (
     Block,
     Function,
+    Step,
 )
 from vkops.debug.interpreter.races import Shadow
 from vkops.debug.interpreter.state import UNSUPPORTED, Frame, State
@@ -71,8 +72,8 @@ class Run(State):
                 except MemoryError as error:
                     message = f"{self.step.place}: the host has no more memory available"
                     raise OutOfDeviceMemoryError(message) from error
-        for variable, addresses, who, report in self.deferred:
-            known = self.exchanged.get(variable)
+        for shadow, addresses, who, report in self.deferred:
+            known = self.exchanged.get(shadow)
             pairs = addresses << 32 | who
             kept = pairs if known is None else pairs[~np.isin(pairs, np.concatenate(known))]
             if len(kept):
@@ -214,6 +215,9 @@ class Run(State):
             at = None
         frame.values[id_] = merge(frame.values.get(id_), value, at, active.together)
 
+    def after(self, step: Step, value: Value) -> None:
+        """Do nothing after an instruction, which made a value for the active invocations."""
+
     def _block(self, frame: Frame, block: Block) -> list[tuple[int, Array | None]]:
         """Execute a block, and return where invocations go."""
         self.executed += len(self.active.places) * len(block.steps)
@@ -223,6 +227,7 @@ class Run(State):
             if handler is None:
                 self.refuse(f"instruction {step.op}")
             value = handler(self, step)
+            self.after(step, value)
             if step.result:
                 self.values[step.result] = value
                 if step.escapes:

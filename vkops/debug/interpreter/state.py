@@ -19,7 +19,7 @@ from vkops.debug.interpreter.program import (
     scalar_of,
     zeros,
 )
-from vkops.debug.interpreter.races import Conflict, Order
+from vkops.debug.interpreter.races import Conflict, Order, Shadow
 from vkops.debug.interpreter.values import (
     Partial,
     Place,
@@ -87,8 +87,8 @@ class State(ABC):
         self.variables: dict[int, Pointer] = {}
         self.order = Order(int(np.prod(self.groups)), self.group_size, settings.subgroup_size)
         self.places: list[Place] = [Place(shader.name, 0)]
-        self.deferred: list[tuple[Variable, Array, Array, Callable[[int], None]]] = []
-        self.exchanged: dict[Variable, list[Array]] = {}
+        self.deferred: list[tuple[Shadow, Array, Array, Callable[[int], None]]] = []
+        self.exchanged: dict[Shadow, list[Array]] = {}
         nothing = np.zeros(0, np.int64)
         self.active = Active(None, nothing, nothing, nothing, 0)
         self.frame = Frame(self.program.functions[self.program.main], {}, 0)
@@ -168,7 +168,7 @@ class State(ABC):
     def last_write(self, memory: Memory, address: int) -> Place:
         """Return where the number at an address was written or changed last."""
         assert memory.shadow is not None
-        when = memory.shadow.last_change(address // memory.unit)
+        when, _ = memory.shadow.last_change(address // memory.unit)
         return self.places[when]
 
     # -- reports -----------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ class State(ABC):
             at, other = int(conflict.at[number]), int(conflict.others[number])
             where = places[int(conflict.when[number])]
             line = "in the same line" if where == place else f"in line {where.line}"
-            name = memory.element(int(units[at]) * memory.unit)
+            name = memory.element(memory.offset(int(units[at]) * memory.unit))
             room = "shared memory" if memory.kind else "a storage buffer"
             between = "no barrier between" if memory.kind else "nothing orders"
             message = (
@@ -293,7 +293,8 @@ class State(ABC):
 
         if {kind, conflict.did} <= {"read", "atomic", "changed"}:
             readers = who[conflict.at] if kind == "read" else conflict.others
-            self.deferred.append((memory, units[conflict.at], readers, report))
+            assert memory.shadow is not None
+            self.deferred.append((memory.shadow, units[conflict.at], readers, report))
         else:
             report(0)
 

@@ -38,12 +38,6 @@ TURN = 8
 
 MAX_DIGITS = 10
 
-MAX_TRACED_STORES = 16
-"""The most stores of a byte that are reported, behind the table; later ones are left out."""
-
-CONSTANT = 0xFFFFFFFF
-"""Stands for the number of a source where the bytes stored are those of a constant."""
-
 ALL_WORDS = 0xFFFFFFFF
 """Stands for the number of a word where whole elements are written."""
 
@@ -298,35 +292,6 @@ The other has ``Term``.
 """
 
 
-class Traced(NamedTuple):
-    """In TRACE builds, the vector behind the table: stores so far, and the byte they are of."""
-
-    stores: int
-    address: int
-    unused_z: int = 0
-    unused_w: int = 0
-
-
-class Writer(NamedTuple):
-    """Who made a traced store; the record by the number of its first vector."""
-
-    group_x: int
-    group_y: int
-    invocation: int
-    record: int
-
-
-class Stored(NamedTuple):
-    """The bytes of a traced store: the first address, the traced byte's source, their number."""
-
-    first: int
-    address: int
-    source: int
-    nbytes: int
-
-
-TRACED_STORE = (Writer, Stored, Pattern)
-
 HEADER_WORDS = 4
 RECORD_VECTORS = len(RECORD) - 1 + MAX_DIGITS
 RECORD_WORDS = 4 * RECORD_VECTORS
@@ -350,23 +315,15 @@ def _declaration() -> Iterator[str]:
     yield "// Written by `python -m vkops.gpu.kernels.layout`, whose source explains each name."
     yield f"#define WORKGROUP_SIZE {WORKGROUP_SIZE}"
     yield f"const uint TURN = {TURN}u;"
-    yield "const uint CONSTANT = ~0u;"
     yield "const uint ALL_WORDS = ~0u;"
     yield f"const uint RECORDS = {HEADER_WORDS // 4}u;"
     yield f"const uint RECORD_VECTORS = {RECORD_VECTORS}u;"
-    yield "#ifdef TRACE"
-    yield f"const uint TRACED = {TABLE_BYTES // 16}u;"
-    yield f"const uint TRACED_STORE_VECTORS = {len(TRACED_STORE)}u;"
-    yield f"const uint MAX_TRACED_STORES = {MAX_TRACED_STORES}u;"
-    yield "#endif"
     for index, vectors in enumerate(RECORD):
         for vector in vectors:
             yield f"\nconst uint {_name(vector)} = {index}u;"
             yield from _components(vector)
-    extra: tuple[type[NamedTuple], ...] = (Header, Traced)
-    for vector in extra:
-        yield ""
-        yield from _components(vector)
+    yield ""
+    yield from _components(Header)
 
 
 def _components(vector: type[NamedTuple]) -> Iterator[str]:

@@ -1,0 +1,278 @@
+"""Where values come from: the instructions that made them, back to the inputs of a shader."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkops.debug.interpreter.findings import Invocation
+from vkops.debug.interpreter.memory import Active, Memory, Variable
+from vkops.debug.interpreter.operations import Array
+from vkops.debug.interpreter.program import Block, Function, Step
+from vkops.debug.interpreter.scheduler import Run
+from vkops.debug.interpreter.state import Frame
+from vkops.debug.interpreter.values import Partial, Place, Pointer, Value, take
+
+_VARIABLE, _CALL, _STORE, _RETURN = 59, 57, 62, 254
+_IDS = {12: slice(2, None), 61: slice(1), 62: slice(2), 63: slice(2), 68: slice(1), 79: slice(2),
+        81: slice(1), 82: slice(2)}  # fmt: skip
+"""By opcode: the operands that are ids, where others are not."""
+
+
+@dataclass(eq=False)
+class Made:
+    """What an invocation stored in memory ("store"), read there ("read") or computed ("").
+
+    ``name`` is that of the memory, such as ``data[3]``, or of the result, if it has one.
+    ``sources`` are what it was made of; of a read, what was stored there. ``note`` says what is
+    known of a read without sources, and ``unknown`` are the invocations that stored what is read
+    and are not watched.
+    """
+
+    kind: str
+    place: Place
+    who: int
+    name: str
+    value: Value
+    sources: tuple[Made, ...]
+    time: int
+    note: str = ""
+    unknown: tuple[int, ...] = ()
+
+
+class Line(NamedTuple):
+    """What an invocation stored, or a result that has a name, and what it was made of.
+
+    ``sources`` has the name and the value of each, and a note where the way ends.
+    """
+
+    place: Place
+    text: str
+    invocation: Invocation
+    name: str
+    value: str
+    sources: tuple[tuple[str, str, str], ...]
+
+    def __str__(self) -> str:
+        of = ", ".join(f"{n} = {v}" + (f" ({note})" if note else "") for n, v, note in self.sources)
+        head = f"{self.place}: {self.name} = {self.value}, by invocation {self.invocation}"
+        return "\n    ".join(filter(None, (head, self.text, f"from {of}" if of else "")))
+
+
+class RecordedRun(Run):
+    """A run that remembers how the invocations ``watched`` made their values.
+
+    Afterwards, ``changes`` has what they stored in buffers and shared memory, by the time and the
+    invocation.
+    """
+
+    def __init__(self, *arguments: Any, watched: Collection[int] = ()) -> None:
+        super().__init__(*arguments)
+        self.watched = np.array(sorted(watched), np.int64)
+        self.changes: dict[tuple[int, int], Made] = {}
+        self._results: dict[tuple[int, int], Made] = {}
+        self._local: dict[tuple[int, Variable, int], Made] = {}
+        self._reads: dict[int, list[Made]] = {}
+        self._time = 0
+
+    @staticmethod
+    def unknown(last: Made) -> set[int]:
+        """Return the invocations that stored what a value is made of, and are not watched."""
+        seen, rest = {last}, [last]
+        while rest:
+            new = {*rest.pop().sources} - seen
+            seen |= new
+            rest += new
+        return {who for made in seen for who in made.unknown}
+
+    def lines(self, last: Made) -> Iterator[Line]:
+        """Yield the way of a value, the latest line first."""
+        pending, seen = {last}, {last}
+        while pending:
+            line = max(pending, key=lambda made: made.time)
+            pending.remove(line)
+            read: dict[tuple[str, str, str], None] = {}
+            rest = [*line.sources[::-1]]
+            while rest:
+                made = rest.pop()
+                if made.name and made.kind != "read":
+                    if made not in seen:
+                        seen.add(made)
+                        pending.add(made)
+                    if made.kind == "store":
+                        continue
+                if made.name:
+                    read[made.name, text_of(made.value), made.note] = None
+                if made.kind == "read" or not made.name:
+                    rest += made.sources[::-1]
+            yield Line(line.place, self.program.text(line.place), self.global_id(line.who),
+                       line.name, text_of(line.value), tuple(read))  # fmt: skip
+
+    # -- what happens ------------------------------------------------------------------------------
+
+    def after(self, step: Step, value: Value) -> None:
+        """Remember the result of an instruction."""
+        if step.result and step.op != _VARIABLE:
+            name = self.program.found.names.get((step.result,), "")
+            for row, who in self._rows(self.active):
+                own, reads = _row(value, row), self._reads.get(who, [])
+                for read in reads:
+                    read.value = own
+                found = self._returned(who, step) if step.op == _CALL else self._sources(who, step)
+                sources = (*reads, *found)
+                made = self._made("", step.place, who, name, own, sources) if sources else None
+                self._remember(who, step.result, made)
+        if self._reads:
+            self._reads = {}
+
+    def record(self, kind: str, pointer: Pointer, active: Active) -> None:
+        """Remember what is read and stored."""
+        rows = [*self._rows(active)]
+        if kind != "write":
+            for row, who in rows:
+                self._reads.setdefault(who, []).append(self._read(pointer, active, row, who))
+        super().record(kind, pointer, active)
+        if kind != "read":
+            for row, who in rows:
+                self._change(pointer, active, row, who)
+
+    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Value:
+        """Let the parameters of a function be made of the arguments."""
+        for id_, given in zip(function.parameters, self.step.operands[1:], strict=False):
+            for _, who in self._rows(active):
+                self._remember(who, id_, self._results.get((who, given)))
+        return super().call(function, arguments, active)
+
+    def _branch(
+        self,
+        frame: Frame,
+        block: Block,
+        target: int,
+        mask: Array | None,
+        waiting: dict[int, list[Array]],
+        iterations: dict[int, int],
+    ) -> None:
+        """Let the phis of a block be made of what this branch gives them."""
+        phis = frame.function.blocks[frame.function.numbers[target]].phis
+        active = self.active if mask is None else self.active.some(mask)
+        for _, who in self._rows(active) if phis else ():
+            given = [dict(zip(p.operands[1::2], p.operands, strict=False)) for p in phis]
+            made = [self._results.get((who, ids.get(block.label, 0))) for ids in given]
+            for phi, each in zip(phis, made, strict=True):
+                self._remember(who, phi.result, each)
+        super()._branch(frame, block, target, mask, waiting, iterations)
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def _rows(self, active: Active) -> list[tuple[int, int]]:
+        """Return the places of the watched invocations among active ones, and their numbers."""
+        if not len(active.who) or not len(self.watched):
+            return []
+        rows = np.minimum(np.searchsorted(active.who, self.watched), len(active.who) - 1)
+        found = active.who[rows] == self.watched
+        return [*zip(rows[found].tolist(), self.watched[found].tolist(), strict=True)]
+
+    def _made(
+        self, kind: str, place: Place, who: int, name: str, value: Value, sources: Sequence[Made]
+    ) -> Made:
+        self._time += 1
+        return Made(kind, place, who, name, value, tuple(sources), self._time)
+
+    def _remember(self, who: int, id_: int, made: Made | None) -> None:
+        self._results.pop((who, id_), None)  # of an earlier round of a loop
+        if made is not None:
+            self._results[who, id_] = made
+
+    def _sources(self, who: int, step: Step) -> list[Made]:
+        ids = step.operands[_IDS.get(step.op, slice(None))]
+        return [made for id_ in ids if (made := self._results.get((who, id_))) is not None]
+
+    def _returned(self, who: int, step: Step) -> list[Made]:
+        """Return what a function returned: the latest of what its instructions can return."""
+        blocks = self.program.functions[step.operands[0]].blocks
+        ends = (block.steps[-1] for block in blocks)
+        found = [made for end in ends if end.op == _RETURN for made in self._sources(who, end)]
+        return sorted(found, key=lambda made: made.time)[-1:]
+
+    def _read(self, pointer: Pointer, active: Active, row: int, who: int) -> Made:
+        variable, offset = pointer.variable, _offset(pointer, row)
+        name = _name(pointer, offset)
+        made = self._made("read", self.step.place, who, name, None, ())
+        found: dict[Made | None, None] = {}
+        if variable.shadow is not None:
+            first = variable.addresses(pointer.type, offset, _one(active, row)).item(0)
+            units = range(
+                first // variable.unit, -(-(first + pointer.type.nbytes) // variable.unit)
+            )
+            for when, writer in {*map(variable.shadow.last_change, units)}:
+                known = self.changes.get((when, writer))
+                found[known] = None
+                if when and known is None:
+                    made.unknown += (writer,)
+                    line = self.places[when].line
+                    made.note = f"stored in line {line} by invocation {self.global_id(writer)}"
+        else:
+            for at in _numbers(variable, pointer, offset):
+                found[self._local.get((who, variable, at))] = None
+        made.sources = tuple(source for source in found if source is not None)
+        is_buffer = isinstance(variable, Memory) and variable.kind == ""
+        if is_buffer and not made.sources and not made.note:
+            made.note = "input"
+        return made
+
+    def _change(self, pointer: Pointer, active: Active, row: int, who: int) -> None:
+        variable, offset = pointer.variable, _offset(pointer, row)
+        value = _row(variable.load(pointer.type, offset, _one(active, row), self.step.place), 0)
+        sources = [*self._reads.get(who, ()), *self._sources(who, self.step)]
+        name = _name(pointer, offset)
+        made = self._made("store", self.step.place, who, name, value, sources)
+        if variable.shadow is not None:
+            self.changes[self.order.clock, who] = made
+        else:
+            self._local.update(
+                ((who, variable, at), made) for at in _numbers(variable, pointer, offset)
+            )
+
+
+def _numbers(variable: Variable, pointer: Pointer, offset: int) -> range:
+    """Return the places of numbers that a pointer of an invocation points to."""
+    smallest = min((number.nbytes for number in variable.type.scalars), default=4)
+    return range(offset, offset + pointer.type.nbytes, smallest)
+
+
+def _name(pointer: Pointer, offset: int) -> str:
+    """Return the name of what a pointer points to; "" if the source has none."""
+    name: str = pointer.variable.element(offset, pointer.type)
+    return "" if name.startswith("%") else name
+
+
+def _offset(pointer: Pointer, row: int) -> int:
+    offset = pointer.offset
+    return offset if isinstance(offset, int) else int(offset[row if len(offset) > 1 else 0])
+
+
+def _one(active: Active, row: int) -> Active:
+    return active.some(np.arange(len(active.who)) == row)
+
+
+def _row(value: Value, row: int) -> Value:
+    """Return the value of one invocation."""
+    if isinstance(value, list):
+        return [_row(member, row) for member in value]
+    if isinstance(value, Partial):
+        return None if take(value.missing, np.array([row])).any() else _row(value.numbers, row)
+    return value[row if len(value) > 1 else 0] if isinstance(value, np.ndarray) else None
+
+
+def text_of(value: Value) -> str:
+    """Return a value as a text; None was never written."""
+    if value is None:
+        return "never written"
+    if isinstance(value, list):
+        return f"{{{', '.join(map(text_of, value))}}}"
+    if np.ndim(value):
+        return f"({', '.join(map(text_of, value))})"
+    return str(value).lower() if isinstance(value, np.bool_) else str(value)

@@ -1,0 +1,313 @@
+"""An element of an output of a model: the region of the plan, the kernel and its store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from vkops.debug.model_dispatches import Bytes, HostModel, PlanRun, onnx_run
+from vkops.debug.shader_check import Case, as_numbers
+from vkops.debug.shader_trace import Trace, trace_byte
+from vkops.dxdispatch.descriptors import with_dml_names
+from vkops.dxdispatch.json_model import DmlDispatchable
+from vkops.dxdispatch.model_checks import BoundDispatch, Prepared
+from vkops.errors import ModelError
+from vkops.plan.algebra import coalesce_region
+from vkops.plan.compose import Writers
+from vkops.plan.execute import addresses
+from vkops.plan.graph import Step
+from vkops.plan.region import Read, Region
+from vkops.plan.view import Ints, View
+
+if TYPE_CHECKING:
+    from vkops.onnx import Model
+    from vkops.onnx.lowering import LoweredValue
+
+    Subject = Case | Prepared | tuple[Model, Mapping[str, Any]]
+
+MAX_FACTS = 17
+"""The region, and so many elements that are scattered to one."""
+
+
+@dataclass(frozen=True)
+class ModelTrace:
+    """The way of an element of an output of a model.
+
+    Attributes:
+        facts: what the plan and the dispatch are, as pairs of a name and a text.
+        trace: the way of its first number in the last kernel or shader that stored it, if one did.
+        wanted: the bytes that the plan allows it to have; none for a shader.
+        found: the bytes that it has after the dispatch.
+    """
+
+    facts: Sequence[tuple[str, str]]
+    trace: Trace | None
+    wanted: Sequence[bytes]
+    found: bytes
+
+    @property
+    def differs(self) -> bool:
+        """Whether a kernel did something else than the plan says."""
+        return bool(self.wanted) and self.found not in self.wanted
+
+    @property
+    def verdict(self) -> str:
+        """What is wrong if the kernel differs from the plan."""
+        wanted = " or ".join(each.hex(" ") for each in self.wanted[:2])
+        return f"The kernel differs from the plan: got {self.found.hex(' ')}, must be {wanted}"
+
+    def text(self, rows: int) -> str:
+        """Describe it, with so many lines of the shader at most."""
+        facts = [f"{name}: {text}" for name, text in self.facts]
+        return "\n".join([*facts, *([] if self.trace is None else [self.trace.text(rows)])])
+
+
+def traced(subject: Subject, dispatch: int, output: str, index: Ints) -> ModelTrace:
+    """Trace an element of a shader, of a DxDispatch model, or of an ONNX model with its inputs.
+
+    Args:
+        subject: what is run.
+        dispatch: the number of the dispatch of a DxDispatch model, counted from 1.
+        output: the name of a tensor, such as ``OutputTensors[1]``, or of a block; ``""`` is the
+            only one.
+        index: of the element, one number for each dimension; of a block, the number of a number.
+
+    Raises:
+        VkopsError: there is no such dispatch, output or element.
+    """
+    if isinstance(subject, Case):
+        return trace_shader(subject, number_of(subject, output, index))
+    if isinstance(subject, Prepared):
+        host = HostModel(subject)
+        return trace_model(host, dispatch, element_of(host, dispatch, output, index))
+    model, inputs = subject
+    run, outputs = onnx_run(model, inputs)
+    named = dict(zip([entry.name for entry in model.outputs], outputs, strict=True))
+    return trace_plan(run, onnx_element(named, output, index))
+
+
+class Element(NamedTuple):
+    """Bytes of a tensor, by its number in a plan, or of a block, by its name."""
+
+    output: int | str
+    offset: int
+    nbytes: int
+
+
+def trace_model(host: HostModel, dispatch: int, element: Element) -> ModelTrace:
+    """Run a model up to a dispatch, counted from 1, and trace an element of one of its outputs.
+
+    The resources of the model are changed.
+
+    Raises:
+        VkopsError: the dispatch does not write the element.
+    """
+    *before, command = host.dispatches[:dispatch]
+    for run in chain.from_iterable(map(host.runs, before)):
+        run.run()
+    if isinstance(command, BoundDispatch):
+        return trace_plan(host.plan_run(command), element)
+    (run,) = host.runs(command)
+    return trace_shader(run.case, element)
+
+
+def trace_shader(case: Case, element: Element) -> ModelTrace:
+    """Run a shader, and trace a number of a block."""
+    block = case.shader.block(str(element.output))
+    assert block is not None
+    return ModelTrace((), trace_byte(case, block, element.offset), (), b"")
+
+
+def trace_plan(run: PlanRun, element: Element) -> ModelTrace:
+    """Run plans, and trace an element that one of them makes.
+
+    Raises:
+        ModelError: none of them does, or no region.
+    """
+    made = [step for step in run.steps if element.output in step.makes]
+    if not made:
+        name = run.names.get(int(element.output), "an input")
+        raise ModelError(f"nothing makes the output: it is {name}, byte {element.offset}")
+    facts: list[tuple[str, str]] = []
+    wanted: list[bytes] = []
+    kernel, found = "", None
+    for step, each in run.runs():
+        if step is made[-1]:
+            if not facts:
+                facts, wanted = _planned(run, step, element)
+            target = run.tensors[int(element.output)]
+            for block in each.shader.blocks:
+                if each.arrays[block.point] is target.resource.data and not block.readonly:
+                    last = trace_byte(each.case, block, target.start + element.offset)
+                    if last.lines:
+                        kernel, found = each.shader.name, last
+                    break
+        each.run()
+    heap, start, _ = run.tensors[int(element.output)]
+    data = heap.data[start + element.offset :][: element.nbytes].tobytes()
+    return ModelTrace([*facts, ("Kernel", kernel or "none stored it")], found, wanted, data)
+
+
+def _planned(
+    run: PlanRun, step: Step, element: Element
+) -> tuple[list[tuple[str, str]], list[bytes]]:
+    """Return the region that writes an element and what it reads, and the bytes that it can store.
+
+    Of several elements that are scattered to it, any may be the last.
+    """
+    size = step.plan.element_size
+    regions = step.plan.outputs[step.makes.index(int(element.output))].regions
+    arrays = [
+        run.tensors[number].resource.data[run.tensors[number].start :] for number in step.reads
+    ]
+    writers = [
+        (region, at)
+        for region in regions
+        for at in _sources(region, element.offset // size, arrays)
+    ]
+    last = [(region, at) for region, at in writers if region.kind == "scatter"] or writers
+    if not last:
+        message = f"byte {element.offset} belongs to no element: the operator does not write it"
+        raise ModelError(message)
+    facts = [("Region", f"{regions.index(last[0][0]) + 1} of {len(regions)}: {_text(last[0][0])}")]
+    wanted = []
+    for region, at in last:
+        source, byte = region.source, at * size + element.offset % size
+        if isinstance(source, Read):
+            name = run.names.get(step.reads[source.input], "an intermediate tensor")
+            facts.append(("Source", f"{name}, byte {byte}"))
+            wanted.append(arrays[source.input][byte : byte + element.nbytes].tobytes())
+        else:
+            facts.append(("Source", "a constant"))
+            wanted.append(source.pattern)
+    return facts[:MAX_FACTS], wanted
+
+
+def _sources(region: Region, at: int, inputs: Sequence[Bytes]) -> Iterator[int]:
+    """Yield the element of its input that a region copies to element ``at`` of an output.
+
+    There is one at most, unless the region scatters.
+    """
+    indices = region.indices
+    if indices is not None and region.kind == "scatter":
+        targets, sources, inside = addresses(region, indices, inputs[indices.input])
+        yield from sources[inside & (targets == at)].tolist()
+        return
+    index = _index(region.target, at)
+    if index is None:
+        return
+    one = region.map(lambda view: view.window(index, (1,) * len(index), (1,) * len(index)))
+    if one.indices is None:
+        yield one.source_view.offset
+    else:
+        _, sources, _ = addresses(one, one.indices, inputs[one.indices.input])
+        yield sources.item()
+
+
+def _index(view: View, at: int) -> Ints | None:
+    """Return the index of element ``at`` of an array in a view of it; None if it is not in it."""
+    element = View((), (), at)
+    one = Region(element._replace(offset=0), Read(0, element))
+    numbered = Region(view, Read(0, View.packed(view.sizes)))
+    for part in Writers([coalesce_region(numbered)], gaps=True).compose(one):
+        place = np.unravel_index(part.source_view.offset, view.sizes)
+        return tuple(int(number) for number in place)
+    return None
+
+
+def _text(region: Region) -> str:
+    target, source = region.target, region.source
+    read = (
+        f"input {source.input} at {source.view.offset}, strides {source.view.strides}"
+        if isinstance(source, Read)
+        else f"constant {source.pattern.hex(' ')}"
+    )
+    moved = (
+        "" if region.indices is None else f", moved by the indices in input {region.indices.input}"
+    )
+    return f"sizes {target.sizes}, to {target.offset}, strides {target.strides}, from {read}{moved}"
+
+
+def element_of(host: HostModel, dispatch: int, output: str, index: Ints) -> Element:
+    """Return an element of an output of a dispatch.
+
+    Args:
+        host: the model.
+        dispatch: the number of the dispatch, counted from 1.
+        output: the name of a tensor, such as ``OutputTensors[1]``, or of a block; ``""`` is the
+            only one.
+        index: of the element, one number for each dimension; of a block, the number of a number.
+
+    Raises:
+        VkopsError: there is no such dispatch, output or element.
+    """
+    count = len(host.dispatches)
+    if not 1 <= dispatch <= count:
+        raise ModelError(f"--dispatch: got {dispatch}, the model has {count} dispatches")
+    command = host.dispatches[dispatch - 1]
+    if not isinstance(command, BoundDispatch):
+        (run,) = host.runs(command)
+        return number_of(run.case, output, index)
+    dispatchable = command.command.dispatchable
+    assert isinstance(dispatchable, DmlDispatchable)
+    numbers = dispatchable.desc.pipeline.outputs
+    named = zip(numbers, dispatchable.desc.outputs, strict=True)
+    tensors = {with_dml_names(path): (n, tensor) for n, (path, tensor) in named if tensor}
+    name = _only(output, list(tensors))
+    number, tensor = tensors[name]
+    _check_index(name, index, tensor.sizes)
+    elements = sum(i * stride for i, stride in zip(index, tensor.effective_strides, strict=True))
+    size = tensor.data_type.element_size
+    return Element(number, elements * size, size)
+
+
+def number_of(case: Case, output: str, index: Ints) -> Element:
+    """Return a number of a block that a shader writes; the name may be left out if it is one.
+
+    Numbers of a block that has several types are words of 32 bits.
+
+    Raises:
+        ModelError: there is no such block or number.
+    """
+    blocks = {b.point: b for b in case.shader.blocks if b.kind == "storage" and not b.readonly}
+    block = blocks[_only(output, list(blocks))]
+    numbers = as_numbers(block, case.memory()[block.place].contents())
+    _check_index(block.point, index, numbers.shape)
+    return Element(block.point, index[0] * numbers.itemsize, numbers.itemsize)
+
+
+def onnx_element(outputs: Mapping[str, LoweredValue], output: str, index: Ints) -> Element:
+    """Return an element of an output of an ONNX model.
+
+    Raises:
+        ModelError: there is no such tensor or element.
+    """
+    from vkops.onnx.element_types import moved_dtype
+    from vkops.onnx.lowering import LoweredTensor
+
+    tensors = {n: value for n, value in outputs.items() if isinstance(value, LoweredTensor)}
+    name = _only(output, list(tensors))
+    tensor = tensors[name]
+    _check_index(name, index, tensor.shape)
+    size = moved_dtype(tensor.dtype).itemsize
+    return Element(tensor.number, int(np.ravel_multi_index(index, tensor.shape)) * size, size)
+
+
+def _only(output: str, names: Sequence[str]) -> str:
+    """Return the name of an output, which may be left out if there is only one."""
+    if output in names or (not output and len(names) == 1):
+        return output or names[0]
+    message = f"got {output or 'nothing'}, must be {' or '.join(names) or 'nothing: there is none'}"
+    raise ModelError(f"--output: {message}")
+
+
+def _check_index(name: str, index: Ints, sizes: Ints) -> None:
+    inside = len(index) == len(sizes) and all(
+        0 <= i < size for i, size in zip(index, sizes, strict=True)
+    )
+    if not inside:
+        raise ModelError(f"element {index} is not in {name}, whose sizes are {sizes}")
