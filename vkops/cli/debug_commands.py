@@ -100,7 +100,7 @@ def check(target: str, **given: Any) -> None:
             host = model_dispatches.HostModel(_prepared(target, given))
             runs = model_dispatches.runs_of(host)
         else:
-            plans, _ = model_dispatches.onnx_run(*_onnx(target, given))
+            plans = model_dispatches.onnx_plans(*_onnx(target, given))
             runs = ((each.shader.name, each) for _, each in plans.runs())
         reports = [(f"{name}: ", run.check()) for name, run in runs]
     for name, report in reports:

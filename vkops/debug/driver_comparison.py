@@ -10,19 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.debug.interpreter.findings import Finding
-from vkops.debug.model_dispatches import HostModel, onnx_run
+from vkops.debug.model_dispatches import HostModel, PlanRun, onnx_plans
 from vkops.debug.model_trace import (
     Element,
     ModelTrace,
     trace_model,
-    trace_plan,
+    trace_plans,
     trace_shader,
 )
 from vkops.debug.shader_check import Case, as_numbers, first_difference
-from vkops.dxdispatch.data_types import dtype_of
-from vkops.dxdispatch.descriptors import with_dml_names
-from vkops.dxdispatch.json_model import DmlDispatchable
-from vkops.dxdispatch.model_checks import Bound, BoundDispatch, Prepared
+from vkops.dxdispatch.json_model import BindingSource
+from vkops.dxdispatch.model_checks import BoundDispatch, Prepared
+from vkops.dxdispatch.onnx_dispatchable import BoundOnnx
 from vkops.dxdispatch.shader_dispatchable import BoundShader
 from vkops.plan.rounding import round_up
 from vkops.runner.dispatch_timing import RunOptions
@@ -106,12 +105,17 @@ def _compare_model(prepared: Prepared, device: vkops.Device) -> Difference | Non
     tuning = device.executor.tuning
     host, execution = HostModel(prepared, tuning), Execution(prepared, device, RunOptions())
     for number, command in enumerate(host.dispatches, 1):
-        findings = [f for run in host.runs(command) for f in run.check().findings]
+        plans = host.plans(command)
+        findings = [f for run in host.runs(command, plans) for f in run.check().findings]
         with execution.ready(command) as dispatch:
             dispatch(lambda *_: None)
-        for name, element, wanted, found in _outputs(host, execution, command):
-            exact = isinstance(command, BoundDispatch)
-            at = _first(wanted, found) if exact else first_difference(wanted, found)
+        if isinstance(command, BoundShader):
+            outputs, differs = _blocks(host, execution, command), first_difference
+        else:
+            assert plans is not None
+            outputs, differs = _tensors(plans, execution, command), _first
+        for name, element, wanted, found in outputs:
+            at = differs(wanted, found)
             if at is not None:
                 element = element._replace(offset=at * wanted.itemsize)
                 traced = trace_model(HostModel(prepared, tuning), number, element)
@@ -121,59 +125,58 @@ def _compare_model(prepared: Prepared, device: vkops.Device) -> Difference | Non
     return None
 
 
-def _outputs(
-    host: HostModel, execution: Execution, command: Bound
-) -> Iterator[tuple[str, Element, Array, Array]]:
-    """Yield the outputs of a dispatch by name, as the interpreter and the device made them."""
-    if isinstance(command, BoundShader):
-        for point, source in command.sources.items():
-            block = command.dispatchable.shader.block(point)
-            if block is not None and block.kind == "storage" and not block.readonly:
-                start, end = source.offset, source.offset + source.nbytes
-                data = host.heaps[source.resource.name].data[start:end]
-                read = execution.buffers[source.resource.name].read(start, end - start)
-                wanted, found = (
-                    as_numbers(block, each) for each in (data, np.frombuffer(read, np.uint8))
-                )
-                yield block.point, Element(block.point, 0, wanted.itemsize), wanted, found
-    elif isinstance(command, BoundDispatch):
-        dispatchable = command.command.dispatchable
-        assert isinstance(dispatchable, DmlDispatchable)
-        desc = dispatchable.desc
-        numbered = zip(desc.pipeline.outputs, desc.outputs, command.outputs, strict=True)
-        for number, (path, tensor), place in numbered:
-            if tensor is None or place is None:
-                continue
-            dtype = dtype_of(tensor.data_type)
-            nbytes = tensor.total_tensor_size_in_bytes // dtype.itemsize * dtype.itemsize
-            data = host.heaps[place.resource.name].data[place.offset :][:nbytes]
-            read = execution.buffers[place.resource.name].read(place.offset, nbytes)
-            element = Element(number, 0, dtype.itemsize)
-            yield with_dml_names(path), element, data.view(dtype), np.frombuffer(read, dtype)
+_Output = tuple[str, Element, Array, Array]
+"""The name of an output, its first element, and the results of the interpreter and the device."""
+
+
+def _blocks(host: HostModel, execution: Execution, bound: BoundShader) -> Iterator[_Output]:
+    for point, source in bound.sources.items():
+        block = bound.dispatchable.shader.block(point)
+        if block is not None and block.kind == "storage" and not block.readonly:
+            start, end = source.offset, source.offset + source.nbytes
+            wanted = as_numbers(block, host.heaps[source.resource.name].data[start:end])
+            read = execution.buffers[source.resource.name].read(start, end - start)
+            found = as_numbers(block, np.frombuffer(read, np.uint8))
+            yield block.point, Element(block.point, 0, wanted.itemsize), wanted, found
+
+
+def _tensors(
+    plans: PlanRun, execution: Execution, bound: BoundDispatch | BoundOnnx
+) -> Iterator[_Output]:
+    sources: list[BindingSource | None]
+    if isinstance(bound, BoundDispatch):
+        sources = [source for source in bound.outputs if source is not None]
+    else:
+        bindings = {binding.entry.name: binding for binding in bound.outputs}
+        sources = [bindings[name].source for name in plans.outputs]
+    for (name, output, wanted), source in zip(plans.results(), sources, strict=True):
+        if source is None:
+            continue
+        buffer = execution.buffers.get(source.resource.name)
+        if buffer is None:
+            found = np.ascontiguousarray(execution.deferred[source.resource.name]).reshape(-1)
+        else:
+            found = np.frombuffer(buffer.read(source.offset, wanted.nbytes), wanted.dtype)
+        yield name, Element(output.number, 0, wanted.itemsize), wanted, found
 
 
 def _compare_onnx(
     model: Model, inputs: Mapping[str, Any], device: vkops.Device
 ) -> Difference | None:
     from vkops.onnx import Session
-    from vkops.onnx.lowering import LoweredTensor
 
     tuning = device.executor.tuning
-    run, outputs = onnx_run(model, inputs, tuning)
-    findings = [f for _, each in run.runs() for f in each.check().findings]
-    results = Session(model, device).run(inputs)
-    for entry, lowered, result in zip(model.outputs, outputs, results, strict=True):
-        if not isinstance(lowered, LoweredTensor) or result.dtype == object:
-            continue
-        heap, start, nbytes = run.tensors[lowered.number]
-        found = np.asarray(result).reshape(-1)
-        wanted = heap.data[start : start + nbytes][: found.nbytes].view(found.dtype)
-        at = _first(wanted, found)
-        if at is not None:
-            element = Element(lowered.number, at * found.itemsize, found.itemsize)
-            again, _ = onnx_run(model, inputs, tuning)
-            text = _text(f"Output '{entry.name}'", wanted, found, at, device)
-            return Difference(text, trace_plan(again, element), findings, device.name)
+    plans = onnx_plans(model, inputs, tuning)
+    findings = [f for _, run in plans.runs() for f in run.check().findings]
+    made = Session(model, device).run(inputs)
+    results = dict(zip([entry.name for entry in model.outputs], made, strict=True))
+    for name, output, wanted in plans.results():
+        found = np.asarray(results[name]).reshape(-1)
+        if found.dtype == wanted.dtype and (at := _first(wanted, found)) is not None:
+            element = Element(output.number, at * wanted.itemsize, wanted.itemsize)
+            traced = trace_plans(onnx_plans(model, inputs, tuning), element)
+            text = _text(f"Output '{name}'", wanted, found, at, device)
+            return Difference(text, traced, findings, device.name)
     return None
 
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops import shaders
 from vkops.debug.shader_check import Case, Report
+from vkops.dxdispatch.data_types import dtype_of
 from vkops.dxdispatch.descriptors import with_dml_names
 from vkops.dxdispatch.json_model import BindingSource, BufferResource, DmlDispatchable
+from vkops.dxdispatch.json_reader import quote
 from vkops.dxdispatch.model_checks import Bound, BoundDispatch, Prepared
+from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, OnnxBinding
 from vkops.dxdispatch.shader_dispatchable import GROUPS_NBYTES, BoundShader
-from vkops.errors import ModelError
 from vkops.extent import Extent
 from vkops.gpu.copies import SHADERS
 from vkops.gpu.kernels.choice import VECTOR
@@ -26,11 +29,12 @@ from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
 from vkops.plan.execute import packed_bytes
 from vkops.plan.graph import Step
 from vkops.plan.rounding import round_up
+from vkops.plan.view import Ints, packed_strides
+from vkops.runner.onnx_execution import default_input
 from vkops.shaders.shader import Shader
 
 if TYPE_CHECKING:
     from vkops.onnx import Model
-    from vkops.onnx.lowering import LoweredValue
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -45,6 +49,14 @@ class HostHeap:
     def of(cls, nbytes: int) -> HostHeap:
         """Return zeros: whole vectors, as kernels may read the rest of the last one."""
         return cls(np.zeros(round_up(max(nbytes, 1), VECTOR), np.uint8))
+
+    @classmethod
+    def holding(cls, array: npt.NDArray[Any]) -> Extent:
+        """Return memory with the elements of an array."""
+        data = packed_bytes(array)
+        heap = cls.of(data.size)
+        heap.data[: data.size] = data
+        return Extent(heap, 0, data.size)
 
 
 @dataclass(frozen=True)
@@ -94,6 +106,15 @@ def _kernel(name: str, folder: Path) -> Shader:
     return shaders.load(shaders.VARIANTS[name].compile(debug=True), name=name)
 
 
+class PlanOutput(NamedTuple):
+    """A tensor of a plan that is an output; strides count elements."""
+
+    number: int
+    sizes: Ints
+    strides: Ints
+    dtype: np.dtype[Any]
+
+
 @dataclass(frozen=True)
 class PlanRun:
     """Plans that run one after the other on tensors by number, which have ``names``."""
@@ -101,7 +122,15 @@ class PlanRun:
     steps: Sequence[Step]
     tensors: dict[int, Extent]
     names: Mapping[int, str]
+    outputs: Mapping[str, PlanOutput]
     tuning: Tuning
+
+    def results(self) -> Iterator[tuple[str, PlanOutput, npt.NDArray[Any]]]:
+        """Yield the outputs, each as a flat array with the elements between its own."""
+        for name, output in self.outputs.items():
+            heap, start, nbytes = self.tensors[output.number]
+            whole = nbytes // output.dtype.itemsize * output.dtype.itemsize
+            yield name, output, heap.data[start : start + whole].view(output.dtype)
 
     def runs(self) -> Iterator[tuple[Step, ShaderRun]]:
         """Yield the runs of kernels in their order; each must be run before the next."""
@@ -110,9 +139,14 @@ class PlanRun:
                 scratch = Extent(HostHeap.of(output.nbytes), 0, output.nbytes)
                 self.tensors.setdefault(number, scratch)
             read, made = ([(self.tensors[n],) for n in each] for each in (step.reads, step.makes))
+            in_place = {r.resource for (r,) in read for (m,) in made if r.overlaps(m)}
             for dispatch in EncodedPlan(step.plan, self.tuning).bind(read, made):
                 assert isinstance(dispatch, Dispatch)  # the tuning has no copies
-                yield step, kernel_run(dispatch)
+                # For a constant, a kernel reads the start of any heap, and does not use the value:
+                # in a heap that it writes, that would be a data race.
+                heaps: Sequence[Any] = dispatch.sources
+                sources: Any = tuple(h if h in in_place else HostHeap(h.data.copy()) for h in heaps)
+                yield step, kernel_run(replace(dispatch, sources=sources))
 
 
 class HostModel:
@@ -131,40 +165,82 @@ class HostModel:
             name: [None if source is None else self._copy(source) for source in slots]
             for name, slots in prepared.initial_inputs.items()
         }
+        self._deferred: dict[str, Any] = {}
         self._parts: dict[tuple[str, int, int], Bytes] = {}
 
     def _copy(self, source: BindingSource) -> HostHeap:
         data = self.heaps[source.resource.name].data[source.offset :]
-        heap = HostHeap.of(data.size)
-        heap.data[: data.size] = data
+        heap: HostHeap = HostHeap.holding(data).resource
         return heap
 
-    def plan_run(self, bound: BoundDispatch) -> PlanRun:
-        """Return the plans of an operator on its tensors."""
+    def plans(self, bound: Bound) -> PlanRun | None:
+        """Return the plans of an operator or of an ONNX model on its tensors; None for a shader.
+
+        Raises:
+            ModelError: an ONNX model cannot run with its inputs.
+        """
+        if isinstance(bound, BoundOnnx):
+            given = {binding.entry.name: self._onnx_input(binding) for binding in bound.inputs}
+            return onnx_plans(bound.dispatchable.model, given, self.tuning)
+        return self._operator_plans(bound) if isinstance(bound, BoundDispatch) else None
+
+    def _operator_plans(self, bound: BoundDispatch) -> PlanRun:
         dispatchable = bound.command.dispatchable
         assert isinstance(dispatchable, DmlDispatchable)
         desc, pipeline = dispatchable.desc, dispatchable.desc.pipeline
         owned = self._owned.get(dispatchable.name, [None] * len(bound.inputs))
-        named = (*desc.inputs, *desc.outputs)
+        sources = *bound.inputs, *bound.outputs
+        given = zip(sources, (*owned, *[None] * len(bound.outputs)), strict=True)
         numbers = (*pipeline.inputs, *pipeline.outputs)
-        places = [(source, None) for source in bound.outputs]
-        tensors, names = {}, {}
-        for number, (path, tensor), (source, heap) in zip(
-            numbers, named, [*zip(bound.inputs, owned, strict=True), *places], strict=True
-        ):
-            start = 0
+        named = (*desc.inputs, *desc.outputs)
+        tensors: dict[int, Extent] = {}
+        names: dict[int, str] = {}
+        outputs: dict[str, PlanOutput] = {}
+        for number, (path, tensor), (source, heap) in zip(numbers, named, given, strict=True):
+            if tensor is None:
+                continue
+            place = (heap, 0)
             if source is not None:
-                heap, start = self.heaps[source.resource.name], source.offset
-            if tensor is not None:
-                tensors[number] = Extent(heap, start, tensor.total_tensor_size_in_bytes)
-                names[number] = with_dml_names(path)
+                place = self.heaps[source.resource.name], source.offset
+            name = names[number] = with_dml_names(path)
+            tensors[number] = Extent(*place, tensor.total_tensor_size_in_bytes)
+            if number in pipeline.outputs:
+                dtype = dtype_of(tensor.data_type)
+                form = tensor.sizes, tensor.effective_strides
+                outputs[name] = PlanOutput(number, *form, dtype)
         for number, constant in pipeline.constants.items():
-            heap = HostHeap.of(constant.nbytes)
-            heap.data[: constant.nbytes] = constant.array().view(np.uint8)
-            tensors[number], names[number] = Extent(heap, 0, constant.nbytes), "a constant"
-        return PlanRun(pipeline.steps, tensors, names, self.tuning)
+            names[number] = "a constant"
+            tensors[number] = HostHeap.holding(constant.array())
+        return PlanRun(pipeline.steps, tensors, names, outputs, self.tuning)
 
-    def shader_run(self, bound: BoundShader) -> ShaderRun:
+    def _onnx_input(self, binding: OnnxBinding) -> Any:
+        source, entry = binding.source, binding.entry
+        if source is None:
+            return default_input(entry, binding.shape)
+        name = source.resource.name
+        if isinstance(source.resource, BufferResource):
+            assert entry.dtype is not None
+            nbytes = prod(binding.shape) * entry.dtype.itemsize
+            return self.heaps[name].data[:nbytes].view(entry.dtype).reshape(binding.shape)
+        if name not in self._deferred:
+            raise source.node.error(f"{quote(name)} has no value yet")
+        return self._deferred[name]
+
+    def _store(self, bound: BoundOnnx, plans: PlanRun) -> None:
+        """Store the outputs of an ONNX model in the resources that they are bound to."""
+        sources = {binding.entry.name: binding for binding in bound.outputs}
+        for name, output, array in plans.results():
+            binding = sources[name]
+            if binding.source is None:
+                continue
+            binding.check_result(output.sizes, output.dtype)
+            resource = binding.source.resource
+            if isinstance(resource, BufferResource):
+                self.heaps[resource.name].data[: array.nbytes] = array.view(np.uint8)
+            else:
+                self._deferred[resource.name] = array.reshape(output.sizes)
+
+    def _shader_run(self, bound: BoundShader) -> ShaderRun:
         """Return the run of a shader of the model's own."""
         arrays = {point: self._part(source) for point, source in bound.sources.items()}
         groups: Any = bound.command.groups
@@ -180,20 +256,20 @@ class HostModel:
         data = self.heaps[key[0]].data[source.offset : source.offset + source.nbytes]
         return self._parts.setdefault(key, data)
 
-    def runs(self, command: Bound) -> Iterator[ShaderRun]:
+    def runs(self, command: Bound, plans: PlanRun | None = None) -> Iterator[ShaderRun]:
         """Yield what a command runs on the device, in order; each must be run before the next.
 
-        Raises:
-            ModelError: it dispatches an ONNX model.
+        ``plans`` are those of the command, if they are made already.
         """
-        if isinstance(command, BoundDispatch):
-            for _, run in self.plan_run(command).runs():
-                yield run
-        elif isinstance(command, BoundShader):
-            yield self.shader_run(command)
-        else:
-            name = command.dispatchable.name
-            raise ModelError(f"'{name}' is an ONNX model, which must be checked as a .onnx file")
+        if isinstance(command, BoundShader):
+            yield self._shader_run(command)
+            return
+        plans = plans or self.plans(command)
+        assert plans is not None
+        for _, run in plans.runs():
+            yield run
+        if isinstance(command, BoundOnnx):
+            self._store(command, plans)
 
 
 def runs_of(host: HostModel) -> Iterator[tuple[str, ShaderRun]]:
@@ -204,27 +280,32 @@ def runs_of(host: HostModel) -> Iterator[tuple[str, ShaderRun]]:
             yield f"dispatch {number}, '{name}', {run.shader.name}", run
 
 
-def onnx_run(
-    model: Model, inputs: Mapping[str, Any], tuning: Tuning = GPU
-) -> tuple[PlanRun, list[LoweredValue]]:
-    """Return the plans of an ONNX model on arrays, and its outputs."""
-    from vkops.onnx.lowering import string_handles, tensors_of
+def onnx_plans(model: Model, inputs: Mapping[str, Any], tuning: Tuning = GPU) -> PlanRun:
+    """Return the plans of an ONNX model on arrays.
+
+    Raises:
+        ModelError: the model cannot run with these inputs.
+    """
+    from vkops.onnx.element_types import STRING, moved_dtype
+    from vkops.onnx.lowering import LoweredTensor, string_handles, tensors_of
     from vkops.onnx.onnx_session import lowered
 
     lowering = lowered(model, inputs)
     wanted = dict.fromkeys(t.number for value in lowering.outputs for t in tensors_of(value))
-    arrays = dict(lowering.constants)
-    names = dict.fromkeys(arrays, "a constant")
+    tensors = {number: HostHeap.holding(array) for number, array in lowering.constants.items()}
+    names = dict.fromkeys(tensors, "a constant")
     strings = [*lowering.strings]
     for number, (name, item) in lowering.inputs.items():
         array = inputs[name] if item is None else inputs[name][item]
-        arrays[number] = string_handles(array, strings) if array.dtype == object else array
+        array = string_handles(array, strings) if array.dtype == STRING else array
+        tensors[number] = HostHeap.holding(array)
         names[number] = name if item is None else f"{name}[{item}]"
-    tensors = {}
-    for number, array in arrays.items():
-        data = packed_bytes(array)
-        heap = HostHeap.of(data.size)
-        heap.data[: data.size] = data
-        tensors[number] = Extent(heap, 0, data.size)
+    outputs = {
+        entry.name: PlanOutput(
+            made.number, made.shape, packed_strides(made.shape), moved_dtype(made.dtype)
+        )
+        for entry, made in zip(model.outputs, lowering.outputs, strict=True)
+        if isinstance(made, LoweredTensor)
+    }
     steps = tuple(lowering.graph.lower([*wanted]))
-    return PlanRun(steps, tensors, names, replace(tuning, copies=SHADERS)), lowering.outputs
+    return PlanRun(steps, tensors, names, outputs, replace(tuning, copies=SHADERS))

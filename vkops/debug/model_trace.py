@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vkops.debug.model_dispatches import Bytes, HostModel, PlanRun, onnx_run
+from vkops.debug.model_dispatches import Bytes, HostModel, PlanRun, onnx_plans
 from vkops.debug.shader_check import Case, as_numbers
 from vkops.debug.shader_trace import Trace, trace_byte
-from vkops.dxdispatch.descriptors import with_dml_names
-from vkops.dxdispatch.json_model import DmlDispatchable
-from vkops.dxdispatch.model_checks import BoundDispatch, Prepared
+from vkops.dxdispatch.model_checks import Prepared
 from vkops.errors import ModelError
 from vkops.plan.algebra import coalesce_region
 from vkops.plan.compose import Writers
@@ -25,7 +23,6 @@ from vkops.plan.view import Ints, View
 
 if TYPE_CHECKING:
     from vkops.onnx import Model
-    from vkops.onnx.lowering import LoweredValue
 
     Subject = Case | Prepared | tuple[Model, Mapping[str, Any]]
 
@@ -84,10 +81,8 @@ def traced(subject: Subject, dispatch: int, output: str, index: Ints) -> ModelTr
     if isinstance(subject, Prepared):
         host = HostModel(subject)
         return trace_model(host, dispatch, element_of(host, dispatch, output, index))
-    model, inputs = subject
-    run, outputs = onnx_run(model, inputs)
-    named = dict(zip([entry.name for entry in model.outputs], outputs, strict=True))
-    return trace_plan(run, onnx_element(named, output, index))
+    plans = onnx_plans(*subject)
+    return trace_plans(plans, _tensor_element(plans, output, index))
 
 
 class Element(NamedTuple):
@@ -109,8 +104,9 @@ def trace_model(host: HostModel, dispatch: int, element: Element) -> ModelTrace:
     *before, command = host.dispatches[:dispatch]
     for run in chain.from_iterable(map(host.runs, before)):
         run.run()
-    if isinstance(command, BoundDispatch):
-        return trace_plan(host.plan_run(command), element)
+    plans = host.plans(command)
+    if plans is not None:
+        return trace_plans(plans, element)
     (run,) = host.runs(command)
     return trace_shader(run.case, element)
 
@@ -122,7 +118,7 @@ def trace_shader(case: Case, element: Element) -> ModelTrace:
     return ModelTrace((), trace_byte(case, block, element.offset), (), b"")
 
 
-def trace_plan(run: PlanRun, element: Element) -> ModelTrace:
+def trace_plans(run: PlanRun, element: Element) -> ModelTrace:
     """Run plans, and trace an element that one of them makes.
 
     Raises:
@@ -249,20 +245,19 @@ def element_of(host: HostModel, dispatch: int, output: str, index: Ints) -> Elem
     if not 1 <= dispatch <= count:
         raise ModelError(f"--dispatch: got {dispatch}, the model has {count} dispatches")
     command = host.dispatches[dispatch - 1]
-    if not isinstance(command, BoundDispatch):
-        (run,) = host.runs(command)
-        return number_of(run.case, output, index)
-    dispatchable = command.command.dispatchable
-    assert isinstance(dispatchable, DmlDispatchable)
-    numbers = dispatchable.desc.pipeline.outputs
-    named = zip(numbers, dispatchable.desc.outputs, strict=True)
-    tensors = {with_dml_names(path): (n, tensor) for n, (path, tensor) in named if tensor}
-    name = _only(output, list(tensors))
-    number, tensor = tensors[name]
-    _check_index(name, index, tensor.sizes)
-    elements = sum(i * stride for i, stride in zip(index, tensor.effective_strides, strict=True))
-    size = tensor.data_type.element_size
-    return Element(number, elements * size, size)
+    plans = host.plans(command)
+    if plans is not None:
+        return _tensor_element(plans, output, index)
+    (run,) = host.runs(command)
+    return number_of(run.case, output, index)
+
+
+def _tensor_element(plans: PlanRun, output: str, index: Ints) -> Element:
+    name = _only(output, list(plans.outputs))
+    number, sizes, strides, dtype = plans.outputs[name]
+    _check_index(name, index, sizes)
+    elements = sum(i * stride for i, stride in zip(index, strides, strict=True))
+    return Element(number, elements * dtype.itemsize, dtype.itemsize)
 
 
 def number_of(case: Case, output: str, index: Ints) -> Element:
@@ -278,23 +273,6 @@ def number_of(case: Case, output: str, index: Ints) -> Element:
     numbers = as_numbers(block, case.memory()[block.place].contents())
     _check_index(block.point, index, numbers.shape)
     return Element(block.point, index[0] * numbers.itemsize, numbers.itemsize)
-
-
-def onnx_element(outputs: Mapping[str, LoweredValue], output: str, index: Ints) -> Element:
-    """Return an element of an output of an ONNX model.
-
-    Raises:
-        ModelError: there is no such tensor or element.
-    """
-    from vkops.onnx.element_types import moved_dtype
-    from vkops.onnx.lowering import LoweredTensor
-
-    tensors = {n: value for n, value in outputs.items() if isinstance(value, LoweredTensor)}
-    name = _only(output, list(tensors))
-    tensor = tensors[name]
-    _check_index(name, index, tensor.shape)
-    size = moved_dtype(tensor.dtype).itemsize
-    return Element(tensor.number, int(np.ravel_multi_index(index, tensor.shape)) * size, size)
 
 
 def _only(output: str, names: Sequence[str]) -> str:
