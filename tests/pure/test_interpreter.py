@@ -7,18 +7,13 @@ import pytest
 import spirv
 from hypothesis import given, settings
 from indexed_plans import indexed_case
+from interpreted import bytes_of, plan_run
 from kernel_plans import TUNINGS
 from strategies import input_bytes, plans
 
 from vkops import shaders
 from vkops.debug import check
-from vkops.debug.interpreter.memory import Memory
-from vkops.debug.interpreter.races import Shadow
-from vkops.debug.interpreter.scheduler import Run
-from vkops.debug.interpreter.state import Settings
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError
-from vkops.extent import Extent
-from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.plan import execute
 
 HEAD = """#version 450
@@ -281,42 +276,15 @@ def test_a_switch_on_integers_of_64_bits():
 # -- the kernels of vkops --------------------------------------------------------------------------
 
 
-class Heap:
-    def __init__(self, nbytes):
-        self.data = np.zeros(-(-nbytes // 16) * 16 + 64, np.uint8)
-
-
 def run_plan(plan, tuning, inputs):
     """Run a plan's kernels in the interpreter, and compare all bytes."""
-    sources = [Heap(array.nbytes) for array in inputs]
-    targets = [Heap(output.nbytes) for output in plan.outputs]
-    for heap, array in zip(sources, inputs, strict=True):
-        heap.data[: array.nbytes] = array.view(np.uint8).reshape(-1)
-    before = []
-    for heap, output in zip(targets, plan.outputs, strict=True):
-        heap.data[:] = np.random.default_rng(1).integers(0, 256, heap.data.size)
-        before.append(heap.data[: output.nbytes].copy())
-    extents = [
-        [[Extent(heap, 0, each.nbytes)] for heap, each in zip(heaps, sizes, strict=True)]
-        for heaps, sizes in ((sources, inputs), (targets, plan.outputs))
-    ]
-    for dispatch in EncodedPlan(plan, tuning).bind(*extents):
-        shader = shaders.load(
-            shaders.VARIANTS[dispatch.kernel.name].compile(debug=True), name=dispatch.kernel.name
-        )
-        memory = {}
-        for place, (block, *_) in shader.places.items():
-            heap = dispatch.heaps[block.binding - 1] if block.binding else None
-            data = dispatch.words.tobytes() if heap is None else heap.data.tobytes()
-            memory[place] = Memory(block.instance, block.type, "", 1, len(data), is_written=True)
-            memory[place].fill(data)
-            memory[place].shadow = Shadow(memory[place].units)
-        chosen = Settings()
-        Run(shader, memory, dispatch.groups, b"", chosen).run()
-        assert not [*chosen.findings], (dispatch.kernel.name, [*map(str, chosen.findings)])
-        dispatch.target.data[:] = memory[0, 2].contents()
-    for heap, wanted in zip(targets, execute(plan, inputs, before), strict=True):
-        np.testing.assert_array_equal(heap.data[: len(wanted)], wanted.view(np.uint8).reshape(-1))
+    run, outputs = plan_run(plan, tuning, inputs)
+    before = [bytes_of(run, number).copy() for number in outputs]
+    for _, each in run.runs():
+        report = each.check()
+        assert report.ok, str(report)
+    for number, wanted in zip(outputs, execute(plan, inputs, before), strict=True):
+        np.testing.assert_array_equal(bytes_of(run, number), wanted.view(np.uint8).reshape(-1))
 
 
 @pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)

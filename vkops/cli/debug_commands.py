@@ -279,6 +279,8 @@ def trace(
         click.echo(_printable(found.text(rows)))
         if found.differs:
             raise ModelError(found.verdict)
+        if found.wanted:
+            click.echo("The kernel did as the plan says")
 
 
 def _compare(subject: Any, adapter: str, rows: int, level: FeatureLevel) -> None:

@@ -21,6 +21,7 @@ from vkops.dxdispatch.json_reader import quote
 from vkops.dxdispatch.model_checks import Bound, BoundDispatch, Prepared
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, OnnxBinding
 from vkops.dxdispatch.shader_dispatchable import GROUPS_NBYTES, BoundShader
+from vkops.errors import OutOfDeviceMemoryError
 from vkops.extent import Extent
 from vkops.gpu.copies import SHADERS
 from vkops.gpu.kernels.choice import VECTOR
@@ -47,8 +48,16 @@ class HostHeap:
 
     @classmethod
     def of(cls, nbytes: int) -> HostHeap:
-        """Return zeros: whole vectors, as kernels may read the rest of the last one."""
-        return cls(np.zeros(round_up(max(nbytes, 1), VECTOR), np.uint8))
+        """Return zeros: whole vectors, as kernels may read the rest of the last one.
+
+        Raises:
+            OutOfDeviceMemoryError: the host has no memory for it.
+        """
+        try:
+            return cls(np.zeros(round_up(max(nbytes, 1), VECTOR), np.uint8))
+        except (MemoryError, ValueError) as error:
+            message = f"{nbytes} bytes: the host has no more memory available"
+            raise OutOfDeviceMemoryError(message) from error
 
     @classmethod
     def holding(cls, array: npt.NDArray[Any]) -> Extent:
@@ -159,8 +168,11 @@ class HostModel:
         for resource in prepared.model.resources.values():
             if isinstance(resource, BufferResource):
                 heap = self.heaps[resource.name] = HostHeap.of(resource.size)
-                data = b"".join(map(bytes, resource.values.chunks()))
-                heap.data[: len(data)] = np.frombuffer(data, np.uint8)
+                start = 0
+                for chunk in resource.values.chunks():
+                    data = np.frombuffer(chunk, np.uint8)
+                    heap.data[start : start + data.size] = data
+                    start += data.size
         self._owned = {
             name: [None if source is None else self._copy(source) for source in slots]
             for name, slots in prepared.initial_inputs.items()
@@ -248,7 +260,7 @@ class HostModel:
             data = self.heaps[groups.resource.name].data[groups.offset :]
             groups = data[:GROUPS_NBYTES].view(np.uint32).tolist()
         dispatchable = bound.dispatchable
-        return ShaderRun(dispatchable.shader, arrays, groups, dispatchable.push_constants)
+        return ShaderRun(dispatchable.load(), arrays, groups, dispatchable.push_constants)
 
     def _part(self, source: BindingSource) -> Bytes:
         """Return the bytes that are bound: the same array for the same bytes."""

@@ -13,6 +13,9 @@ from vkops.shaders.module import Block
 MAX_INVOCATIONS = 64
 """Invocations whose values are followed."""
 
+MAX_RUNS = 8
+"""Runs: each also follows the invocations whose values those before it have read."""
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -37,7 +40,9 @@ class Trace:
 def trace_byte(case: Case, block: Block, at: int) -> Trace:
     """Run a shader, and follow the number of a block at a byte."""
     watched: set[int] = set()
+    runs = 0
     while True:
+        runs += 1
         made, memory = case.run(kind=partial(RecordedRun, watched=watched))
         assert isinstance(made, RecordedRun)
         own = memory[block.place]
@@ -49,6 +54,7 @@ def trace_byte(case: Case, block: Block, at: int) -> Trace:
             return Trace(name, value, ())
         last = made.changes.get((when, who))
         new = {who} if last is None else made.unknown(last) - watched
-        if last is not None and (not new or len(watched | new) > MAX_INVOCATIONS):
+        is_last = not new or len(watched | new) > MAX_INVOCATIONS or runs == MAX_RUNS
+        if last is not None and is_last:
             return Trace(name, value, [*made.lines(last)])
         watched |= new

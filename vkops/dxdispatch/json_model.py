@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,12 +95,13 @@ class OnnxDispatchable:
 
 @dataclass(frozen=True)
 class ShaderDispatchable:
-    """A compute shader, and its push constants."""
+    """A compute shader, and its push constants; ``load`` loads it again, with source lines."""
 
     name: str
     shader: Shader
     push_constants: tuple[float, ...]
     node: Node
+    load: Callable[[], Shader]
 
 
 Dispatchable = DmlDispatchable | OnnxDispatchable | ShaderDispatchable

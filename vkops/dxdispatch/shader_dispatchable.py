@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,21 +71,23 @@ def read_dispatchable(name: str, node: Node, folders: Folders) -> ShaderDispatch
     constants: dict[str | int, Number] = {
         constant_key(key): read_float(value) for key, value in (values.members() if values else ())
     }
+    load = partial(
+        shaders.load,
+        path,
+        language=language,
+        constants=constants,
+        **options,
+        allow_paths=folders.allow_paths,
+        root=folders.inputs,
+    )
     try:
-        shader = shaders.load(
-            path,
-            language=language,
-            constants=constants,
-            **options,
-            allow_paths=folders.allow_paths,
-            root=folders.inputs,
-        )
+        shader = load()
     except ShaderCompileError as error:
         raise source.error(printable(str(error))) from error
     except InvalidDescError as error:
         raise (values or node).error(str(error)) from error
     pushed = _read_push_constants(node.optional("pushConstants"), node, shader)
-    return ShaderDispatchable(name, shader, pushed, node)
+    return ShaderDispatchable(name, shader, pushed, node, partial(load, debug=True))
 
 
 def constant_key(text: str) -> str | int:

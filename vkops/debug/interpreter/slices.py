@@ -76,6 +76,7 @@ class RecordedRun(Run):
         self._results: dict[tuple[int, int], Made] = {}
         self._local: dict[tuple[int, Variable, int], Made] = {}
         self._reads: dict[int, list[Made]] = {}
+        self._overwritten: list[tuple[Made, int]] = []
         self._time = 0
 
     @staticmethod
@@ -125,19 +126,26 @@ class RecordedRun(Run):
                 sources = (*reads, *found)
                 made = self._made("", step.place, who, name, own, sources) if sources else None
                 self._remember(who, step.result, made)
-        if self._reads:
-            self._reads = {}
+        for made, row in self._overwritten:
+            made.value = _row(value, row)
+        self._reads, self._overwritten = {}, []
 
     def record(self, kind: str, pointer: Pointer, active: Active) -> None:
         """Remember what is read and stored."""
-        rows = [*self._rows(active)]
+        rows = self._rows(active)
         if kind != "write":
             for row, who in rows:
                 self._reads.setdefault(who, []).append(self._read(pointer, active, row, who))
         super().record(kind, pointer, active)
-        if kind != "read":
-            for row, who in rows:
-                self._change(pointer, active, row, who)
+        for row, who in rows if kind != "read" else ():
+            alike = _alike(pointer, active, row) if kind == "atomic" else np.zeros(0, np.int64)
+            before, later = alike[alike < row], alike[alike > row]
+            if len(before):
+                last = self.order.clock, int(active.who[before[-1]])
+                self._link(self._reads[who][-1], [last])
+            made = self._change(pointer, active, row, who)
+            if len(later):  # the value is what the next invocation finds
+                self._overwritten.append((made, int(later[0])))
 
     def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Value:
         """Let the parameters of a function be made of the arguments."""
@@ -159,7 +167,7 @@ class RecordedRun(Run):
         phis = frame.function.blocks[frame.function.numbers[target]].phis
         active = self.active if mask is None else self.active.some(mask)
         for _, who in self._rows(active) if phis else ():
-            given = [dict(zip(p.operands[1::2], p.operands, strict=False)) for p in phis]
+            given = [dict(zip(p.operands[1::2], p.operands[::2], strict=True)) for p in phis]
             made = [self._results.get((who, ids.get(block.label, 0))) for ids in given]
             for phi, each in zip(phis, made, strict=True):
                 self._remember(who, phi.result, each)
@@ -201,29 +209,35 @@ class RecordedRun(Run):
         variable, offset = pointer.variable, _offset(pointer, row)
         name = _name(pointer, offset)
         made = self._made("read", self.step.place, who, name, None, ())
-        found: dict[Made | None, None] = {}
         if variable.shadow is not None:
             first = variable.addresses(pointer.type, offset, _one(active, row)).item(0)
             units = range(
                 first // variable.unit, -(-(first + pointer.type.nbytes) // variable.unit)
             )
-            for when, writer in {*map(variable.shadow.last_change, units)}:
-                known = self.changes.get((when, writer))
-                found[known] = None
-                if when and known is None:
-                    made.unknown += (writer,)
-                    line = self.places[when].line
-                    made.note = f"stored in line {line} by invocation {self.global_id(writer)}"
+            self._link(made, {*map(variable.shadow.last_change, units)})
         else:
-            for at in _numbers(variable, pointer, offset):
-                found[self._local.get((who, variable, at))] = None
-        made.sources = tuple(source for source in found if source is not None)
+            known = (
+                self._local.get((who, variable, at)) for at in _numbers(variable, pointer, offset)
+            )
+            made.sources = tuple(dict.fromkeys(filter(None, known)))
         is_buffer = isinstance(variable, Memory) and variable.kind == ""
         if is_buffer and not made.sources and not made.note:
             made.note = "input"
         return made
 
-    def _change(self, pointer: Pointer, active: Active, row: int, who: int) -> None:
+    def _link(self, read: Made, changes: Collection[tuple[int, int]]) -> None:
+        """Let a read be of changes of memory, by their times and invocations."""
+        read.sources, read.note, read.unknown = (), "", ()
+        for when, writer in changes:
+            known = self.changes.get((when, writer))
+            if known is not None:
+                read.sources += (known,)
+            elif when:
+                read.unknown += (writer,)
+                line = self.places[when].line
+                read.note = f"stored in line {line} by invocation {self.global_id(writer)}"
+
+    def _change(self, pointer: Pointer, active: Active, row: int, who: int) -> Made:
         variable, offset = pointer.variable, _offset(pointer, row)
         value = _row(variable.load(pointer.type, offset, _one(active, row), self.step.place), 0)
         sources = [*self._reads.get(who, ()), *self._sources(who, self.step)]
@@ -235,6 +249,14 @@ class RecordedRun(Run):
             self._local.update(
                 ((who, variable, at), made) for at in _numbers(variable, pointer, offset)
             )
+        return made
+
+
+def _alike(pointer: Pointer, active: Active, row: int) -> Array:
+    """Return the invocations of an atomic operation that have the address of one, in order."""
+    at = pointer.variable.addresses(pointer.type, pointer.offset, active).reshape(-1)
+    wide = np.broadcast_to(at, len(active.who))
+    return np.flatnonzero(wide == wide[row])
 
 
 def _numbers(variable: Variable, pointer: Pointer, offset: int) -> range:

@@ -1,0 +1,106 @@
+"""``vkops debug trace --compare``: the interpreter against a driver, which is right or is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vkops
+from vkops.cli import main
+
+ROOT = Path(__file__).parents[2]
+SHADER = """#version 450
+layout(local_size_x = 8) in;
+layout(std430, binding = 0) readonly buffer X { uint x[]; };
+layout(std430, binding = 1) buffer Y { uint y[]; };
+layout(push_constant) uniform Push { uint n; };
+shared uint part[8];
+void main() {
+    uint own = gl_LocalInvocationIndex;
+    part[own] = x[own] * n;
+    BARRIER
+    y[own] = part[7 - own];
+}
+"""
+
+
+@pytest.fixture
+def compared(adapter, tmp_path, monkeypatch, capsys):
+    """Compare a shader or a model with a driver: status, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VKOPS_EXPECT", raising=False)
+    Path("s.comp").write_text(SHADER)
+    np.save("x.npy", np.arange(10, 18, dtype=np.uint32))
+
+    def run(target, *arguments):
+        status = main(["debug", "trace", str(target), "--compare", adapter.name, *arguments])
+        seen = capsys.readouterr()
+        return status, seen.out.splitlines(), seen.err.removesuffix("\n")
+
+    return run
+
+
+GIVEN = ["s.comp", "--buffer", "X=x.npy", "--buffer", "Y=32", "--push", "3", "-D"]
+MODELS = ["split.json", "shader.json", "scatter.json", "channel_shuffle.json", "channel_shuffle.onnx"]  # fmt: skip
+
+
+@pytest.fixture
+def wrong_driver(monkeypatch):
+    """A driver that makes one byte wrong in each result, from the fifth on."""
+    read = vkops.Buffer.read
+
+    def wrong(self, *arguments):
+        data = bytearray(read(self, *arguments))
+        data[4] ^= 64
+        return bytes(data)
+
+    monkeypatch.setattr(vkops.Buffer, "read", wrong)
+
+
+def test_the_same_results(compared, adapter):
+    status, out, err = compared(*GIVEN, "BARRIER=barrier();")
+    assert (status, err) == (0, "")
+    assert out[1:] == [f"All outputs are the same on '{adapter.name}'"]
+    _, out, _ = compared(*GIVEN, "BARRIER=barrier();", "2")
+    assert out[2].startswith("s.comp:11: y[2] = 45, by invocation (2, 0, 0)")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_results_of_models(compared, adapter, name):
+    status, out, _ = compared(ROOT / "examples" / name)
+    assert (status, out[-1]) == (0, f"All outputs are the same on '{adapter.name}'")
+
+
+@pytest.mark.usefixtures("wrong_driver")
+def test_a_driver_at_fault(compared, adapter):
+    status, out, err = compared(*GIVEN, "BARRIER=barrier();")
+    assert status == 1
+    assert out[1] == f"Y: element 1 is 48 in the interpreter, and 112 on '{adapter.name}'"
+    assert out[2] == "s.comp:11: y[1] = 48, by invocation (1, 0, 0)"
+    assert "s.comp:9: part[6] = 48, by invocation (6, 0, 0)" in out
+    expected = (
+        f"The interpreter found no fault: the driver of '{adapter.name}' is probably at fault"
+    )
+    assert err == expected
+
+
+@pytest.mark.usefixtures("wrong_driver")
+@pytest.mark.parametrize("name", MODELS[:3])
+def test_a_driver_at_fault_with_a_model(compared, name):
+    status, out, err = compared(ROOT / "examples" / name)
+    (difference,) = (line for line in out if " in the interpreter, and " in line)
+    assert difference.startswith("Dispatch 1, '")
+    assert "element 1 is " in difference
+    assert status == 1
+    assert "no fault: the driver" in err
+    assert any("by invocation (" in line for line in out)
+
+
+@pytest.mark.usefixtures("wrong_driver")
+def test_a_shader_at_fault(compared):
+    status, out, err = compared(*GIVEN, "BARRIER=")
+    assert status == 1
+    assert out[-1].startswith("s.comp:11: data race: 'part[7]' in shared memory")
+    assert err == "The shader is at fault: the interpreter found faults, which are above"
