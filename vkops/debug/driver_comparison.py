@@ -77,7 +77,7 @@ def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
         block = case.shader.block(point)
         assert block is not None
         found = as_numbers(block, outcome[block.place])
-        at = first_difference(wanted, found)
+        at = None if block.readonly else first_difference(wanted, found)
         if at is not None:
             element = Element(point, at * wanted.itemsize, wanted.itemsize)
             text = _text(point, wanted, found, at, device)
