@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from indexed_plans import indexed_case
 from interpreted import bytes_of, plan_run
-from kernel_plans import TUNINGS, stream_plans
+from kernel_plans import TUNINGS, stream_plans, window
 from strategies import input_bytes, plans
 
 from vkops import shaders
@@ -21,8 +20,6 @@ from vkops.cli import main
 from vkops.debug.model_trace import Element, trace_plans, traced
 from vkops.debug.shader_check import Case
 from vkops.plan import execute
-
-ROOT = Path(__file__).parents[2]
 
 # -- shaders ---------------------------------------------------------------------------------------
 
@@ -173,227 +170,119 @@ def test_random_elements_of_plans_with_indices():
     assert any(each and "moved by the indices" in dict(each.facts)["Region"] for each in found)
 
 
+COPY, TILE = window(8, [33], [3], 0, [2]), window(4, [64, 64], [1, 64])
+# What is wrong in a kernel, in which plan, and an element that shows it.
+BUGS = {
+    "a missing store": ("copy.comp", "target[item.dst] = constant ? pattern : element;", "", COPY, 30),
+    "a wrong value": ("copy.comp", "= source[item.src];", "= source[item.src] + 1u;", COPY, 30),
+    "a wrong source": ("region.glsl", "item.src = head.HEAD_SRC;", "item.src = head.HEAD_SRC + 1u;", COPY, 30),
+    "a wrong stride": ("region.glsl", "value * digit.DIGIT_DST;", "value * (digit.DIGIT_DST + 1u);", COPY, 31),
+    "an item left out": ("region.glsl", "if (rest >= head.HEADER_ITEMS)", "if (rest + 1u >= head.HEADER_ITEMS)", COPY, 32),
+    "tiles": ("copy_tile.comp", "uint inner = column - groups", "uint inner = (column ^ 1u) - groups", TILE, 198),
+    "streams": ("copy_stream.comp", "place.src += skipped;", "place.src += skipped + 1u;", window(1, [5, 37], [53, 1], 3), 100),
+    "bytes": ("copy_subword.comp", "src + (base + t) * stride;", "src + (base + t) * stride + 1u;", window(1, [333], [2]), 10),
+}  # fmt: skip
+
+
+@pytest.fixture
+def edited(tmp_path, monkeypatch):
+    """Change a text in a file of the kernels."""
+
+    def edit(file, right, wrong):
+        folder = tmp_path / "shaders"
+        shutil.copytree(shaders.source_dir(), folder)
+        text = (folder / file).read_text()
+        assert text.count(right) == 1
+        (folder / file).write_text(text.replace(right, wrong))
+        monkeypatch.setenv("VKOPS_SHADER_DIR", str(folder))
+
+    return edit
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_bugs(edited, bug):
+    file, right, wrong, plan, number = BUGS[bug]
+    target, size = plan.outputs[0].regions[0].target, plan.element_size
+    at = int(np.dot(np.unravel_index(number, target.sizes), target.strides)) * size
+    for differs in (False, True):
+        run, (output,) = plan_run(plan, TUNINGS["gpu"], input_bytes(plan, 0))
+        found = trace_plans(run, Element(output, at, size))
+        assert found.differs == differs, found.text(20)
+        if not differs:
+            edited(file, right, wrong)
+    assert found.verdict.startswith("The kernel differs from the plan: got ")
+
+
 # -- models ----------------------------------------------------------------------------------------
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
 def command(tmp_path, monkeypatch, capsys):
-    """Run ``vkops debug`` with a model or a file: status, standard output, standard error."""
+    """Run ``vkops debug`` with a file: status, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
 
-    def run(name, content, *arguments):
-        path = tmp_path / "m.json"
-        if isinstance(content, dict):
-            path.write_text(json.dumps(content))
-        status = main(
-            ["debug", name, str(path if isinstance(content, dict) else content), *arguments]
-        )
+    def run(name, file, *arguments):
+        status = main(["debug", name, str(file), *arguments])
         seen = capsys.readouterr()
         assert seen.err.count("\n") == (seen.err != "")
         return status, seen.out, seen.err.removesuffix("\n")
 
-    monkeypatch.chdir(tmp_path)
     return run
 
 
-def values(kind, count, start=0, delta=1):
-    values = {"valueStart": start, "valueDelta": delta, "valueCount": count}
-    return {"initialValuesDataType": kind, "initialValues": values}
-
-
-def slice1(kind, sizes, taken, strides, offsets=None, **target):
-    return {
-        "type": "SLICE1",
-        "desc": {
-            "InputTensor": {"DataType": kind, "Sizes": sizes},
-            "OutputTensor": {"DataType": kind, "Sizes": taken, **target},
-            "InputWindowOffsets": offsets or [0] * len(sizes),
-            "InputWindowSizes": [
-                n if abs(s) == 1 else n * abs(s) for n, s in zip(taken, strides, strict=True)
-            ],
-            "InputWindowStrides": strides,
-        },
-    }
-
-
-def model(operator, kind, count):
-    """A model with one dispatch from X to Y."""
-    bindings = {"InputTensor": "X", "OutputTensor": "Y"}
-    return {
-        "resources": {"X": values(kind, count), "Y": values(kind, count, delta=0)},
-        "dispatchables": {"it": operator},
-        "commands": [{"type": "dispatch", "dispatchable": "it", "bindings": bindings}],
-    }
-
-
-REVERSE = slice1("INT64", [70], [33], [-2], [2], Strides=[2])
-TRANSPOSE = {
-    "type": "ELEMENT_WISE_IDENTITY",
-    "desc": {
-        "InputTensor": {"DataType": "UINT32", "Sizes": [64, 64], "Strides": [1, 64]},
-        "OutputTensor": {"DataType": "UINT32", "Sizes": [64, 64]},
-    },
-}
-
-
-def test_the_way_of_an_element(command):
-    status, out, _ = command("trace", model(REVERSE, "INT64", 70), "30", "--rows", "2")
-    region, source, kernel, store, text, of, *_, more, end = out.splitlines()
-    assert status == 0
-    assert (
-        region
-        == "Region: 1 of 1: sizes (33,), to 0, strides (2,), from input 0 at 67, strides (-2,)"
-    )
-    assert (source, kernel) == ("Source: InputTensor, byte 56", "Kernel: copy_8")
-    assert store.endswith("copy.comp:33: target[60] = (7, 0), by invocation (30, 0, 0)")
-    assert text == "    target[item.dst] = constant ? pattern : element;"
-    assert "element = (7, 0)" in of
-    assert more.endswith(" more (--rows shows them)")
-    assert end == "The kernel did as the plan says"
-
-
-# What is wrong in a kernel, in which model, and an element that shows it.
-BUGS = {
-    "a missing store": ("copy.comp", "target[item.dst] = constant ? pattern : element;", "", (REVERSE, "INT64", 70), "30"),
-    "a wrong value": ("copy.comp", "= source[item.src];", "= source[item.src] + 1u;", (REVERSE, "INT64", 70), "30"),
-    "a wrong source": ("region.glsl", "item.src = head.HEAD_SRC;", "item.src = head.HEAD_SRC + 1u;", (REVERSE, "INT64", 70), "30"),
-    "a wrong stride": ("region.glsl", "value * digit.DIGIT_DST;", "value * (digit.DIGIT_DST + 1u);", (REVERSE, "INT64", 70), "31"),
-    "an item left out": ("region.glsl", "if (rest >= head.HEADER_ITEMS)", "if (rest + 1u >= head.HEADER_ITEMS)", (REVERSE, "INT64", 70), "32"),
-    "tiles": ("copy_tile.comp", "uint inner = column - groups", "uint inner = (column ^ 1u) - groups", (TRANSPOSE, "UINT32", 4096), "3,6"),
-    "runs": ("copy_run.comp", "uint(start) & 15u", "uint(start + 1) & 15u",
-             (slice1("UINT32", [4, 5, 9], [3, 4, 7], [1, 1, 1], [1, 1, 1]), "UINT32", 180), "2,3,5"),
-    "bytes": ("copy_subword.comp", "src + (base + t) * stride;", "src + (base + t) * stride + 1u;",
-              (slice1("UINT8", [64], [21], [3]), "UINT8", 64), "10"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("bug", BUGS)
-def test_planted_bugs(command, tmp_path, monkeypatch, bug):
-    file, right, wrong, arguments, element = BUGS[bug]
-    folder = tmp_path / "shaders"
-    shutil.copytree(shaders.source_dir(), folder)
-    text = (folder / file).read_text()
-    assert text.count(right) == 1
-    (folder / file).write_text(text.replace(right, wrong))
-    monkeypatch.setenv("VKOPS_SHADER_DIR", str(folder))
-    status, _, err = command("trace", model(*arguments), element)
-    assert status == 1
-    assert err.startswith("The kernel differs from the plan: got ")
-
-
-def split(kind, sizes, parts):
-    outputs = [{"DataType": kind, "Sizes": [n, *sizes[1:]]} for n in parts]
-    tensor = {"DataType": kind, "Sizes": sizes}
-    return {"type": "SPLIT", "desc": {"InputTensor": tensor, "OutputTensors": outputs, "Axis": 0}}
-
-
-def dispatch(name, **bindings):
-    return {"type": "dispatch", "dispatchable": name, "bindings": bindings}
-
-
-SPLIT = {
-    "resources": {"X": values("UINT16", 10, 1), "A": values("UINT16", 4), "B": values("UINT16", 6)},
-    "dispatchables": {"cut": split("UINT16", [10], [4, 6])},
-    "commands": [dispatch("cut", InputTensor="X", OutputTensors=["A", "B"])],
-}
-
-
 def test_what_cannot_be_traced(command, message):
-    shader = ROOT / "examples/transpose_wrong.comp"
-    for content, arguments, status, named in (
-        (SPLIT, ["0"], 1, "--output"),
-        (SPLIT, ["0", "--output", "Y"], 1, "--output"),
-        (SPLIT, ["4", "--output", "OutputTensors[0]"], 1, "element (4,)"),
-        (SPLIT, ["1,2", "--output", "OutputTensors[0]"], 1, "element (1, 2)"),
-        (SPLIT, ["--output", "OutputTensors[0]", "--", "-1"], 1, "element (-1,)"),
-        (SPLIT, ["0", "--dispatch", "2"], 1, "--dispatch"),
-        ({**SPLIT, "commands": []}, ["0"], 1, "--dispatch"),
-        (SPLIT, ["a"], 2, "'element'"),
-        (SPLIT, ["0,"], 2, "'element'"),
-        (SPLIT, [], 1, "ELEMENT"),
-        (shader, ["0", "--push", "3,5", "--output", "Source"], 1, "--output"),
-        (shader, ["999", "--push", "3,5"], 1, "element (999,)"),
-        ("none.json", ["0"], 1, "none.json"),
-        ("m.txt", ["0"], 1, "m.txt"),
-    ):
-        got, _, error = command("trace", content, *arguments)
+    model, shader = EXAMPLES / "split.json", EXAMPLES / "transpose_wrong.comp"
+    first = ["--output", "OutputTensors[0]"]
+    for file, arguments, status, named in (
+        (model, ["0"], 1, "--output"), (model, ["0", "--output", "Y"], 1, "--output"), (model, ["4,0", *first], 1, "element (4, 0)"),
+        (model, ["1", *first], 1, "element (1,)"), (model, [*first, "--", "-1,0"], 1, "element (-1, 0)"),
+        (model, ["0", "--dispatch", "2"], 1, "--dispatch"), (model, ["a"], 2, "'element'"), (model, ["0,"], 2, "'element'"),
+        (model, [], 1, "ELEMENT"), (shader, ["0", "--push", "3,5", "--output", "Source"], 1, "--output"),
+        (shader, ["999", "--push", "3,5"], 1, "element (999,)"), ("none.json", ["0"], 1, "none.json"), ("m.txt", ["0"], 1, "m.txt"),
+    ):  # fmt: skip
+        got, _, error = command("trace", file, *arguments)
         assert got == status
         message(error, *named.split())
 
 
 def test_later_dispatches_have_what_the_others_made(command):
-    """Operators, one with an input that it owns, and a shader."""
-    owned = split("UINT16", [10], [4, 6])
-    owned["desc"]["InputTensor"]["Flags"] = "OWNED_BY_DML"
-    identity = {"DataType": "UINT16", "Sizes": [4]}
-    Path("twice.comp").write_text(
-        "#version 450\nlayout(local_size_x = 2) in;\n"
-        "layout(std430, binding = 0) buffer Data { uint data[]; };\n"
-        "void main() { data[gl_GlobalInvocationID.x] *= 2; }"
-    )
-    content = {
-        "resources": {**SPLIT["resources"], "Z": values("UINT16", 10, 101)},
-        "dispatchables": {
-            **SPLIT["dispatchables"],
-            "kept": {**owned, "bindings": {"InputTensor": "X"}},
-            "back": {"type": "ELEMENT_WISE_IDENTITY", "desc": {"InputTensor": identity, "OutputTensor": identity}},
-            "twice": {"type": "glsl", "sourcePath": "twice.comp"},
-        },
-        "commands": [
-            dispatch("cut", InputTensor="Z", OutputTensors=["A", "B"]),
-            dispatch("back", InputTensor="A", OutputTensor="X"),
-            {**dispatch("twice", Data="X"), "threadGroupCount": [1, 1, 1]},
-            dispatch("cut", InputTensor="X", OutputTensors=["A", "B"]),
-            dispatch("kept", OutputTensors=["A", "B"]),
-            {"type": "print", "resource": "A"},
-        ],
-    }  # fmt: skip
-    first = ["--output", "OutputTensors[0]", "--dispatch"]
-    status, out, _ = command("trace", content, "3", *first, "4")
+    status, out, _ = command("trace", EXAMPLES / "shader.json", "1", "--dispatch", "2")
     assert status == 0
-    assert "element = 13631694" in out  # 206 and 208
-    status, out, _ = command("trace", content, "1", "--dispatch", "3")
-    assert (status, Path(out.splitlines()[0]).name) == (0, "twice.comp:4: data[1] = 13631694, by invocation (1, 0, 0)")  # fmt: skip
-    status, out, _ = command("trace", content, "3", *first, "5")
-    assert "Source: InputTensor, byte 6" in out
-    assert command("check", content) == (0, "m.json: nothing was found in 8 dispatches\n", "")
+    assert "source[4] = 51 (input)" in out  # which the shader made
+    assert out.endswith("The kernel did as the plan says\n")
+    _, out, _ = command("trace", EXAMPLES / "shader.json", "4")
+    assert "scale.comp:13: target[4] = 51, by invocation (4, 0, 0)" in out
+
+
+def test_inputs_that_an_operator_owns(command):
+    status, out, _ = command("trace", EXAMPLES / "transpose.json", "1,0")
+    assert status == 0
+    assert "Source: InputTensor, byte " in out
 
 
 def test_onnx_models(command):
-    path = ROOT / "examples/channel_shuffle.onnx"
     np.save("x.npy", np.arange(6, dtype=np.float32).reshape(1, 6, 1, 1))
-    status, out, _ = command("trace", path, "0,1,0,0", "--input", "x.npy")
+    status, out, _ = command("trace", EXAMPLES / "channel_shuffle.onnx", "0,1,0,0", "--input", "x.npy")  # fmt: skip
     assert status == 0
-    assert "Source: x, byte 12" in out or "Source: x, byte 8" in out
-    assert command("check", path)[:2] == (
-        0,
-        "channel_shuffle.onnx: nothing was found in 1 dispatches\n",
-    )
-    status, out, _ = command("check", ROOT / "examples/channel_shuffle.json")
-    assert (status, out) == (0, "channel_shuffle.json: nothing was found in 2 dispatches\n")
+    assert "Source: x, byte 8" in out
+    status, out, _ = command("trace", EXAMPLES / "channel_shuffle.json", "0,1,0,0")
+    assert (status, out.splitlines()[1]) == (0, "Source: x, byte 16")
 
 
-EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.json"))
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.[jo]*n*")), ids=lambda path: path.name)
+def test_examples_are_silent(command, path):
+    status, out, _ = command("check", path, "--dml_feature_level", "6.4")
+    assert (status, len(out.splitlines())) == (0, 1)
+    assert f"{path.name}: nothing was found in " in out
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_examples_are_silent(command, name):
-    status, out, _ = command("check", ROOT / "examples" / name, "--dml_feature_level", "6.4")
-    assert (status, out.splitlines()[1:]) == (0, [])
-
-
-def test_faults_of_a_model_are_named_with_the_dispatch(command, tmp_path, monkeypatch):
-    folder = tmp_path / "shaders"
-    shutil.copytree(shaders.source_dir(), folder)
-    text = (folder / "copy.comp").read_text()
-    (folder / "copy.comp").write_text(
-        text.replace("= source[item.src];", "= source[item.src + 999u];")
-    )
-    monkeypatch.setenv("VKOPS_SHADER_DIR", str(folder))
-    content = model(REVERSE, "INT64", 70)
-    content["commands"] *= 2
-    status, out, _ = command("check", content)
+def test_faults_of_a_model_are_named_with_the_dispatch(command, edited):
+    edited("copy.comp", "= source[item.src];", "= source[item.src + 999u];")
+    status, out, _ = command("check", EXAMPLES / "channel_shuffle.json")
     first, second = out.splitlines()
     assert status == 1
-    assert first.startswith("dispatch 1, 'it', copy_8: ")
+    assert first.startswith("dispatch 1, 'shuffle', copy_8: ")
     assert "copy.comp:32: out of bounds: index " in first
-    assert second.startswith("dispatch 2, 'it', copy_8: ")
+    assert second.startswith("dispatch 1, 'reverse', copy_4: ") or "dispatch 2" in second

@@ -14,10 +14,8 @@ from vkops.errors import ModelError, VkopsError, one_line, printable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from vkops.debug.shader_check import Case
+    from vkops.debug.model_dispatches import Subject
     from vkops.dml import FeatureLevel
-    from vkops.dxdispatch.model_checks import Prepared
-    from vkops.onnx import Model
 
 
 @click.group(invoke_without_command=True)
@@ -41,7 +39,7 @@ _RUN = {
 
 
 _subject = click.argument("target", metavar="SHADER|MODEL", type=click.Path())
-_shader = options.all_of(  # arguments of ``_case``
+_shader = options.all_of(  # arguments of ``_subject_of``
     options.texts(
         "--buffer",
         metavar="BLOCK=FILE.npy|BYTES",
@@ -60,7 +58,7 @@ _shader = options.all_of(  # arguments of ``_case``
     options.flag("--floats", help="Report NaN and infinity that are made of finite numbers."),
     shader_commands.settings,
 )
-_model = options.all_of(  # arguments of ``_prepared`` and ``_onnx``
+_model = options.all_of(
     options.texts(
         "--input",
         metavar="[NAME:]FILE",
@@ -88,38 +86,37 @@ def check(target: str, **given: Any) -> None:
     Of a model (.json, .onnx), each dispatch is run with the buffers of the model: kernels of vkops
     with their region tables, and shaders of its own.
     """
-    suffix = Path(target).suffix
-    if suffix not in (".json", ".onnx"):
-        size = given["subgroup_size"]
-        case = _case(target, given)
-        reports = [("", case.check() if size is None else case.check(sizes=()))]
-    else:
-        from vkops.debug import model_dispatches
+    from vkops.debug.model_dispatches import runs_of
 
-        if suffix == ".json":
-            host = model_dispatches.HostModel(_prepared(target, given))
-            runs = model_dispatches.runs_of(host)
-        else:
-            plans = model_dispatches.onnx_plans(*_onnx(target, given))
-            runs = ((each.shader.name, each) for _, each in plans.runs())
-        reports = [(f"{name}: ", run.check()) for name, run in runs]
+    reports = [(name, run.check()) for name, run in runs_of(_subject_of(target, given))]
     for name, report in reports:
         for invocation, text in report.printed:
             click.echo(printable(f"{name}{invocation}: {text}"))
         for finding in report.findings:
             click.echo(printable(f"{name}{finding}"))
-    if any(report.findings for _, report in reports):
+    if not all(report.ok for _, report in reports):
         raise click.exceptions.Exit(1)
-    count = "" if suffix not in (".json", ".onnx") else f" in {len(reports)} dispatches"
+    count = "" if reports and not reports[0][0] else f" in {len(reports)} dispatches"
     click.echo(printable(f"{Path(target).name}: nothing was found{count}"))
 
 
-def _case(source: str, given: Mapping[str, Any]) -> Case:
-    """Return a shader with its arguments."""
+def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
+    """Return a shader, a DxDispatch model or an ONNX model with its arguments."""
     from vkops.debug.shader_check import Case
+    from vkops.runner import model_files, onnx_files
 
+    overrides, allow_paths = given["overrides"], given["allow_paths"]
+    if Path(target).suffix == ".json":
+        level, folder = given["feature_level"], given["input_path"]
+        return model_files.read_model(
+            target, level, folder, None, overrides, allow_paths=allow_paths
+        )
+    if Path(target).suffix == ".onnx":
+        files = onnx_files.FileOptions(overrides, given["input"], random=True)
+        model, sizes = onnx_files.read_onnx_file(Path(target), overrides, allow_paths=allow_paths)
+        return model, onnx_files.inputs_of(model, files, sizes)
     settings = {name: given[name] for name in ("define", "include", "entry")}
-    loaded = shader_commands.loaded(source, given["spec"], settings)
+    loaded = shader_commands.loaded(target, given["spec"], settings)
     groups, threads = given["groups"], given["threads"]
     return Case.of(
         loaded,
@@ -130,26 +127,6 @@ def _case(source: str, given: Mapping[str, Any]) -> Case:
         given["subgroup_size"],
         floats=given["floats"],
     )
-
-
-def _prepared(path: str, given: Mapping[str, Any]) -> Prepared:
-    """Return a DxDispatch model."""
-    from vkops.runner.model_files import read_model
-
-    level, allow_paths = given["feature_level"], given["allow_paths"]
-    folders = given["input_path"], None, given["overrides"]
-    return read_model(path, level, *folders, allow_paths=allow_paths)
-
-
-def _onnx(path: str, given: Mapping[str, Any]) -> tuple[Model, dict[str, Any]]:
-    """Return an ONNX model and its inputs."""
-    from vkops.runner import onnx_files
-
-    files = onnx_files.FileOptions(given["overrides"], given["input"], random=True)
-    model, overrides = onnx_files.read_onnx_file(
-        Path(path), files.overrides, allow_paths=given["allow_paths"]
-    )
-    return model, onnx_files.inputs_of(model, files, overrides)
 
 
 def _buffer(text: str, owner: str) -> tuple[str, Any]:
@@ -259,17 +236,10 @@ def trace(
     With --compare, the results of the interpreter are compared with those of a driver, and the
     first element that differs is followed; the exit status is 1 if there is one.
     """
-    suffix = Path(target).suffix
     if not element and compare is None:
         raise ModelError("ELEMENT: got nothing, must be an index; only --compare needs none")
     index = tuple(options.integer("element", text) for text in element.split(",") if element)
-    subject: Any
-    if suffix == ".json":
-        subject = _prepared(target, given)
-    elif suffix == ".onnx":
-        subject = _onnx(target, given)
-    else:
-        subject = _case(target, given)
+    subject = _subject_of(target, given)
     if compare is not None:
         _compare(subject, compare, rows, level=given["feature_level"])
     if element:
@@ -283,7 +253,7 @@ def trace(
             click.echo("The kernel did as the plan says")
 
 
-def _compare(subject: Any, adapter: str, rows: int, level: FeatureLevel) -> None:
+def _compare(subject: Subject, adapter: str, rows: int, level: FeatureLevel) -> None:
     """Print the first element that differs on a device, and end; go on if there is none."""
     import vkops
     from vkops.debug import driver_comparison

@@ -29,7 +29,7 @@ from vkops.runner.model_execution import Execution
 
 if TYPE_CHECKING:
     import vkops
-    from vkops.debug.model_trace import Subject
+    from vkops.debug.model_dispatches import Subject
     from vkops.onnx import Model
 
 Array = npt.NDArray[Any]

@@ -37,6 +37,8 @@ from vkops.shaders.shader import Shader
 if TYPE_CHECKING:
     from vkops.onnx import Model
 
+    Subject = Case | Prepared | tuple[Model, Mapping[str, Any]]
+
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -284,12 +286,19 @@ class HostModel:
             self._store(command, plans)
 
 
-def runs_of(host: HostModel) -> Iterator[tuple[str, ShaderRun]]:
-    """Yield all dispatches of a model with their names."""
-    for number, command in enumerate(host.dispatches, 1):
-        for run in host.runs(command):
-            name = command.command.dispatchable.name
-            yield f"dispatch {number}, '{name}', {run.shader.name}", run
+def runs_of(subject: Subject) -> Iterator[tuple[str, Case | ShaderRun]]:
+    """Yield all dispatches of a shader or a model with their names; each must be run or checked."""
+    if isinstance(subject, Case):
+        yield "", subject
+    elif isinstance(subject, Prepared):
+        host = HostModel(subject)
+        for number, command in enumerate(host.dispatches, 1):
+            for run in host.runs(command):
+                name = command.command.dispatchable.name
+                yield f"dispatch {number}, '{name}', {run.shader.name}: ", run
+    else:
+        for _, run in onnx_plans(*subject).runs():
+            yield f"{run.shader.name}: ", run
 
 
 def onnx_plans(model: Model, inputs: Mapping[str, Any], tuning: Tuning = GPU) -> PlanRun:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,20 +15,13 @@ from vkops.debug.shader_check import Case, as_numbers
 from vkops.debug.shader_trace import Trace, trace_byte
 from vkops.dxdispatch.model_checks import Prepared
 from vkops.errors import ModelError
-from vkops.plan.algebra import coalesce_region
-from vkops.plan.compose import Writers
 from vkops.plan.execute import addresses
 from vkops.plan.graph import Step
-from vkops.plan.region import Read, Region
+from vkops.plan.region import Fill, Read, Region
 from vkops.plan.view import Ints, View
 
 if TYPE_CHECKING:
-    from vkops.onnx import Model
-
-    Subject = Case | Prepared | tuple[Model, Mapping[str, Any]]
-
-MAX_FACTS = 17
-"""The region, and so many elements that are scattered to one."""
+    from vkops.debug.model_dispatches import Subject
 
 
 @dataclass(frozen=True)
@@ -169,50 +163,41 @@ def _planned(
     if not last:
         message = f"byte {element.offset} belongs to no element: the operator does not write it"
         raise ModelError(message)
-    facts = [("Region", f"{regions.index(last[0][0]) + 1} of {len(regions)}: {_text(last[0][0])}")]
     wanted = []
     for region, at in last:
-        source, byte = region.source, at * size + element.offset % size
-        if isinstance(source, Read):
-            name = run.names.get(step.reads[source.input], "an intermediate tensor")
-            facts.append(("Source", f"{name}, byte {byte}"))
-            wanted.append(arrays[source.input][byte : byte + element.nbytes].tobytes())
+        if isinstance(region.source, Fill):
+            wanted.append(region.source.pattern)
         else:
-            facts.append(("Source", "a constant"))
-            wanted.append(source.pattern)
-    return facts[:MAX_FACTS], wanted
+            data = arrays[region.source.input][at * size + element.offset % size :]
+            wanted.append(data[: element.nbytes].tobytes())
+    region, at = last[0]
+    origin = "a constant"
+    if region.input is not None:
+        name = run.names.get(step.reads[region.input], "an intermediate tensor")
+        origin = f"{name}, byte {at * size + element.offset % size}"
+    number = f"{regions.index(region) + 1} of {len(regions)}"
+    return [("Region", f"{number}: {_text(region)}"), ("Source", origin)], wanted
 
 
-def _sources(region: Region, at: int, inputs: Sequence[Bytes]) -> Iterator[int]:
-    """Yield the element of its input that a region copies to element ``at`` of an output.
+def _sources(region: Region, at: int, inputs: Sequence[Bytes]) -> list[int]:
+    """Return the elements of its input that a region copies to element ``at`` of an output.
 
     There is one at most, unless the region scatters.
     """
-    indices = region.indices
-    if indices is not None and region.kind == "scatter":
-        targets, sources, inside = addresses(region, indices, inputs[indices.input])
-        yield from sources[inside & (targets == at)].tolist()
-        return
-    index = _index(region.target, at)
-    if index is None:
-        return
-    one = region.map(lambda view: view.window(index, (1,) * len(index), (1,) * len(index)))
-    if one.indices is None:
-        yield one.source_view.offset
+    if region.indices is None:
+        sources, chosen = _elements(region.source_view), _elements(region.target) == at
     else:
-        _, sources, _ = addresses(one, one.indices, inputs[one.indices.input])
-        yield sources.item()
+        numbers = inputs[region.indices.input]
+        targets, sources, inside = addresses(region, region.indices, numbers)
+        chosen = inside & (targets == at)
+    return [int(source) for source in sources[chosen]]
 
 
-def _index(view: View, at: int) -> Ints | None:
-    """Return the index of element ``at`` of an array in a view of it; None if it is not in it."""
-    element = View((), (), at)
-    one = Region(element._replace(offset=0), Read(0, element))
-    numbered = Region(view, Read(0, View.packed(view.sizes)))
-    for part in Writers([coalesce_region(numbered)], gaps=True).compose(one):
-        place = np.unravel_index(part.source_view.offset, view.sizes)
-        return tuple(int(number) for number in place)
-    return None
+def _elements(view: View) -> Any:
+    """Return the number of each element of a view."""
+    axes = zip(view.sizes, view.strides, strict=True)
+    steps = (np.arange(size) * stride for size, stride in axes)
+    return reduce(np.add.outer, steps, np.array(view.offset))
 
 
 def _text(region: Region) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from math import prod
@@ -112,7 +112,7 @@ def check(
     [('out of bounds', 4)]
     """
     case = Case.of(shader, buffers, groups, threads, push, subgroup_size, floats, **settings)
-    return case.check(sizes=() if subgroup_size else OTHER_SUBGROUP_SIZES)
+    return case.check()
 
 
 _Outcome = tuple[Run, dict[tuple[int, int], Memory]]
@@ -127,6 +127,7 @@ class Case:
     groups: tuple[int, int, int]
     push: bytes
     subgroup_size: int
+    other_sizes: Sequence[int]
     floats: bool = False
     findings: Findings = field(default_factory=Findings)
 
@@ -160,13 +161,14 @@ class Case:
             message = f"got {show(subgroup_size)}, must be 4, 8, 16, 32 or 64"
             raise InvalidDescError(loaded.name, "subgroup_size", message, "SH-07")
         given = _given(loaded, buffers)
-        return cls(loaded, given, counts, loaded.pack(push), size, floats)
+        others = OTHER_SUBGROUP_SIZES if subgroup_size is None else ()
+        return cls(loaded, given, counts, loaded.pack(push), size, others, floats)
 
-    def check(self, sizes: Iterable[int] = OTHER_SUBGROUP_SIZES) -> Report:
+    def check(self) -> Report:
         """Run it, also with other sizes of subgroups and another order if these can matter."""
         first = self.run()
         if any(c.startswith(_SUBGROUP) for c in self.shader.module.capabilities):
-            for size in sizes:
+            for size in self.other_sizes:
                 self._compare(first, self.run(size), "subgroup size", f"subgroups of {size}",
                               f"subgroups of {self.subgroup_size}")  # fmt: skip
         if _has_atomics(first[0]) and prod(self.groups) > 1:
