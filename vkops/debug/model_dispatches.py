@@ -164,8 +164,8 @@ class HostModel:
     """A DxDispatch model whose resources are arrays of bytes, ``heaps``."""
 
     def __init__(self, prepared: Prepared, tuning: Tuning = GPU) -> None:
-        self.tuning = replace(tuning, copies=SHADERS)
-        self.dispatches = [each for each in prepared.commands if isinstance(each, Bound)]
+        self.tuning: Tuning = replace(tuning, copies=SHADERS)
+        self.dispatches: list[Bound] = [c for c in prepared.commands if isinstance(c, Bound)]
         self.heaps: dict[str, HostHeap] = {}
         for resource in prepared.model.resources.values():
             if isinstance(resource, BufferResource):
