@@ -96,6 +96,17 @@ def test_ways_from_atomic_operations_and_other_workgroups():
     assert last == (3, "y[0] = 8416", ["z[1] = 8416"])  # by the other workgroup
 
 
+def test_a_way_through_other_invocations_of_a_subgroup():
+    text = HEAD.replace("450\n", "450\n#extension GL_KHR_shader_subgroup_arithmetic : require\n")
+    text += "void main() { uint s = subgroupInclusiveAdd(x[i] << 1); y[i] = s; }"
+    case = Case.of(text, [np.arange(64, dtype=np.uint32), 256], push=[7], subgroup_size=8)
+    found = traced(case, 1, "Y", (10,)).trace
+    assert found.value == str(2 * (8 + 9 + 10))
+    reads = {source[:2] for line in found.lines for source in line.sources}
+    assert {("x[8]", "8"), ("x[15]", "15")} <= reads
+    assert ("x[7]", "7") not in reads
+
+
 def test_a_number_that_nothing_stores():
     assert way("void main() { if (i < 3) y[i] = 1; }", 3) == []
     assert way("void main() { if (i < 3) y[i] = 1; }", 2)[0][1] == "y[2] = 1"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkops.debug.interpreter import subgroups
 from vkops.debug.interpreter.findings import Invocation
 from vkops.debug.interpreter.memory import Active, Memory, Variable
 from vkops.debug.interpreter.operations import Array
@@ -123,8 +124,15 @@ class RecordedRun(Run):
                 for read in reads:
                     read.value = own
                 found = self._returned(who, step) if step.op == _CALL else self._sources(who, step)
+                peers: list[int] = []
+                if step.op in subgroups.OPCODES:  # it is made of what others have, too
+                    together = self.order.subgroup(self.active.who)
+                    peers = self.active.who[together == together[row]].tolist()
+                    found = [source for peer in peers for source in self._sources(peer, step)]
                 sources = (*reads, *found)
                 made = self._made("", step.place, who, name, own, sources) if sources else None
+                if made is not None:
+                    made.unknown = tuple({*peers} - {*self.watched.tolist()})
                 self._remember(who, step.result, made)
         for made, row in self._overwritten:
             made.value = _row(value, row)

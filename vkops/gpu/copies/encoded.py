@@ -45,7 +45,6 @@ class Filling:
     regions: Rows
 
     command = "vkCmdFillBuffer"
-    source = None
 
     def operation(self, queue: Any) -> Any:
         """Return the operation of the native module."""
@@ -56,13 +55,11 @@ class Filling:
 class ImageCopy:
     """Rectangles that are copied between a linear image and a heap; see ``Rectangles``.
 
-    The image lies over the heap ``under``, from byte ``offset`` on, in rows of ``pitch`` bytes.
+    The image lies over the heap ``under``.
     """
 
     image: Any
     under: Heap
-    offset: int
-    pitch: int
     buffer: Heap
     over_target: bool
     regions: Rows
@@ -71,16 +68,6 @@ class ImageCopy:
     def command(self) -> str:
         """The Vulkan command."""
         return "vkCmdCopyBufferToImage" if self.over_target else "vkCmdCopyImageToBuffer"
-
-    @property
-    def source(self) -> Heap:
-        """The heap that is read."""
-        return self.buffer if self.over_target else self.under
-
-    @property
-    def target(self) -> Heap:
-        """The heap that is written."""
-        return self.under if self.over_target else self.buffer
 
     def operation(self, queue: Any) -> Any:
         """Return the operation of the native module."""
@@ -232,7 +219,7 @@ class _Image:
             rows = self.copies[chosen].copy()
             rows[:, 4] += offsets
             regions = rows.view(np.uint64)
-            copies.append(ImageCopy(image, heap, start + base, pitch, buffer, over_target, regions))
+            copies.append(ImageCopy(image, heap, buffer, over_target, regions))
         return copies
 
 
