@@ -26,11 +26,11 @@ BITS = dict(zip((*UNSIGNED, *SIGNED), (32, 64, 16, 8) * 2, strict=True))
 
 
 class Generator:
-    """Writes a program; the same for the same seed."""
+    """Writes a program; the same for the same seed. One of its variables has one of the types ``also``."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, also=(*UNSIGNED, *SIGNED)):
         self.random = Random(seed)
-        types = ["uint", "int", "float", "bool", "uint", self.random.choice((*UNSIGNED, *SIGNED))]
+        types = ["uint", "int", "float", "bool", "uint", self.random.choice(also)]
         self.variables = {f"v{n}": type_ for n, type_ in enumerate(types)}
         self.loops = 0
         self.in_loop = False
@@ -60,9 +60,9 @@ class Generator:
                 f"!{test}",
                 *([f"({test} {self.choice('&&', '||', '^^')} <bool>)"] if depth > 1 else []),
             ]
-        if type_ == "float":
+        if type_ == "float":  # SwiftShader rounds twice when it converts a uint from 2**31 on
             return ["sum(<float>, <float>)", "product(<float>, <float>)", "min(<float>, <float>)",
-                    "floor(<float>)", "abs(<float>)", "float(<int>)", "float(<uint>)", "(-(<float>))",
+                    "floor(<float>)", "abs(<float>)", "float(<int>)", "float(<uint> >> 1)", "(-(<float>))",
                     "(<bool> ? <float> : <float>)", "sign(<float>)"]  # fmt: skip
         bits, t = BITS[type_], f"<{type_}>"
         forms = [f"({t} {self.choice('+', '-', '*', '&', '|', '^')} {t})"] * 4
@@ -141,7 +141,8 @@ class Generator:
         body = f"{self.body(depth)} {self.choice(leave, '')} {self.body(depth)}"
         self.in_loop = False
         end = f"(({self.expression('uint', 1)}) & 7u)"
-        # No do-while: lavapipe executes invocations again that left one with break.
+        # No do-while: where invocations leave one one after the other, lavapipe and SwiftShader
+        # execute it for those that have left, too (test_each_invocation_leaves_a_loop_by_itself).
         return f"for (uint {i} = 0u; {i} < {end}; ++{i}) {{ {body} }}"
 
     def program(self):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import usual_shaders
-from shader_programs import COUNT, FLOAT, Generator
+from shader_programs import COUNT, FLOAT, SIGNED, UNSIGNED, Generator
 
 from vkops import shaders
 from vkops.debug import check
@@ -13,12 +13,17 @@ from vkops.debug import check
 N = 64
 
 
-@pytest.mark.features
+ALL = pytest.param((*UNSIGNED, *SIGNED), marks=pytest.mark.features, id="all integers")
+WORDS = pytest.param(("uint", "int"), id="32 bits")
+"""SwiftShader has no others."""
+
+
+@pytest.mark.parametrize("also", [ALL, WORDS])
 @pytest.mark.parametrize("first", range(0, 40, 8))
-def test_random_programs(any_device, first):
+def test_random_programs(any_device, first, also):
     """All integers and floats are the same, bit by bit, except for the sign of zero."""
     for seed in range(first, first + 8):
-        text = Generator(seed).program()
+        text = Generator(seed, also).program()
         source = np.random.default_rng(seed).integers(0, 2**32, N, dtype=np.uint32)
         on_device = any_device.compile_shader(text)(source, threads=N, out=N * COUNT).numpy()
         report = check(text, {"Source": source, "Target": 4 * N * COUNT}, threads=N)

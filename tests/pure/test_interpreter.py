@@ -215,6 +215,21 @@ def test_more_invocations_than_run_together():
     assert {f.kind for f in race.findings} == {"data race", "never written"}
 
 
+def test_each_invocation_leaves_a_loop_by_itself():
+    """SwiftShader (2026) and lavapipe (Mesa 22.3) execute the body of a do-while also for those that have left it."""
+    x = np.arange(32, dtype=np.uint32) % 4
+    loop = "uint n = 0; do { BODY } while (++n < x[i]); y[i] = RESULT;"
+    for body, result, before in (
+        ("v.y += 1;", "uint(v.y)", "ivec2 v = ivec2(x[i], 0);"),  # lavapipe: 2 2 3 3, not 1 1 2 3
+        ("v = x[i] + 5;", "v", "uint v = 0;"),  # both: 5 5 5 8, not 5 6 7 8
+    ):
+        found = computed(
+            before + loop.replace("BODY", body).replace("RESULT", result), x, np.uint32
+        )
+        wanted = np.maximum(x, 1) if "y" in result else x + 5
+        np.testing.assert_array_equal(found.buffers["Y"], wanted)
+
+
 def test_a_switch_on_integers_of_64_bits():
     """glslang makes none, other compilers do: each literal is two words."""
     module = spirv.assembled("""

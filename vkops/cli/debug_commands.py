@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vkops.debug.model_dispatches import Subject
+    from vkops.debug.shader_check import Case
     from vkops.dml import FeatureLevel
 
 
@@ -39,7 +40,7 @@ _RUN = {
 
 
 _subject = click.argument("target", metavar="SHADER|MODEL", type=click.Path())
-_shader = options.all_of(  # arguments of ``_subject_of``
+_shader = options.all_of(  # arguments of ``_case``
     options.texts(
         "--buffer",
         metavar="BLOCK=FILE.npy|BYTES",
@@ -55,9 +56,9 @@ _shader = options.all_of(  # arguments of ``_subject_of``
         metavar="N",
         help="Invocations of a subgroup, 4 to 64; by default, 32, and 8 and 64 to compare.",
     ),
-    options.flag("--floats", help="Report NaN and infinity that are made of finite numbers."),
     shader_commands.settings,
 )
+_floats = options.flag("--floats", help="Report NaN and infinity that are made of finite numbers.")
 _model = options.all_of(
     options.texts(
         "--input",
@@ -74,6 +75,7 @@ _model = options.all_of(
 @debug.command()
 @_subject
 @_shader
+@_floats
 @_model
 def check(target: str, **given: Any) -> None:
     """Find faults of a shader or a model without a device.
@@ -102,7 +104,6 @@ def check(target: str, **given: Any) -> None:
 
 def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
     """Return a shader, a DxDispatch model or an ONNX model with its arguments."""
-    from vkops.debug.shader_check import Case
     from vkops.runner import model_files, onnx_files
 
     overrides, allow_paths = given["overrides"], given["allow_paths"]
@@ -115,8 +116,37 @@ def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
         files = onnx_files.FileOptions(overrides, given["input"], random=True)
         model, sizes = onnx_files.read_onnx_file(Path(target), overrides, allow_paths=allow_paths)
         return model, onnx_files.inputs_of(model, files, sizes)
+    return _case(target, given)
+
+
+@debug.command()
+@shader_commands.source
+@options.text("--invocation", metavar="X[,Y[,Z]]", help="Global invocation; 0,0,0 by default.")
+@click.option(
+    "--commands",
+    metavar="FILE",
+    type=click.File(errors="replace"),
+    help="Read commands from a file, not from standard input.",
+)
+@_shader
+def step(source: str, invocation: str, commands: TextIO | None, **given: Any) -> None:
+    """Go through the lines of an invocation, forwards and backwards.
+
+    The shader is run in an interpreter, without a device. The commands are gdb's: next, step,
+    finish, continue, also with reverse- before them; break, print, info, list, backtrace, quit.
+    `help` describes them, and an empty line repeats the last one.
+    """
+    from vkops.debug.stepper import step as run
+
+    run(_case(source, given), _invocation(invocation) or (0, 0, 0), commands)
+
+
+def _case(source: str, given: Mapping[str, Any]) -> Case:
+    """Return a shader with what it is run with."""
+    from vkops.debug.shader_check import Case
+
     settings = {name: given[name] for name in ("define", "include", "entry")}
-    loaded = shader_commands.loaded(target, given["spec"], settings)
+    loaded = shader_commands.loaded(source, given["spec"], settings)
     groups, threads = given["groups"], given["threads"]
     return Case.of(
         loaded,
@@ -125,7 +155,7 @@ def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
         None if threads is None else shader_commands.integers("--threads", threads),
         shader_commands.numbers("--push", given["push"]),
         given["subgroup_size"],
-        floats=given["floats"],
+        floats=given.get("floats", False),
     )
 
 

@@ -21,6 +21,7 @@ from vkops.errors import BindingError, InvalidDescError, show
 from vkops.extent import Extent
 from vkops.plan.rounding import round_up
 from vkops.shaders import shader as shaders
+from vkops.shaders.binary import Op
 from vkops.shaders.layout import Array, Number, leaves
 from vkops.shaders.module import Block
 
@@ -31,7 +32,6 @@ DEFAULT_SUBGROUP_SIZE = 32
 OTHER_SUBGROUP_SIZES = (8, 64)
 MAX_INVOCATIONS = 1 << 24
 
-_ATOMICS = {*range(227, 243), 5614, 5615, 6035}
 _SUBGROUP = "GroupNonUniform"
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-5
 """Differences between results of floats that may be added in another order."""
@@ -236,7 +236,7 @@ def _has_atomics(run: Run) -> bool:
     """Whether the shader executes atomic operations."""
     functions = run.program.functions.values()
     steps = (step for f in functions for block in f.blocks for step in block.steps)
-    return any(step.op in _ATOMICS for step in steps)
+    return any(step.op in Op.ATOMICS for step in steps)
 
 
 def first_difference(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> int | None:

@@ -192,6 +192,20 @@ class Memory(Variable):
         """Return the bytes."""
         return self._data[: self.nbytes]
 
+    def state(self, row: int) -> Array:
+        """Return a copy of the bytes of a row, with what says which of them were written."""
+        at = slice(row * self._row, (row + 1) * self._row)
+        if self._written is None:
+            return self._data[at].copy()
+        marks = self._written[at.start // self.unit : at.stop // self.unit]
+        return np.concatenate((self._data[at], marks))
+
+    def restore(self, state: Array) -> None:
+        """Set the only row to what ``state`` returned."""
+        self._data, marks = state[: self._row], state[self._row :]
+        self._written = marks.astype(bool) if len(marks) else None
+        self._views = {}
+
     @property
     def units(self) -> int:
         """The number of units that are accessed separately."""

@@ -21,13 +21,15 @@ from vkops.shaders.module import Module
 from vkops.shaders.sources import embedded_lines
 
 _CONDITION = re.compile(r"\b(?:if|while|switch)\b")
+_DEBUG_LINE = 103
 
 
 class Step(NamedTuple):
     """A decoded instruction.
 
     ``result`` is the id that it defines and ``type`` the id of its type, 0 if there is none.
-    ``escapes`` says whether other blocks use the result.
+    ``escapes`` says whether other blocks use the result, ``has_line`` whether the place is that of
+    an OpLine before it in its block.
     """
 
     op: int
@@ -36,6 +38,7 @@ class Step(NamedTuple):
     operands: tuple[int, ...]
     place: Place
     escapes: bool
+    has_line: bool = False
 
 
 @dataclass
@@ -53,19 +56,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Function:
-    """A function; its first block is number 0."""
+    """A function, with the types of its parameters by id; its first block is number 0."""
 
-    parameters: tuple[int, ...]
+    parameters: Mapping[int, int]
     blocks: tuple[Block, ...]
     numbers: Mapping[int, int]
-
-
-class _Form:
-    LABEL, PHI, PARAMETER, END = 248, 245, 55, 56
-    SELECTION_MERGE, BRANCH, CONDITIONAL, SWITCH = 247, 249, 250, 251
-    # These have no result; all others have a type and a result.
-    NO_RESULT = frozenset((0, 62, 63, 224, 225, 228, *range(246, 258), 4416, 5630))
-    DEBUG_LINE = 103
 
 
 class Program:
@@ -114,6 +109,12 @@ class Program:
         return ""
 
     @cached_property
+    def sources(self) -> dict[str, list[str]]:
+        """The lines of the source files that the module contains, by the names in places."""
+        strings = self.found.strings
+        return {self._place(strings[id_], 0).file: text for id_, text in self._lines.items()}
+
+    @cached_property
     def constants(self) -> dict[int, Any]:
         """The values of constants by id."""
         made: dict[int, Any] = {}
@@ -152,9 +153,9 @@ class Program:
 
     def _function(self, body: list[Instruction]) -> Function:
         blocks: dict[int, Block] = {}
-        parameters: list[int] = []
+        parameters: dict[int, int] = {}
         uses: dict[int, set[int]] = {}
-        raw: list[tuple[Block, Instruction, Place]] = []
+        raw: list[tuple[Block, Instruction, Place, bool]] = []
         unplaced = 0  # from this entry on, the line is that of a condition
         block: Block | None = None
         place, place_is_known = Place(self._name, 0), False
@@ -163,44 +164,40 @@ class Program:
             if op == Op.LINE:
                 before, place = place, self._place(self.found.strings.get(words[0], ""), words[1])
                 condition = self._condition(words[0], before, place)
-                raw[unplaced:] = [(b, each, condition) for b, each, _ in raw[unplaced:]]
+                raw[unplaced:] = [(b, each, condition, False) for b, each, *_ in raw[unplaced:]]
                 place_is_known = True
             elif op == Op.EXTENDED and (moved := self._line(words, place)) is not None:
-                place = moved
-            elif op == _Form.PARAMETER:
-                parameters.append(words[1])
-            elif op == _Form.LABEL:
+                place, place_is_known = moved, place_is_known or words[3] == _DEBUG_LINE
+            elif op == Op.PARAMETER:
+                parameters[words[1]] = words[0]
+            elif op == Op.LABEL:
                 block = blocks[words[0]] = Block(words[0])
                 unplaced = len(raw) if place_is_known else unplaced
                 place_is_known = False
-            elif block is not None and op not in (Op.NO_LINE, _Form.END):
-                raw.append((block, instruction, place))
+            elif block is not None and op not in (Op.NO_LINE, Op.FUNCTION_END):
+                raw.append((block, instruction, place, place_is_known))
                 if place_is_known:
                     unplaced = len(raw)
                 for id_ in words:
-                    uses.setdefault(id_, set()).add(-1 if op == _Form.PHI else block.label)
-        types = {
-            words[1]: words[0] for op, words in body if op not in _Form.NO_RESULT and words[1:]
-        }
-        for block, (op, words), place in raw:
-            if op in (Op.LOOP_MERGE, _Form.SELECTION_MERGE):
+                    uses.setdefault(id_, set()).add(-1 if op == Op.PHI else block.label)
+        types = {words[1]: words[0] for op, words in body if op not in Op.NO_RESULT and words[1:]}
+        for block, (op, words), place, has_line in raw:
+            if op in (Op.LOOP_MERGE, Op.SELECTION_MERGE):
                 block.merge, block.is_loop = words[0], op == Op.LOOP_MERGE
                 block.continues = words[1] if block.is_loop else 0
                 continue
-            if op == _Form.SWITCH:
+            if op == Op.SWITCH:
                 words = self._with_whole_literals(words, types)
-            if op in _Form.NO_RESULT:
-                step = Step(op, 0, 0, words, place, False)
+            if op in Op.NO_RESULT:
+                step = Step(op, 0, 0, words, place, False, has_line)
             else:
                 escapes = uses[words[1]] != {block.label}
-                step = Step(op, words[1], words[0], words[2:], place, escapes)
-            (block.phis if op == _Form.PHI else block.steps).append(step)
+                step = Step(op, words[1], words[0], words[2:], place, escapes, has_line)
+            (block.phis if op == Op.PHI else block.steps).append(step)
         order = [*_ordered(blocks)] if blocks else []
         for number, block in enumerate(order):
             block.number = number
-        return Function(
-            tuple(parameters), tuple(order), {block.label: block.number for block in order}
-        )
+        return Function(parameters, tuple(order), {block.label: block.number for block in order})
 
     def _with_whole_literals(
         self, words: tuple[int, ...], types: Mapping[int, int]
@@ -231,7 +228,7 @@ class Program:
         """Return the place after an instruction of NonSemantic.Shader.DebugInfo.100."""
         if not self.found.strings.get(words[2], "").startswith("NonSemantic.Shader.DebugInfo"):
             return None
-        if words[3] != _Form.DEBUG_LINE:
+        if words[3] != _DEBUG_LINE:
             return place
         source = self.found.extended.get(words[4])
         file = "" if source is None else self.found.strings.get(source.words[4], "")
@@ -245,11 +242,11 @@ class Program:
 def successors(block: Block) -> tuple[int, ...]:
     """Return the labels that a block can branch to."""
     op, _, _, operands, *_ = block.steps[-1]
-    if op == _Form.BRANCH:
+    if op == Op.BRANCH:
         return operands[:1]
-    if op == _Form.CONDITIONAL:
+    if op == Op.CONDITIONAL:
         return operands[1:3]
-    return () if op != _Form.SWITCH else (operands[1], *operands[3::2])
+    return () if op != Op.SWITCH else (operands[1], *operands[3::2])
 
 
 def _ordered(blocks: Mapping[int, Block]) -> Iterator[Block]:

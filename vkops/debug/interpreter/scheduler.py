@@ -30,7 +30,7 @@ from vkops.debug.interpreter.values import (
     take,
 )
 from vkops.errors import OutOfDeviceMemoryError, ShaderCompileError
-from vkops.shaders.binary import Decoration
+from vkops.shaders.binary import Decoration, Op
 
 MAX_ITERATIONS = 65_535
 """After which llvmpipe ends a loop."""
@@ -222,7 +222,7 @@ class Run(State):
         """Execute a block, and return where invocations go."""
         self.executed += len(self.active.places) * len(block.steps)
         for step in block.steps[:-1]:
-            self.step = step
+            self.begin(step)
             handler = HANDLERS.get(step.op)
             if handler is None:
                 self.refuse(f"instruction {step.op}")
@@ -232,25 +232,26 @@ class Run(State):
                 self.values[step.result] = value
                 if step.escapes:
                     self._put(frame, step.result, value, self.active)
-        self.step = step = block.steps[-1]
+        step = block.steps[-1]
+        self.begin(step)
         op, operands = step.op, step.operands
-        if op == 249:  # Branch
+        if op == Op.BRANCH:
             return [(operands[0], None)]
-        if op == 250:  # BranchConditional
+        if op == Op.CONDITIONAL:
             condition = self.value(operands[0])
             if len(condition) == 1:
                 return [(operands[1] if condition[0] else operands[2], None)]
             pairs = ((operands[1], condition), (operands[2], ~condition))
             return [(target, mask) for target, mask in pairs if mask.any()]
-        if op == 251:  # Switch
+        if op == Op.SWITCH:
             return self._switch(operands)
-        if op in (253, 254):  # Return, ReturnValue
-            if op == 254:
+        if op in (Op.RETURN, Op.RETURN_VALUE):
+            if op == Op.RETURN_VALUE:
                 active = self.active
                 frame.result = merge(
                     frame.result, self.raw(operands[0]), active.at, active.together
                 )
-        elif op not in (252, 255, 4416):  # Kill, Unreachable, TerminateInvocation
+        elif op not in (Op.KILL, Op.UNREACHABLE, Op.TERMINATE):
             self.refuse(f"instruction {op}")
         frame.live -= len(self.active.places)
         return []

@@ -133,6 +133,10 @@ class State(ABC):
 
     # -- operands ----------------------------------------------------------------------------------
 
+    def begin(self, step: Step) -> None:
+        """Begin to execute an instruction."""
+        self.step = step
+
     def raw(self, id_: int) -> Value:
         """Return the value of an id, perhaps with numbers that were never written."""
         if id_ in self.values:
@@ -191,6 +195,10 @@ class State(ABC):
         count = len(active.who)
         self.findings.add(kind, place or self.step.place, message, who, count, key)
 
+    def example(self, wrong: Array) -> int:
+        """Return one of the active invocations that a mask chooses, for a message."""
+        return int(np.flatnonzero(wrong)[0])
+
     def refuse(self, what: str) -> NoReturn:
         """Refuse what the interpreter does not support."""
         raise ShaderCompileError(f"{self.step.place}: {what} {UNSUPPORTED}")
@@ -203,7 +211,7 @@ class State(ABC):
         if outside is None or not outside.mask.any():
             return pointer, active, None
         wrong = np.broadcast_to(outside.mask, len(active.places))
-        first = int(np.flatnonzero(wrong)[0])
+        first = self.example(wrong)
         name = outside.name
         index = number_text(outside.indices, first)
         message = f"index {index} of '{name}' is out of bounds: it has {outside.length} elements"

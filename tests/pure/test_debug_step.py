@@ -1,0 +1,369 @@
+"""``vkops debug step``: the record of an invocation, the commands, and what is printed."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+import pytest
+from shader_programs import COUNT, Generator
+from spirv import assembled
+
+from vkops import shaders
+from vkops.cli import main
+from vkops.debug import check
+from vkops.debug.interpreter.recorder import Recorder
+from vkops.debug.interpreter.scheduler import Run
+from vkops.debug.interpreter.state import Settings
+from vkops.debug.shader_check import Case
+from vkops.shaders.binary import HEADER_WORDS, Op, positions
+
+SOURCE = """#version 450
+#extension GL_GOOGLE_include_directive : require
+layout(local_size_x = 4) in;
+#include "by.glsl"
+layout(std430, binding = 0) buffer Data { uint data[]; };
+layout(push_constant) uniform Push { uint n; };
+struct Pair { float weight; ivec2 place; };
+shared uint part[4];
+void main() {
+    uint own = gl_LocalInvocationIndex;
+    Pair pair = Pair(0.5, ivec2(own, -1));
+    for (uint i = 0u; i < n; ++i) {
+        data[own] = by(data[own], i);
+    }
+    for (int i = 0; i < 2; ++i) pair.place.y -= i;
+    part[own] = data[own];
+    barrier();
+    bool odd = (part[3u - own] & 1u) != 0u;
+    data[own + (odd ? 9u : 0u)] = part[3u - own];
+}
+"""
+BY = """uint by(uint number, uint count) {
+    uint more = number + 1u;
+    return more * (count + 1u);
+}
+"""
+
+
+@pytest.fixture
+def step(tmp_path, monkeypatch, capsys):
+    """Run ``vkops debug step`` in a folder with the commands on standard input: what it prints after each."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.comp").write_text(SOURCE)
+    (tmp_path / "by.glsl").write_text(BY)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments, commands=(), shader="own.comp", push="2"):
+        monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in commands)))
+        pushed = ["--push", push] if push else []
+        assert main(["debug", "step", shader, *pushed, *arguments]) == 0
+        seen = capsys.readouterr()
+        assert seen.err == ""
+        first, *parts = seen.out.split("(vkops) ")
+        for line, part in zip((*commands, ""), parts, strict=True):
+            assert part.partition("\n")[0] == line
+        return [first, *(part.partition("\n")[2].rstrip("\n") for part in parts[:-1])]
+
+    return run
+
+
+def test_forwards(step):
+    assert step("--invocation", "2,0,0", commands=["step", "step", "", "step", "print more", "next", "finish", "next"]) == [
+        "own.comp: invocation (2, 0, 0) executed 20 lines; try 'help'\n"
+        "main () at own.comp:10\n10        uint own = gl_LocalInvocationIndex;\n",
+        "11        Pair pair = Pair(0.5, ivec2(own, -1));",
+        "12        for (uint i = 0u; i < n; ++i) {",
+        "13            data[own] = by(data[own], i);",
+        "by (number=2, count=0) at by.glsl:2\n2         uint more = number + 1u;",
+        "more = <not written>",
+        "3         return more * (count + 1u);",
+        "main () at own.comp:13\n13            data[own] = by(data[own], i);",
+        "12        for (uint i = 0u; i < n; ++i) {",
+    ]  # fmt: skip
+
+
+LINES = [10, 11, 12, 13, 2, 3, 13, 12, 13, 2, 3, 13, 12, 15, 15, 15, 16, 17, 18, 19]
+"""Where the invocation stops, also after calls in line 13 and in each iteration in line 15."""
+AFTER_CALLS = (6, 11)
+
+
+def line_of(text):
+    """The number of the line that is shown."""
+    return int(re.search(r"^(\d+) ", text, re.MULTILINE)[1])
+
+
+def test_backwards_is_the_way_back(step):
+    """Backwards, no line is entered where a call in it has returned."""
+    there = step("--invocation", "1", commands=["step"] * 20)
+    assert [line_of(text) for text in there[:-1]] == LINES
+    assert there[-1] == "The invocation has ended."
+    back = step("--invocation", "1", commands=["continue", *["reverse-step"] * 18, "rs"])
+    wanted = [line for n, line in enumerate(LINES) if n not in AFTER_CALLS][::-1]
+    assert [line_of(text) for text in back[2:-1]] == wanted
+    assert back[-1].startswith("No more reverse-execution history.\n")
+
+
+def test_next_and_finish_do_not_stop_in_functions(step):
+    commands = {"next": 11, "next 3": 12, "reverse-next": 13, "step": 2, "reverse-finish": 13, "n": 12, "rn ": 13, "step 2": 3,
+                "rs": 2, "finish": 13, "step ": 12, "rn 99": 10}  # fmt: skip
+    _, *seen = step(commands=commands)
+    assert [line_of(text) for text in seen] == [*commands.values()]
+
+
+def test_values_at_each_line(step):
+    """Variables, parts of them, and what other invocations have written until then."""
+    commands = ["break 16", "continue", "info locals", "info buffers", "print pair.place.y", "print pair.place[0]",
+                "p data[own]", "p part[data[0]]", "p n", "rc", "c", "next", "next", "p part", "next", "p odd",
+                "c", "p data[1]", "info args", "info locals"]  # fmt: skip
+    seen = step("--invocation", "1", commands=commands)
+    data = [(n + 2) * 2 for n in range(4)]
+    shown = "{" + ", ".join(map(str, data)) + "}"
+    assert seen[1] == "Breakpoint 1 at own.comp:16"
+    assert seen[2] == "Breakpoint 1, main () at own.comp:16\n16        part[own] = data[own];"
+    assert seen[3].splitlines() == [
+        "own = 1",
+        "pair = {weight = 0.5, place = {1, -2}}",
+        "i = 2",
+        "odd = <not written>",
+    ]
+    empty = ", ".join(["<not written>"] * 4)
+    assert sorted(seen[4].splitlines()) == [f"data = {shown}", "n = 2", f"part = {{{empty}}}"]
+    assert seen[5:10] == [
+        "pair.place.y = -2",
+        "pair.place[0] = 1",
+        f"data[own] = {data[1]}",
+        "got 4, must be below 4, from 0",
+        "n = 2",
+    ]
+    assert seen[10].startswith("No more reverse-execution history.\n")
+    assert seen[14] == f"part = {shown}"
+    assert seen[16] == "odd = false"
+    assert seen[17:19] == ["The invocation has ended.", f"data[1] = {data[2]}"]
+    assert seen[19:] == ["No args.", "No locals."]
+
+
+def test_a_fault_is_shown_with_the_index_of_this_invocation(step):
+    """Invocation 0 has another one, which other commands would show."""
+    np.save("data.npy", np.array([1, 1, 0, 0], np.uint32))
+    seen = step(
+        "--invocation",
+        "3",
+        "--buffer",
+        "Data=data.npy",
+        push="0",
+        commands=["c", "p own", "n", "rc"],
+    )
+    line, fault = seen[1].splitlines()
+    assert line_of(line) == 19
+    assert fault.startswith("Fault: out of bounds: index 12 of 'data' is out of bounds: it has 4")
+    assert seen[2:4] == ["own = 3", "The invocation has ended."]
+    assert seen[4].splitlines()[-1] == fault
+
+
+def test_a_loop_in_one_line_stops_at_each_iteration(step):
+    seen = step(
+        "--invocation",
+        "1",
+        commands=[
+            "b 15",
+            "c",
+            "p pair.place.y",
+            "c",
+            "p i",
+            "c",
+            "c",
+            "i b",
+            "delete",
+            "i b",
+            "rc",
+        ],
+    )
+    assert seen[2].startswith("Breakpoint 1, ")
+    assert seen[4].startswith("Breakpoint 1, ")
+    assert seen[8:11] == ["1  own.comp:15", "", "No breakpoints."]
+
+
+WRONG = ["foo", "123", "r", "n 0", "n x", "step 99999999999", "break 400", "break by.glsl:9", "break x", "delete 3", "list 99",
+         "info", "info x", "print", "print data[", "print data[-1]", "print own.x", "print own[0]", "print nothing",
+         "print pair.x", "print pair.place.z", "print data[pair]", "print 3", "print " + "9" * 5000, "print a" + "[" * 3000,
+         "help x", "! x", "finish x"]  # fmt: skip
+
+
+def test_a_wrong_command_gets_one_line(step, message):
+    for line, text in zip(WRONG, step(commands=WRONG)[1:], strict=True):
+        assert text.count("\n") == 0, line
+        message(text if len(text) < 200 else text[:40])
+
+
+def test_help_and_lists(step):
+    seen = step(commands=["help", "help rn", "list", "list 2", "bt", "b by.glsl:2", "c", "bt", "l"])
+    for name in ("next", "step", "finish", "continue", "reverse-step", "reverse-next", "reverse-continue", "print", "break",
+                 "info", "list", "backtrace", "quit"):  # fmt: skip
+        assert re.search(rf"^{name} +[A-Z]", seen[1], re.MULTILINE)
+    assert seen[2] == "reverse-next      Go back by a line of this function."
+    assert [line[:2].strip() for line in seen[3].splitlines()] == [str(n) for n in range(5, 15)]
+    assert [line[:2].strip() for line in seen[4].splitlines()] == [str(n) for n in range(1, 11)]
+    assert seen[5] == "#0  main () at own.comp:10"
+    assert seen[8] == "#0  by (number=0, count=0) at by.glsl:2\n#1  main () at own.comp:13"
+    assert seen[9].splitlines() == [f"{n:<5} {line}" for n, line in enumerate(BY.splitlines(), 1)]
+
+
+def test_commands_of_a_file(step, tmp_path):
+    """They are read in place of standard input; an empty line repeats, as there."""
+    (tmp_path / "commands").write_text("next\n\np own\n")
+    seen = step("--commands", "commands", commands=["next", "", "p own"])
+    assert [line_of(text) for text in seen[1:3]] == [11, 12]
+    assert seen[3] == "own = 0"
+
+
+def test_an_interrupt_ends_it(step, monkeypatch):
+    def interrupt(self, line):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cmd.Cmd.onecmd", interrupt)
+    assert len(step()) == 1
+
+
+# -- the record ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_record_does_not_change_results(seed):
+    text = Generator(seed).program()
+    source = np.random.default_rng(seed).integers(0, 2**32, 32, dtype=np.uint32)
+    loaded = shaders.load(text, debug=True, name="random")
+    case = Case.of(loaded, {"Source": source, "Target": 4 * 32 * COUNT}, threads=32)
+    found = []
+    for kind in (Run, Recorder):
+        memory = case.memory()
+        run = kind(case.shader, memory, case.groups, case.push, Settings())
+        run.run()
+        found.append(memory[0, 1].contents())
+    np.testing.assert_array_equal(*found)
+    assert len(run.stops) > 40
+
+
+LOG = """#version 450
+layout(local_size_x = 8) in;
+layout(std430, binding = 0) buffer Log { uint log[]; };
+void main() {
+    uint own = gl_LocalInvocationIndex, x = own * 77u, at = own * 40u;
+    for (uint k = 0u; k < 4u + own % 3u; ++k) {
+        if ((x & 1u) == 0u) {
+            x = x / 2u + k;
+            log[at++] = x;
+        } else {
+            x = x * 3u + 1u;
+            log[at++] = x;
+        }
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("own", [0, 3, 7])
+def test_values_are_those_that_the_shader_logs_itself(step, tmp_path, own):
+    (tmp_path / "log.comp").write_text(LOG)
+    log = check(LOG, {"Log": np.zeros(320, np.uint32)}).buffers["Log"]
+    np.save("zeros.npy", np.zeros(320, np.uint32))
+    commands = ["b 9", "b 12", *["c", "p x"] * (4 + own % 3)]
+    arguments = ("--invocation", str(own), "--buffer", "Log=zeros.npy")
+    seen = step(*arguments, shader="log.comp", push="", commands=commands)
+    values = [int(text.split()[-1]) for text in seen[4::2]]
+    assert values == log[own * 40 :][: len(values)].tolist()
+    back = ["c"] * (1 + len(values)) + ["rc", "p x"] * len(values)
+    seen = step(*arguments, shader="log.comp", push="", commands=["b 9", "b 12", *back])
+    assert [int(text.split()[-1]) for text in seen if text.startswith("x = ")] == values[::-1]
+
+
+def without(spirv, *opcodes):
+    """Return a module without some instructions."""
+    words = np.frombuffer(spirv, np.uint32)
+    kept = [words[:HEADER_WORDS]]
+    kept += [words[at : at + n] for at, op, n in positions(words.tolist()) if op not in opcodes]
+    return np.concatenate(kept).tobytes()
+
+
+def test_what_a_module_lacks(step, tmp_path, message, capsys):
+    plain = shaders.read(SOURCE, include={"by.glsl": BY}, debug=True)
+    (tmp_path / "plain.spv").write_bytes(without(plain, Op.NAME, Op.MEMBER_NAME, Op.SOURCE, 2))
+    seen = step(shader="plain.spv", commands=["next", "info locals", "list"])
+    assert "no source text (OpSource)" in seen[0]
+    assert "no names (OpName)" in seen[0]
+    assert re.fullmatch(r"11    in .*", seen[1])
+    number = re.match(r"(%\d+) = 0\n", seen[2])[1]
+    assert step(shader="plain.spv", commands=["next", f"print {number}"])[2] == f"{number} = 0"
+    (tmp_path / "lines.spv").write_bytes(without(plain, Op.LINE))
+    assert main(["debug", "step", "lines.spv", "--push", "2"]) == 1
+    message(capsys.readouterr().err.strip())
+
+
+def test_buffers_of_hlsl(step, tmp_path):
+    (tmp_path / "own.hlsl").write_text(
+        "RWStructuredBuffer<float4> data : register(u0);\n[numthreads(4, 1, 1)]\n"
+        "void main(uint3 id : SV_DispatchThreadID) {\n  data[id.x] = data[3 - id.x].y;\n}\n"
+    )
+    seen = step(shader="own.hlsl", push="", commands=["c", "p data[0].w", "p data[3][1]", "p data"])
+    assert seen[1] == "The invocation has ended."
+    assert seen[2:4] == ["data[0].w = 4.0", "data[3][1] = 1.0"]
+    assert seen[4].startswith("data = {@data = {{4.0, 4.0, 4.0, 4.0}, ")
+
+
+BY_VALUE = """OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %1 "main"
+OpExecutionMode %1 LocalSize 2 1 1
+%2 = OpString "own.slang"
+OpName %5 "twice"
+OpName %6 "pair"
+%7 = OpTypeVoid
+%8 = OpTypeFunction %7
+%9 = OpTypeInt 32 1
+%10 = OpTypeVector %9 2
+%11 = OpTypeFunction %9 %10
+%12 = OpConstant %9 -21
+%13 = OpConstantComposite %10 %12 %12
+%1 = OpFunction %7 None %8
+%14 = OpLabel
+OpLine %2 7 0
+%15 = OpFunctionCall %9 %5 %13
+OpReturn
+OpFunctionEnd
+%5 = OpFunction %9 None %11
+%6 = OpFunctionParameter %10
+%16 = OpLabel
+OpLine %2 3 0
+%17 = OpCompositeExtract %9 %6 0
+OpReturnValue %17
+OpFunctionEnd
+"""
+
+
+def test_parameters_by_value(step, tmp_path):
+    """As Slang passes them; glslang passes pointers."""
+    (tmp_path / "own.spv").write_bytes(assembled(BY_VALUE))
+    seen = step(
+        "--invocation",
+        "1",
+        shader="own.spv",
+        push="",
+        commands=["step", "info args", "p pair.y", "rs", "bt"],
+    )
+    assert seen[1] == "twice (pair={-21, -21}) at own.slang:3\n3     in own.slang"
+    assert seen[2:4] == ["pair = {-21, -21}", "pair.y = -21"]
+    assert seen[5] == "#0  %1 () at own.slang:7"
+
+
+def test_wrong_arguments(step, capsys, message):
+    for arguments in (
+        ["--invocation", "4"],
+        ["--invocation", "0,0,1"],
+        ["--invocation", "a"],
+        ["--commands", "missing"],
+    ):
+        assert main(["debug", "step", "own.comp", "--push", "2", *arguments]) in (1, 2)
+        seen = capsys.readouterr()
+        assert (seen.out, seen.err.count("\n")) == ("", 1)
+        message(seen.err.strip())

@@ -1,0 +1,211 @@
+"""Records what one invocation of a dispatch does: its lines, and the variables that it sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
+
+import numpy as np
+
+from vkops.debug.interpreter.memory import Active, Memory, Variable
+from vkops.debug.interpreter.operations import Array
+from vkops.debug.interpreter.program import Block, Function, Step
+from vkops.debug.interpreter.scheduler import Run
+from vkops.debug.interpreter.state import Frame
+from vkops.debug.interpreter.values import Place, Pointer, Value, take
+from vkops.shaders.binary import Op
+from vkops.shaders.layout import Type
+
+MAX_STOPS = 1 << 18
+"""Lines after which the record ends."""
+
+ALONE = Active(None, np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
+"""The invocation, for a variable that only it has."""
+
+
+class History:
+    """What a variable holds for an invocation: its changes, with the numbers of stops."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.kind = memory.kind
+        self._alone = Memory(memory.name, memory.type, "", 1, memory.nbytes)
+        self._alone.unit = memory.unit
+        self._changes: list[tuple[int, Any, Array]] = []
+        self._last: Array = np.zeros(0, np.uint8)
+
+    def update(self, stop: int, memory: Memory, own: Active) -> None:
+        """Add what changed before a stop."""
+        row = {"": 0, "group": own.groups[0], "invocation": own.places[0]}[self.kind]
+        before, self._last = self._last, memory.state(int(row))
+        changed = np.flatnonzero(before != self._last) if len(before) else slice(None)
+        self._changes.append((stop, changed, self._last[changed]))
+
+    def since(self, stop: int) -> int:
+        """Return the stop before which the variable was written last."""
+        return max((when for when, _, _ in self._changes if when <= stop), default=-1)
+
+    def at(self, stop: int) -> Memory:
+        """Return the variable as it is at a stop, until the next call."""
+        state = np.zeros_like(self._last)
+        for when, changed, values in self._changes:
+            if when <= stop:
+                state[changed] = values
+        self._alone.restore(state)
+        return self._alone
+
+
+@dataclass(eq=False)
+class Scope:
+    """A call of a function: its variables and its parameters by id, pointers to histories.
+
+    ``caller`` is the call that it was made in, with the line there.
+    """
+
+    function: str
+    caller: tuple[Scope, Place] | None
+    depth: int
+    parameters: dict[int, Pointer] = field(default_factory=dict)
+    variables: dict[int, Pointer] = field(default_factory=dict)
+
+
+class Stop(NamedTuple):
+    """A line that the invocation is about to execute.
+
+    ``is_return`` says whether a call in this line has just returned, ``faults`` what the line does
+    wrong.
+    """
+
+    scope: Scope
+    place: Place
+    is_return: bool
+    faults: list[str]
+
+
+class Recorder(Run):
+    """A dispatch with a record of the invocation ``watched``.
+
+    ``globals`` are the variables outside of functions, by id, pointers to histories. The last of
+    the ``stops`` is the end, in no line.
+    """
+
+    watched = 0
+
+    def run(self) -> None:
+        """Run all workgroups, and keep what buffers hold in the end."""
+        self.stops: list[Stop] = []
+        self.globals: dict[int, Pointer] = {}
+        self._own = self.active
+        self._scopes: list[Scope] = []
+        self._last: tuple[Scope, Place] | None = None  # where the invocation stopped
+        self._loops: dict[int, int] = {}
+        self._histories: WeakKeyDictionary[Variable, History] = WeakKeyDictionary()
+        self._changed: WeakSet[Variable] = WeakSet()
+        super().run()
+        self._update()
+        end = Place(self.stops[-1].place.file if self.stops else "", 0)
+        self.stops.append(Stop(Scope("", None, 0), end, False, []))
+
+    def _lane(self, active: Active) -> int | None:
+        """Return where the invocation is among the active ones."""
+        at = int(active.who.searchsorted(self.watched))
+        return at if at < len(active.who) and active.who[at] == self.watched else None
+
+    # -- where the invocation is -------------------------------------------------------------------
+
+    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Value:
+        """Call a function."""
+        if self._lane(active) is None:
+            return super().call(function, arguments, active)
+        id_ = next(i for i, each in self.program.functions.items() if each is function)
+        name = self.program.name(id_).partition("(")[0].lstrip("@")
+        caller = (self._scopes[-1], self.step.place) if self._scopes else None
+        self._scopes.append(Scope(name, caller, len(self._scopes)))
+        result = super().call(function, arguments, active)
+        self._scopes.pop()
+        if caller is None:
+            self._update()
+        return result
+
+    def _block(self, frame: Frame, block: Block) -> list[tuple[int, Array | None]]:
+        if block.is_loop and self._lane(self.active) is not None:
+            if self._loops.get(block.label) == len(self.stops):
+                self._last = None  # all iterations in one line: each is a stop
+            self._loops[block.label] = len(self.stops) + (self._last is None)
+        return super()._block(frame, block)
+
+    def begin(self, step: Step) -> None:
+        """Begin to execute an instruction, and stop if the line is another one."""
+        super().begin(step)
+        if not self._scopes or (self._scopes[-1], step.place) == self._last:
+            return
+        scope, lane = self._scopes[-1], self._lane(self.active)
+        is_hidden = step.op in (Op.BRANCH, Op.RETURN) and not step.has_line
+        if lane is None or is_hidden or step.op == Op.VARIABLE or not step.place.line:
+            return
+        if len(self.stops) >= MAX_STOPS:
+            return
+        if not self.stops:
+            self._own = self.active.some(np.arange(len(self.active.who)) == lane)
+            self.globals = {id_: self._seen(pointer) for id_, pointer in self.variables.items()}
+        if not (scope.variables or scope.parameters):
+            for id_, type_ in self.frame.function.parameters.items():
+                value = take(self.raw(id_), np.array([lane]))
+                scope.parameters[id_] = self._seen(value, self.program.type(type_))
+            for id_, pointer in self.frame.variables.items():
+                scope.variables[id_] = self._seen(pointer)
+        self._update()
+        self._last = scope, step.place
+        is_return = bool(self.stops) and self.stops[-1].scope.caller == self._last
+        self.stops.append(Stop(*self._last, is_return, []))
+
+    # -- what it sees ------------------------------------------------------------------------------
+
+    def variable(
+        self, name: str, type_: Type, active: Active, call: Frame | None = None
+    ) -> Variable:
+        """Make a variable that each invocation has for itself, with an address."""
+        return Memory(name, type_, "invocation", active.together, type_.nbytes)
+
+    def _seen(self, value: Value, type_: Type | None = None) -> Pointer:
+        """Return a pointer to the history of a variable, or to a value, from here on."""
+        own = self._own
+        if isinstance(value, Pointer) and not isinstance(value.variable, Memory):  # a built-in one
+            type_ = value.variable.type
+            value = value.variable.load(type_, 0, own, self.step.place)
+        if type_ is not None and not isinstance(value, Pointer):
+            own, memory = ALONE, Memory("", type_, "invocation", 1, type_.nbytes)
+            memory.store(type_, 0, value, own)
+            value = Pointer(memory, type_, 0)
+        memory = value.variable
+        if memory not in self._histories:
+            self._histories[memory] = History(memory)
+            self._histories[memory].update(len(self.stops), memory, own)
+        return Pointer(self._histories[memory], value.type, int(np.atleast_1d(value.offset)[0]))
+
+    def _update(self) -> None:
+        for variable in self._changed:
+            if isinstance(variable, Memory) and variable in self._histories:
+                self._histories[variable].update(len(self.stops), variable, self._own)
+        self._changed.clear()
+
+    def record(self, kind: str, pointer: Pointer, active: Active) -> None:
+        """Record an access."""
+        if kind != "read":
+            self._changed.add(pointer.variable)
+        super().record(kind, pointer, active)
+
+    def example(self, wrong: Array) -> int:
+        """Return one of the active invocations that a mask chooses."""
+        lane = self._lane(self.active)
+        return super().example(wrong) if lane is None or not wrong[lane] else lane
+
+    def report(
+        self, kind: str, message: str, active: Active, key: str = "", place: Place | None = None
+    ) -> None:
+        """Add a finding of these invocations."""
+        text = f"{kind}: {message}"
+        if self._lane(active) is not None and self.stops and text not in self.stops[-1].faults:
+            self.stops[-1].faults.append(text)
+        super().report(kind, message, active, key, place)
