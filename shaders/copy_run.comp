@@ -52,7 +52,9 @@ void copy_row(Item item) {
     bool onward = step_position == 1u && !repeated;  // each step begins where the last one ended
     int at_first = (int(item.src - item.dst % 16u) >> 4) + int(item.position);
     uvec4 low = source[clamp(at_first, first, last)];
-    uvec4 same = constant ? pattern : filled(shifted(low, low, item.src & 15u));
+    uvec4 same = pattern;
+    if (!ALIGNED || !constant && repeated) same = filled(shifted(low, low, item.src & 15u));
+    if (constant) same = pattern;
 
     Edges edges = no_edges();
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {

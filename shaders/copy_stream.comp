@@ -8,7 +8,13 @@
 // once, and nothing is atomic. Addresses count bytes; a stream begins at a multiple of 16.
 //
 // A stream has one record per segment, one after the other; its items belong to the first.
-// With SEGMENTS, a row has at most so many, all of one source buffer.
+// With SEGMENTS, a row has at most so many, all of one source buffer. With SHARED, for GPUs, a
+// workgroup first loads what its items need to shared memory: of each tensor, which `from` numbers,
+// all from the first vector to the last one, each once. If that is too much, items load themselves.
+
+#ifdef SHARED
+#define WORKGROUP_SIZE 256
+#endif
 
 #include "region.glsl"
 
@@ -16,7 +22,7 @@ layout(std430, binding = 1) readonly buffer Source { uvec4 source[]; };
 layout(std430, binding = 2) writeonly buffer Target { uvec4 target[]; };
 layout(std430, binding = 3) buffer TargetWords { uint target_words[]; };  // the same memory
 
-#if SEGMENTS == 0
+#if SEGMENTS == 0 && !defined(SHARED)
 layout(std430, binding = 4) readonly buffer Source1 { uvec4 source1[]; };
 layout(std430, binding = 5) readonly buffer Source2 { uvec4 source2[]; };
 layout(std430, binding = 6) readonly buffer Source3 { uvec4 source3[]; };
@@ -25,7 +31,7 @@ layout(std430, binding = 6) readonly buffer Source3 { uvec4 source3[]; };
 struct Place {
     uint src;   // address of the next byte
     uint left;  // bytes left in the segment
-    uint from;  // number of the source buffer
+    uint from;  // number of the source
 };
 
 #if SEGMENTS
@@ -57,6 +63,42 @@ Place segment_start(uint first, uint segment, uint row) {
                  it.SEGMENT_SOURCE);
 }
 
+#ifdef SHARED
+const uint TENSORS = 4u;
+const uint MAX_SHARED = 2u * WORKGROUP_SIZE;
+const uint LINE_VECTORS = 8u;
+
+shared uvec4 vectors[MAX_SHARED];
+shared uint firsts[TENSORS], lasts[TENSORS];  // of the vectors, by tensor
+uvec4 offsets;  // from a tensor's vectors in memory to those that are shared
+bool is_shared;
+
+uvec4 load(Place place) {
+    uint vector = place.src >> 4;
+    if (is_shared) return vectors[vector - offsets[place.from]];
+    return source[vector];
+}
+
+void reserve(Place place, uint count) {
+    atomicMin(firsts[place.from], place.src >> 4);
+    atomicMax(lasts[place.from], (place.src + count - 1u) >> 4);
+}
+
+void load_shared() {
+    uint total = 0u;
+    for (uint t = 0u; t < TENSORS; ++t) {
+        offsets[t] = firsts[t] - total;
+        if (firsts[t] <= lasts[t]) total += lasts[t] - firsts[t] + 1u;
+        is_shared = total <= MAX_SHARED;
+        if (!is_shared) break;
+        if (firsts[t] > lasts[t]) continue;
+        // Invocations that run together load whole lines.
+        uint vector = firsts[t] / LINE_VECTORS * LINE_VECTORS + gl_LocalInvocationIndex;
+        for (; vector <= lasts[t]; vector += WORKGROUP_SIZE)
+            if (vector >= firsts[t]) vectors[vector - offsets[t]] = source[vector];
+    }
+}
+#else
 uvec4 load(Place place) {
     uint vector = place.src >> 4;
     if (place.from == 0u) return source[vector];
@@ -64,6 +106,7 @@ uvec4 load(Place place) {
     if (place.from == 2u) return source2[vector];
     return source3[vector];
 }
+#endif
 #endif
 
 // The vector's bytes rotated upwards by `count`, 0 to 15.
@@ -82,19 +125,17 @@ uvec4 joined(uvec4 first, uvec4 others, uint count) {
     return (first & mask) | (others & ~mask);
 }
 
-void main() {
-    Item item;
-    if (!find_item(item)) return;
+Item item;
+uvec4 stream;
+Place place;
+uint row, segment;
 
-    uvec4 stream = table[item.record + STREAM];
+// Finds the place of a byte of the stream.
+void find_place(uint position) {
     uvec4 row_bytes = table[item.record + ROW];
-    uint position = item.first * stream.STREAM_VECTORS * 16u;
-    uint end = min(position + stream.STREAM_VECTORS * 16u, stream.STREAM_NBYTES);
-    uint vector = (item.dst + position) / 16u;
-    uint row = divide(position, row_bytes.ROW_NBYTES, row_bytes.ROW_FACTOR);
+    row = divide(position, row_bytes.ROW_NBYTES, row_bytes.ROW_FACTOR);
     uint column = position - row * row_bytes.ROW_NBYTES;
-
-    uint segment = 0u;
+    segment = 0u;
     uint beyond = stream.STREAM_SEGMENTS;
     while (beyond - segment > 1u) {
         uint middle = (segment + beyond) >> 1;
@@ -104,11 +145,67 @@ void main() {
             beyond = middle;
     }
     load_segments(item.record, stream.STREAM_SEGMENTS);
-    Place place = segment_start(item.record, segment, row);
+    place = segment_start(item.record, segment, row);
     uint skipped =
         column - table[item.record + segment * RECORD_VECTORS + SEGMENT].SEGMENT_START;
     place.src += skipped;
     place.left -= skipped;
+}
+
+// Goes on to the byte that is `count` bytes behind, at most where the next segment begins.
+void next_place(uint count) {
+    place.src += count;
+    place.left -= count;
+    if (place.left == 0u) {
+        ++segment;
+        if (segment == stream.STREAM_SEGMENTS) {
+            segment = 0u;
+            ++row;
+        }
+        place = segment_start(item.record, segment, row);
+    }
+}
+
+void main() {
+    bool is_active = find_item(item);
+#ifdef SHARED
+    if (gl_LocalInvocationIndex < TENSORS) {
+        firsts[gl_LocalInvocationIndex] = ~0u;
+        lasts[gl_LocalInvocationIndex] = 0u;
+    }
+    barrier();
+#else
+    if (!is_active) return;
+#endif
+
+    uint position = 0u, end = 0u, vector = 0u;
+    if (is_active) {
+        stream = table[item.record + STREAM];
+        position = item.first * stream.STREAM_VECTORS * 16u;
+        end = min(position + stream.STREAM_VECTORS * 16u, stream.STREAM_NBYTES);
+        vector = (item.dst + position) / 16u;
+    }
+#ifdef SHARED
+    is_active = position < end;
+    if (is_active) find_place(position);
+    Place first_place = place;
+    uint first_row = row, first_segment = segment;
+    for (uint at = position; at < end;) {
+        uint count = min(end - at, place.left);
+        reserve(place, count);
+        next_place(count);
+        at += count;
+    }
+    barrier();
+    load_shared();
+    barrier();
+    if (!is_active) return;
+    place = first_place;
+    row = first_row;
+    segment = first_segment;
+#else
+    find_place(position);
+#endif
 
     uvec4 gathered = uvec4(0u);
     uvec4 piece = uvec4(0u);
@@ -127,16 +224,7 @@ void main() {
             filled -= 16u;
             ++vector;
         }
-        place.src += count;
-        place.left -= count;
-        if (place.left == 0u) {
-            ++segment;
-            if (segment == stream.STREAM_SEGMENTS) {
-                segment = 0u;
-                ++row;
-            }
-            place = segment_start(item.record, segment, row);
-        }
+        next_place(count);
     }
     // All invocations store their last vector, on GPUs the only one, at once.
     if (filled >= 16u) {

@@ -9,6 +9,7 @@
 // Elements `across` the rows, those of a column, are numbered along one dimension or two, and so
 // are those `along` the rows. The second dimension goes on where the first one ends.
 
+#define WORKGROUP_SIZE (UNIT > 8 ? 64 : 512 / UNIT)  // 32 bytes of a tile for each
 #include "region.glsl"
 
 layout(std430, binding = 1) readonly buffer Source { uvec4 source[]; };

@@ -1,9 +1,9 @@
 // Stores the vectors of a run of bytes.
 //
-// A vector that is wholly in the run is stored at once. One at an end of the run is kept until the
-// run's loop is done, because CPU drivers execute both sides of a branch. Then its words are stored,
+// A vector that is wholly in the run is stored at once. Of one at an end of the run, words are stored,
 // and of a word at its edge only the run's own bits are changed, atomically: the rest may belong to
-// runs that are written at the same time.
+// runs that are written at the same time. GPUs do so at once, too. Elsewhere the vector is kept until
+// the run's loop is done, because CPU drivers execute both sides of a branch.
 
 layout(std430, binding = 2) buffer Target { uvec4 target[]; };
 
@@ -17,10 +17,25 @@ struct Edges {
 
 Edges no_edges() { return Edges(false, false, uvec2(0u), uvec4(0u), uvec4(0u)); }
 
-// `base` is the run's byte at the vector's start, `length` the run's length.
+// Stores a word of a vector. `base` is the run's byte at the word's start, `length` the run's length.
+void store_word(uint vector, uint k, uint value, int base, int length) {
+    int from = clamp(-base, 0, 4) * 8;
+    int to = clamp(length - base, 0, 4) * 8;
+    if (from == 0 && to == 32) {
+        target[vector][k] = value;
+    } else if (from < to) {
+        uint mask = (~0u << from) & (~0u >> (32 - to));
+        atomicAnd(target[vector][k], ~mask);
+        atomicOr(target[vector][k], value & mask);
+    }
+}
+
+// `base` is the run's byte at the vector's start.
 void store_vector(inout Edges edges, uint vector, uvec4 value, int base, int length) {
     if (base >= 0 && base + 16 <= length) {
         target[vector] = value;
+    } else if (ALIGNED) {
+        for (uint k = 0u; k < 4u; ++k) store_word(vector, k, value[k], base + int(k) * 4, length);
     } else if (base < 0) {
         edges.starts = true;
         edges.vectors.x = vector;
@@ -38,15 +53,6 @@ void store_edges(Edges edges, uint dst, int length) {
     for (uint k = edges.starts ? 0u : 4u; k < end; ++k) {
         uint vector = k < 4u ? edges.vectors.x : edges.vectors.y;
         uint value = k < 4u ? edges.at_start[k % 4u] : edges.at_end[k % 4u];
-        int base = int(vector * 16u + k % 4u * 4u - dst);  // the run's byte at the word's start
-        int from = clamp(-base, 0, 4) * 8;
-        int to = clamp(length - base, 0, 4) * 8;
-        if (from == 0 && to == 32) {
-            target[vector][k % 4u] = value;
-        } else if (from < to) {
-            uint mask = (~0u << from) & (~0u >> (32 - to));
-            atomicAnd(target[vector][k % 4u], ~mask);
-            atomicOr(target[vector][k % 4u], value & mask);
-        }
+        store_word(vector, k % 4u, value, int(vector * 16u + k % 4u * 4u - dst), length);
     }
 }

@@ -1,5 +1,7 @@
 // Written by `python -m vkops.gpu.kernels.layout`, whose source explains each name.
+#ifndef WORKGROUP_SIZE
 #define WORKGROUP_SIZE 64
+#endif
 const uint TURN = 8u;
 const uint ALL_WORDS = ~0u;
 const uint RECORDS = 1u;

@@ -19,6 +19,10 @@
 
 layout(local_size_x = WORKGROUP_SIZE) in;
 
+// Whether the first items of all records are those of workgroups. Then each workgroup has one record,
+// which drivers for GPUs read and decode once for all of its invocations.
+layout(constant_id = 0) const bool ALIGNED = true;
+
 layout(std430, binding = 0) readonly buffer Table { uvec4 table[]; };
 
 struct Item {
@@ -45,12 +49,14 @@ uint divide(uint n, uint size, uint factor) {
 bool find_item(out Item item) {
     uvec4 head = table[0];
     uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint rest = group * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
+    uint first = group * gl_WorkGroupSize.x;
+    uint rest = first + gl_LocalInvocationIndex;
+    if (!ALIGNED) first = rest;
     if (rest >= head.HEADER_ITEMS) return false;
 
     uint low = 0u;
     uint high = head.HEADER_RECORDS;
-    bool turns = head.HEADER_TURNS != 0u;
+    bool turns = !ALIGNED && head.HEADER_TURNS != 0u;
     if (turns) {
         uint turn = divide(rest / TURN, high, head.HEADER_TURNS);
         low = rest / TURN - turn * high;
@@ -59,7 +65,7 @@ bool find_item(out Item item) {
     }
     while (high - low > 1u) {
         uint middle = (low + high) >> 1;
-        if (table[RECORDS + middle * RECORD_VECTORS].HEAD_FIRST_ITEM <= rest) low = middle;
+        if (table[RECORDS + middle * RECORD_VECTORS].HEAD_FIRST_ITEM <= first) low = middle;
         else high = middle;
     }
     item.record = RECORDS + low * RECORD_VECTORS;
@@ -100,7 +106,7 @@ bool find_item(out Item item) {
     debugPrintfEXT("record %u: dst %u, src %u, position %u",
                    (item.record - RECORDS) / RECORD_VECTORS, item.dst, item.src, item.position);
 #endif
-    return true;
+    return !ALIGNED || rest == 0u;  // behind the items of a record, the workgroup has none
 }
 
 // Goes on to the item's next row.

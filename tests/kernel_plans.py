@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from hypothesis import strategies as st
 from regions import make_region
@@ -10,7 +11,8 @@ from regions import make_region
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.encoding import Tuning
 from vkops.gpu.kernels.layout import MAX_RECORDS
-from vkops.plan import CopyPlan, Fill, Output, View
+from vkops.plan import CopyPlan, Fill, Output, Read, View
+from vkops.plan.index_runs import pad_with_copies
 from vkops.plan.movements import copy
 
 
@@ -111,3 +113,56 @@ def stream_plans(draw):
         outputs.append(Output(words(rows * row * element_size), tuple(regions)))
     inputs = tuple(-(-e * element_size // 16) * 16 for e in ends)
     return CopyPlan(element_size, inputs, tuple(outputs))
+
+
+@st.composite
+def split_plans(draw):
+    """Rows that are split into several outputs, which is best done together."""
+    element_size, count = draw(st.sampled_from([1, 2, 4])), draw(st.integers(2, 5))
+    width, rows = draw(st.integers(1, 90)), draw(st.sampled_from([1, 8, 64, 100, 256, 300]))
+    row, first = count * width + draw(st.integers(0, 5)), draw(st.integers(0, 5))
+    outputs = tuple(
+        Output(
+            words(rows * width * element_size),
+            (copy(View((rows, width), (row, 1), first + k * width), View.packed((rows, width))),),
+        )
+        for k in range(count)
+    )
+    return CopyPlan(element_size, (words((rows * row + first) * element_size),), outputs)
+
+
+@st.composite
+def padded_plans(draw):
+    """Arrays of up to four dimensions with a border of their own elements."""
+    element_size, rank = draw(st.sampled_from([1, 2, 4, 8])), draw(st.integers(1, 4))
+    sizes = [draw(st.integers(3, 40 if k == rank - 1 else 9)) for k in range(rank)]
+    before, after = ([draw(st.integers(0, 2)) for _ in sizes] for _ in range(2))
+    whole = [sum(parts) for parts in zip(sizes, before, after, strict=True)]
+    source, target = Read(0, View.packed(tuple(sizes))), View.packed(tuple(whole))
+    mode = draw(st.sampled_from(["reflect", "edge"]))
+    regions = tuple(pad_with_copies(source, target, before, after, mode))
+    nbytes = [words(prod(shape) * element_size) for shape in (sizes, whole)]
+    return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], regions),))
+
+
+@st.composite
+def box_plans(draw):
+    """A box of up to 200 kB with repeated, reversed and padded dimensions in any order."""
+    element_size, rank = draw(st.sampled_from([1, 2, 4, 8, 16])), draw(st.integers(2, 5))
+    lengths = st.sampled_from([1, 2, 3, 4, 5, 7, 9, 16, 33, 64, 75, 128, 250])
+    sizes = [draw(lengths if k >= rank - 2 else st.integers(1, 6)) for k in range(rank)]
+    while prod(sizes) * element_size > 200_000:
+        sizes[sizes.index(max(sizes))] //= 2
+    axes, strides, step = list(range(rank))[::-1], [0] * rank, 1
+    for axis in draw(st.one_of(st.just(axes), st.permutations(axes))):
+        kind = draw(st.sampled_from(["", "", "", "repeated", "padded", "reversed"]))
+        if kind != "repeated":
+            strides[axis] = -step if kind == "reversed" else step
+            step = step * sizes[axis] + (draw(st.integers(1, 9)) if kind == "padded" else 0)
+    dst, offset = None, 0
+    if draw(st.integers(0, 2)) == 0:
+        dst, step, offset = [0] * rank, 1, draw(st.integers(0, 9))
+        for axis in axes:
+            dst[axis], step = step, step * sizes[axis] + draw(st.sampled_from([0, 0, 1, 3, 4]))
+    first = draw(st.sampled_from([0, 1, 2, 3, 4, 8, 16]))
+    return window(element_size, sizes, strides, first, dst, offset)

@@ -1,7 +1,7 @@
 """The drivers under test.
 
 VKOPS_TEST_ADAPTERS names them (substrings, separated by commas); one that is missing fails the run.
-Without it, every adapter found is tested.
+Without it, every adapter found is tested. VKOPS_TEST_TUNING=gpu gives CPU drivers the settings of GPUs.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from adapters import LAYERS, UNDER_LAYER, refused_by_layer, wanted
 import vkops
 from vkops.gpu.adapters.adapter_limits import loader
 from vkops.gpu.copies import SHADERS
+from vkops.gpu.kernels import encoding
 
 if len(vkops.devices()) == 1:  # it is meant, and not a word of it is due on standard error
     os.environ.setdefault("VKOPS_EXPECT", vkops.devices()[0].name)
+
+if os.environ.get("VKOPS_TEST_TUNING") == "gpu":
+    encoding.CPU = encoding.GPU
 
 
 @pytest.fixture(params=["direct", "staged"])

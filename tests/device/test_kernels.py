@@ -11,7 +11,16 @@ import pytest
 from guarded_buffers import guarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kernel_plans import TUNINGS, columns, several, stream_plans, window
+from kernel_plans import (
+    TUNINGS,
+    box_plans,
+    columns,
+    padded_plans,
+    several,
+    split_plans,
+    stream_plans,
+    window,
+)
 from regions import make_region
 from strategies import input_bytes, plans
 
@@ -113,6 +122,13 @@ def test_every_rank_reversed_and_permuted(device, element_size, rank):
     for axis in range(1, rank):  # column-major: the first dimension is the fastest
         strides[axis] = strides[axis - 1] * sizes[axis - 1]
     check(device, window(element_size, sizes, [-s for s in strides]))
+
+
+@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+def test_eight_dimensions_of_parts_of_words(device, tuning):
+    """The words of an element that is a run of its own are a ninth dimension."""
+    strides = [2 * 3**k for k in range(8)]
+    check(device, window(2, [2] * 8, strides, 0, strides[::-1]), tuning)
 
 
 @pytest.mark.parametrize("element_size", [1, 2])
@@ -298,6 +314,28 @@ def test_streams(device, tuning, plan):
     check(device, plan, tuning)
 
 
+GPUS = {
+    "gpu": TUNINGS["gpu"],
+    "gpu, one step": encoding.GPU,
+    "gpu, small workgroups": replace(TUNINGS["gpu"], invocations=128),
+}
+
+
+@pytest.mark.parametrize("tuning", GPUS.values(), ids=GPUS)
+@on_device
+@given(plan=st.one_of(split_plans(), padded_plans(), box_plans()))
+def test_plans_of_several_workgroups_with_the_settings_of_a_gpu(device, tuning, plan):
+    check(device, plan, tuning)
+
+
+def test_streams_whose_vectors_are_too_many_to_share(device):
+    """A workgroup needs rows of the source that lie far apart, or of more than four tensors."""
+    check(device, window(1, [9, 701], [100_001, 1], 1), encoding.GPU)
+    parts = [View.packed((70, 21)), View((70, 21), (105, 1), 0)]
+    regions = (copy(parts[0], parts[1].shift(21 * k), k) for k in range(5))
+    check(device, CopyPlan(1, (1472,) * 5, (Output(7352, tuple(regions)),)), encoding.GPU)
+
+
 def test_streams_are_chosen_for_unaligned_splits_and_joins():
     whole, part = View.packed((50, 63)), View.packed((50, 21))
     parts = [whole.narrow(1, 21 * k, 21) for k in range(3)]
@@ -305,6 +343,10 @@ def test_streams_are_chosen_for_unaligned_splits_and_joins():
     split = tuple(Output(1052, (copy(source, part),)) for source in parts)
     for plan in (CopyPlan(1, (1052,) * 3, (join,)), CopyPlan(1, (3152,), split)):
         assert choose_kernel(optimize(plan)).kernel.name == "copy_stream_4"
+        on_gpu = choose_kernel(optimize(plan), is_cpu=False).kernel
+        assert on_gpu.name == "copy_stream_shared"
+        small = choose_kernel(optimize(plan), is_cpu=False, invocations=128).kernel
+        assert small.name == "copy_stream_4"
         assert choose_kernel(optimize(plan), sources=0).kernel.name == "copy_run"
     many_plan = several(1, 24, 5, 6)
     assert choose_kernel(many_plan).kernel.name == "copy_stream"
@@ -453,9 +495,8 @@ def mixed(side):
     return CopyPlan(1, (side * side * 4, 8), outputs)
 
 
-def kernels_of(device, plan):
+def kernels_of(device, plan, tuning=TUNINGS["cpu"]):
     inputs = [np.zeros(n, np.uint8) for n in plan.inputs]
-    tuning = replace(device.executor.tuning, copies=SHADERS)
     bound, _, _ = guarded(device, plan, inputs, tuning)
     return [dispatch.kernel.name for dispatch in bound]
 
@@ -477,6 +518,8 @@ def test_a_border_does_not_slow_down_what_it_surrounds(device):
     plan = CopyPlan(4, (60 * 74 * 74 * 4,), (Output(nbytes, tuple(padded)),))
     assert sorted(kernels_of(device, plan)) == ["copy_4", "copy_run"]
     check(device, plan)
+    assert kernels_of(device, plan, encoding.GPU) == ["copy_stream_shared"]
+    check(device, plan, encoding.GPU)
 
 
 @pytest.mark.slow

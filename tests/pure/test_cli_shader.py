@@ -60,7 +60,7 @@ def test_list_has_every_kernel(shader, width, monkeypatch):
         assert int(nbytes.replace(",", "")) == len(shaders.spirv(name))
         assert int(code) > 100
         assert int(loops) >= 3
-        known = {"copy_stream": 7, "copy_stream_4": 4}
+        known = {"copy_stream": 7, "copy_stream_4": 4, "copy_stream_shared": 4}
         assert int(buffers) == known.get(name, 3 if name.startswith("copy_") else 4)
 
 

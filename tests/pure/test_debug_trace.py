@@ -295,5 +295,5 @@ def test_faults_of_a_model_are_named_with_the_dispatch(command, edited):
     first, second = out.splitlines()
     assert status == 1
     assert first.startswith("dispatch 1, 'shuffle', copy_8: ")
-    assert "copy.comp:32: out of bounds: index " in first
+    assert "copy.comp:34: out of bounds: index " in first
     assert second.startswith("dispatch 1, 'reverse', copy_4: ") or "dispatch 2" in second

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from indexed_plans import indexed_case
-from kernel_plans import TUNINGS, columns, stream_plans, window
+from kernel_plans import (
+    TUNINGS,
+    box_plans,
+    columns,
+    padded_plans,
+    split_plans,
+    stream_plans,
+    window,
+)
 from strategies import input_bytes, plans
 
 from vkops.bench.movements import ScatterRows
@@ -19,8 +27,9 @@ from vkops.debug.interpreter.memory import Memory
 from vkops.debug.interpreter.scheduler import Run
 from vkops.debug.model_dispatches import HostHeap, kernel_run
 from vkops.gpu.kernels import encoding
+from vkops.gpu.kernels.layout import LINE
 from vkops.gpu.run.encoded_plan import EncodedPlan
-from vkops.gpu.traffic.count import LINE, SEGMENTS, SUBGROUPS, count
+from vkops.gpu.traffic.count import SEGMENTS, SUBGROUPS, count
 from vkops.gpu.traffic.plans import ALIGNMENT, IndexValues
 from vkops.plan.rounding import round_up
 
@@ -128,8 +137,8 @@ def test_random_plans(tuning, plan):
 
 @pytest.mark.parametrize("tuning", GPU_TUNINGS.values(), ids=GPU_TUNINGS)
 @few
-@given(plan=stream_plans())
-def test_streams(tuning, plan):
+@given(plan=st.one_of(stream_plans(), split_plans(), padded_plans(), box_plans()))
+def test_streams_and_boxes(tuning, plan):
     check(plan, tuning, input_bytes(plan))
 
 
@@ -157,6 +166,10 @@ def test_random_plans_with_indices(tuning, seed):
         (window(8, [9, 700], [1400, 2], 0, [701, 1], 1), "copy_8"),
         (window(4, [7, 30, 100], [9000, 100, 1], 1, [3007, 100, 1], 3), "copy_run"),
         (window(1, [30, 128], [1, 0], 0, [150, 1], 7), "copy_run"),
+        (window(1, [9, 701], [1701, 1], 1), "copy_stream_shared"),
+        (window(1, [9, 701], [100_001, 1], 1), "copy_stream_shared"),
+        (window(4, [4, 20, 4, 60], [0, 60, 0, 1]), "copy_16"),
+        (window(16, [40, 9], [16, 1], 3), "copy_16"),
         (columns(5, 192), "copy_16"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

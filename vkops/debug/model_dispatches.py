@@ -105,16 +105,17 @@ class ShaderRun:
 
 def kernel_run(dispatch: Dispatch) -> ShaderRun:
     """Return the run of a kernel that is bound to ``HostHeap`` objects."""
-    shader = _kernel(dispatch.kernel.name, shaders.source_dir())
+    shader = _kernel(dispatch.kernel.name, dispatch.aligned, shaders.source_dir())
     heaps: list[Any] = [HostHeap(dispatch.words.view(np.uint8)), *dispatch.heaps]
     arrays = {block.point: heaps[block.binding].data for block in shader.blocks}
     return ShaderRun(shader, arrays, dispatch.groups)
 
 
 @functools.cache
-def _kernel(name: str, folder: Path) -> Shader:
+def _kernel(name: str, aligned: bool, folder: Path) -> Shader:
     """Return a kernel of vkops from its folder of sources, with its source lines."""
-    return shaders.load(shaders.VARIANTS[name].compile(debug=True), name=name)
+    spirv = shaders.VARIANTS[name].compile(debug=True)
+    return shaders.load(shaders.for_records(spirv, aligned=aligned), name=name)
 
 
 class PlanOutput(NamedTuple):

@@ -11,7 +11,8 @@ from rich.text import Text
 from vkops.explain.explained_plans import TUNINGS
 from vkops.explain.explanation import Movement
 from vkops.explain.tables import size_text
-from vkops.gpu.traffic.count import LINE, SEGMENTS, SUBGROUPS, Kind
+from vkops.gpu.kernels.layout import LINE
+from vkops.gpu.traffic.count import SEGMENTS, SUBGROUPS, Kind
 from vkops.gpu.traffic.plans import PartTraffic, plan_traffic
 from vkops.plan.rounding import ceil_div
 

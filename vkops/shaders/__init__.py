@@ -2,7 +2,14 @@
 
 from vkops.shaders.compiler import compile, validate
 from vkops.shaders.shader import Number, Shader, load, read
-from vkops.shaders.variants import VARIANTS, Variant, compiler_state, source_dir, spirv
+from vkops.shaders.variants import (
+    VARIANTS,
+    Variant,
+    compiler_state,
+    for_records,
+    source_dir,
+    spirv,
+)
 
 __all__ = [
     "VARIANTS",
@@ -11,6 +18,7 @@ __all__ = [
     "Variant",
     "compile",
     "compiler_state",
+    "for_records",
     "load",
     "read",
     "source_dir",

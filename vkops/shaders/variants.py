@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from vkops.errors import ShaderCompileError, show
-from vkops.shaders import cache, compiler, sources
+from vkops.shaders import cache, compiler, constants, sources
 
 _PACKAGE = Path(__file__).parent
 _TARGET_ENV = "vulkan1.1"
@@ -76,6 +76,7 @@ _ALL = (
     Variant("copy_run", "copy_run.comp", {}),
     Variant("copy_stream", "copy_stream.comp", {"SEGMENTS": 0}),
     Variant("copy_stream_4", "copy_stream.comp", {"SEGMENTS": 4}),
+    Variant("copy_stream_shared", "copy_stream.comp", {"SEGMENTS": 0, "SHARED": 1}),
 )
 VARIANTS: Mapping[str, Variant] = MappingProxyType({variant.name: variant for variant in _ALL})
 
@@ -129,3 +130,9 @@ def spirv(name: str) -> bytes:
     except OSError:
         shipped = b""
     return shipped if cache.is_spirv(shipped) else variant.compile()
+
+
+@functools.cache
+def for_records(kernel: bytes, *, aligned: bool) -> bytes:
+    """Return the SPIR-V of a kernel for tables whose records begin with workgroups, or do not."""
+    return constants.specialized(kernel, {0: bytes([aligned, 0, 0, 0])})

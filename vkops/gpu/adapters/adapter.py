@@ -42,6 +42,7 @@ MEMORY_LIMIT = "VKOPS_MEMORY_LIMIT"
 
 Region tables and staging memory, some MiB in all, can come on top: without them nothing runs."""
 
+MINIMUM_INVOCATIONS = 128
 MINIMUM: dict[str, Any] = {"max_buffer": 1 << 27, "max_bindings": 4, "unified_memory": False}
 """The least values of maxStorageBufferRange and maxPerStageDescriptorStorageBuffers, and device
 memory that the host does not see."""
@@ -254,6 +255,15 @@ def validation() -> Iterator[None]:
         )
     with loader_files.extended(LAYERS, [_VALIDATION_LAYER]):
         yield
+
+
+def max_invocations(info: DeviceInfo) -> int:
+    """Return the most invocations that a workgroup can have (maxComputeWorkGroupInvocations)."""
+    if has_minimum_limits():
+        return MINIMUM_INVOCATIONS
+    limits = native_adapters()[info.index].limits
+    found: int = limits["max_compute_work_group_invocations"]
+    return found
 
 
 def has_minimum_limits() -> bool:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from math import gcd, prod
-from operator import attrgetter
+from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
+from vkops.gpu.kernels.layout import WORKGROUP_SIZE
 from vkops.plan.region import CopyPlan, Read, Region
 from vkops.plan.rounding import ceil_div, round_up
 
@@ -28,7 +30,8 @@ class Kernel:
 
     If ``granule`` is not 0, a step is that many bytes of a contiguous run of the destination; if
     ``block`` is not 0, it is a square block of that many bytes. ``sources`` is the number of heaps
-    it can read from at once; the second of an ``indexed`` kernel holds the indices.
+    it can read from at once; the second of an ``indexed`` kernel holds the indices. ``workgroup``
+    is the number of invocations of a workgroup.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Kernel:
     sources: int = 1
     indexed: bool = False
     block: int = 0
+    workgroup: int = WORKGROUP_SIZE
 
     @property
     def step_bytes(self) -> int:
@@ -61,7 +65,13 @@ STREAM = Kernel("copy_stream", 1, VECTOR, sources=4)
 STREAM_4 = Kernel("copy_stream_4", 1, VECTOR)
 """For rows of four segments at most, which it keeps in registers."""
 
-STREAMS = (STREAM, STREAM_4)
+STREAM_SHARED = Kernel("copy_stream_shared", 1, VECTOR, workgroup=256)
+"""For GPUs: a workgroup loads each vector once, to shared memory."""
+
+SHARED_TENSORS = 4
+"""Tensors that it distinguishes: what it needs of each is near together."""
+
+STREAMS = (STREAM, STREAM_4, STREAM_SHARED)
 ELEMENTS = {size: Kernel(f"copy_elements_{size}", size, VECTOR) for size in (4, 8)}
 """For contiguous runs of the destination, of which they store vectors."""
 
@@ -70,11 +80,17 @@ BLOCKS = {
     size: Kernel(f"copy_block_{size}", unit, 0, block=unit * unit // size)
     for size, unit in ((1, 8), (2, 8), (4, VECTOR), (8, VECTOR))
 }
+MAX_WORKGROUP = 512
+"""The most invocations of a workgroup of any kernel."""
+
 TILE_SIDE = 128
 """Bytes of a row, and of a column, of a tile."""
 
-TILES = {size: Kernel(f"copy_tile_{size}", VECTOR, 0) for size in (1, 2, 4, 8, 16)}
-"""For transposes on GPUs, through shared memory."""
+TILES = {
+    size: Kernel(f"copy_tile_{size}", VECTOR, 0, workgroup=max(WORKGROUP_SIZE, 512 // size))
+    for size in (1, 2, 4, 8, 16)
+}
+"""For transposes on GPUs, through shared memory: 32 bytes at most for each invocation."""
 
 
 def _indexed(name: str, units: Sequence[int], granule: int = 0) -> Mapping[int, Kernel]:
@@ -228,20 +244,26 @@ class Choice(NamedTuple):
 
 
 def choose_kernel(
-    plan: CopyPlan, sources: int = STREAM.sources, *, is_cpu: bool = True, by_word: bool = False
+    plan: CopyPlan,
+    sources: int = STREAM.sources,
+    *,
+    is_cpu: bool = True,
+    invocations: int = MAX_WORKGROUP,
+    by_word: bool = False,
 ) -> Choice:
     """Choose the kernel for an optimized plan.
 
     Its regions are all without indices, or all gather, or all scatter. ``sources`` is the number
-    of heaps that a dispatch can read from; 0 rules out streams. ``is_cpu`` is that of the tuning.
-    ``by_word`` says that a dispatch writes one word of each element.
+    of heaps that a dispatch can read from; 0 rules out streams. ``is_cpu`` and ``invocations`` are
+    those of the tuning. ``by_word`` says that a dispatch writes one word of each element.
     """
     size = plan.element_size
     outputs = [_boxes(number, output.regions) for number, output in enumerate(plan.outputs)]
     boxes = [box for own in outputs for box in own]
     if boxes and boxes[0].region.indices is not None:
         return Choice(_choose_indexed(boxes, size, by_word), boxes)
-    tiled = None if is_cpu else _each(partial(_tiles, size=size), boxes)
+    may_tile = not is_cpu and TILES[size].workgroup <= invocations
+    tiled = _each(partial(_tiles, size=size), boxes) if may_tile else None
     if tiled is not None:
         return Choice(TILES[size], tiles=tiled)
     if size == VECTOR:
@@ -251,10 +273,12 @@ def choose_kernel(
         if found is not None:
             return Choice(kernel, found)
     long_runs = _share_of_long_runs(boxes, size)
-    if size < 4 or long_runs == 1:
-        streams = _each(partial(_stream, plan=plan), outputs)
+    if size < 4 or long_runs == 1 or not is_cpu:
+        streams = _each(partial(_stream, plan=plan, is_cpu=is_cpu), outputs)
         if streams is not None:
             kernel = STREAM_4 if max([len(s.segments) for s in streams]) <= 4 else STREAM
+            if not is_cpu and STREAM_SHARED.workgroup <= invocations:
+                kernel = STREAM_SHARED
             if kernel.sources <= sources:
                 return Choice(kernel, streams=streams)
     # Where a plan was cut, long runs can have short ends.
@@ -409,31 +433,49 @@ def _tiles(box: Box, size: int) -> TiledBox | None:
     return TiledBox(box._replace(dst=dst, src=src, dims=[*map(vectors, rest)]), *sides)
 
 
-def _stream(boxes: Sequence[Box], plan: CopyPlan) -> RowStream | None:
-    """Return the boxes of an output as rows of contiguous runs, if these cover it without a gap."""
+def _stream(boxes: Sequence[Box], plan: CopyPlan, *, is_cpu: bool) -> RowStream | None:
+    """Return the boxes of an output as rows of contiguous runs, if these cover it without a gap.
+
+    On GPUs, a row may have the runs of several dimensions, if they are not too short.
+    """
     size = plan.element_size
-    if not 0 < len(boxes) <= MAX_SEGMENTS:
-        return None
-    shape: tuple[int, int] | None = None
+    found = [_runs(box) for box in boxes]
+    if not found or (len(boxes) == 1 and found[0][0].size == 1):
+        return None  # one invocation stores each word in other kernels, too
+    shapes = {(dims[-1].size, dims[-1].dst) if dims else (1, 0) for _, dims in found}
+    rows, row_dst = shapes.pop() if len(shapes) == 1 else (1, 0)
+    segments: list[tuple[int, RowSegment]] = []
+    for box, (run, dims) in zip(boxes, found, strict=True):
+        row_src = 0
+        if dims and not shapes:
+            *dims, row = dims
+            row_src = row.src * size
+        source, count = box.region.source, prod([dim.size for dim in dims])
+        if not isinstance(source, Read) or len(segments) + count > MAX_SEGMENTS:
+            return None
+        if dims and is_cpu:
+            return None
+        for places in product(*[range(dim.size) for dim in dims]):
+            dst = box.dst + sum([n * dim.dst for n, dim in zip(places, dims, strict=True)])
+            src = box.src + sum([n * dim.src for n, dim in zip(places, dims, strict=True)])
+            segment = RowSegment(source.input, src * size, run.size * size, row_src)
+            segments.append((dst * size, segment))
     end = 0
-    segments = []
-    for box in sorted(boxes, key=attrgetter("dst")):
-        inner, *rows = box.dims
-        if not inner.dst == inner.src == 1:
-            if len(boxes) == 1:
-                return None  # one invocation stores each word in other kernels, too
-            inner, rows = Dim(1, 1, 1), [inner, *rows]  # rows of one element
-        row = rows[0] if rows else Dim(1, 0, 0)
-        shape = shape or (row.size, row.dst)
-        if len(rows) > 1 or shape != (row.size, row.dst) or box.dst != end:
+    segments.sort(key=itemgetter(0))
+    for dst, segment in segments:
+        if dst != end:
             return None
-        source = box.region.source
-        if not isinstance(source, Read):
-            return None
-        segments.append(RowSegment(source.input, box.src * size, inner.size * size, row.src * size))
-        end += inner.size
-    if shape is None or shape[1] not in (0, end):
+        end += segment.nbytes
+    if row_dst * size not in (0, end) or (size >= 4 and end < MIN_LONG_RUN * len(segments)):
         return None
-    if round_up(shape[0] * end * size, 4) != round_up(plan.outputs[boxes[0].output].nbytes, 4):
+    if round_up(rows * end, 4) != round_up(plan.outputs[boxes[0].output].nbytes, 4):
         return None
-    return RowStream(shape[0], segments)
+    return RowStream(rows, [segment for _, segment in segments])
+
+
+def _runs(box: Box) -> tuple[Dim, Sequence[Dim]]:
+    """The contiguous runs of a box, which may be single elements, and their other dimensions."""
+    inner, *outer = box.dims
+    if inner.dst == inner.src == 1:
+        return inner, outer
+    return Dim(1, 1, 1), box.dims

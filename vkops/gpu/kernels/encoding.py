@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import gcd, prod
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +15,11 @@ import numpy.typing as npt
 
 from vkops.gpu.copies.rule import SHADERS, CopyRule
 from vkops.gpu.kernels.choice import (
+    MAX_WORKGROUP,
+    SHARED_TENSORS,
     STREAM,
     TILE_SIDE,
+    TILES,
     VECTOR,
     Box,
     Choice,
@@ -27,6 +31,8 @@ from vkops.gpu.kernels.choice import (
 )
 from vkops.gpu.kernels.layout import (
     ALL_WORDS,
+    LINE,
+    MAX_DIGITS,
     RECORD,
     RECORD_WORDS,
     TURN,
@@ -55,7 +61,7 @@ from vkops.gpu.kernels.layout import (
     Within,
 )
 from vkops.plan.region import CopyPlan, Fill, Indices
-from vkops.plan.rounding import ceil_div
+from vkops.plan.rounding import ceil_div, round_up
 
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
@@ -72,8 +78,8 @@ class Tuning:
     ``is_cpu``: whether each invocation copies consecutive elements, as suits a CPU; on a GPU, the
     invocations of a workgroup copy neighbouring ones, each stepping over those of the others.
     ``long_run``: the length from which steps go along a run; else they go across. ``sources``: the
-    heaps that a dispatch can read from. ``copies``: when Vulkan's own copies are used instead of
-    shaders.
+    heaps that a dispatch can read from. ``invocations``: the most that a workgroup can have.
+    ``copies``: when Vulkan's own copies are used instead of shaders.
     """
 
     steps: int
@@ -83,6 +89,7 @@ class Tuning:
     is_cpu: bool
     long_run: int
     sources: int = STREAM.sources
+    invocations: int = MAX_WORKGROUP
     copies: CopyRule = SHADERS
 
     def for_bytes(self, nbytes: int, step_bytes: int) -> Tuning:
@@ -90,6 +97,12 @@ class Tuning:
         share = nbytes // step_bytes // (self.workgroups * WORKGROUP_SIZE)
         steps = min(self.steps, self.item_bytes // step_bytes, share)
         return replace(self, steps=max(1, steps))
+
+    def choose_kernel(self, plan: CopyPlan, sources: int, *, by_word: bool = False) -> Choice:
+        """Choose the kernel for an optimized plan; see ``choice.choose_kernel``."""
+        return choose_kernel(
+            plan, sources, is_cpu=self.is_cpu, invocations=self.invocations, by_word=by_word
+        )
 
 
 GPU = Tuning(
@@ -121,7 +134,8 @@ class RegionTable:
     ``records`` has the shape (records, RECORD_WORDS). ``items``, ``inputs`` and ``outputs`` hold
     the number of items of each record and the numbers of its bindings (input -1: a constant). A
     record without items belongs to the last one before it that has some. If records take turns,
-    invocations that run together copy a little of each.
+    invocations that run together copy a little of each. ``may_align`` says that workgroups need not
+    be full.
     """
 
     kernel: Kernel
@@ -130,7 +144,11 @@ class RegionTable:
     inputs: Counts
     outputs: Counts
     turns: bool = False
+    may_align: bool = False
 
+
+LONG_ROW = 4096
+"""Bytes of a row of a stream from which other streams read other parts of it independently."""
 
 ONE_ROW = Rows(1, 0, 0, ALL_WORDS)
 NO_DIM = Dim(0, 0, 0)
@@ -170,7 +188,7 @@ def encode(
     ``word`` is the only word of each element that a scatter writes.
     """
     sources = tuning.sources if streams else 0
-    choice = choose_kernel(plan, sources, is_cpu=tuning.is_cpu, by_word=word != ALL_WORDS)
+    choice = tuning.choose_kernel(plan, sources, by_word=word != ALL_WORDS)
     kernel, size = choice.kernel, plan.element_size
     nbytes = size * sum([prod(region.target.sizes) for _, region in plan.regions])
     tuning = tuning.for_bytes(nbytes, kernel.step_bytes)
@@ -181,8 +199,9 @@ def encode(
         else:
             records += _walk(box, kernel, size, tuning, word)
     records += [_tiled(tiles, size) for tiles in choice.tiles]
+    inputs = sorted({segment.input for stream in choice.streams for segment in stream.segments})
     for output, stream in enumerate(choice.streams):
-        records += _segments(stream, output, tuning)
+        records += _segments(stream, output, inputs, tuning)
     return RegionTable(
         kernel=kernel,
         # Negative strides wrap: the shaders' addresses are modulo 2^32.
@@ -193,6 +212,7 @@ def encode(
         inputs=np.array([record.input for record in records], np.int64),
         outputs=np.array([record.output for record in records], np.int64),
         turns=not tuning.is_cpu and _can_take_turns(choice, records),
+        may_align=not tuning.is_cpu,
     )
 
 
@@ -206,6 +226,8 @@ def _can_take_turns(choice: Choice, records: Sequence[_Record]) -> bool:
         return False
     if choice.kernel.step_bytes != VECTOR:
         return False
+    if choice.streams:
+        return all(stream.segments[0].nbytes < LONG_ROW for stream in choice.streams)
     return any(
         (run.dst, run.src) != (1, 1) or run.size * choice.kernel.unit < TURN * VECTOR
         for run in [box.dims[0] for box in choice.boxes]
@@ -227,7 +249,10 @@ def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> lis
         run, (inner, *outer) = _granules(box, size // kernel.unit, kernel.granule // kernel.unit)
     rows, row = ONE_ROW, NO_DIM
     long = inner.size >= tuning.long_run
-    if long or not outer or kernel.granule == VECTOR:
+    across, lines = NO_DIM, 1
+    if not (tuning.is_cpu or kernel.granule or indices):
+        across, lines = _across(inner, outer, kernel.unit)
+    if lines == 1 and not across.size and (long or not outer or kernel.granule == VECTOR):
         lanes = 1 if tuning.is_cpu else min(WORKGROUP_SIZE, inner.size)
         number = _even(ceil_div(inner.size, lanes), tuning.steps)
         chunk = lanes * number
@@ -241,12 +266,19 @@ def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> lis
         digits = [first, inner.times(chunk), *outer]
         step, limit, position = inner.times(lanes), inner.size, Position(lanes, 1, chunk, 0)
     else:
-        step, *outer = outer
+        step = across if across.size else outer[0]
+        outer = [dim for dim in outer if dim is not step]
         limit = step.size
-        lanes = 1 if tuning.is_cpu else min(max(1, WORKGROUP_SIZE // inner.size), limit)
+        lanes = 1
+        if not (tuning.is_cpu or across.size) and len(outer) <= MAX_DIGITS - 4:
+            lanes = min(lines * max(1, WORKGROUP_SIZE // (inner.size * lines)), limit)
         number = _even(ceil_div(limit, lanes), min(tuning.steps, tuning.across))
         chunk = lanes * number
-        if lanes == 1:
+        if across.size:
+            near = [*outer[:2], *[Dim(1, 0, 0)] * (2 - len(outer))]
+            digits = [inner, *near, step.times(chunk), *outer[2:]]
+            position = Position(1, 0, 0, chunk)
+        elif lanes == 1:
             digits = [inner, step.times(chunk), *outer]
             position = Position(1, 0, chunk, 0)
         else:  # digit 2 would count rows
@@ -264,6 +296,20 @@ def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> lis
     if indices is None:
         return [record]
     return [record, *_index_records(indices, record, digits, (step, row, run), word)]
+
+
+def _across(inner: Dim, outer: Sequence[Dim], unit: int) -> tuple[Dim, int]:
+    """Where steps do not go along runs on a GPU: a dimension, or a number of runs that are lines.
+
+    Along a dimension that repeats the source, an element is loaded once. Runs that are no whole
+    lines, but without a gap between them, are so together.
+    """
+    repeated = [dim for dim in outer if dim.src == 0]
+    if repeated:
+        return max(repeated, key=attrgetter("size")), 1
+    if not outer or (inner.src, inner.dst, outer[0].dst) != (1, 1, inner.size):
+        return NO_DIM, 1
+    return NO_DIM, LINE // unit // gcd(inner.size, LINE // unit)
 
 
 def _index_records(
@@ -348,7 +394,7 @@ def _tiled(tiles: TiledBox, size: int) -> _Record:
     rows, columns = (side.step(TILE_SIDE // size) for side in sides)
     (across, more_across), (along, more_along) = sides
     digits = [
-        Dim(WORKGROUP_SIZE, 0, 0),
+        Dim(TILES[size].workgroup, 0, 0),
         more_across.times(rows // across.size)
         if more_across
         else Dim(ceil_div(across.size, rows), rows * size // VECTOR, rows * across.src),
@@ -368,18 +414,22 @@ def _tiled(tiles: TiledBox, size: int) -> _Record:
     return _Record.of(box.output, box.region.input, (box.dst, box.src), digits, vectors)
 
 
-def _segments(stream: RowStream, output: int, tuning: Tuning) -> list[_Record]:
+def _segments(
+    stream: RowStream, output: int, inputs: Sequence[int], tuning: Tuning
+) -> list[_Record]:
     """One record for each segment of a row; all items belong to the first."""
     # On a GPU, neighbouring invocations fill neighbouring vectors.
     steps = tuning.steps if tuning.is_cpu else 1
     row = sum([segment.nbytes for segment in stream.segments])
     nbytes = stream.rows * row
-    digits = [Dim(ceil_div(nbytes, steps * VECTOR), 0, 0)]
+    items = ceil_div(nbytes, steps * VECTOR)
+    digits = [Dim(items if tuning.is_cpu else round_up(items, TURN), 0, 0)]
     first, last = Stream(steps, nbytes, len(stream.segments)), (Row(row, factor(row)), ONE_ROW)
     start = 0
     records = []
     for input, src, length, row_src in stream.segments:
-        vectors = (first, Segment(start, length, row_src, 0), *last, NO_PATTERN)
+        source = inputs.index(input) % SHARED_TENSORS
+        vectors = (first, Segment(start, length, row_src, source), *last, NO_PATTERN)
         records.append(_Record.of(output, input, (0, src), digits, vectors))
         start += length
         digits = []

@@ -17,7 +17,7 @@ from vkops.plan.rounding import ceil_div
 TABLE_BYTES = 1 << 20
 
 WORKGROUP_SIZE = 64
-"""Invocations of a workgroup."""
+"""Invocations of a workgroup; kernels with shared memory may have more."""
 
 MAX_GROUPS = 65535
 """Workgroups in each dimension that every Vulkan device can dispatch."""
@@ -32,6 +32,9 @@ def group_counts(count: int) -> tuple[int, int, int]:
     rows = ceil_div(count, MAX_GROUPS)
     return ceil_div(count, rows), rows, 1
 
+
+LINE = 128
+"""Bytes of the largest segments that a GPU's memory or one of its caches moves at a time."""
 
 TURN = 8
 """Items of a record before those of the next one, where records take turns: vectors of a line."""
@@ -92,7 +95,10 @@ class Position(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A part of a stream's rows: first byte, bytes, stride of a row in the source, its number."""
+    """A part of a stream's rows: first byte, bytes, stride of a row in the source.
+
+    ``source`` is the number of the source's heap; of copy_stream_shared, that of its tensor.
+    """
 
     start: int
     nbytes: int
@@ -313,7 +319,9 @@ def glsl() -> str:
 
 def _declaration() -> Iterator[str]:
     yield "// Written by `python -m vkops.gpu.kernels.layout`, whose source explains each name."
+    yield "#ifndef WORKGROUP_SIZE"
     yield f"#define WORKGROUP_SIZE {WORKGROUP_SIZE}"
+    yield "#endif"
     yield f"const uint TURN = {TURN}u;"
     yield "const uint ALL_WORDS = ~0u;"
     yield f"const uint RECORDS = {HEADER_WORDS // 4}u;"

@@ -14,14 +14,13 @@ import numpy.typing as npt
 
 from vkops.extent import Extent, slice_extents
 from vkops.gpu import copies
-from vkops.gpu.kernels.choice import STREAM, STREAMS, VECTOR, Kernel, choose_kernel
+from vkops.gpu.kernels.choice import STREAM, STREAMS, VECTOR, Kernel
 from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode, factor
 from vkops.gpu.kernels.layout import (
     ALL_WORDS,
     HEADER_WORDS,
     MAX_RECORDS,
     RECORD_WORDS,
-    WORKGROUP_SIZE,
     Head,
     Header,
     Segment,
@@ -43,6 +42,9 @@ MIN_SPLIT_BYTES = 1 << 20
 MAX_SPLIT_REGIONS = 64
 """Regions of a plan up to which that is considered."""
 
+MAX_EMPTY = 2
+"""How many times as many items workgroups may have that are those of one record each."""
+
 _FIRST_ITEM, _DST, _SRC = (word(Head, field) for field in ("first_item", "dst", "src"))
 _SEGMENT_SOURCE = word(Segment, "source")
 
@@ -54,7 +56,8 @@ _heap, _start = itemgetter(0), itemgetter(1)
 class Dispatch:
     """One dispatch, ready to run: a kernel, the heaps it reads and writes, and the region table.
 
-    ``groups`` are the workgroups in each dimension: as many as needed, or a few more.
+    ``groups`` are the workgroups in each dimension: as many as needed, or a few more. ``aligned``
+    says that each has one record.
     """
 
     kernel: Kernel
@@ -62,6 +65,7 @@ class Dispatch:
     target: Heap
     words: Words
     groups: tuple[int, int, int]
+    aligned: bool = False
     _operation: Any = None
 
     @property
@@ -76,7 +80,7 @@ class Dispatch:
         """Return the operation of the native module."""
         if self._operation is None:
             parts = [self.words.tobytes(), *[heap.part for heap in self.heaps]]
-            pipeline = queue.pipeline(self.kernel)
+            pipeline = queue.pipeline(self.kernel, aligned=self.aligned)
             self._operation = queue.native.OpDispatch(pipeline, parts, self.groups)
         return self._operation
 
@@ -256,7 +260,7 @@ def _best_kernels(
 
 def _kernel(part: _Part, plan: CopyPlan, tuning: Tuning) -> Kernel:
     """The kernel of a part of a plan."""
-    return choose_kernel(part.plan(plan), tuning.sources, is_cpu=tuning.is_cpu).kernel
+    return tuning.choose_kernel(part.plan(plan), tuning.sources).kernel
 
 
 def _is_fastest(kernel: Kernel) -> bool:
@@ -297,13 +301,21 @@ class _Table:
 class _UnboundDispatch:
     """Records of a region table for one dispatch, without the addresses."""
 
-    __slots__ = ("_bases", "_groups", "_kernel", "_places", "_words")
+    __slots__ = ("_aligned", "_bases", "_groups", "_kernel", "_places", "_words")
 
     def __init__(
         self, table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | int
     ) -> None:
         """Number the items of all regions, and put the header before the records."""
         records, items = table.records[chosen], table.items[chosen]
+        full = -(-items // kernel.workgroup) * kernel.workgroup
+        self._aligned = (
+            table.may_align
+            and not table.turns
+            and (len(records) == 1 or int(full.sum()) <= MAX_EMPTY * int(items.sum()))
+        )
+        if self._aligned and len(records) > 1:
+            items = full
         ends = np.cumsum(items)
         total = int(ends[-1])
         records[:, _FIRST_ITEM] = ends - items
@@ -312,7 +324,7 @@ class _UnboundDispatch:
         turns = factor(len(records)) if table.turns else 0
         header = np.array(Header(len(records), total, turns), np.uint32)
         self._kernel = kernel
-        self._groups = group_counts(ceil_div(total, WORKGROUP_SIZE))
+        self._groups = group_counts(ceil_div(total, kernel.workgroup))
         self._words = np.concatenate([header, records.ravel()])
         # The words that are addresses, and which base each counts from: those of all outputs, of
         # all inputs in reverse, and 0 for constants, whose input is -1.
@@ -324,7 +336,7 @@ class _UnboundDispatch:
         """Add the addresses; ``starts`` are the bytes at which outputs and inputs begin."""
         words = self._words.copy()
         words[self._places] += (starts // self._kernel.unit)[self._bases]
-        return Dispatch(self._kernel, sources, target, words, self._groups)
+        return Dispatch(self._kernel, sources, target, words, self._groups, self._aligned)
 
 
 def _unbound(

@@ -55,6 +55,7 @@ class Executor:
         self.tuning: encoding.Tuning = _tuning(
             self.info.type == "CPU",
             self.info.max_bindings,
+            adapter.max_invocations(self.info),
             copies.rule_for(self.info, queue.kompute.images),
         )
         self.memory: Memory = Memory(
@@ -229,11 +230,18 @@ class _Staging:
 
 
 @lru_cache
-def _tuning(is_cpu: bool, max_bindings: int, rule: copies.CopyRule) -> encoding.Tuning:
+def _tuning(
+    is_cpu: bool, max_bindings: int, max_invocations: int, rule: copies.CopyRule
+) -> encoding.Tuning:
     """Return the same object for devices of one kind: programs are encoded once for all of them."""
     # Besides its sources, a kernel has the table, and its target twice.
     sources = STREAM.sources if max_bindings >= STREAM.sources + 3 else 1
-    return replace(encoding.CPU if is_cpu else encoding.GPU, sources=sources, copies=rule)
+    return replace(
+        encoding.CPU if is_cpu else encoding.GPU,
+        sources=sources,
+        invocations=max_invocations,
+        copies=rule,
+    )
 
 
 def _from_vector(extents: Extents) -> tuple[Extents, int]:

@@ -21,7 +21,7 @@ from vkops.gpu.kernels.choice import Kernel
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.heaps import Allocation, Heap, Memory, held_bytes, living
 from vkops.gpu.run.pending import BackgroundTask
-from vkops.shaders import spirv
+from vkops.shaders import for_records, spirv
 
 MAX_SUBMISSIONS = 64
 """Submissions that the device can have at a time: the next one waits for the first of them."""
@@ -89,7 +89,7 @@ class Queue:
         self.kompute: Kompute = Kompute(found, robust=not self.validated)
         self.native: Any = self.kompute.native
         self.wide: bool = "shaderInt64" in self.kompute.features and adapter.prefers_int64(info)
-        self._pipelines: dict[str, Any] = {}
+        self._pipelines: dict[tuple[str, bool], Any] = {}
         self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self.kompute.pipeline)
         self._names: deque[tuple[int, str]] = deque(maxlen=MAX_SUBMISSIONS)
         self._waited = 0  # the last submission that was waited for
@@ -171,13 +171,14 @@ class Queue:
 
     # -- running ----------------------------------------------------------------------------------
 
-    def pipeline(self, kernel: Kernel) -> Any:
+    def pipeline(self, kernel: Kernel, *, aligned: bool) -> Any:
         """Return the pipeline of a kernel, made when it is first used."""
-        found = self._pipelines.get(kernel.name)
+        found = self._pipelines.get((kernel.name, aligned))
         if found is None:
             name = kernel.wide if kernel.wide and self.wide else kernel.name
             bindings = [(number, False) for number in range(kernel.bindings)]
-            found = self._pipelines[kernel.name] = self.kompute.pipeline(spirv(name), [bindings])
+            found = self.kompute.pipeline(for_records(spirv(name), aligned=aligned), [bindings])
+            self._pipelines[kernel.name, aligned] = found
         return found
 
     def submit(

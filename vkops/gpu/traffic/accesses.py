@@ -13,11 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.kernels.choice import TILE_SIDE, VECTOR
+from vkops.gpu.kernels.choice import (
+    REVERSE,
+    SHARED_TENSORS,
+    STREAM_SHARED,
+    TILE_SIDE,
+    VECTOR,
+)
 from vkops.gpu.kernels.encoding import Words
 from vkops.gpu.kernels.layout import (
     ALL_WORDS,
-    WORKGROUP_SIZE,
     Across,
     Advance,
     Along,
@@ -31,6 +36,7 @@ from vkops.gpu.kernels.layout import (
     Rows,
     Run,
     Segment,
+    Steps,
     Stream,
     Term,
     Within,
@@ -84,10 +90,12 @@ def _signed(words: Words) -> Numbers:
 
 def _copy(items: Items) -> Iterator[Access]:
     """Loads and stores of a unit; copy_reverse has the same."""
-    unit = items.kernel.unit
+    unit, changes = items.kernel.unit, items.vector(Steps).src != 0
+    if not items.aligned or items.kernel == REVERSE:
+        changes[:] = True
     for row in items.rows():
-        for step in items.steps(row):
-            yield _load(step.src, unit, step.active)
+        for i, step in enumerate(items.steps(row)):
+            yield _load(step.src, unit, step.active & (changes | (i == 0)))
             yield _store(step.dst, unit, step.active)
 
 
@@ -109,14 +117,14 @@ def _tile(items: Items) -> Iterator[Access]:
     columns = np.minimum(items.vector(Rows).number, along.limit - items.row)
     unit = int(items.kernel.name.rpartition("_")[2])
     vectors, per_vector = TILE_SIDE // VECTOR, VECTOR // unit
-    for k in range(0, int(rows.max()) * vectors, WORKGROUP_SIZE):
+    for k in range(0, int(rows.max()) * vectors, items.kernel.workgroup):
         row, column = (invocation + k) // vectors, (invocation + k) % vectors * per_vector
         groups, inner = np.divmod(row, across.size)
         src = start.src + groups * outer.across_src + inner * across.src
         groups, inner = np.divmod(column, along.size)
         src += groups * outer.along_src + inner // per_vector
         yield _load(src, VECTOR, start.active & (row < rows) & (column < columns))
-    for k in range(0, int(columns.max()) * vectors, WORKGROUP_SIZE):
+    for k in range(0, int(columns.max()) * vectors, items.kernel.workgroup):
         column, row = (invocation + k) // vectors, (invocation + k) % vectors * per_vector
         groups, inner = np.divmod(column, along.size)
         dst = start.dst + groups * outer.along_dst + inner * along.dst
@@ -126,15 +134,22 @@ def _tile(items: Items) -> Iterator[Access]:
 
 
 class _Edges:
-    """The vectors at the ends of runs, which edges.glsl stores word by word after the others."""
+    """The vectors of runs; edges.glsl stores those at the ends word by word."""
 
-    def __init__(self, active: Bools) -> None:
-        self._starts, self._ends = np.zeros_like(active), np.zeros_like(active)
-        self._at_start, self._at_end = (np.zeros(active.shape, np.uint32) for _ in range(2))
+    def __init__(self, items: Items, dst: Words, length: Numbers) -> None:
+        self._aligned, self._dst, self._length = items.aligned, dst, length
+        self._starts, self._ends = (np.zeros(dst.shape, np.bool_) for _ in range(2))
+        self._at_start, self._at_end = (np.zeros(dst.shape, np.uint32) for _ in range(2))
 
-    def vector(self, vector: Words, base: Numbers, length: Numbers, active: Bools) -> Access:
+    def vector(self, vector: Words, active: Bools) -> Iterator[Access]:
         """Store a vector, or keep it."""
+        base, length = _signed(vector * VECTOR - self._dst), self._length
         whole = active & (base >= 0) & (base + VECTOR <= length)
+        yield _store(vector, VECTOR, whole)
+        if self._aligned:
+            for k in range(4):
+                yield from self._word(vector * 4 + k, active & ~whole)
+            return
         start, end = active & (base < 0), active & (base >= 0) & (base < length) & ~whole
         self._starts |= start
         self._ends |= end
@@ -142,21 +157,20 @@ class _Edges:
             np.where(start, vector, self._at_start),
             np.where(end, vector, self._at_end),
         )
-        return _store(vector, VECTOR, whole)
 
-    def words(self, dst: Words, length: Numbers) -> Iterator[Access]:
+    def words(self) -> Iterator[Access]:
         """Store the words of the vectors that were kept."""
         end = np.where(self._ends, 8, np.where(self._starts, 4, 0))
         for n in range(int(end.max())):
             k = np.where(self._starts, n, n + 4).astype(np.uint32)
             word = np.where(k < 4, self._at_start, self._at_end) * 4 + k % 4
-            base = _signed(word * 4 - dst)
-            first, last = np.clip(-base, 0, 4), np.clip(length - base, 0, 4)
-            whole = (k < end) & (first == 0) & (last == 4)
-            part = (k < end) & (first < last) & ~whole
-            yield _store(word, 4, whole)
-            yield _store(word, 4, part)  # atomicAnd
-            yield _store(word, 4, part)  # atomicOr
+            yield from self._word(word, k < end)
+
+    def _word(self, word: Words, active: Bools) -> Iterator[Access]:
+        base = _signed(word * 4 - self._dst)
+        first, last = np.clip(-base, 0, 4), np.clip(self._length - base, 0, 4)
+        whole = active & (first == 0) & (last == 4)
+        yield from _store_word(word, whole, active & (first < last) & ~whole)
 
 
 def _copy_run(items: Items) -> Iterator[Access]:
@@ -168,7 +182,7 @@ def _copy_run(items: Items) -> Iterator[Access]:
         last = np.where(repeated, first, (src + length - 1) >> 4)
         at = (_signed(row.src - row.dst % VECTOR) >> 4) + row.position
         yield _load(np.clip(at, first, last), VECTOR, row.active)
-        edges = _Edges(row.active)
+        edges = _Edges(items, row.dst, length)
         for i, step in enumerate(items.steps(row)):
             vector = row.dst // VECTOR + step.position
             base = _signed(vector * VECTOR - row.dst)
@@ -176,8 +190,8 @@ def _copy_run(items: Items) -> Iterator[Access]:
             if i:
                 yield _load(np.clip(at, first, last), VECTOR, reads & ~one_by_one)
             yield _load(np.clip(at + 1, first, last), VECTOR, reads)
-            yield edges.vector(vector, base, length, step.active)
-        yield from edges.words(row.dst, length)
+            yield from edges.vector(vector, step.active)
+        yield from edges.words()
 
 
 def _copy_elements(items: Items) -> Iterator[Access]:
@@ -186,7 +200,7 @@ def _copy_elements(items: Items) -> Iterator[Access]:
     size, inner = (np.where(run.constant != 0, n, w) for n, w in ((1, group.size), (0, group.src)))
     length = run.length.astype(np.int64) * unit
     for row in items.rows():
-        edges = _Edges(row.active)
+        edges = _Edges(items, row.dst * unit, length)
         for step in items.steps(row):
             vector = row.dst // count + step.position
             base = vector * count - row.dst
@@ -196,8 +210,8 @@ def _copy_elements(items: Items) -> Iterator[Access]:
                 at = row.src + (groups - count) * run.src + within * inner
                 at = np.where(base + k < run.length, at, row.src)
                 yield _load(at, unit, step.active)
-            yield edges.vector(vector, _signed(base * unit), length, step.active)
-        yield from edges.words(row.dst * unit, length)
+            yield from edges.vector(vector, step.active)
+        yield from edges.words()
 
 
 def _copy_subword(items: Items) -> Iterator[Access]:
@@ -246,21 +260,43 @@ def _copy_stream(items: Items) -> Iterator[Access]:
         at = items.vector(Segment, segment)
         return items.vector(Head, segment).src + row * at.row_src, at.nbytes
 
-    src, left = piece()
-    skipped = column - items.vector(Segment, segment).start
-    src, left, filled = src + skipped, left - skipped, np.zeros_like(row)
-    while (active := item.active & (position < end)).any():
-        yield _load(src // VECTOR, VECTOR, active)
-        count = np.minimum(VECTOR - src % VECTOR, left) * active
-        filled, position, src, left = filled + count, position + count, src + count, left - count
-        full = active & (filled >= VECTOR) & (position < end)
-        yield _store(vector, VECTOR, full)
-        filled, vector = filled - VECTOR * full, vector + full
-        done = left == 0
+    def onward(count: Words) -> tuple[Words, Words, Words, Words]:
+        nonlocal row, segment
+        after_src, after_left = src + count, left - count
+        done = after_left == 0
         segment = segment + done
         row, segment = row + (segment == stream.segments), segment % stream.segments
         next_src, next_left = piece()
-        src, left = np.where(done, next_src, src), np.where(done, next_left, left)
+        return (
+            row,
+            segment,
+            np.where(done, next_src, after_src),
+            np.where(done, next_left, after_left),
+        )
+
+    src, left = piece()
+    skipped = column - items.vector(Segment, segment).start
+    src, left, filled = src + skipped, left - skipped, np.zeros_like(row)
+    shared = np.zeros_like(item.active)
+    if items.kernel == STREAM_SHARED:
+        needed = _Needed(items)
+        begin = row, segment, src, left
+        at = position
+        while (active := item.active & (at < end)).any():
+            count = np.minimum(end - at, left) * active
+            needed.add(items.vector(Segment, segment).source, src, count, active)
+            at, row, segment, src, left = at + count, *onward(count)
+        yield from needed.loads()
+        shared = needed.fits
+        row, segment, src, left = begin
+    while (active := item.active & (position < end)).any():
+        yield _load(src // VECTOR, VECTOR, active & ~shared)
+        count = np.minimum(VECTOR - src % VECTOR, left) * active
+        filled, position = filled + count, position + count
+        full = active & (filled >= VECTOR) & (position < end)
+        yield _store(vector, VECTOR, full)
+        filled, vector = filled - VECTOR * full, vector + full
+        row, segment, src, left = onward(count)
     full = item.active & (filled >= VECTOR)
     yield _store(vector, VECTOR, full)
     filled, vector = filled - VECTOR * full, vector + full
@@ -270,11 +306,47 @@ def _copy_stream(items: Items) -> Iterator[Access]:
         yield _store(vector * 4 + k, 4, tail)
 
 
+class _Needed:
+    """The vectors of each tensor that the workgroups of copy_stream_shared load."""
+
+    def __init__(self, items: Items) -> None:
+        self._size, self._invocations = items.kernel.workgroup, items.active.size
+        shape = (SHARED_TENSORS, items.active.size // self._size)
+        self._first, self._last = np.full(shape, ALL_WORDS), np.zeros(shape, np.int64)
+
+    def add(self, tensor: Words, src: Words, count: Words, active: Bools) -> None:
+        """Add bytes that invocations need."""
+        at = tensor[active], (np.arange(self._invocations) // self._size)[active]
+        np.minimum.at(self._first, at, (src // VECTOR)[active])
+        np.maximum.at(self._last, at, ((src + count - 1) // VECTOR)[active])
+
+    @property
+    def fits(self) -> Bools:
+        """Of each invocation, whether its workgroup shares vectors."""
+        return np.repeat(self._total()[-1] <= 2 * self._size, self._size)
+
+    def _total(self) -> Numbers:
+        """The number of vectors of each tensor and those before it."""
+        total: Numbers = np.cumsum(np.maximum(self._last - self._first + 1, 0), axis=0)
+        return total
+
+    def loads(self) -> Iterator[Access]:
+        """Yield the loads of all vectors, until they are too many."""
+        for first, last, total in zip(self._first, self._last, self._total(), strict=True):
+            first, last = (np.repeat(n, self._size) for n in (first, last))
+            some = np.repeat(total <= 2 * self._size, self._size) & (first <= last)
+            at = first // 8 * 8 + np.arange(self._invocations) % self._size
+            while (active := some & (at <= last)).any():
+                yield _load(at, VECTOR, active & (at >= first))
+                at = at + self._size
+
+
 _PLAIN: Mapping[str, Callable[[Items], Iterator[Access]]] = {
     "copy_tile": _tile,
     "copy_run": _copy_run,
     "copy_elements": _copy_elements,
     "copy_stream": _copy_stream,
+    "copy_stream_shared": _copy_stream,
 }
 
 
@@ -353,7 +425,7 @@ def _gather_run(items: Items, read_index: ReadIndex) -> Iterator[Access]:
     unit, run, moves = items.kernel.unit, items.vector(Run), _Moves(items, read_index)
     count, length, advance = VECTOR // unit, run.length.astype(np.int64), moves.advance
     for row in items.rows():
-        edges = _Edges(row.active)
+        edges = _Edges(items, row.dst * unit, length * unit)
         for step in items.steps(row):
             vector = row.dst // count + step.position
             base = _signed(vector * count - row.dst)
@@ -369,8 +441,8 @@ def _gather_run(items: Items, read_index: ReadIndex) -> Iterator[Access]:
                 yield from moves.find(index, place, step.active)
                 at = row.src + e * run.src + moves.moved
                 yield _load(at * unit // 4 if unit < 4 else at, max(unit, 4), step.active)
-            yield edges.vector(vector, base * unit, length * unit, step.active)
-        yield from edges.words(row.dst * unit, length * unit)
+            yield from edges.vector(vector, step.active)
+        yield from edges.words()
 
 
 def _gather_subword(items: Items, read_index: ReadIndex) -> Iterator[Access]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vkops.gpu.kernels.layout import HEADER_WORDS, WORKGROUP_SIZE
+from vkops.gpu.kernels.layout import HEADER_WORDS, LINE, WORKGROUP_SIZE
 from vkops.gpu.run.encoded_plan import Dispatch
 from vkops.gpu.traffic.accesses import Access, ReadIndex, accesses
 from vkops.gpu.traffic.items import Items, Numbers
@@ -21,20 +21,17 @@ from vkops.plan.rounding import ceil_div
 SUBGROUPS = (32, 64)
 """The numbers of invocations of a subgroup: 32 on NVIDIA's GPUs and AMD's since RDNA, else 64."""
 
-SEGMENTS = (32, 64, 128)
-"""Bytes that a GPU's memory or one of its caches moves at a time."""
-
-LINE = 128
-"""Bytes of the segments that a cache keeps."""
+SEGMENTS = (32, 64, LINE)
+"""Bytes that a GPU's memory or one of its caches moves at a time; a cache keeps LINE."""
 
 MAX_DISTANCES = 1024
 """Distances between neighbouring invocations that are distinguished."""
 
 GROUPS_AT_ONCE = 512
-"""Workgroups whose accesses are in memory at once."""
+"""Workgroups of 64 invocations whose accesses are in memory at once."""
 
 MAX_GROUPS_COUNTED = 1 << 17
-"""Workgroups of a dispatch up to which all are counted; of more, parts that lie evenly apart."""
+"""Workgroups of 64 invocations up to which all are counted; of more, parts, evenly apart."""
 
 
 @dataclass
@@ -76,13 +73,15 @@ def count(dispatches: Iterable[Dispatch], read_index: ReadIndex, cache: int) -> 
     traffic = Traffic()
     for dispatch in dispatches:
         vectors = dispatch.words.reshape(-1, HEADER_WORDS)
-        groups = ceil_div(int(vectors[0, 1]), WORKGROUP_SIZE)
-        chunks = ceil_div(groups, GROUPS_AT_ONCE)
+        groups = ceil_div(int(vectors[0, 1]), dispatch.kernel.workgroup)
+        at_once = GROUPS_AT_ONCE * WORKGROUP_SIZE // dispatch.kernel.workgroup
+        chunks = ceil_div(groups, at_once)
         counted = min(chunks, MAX_GROUPS_COUNTED // GROUPS_AT_ONCE)
         counter = _Counter(traffic, cache, chunks / counted)
         for chunk in (np.arange(counted) * chunks // counted).tolist():
-            end = min((chunk + 1) * GROUPS_AT_ONCE, groups)
-            items = Items(dispatch.kernel, vectors, np.arange(chunk * GROUPS_AT_ONCE, end))
+            end = min((chunk + 1) * at_once, groups)
+            groups_now = np.arange(chunk * at_once, end)
+            items = Items(dispatch.kernel, vectors, groups_now, aligned=dispatch.aligned)
             counter.add(accesses(items, read_index))
     return traffic
 

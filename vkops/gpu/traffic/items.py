@@ -17,7 +17,6 @@ from vkops.gpu.kernels.layout import (
     RECORD,
     RECORD_VECTORS,
     TURN,
-    WORKGROUP_SIZE,
     Advance,
     Digit,
     Head,
@@ -49,14 +48,17 @@ class Where(NamedTuple):
 class Items:
     """The items of some workgroups of a dispatch.
 
-    ``table`` has the vectors of a region table, and ``groups`` the numbers of the workgroups.
+    ``table`` has the vectors of a region table, and ``groups`` the numbers of the workgroups. If
+    they are ``aligned``, each has items of one record.
     """
 
-    def __init__(self, kernel: Kernel, table: Words, groups: Numbers) -> None:
+    def __init__(self, kernel: Kernel, table: Words, groups: Numbers, *, aligned: bool) -> None:
         self.kernel: Kernel = kernel
+        self.aligned: bool = aligned
         self._table = table
         records, total, turns, _ = table[0].tolist()
-        numbers = (groups[:, None] * WORKGROUP_SIZE + np.arange(WORKGROUP_SIZE)).ravel()
+        size = kernel.workgroup
+        numbers = (groups[:, None] * size + np.arange(size)).ravel()
         self.active: Bools = numbers < total
         rest = np.where(self.active, numbers, 0).astype(np.uint32)
         heads = 1 + RECORD_VECTORS * np.arange(records)
@@ -88,6 +90,7 @@ class Items:
                 added = self.vector(Place, 1, d)
                 index += value * added.indices
                 place += value * added.position
+        self.active = self.active & (rest == 0)  # a workgroup may have items of one record only
         self.start: Where = Where(self.active, dst, src, index, place, at)
 
     def vector(self, kind: type[NamedTuple], record: int | Words = 0, number: int = 0) -> Any:
