@@ -60,6 +60,7 @@ autodoc_default_options = {"members": True}
 nitpicky = True
 nitpick_ignore = [
     ("py:class", "Array"),  # an alias inside an alias, to Sphinx 8
+    ("py:class", "Self"),  # typing.Self, to Sphinx 8
     # The base class of vkops.Device: no part of the reference.
     ("py:class", "vkops.runtime.device.OperatorDevice"),
     ("py:class", "vkops.dml.fields.Kind"),  # whose attributes vkops itself uses

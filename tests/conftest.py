@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -15,7 +18,22 @@ from messages import (  # noqa: F401
     pytest_sessionfinish,
 )
 
+from vkops import lavapipe
 from vkops.system import processes
+
+# Tests find the driver and the programs of vkops_lavapipe as if they were those of the system, and
+# the package itself only where a test makes one.
+HIDDEN = Path(__file__).with_name("hidden")
+if package := lavapipe.package():
+    for variable, value in (
+        ("PATH", package.programs()),
+        ("VK_ADD_DRIVER_FILES", package.manifest()),
+        ("PYTHONPATH", str(HIDDEN)),
+    ):
+        given = filter(None, [os.environ.get(variable), value])
+        os.environ[variable] = os.pathsep.join(given)
+    sys.modules["vkops_lavapipe"] = None
+    lavapipe.package.cache_clear()
 
 # How long an example takes depends on what else the machine does. The examples are the same in every
 # run, except with ``--hypothesis-profile fresh``, as ``scripts/test --slow`` runs the tests.
@@ -31,12 +49,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Skip the tests of what only POSIX has, on Windows and with ``tests/portable``.
+    """Skip the tests of what the system does not have.
 
-    Those that use it only themselves run with the latter.
+    That is what only POSIX has, on Windows and with ``tests/portable``; tests that use it only
+    themselves run with the latter. With vkops_lavapipe, it is what that package does not contain.
     """
     find_unused(config, items)
+    rootless = str(HIDDEN) in os.environ.get("PYTHONPATH", "").split(os.pathsep)
     for item in items:
+        for marker in item.iter_markers("system") if rootless else ():
+            (name,) = marker.args
+            manifests = Path("/usr/share/vulkan").glob(f"*.d/{name}*.json")
+            if not (shutil.which(name) or any(manifests)):
+                item.add_marker(pytest.mark.skip(reason=f"the system has no {name}"))
         if marker := item.get_closest_marker("posix"):
             module = os if marker.kwargs.get("tests_only") else processes.os
             if not hasattr(module, "fork"):

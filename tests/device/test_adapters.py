@@ -70,7 +70,7 @@ def test_no_driver(tmp_path):
         "from vkops.gpu.adapters import loader_files\n"
         "loader_files.vulkan.places = loader_files.packaged = lambda: []\n"
     )
-    hidden = {**nothing, "VK_DRIVER_FILES": "", "VK_ICD_FILENAMES": ""}
+    hidden = dict.fromkeys([*nothing, "VK_ADD_DRIVER_FILES"], "")
     broken = (
         "import vkops_native\ndef refuse(): raise RuntimeError\nvkops_native.Instance = refuse\n"
     )
@@ -107,6 +107,7 @@ def test_no_validation_layer(tmp_path):
     assert said.endswith("[DEV-08]")
 
 
+@pytest.mark.system("VkLayer_khronos_validation")
 def test_validation_layer_finds_nothing_wrong_with_a_split(monkeypatch):
     """The layer reports to standard output; a split must not give it cause to."""
     monkeypatch.delenv("VK_LAYER_SETTINGS_PATH", raising=False)
@@ -120,6 +121,7 @@ def test_validation_layer_finds_nothing_wrong_with_a_split(monkeypatch):
     assert (status, said) == (0, "[[0], [1, 2, 3, 4, 5]]")
 
 
+@pytest.mark.system("VkLayer_khronos_validation")
 @pytest.mark.posix("/proc", tests_only=True)
 def test_a_device_gets_the_layers_that_the_environment_names_when_it_is_opened(adapter):
     code = (

@@ -18,7 +18,10 @@ import pytest
 from vkops.cli import main
 from vkops.debug import layer
 
-pytestmark = pytest.mark.posix("named pipes")
+pytestmark = [
+    pytest.mark.posix("named pipes"),
+    pytest.mark.system("VkLayer_khronos_validation"),
+]
 
 HEAD = """#version 450
 #extension GL_GOOGLE_include_directive : require

@@ -60,6 +60,7 @@ def test_the_section_of_an_adapter(adapter):
     assert any(line.startswith(f"- memory heap 0: {found.heaps[0].size} bytes") for line in lines)
 
 
+@pytest.mark.system("VkLayer_khronos_validation")
 def test_loader_and_layers(adapter):
     text = report()
     assert f"- loader: {loader().version}" in text

@@ -14,7 +14,10 @@ import pytest
 
 from vkops.cli import main
 
-pytestmark = pytest.mark.posix("named pipes")
+pytestmark = [
+    pytest.mark.posix("named pipes"),
+    pytest.mark.system("VkLayer_khronos_validation"),
+]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SILENT = "The validation layer reported nothing"

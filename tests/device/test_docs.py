@@ -28,6 +28,13 @@ TUTORIALS = sorted(ROOT.glob("docs/tutorials/*.md"))
 SHADER_FEATURES = {"shaderInt64", "shaderFloat64", "shaderFloat16", "shaderInt8"}
 """What the tutorial about shaders uses of a device."""
 
+OF_THE_SYSTEM = {
+    "ci": "lvp_icd",
+    "debugging": "VkLayer_khronos_validation",
+    "shaders": "spirv-link",
+}
+"""What tutorials use that vkops_lavapipe does not have."""
+
 MODULES = sorted(module.name for module in pkgutil.walk_packages(vkops.__path__, "vkops."))
 
 
@@ -60,9 +67,19 @@ def run_blocks(page):
 
 @pytest.mark.parametrize(
     "page",
-    [ROOT / "docs" / name for name in ("index.md", "elementwise.md", "asynchronous.md")]
-    + TUTORIALS,
-    ids=lambda page: page.stem,
+    [
+        pytest.param(
+            page,
+            marks=[pytest.mark.system(OF_THE_SYSTEM[page.stem])]
+            if page.stem in OF_THE_SYSTEM
+            else [],
+            id=page.stem,
+        )
+        for page in (
+            *(ROOT / "docs" / name for name in ("index.md", "elementwise.md", "asynchronous.md")),
+            *TUTORIALS,
+        )
+    ],
 )
 def test_tutorials(page, tmp_path, monkeypatch):
     """Python blocks and commands run, and print the text below them."""

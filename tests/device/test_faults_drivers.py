@@ -16,6 +16,8 @@ import vkops
 from vkops.gpu.adapters.diagnosis import drivers
 from vkops.gpu.adapters.loader_files import manifests
 
+pytestmark = pytest.mark.system("cc")
+
 SWIFTSHADER = [Path("/usr/lib/chromium/vk_swiftshader_icd.json")]
 OPEN = (
     "import vkops\ntry:\n    vkops.Device()\nexcept vkops.DeviceError as error:\n    print(error)\n"

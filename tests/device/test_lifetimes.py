@@ -220,6 +220,7 @@ def at_exit_beside_a_thread(index, _):
 # -- the tests -------------------------------------------------------------------------------------
 
 
+@pytest.mark.system("VkLayer_khronos_validation")
 @pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {at_exit_beside_a_thread.__name__}))
 def test_nothing_crashes_and_the_layer_is_silent(adapter, instrumented, name):
     validated(name, adapter)

@@ -12,7 +12,8 @@ import pytest
 import vkops
 from vkops.cli import main
 from vkops.debug import selftest as tests
-from vkops.debug.selftest import Check, selftest
+from vkops.debug import selftest_processes as processes
+from vkops.debug.selftest import Check, check, names
 from vkops.gpu.kernels.encoding import GPU
 from vkops.shaders import VARIANTS
 
@@ -28,20 +29,21 @@ def test_a_driver_passes_and_all_kernels_ran(adapter, monkeypatch, tuning):
         monkeypatch.setattr(device.executor, "tuning", tuning or device.executor.tuning)
         monkeypatch.setattr(queue, "_pipelines", {})
         before = device.executor.tuning
-        checks = list(selftest(device))
+        checks = [check(device, name) for name in names(device)]
         ran, features = {name for name, _ in queue._pipelines}, queue.kompute.features
         assert device.executor.tuning is before
-    assert [check for check in checks if check.passed is False] == []
+    assert [found for found in checks if found.passed is False] == []
     if adapter.type == "CPU" and adapter.max_bindings > 4:
         others = GPU_KERNELS if before.is_cpu else CPU_KERNELS
         assert ran >= {name for name in VARIANTS if not re.match(f"{others}|.*_wide", name)}
-    probed = {name for probe in tests._PROBES for name in probe.features}
-    unchecked = {check.name for check in checks if check.passed is None}
+    probed = {name for probe in tests._PROBES.values() for name in probe.features}
+    unchecked = {found.name for found in checks if found.passed is None}
     assert unchecked == features - probed
 
 
-@pytest.mark.parametrize("probe", tests._PROBES, ids=[probe.name for probe in tests._PROBES])
-def test_each_shader_notices_a_wrong_result(device, probe):
+@pytest.mark.parametrize("name", tests._PROBES)
+def test_each_shader_notices_a_wrong_result(device, name):
+    probe = tests._PROBES[name]
     if not device.executor.queue.kompute.features.issuperset(probe.features):
         pytest.skip(f"the device lacks {', '.join(probe.features)}")
     wrong = probe._replace(expected=lambda x: probe.expected(x) + 1)
@@ -63,9 +65,29 @@ def test_each_movement_notices_wrong_bytes(device, name, monkeypatch):
         changed.reshape(-1).view("u1")[-1] ^= 1
         return changed
 
-    check = tests._movement(device, name, wrong, tests.np.random.default_rng(0))
-    assert check.passed is False
-    assert check.reason.startswith("wrong bytes, for uint8 of shape ")
+    found = tests._compared(device, name, wrong)
+    assert found.passed is False
+    assert found.reason.startswith("wrong bytes, for uint8 of shape ")
+
+
+CRASHES = """
+import os
+for name in open(0):
+    if name == "b\\n":
+        os.abort()
+    print('["%s", true]' % name.strip(), flush=True)
+"""
+
+
+def test_a_check_that_ends_its_process_fails(device, monkeypatch):
+    monkeypatch.setattr(processes, "names", lambda device: ["a", "b", "c"])
+    monkeypatch.setattr(processes, "_PROGRAM", CRASHES)
+    crashed = Check("b", False, "the process ended: killed by SIGABRT")
+    assert list(processes.check_in_processes(device)) == [
+        Check("a", True),
+        crashed,
+        Check("c", True),
+    ]
 
 
 def test_the_command(adapter):
@@ -79,7 +101,7 @@ def test_the_command(adapter):
 
 def test_the_command_says_what_fails(adapter, monkeypatch, capsys):
     found = [Check("a", True), Check("b", False, "why"), Check("c", None, "no test")]
-    monkeypatch.setattr(tests, "selftest", lambda device: iter(found))
+    monkeypatch.setattr(processes, "check_in_processes", lambda device: iter(found))
     arguments = ["devices", "--selftest", "--adapter", adapter.name]
     assert main(arguments) == 1
     answer = f"{adapter.name}, {adapter.driver}: no, these fail: b"
@@ -88,4 +110,4 @@ def test_the_command_says_what_fails(adapter, monkeypatch, capsys):
     assert main([*arguments, "--json"]) == 1
     printed = json.loads(capsys.readouterr().out)
     assert printed["passed"] is False
-    assert printed["checks"] == [check._asdict() for check in found]
+    assert printed["checks"] == [one._asdict() for one in found]

@@ -34,7 +34,7 @@ def built(tmp_path_factory) -> Path:
         env={**os.environ, "VK_DRIVER_FILES": "/nowhere", "VK_ICD_FILENAMES": "/nowhere"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
     return folder

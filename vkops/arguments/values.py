@@ -21,6 +21,8 @@ T = TypeVar("T")
 E = TypeVar("E", bound="IntEnum | IntFlag")
 
 _MAX_ENTRIES = 1 << 20
+_BOOLEANS = ("bool", "bool_")
+"""The types of Python and NumPy, by name; before NumPy 2.3, those of NumPy have an index."""
 
 
 class Place(NamedTuple):
@@ -49,7 +51,7 @@ def integer(value: object, place: Place) -> int:
     """Return an integer (NumPy's included) as int; booleans are not integers here."""
     if type(value) is int:
         return value
-    if not isinstance(value, bool):
+    if type(value).__name__ not in _BOOLEANS:
         try:
             return operator.index(value)  # type: ignore[arg-type]
         except TypeError:

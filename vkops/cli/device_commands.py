@@ -86,12 +86,12 @@ def devices(as_json: bool, selftest: bool, adapter: str) -> None:
 def _selftest(adapter: str | None, as_json: bool) -> None:
     """Print each check as it is done, then the answer; exit with status 1 if one failed."""
     from vkops.debug.selftest import Check
-    from vkops.debug.selftest import selftest as run
+    from vkops.debug.selftest_processes import check_in_processes
 
     checks: list[Check] = []
     with vkops.Device(adapter) as device:
         info = device.info
-        for check in run(device):
+        for check in check_in_processes(device):
             checks.append(check)
             if not as_json:
                 state = {True: "ok", False: "FAILED", None: "not checked"}[check.passed]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 import vkops
 from vkops.errors import ShaderCompileError, VkopsError
-from vkops.gpu.copies.rule import REGIONS, SHADERS
+from vkops.gpu.copies.rule import REGIONS, SHADERS, CopyRule
 from vkops.shaders.compiler import find_compiler
 
 ROUNDS = 3
@@ -28,35 +29,35 @@ class Check(NamedTuple):
     reason: str = ""
 
 
-def selftest(device: vkops.Device) -> Iterator[Check]:
-    """Check one property after the other; each is yielded before the next one begins.
+def names(device: vkops.Device) -> list[str]:
+    """Return the names of the checks of a device, and of its features that have none."""
+    features = device.executor.queue.kompute.features
+    probed = [probe for probe in _PROBES.values() if features.issuperset(probe.features)]
+    moved = [f"{movement}, by {how}" for movement in _MOVEMENTS for how in _RULES]
+    others = features.difference(*(probe.features for probe in probed))
+    return [*moved, _ORDER, *(probe.name for probe in probed), *sorted(others)]
 
-    >>> from vkops.debug.selftest import selftest
+
+def check(device: vkops.Device, name: str) -> Check:
+    """Check one property.
+
+    >>> from vkops.debug.selftest import check, names
     >>> with vkops.Device() as device:
-    ...     [check.name for check in selftest(device) if check.passed is False]
+    ...     [name for name in names(device) if check(device, name).passed is False]
     []
     """
-    random = np.random.default_rng(0)
-    tuning = device.executor.tuning
-    try:
-        for rule, how in ((SHADERS, "kernels"), (REGIONS, "copies of regions")):
-            device.executor.tuning = replace(tuning, copies=rule)
-            for name in _MOVEMENTS:
-                yield _movement(device, f"{name}, by {how}", _MOVEMENTS[name], random)
-    finally:
-        device.executor.tuning = tuning
-    yield _order(device)
+    movement, _, how = name.partition(", by ")
+    if how:
+        return _movement(device, name, _MOVEMENTS[movement], _RULES[how])
+    if name == _ORDER:
+        return _order(device)
+    if name not in _PROBES:
+        return Check(name, None, "there is no test of it")
     try:
         find_compiler()
     except ShaderCompileError as error:
-        yield Check("shaders of your own", None, error.message)
-        return
-    features = device.executor.queue.kompute.features
-    for probe in _PROBES:
-        if features.issuperset(probe.features):
-            yield _shader(device, probe)
-    for name in sorted(features.difference(*(probe.features for probe in _PROBES))):
-        yield Check(name, None, "there is no test of it")
+        return Check(name, None, error.message)
+    return _shader(device, _PROBES[name])
 
 
 # -- kernels ---------------------------------------------------------------------------------------
@@ -70,6 +71,14 @@ def _scatter(x: Any, index: Any, value: Any) -> Any:
 _DTYPES = ("u1", "u2", "u4", "u8", "c16")
 _MOVEMENTS: dict[str, Callable[..., Any]] = {
     # Of vkops or NumPy, random arrays of one shape, and distinct indices of the first axis.
+    "gathered rows": lambda f, x, y, i: f.take(x, i, axis=0),
+    "gathered elements": lambda f, x, y, i: f.take(x, i % 8, axis=1),
+    "one gathered element": lambda f, x, y, i: f.take(x[:, :1], i[:1], axis=0),
+    "gathers with several indices": lambda f, x, y, i: x[i, i % 8],
+    "scattered rows": lambda f, x, y, i: _scatter(f.roll(x, 0), i, y[: len(i)]),
+    "scatters with several indices": lambda f, x, y, i: _scatter(
+        f.roll(x, 0), (i, i % 8), y[: len(i), 1]
+    ),
     "strided elements": lambda f, x, y, i: f.stack([x[:, ::-2], y[:, ::-2]], axis=-1),
     "runs of strided elements": lambda f, x, y, i: f.concatenate([x[:, ::-3], y[:, ::3]]),
     "transposes": lambda f, x, y, i: f.concatenate(
@@ -84,18 +93,23 @@ _MOVEMENTS: dict[str, Callable[..., Any]] = {
     "runs at any alignment": lambda f, x, y, i: f.pad(x, ((1, 1), (3, 2))),
     "joined rows": lambda f, x, y, i: f.concatenate([x, y, x], axis=1),
     "many joined rows": lambda f, x, y, i: f.concatenate([x, y[:, 1:]] * 4, axis=1),
-    "gathered rows": lambda f, x, y, i: f.take(x, i, axis=0),
-    "gathered elements": lambda f, x, y, i: f.take(x, i % 8, axis=1),
-    "one gathered element": lambda f, x, y, i: f.take(x[:, :1], i[:1], axis=0),
-    "gathers with several indices": lambda f, x, y, i: x[i, i % 8],
-    "scattered rows": lambda f, x, y, i: _scatter(f.roll(x, 0), i, y[i]),
-    "scatters with several indices": lambda f, x, y, i: _scatter(f.roll(x, 0), (i, i % 8), y[i, 1]),
 }
 
 
-def _movement(
-    device: vkops.Device, name: str, move: Callable[..., Any], random: np.random.Generator
-) -> Check:
+_RULES = {"kernels": SHADERS, "copies of regions": REGIONS}
+
+
+def _movement(device: vkops.Device, name: str, move: Callable[..., Any], copies: CopyRule) -> Check:
+    tuning = device.executor.tuning
+    device.executor.tuning = replace(tuning, copies=copies)
+    try:
+        return _compared(device, name, move)
+    finally:
+        device.executor.tuning = tuning
+
+
+def _compared(device: vkops.Device, name: str, move: Callable[..., Any]) -> Check:
+    random = np.random.default_rng(0)
     for dtype in map(np.dtype, _DTYPES):
         for _ in range(ROUNDS):
             rows, columns = map(int, random.integers((8, 16), (30, 90)))
@@ -112,6 +126,9 @@ def _movement(
     return Check(name, True)
 
 
+_ORDER = "order of submissions"
+
+
 def _order(device: vkops.Device) -> Check:
     """Each of many submissions reads what the one before has written."""
     expected = np.arange(4096, dtype=np.int32)
@@ -119,14 +136,17 @@ def _order(device: vkops.Device) -> Check:
     for shift in range(1, 40):
         tensor, expected = vkops.roll(tensor, shift), np.roll(expected, shift)
     same = np.array_equal(tensor.numpy(), expected)
-    return Check("order of submissions", same, "" if same else "a value was read too early")
+    return Check(_ORDER, same, "" if same else "a value was read too early")
 
 
 # -- shaders ---------------------------------------------------------------------------------------
 
 
 class _Probe(NamedTuple):
-    """A shader from X to Y, 256 elements each, and NumPy's result; its name may be a feature."""
+    """A shader from X to Y, 256 elements each, and NumPy's result; its name may be a feature.
+
+    ``declared`` comes before the body; ``given`` are arguments by name.
+    """
 
     name: str
     type: str
@@ -134,6 +154,8 @@ class _Probe(NamedTuple):
     expected: Callable[[_Array], _Array]
     shared: str = "uint"
     layout: str = "std430"
+    declared: str = ""
+    given: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def features(self) -> frozenset[str]:
@@ -158,10 +180,11 @@ _EXTENSIONS = (
         "EXT_shader_8bit_storage",
     ),
     *("EXT_shader_atomic_int64", "EXT_shader_atomic_float", "EXT_shader_atomic_float2"),
-    *("EXT_scalar_block_layout", "KHR_shader_subgroup_arithmetic"),
+    *("EXT_scalar_block_layout", "KHR_memory_scope_semantics", "KHR_shader_subgroup_arithmetic"),
     "EXT_shader_subgroup_extended_types_int8",
 )
 _SOURCE = """
+{declared}
 layout(local_size_x = 64) in;
 layout({layout}, binding = 0) readonly buffer X {{ {type} x[]; }};
 layout({layout}, binding = 1) buffer Y {{ {type} y[]; }};
@@ -200,12 +223,35 @@ def _atomic(type: str, feature: str, operation: str, place: str) -> _Probe:
     return _Probe(name, type, body, expected, type)
 
 
+def _small(kind: str, bits: int, block: str) -> _Probe:
+    """Integers of a few bits in push constants or uniform blocks."""
+    values = {"a": 3, "b": 200} if kind == "storagePushConstant" else {"U": [3, 200]}
+    name = kind + (f"{bits}" if kind == "storagePushConstant" else f"{bits}BitAccess")
+    return _Probe(
+        *(name, "uint", "y[i] = x[i] + 256 * uint(a) + uint(b);", lambda x: x + 3 * 256 + 200),
+        declared=f"layout({block}) uniform U {{ uint{bits}_t a, b; }};",
+        given=values,
+    )
+
+
+def _reversed(x: _Array) -> _Array:
+    """Return the elements of each workgroup in reverse."""
+    return x.reshape(-1, 64)[:, ::-1].reshape(-1)
+
+
+def _sum(x: _Array) -> _Array:
+    return np.pad(x.sum(keepdims=True, dtype=x.dtype), (0, x.size - 1))
+
+
+_MODEL = "#pragma use_vulkan_memory_model"
+_ADD = "atomicAdd(y[0], x[i], gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsRelaxed);"
+_BARRIER = "controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsShared, "
 _LOOP = "uint n = 65535 - i; uint c = 0; while (c < n) c += 1 + (x[i] >> 8); y[i] = c;"
-_PROBES = (
+_ALL = (
     _Probe("loops of 65,535 steps", "uint", _LOOP, lambda x: (65535 - np.arange(256)).astype("u4")),
     _Probe(
         *("barriers of a workgroup", "uint", "s[k] = x[i]; barrier(); y[i] = s[63 - k];"),
-        lambda x: x.reshape(4, 64)[:, ::-1].reshape(-1),
+        _reversed,
     ),
     *(
         _Probe(f"values of type {type}", type, "y[i] = x[i] * x[i] + x[i];", lambda x: x * x + x)
@@ -217,7 +263,34 @@ _PROBES = (
         *("shaderSubgroupExtendedTypes", "int8_t", "y[i] = subgroupMax(int8_t(x[i] * 0 + 3));"),
         lambda x: np.full_like(x, 3),
     ),
+    *(_small("storagePushConstant", bits, "push_constant") for bits in (8, 16)),
+    *(_small("uniformAndStorageBuffer", bits, "std140, binding = 2") for bits in (8, 16)),
+    _Probe(
+        *("uniformBufferStandardLayout", "uint", "y[i] = x[i] + u[i % 4];"),
+        lambda x: x + np.resize(np.arange(5, 9, dtype="u4"), x.size),
+        declared="layout(std430, binding = 2) uniform U { uint u[4]; };",
+        given={"U": [5, 6, 7, 8]},
+    ),
+    _Probe(
+        *("vulkanMemoryModel", "uint"),
+        f"s[k] = x[i]; {_BARRIER} gl_SemanticsAcquireRelease); y[i] = s[63 - k];",
+        _reversed,
+        declared=_MODEL,
+    ),
+    _Probe("vulkanMemoryModelDeviceScope", "uint", _ADD, _sum, declared=_MODEL),
+    # Reads of far beyond the buffer must not end the process; what they return is open.
+    _Probe(
+        *("robustBufferAccess", "uint"),
+        "uint far = x[i + 0x10000000u]; y[i] = far == 0x12345678u ? 0 : x[i];",
+        lambda x: x,
+    ),
+    _Probe(
+        *("robustBufferAccess2", "uint"),
+        "y[i + 0x10000000u] = 1; y[i] = x[i] + x[i + 256] + x[i + 0x10000000u];",
+        lambda x: x,
+    ),
 )
+_PROBES = {probe.name: probe for probe in _ALL}
 
 
 def _shader(device: vkops.Device, probe: _Probe) -> Check:
@@ -227,7 +300,7 @@ def _shader(device: vkops.Device, probe: _Probe) -> Check:
     used = "".join(f"#extension GL_{name} : enable\n" for name in _EXTENSIONS)
     try:
         shader = device.compile_shader("#version 450\n" + used + _SOURCE.format(**probe._asdict()))
-        shader(x, y, threads=x.size)
+        shader(x, y, **probe.given, threads=x.size)
         wrong = np.flatnonzero(y.numpy() != probe.expected(x))
     except VkopsError as error:
         return Check(probe.name, False, str(error).splitlines()[0])

@@ -85,7 +85,7 @@ def detach_data(
             elif len(tensor.raw_data) != nbytes:
                 raise ModelError(f"raw_data: got {len(tensor.raw_data)} bytes, must be {nbytes}")
             elif nbytes >= _MIN_DETACHED_BYTES and not is_sparse:
-                read = tensor.raw_data.__bytes__
+                read = partial(bytes, tensor.raw_data)
                 taken += nbytes
         except ModelError as error:
             role = "external data of tensor" if is_external else "tensor"

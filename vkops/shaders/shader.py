@@ -234,7 +234,9 @@ class Shader:
 
     def pack_uniform(self, block: Block, values: packing.Values) -> bytes:
         """Return the contents of a uniform block as bytes; as ``pack`` in all other respects."""
-        return packing.pack(self.name, block.point, block.type, values)
+        packed = packing.pack(self.name, block.point, block.type, values)
+        # Whole words: lavapipe (Mesa 22.3, 25.0) reads zeros from what follows the last one.
+        return packed + bytes(-len(packed) % 4)
 
 
 def load(
