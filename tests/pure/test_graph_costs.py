@@ -175,4 +175,5 @@ def test_a_new_shape_is_encoded_in_few_calls(tuning, sizes):
         Output(4 * prod(part.sizes), (copy(part, View.packed(part.sizes)),)) for part in parts
     ]
     plan = CopyPlan(4, (4 * prod(sizes),), tuple(outputs))
-    assert calls(lambda: encode(optimize(plan), tuning)) <= 260
+    limit = 260 if tuning.is_cpu else 270  # GPUs have more kernels to choose from
+    assert calls(lambda: encode(optimize(plan), tuning)) <= limit

@@ -439,8 +439,10 @@ def _stream(boxes: Sequence[Box], plan: CopyPlan, *, is_cpu: bool) -> RowStream 
     On GPUs, a row may have the runs of several dimensions, if they are not too short.
     """
     size = plan.element_size
+    if not 0 < len(boxes) <= MAX_SEGMENTS:
+        return None
     found = [_runs(box) for box in boxes]
-    if not found or (len(boxes) == 1 and found[0][0].size == 1):
+    if len(boxes) == 1 and found[0][0].size == 1:
         return None  # one invocation stores each word in other kernels, too
     shapes = {(dims[-1].size, dims[-1].dst) if dims else (1, 0) for _, dims in found}
     rows, row_dst = shapes.pop() if len(shapes) == 1 else (1, 0)
