@@ -47,7 +47,8 @@ def test_a_split_of_a_new_shape(fresh):
     for n in (10, 12, 14):  # a number of workgroups, or of words, may be the first of its kind
         vkops.split(fresh.tensor(np.arange(n, dtype=np.float32)), 2)
     tensor = fresh.tensor(np.arange(16, dtype=np.float32))
-    assert work_of(lambda: vkops.split(tensor, 2))[0] <= 300
+    limit = 300 if fresh.executor.tuning.is_cpu else 310  # GPUs have more kernels to choose from
+    assert work_of(lambda: vkops.split(tensor, 2))[0] <= limit
 
 
 def test_a_binding(fresh):

@@ -101,7 +101,6 @@ class Bound:
     Attributes:
         executor: the device that runs it.
         tensors: the memory of each tensor of the program, by number.
-        work: what the device runs, in order; None if memory on the host is read or written.
     """
 
     def __init__(
@@ -121,7 +120,8 @@ class Bound:
         self.tensors.update(zip(program.writes, writes, strict=True))
         self._kept: list[Buffer] = []
         self._imports = False
-        self.work: Sequence[Work] | None = None
+        # What the device runs; None if memory on the host is read or written.
+        self._repeated: RepeatedWork | None = None
         kinds: set[type] = set()
         used: list[Any] = []
         for memory in self.tensors.values():
@@ -133,11 +133,11 @@ class Bound:
         if executor.queue.is_recording:
             self._check_recording(kinds)
         if HostBuffer not in kinds:
-            self.work = self._bind()
+            work = self._bind()
             made = [*map(_resource, map(self.tensors.__getitem__, program.writes)), *self._kept]
             used += self._kept
             queue = executor.queue
-            self._repeated = RepeatedWork(queue, executor, self.work, used, made, program.name)
+            self._repeated = RepeatedWork(queue, executor, work, used, made, program.name)
 
     def _check_recording(self, kinds: Set[type]) -> None:
         """Refuse memory of the host in a program that is being recorded."""
@@ -231,8 +231,8 @@ class Bound:
             DeviceError: the device is closed.
             OutOfDeviceMemoryError: not even a part of the data fits on the device.
         """
-        if self.work is not None:
-            self._submit()
+        if self._repeated is not None:
+            self._submit(self._repeated)
             return
         for buffer in self._host_buffers():
             buffer.settle()
@@ -256,9 +256,9 @@ class Bound:
             if isinstance(memory.resource, Buffer):
                 memory.resource.write(bytes_of[number], memory.start)
 
-    def _submit(self) -> int:
+    def _submit(self, work: RepeatedWork) -> int:
         """Submit what the device runs; wait for it if it reads arrays, which may change then."""
-        number = self._repeated.submit()
+        number = work.submit()
         if self._imports:
             self.executor.wait(number)
         return number
@@ -269,8 +269,8 @@ class Bound:
         Raises:
             DeviceError: the device is closed.
         """
-        if self.work is not None:
-            return Submission(self.executor, self._submit())
+        if self._repeated is not None:
+            return Submission(self.executor, self._submit(self._repeated))
         task = BackgroundTask(self.run)
         self.executor.queue.check()
         self.executor.queue.finish_streams()
