@@ -56,7 +56,7 @@ class View(NamedTuple):
     def is_contiguous(self) -> bool:
         """Whether the elements are stored one after the other, in row-major order."""
         packed = packed_strides(self.sizes)
-        return all(
+        return self.strides == packed or all(
             n == 1 or own == wanted
             for n, own, wanted in zip(self.sizes, self.strides, packed, strict=True)
         )

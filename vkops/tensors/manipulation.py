@@ -17,7 +17,7 @@ from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan
 from vkops.tensors.eager import entries, joinable, joined, split
-from vkops.tensors.operations import as_tensors, planned
+from vkops.tensors.operations import as_tensors, planned, source_of
 from vkops.tensors.shape_arguments import (
     MAX_PIECES,
     OneOrMore,
@@ -56,7 +56,7 @@ def array_split(
     place = Place("ARRAY_SPLIT", "indices_or_sections", "ARRAY-06")
     given = indices_or_sections
     at = counts(given, place) if isinstance(given, Sized) else integer(given, place)
-    return _array_split("ARRAY_SPLIT", [x], device, progress, at, axis)
+    return _array_split("ARRAY_SPLIT", [source_of(x)], device, progress, at, axis)
 
 
 def split_at(

@@ -25,18 +25,19 @@ class planned(memoized):  # noqa: N801  # a decorator
     The function takes the bytes of an element, further arguments, and a view for each array of a
     call: the view, of the array's memory, that the array is.
 
+    >>> import numpy as np
     >>> from vkops.tensors.array_plan import window
     >>> @planned
     ... def _reversed(itemsize, axis, view):
     ...     return window(view.flip((axis,)), itemsize)
-    >>> _reversed("REVERSED", [[[1, 2], [3, 4]]], None, None, 1)[0].tolist()
+    >>> _reversed("REVERSED", [np.array([[1, 2], [3, 4]])], None, None, 1)[0].tolist()
     [[2, 1], [4, 3]]
     """
 
     def __call__(
         self,
         name: str,
-        arrays: Sequence[Any],
+        arrays: Sequence[Source],
         device: DeviceLike,
         progress: Progress,
         *arguments: Any,
@@ -49,20 +50,19 @@ class planned(memoized):  # noqa: N801  # a decorator
         memory: list[Any] = []
         views: list[View] = []
         are_sent = True
-        for i, value in enumerate(arrays):
-            source: Any
-            if isinstance(value, Tensor):
+        for i, source in enumerate(arrays):
+            if isinstance(source, Tensor):
                 if home is None:
-                    home = value.device
-                elif value.device is not home:
-                    check_device(name, f"tensors[{i}]", value, home)
-                source, view = value.placed()
+                    home = source.device
+                elif source.device is not home:
+                    check_device(name, f"tensors[{i}]", source, home)
+                base, view = source.placed()
+                memory.append(base)
+                views.append(view)
                 are_sent = False
             else:
-                source = as_array(value)
-                view = packed(source.shape)
-            memory.append(source)
-            views.append(view)
+                memory.append(source)
+                views.append(packed(source.shape))
         home = home or default_device()
         dtype = memory[0].dtype
         key = (dtype.itemsize, *arguments, *views)
@@ -79,7 +79,7 @@ def source_of(x: Any) -> Source:
 
 def native(x: Any) -> Source:
     """An array or tensor in the byte order of the host, as NumPy concatenates it."""
-    source = source_of(x)
+    source = x if isinstance(x, Tensor) else as_array(x)
     return source if source.dtype.isnative else source.astype(source.dtype.newbyteorder("="))
 
 

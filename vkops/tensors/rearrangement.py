@@ -52,7 +52,7 @@ def roll(
     """
     shifts = one_or_more(shift, Place("ROLL", "shift", "ARRAY-06"))
     axes = None if axis is None else one_or_more(axis, Place("ROLL", "axis", "ARRAY-01"))
-    return _roll("ROLL", [x], device, progress, shifts, axes)[0]
+    return _roll("ROLL", [source_of(x)], device, progress, shifts, axes)[0]
 
 
 @planned
@@ -90,7 +90,7 @@ def tile(
     place = Place("TILE", "repetitions", "ARRAY-06")
     times = one_or_more(repetitions, place)
     check_not_negative(times, place)
-    return _tile("TILE", [x], device, progress, times)[0]
+    return _tile("TILE", [source_of(x)], device, progress, times)[0]
 
 
 @planned
@@ -134,7 +134,7 @@ def repeat(
     times = one_or_more(repeats, place)
     check_not_negative(times, place)
     axis = None if axis is None else integer(axis, Place("REPEAT", "axis", "ARRAY-01"))
-    return _repeat("REPEAT", [x], device, progress, times, axis)[0]
+    return _repeat("REPEAT", [source_of(x)], device, progress, times, axis)[0]
 
 
 @planned

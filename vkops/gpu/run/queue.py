@@ -292,6 +292,8 @@ class Queue:
         Raises:
             DeviceError: the device was lost.
         """
+        if number <= self._waited:
+            return
         try:
             self._submissions.wait(number)
         except NATIVE_ERRORS as error:
