@@ -219,9 +219,49 @@ def test_a_device_that_is_closed(adapter):
     with device.record() as program:
         vkops.flip(x).copy()
     device.close()
-    for use in (program.run, device.record, device.synchronize):
+    for use in (program.run, device.record, device.synchronize, device.measure_dispatches):
         with pytest.raises(DeviceError, match="is closed"):
             use()
+
+
+@pytest.mark.parametrize("measures", [False, True])
+def test_a_program_that_is_closed_while_it_runs(device, monkeypatch, measures):
+    """As by another thread: it closes the program whenever ``run`` is about to take the lock."""
+    x, exclusive = device.tensor(np.zeros(100, np.int32)), device.executor.exclusive
+    shader = device.compile_shader(ADD)
+    with device.record() as program:
+        shader(x, x, n=1, threads=100)
+
+    def close_first():
+        program.close()
+        return exclusive()
+
+    monkeypatch.setattr(device.executor, "exclusive", close_first)
+    monkeypatch.setattr(device.executor.queue, "measures", measures)
+    program.run(times=2)
+    monkeypatch.undo()
+    assert (x.numpy() == 2).all()
+    with pytest.raises(DeviceError, match="the recorded program is closed"):
+        program.run()
+
+
+def test_programs_are_measured(adapter):
+    with vkops.Device(adapter.index) as device:
+        x, queue = device.tensor(np.zeros(100, np.int32)), device.executor.queue
+        shader = device.compile_shader(ADD)
+        with device.record() as program:
+            for _ in range(3):
+                shader(x, x, n=1, threads=100)
+        program.run()
+        taken = device.measure_dispatches()
+        try:
+            for _ in range(2):
+                program.run()
+                assert taken() > 0
+        finally:
+            queue.measure(False)
+        program.run()
+        assert (x.numpy() == 12).all()
 
 
 def test_other_threads_run_meanwhile(device):

@@ -104,15 +104,20 @@ class OperatorDevice(ABC):
         return self.executor.queue is other.executor.queue
 
     def measure_dispatches(self) -> Callable[[], float | None]:
-        """Have the device measure the dispatches of operators and shaders from now on.
+        """Have the device measure operators, shaders and recorded programs from now on.
 
-        That makes each submission some 50 microseconds longer on lavapipe.
+        That makes each submission some 50 microseconds longer on lavapipe. Bound operators and
+        shaders and recorded programs are recorded anew each time.
 
         Returns:
             A function that waits for all that was submitted, and returns the milliseconds that the
             device took for it since the last call; None if that was nothing, or the device has no
             timestamps.
+
+        Raises:
+            DeviceError: the device is closed.
         """
+        self.executor.check()
         self.executor.queue.measure(True)
         return self.executor.queue.take_time
 

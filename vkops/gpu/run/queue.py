@@ -218,6 +218,16 @@ class Queue:
         if self.is_recording and not now:
             self.recording.add(operations, reads, writes, name)  # type: ignore[union-attr]
             return 0
+        return self.enqueue_operations(operations, reads, writes, name)
+
+    def enqueue_operations(
+        self,
+        operations: Sequence[Any],
+        reads: Iterable[Used],
+        writes: Iterable[Used],
+        name: str,
+    ) -> int:
+        """Begin to run operations of the native module, with the lock held."""
         return self._started(self._submissions.submit, operations, reads, writes, name)
 
     def enqueue_again(

@@ -70,7 +70,6 @@ class RecordedProgram:
                 self._drop()
                 return
             self._commands = queue.commands(self._operations)
-            self._operations = []
 
     @property
     def is_current(self) -> bool:
@@ -106,16 +105,20 @@ class RecordedProgram:
         count = integer(times, Place("", "times", "REC-01"))
         if count < 0:
             raise InvalidDescError("", "times", f"got {show(count)}, must be 0 or more", "REC-01")
-        if self._commands is None:
+        used, written = self._buffers.values(), self._written.values()
+        operations, commands = self._operations, self._commands
+        if commands is None:  # last: another thread may close the program meanwhile
             state = "closed" if self._closed else "not recorded yet"
             raise DeviceError(f"run: the recorded program is {state}")
         queue = self._executor.queue
-        used, written = self._buffers.values(), self._written.values()
         for _ in range(count):
             with self._executor.exclusive():
                 if queue.is_recording:
                     raise DeviceError("run: a recorded program cannot be part of another one")
-                queue.enqueue_again(self._commands, used, written, "a recording")
+                if queue.measures:  # which kept commands are not
+                    queue.enqueue_operations(operations, used, written, "a recording")
+                else:
+                    queue.enqueue_again(commands, used, written, "a recording")
 
     def close(self) -> None:
         """Release what it keeps; it cannot run any more."""
