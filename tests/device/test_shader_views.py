@@ -252,9 +252,17 @@ def test_types_that_a_device_does_not_have(device, monkeypatch, name):
         (lambda s, x: s(x, x, Other=x, groups=1), "SH-04"),
         (lambda s, x: s(x, out=["From", "From"], groups=1), "SH-04"),
         (lambda s, x: s(x, out="Nobody", groups=1), "SH-04"),
+        (lambda s, x: s(x, out={"Nobody": 8}, groups=1), "SH-04"),
+        (lambda s, x: s(From=x, To=x, out={"To": 8}, groups=1), "SH-04"),
+        (lambda s, x: s(From=x, To=x, out={"4": 8}, groups=1), "SH-04"),
+        (lambda s, x: s(x, out={1: 8}, groups=1), "SH-04"),
+        (lambda s, x: s(x, out=np.zeros(8, np.uint32), groups=1), "SH-12"),
+        (lambda s, x: s(x, out={"To": -1}, groups=1), "ARRAY-06"),
+        (lambda s, x: s(x, out=(8, "no type"), groups=1), "T-02"),
         (lambda s, x: s(x, x), "SH-07"),
         (lambda s, x: s(x, x, groups=1, threads=1), "SH-07"),
         (lambda s, x: s(x, x, threads=-1), "SH-07"),
+        (lambda s, x: s(x, x, threads=float("nan")), "SH-07"),
         (lambda s, x: s(x, x, groups=(1, 2, 3, 4)), "SH-07"),
         (lambda s, x: s(x, x, groups=1 << 40), "SH-07"),
         (lambda s, x: s.dispatch([x, x]), "SH-04"),
@@ -266,8 +274,24 @@ def test_refusals(any_device, call, rule):
     with pytest.raises(vkops.VkopsError) as caught:
         call(shader, x)
     assert caught.value.rule == rule
+    assert caught.value.operator == shader.name
     assert str(caught.value).endswith(f"[{rule}]")
     assert x.numpy().tolist() == list(range(8))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_other_data_types_can_be_converted_or_viewed_if_they_are_as_wide(device, dtype):
+    x, shader = device.tensor(np.zeros(4, dtype)), compiled(device, TO, glsl="uint")
+    with pytest.raises(vkops.BindingError, match=r"tensor.astype\(\) converts it") as caught:
+        shader(x, out=4, groups=1)
+    assert ("tensor.view()" in str(caught.value)) == (dtype == np.float32)
+
+
+def test_a_closed_device_refuses_calls_without_threads(adapter):
+    with vkops.Device(adapter.index) as device:
+        shader, x = compiled(device, TO, glsl="uint"), device.tensor(np.zeros(4, np.uint32))
+    with pytest.raises(vkops.DeviceError, match="is closed"):
+        shader(x, x, threads=0)
 
 
 def test_what_a_call_accepts(any_device):

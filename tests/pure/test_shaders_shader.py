@@ -443,3 +443,11 @@ def test_bindings_that_are_wrong(spans, said, message):
 )
 def test_bytes_that_may_be_shared(spans):
     assert len(bind(spans)) == 3
+
+
+def test_values_by_position_for_a_block_that_is_not_used(message):
+    text = "layout(std430, binding = 1) buffer Other { uint other[]; };"
+    shader = load(f"{DATA}{text}void main() {{ other[0] = 1u; }}")
+    assert shader.by_position([1]) == {"Other": 1}
+    wrong = fault(lambda: shader.by_position([1, 2]), BindingError)
+    message(wrong, "x", "buffers", "[SH-04]")

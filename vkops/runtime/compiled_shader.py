@@ -192,7 +192,7 @@ class CompiledShader:
                 names. Those with the name of an argument above can only be given to ``dispatch``.
 
         Returns:
-            None, or with ``out`` the tensor that was made, or a tuple of several.
+            None, or with ``out`` the output, or a tuple of several in the order of ``out``.
 
         Raises:
             BindingError: a block has no buffer or a wrong one (SH-04 to SH-06, SH-11, SH-12).
@@ -207,7 +207,7 @@ class CompiledShader:
             elif not self.shader.ignores(name):
                 pushed[name] = value
         self._check_names(pushed)
-        specs: Mapping[str, Any] = out if out is not None and isinstance(out, Mapping) else {}
+        specs = self._named_specs(out, bound) if isinstance(out, Mapping) else {}
         bound.update(self.shader.by_position(buffers, [*bound, *specs]))
         if out is not None and not isinstance(out, Mapping):
             specs = self._specs(out, self.shader.free(bound))
@@ -219,6 +219,8 @@ class CompiledShader:
                 for point, value in bound.items()
             }
             self._bind({**sent, **made}, counts, pushed).dispatch()
+        else:
+            self._executor.check()
         results = tuple(made.values())
         return None if out is None else results[0] if len(results) == 1 else results
 
@@ -393,7 +395,7 @@ class CompiledShader:
     def _check_names(self, pushed: Mapping[str, Any]) -> None:
         """Refuse names that are neither those of blocks nor of push constants (SH-04)."""
         push = self.shader.module.push
-        known = {member.name for member in push.members} if push else set()
+        known = [member.name for member in push.members] if push else []
         for name in pushed:
             if name not in known:
                 names = ", ".join(block.point for block in self.shader.blocks) or "none"
@@ -401,6 +403,17 @@ class CompiledShader:
                     f"is no block ({names}) and no push constant ({', '.join(known) or 'none'})"
                 )
                 raise BindingError(self.name, name, message, "SH-04")
+
+    def _named_specs(self, out: Mapping[str, Any], bound: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs to be made, of which each name is that of a block without a buffer."""
+        free = [block.place for block in self.shader.free(bound)]
+        for name in out:
+            block = self.shader.block(name)
+            if block is None or block.place not in free:
+                names = ", ".join(block.point for block in self.shader.free(bound)) or "none"
+                message = f"got {show(name)}, must be a block without a buffer: {names}"
+                raise BindingError(self.name, "out", message, "SH-04")
+        return dict(out)
 
     def _specs(self, out: Any, free: Sequence[Block]) -> dict[str, Any]:
         """The outputs to be made, by the names of their blocks."""
@@ -415,6 +428,8 @@ class CompiledShader:
         """Make an output, unless it is given."""
         if _is_memory(spec):
             return spec
+        if isinstance(spec, np.ndarray):
+            raise self._written_array(point)
         shape, dtype = spec, None
         if isinstance(spec, (tuple, list)) and len(spec) == 2:
             try:
@@ -437,7 +452,11 @@ class CompiledShader:
             if dtype is None:
                 message = "has no single type of numbers: give (shape, data type)"
                 raise BindingError(self.name, point, message, "SH-11")
-        return self._device.empty(shape, dtype)
+        try:
+            return self._device.empty(shape, dtype)
+        except InvalidDescError as error:
+            field = f"{point}.{error.field}"
+            raise type(error)(self.name, field, error.message, error.rule) from None
 
     def _sent(self, point: str, value: np.ndarray[Any, Any]) -> Any:
         """Send an array to the device, unless it has the values of a uniform block."""
@@ -445,10 +464,13 @@ class CompiledShader:
         if block is None or block.kind == "uniform":
             return value
         if not self._readonly[block.place]:
-            message = "is an array of the host, which the shader would write: must be a tensor"
-            raise BindingError(self.name, point, f"{message}; `out` makes one", "SH-12")
+            raise self._written_array(point)
         self._executor.queue.refuse_arrays()
         return self._device.tensor(value)
+
+    def _written_array(self, point: str) -> BindingError:
+        message = "is an array of the host, which the shader would write: must be a tensor"
+        return BindingError(self.name, point, f"{message}; a shape as `out` makes one", "SH-12")
 
     def _counts(
         self, groups: Counts | None, threads: int | Sequence[int] | None
@@ -501,8 +523,10 @@ class CompiledShader:
         """Check elements that are bound to the blocks of one binding."""
         dtypes = [each.dtype for each in alike]
         if own.dtype is not None and not any(_fits(own.dtype, dtype) for dtype in dtypes):
-            message = f"got {own.dtype}, must be {dtypes[0]}; tensor.view() reads the same bytes"
-            raise BindingError(self.name, point, f"{message} as another type", "SH-11")
+            message = f"got {own.dtype}, must be {dtypes[0]}; tensor.astype() converts it"
+            if dtypes[0] is not None and own.itemsize == dtypes[0].itemsize:
+                message += ", tensor.view() reads the same bytes"
+            raise BindingError(self.name, point, message, "SH-11")
         kind, most = alike[0].kind, self._executor.memory.max_range
         if kind == "uniform":
             most = self._limits.max_uniform_buffer_range

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from numbers import Integral
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -193,6 +192,9 @@ class Shader:
         if len(values) > len(free):
             names = ", ".join(free) or "none"
             message = f"got {len(values)} by position, must be {len(free)} at most: {names}"
+            if self.module.unused:
+                unused = ", ".join(block.point for block in self.module.unused)
+                message += f"; the shader does not use {unused}"
             raise BindingError(self.name, "buffers", message, "SH-04")
         return dict(zip(free, values, strict=False))
 
@@ -207,8 +209,8 @@ class Shader:
             raise InvalidDescError(self.name, "groups", message, "SH-07")
         value = groups if threads is None else threads
         place = Place(self.name, "groups" if threads is None else "threads", "SH-07")
-        is_one = isinstance(value, Integral)
-        counts = (integer(value, place),) if is_one else integers(value, place)
+        is_several = isinstance(value, Sized)
+        counts = integers(value, place) if is_several else (integer(value, place),)
         if not 1 <= len(counts) <= 3:
             message = f"got {len(counts)} numbers, must be one to three"
             raise InvalidDescError(self.name, place.field, message, "SH-07")
