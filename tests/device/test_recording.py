@@ -196,6 +196,14 @@ def test_closed_programs_and_wrong_numbers(device):
     program.close()
     with pytest.raises(DeviceError, match="the recorded program is closed"):
         program.run()
+    before = x.numpy().tolist()
+    with device.record() as program:
+        x[...] = vkops.flip(x).copy()
+        program.close()
+        x[...] = vkops.roll(x, 1)
+    with pytest.raises(DeviceError, match="the recorded program is closed"):
+        program.run()
+    assert x.numpy().tolist() == before
 
 
 def test_a_program_keeps_memory_until_it_is_closed(adapter):

@@ -66,7 +66,7 @@ class RecordedProgram:
         queue = self._executor.queue
         with queue.lock:
             queue.recording = None
-            if kind is not None:
+            if kind is not None or self._closed:
                 self._drop()
                 return
             self._commands = queue.commands(self._operations)
