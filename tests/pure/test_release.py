@@ -55,6 +55,19 @@ def test_jobs_may_only_read_until_all_tests_have_passed():
     assert JOBS["test"]["needs"] == ["vkops", "kp", "lavapipe"]
 
 
+def test_the_notes_of_a_release_are_those_of_its_version():
+    (notes,) = (run for run in runs("release") if "notes.md" in run and "gh" not in run)
+    assert notes.startswith("scripts/wheels --notes | tee notes.md | grep ")
+    assert "--notes-file notes.md" in runs("release")[-1]
+    done = subprocess.run(
+        [ROOT / "scripts/wheels", "--notes"], capture_output=True, text=True, timeout=10, check=True
+    )
+    first, *others = done.stdout.splitlines()
+    assert (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1].startswith(first[3:])
+    assert "### Added" in others
+    assert not any(line.startswith("## ") for line in others)
+
+
 def test_jobs_have_time_limits_and_run_scripts_that_exist():
     for name, job in JOBS.items():
         assert 0 < job["timeout-minutes"] <= 30, name

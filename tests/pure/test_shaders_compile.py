@@ -1,5 +1,6 @@
 """The compiler as a subprocess: its arguments, and the errors when it fails."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -330,4 +331,5 @@ def test_compiling_needs_only_the_standard_library():
         f"assert shaders.compile({MINIMAL!r}, cache=False)\n"
         "from vkops.shaders.variants import VARIANTS"
     )
-    subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, check=True, timeout=60)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-S", "-c", code], env=environment, check=True, timeout=60)
