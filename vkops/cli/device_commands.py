@@ -28,7 +28,8 @@ def devices(as_json: bool, selftest: bool, adapter: str) -> None:
 
     For each driver that was found, it says whether it works, or why not, where
     it is from, and how old it is. --selftest checks one driver instead: that of
-    --adapter, or of the adapter that is used by default.
+    --adapter, or of the adapter that is used by default. If adapters have the
+    same name, VKOPS_ADAPTER=1 chooses the one with this number.
     """
     if selftest:
         _selftest(adapter or None, as_json)

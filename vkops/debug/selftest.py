@@ -173,16 +173,11 @@ _TYPES: dict[str, tuple[str, ...]] = {  # NumPy's name, and the features of elem
     "int16_t": ("i2", "shaderInt16", "storageBuffer16BitAccess"),
     "int8_t": ("i1", "shaderInt8", "storageBuffer8BitAccess"),
 }
-_EXTENSIONS = (
-    *(
-        "EXT_shader_explicit_arithmetic_types",
-        "EXT_shader_16bit_storage",
-        "EXT_shader_8bit_storage",
-    ),
-    *("EXT_shader_atomic_int64", "EXT_shader_atomic_float", "EXT_shader_atomic_float2"),
-    *("EXT_scalar_block_layout", "KHR_memory_scope_semantics", "KHR_shader_subgroup_arithmetic"),
-    "EXT_shader_subgroup_extended_types_int8",
-)
+_EXTENSIONS = """
+EXT_shader_explicit_arithmetic_types EXT_shader_16bit_storage EXT_shader_8bit_storage
+EXT_shader_atomic_int64 EXT_shader_atomic_float EXT_shader_atomic_float2 EXT_scalar_block_layout
+KHR_memory_scope_semantics KHR_shader_subgroup_arithmetic EXT_shader_subgroup_extended_types_int8
+"""
 _SOURCE = """
 {declared}
 layout(local_size_x = 64) in;
@@ -297,7 +292,7 @@ def _shader(device: vkops.Device, probe: _Probe) -> Check:
     numbers = np.arange(256)
     x = ((numbers + numbers // 64) % 4).astype(_TYPES[probe.type][0])
     y = device.tensor(np.zeros_like(x))
-    used = "".join(f"#extension GL_{name} : enable\n" for name in _EXTENSIONS)
+    used = "".join(f"#extension GL_{name} : enable\n" for name in _EXTENSIONS.split())
     try:
         shader = device.compile_shader("#version 450\n" + used + _SOURCE.format(**probe._asdict()))
         shader(x, y, **probe.given, threads=x.size)

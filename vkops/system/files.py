@@ -259,10 +259,7 @@ def private_folder(
 
 
 def _make_private(path: str) -> None:
-    try:
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o700)
-    except FileNotFoundError:
-        _make_private(os.path.dirname(path))
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o700)
+    if not os.path.isdir(parent := os.path.dirname(path)):
+        _make_private(parent)
+    with suppress(FileExistsError):
+        os.mkdir(path, 0o700)
