@@ -73,8 +73,9 @@ class Elements(NamedTuple):
         """Whether both share bytes, or it would take too long to know."""
         if self.buffer is not other.buffer:
             return False
+        shares_memory: Any = np.shares_memory  # NumPy's types of it differ between versions
         try:
-            return np.shares_memory(_Layout(self), _Layout(other), max_work=_MAX_WORK)  # type: ignore[arg-type]
+            return bool(shares_memory(_Layout(self), _Layout(other), max_work=_MAX_WORK))
         except np.exceptions.TooHardError:
             return True
 
