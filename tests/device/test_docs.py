@@ -210,7 +210,8 @@ def test_continuous_integration():
         if "apt-get" in line
         for word in line.split("--no-install-recommends")[1].split()
     }
-    assert packages == wanted - {"python3", "renderdoccmd"}  # which only Debian 12 has
+    assert packages == wanted - {"python3", "renderdoccmd"}
+    assert "On Debian 12, `renderdoccmd`" in (ROOT / "docs/tutorials/ci.md").read_text()
     _, workflow, pipeline = (yaml.safe_load(block) for kind, block in blocks if kind == "yaml")
     steps = [step.get("run", "") for step in workflow["jobs"]["tests"]["steps"]]
     scripts = re.findall(r"vkops/(scripts/\S+?)(?=['\s\]])", str([steps, pipeline]))

@@ -59,15 +59,6 @@ def test_the_readme_names_the_packages_that_shaders_need():
     assert set(named.split()) == packages
 
 
-def test_a_page_names_all_packages_that_setup_needs():
-    text = (ROOT / "scripts/setup").read_text().replace("$debian_python", "python3")
-    needed = re.findall(r'^ *need(?:_or_wheel)? "?([\w+-]+)', text, re.MULTILINE)
-    assert {"python3-venv", "glslang-tools", "renderdoccmd", "g++"} <= set(needed)
-    page = (ROOT / "docs/tutorials/ci.md").read_text()
-    named = page.split("## With the packages of the system")[1].partition("###")[0]
-    assert set(needed) <= {"python3", *re.findall(r"[\w+-]+", named)}
-
-
 @pytest.mark.parametrize("version", ["3.9", "3.15", "3.14t"])
 def test_an_unsupported_python_is_refused(tmp_path, version):
     """A program that stands for an interpreter answers the questions about its path and version."""
