@@ -96,8 +96,10 @@ def _batch(report, first, count, out):
             *(sys.executable, "-W", "error", "-m", "fuzz.worker"),
             *(report.name, str(first), str(count), folder),
         ]
+        path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+        variables = {**os.environ, **LIMITS, "PYTHONPATH": path}
         with open(errors, "wb") as stream:
-            child = subprocess.Popen(command, cwd=TESTS, stderr=stream, env=os.environ | LIMITS)
+            child = subprocess.Popen(command, cwd=TESTS, stderr=stream, env=variables)
             try:
                 _watch(child, at)
             finally:
