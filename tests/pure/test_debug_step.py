@@ -210,6 +210,28 @@ def test_help_and_lists(step):
     assert seen[9].splitlines() == [f"{n:<5} {line}" for n, line in enumerate(BY.splitlines(), 1)]
 
 
+def test_at_most_200_numbers_are_printed(step, tmp_path):
+    """Also of arrays in arrays, and no temporary variables of the compiler."""
+    (tmp_path / "pairs.comp").write_text("""#version 450
+layout(local_size_x = 1) in;
+layout(std430, binding = 0) buffer Pairs { uvec2 pairs[]; };
+void main() { int n = 5;
+    n += pairs[0].x == 0u ? int(pairs[1].x) : -n;
+    pairs[0].y = uint(n);
+}""")
+    np.save(tmp_path / "pairs.npy", np.arange(400, dtype=np.uint32))
+    seen = step(
+        "--buffer",
+        "Pairs=pairs.npy",
+        commands=["print pairs", "n", "info locals"],
+        shader="pairs.comp",
+        push=None,
+    )
+    pairs = ", ".join(f"{{{n}, {n + 1}}}" for n in range(0, 200, 2))
+    assert seen[1] == f"pairs = {{{pairs}, ...}}"
+    assert re.findall(r"^\S+ =", seen[3], re.M) == ["n ="]
+
+
 def test_commands_of_a_file(step, tmp_path):
     """They are read in place of standard input; an empty line repeats, as there."""
     (tmp_path / "commands").write_text("next\n\np own\n")

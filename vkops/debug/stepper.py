@@ -239,7 +239,7 @@ class _Stepper(cmd.Cmd):
             scope = self.stop.scope
             found = self._named(scope.variables if kind == "locals" else scope.parameters)
             # Names that the source does not have are the compiler's.
-            names = [n for n in found if n in self._words or n[0] == "%" or not self._words]
+            names = [n for n in found if n in self._words or not self._words]
             lines = [f"{name} = {_text(found[name])}" for name in names]
         for line in lines or [f"No {kind}."]:
             info(line)
@@ -335,12 +335,22 @@ def _part(whole: Pointer, key: Any) -> Pointer:
 
 
 def _text(pointer: Pointer) -> str:
-    """Return a value as gdb prints it."""
-    if isinstance(pointer.type, Number):
-        value = pointer.variable.load(pointer.type, pointer.offset, ALONE, Place("", 0))
-        return "<not written>" if isinstance(value, Partial) else str(value[0]).lower()
-    keys = _keys(pointer)
-    texts = [_text(_part(pointer, key)) for key in keys[:_SHOWN]]
-    if isinstance(pointer.type, Struct):
-        texts = [f"{name} = {text}" for name, text in zip(keys, texts, strict=True)]
-    return f"{{{', '.join([*texts, *['...'] * (len(keys) > _SHOWN)])}}}"
+    """Return a value as gdb prints it, up to 200 numbers."""
+    left = _SHOWN
+
+    def text(part: Pointer) -> str:
+        nonlocal left
+        if isinstance(part.type, Number):
+            left -= 1
+            value = part.variable.load(part.type, part.offset, ALONE, Place("", 0))
+            return "<not written>" if isinstance(value, Partial) else str(value[0]).lower()
+        texts = []
+        for key in _keys(part):
+            if left <= 0:
+                texts.append("...")
+                break
+            name = f"{key} = " if isinstance(part.type, Struct) else ""
+            texts.append(name + text(_part(part, key)))
+        return f"{{{', '.join(texts)}}}"
+
+    return text(pointer)
