@@ -33,6 +33,16 @@ class Case(NamedTuple):
 
 
 TWO = {"groups": 2}
+FOUR = {"groups": 4, "buffers": {"Counter": "zeros:4"}}
+LAST = """layout(std430, binding = 2) buffer Counter { uint counter; };
+shared uint last;
+void main() { result[i] = data[i]; //!
+  FENCE; barrier();
+  if (own == 0) last = atomicAdd(counter, 1u);
+  barrier(); if (last != gl_NumWorkGroups.x - 1) return;
+  uint sum = 0;
+  for (uint k = 0; k < gl_NumWorkGroups.x; ++k) sum += result[k * 64 + own]; //!
+  part[own] = sum; }"""
 CASES = [
     # -- data races --------------------------------------------------------------------------------
     Case("reduction_without_barrier", RACE, """void main() { part[own] = data[i]; barrier();
@@ -106,6 +116,21 @@ void main() {
   if (last == gl_NumWorkGroups.x - 1 && own == 0) { uint sum = 0;
     for (uint k = 0; k < gl_NumWorkGroups.x; ++k) sum += result[k]; //!
     result[100] = sum; } }""", {"groups": 4, "buffers": {"Counter": "zeros:4"}}),
+    Case("last_workgroup_with_fence_for_shared_memory", RACE, LAST.replace("FENCE", "memoryBarrierShared()"), FOUR),
+    Case("last_workgroup_with_fence_for_its_workgroup", RACE, LAST.replace("FENCE", "groupMemoryBarrier()"), FOUR),
+    Case("last_workgroup_with_barrier_only", RACE, LAST.replace("FENCE", "barrier()"), FOUR),
+    Case("flag_before_what_it_announces", RACE, """layout(std430, binding = 2) buffer Flag { uint flag; };
+void main() { if (own != 0) return;
+  if (gl_WorkGroupID.x == 0) { atomicExchange(flag, 1u); memoryBarrierBuffer();
+    result[0] = data[0]; } //!
+  else if (atomicAdd(flag, 0u) == 1) { memoryBarrierBuffer();
+    result[1] = result[0]; } //!
+}""", {"groups": 2, "buffers": {"Flag": "zeros:4"}}),
+    Case("subgroup_memory_barrier_only", RACE, """#extension GL_KHR_shader_subgroup_basic : require
+void main() { part[own] = data[i]; //!
+  subgroupMemoryBarrierShared();
+  result[i] = part[own ^ 1]; //!
+}"""),
     Case("transpose_in_place", RACE, """void main() { uint x = i % 16, y = i / 16;
   if (x < y) return;
   uint a = data[y * 16 + x], b = data[x * 16 + y]; //!
@@ -214,6 +239,11 @@ void main() { uint x; get(x);
 void main() { S s; s.a = data[i]; S t = s;
   result[i] = t.b; //!
 }"""),
+    Case("shuffle_from_an_inactive_invocation", UNWRITTEN, """#extension GL_KHR_shader_subgroup_shuffle_relative : require
+void main() { uint x = data[i];
+  if (own % 4 == 3) x += subgroupShuffleUp(x, 1u); //!
+  result[i] = x; //!
+}"""),
     # -- others ------------------------------------------------------------------------------------
     Case("division", "division by zero", """void main() {
   result[i] = 100 / data[i]; //!
@@ -228,8 +258,14 @@ void main() { S s; s.a = data[i]; S t = s;
   result[i] = uint(x >> (own + 1u)); //!
 }"""),
     Case("endless_loop", "loop", """void main() { uint n = data[i];
-  while (n != 1000u) n = n * 2u; //!
+  while (n != 1000u) //!
+    n = n * 2u;
   result[i] = n; }""", {"buffers": {"Data": "zeros:256"}}),
+    Case("barrier_of_all_workgroups", "loop", """layout(std430, binding = 2) buffer Counter { uint counter; };
+void main() { if (own != 0) return;
+  atomicAdd(counter, 1u);
+  while (atomicAdd(counter, 0u) < gl_NumWorkGroups.x); //!
+}""", FOUR),
     Case("order_of_workgroups", "order of workgroups", """layout(std430, binding = 2) buffer Counter { uint counter; };
 void main() { if (own != 0) return; uint turn = atomicAdd(counter, 1u);
   result[gl_WorkGroupID.x] = turn * 3 + gl_WorkGroupID.x; //!

@@ -7,6 +7,7 @@ from faulty_shaders import Case
 _SUBGROUPS = """#extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_shader_subgroup_shuffle_relative : require
 """
 
 
@@ -33,7 +34,35 @@ def _case(name, body, **options):
     return Usual(name, "", body, options)
 
 
+LAST_RIGHT = (
+    _64
+    + _buffers("uint data[]", "uint result[]", "uint counter", "uint sums[]")
+    + """shared uint last;
+void main() { result[i] = data[i];
+  memoryBarrierBuffer(); barrier();
+  if (own == 0) last = atomicAdd(counter, 1u);
+  barrier(); if (last != gl_NumWorkGroups.x - 1) return;
+  uint sum = 0;
+  for (uint k = 0; k < gl_NumWorkGroups.x; ++k) sum += result[k * 64 + own];
+  sums[own] = sum; }"""
+)
+
+
 CASES = [
+    _case("sum_and_count_in_one_block", _64 + """#extension GL_EXT_shader_atomic_float : require
+layout(std430, binding = 0) buffer B0 { uint count; float sum; };
+void main() { atomicAdd(count, 1u); atomicAdd(sum, 1.0 / float(i + 3)); }""", groups=8, buffers={"B0": "zeros:8"}),
+    _case("reduction_by_shuffles", _IN_OUT + """shared uint part[64];
+void main() { uint sum = data[i], lane = gl_SubgroupInvocationID;
+  for (uint s = gl_SubgroupSize / 2; s > 0; s /= 2) sum += subgroupShuffleDown(sum, s);
+  if (lane == 0) part[gl_SubgroupID] = sum;
+  barrier();
+  if (own == 0) { for (uint k = 1; k < gl_NumSubgroups; ++k) sum += part[k]; result[gl_WorkGroupID.x] = sum; } }""", groups=2),
+    _case("scan_by_shuffles", _IN_OUT + """
+void main() { uint sum = data[i] + 1, lane = gl_SubgroupInvocationID;
+  for (uint s = 1; s < 4; s *= 2) { uint left = subgroupShuffleUp(sum, s); sum += lane % 4 >= s ? left : 0u; }
+  result[i] = sum; }"""),
+    _case("last_workgroup_adds_with_all_invocations", LAST_RIGHT, groups=4, buffers={"B2": "zeros:4"}),
     _case("saxpy", _FLOATS + "void main() { if (i < x.length()) y[i] += 2.0 * x[i]; }", buffers={"B0": "range:50"}),
     _case("reduction", _IN_OUT + """shared uint part[64];
 void main() { part[own] = i < data.length() ? data[i] : 0; barrier();

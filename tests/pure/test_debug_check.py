@@ -9,6 +9,8 @@ import usual_shaders
 
 from vkops.cli import main
 from vkops.debug import check
+from vkops.debug.shader_check import differences, number_at
+from vkops.shaders import load
 
 
 def buffers(options):
@@ -95,6 +97,42 @@ def test_the_exit_status_says_whether_there_are_findings(command):
     assert out.startswith("reverse.comp:12: shift: shifts a number of 32 bits")
 
 
+def test_the_sentences_of_findings():
+    """They name elements and members, also those of blocks without a name of their own."""
+    for body, wanted in (
+        ("result[i] += 1;", "reads 'result', which was never written"),
+        ("struct S { uint a, b; } s; s.a = i; result[i] = s.b;", "reads 's.b', which was never written"),
+        ("atomicAdd(part[0], 1u); result[i] = part[0];", "changed it atomically in the same line, and there is no barrier"),
+        ("result[i] = (uvec2(i) * 2)[data[i] + 1];", "index 2 of a vector is out of bounds: it has 2 components"),
+        ("result[i] = 1u << (data[i] + 1);", "shifts a number of 32 bits by 32"),
+        ("result[i] = 1 << (int(own) - 1);", "shifts a number of 32 bits by -1"),
+    ):  # fmt: skip
+        text = f"{faulty_shaders.HEAD}void main() {{ {body} }}"
+        assert wanted in str(check(text, {"Out": 256})), body
+
+
+def test_results_are_compared_by_the_types_of_their_numbers():
+    block = load("""#version 450
+    struct S { vec3 v; uint n; };
+    layout(std430, binding = 0) buffer Data { uint count; float sum; dvec2 d; S s[]; };
+    void main() { s[0].n = count; }""").block("Data")
+    one = np.zeros(32 + 3 * 16, np.uint8)
+    one[4:8] = np.float32([10]).view(np.uint8)
+    for number in range(3):
+        one[44 + 16 * number] = number
+    for at, values, wanted in (
+        (4, np.float32([10.001]), []), (4, np.float32([10.1]), [4]), (8, np.uint32([5]), []),  # 8 is padding
+        (24, np.float64([7]), [24]), (0, np.uint32([9]), [0]), (40, np.float32([2]), [40]),
+    ):  # fmt: skip
+        other = one.copy()
+        other[at : at + values.nbytes] = values.view(np.uint8)
+        assert differences(block, one, other).tolist() == wanted
+        assert number_at(block, other, at) == ("padding" if at == 8 else str(values[0]))
+    other = one.copy()
+    other[[44, 60, 76]] = 2, 0, 1  # in another order
+    assert differences(block, one, other).tolist() == []
+
+
 def test_a_buffer_that_is_given_by_its_size_is_not_written(command):
     status, out, _ = command(*GIVEN, "--buffer", "Data=256", "-D", "BARRIER")
     assert status == 1
@@ -106,6 +144,7 @@ def test_wrong_arguments(command, message):
         (["reverse.comp"], 1), (["missing.comp"], 1), ([*GIVEN, "--groups", "0"], 1), ([*GIVEN, "--buffer", "Data"], 2),
         ([*GIVEN, "--buffer", "Other=4"], 1), ([*GIVEN, "--buffer", "Data=missing.npy"], 1), ([*GIVEN, "--groups", "a"], 2),
         ([*GIVEN, "--subgroup-size", "3"], 1), ([*GIVEN, "--groups", "1", "--threads", "2"], 1), ([*GIVEN, "--threads", "0"], 1),
+        ([*GIVEN, "--buffer", f"Data={1 << 60}"], 1), ([*GIVEN, "--input", "x.npy"], 2), (["x.json", "--groups", "2"], 2),
     ):  # fmt: skip
         got, out, err = command(*arguments)
         assert (got, out) == (status, ""), err

@@ -215,6 +215,47 @@ def test_more_invocations_than_run_together():
     assert {f.kind for f in race.findings} == {"data race", "never written"}
 
 
+def test_a_workgroup_may_wait_for_the_ones_before_it():
+    """Also if more workgroups are run than run together."""
+    text = """#version 450
+    layout(local_size_x = 64) in;
+    layout(std430, binding = 0) buffer Sums { uint sums[]; };
+    uint group = gl_WorkGroupID.x;
+    void main() { if (gl_LocalInvocationIndex != 0) return;
+      uint sum = 0; if (group > 0) do sum = atomicOr(sums[group - 1], 0u); while (sum == 0);
+      atomicExchange(sums[group], sum + 1); }"""
+    report = check(text, {"Sums": np.zeros(1030, np.uint32)}, groups=1030)
+    assert report.ok, str(report)
+    np.testing.assert_array_equal(report.buffers["Sums"], np.arange(1, 1031))
+
+
+def test_atomic_operations_on_few_numbers():
+    """They are executed one after the other, in the order of invocations."""
+    text = (
+        HEAD.replace("T x", "uint x").replace("U y", "uint y")
+        + """
+    #extension GL_EXT_shader_atomic_float : require
+    shared uint at[3]; shared float f;
+    void main() { if (i == 0) { at[0] = at[1] = at[2] = 0; f = 0.0; } barrier();
+      uint own = gl_LocalInvocationIndex, k = own % 3;
+      y[i * 4] = atomicCompSwap(at[k], x[i], x[i] + 1);
+      y[i * 4 + 1] = atomicExchange(f, own % 2 == 0 ? 0.0 : -0.0) == 0.0 ? 1 : 0;
+      barrier(); y[i * 4 + 2] = atomicExchange(at[k], own); y[i * 4 + 3] = floatBitsToUint(f); }"""
+    )
+    x = np.random.default_rng(1).integers(0, 12, 32, np.uint32)
+    wanted = np.zeros((32, 4), np.uint32)
+    at = [0, 0, 0]
+    for i in range(32):
+        wanted[i, 0] = at[i % 3]
+        at[i % 3] += at[i % 3] == x[i]
+    for i in range(32):
+        wanted[i, 1:3] = 1, at[i % 3]
+        at[i % 3] = i
+    wanted[:, 3] = 1 << 31  # -0.0, of the last one
+    report = check(text, {"X": x, "Y": wanted.nbytes})
+    np.testing.assert_array_equal(report.buffers["Y"].reshape(32, 4), wanted)
+
+
 def test_each_invocation_leaves_a_loop_by_itself():
     """SwiftShader (2026) and lavapipe (Mesa 22.3) execute the body of a do-while also for those that have left it."""
     x = np.arange(32, dtype=np.uint32) % 4

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+from click.core import ParameterSource
 
 from vkops.cli import options, shader_commands
 from vkops.errors import ModelError, VkopsError, one_line, printable
@@ -71,6 +72,15 @@ _model = options.all_of(
     options.allow_paths,
 )
 
+_OF_SHADERS = frozenset((
+    "buffer", "groups", "threads", "push", "spec", "subgroup_size", "define", "include", "entry",
+    "floats",
+))  # fmt: skip
+_OF_MODELS = frozenset((
+    "input", "names", "denotations", "shapes", "feature_level", "input_path", "allow_paths",
+    "dispatch",
+))  # fmt: skip
+
 
 @debug.command()
 @_subject
@@ -102,11 +112,22 @@ def check(target: str, **given: Any) -> None:
     click.echo(printable(f"{Path(target).name}: nothing was found{count}"))
 
 
+def _check_kind(*, is_model: bool) -> None:
+    """Refuse options that have no effect on a model, or on a shader."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if is_given and name in (_OF_SHADERS if is_model else _OF_MODELS):
+            options.refuse(parameter.opts[-1], f"is only for a {'shader' if is_model else 'model'}")
+
+
 def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
     """Return a shader, a DxDispatch model or an ONNX model with its arguments."""
     from vkops.runner import model_files, onnx_files
 
     overrides, allow_paths = given["overrides"], given["allow_paths"]
+    _check_kind(is_model=Path(target).suffix in (".json", ".onnx"))
     if Path(target).suffix == ".json":
         level, folder = given["feature_level"], given["input_path"]
         return model_files.read_model(

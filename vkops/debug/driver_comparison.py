@@ -18,7 +18,7 @@ from vkops.debug.model_trace import (
     trace_plans,
     trace_shader,
 )
-from vkops.debug.shader_check import Case, as_numbers, first_difference
+from vkops.debug.shader_check import Case, differences, number_at
 from vkops.dxdispatch.json_model import BindingSource
 from vkops.dxdispatch.model_checks import BoundDispatch, Prepared
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import vkops
     from vkops.debug.model_dispatches import Subject
     from vkops.onnx import Model
+    from vkops.shaders.module import Block
 
 Array = npt.NDArray[Any]
 
@@ -73,14 +74,13 @@ def compare(subject: Subject, device: vkops.Device) -> Difference | None:
 
 def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
     report, outcome = case.check(), _on_device(case, device)
-    for point, wanted in report.buffers.items():
-        block = case.shader.block(point)
-        assert block is not None
-        found = as_numbers(block, outcome[block.place])
-        at = None if block.readonly else first_difference(wanted, found)
-        if at is not None:
-            element = Element(point, at * wanted.itemsize, wanted.itemsize)
-            text = _text(point, wanted, found, at, device)
+    for block in case.shader.blocks:
+        if block.kind != "storage" or block.readonly:
+            continue
+        wanted = report.buffers[block.point].view(np.uint8)
+        element, values = _difference(block, wanted, outcome[block.place])
+        if values is not None:
+            text = _text(block.point, element, values, device)
             return Difference(text, trace_shader(case, element), report.findings, device.name)
     return None
 
@@ -110,23 +110,31 @@ def _compare_model(prepared: Prepared, device: vkops.Device) -> Difference | Non
         with execution.ready(command) as dispatch:
             dispatch(lambda *_: None)
         if isinstance(command, BoundShader):
-            outputs, differs = _blocks(host, execution, command), first_difference
+            outputs = _blocks(host, execution, command)
         else:
             assert plans is not None
-            outputs, differs = _tensors(plans, execution, command), _first
-        for name, element, wanted, found in outputs:
-            at = differs(wanted, found)
-            if at is not None:
-                element = element._replace(offset=at * wanted.itemsize)
+            outputs = _tensors(plans, execution, command)
+        for name, element, values in outputs:
+            if values is not None:
                 traced = trace_model(HostModel(prepared, tuning), number, element)
                 label = f"Dispatch {number}, '{command.command.dispatchable.name}': {name}"
-                text = _text(label, wanted, found, at, device)
+                text = _text(label, element, values, device)
                 return Difference(text, traced, findings, device.name)
     return None
 
 
-_Output = tuple[str, Element, Array, Array]
-"""The name of an output, its first element, and the results of the interpreter and the device."""
+_Values = tuple[Any, Any] | None
+"""What an element is in the interpreter and on the device, if that differs."""
+_Output = tuple[str, Element, _Values]
+"""The name of an output, and its first element that differs."""
+
+
+def _difference(block: Block, wanted: Array, found: Array) -> tuple[Element, _Values]:
+    nbytes = 4 if block.dtype is None else block.dtype.itemsize
+    for at in differences(block, wanted, found)[:1].tolist():
+        values = number_at(block, wanted, at), number_at(block, found, at)
+        return Element(block.point, at // nbytes * nbytes, nbytes), values
+    return Element(block.point, 0, nbytes), None
 
 
 def _blocks(host: HostModel, execution: Execution, bound: BoundShader) -> Iterator[_Output]:
@@ -134,10 +142,9 @@ def _blocks(host: HostModel, execution: Execution, bound: BoundShader) -> Iterat
         block = bound.dispatchable.shader.block(point)
         if block is not None and block.kind == "storage" and not block.readonly:
             start, end = source.offset, source.offset + source.nbytes
-            wanted = as_numbers(block, host.heaps[source.resource.name].data[start:end])
+            wanted = host.heaps[source.resource.name].data[start:end]
             read = execution.buffers[source.resource.name].read(start, end - start)
-            found = as_numbers(block, np.frombuffer(read, np.uint8))
-            yield block.point, Element(block.point, 0, wanted.itemsize), wanted, found
+            yield block.point, *_difference(block, wanted, np.frombuffer(read, np.uint8))
 
 
 def _tensors(
@@ -157,7 +164,9 @@ def _tensors(
             found = np.ascontiguousarray(execution.deferred[source.resource.name]).reshape(-1)
         else:
             found = np.frombuffer(buffer.read(source.offset, wanted.nbytes), wanted.dtype)
-        yield name, Element(output.number, 0, wanted.itemsize), wanted, found
+        at = _first(wanted, found)
+        element = Element(output.number, (at or 0) * wanted.itemsize, wanted.itemsize)
+        yield name, element, None if at is None else (wanted[at], found[at])
 
 
 def _compare_onnx(
@@ -175,7 +184,7 @@ def _compare_onnx(
         if found.dtype == wanted.dtype and (at := _first(wanted, found)) is not None:
             element = Element(output.number, at * wanted.itemsize, wanted.itemsize)
             traced = trace_plans(onnx_plans(model, inputs, tuning), element)
-            text = _text(f"Output '{name}'", wanted, found, at, device)
+            text = _text(f"Output '{name}'", element, (wanted[at], found[at]), device)
             return Difference(text, traced, findings, device.name)
     return None
 
@@ -186,8 +195,7 @@ def _first(a: Array, b: Array) -> int | None:
     return int(found[0]) // a.itemsize if len(found) else None
 
 
-def _text(name: str, wanted: Array, found: Array, at: int, device: vkops.Device) -> str:
-    return (
-        f"{name}: element {at} is {wanted[at]} in the interpreter, and {found[at]} on "
-        f"'{device.name}'"
-    )
+def _text(name: str, element: Element, values: tuple[Any, Any], device: vkops.Device) -> str:
+    at = element.offset // element.nbytes
+    wanted, found = values
+    return f"{name}: element {at} is {wanted} in the interpreter, and {found} on '{device.name}'"

@@ -12,7 +12,7 @@ import numpy as np
 
 from vkops.debug.interpreter.slices import Line, RecordedRun
 from vkops.debug.model_dispatches import Bytes, HostModel, PlanRun, onnx_plans
-from vkops.debug.shader_check import Case, as_numbers, results_of
+from vkops.debug.shader_check import Case, as_numbers, number_at
 from vkops.dxdispatch.model_checks import Prepared
 from vkops.errors import ModelError
 from vkops.plan.execute import addresses
@@ -62,8 +62,7 @@ def trace_byte(case: Case, block: Block, at: int) -> Trace:
         assert isinstance(made, RecordedRun)
         own = memory[block.place]
         assert own.shadow is not None
-        numbers = results_of(block, own)
-        name, value = own.element(at), str(numbers[at // numbers.itemsize])
+        name, value = own.element(at), number_at(block, own.contents(), at)
         when, who = own.shadow.last_change(at // own.unit)
         if not when:
             return Trace(name, value, ())

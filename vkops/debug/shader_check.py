@@ -17,11 +17,10 @@ from vkops.debug.interpreter.operations import dtype_of
 from vkops.debug.interpreter.races import Shadow
 from vkops.debug.interpreter.scheduler import Run
 from vkops.debug.interpreter.state import Settings
-from vkops.errors import BindingError, InvalidDescError, show
+from vkops.errors import BindingError, InvalidDescError, OutOfDeviceMemoryError, show
 from vkops.extent import Extent
 from vkops.plan.rounding import round_up
 from vkops.shaders import shader as shaders
-from vkops.shaders.binary import Op
 from vkops.shaders.layout import Array, Number, leaves
 from vkops.shaders.module import Block
 
@@ -167,11 +166,12 @@ class Case:
     def check(self) -> Report:
         """Run it, also with other sizes of subgroups and another order if these can matter."""
         first = self.run()
-        if any(c.startswith(_SUBGROUP) for c in self.shader.module.capabilities):
+        ends = not any(finding.kind == "loop" for finding in self.findings)
+        if ends and any(c.startswith(_SUBGROUP) for c in self.shader.module.capabilities):
             for size in self.other_sizes:
                 self._compare(first, self.run(size), "subgroup size", f"subgroups of {size}",
                               f"subgroups of {self.subgroup_size}")  # fmt: skip
-        if _has_atomics(first[0]) and prod(self.groups) > 1:
+        if ends and first[0].program.has_atomics and prod(self.groups) > 1:
             other = self.run(order="descending")
             self._compare(first, other, "order of workgroups", "workgroups in descending order",
                           "ascending order")  # fmt: skip
@@ -203,7 +203,11 @@ class Case:
         found: dict[tuple[int, int], Memory] = {}
         for places in alike.values():
             blocks = [block for place in places for block in self.shader.places[place]]
-            made = _memory(blocks, self.given.get(places[0]), invocations)
+            try:
+                made = _memory(blocks, self.given.get(places[0]), invocations)
+            except MemoryError as error:
+                message = f"{self.shader.name} {blocks[0].point}: the host has no memory for it"
+                raise OutOfDeviceMemoryError(message) from error
             found.update((place, copy(made)) for place in places)  # each has a name of its own
         return {place: found[place] for place in self.shader.places}
 
@@ -223,31 +227,57 @@ class Case:
         for place, blocks in self.shader.places.items():
             if blocks[0].kind != "storage" or all(block.readonly for block in blocks):
                 continue
-            a, b = (results_of(blocks[0], found[place]) for found in (memory, other[1]))
-            if (at := first_difference(a, b)) is not None:
-                where = memory[place].element(at * a.itemsize)
-                message = f"'{where}' is {b[at]} with {how}, and {a[at]} with {before}"
-                written = run.last_write(memory[place], at * a.itemsize)
-                count = int(_differences(a, b).sum())
-                self.findings.add(kind, written, message, (), count, where)
+            a, b = (found[place].contents() for found in (memory, other[1]))
+            if len(found := differences(blocks[0], a, b)):
+                at = int(found[0])
+                where = memory[place].element(at)
+                value, before_it = (number_at(blocks[0], data, at) for data in (b, a))
+                message = f"'{where}' is {value} with {how}, and {before_it} with {before}"
+                written = run.last_write(memory[place], at)
+                self.findings.add(kind, written, message, (), len(found), where)
 
 
-def _has_atomics(run: Run) -> bool:
-    """Whether the shader executes atomic operations."""
-    functions = run.program.functions.values()
-    steps = (step for f in functions for block in f.blocks for step in block.steps)
-    return any(step.op in Op.ATOMICS for step in steps)
+def differences(
+    block: Block, one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.int64]:
+    """Return the first bytes of numbers that differ, except as the order of invocations allows.
 
-
-def first_difference(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> int | None:
-    """Return the first number that differs by more than the order of additions of floats can do.
-
-    The same numbers in another order are no difference, as a shader may append to a buffer.
+    Floats may differ as much as additions in another order make them. The same numbers of a type
+    in another order are no difference, as a shader may append to a buffer.
     """
-    differs = _differences(a, b)
-    if not differs.any() or (np.sort(a) == np.sort(b)).all():
-        return None
-    return int(np.flatnonzero(differs)[0])
+    found = []
+    for dtype, starts in _numbers(block, one.size):
+        at = starts[:, None] + np.arange(dtype.itemsize)
+        a, b = (data[at].view(dtype)[:, 0] for data in (one, other))
+        differs = _differences(a, b)
+        if differs.any() and not (np.sort(a) == np.sort(b)).all():
+            found.append(starts[differs])
+    return np.sort(np.concatenate(found)) if found else np.zeros(0, np.int64)
+
+
+def _numbers(block: Block, nbytes: int) -> list[tuple[np.dtype[Any], npt.NDArray[np.int64]]]:
+    """Return each type of number in so many bytes of a block, and where its numbers begin."""
+    if block.dtype is not None:
+        starts = np.arange(nbytes // block.dtype.itemsize) * block.dtype.itemsize
+        return [(block.dtype, starts)]
+    assert block.type is not None
+    found: dict[np.dtype[Any], list[Any]] = {}
+    for leaf in leaves(block.type):
+        found.setdefault(_dtype(leaf.type), []).append([leaf.location])
+    last = block.type.members[-1]
+    if block.stride and isinstance(last.type, Array):
+        starts = np.arange(last.offset, nbytes - block.stride + 1, block.stride)
+        for leaf in leaves(last.type.element):
+            found.setdefault(_dtype(leaf.type), []).append(starts + leaf.location)
+    return [(dtype, np.concatenate(starts)) for dtype, starts in found.items()]
+
+
+def number_at(block: Block, data: npt.NDArray[np.uint8], at: int) -> str:
+    """Return the number that has a byte of a block with some contents, as text."""
+    for dtype, starts in _numbers(block, data.size):
+        for start in starts[(starts <= at) & (at < starts + dtype.itemsize)].tolist():
+            return str(data[start : start + dtype.itemsize].view(dtype)[0])
+    return "padding"
 
 
 def _differences(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -343,10 +373,14 @@ def _distinct(block: Block, count: int) -> npt.NDArray[np.uint8]:
 def _write(
     data: npt.NDArray[np.uint8], at: Any, number: Number, values: npt.NDArray[np.int64]
 ) -> None:
-    dtype = np.dtype("u4") if number.kind == "bool" else dtype_of(number)
+    dtype = _dtype(number)
     if number.kind == "float":
         values = values + 1
     data.view(dtype)[np.atleast_1d(at) // dtype.itemsize] = values.astype(dtype)
+
+
+def _dtype(number: Number) -> np.dtype[Any]:
+    return np.dtype("u4") if number.kind == "bool" else dtype_of(number)
 
 
 def results_of(block: Block, memory: Memory) -> npt.NDArray[Any]:

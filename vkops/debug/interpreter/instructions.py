@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkops.debug.interpreter import glsl_functions, operations, subgroups
-from vkops.debug.interpreter.memory import Memory
+from vkops.debug.interpreter.memory import Active, Memory
 from vkops.debug.interpreter.operations import Array, dtype_of
 from vkops.debug.interpreter.program import (
     Step,
@@ -34,8 +34,8 @@ from vkops.debug.interpreter.values import (
 from vkops.shaders import layout
 from vkops.shaders.layout import Number, Struct
 
-RELEASES = 0x2 | 0x4 | 0x8 | 0x10
-_SUBGROUP_SCOPE = 3
+_RELEASES, _STORAGE_BUFFERS = 0x4 | 0x8 | 0x10, 0x40
+_WORKGROUP_SCOPE, _SUBGROUP_SCOPE, _INVOCATION_SCOPE = 2, 3, 4
 
 
 def _load(run: State, step: Step) -> Value:
@@ -123,8 +123,9 @@ def _arithmetic(run: State, step: Step) -> Value:
     elif step.op in operations.SHIFTS:
         bits = 8 * operands[0].itemsize
         count = operations.integers(operands[1], "u")
-        text = f"shifts a number of {bits} bits by {bits} bits or more"
-        _report_where(run, count >= bits, "shift", text)
+        wrong = count >= bits
+        amount = operands[1].reshape(-1)[wrong.reshape(-1).argmax()]
+        _report_where(run, wrong, "shift", f"shifts a number of {bits} bits by {amount}")
     found = operations.apply(step.op, operands, number)
     if masks is not None and step.op in operations.LOGICAL:  # one operand can decide
         decides = step.op == operations.LOGICAL[0]
@@ -280,17 +281,28 @@ def _shuffle(run: State, step: Step) -> Value:
 
 def _dynamic(run: State, step: Step) -> Value:
     value, index = run.value(step.operands[0]), run.value(step.operands[1])
-    wide = np.clip(index.astype(np.int64), 0, value.shape[1] - 1)
-    _report_where(run, wide != index, "out of bounds", "index of a vector is out of bounds")
+    wide = _checked_component(run, value, index)
     if len(wide) == 1:
         return value[:, wide[0]]
     rows = np.arange(len(wide)) if len(value) > 1 else np.zeros(len(wide), np.int64)
     return value[rows, wide]
 
 
+def _checked_component(run: State, value: Array, index: Array) -> Array:
+    """Return numbers of components of a vector; those out of bounds are a finding."""
+    count = value.shape[1]
+    wide = index.astype(np.int64)
+    wrong = (wide < 0) | (wide >= count)
+    if wrong.any():
+        number = wide[run.example(wrong)]
+        message = f"index {number} of a vector is out of bounds: it has {count} components"
+        _report_where(run, wrong, "out of bounds", message)
+    return np.clip(wide, 0, count - 1)
+
+
 def _dynamic_insert(run: State, step: Step) -> Value:
     value, part, index = (run.value(id_) for id_ in step.operands)
-    columns = np.arange(value.shape[1]) == index[:, None]
+    columns = np.arange(value.shape[1]) == _checked_component(run, value, index)[:, None]
     return np.where(columns, part[:, None], value)
 
 
@@ -354,21 +366,35 @@ def _barrier(run: State, step: Step) -> None:
             "this barrier"
         )
         run.report("barrier", message, active.some(active.groups == short[0]))
-    if int(run.value(step.operands[2])[0]) & RELEASES:
-        order.fence(active.who)
+    _fence(run, step.operands[1:], active)
     order.barrier(active.who)
 
 
 def _memory_barrier(run: State, step: Step) -> None:
-    if int(run.value(step.operands[0])[0]) == _SUBGROUP_SCOPE:
-        run.order.subgroup_barrier(run.active.who)
-    else:
-        run.order.fence(run.active.who)
+    _fence(run, step.operands, run.active)
 
 
-# By opcode: how operands are taken, the function, and whether it is one of NumPy's own.
+def _fence(run: State, operands: Sequence[int], active: Active) -> None:
+    """Release what was written, as the scope and the semantics of memory say."""
+    scope, semantics = (int(run.value(id_)[0]) for id_ in operands)
+    if semantics & _RELEASES and scope != _INVOCATION_SCOPE:
+        is_global = scope not in (_WORKGROUP_SCOPE, _SUBGROUP_SCOPE)
+        run.order.fence(active.who, is_global=is_global and semantics & _STORAGE_BUFFERS != 0)
+
+
+class _Exchange:
+    """The function that returns its second argument, like a universal function of NumPy."""
+
+    def __call__(self, old: Array, new: Array) -> Array:
+        return new
+
+    def accumulate(self, values: Array) -> Array:
+        return values
+
+
+# By opcode: how operands are taken, the function, and whether it can accumulate, as NumPy's do.
 _ATOMIC: dict[int, tuple[str, Callable[[Array, Array], Array], bool]] = {
-    229: ("", lambda old, new: new, False), 232: ("one", np.add, True),
+    229: ("", _Exchange(), True), 232: ("one", np.add, True),
     233: ("one", np.subtract, True), 234: ("", np.add, True), 235: ("", np.subtract, True),
     236: ("s", np.minimum, True), 237: ("u", np.minimum, True), 238: ("s", np.maximum, True),
     239: ("u", np.maximum, True), 240: ("", np.bitwise_and, True),
@@ -382,15 +408,13 @@ _ATOMIC_STORE, _EXCHANGE = 228, 230
 
 def _atomic(run: State, step: Step) -> Value:
     pointer: Pointer = run.raw(step.operands[0])
-    semantics = int(run.value(step.operands[2])[0])
     pointer, active, mask = run.inside(pointer, run.active)
     if not len(active.places):
         return zeros(pointer.type)
     memory, number = pointer.variable, pointer.type
     assert isinstance(memory, Memory)
     assert isinstance(number, Number)
-    if semantics & RELEASES & ~2:
-        run.order.fence(active.who)
+    _fence(run, step.operands[1:3], active)
     op = 229 if step.op == _ATOMIC_STORE else step.op
     if step.op != _ATOMIC_STORE:
         run.checked(memory.load(number, pointer.offset, active, step.place))
@@ -427,12 +451,28 @@ def _subgroup(run: State, step: Step) -> Value:
     ids, operation = step.operands[1:], 0
     if step.op == 342 or 349 <= step.op <= 364:
         operation, ids = ids[0], ids[1:]
+    if step.op in subgroups.MOVES:
+        return _moved(run, step, where, [run.raw(ids[0]), *map(run.value, ids[1:])])
     values = [run.value(id_) for id_ in ids]
     found = subgroups.execute(step.op, where, operation, values)
     number = scalar_of(run.program.type(step.type))
     assert number is not None
     dtype = dtype_of(number)
     return found if dtype.kind == "b" or found.dtype == dtype else found.view(dtype)
+
+
+def _moved(run: State, step: Step, where: subgroups.Subgroups, operands: list[Value]) -> Value:
+    """Return what other invocations have; it is undefined from those that are not active."""
+    (value, *rest), masks, known = joined(operands)
+    found = subgroups.moved(step.op, where, [value, *rest], 0)
+    mask = np.zeros(value.shape, bool) if masks is None else masks[0]
+    missing = subgroups.moved(step.op, where, [mask, *rest], True)
+    if not missing.any():
+        return found
+    if known is None:
+        message = "uses what a subgroup operation got from an invocation that is not active"
+        known = Partial(found, missing, message, step.place, is_computed=True)
+    return known._replace(numbers=found, missing=missing)
 
 
 def _nothing(run: State, step: Step) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
@@ -56,10 +57,11 @@ class Variable(ABC):
     origin: Partial | None = None
     """The value stored here last that was computed from what was never written."""
 
-    def partial(self, numbers: Array, missing: Array, place: Place) -> Partial:
-        """Return numbers of which some were never written, with what was read first."""
-        known = self.origin
-        return Partial(numbers, missing, *((self.name, place) if known is None else known[2:]))
+    def partial(self, numbers: Array, missing: Array, place: Place, name: str) -> Partial:
+        """Return numbers of which some were never written: those with a name."""
+        if self.origin is not None:
+            return Partial(numbers, missing, *self.origin[2:])
+        return Partial(numbers, missing, f"reads '{name}', which was never written", place)
 
     def element(self, offset: int, whole: Type | None = None) -> str:
         """Return the name of the number at an offset, such as ``part[3]``, or of ``whole``."""
@@ -108,12 +110,12 @@ class Register(Variable):
         """Return the value or a part of it."""
         if self._value is None:
             found = np.zeros((1, *shape_of(type_)), dtype_of(self._number))
-            return self.partial(found, np.ones_like(found, bool), place)
+            return self.partial(found, np.ones_like(found, bool), place, self.name)
         found = self._part(take(self._value, active.at), type_, offset)
         if isinstance(self._written, bool):
             return found
         missing = ~self._part(take(self._written, active.at), type_, offset)
-        return self.partial(found, missing, place) if missing.any() else found
+        return self.partial(found, missing, place, self.name) if missing.any() else found
 
     def _part(self, value: Array, type_: Type, offset: int | Array) -> Array:
         shape = shape_of(type_)
@@ -258,7 +260,10 @@ class Memory(Variable):
         missing: Any = ~self._written[self.units_of(number, addresses)]
         if number.nbytes != self.unit:
             missing = missing.any(-1)
-        return self.partial(found, missing, place) if missing.any() else found
+        if not missing.any():
+            return found
+        first = self.element(self.offset(int(addresses[missing][0])), type_)
+        return self.partial(found, missing, place, re.sub(r"\[\d+\]", "", first))
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         """Store a value."""
@@ -311,10 +316,19 @@ class Memory(Variable):
                 all_ = update.accumulate(np.r_[view[at : at + 1], operand[chosen]])
                 before[chosen], view[at] = all_[:-1], all_[-1]
         else:
-            for rank in range(lengths.max()):
-                chosen = order[starts[lengths > rank] + rank]
-                before[chosen] = view[index[chosen]]
-                view[index[chosen]] = update(before[chosen], operand[chosen])
+            bits = f"u{view.itemsize}"
+            while len(order):  # until all have seen what the ones before them stored
+                at = index[order]
+                before[order] = old = view[at]
+                new = update(old, operand[order])
+                changes = np.flatnonzero(new.view(bits) != old.view(bits))
+                if not len(changes):
+                    break
+                first = changes[np.flatnonzero(np.diff(at[changes], prepend=-1))]
+                view[at[first]] = new[first]
+                which = np.searchsorted(at[first[1:]], at, "right")  # of those that change a number
+                later = np.arange(len(order)) > first[which]
+                order = order[later & (at[first[which]] == at)]
         if self._written is not None:
             self._written[self.units_of(number, index * number.nbytes)] = True
         return before

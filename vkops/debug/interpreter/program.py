@@ -145,11 +145,20 @@ class Program:
         def marked(value: Any) -> Any:
             if isinstance(value, list):
                 return [marked(member) for member in value]
-            return Partial(value, np.ones_like(value, bool), self.name(id_), place)
+            message = f"reads '{self.name(id_)}', which was never written"
+            return Partial(value, np.ones_like(value, bool), message, place)
 
         return marked(zeros(self.type(type_)))
 
     # -- functions ---------------------------------------------------------------------------------
+
+    @property
+    def has_atomics(self) -> bool:
+        """Whether the shader executes atomic operations."""
+        steps = (
+            step for f in self.functions.values() for block in f.blocks for step in block.steps
+        )
+        return any(step.op in Op.ATOMICS for step in steps)
 
     def _function(self, body: list[Instruction]) -> Function:
         blocks: dict[int, Block] = {}

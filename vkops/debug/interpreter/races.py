@@ -64,12 +64,13 @@ class Order:
         self._subgroup_barriers[self.subgroup(who)] = self.clock
         self.clock += 1
 
-    def fence(self, who: Array) -> None:
-        """Let the next atomic operation release what was written."""
+    def fence(self, who: Array, *, is_global: bool) -> None:
+        """Let the next atomic operation release what was written, to other workgroups or not."""
         if not self._own.size:
             self._own = np.zeros((3, len(self._fences) * self.group_size), np.int64)
         self._own[0, who] = self.clock
-        self._fences[who // self.group_size] = self.clock
+        if is_global:
+            self._fences[who // self.group_size] = self.clock
         self.clock += 1
 
     def atomic(self, who: Array) -> None:

@@ -39,7 +39,7 @@ MAX_TOGETHER = 1 << 16
 """Invocations that run together, in whole workgroups."""
 
 _PATIENCE = 256
-"""Iterations of a loop after which other workgroups go on first: it may wait for them."""
+"""Iterations of a loop after which it alternates with other workgroups: it may wait for them."""
 
 
 class Run(State):
@@ -53,13 +53,15 @@ class Run(State):
         """Run all workgroups, many at a time."""
         count = int(np.prod(self.groups))
         together = max(1, MAX_TOGETHER // self.group_size)
+        step = -1 if self.settings.order == "descending" else 1
+        if self.program.has_atomics and step == 1:  # to find those that wait for later ones
+            together = min(together, -(-count // 2))
         order = np.arange(count)
-        if self.settings.order == "descending":
-            order = order[::-1]
         with np.errstate(all="ignore"):
             for first in range(0, count, together):
                 try:
-                    self._run_groups(order[first : first + together])
+                    self.begun = min(first + together, count)
+                    self._run_groups(order[first : first + together][::step])
                 except (
                     ArithmeticError,
                     AssertionError,
@@ -160,7 +162,8 @@ class Run(State):
     ) -> tuple[int, Array]:
         """Remove the block to execute next from those that wait; with its invocations."""
         number = min(waiting)
-        if len(waiting) > 1 and iterations.get(number, 0) % _PATIENCE == _PATIENCE - 1:
+        done = iterations.get(number, 0)
+        if len(waiting) > 1 and done >= _PATIENCE and done % 2:
             # Workgroups of which no invocation waits in an earlier block.
             busy = np.concatenate(waiting[number]) // self.group_size
             for later in sorted(waiting)[1:]:
@@ -194,7 +197,10 @@ class Run(State):
         if number <= block.number:
             iterations[number] = iterations.get(number, 0) + 1
             if iterations[number] > MAX_ITERATIONS and to.merge:
-                self.report("loop", f"did not end after {MAX_ITERATIONS:,} iterations", active)
+                message = f"did not end after {MAX_ITERATIONS:,} iterations"
+                if self.begun < np.prod(self.groups):
+                    message += f", when {self.begun} of {np.prod(self.groups)} workgroups had begun"
+                self.report("loop", message, active, place=to.steps[0].place)
                 number, iterations[number] = frame.function.numbers[to.merge], 0
                 to = frame.function.blocks[number]
         elif to.is_loop:

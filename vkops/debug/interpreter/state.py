@@ -82,6 +82,7 @@ class State(ABC):
         self.group_size = int(np.prod(self.local))
         self.printed: list[tuple[Invocation, str]] = []
         self.executed = 0
+        self.begun = 0
         self.shared: list[tuple[int, str, Type]] = []
         self.private: list[tuple[int, str, Type, Value]] = []
         self.variables: dict[int, Pointer] = {}
@@ -162,8 +163,7 @@ class State(ABC):
             if not missing.any():
                 return value.numbers
             active = self.active.some(missing)
-            message = f"reads '{value.source}', which was never written"
-            self.report("never written", message, active, value.source, value.place)
+            self.report("never written", value.message, active, value.message, value.place)
             return value.numbers
         if isinstance(value, list):
             return [self.checked(member) for member in value]
@@ -279,8 +279,8 @@ class State(ABC):
         atomicCompSwap, which is no fault: it is reported at the end if the invocation that read
         did not execute one.
         """
-        verbs = {"read": "reads", "write": "writes", "atomic": "changes atomically"}
-        dids = {"read": "read", "written": "wrote", "changed": "changed atomically"}
+        verbs = {"read": "reads it", "write": "writes it", "atomic": "changes it atomically"}
+        dids = {"read": "read it", "written": "wrote it", "changed": "changed it atomically"}
         place = self.step.place
         places = self.places
 
@@ -290,10 +290,10 @@ class State(ABC):
             line = "in the same line" if where == place else f"in line {where.line}"
             name = memory.element(memory.offset(int(units[at]) * memory.unit))
             room = "shared memory" if memory.kind else "a storage buffer"
-            between = "no barrier between" if memory.kind else "nothing orders"
+            between = "there is no barrier between" if memory.kind else "nothing orders"
             message = (
-                f"'{name}' in {room}: the first invocation {verbs[kind]} it, the second "
-                f"{dids[conflict.did]} it {line}, and {between} them"
+                f"'{name}' in {room}: the first invocation {verbs[kind]}, the second "
+                f"{dids[conflict.did]} {line}, and {between} them"
             )
             ids = self.global_id(int(who[at])), self.global_id(other)
             key = f"{name.partition('[')[0]} {where}"

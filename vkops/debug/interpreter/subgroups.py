@@ -41,6 +41,8 @@ _ARITHMETIC: dict[int, tuple[str, Any, Callable[[np.dtype[Any]], Any]]] = {
 """By opcode: how operands are taken, the function, and its identity."""
 
 OPCODES = range(333, 367)
+MOVES = (337, 338, 345, 346, 347, 348, 365, 366)
+"""Operations that return what another invocation has."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,7 @@ def execute(opcode: int, group: Subgroups, operation: int, values: list[Array]) 
         at = group.column if opcode == 340 else values[1].astype(np.int64)
         word = np.take_along_axis(value, (at // 32)[:, None], 1)[:, 0]
         return (word >> (at % 32).astype(np.uint32)) & 1 != 0
-    if opcode in (342, 343, 344):
-        return _ballot_bits(opcode, group, operation, value)
-    return _moved(opcode, group, values)
+    return _ballot_bits(opcode, group, operation, value)
 
 
 def _arithmetic(opcode: int, group: Subgroups, operation: int, values: list[Array]) -> Array:
@@ -141,8 +141,9 @@ def _ballot_bits(opcode: int, group: Subgroups, operation: int, value: Array) ->
     return found.astype(np.uint32)
 
 
-def _moved(opcode: int, group: Subgroups, values: list[Array]) -> Array:
-    """Return what other invocations have."""
+def moved(opcode: int, group: Subgroups, values: list[Array], fill: Any) -> Array:
+    """Return what other invocations have; ``fill`` from one that takes no part."""
+    values = [np.broadcast_to(v, (len(group.row), *v.shape[1:])) for v in values]
     own = group.column
     other = values[1].astype(np.int64) if len(values) > 1 else own
     source = {
@@ -150,4 +151,6 @@ def _moved(opcode: int, group: Subgroups, values: list[Array]) -> Array:
         347: own - other, 348: own + other, 365: own // 4 * 4 + other,
         366: own ^ (1 + other),
     }[opcode]  # fmt: skip
-    return group.table(values[0])[group.row, np.clip(source, 0, group.size - 1)]
+    found = group.table(values[0], fill)[group.row, np.clip(source, 0, group.size - 1)]
+    found[(source < 0) | (source >= group.size)] = fill
+    return found

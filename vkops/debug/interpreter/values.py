@@ -27,14 +27,14 @@ class Place(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """Numbers of which some were never written; ``source`` and ``place`` say what was read.
+    """Numbers of which some were never written; ``message`` and ``place`` say what was read.
 
     ``is_computed`` says whether they are results of numbers that were read, and no copies.
     """
 
     numbers: Array
     missing: Array
-    source: str
+    message: str
     place: Place
     is_computed: bool = False
 
