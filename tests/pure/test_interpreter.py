@@ -366,6 +366,7 @@ def test_errors(message):
     text = HEAD.replace("T x", "uint x").replace("U y", "uint y") + "void main() { y[i] = x[i]; }"
     for wrong, kind, rule in (
         ({"buffers": {"Z": 4}}, BindingError, "SH-04"), ({"buffers": {"X": "abc"}}, BindingError, "SH-04"),
+        ({"buffers": 5}, BindingError, "SH-04"), ({"buffers": np.arange(4)}, BindingError, "SH-04"), ({"buffers": "abc"}, BindingError, "SH-04"),
         ({"buffers": [4, 4, 4]}, BindingError, "SH-04"), ({"buffers": {"X": 2}}, BindingError, "SH-05"),
         ({"groups": 0}, InvalidDescError, "SH-07"), ({"groups": 1, "threads": 1}, InvalidDescError, "SH-07"),
         ({"groups": (1 << 12,) * 3}, InvalidDescError, "SH-07"), ({"groups": "ab"}, InvalidDescError, "SH-07"),

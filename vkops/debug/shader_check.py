@@ -302,6 +302,9 @@ def _given(
     shader: shaders.Shader, buffers: Mapping[str, Buffer] | Sequence[Buffer]
 ) -> dict[tuple[int, int], Buffer]:
     """Return buffers by set and binding: arrays of bytes, or numbers of bytes."""
+    if not isinstance(buffers, (Mapping, Sequence)) or isinstance(buffers, str):
+        message = f"got {show(buffers)}, must be a dictionary or a list of buffers"
+        raise BindingError(shader.name, "buffers", message, "SH-04")
     if not isinstance(buffers, Mapping):
         buffers = shader.by_position(buffers)
     found: dict[tuple[int, int], Buffer] = {}
