@@ -257,6 +257,9 @@ void main() { uint x = data[i];
     Case("shift_64", "shift", """void main() { uint64_t x = data[i];
   result[i] = uint(x >> (own + 1u)); //!
 }"""),
+    Case("bit_field", "shift", """void main() {
+  result[i] = bitfieldExtract(data[i], 28, int(own & 7u)); //!
+}"""),
     Case("endless_loop", "loop", """void main() { uint n = data[i];
   while (n != 1000u) //!
     n = n * 2u;

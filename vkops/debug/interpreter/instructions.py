@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkops.debug.interpreter import glsl_functions, operations, subgroups
+from vkops.debug.interpreter.findings import number_text
 from vkops.debug.interpreter.memory import Active, Memory
 from vkops.debug.interpreter.operations import Array, dtype_of
 from vkops.debug.interpreter.program import (
@@ -126,6 +127,13 @@ def _arithmetic(run: State, step: Step) -> Value:
         wrong = count >= bits
         amount = operands[1].reshape(-1)[wrong.reshape(-1).argmax()]
         _report_where(run, wrong, "shift", f"shifts a number of {bits} bits by {amount}")
+    elif step.op in operations.BIT_FIELDS:
+        bits = 8 * operands[0].itemsize
+        first, count = (operations.integers(each, "u").astype(np.uint64) for each in operands[-2:])
+        wrong = np.atleast_1d(first + count > bits)
+        at = int(wrong.argmax())
+        text = f"uses {number_text(count, at)} bits from bit {number_text(first, at)} on"
+        _report_where(run, wrong, "shift", f"{text}, of a number of {bits} bits")
     found = operations.apply(step.op, operands, number)
     if masks is not None and step.op in operations.LOGICAL:  # one operand can decide
         decides = step.op == operations.LOGICAL[0]

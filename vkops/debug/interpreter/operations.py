@@ -231,6 +231,8 @@ TABLE: dict[int, Operation] = {
 
 DIVISIONS = (134, 135, 137, 138, 139)
 SHIFTS = (194, 195, 196)
+BIT_FIELDS = (201, 202, 203)
+"""Insert, extract with and without sign: the last operands are the first bit and their number."""
 LOGICAL = (166, 167)
 """Or, and."""
 
