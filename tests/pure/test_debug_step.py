@@ -162,6 +162,19 @@ def test_a_fault_is_shown_with_the_index_of_this_invocation(step):
     assert seen[4].splitlines()[-1] == fault
 
 
+def test_a_data_race_is_shown_at_the_access_of_this_invocation(step, tmp_path):
+    (tmp_path / "race.comp").write_text(SOURCE.replace("barrier();", "") + "\n")
+    for own in (0, 2):
+        commands = ["c", "c"]
+        seen = step("--invocation", str(own), commands=commands, shader="race.comp")
+        line, fault = seen[1].splitlines()
+        assert line_of(line) == 18
+        assert fault.startswith(
+            f"Fault: data race: 'part[{3 - own}]' in shared memory: the first invocation reads it"
+        )
+        assert fault.endswith(f"; invocations ({own}, 0, 0) and ({3 - own}, 0, 0)")
+
+
 def test_a_loop_in_one_line_stops_at_each_iteration(step):
     seen = step(
         "--invocation",
@@ -327,10 +340,13 @@ def test_buffers_of_hlsl(step, tmp_path):
         "RWStructuredBuffer<float4> data : register(u0);\n[numthreads(4, 1, 1)]\n"
         "void main(uint3 id : SV_DispatchThreadID) {\n  data[id.x] = data[3 - id.x].y;\n}\n"
     )
-    seen = step(shader="own.hlsl", push="", commands=["c", "p data[0].w", "p data[3][1]", "p data"])
-    assert seen[1] == "The invocation has ended."
-    assert seen[2:4] == ["data[0].w = 4.0", "data[3][1] = 1.0"]
-    assert seen[4].startswith("data = {@data = {{4.0, 4.0, 4.0, 4.0}, ")
+    seen = step(
+        shader="own.hlsl", push="", commands=["c", "c", "p data[0].w", "p data[3][1]", "p data"]
+    )
+    assert "Fault: data race: 'data[0].y' in a storage buffer" in seen[1]
+    assert seen[2] == "The invocation has ended."
+    assert seen[3:5] == ["data[0].w = 4.0", "data[3][1] = 1.0"]
+    assert seen[5].startswith("data = {@data = {{4.0, 4.0, 4.0, 4.0}, ")
 
 
 BY_VALUE = """OpCapability Shader

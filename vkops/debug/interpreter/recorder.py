@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
+from vkops.debug.interpreter.findings import Invocation
 from vkops.debug.interpreter.memory import Active, Memory, Variable
 from vkops.debug.interpreter.operations import Array
 from vkops.debug.interpreter.program import Block, Function, Step
@@ -200,6 +201,18 @@ class Recorder(Run):
         """Return one of the active invocations that a mask chooses."""
         lane = self._lane(self.active)
         return super().example(wrong) if lane is None or not wrong[lane] else lane
+
+    def shown_race(self, who: Array) -> int:
+        """Return which of these invocations a finding names: the one that is watched."""
+        return int((who == self.watched).argmax())
+
+    def add_race(
+        self, place: Place, message: str, ids: tuple[Invocation, Invocation], count: int, key: str
+    ) -> None:
+        """Add a data race of two invocations."""
+        if ids[0] == self.global_id(self.watched) and self.stops:
+            self.stops[-1].faults.append(f"data race: {message}; invocations {ids[0]} and {ids[1]}")
+        super().add_race(place, message, ids, count, key)
 
     def report(
         self, kind: str, message: str, active: Active, key: str = "", place: Place | None = None

@@ -297,14 +297,24 @@ class State(ABC):
             )
             ids = self.global_id(int(who[at])), self.global_id(other)
             key = f"{name.partition('[')[0]} {where}"
-            self.findings.add("data race", place, message, ids, len(conflict.at), key)
+            self.add_race(place, message, ids, len(conflict.at), key)
 
         if {kind, conflict.did} <= {"read", "atomic", "changed"}:
             readers = who[conflict.at] if kind == "read" else conflict.others
             assert memory.shadow is not None
             self.deferred.append((memory.shadow, units[conflict.at], readers, report))
         else:
-            report(0)
+            report(self.shown_race(who[conflict.at]))
+
+    def shown_race(self, who: Array) -> int:
+        """Return which of these invocations a finding names."""
+        return 0
+
+    def add_race(
+        self, place: Place, message: str, ids: tuple[Invocation, Invocation], count: int, key: str
+    ) -> None:
+        """Add a data race of two invocations."""
+        self.findings.add("data race", place, message, ids, count, key)
 
     @abstractmethod
     def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Value:
