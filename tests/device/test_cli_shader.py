@@ -86,6 +86,12 @@ def test_options(run, arguments, expected):
     assert out == [f"Output 'Target' {expected}"]
 
 
+def test_blocks_with_one_binding_in_several_sets(run):
+    Path("sets.comp").write_text(SHADER.replace("binding = 4", "set = 2, binding = 1"))
+    command = ["--bind", "x.npy", "--out", "float32:3", "--push", "1,0"]
+    assert run("sets.comp", "-DMORE=1.0", *command) == (0, ["Output 'Target' [3]: 0, 1, 2"], "")
+
+
 def test_in_place_by_name_and_bytes_of_any_type(run, tmp_path):
     """The file's shape and type are the result's."""
     expected = "Output 'Words' [2, 4]: 1, 2, 3, 4, 5, 6, 7, 8"

@@ -81,10 +81,7 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
             results.append(block.point)  # bound to a file
         else:
             entries.append(_zeros(text))
-    named = [shader.block(name) for name, _ in entries if name]
-    bindings = {block.binding for block in named if block is not None}
-    firsts = {block.binding: block for block in reversed(shader.blocks)}
-    free = (firsts[number] for number in sorted(firsts) if number not in bindings)
+    free = iter(shader.free(name for name, _ in entries if name))
     arrays: dict[str, Array] = {}
     for number, (name, array) in enumerate(entries):
         block = shader.block(name) if name else next(free, None)
