@@ -11,11 +11,7 @@ import pytest
 from compiled_operators import compiled, identity, reverse
 
 import vkops
-from vkops.dml import (
-    BufferTensorDesc,
-    JoinOperatorDesc,
-    TensorDataType,
-)
+from vkops.dml import BufferTensorDesc, JoinOperatorDesc, TensorDataType
 from vkops.errors import BindingError, DeviceError
 from vkops.gpu.run.pending import BackgroundTask
 from vkops.gpu.run.queue import MAX_SUBMISSIONS

@@ -9,13 +9,7 @@ import pytest
 from adapters import memory_used
 
 from vkops import BindingError, InvalidDescTypeError, dml
-from vkops.dml import (
-    BufferTensorDesc,
-    ExecutionFlags,
-    Graph,
-    TensorDataType,
-    TensorFlags,
-)
+from vkops.dml import BufferTensorDesc, ExecutionFlags, Graph, TensorDataType, TensorFlags
 from vkops.errors import FeatureLevelError
 
 F32, U8 = TensorDataType.FLOAT32, TensorDataType.UINT8

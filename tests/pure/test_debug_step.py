@@ -134,7 +134,7 @@ def test_values_at_each_line(step):
         "pair.place.y = -2",
         "pair.place[0] = 1",
         f"data[own] = {data[1]}",
-        "got 4, must be below 4, from 0",
+        "got 4, must be 0 to 3",
         "n = 2",
     ]
     assert seen[10].startswith("No more reverse-execution history.\n")

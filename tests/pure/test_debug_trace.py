@@ -247,11 +247,11 @@ def test_what_cannot_be_traced(command, message):
     model, shader = EXAMPLES / "split.json", EXAMPLES / "transpose_wrong.comp"
     first = ["--output", "OutputTensors[0]"]
     for file, arguments, status, named in (
-        (model, ["0"], 1, "--output"), (model, ["0", "--output", "Y"], 1, "--output"), (model, ["4,0", *first], 1, "element (4, 0)"),
-        (model, ["1", *first], 1, "element (1,)"), (model, [*first, "--", "-1,0"], 1, "element (-1, 0)"),
-        (model, ["0", "--dispatch", "2"], 1, "--dispatch"), (model, ["a"], 2, "'element'"), (model, ["0,"], 2, "'element'"),
+        (model, ["0"], 1, "--output"), (model, ["0", "--output", "Y"], 1, "--output"), (model, ["4,0", *first], 1, "ELEMENT: got (4, 0)"),
+        (model, ["1", *first], 1, "ELEMENT: got (1,)"), (model, [*first, "--", "-1,0"], 1, "ELEMENT: got (-1, 0)"),
+        (model, ["0", "--dispatch", "2"], 1, "--dispatch"), (model, ["a"], 2, "'ELEMENT'"), (model, ["0,"], 2, "'ELEMENT'"),
         (model, [], 1, "ELEMENT"), (shader, ["0", "--push", "3,5", "--output", "Source"], 1, "--output"),
-        (shader, ["999", "--push", "3,5"], 1, "element (999,)"), ("none.json", ["0"], 1, "none.json"), ("m.txt", ["0"], 1, "m.txt"),
+        (shader, ["999", "--push", "3,5"], 1, "ELEMENT: got (999,)"), ("none.json", ["0"], 1, "none.json"), ("m.txt", ["0"], 1, "m.txt"),
     ):  # fmt: skip
         got, _, error = command("trace", file, *arguments)
         assert got == status

@@ -13,12 +13,7 @@ from refusals import fault
 from spirv import assembled, stripped
 
 from vkops import shaders
-from vkops.errors import (
-    BindingError,
-    InvalidDescTypeError,
-    ShaderCompileError,
-    VkopsError,
-)
+from vkops.errors import BindingError, InvalidDescTypeError, ShaderCompileError, VkopsError
 from vkops.extent import Extent
 from vkops.shaders.shader import MAX_BINDING
 

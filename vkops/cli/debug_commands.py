@@ -95,8 +95,8 @@ def check(target: str, **given: Any) -> None:
     exit status is 1. A block without a buffer gets one element for each invocation, with distinct
     values.
 
-    Of a model (.json, .onnx), each dispatch is run with the buffers of the model: kernels of vkops
-    with their region tables, and shaders of its own.
+    Of a model (.json, .onnx), all dispatches are run with its buffers: those of its own shaders,
+    and those of vkops' kernels.
     """
     from vkops.debug.model_dispatches import runs_of
 
@@ -253,7 +253,7 @@ def validate(context: click.Context, target: str) -> None:
 
 @debug.command()
 @_subject
-@click.argument("element", metavar="[I[,J...]]", default="")
+@click.argument("element", metavar="[ELEMENT]", default="")
 @options.text(
     "--output",
     metavar="NAME",
@@ -264,7 +264,7 @@ def validate(context: click.Context, target: str) -> None:
 @click.option(
     "--compare",
     metavar="ADAPTER",
-    help="Run it on the first adapter whose name contains this text, too; trace what differs.",
+    help="Compare with the first adapter whose name contains this text.",
 )
 @_shader
 @_model
@@ -279,17 +279,17 @@ def trace(
 ) -> None:
     """Follow an element back to the inputs, without a device.
 
-    I,J... is the index of an element of an output, or its number in a block. Printed are the
-    store that made it, the line, the invocation, and the lines that made the values which it
-    stored; for an operator, also the region of the plan and the kernel. The exit status is 1 if the
-    kernel does not do what the plan says.
+    ELEMENT is an index such as 0,2 of an output, or a number in a block. The last store to it is
+    printed with its line and its invocation, and then the lines that made what was stored; for an
+    operator, first the region of the plan and the kernel. The exit status is 1 if the kernel does
+    not do what the plan says.
 
-    With --compare, the results of the interpreter are compared with those of a driver, and the
-    first element that differs is followed; the exit status is 1 if there is one.
+    With --compare, the shader or model is also run on a device, and the first element that differs
+    from the interpreter is followed; the exit status is 1 if there is one.
     """
     if not element and compare is None:
         raise ModelError("ELEMENT: got nothing, must be an index; only --compare needs none")
-    index = tuple(options.integer("element", text) for text in element.split(",") if element)
+    index = tuple(options.integer("ELEMENT", text) for text in element.split(",") if element)
     subject = _subject_of(target, given)
     if compare is not None:
         _compare(subject, compare, rows, level=given["feature_level"])
@@ -359,7 +359,7 @@ def _vkops(target: str, arguments: list[str]) -> list[str]:
     """Return the command that runs a model or a shader."""
     suffix = Path(target).suffix
     if suffix not in _RUN:
-        raise ModelError(f"{target}: expected a {', '.join(_RUN)} file")
+        raise ModelError(f"{target}: must be a {', '.join(_RUN)} file")
     return [sys.executable, "-m", "vkops", *_RUN[suffix], target, *arguments]
 
 

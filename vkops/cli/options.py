@@ -102,7 +102,7 @@ cache = number(
     "--cache",
     minimum=1,
     default=1024,
-    help="KiB of what nearby workgroups access that a GPU's cache keeps, for --traffic.",
+    help="Size of the GPU's cache in KiB, for --traffic.",
 )
 
 

@@ -47,17 +47,12 @@ spec = options.texts("--spec", metavar="NAME=VALUE", help="Set a specialization 
 @shader.command("list")
 def list_() -> None:
     """List the kernels of vkops, with their sizes and what they need."""
-    from rich.table import Table
-
     from vkops import console, shaders
     from vkops.shaders.module import Module
 
-    table = Table(title=f"Kernels, from {shaders.source_dir()}", title_justify="left", box=None)
-    table.pad_edge, table.padding = False, (0, 1, 0, 0)
-    table.add_column("Kernel", no_wrap=True)
-    table.add_column("Source")
-    for heading in ("Bytes", "Code", "Loops", "Buffers"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    title = f"Kernels, from {shaders.source_dir()}"
+    headings = ("Bytes", "Code", "Loops", "Buffers")
+    table = console.figures(("Kernel", "Source"), headings, title=title)
     for name, variant in shaders.VARIANTS.items():
         module = Module.read(shaders.spirv(name), name)
         table.add_row(
@@ -222,7 +217,7 @@ def stats(
 @options.texts(
     "--out",
     metavar="[BLOCK:]TYPE:COUNT",
-    help="Print a block of zeros after the run; give only BLOCK if it has a file.",
+    help="Give a block zeros, and print it after the run; BLOCK alone prints one of --bind.",
 )
 @click.option(
     "--groups",

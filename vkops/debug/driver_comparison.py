@@ -38,7 +38,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Difference:
-    """The first element that differs: what it is, its way, and the faults that were found."""
+    """The first element that differs: what it is, its trace, and the faults that were found."""
 
     what: str
     trace: ModelTrace
@@ -108,7 +108,7 @@ def _compare_model(prepared: Prepared, device: vkops.Device) -> Difference | Non
         plans = host.plans(command)
         findings = [f for run in host.runs(command, plans) for f in run.check().findings]
         with execution.ready(command) as dispatch:
-            dispatch(lambda *_: None)
+            dispatch(None)
         if isinstance(command, BoundShader):
             outputs = _blocks(host, execution, command)
         else:
@@ -164,7 +164,7 @@ def _tensors(
             found = np.ascontiguousarray(execution.deferred[source.resource.name]).reshape(-1)
         else:
             found = np.frombuffer(buffer.read(source.offset, wanted.nbytes), wanted.dtype)
-        at = _first(wanted, found)
+        at = _first_other_bit(wanted, found)
         element = Element(output.number, (at or 0) * wanted.itemsize, wanted.itemsize)
         yield name, element, None if at is None else (wanted[at], found[at])
 
@@ -181,7 +181,7 @@ def _compare_onnx(
     results = dict(zip([entry.name for entry in model.outputs], made, strict=True))
     for name, output, wanted in plans.results():
         found = np.asarray(results[name]).reshape(-1)
-        if found.dtype == wanted.dtype and (at := _first(wanted, found)) is not None:
+        if found.dtype == wanted.dtype and (at := _first_other_bit(wanted, found)) is not None:
             element = Element(output.number, at * wanted.itemsize, wanted.itemsize)
             traced = trace_plans(onnx_plans(model, inputs, tuning), element)
             text = _text(f"Output '{name}'", element, (wanted[at], found[at]), device)
@@ -189,7 +189,7 @@ def _compare_onnx(
     return None
 
 
-def _first(a: Array, b: Array) -> int | None:
+def _first_other_bit(a: Array, b: Array) -> int | None:
     """Return the first element of which a bit differs."""
     found = np.flatnonzero(a.view(np.uint8) != b.view(np.uint8))
     return int(found[0]) // a.itemsize if len(found) else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vkops.debug.interpreter.slices import Line, RecordedRun
+from vkops.debug.interpreter.tracing import Line, TracedRun
 from vkops.debug.model_dispatches import Bytes, HostModel, PlanRun, onnx_plans
 from vkops.debug.shader_check import Case, as_numbers, number_at
 from vkops.dxdispatch.model_checks import Prepared
@@ -29,14 +29,14 @@ MAX_INVOCATIONS = 64
 """Invocations whose values are followed."""
 
 MAX_RUNS = 8
-"""Runs: each also follows the invocations whose values those before it have read."""
+"""Runs of the shader: each also follows the invocations whose values the last one has read."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """The way of a number of a block: the store that made it is the first of the lines.
+    """Where a number of a block comes from: the line of its last store, and those before.
 
-    There are none if no invocation stored it.
+    There are no lines if no invocation stored it.
     """
 
     name: str
@@ -58,8 +58,8 @@ def trace_byte(case: Case, block: Block, at: int) -> Trace:
     runs = 0
     while True:
         runs += 1
-        made, memory = case.run(kind=partial(RecordedRun, watched=watched))
-        assert isinstance(made, RecordedRun)
+        made, memory = case.run(kind=partial(TracedRun, watched=watched))
+        assert isinstance(made, TracedRun)
         own = memory[block.place]
         assert own.shadow is not None
         name, value = own.element(at), number_at(block, own.contents(), at)
@@ -76,11 +76,11 @@ def trace_byte(case: Case, block: Block, at: int) -> Trace:
 
 @dataclass(frozen=True)
 class ModelTrace:
-    """The way of an element of an output of a model.
+    """Where an element of an output of a model comes from.
 
     Attributes:
         facts: what the plan and the dispatch are, as pairs of a name and a text.
-        trace: the way of its first number in the last kernel or shader that stored it, if one did.
+        trace: that of its first number, in the last kernel or shader that stored it, if one did.
         wanted: the bytes that the plan allows it to have; none for a shader.
         found: the bytes that it has after the dispatch.
     """
@@ -115,7 +115,7 @@ def traced(subject: Subject, dispatch: int, output: str, index: Ints) -> ModelTr
         dispatch: the number of the dispatch of a DxDispatch model, counted from 1.
         output: the name of a tensor, such as ``OutputTensors[1]``, or of a block; ``""`` is the
             only one.
-        index: of the element, one number for each dimension; of a block, the number of a number.
+        index: a number for each dimension of the tensor, or one number for a block.
 
     Raises:
         VkopsError: there is no such dispatch, output or element.
@@ -264,21 +264,11 @@ def _text(region: Region) -> str:
 
 
 def element_of(host: HostModel, dispatch: int, output: str, index: Ints) -> Element:
-    """Return an element of an output of a dispatch.
-
-    Args:
-        host: the model.
-        dispatch: the number of the dispatch, counted from 1.
-        output: the name of a tensor, such as ``OutputTensors[1]``, or of a block; ``""`` is the
-            only one.
-        index: of the element, one number for each dimension; of a block, the number of a number.
-
-    Raises:
-        VkopsError: there is no such dispatch, output or element.
-    """
+    """Return an element of an output of a dispatch; arguments and errors as ``traced``."""
     count = len(host.dispatches)
     if not 1 <= dispatch <= count:
-        raise ModelError(f"--dispatch: got {dispatch}, the model has {count} dispatches")
+        limit = f"must be 1 to {count}" if count else "the model has none"
+        raise ModelError(f"--dispatch: got {dispatch}, {limit}")
     command = host.dispatches[dispatch - 1]
     plans = host.plans(command)
     if plans is not None:
@@ -296,7 +286,7 @@ def _tensor_element(plans: PlanRun, output: str, index: Ints) -> Element:
 
 
 def number_of(case: Case, output: str, index: Ints) -> Element:
-    """Return a number of a block that a shader writes; the name may be left out if it is one.
+    """Return a number of a block that a shader writes; ``""`` is the only block.
 
     Numbers of a block that has several types are words of 32 bits.
 
@@ -323,4 +313,4 @@ def _check_index(name: str, index: Ints, sizes: Ints) -> None:
         0 <= i < size for i, size in zip(index, sizes, strict=True)
     )
     if not inside:
-        raise ModelError(f"element {index} is not in {name}, whose sizes are {sizes}")
+        raise ModelError(f"ELEMENT: got {index}, must be in {name}, whose sizes are {sizes}")

@@ -33,10 +33,10 @@ MAX_INVOCATIONS = 1 << 24
 
 _SUBGROUP = "GroupNonUniform"
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-5
-"""Differences between results of floats that may be added in another order."""
+"""Differences that are tolerated between floats, as they may have been added in another order."""
 
 Buffer = Any
-"""An array, a number of bytes of which none was written, or values of a uniform block."""
+"""An array, a number of bytes, or values of a uniform block; see ``check``."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ def check(
     Args:
         shader: GLSL or HLSL text, a path, SPIR-V, or a shader that is loaded or compiled.
         buffers: for each block, by its name or in the order of bindings, an array; a number of
-            bytes, of which none was written; or values of a uniform block. Blocks that one array
-            is given to share its memory. A block without a
-            buffer gets one element for each invocation, with distinct values.
+            bytes, none of which is written before the shader runs; or values of a uniform block.
+            Blocks that are given the same array share memory. A block that is not given a buffer
+            gets one element for each invocation, with distinct values.
         groups: one to three numbers of workgroups; one workgroup by default.
         threads: numbers of invocations instead, rounded up to whole workgroups.
         push: push constants, as ``CompiledShader.dispatch`` takes them.
@@ -220,7 +220,7 @@ class Case:
         }
 
     def _compare(self, one: _Outcome, other: _Outcome, kind: str, how: str, before: str) -> None:
-        """Report the first element that differs, if there is no data race that explains it."""
+        """Report the first element that differs, unless a data race may be the reason."""
         if any(finding.kind == "data race" for finding in self.findings):
             return
         run, memory = one
@@ -356,7 +356,7 @@ def _memory(blocks: Sequence[Block], given: Buffer | None, invocations: int) -> 
 
 
 def _distinct(block: Block, count: int) -> npt.NDArray[np.uint8]:
-    """Return the bytes of a block with ``count`` elements of its array, all with other values.
+    """Return the bytes of a block with ``count`` elements of its array, all of distinct values.
 
     Integers begin at 0, as they may be indices; floats at 1.
     """

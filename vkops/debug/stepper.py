@@ -57,7 +57,7 @@ def step(case: Case, invocation: Invocation, commands: TextIO | None = None) -> 
 
 
 class _CommandError(Exception):
-    """A command is wrong; the text says why."""
+    """The user's command is wrong; the text says why."""
 
 
 def _go(text: str, wanted: Callable[[Any, Stop, int], bool], *, back: bool = False) -> Any:
@@ -229,7 +229,7 @@ class _Stepper(cmd.Cmd):
         kinds = ("locals", "args", "breakpoints", "buffers")
         kind = next((each for each in kinds if argument and each.startswith(argument)), None)
         if kind is None:
-            _refuse(f'got "{argument}", must be {", ".join(kinds)}')
+            _refuse(f'got "{argument}", must be {" or ".join(kinds)}')
         if kind == "breakpoints":
             lines = [f"{number}  {place}" for number, place in self.breaks.items()]
         elif kind == "buffers":
@@ -325,8 +325,8 @@ def _part(whole: Pointer, key: Any) -> Pointer:
     if isinstance(type_, Array) and type_.form == "vector" and key in (*"xyzw", *"rgba"):
         key = "xrygzbwa".index(key) // 2
     if key not in keys:
-        limit = f"below {len(keys)}, from 0" if isinstance(keys, range) else " or ".join(keys)
-        _refuse(f"got {key}, must be {limit}" if keys else f"a number has no part {key}")
+        limit = f"0 to {len(keys) - 1}" if isinstance(keys, range) else " or ".join(keys)
+        _refuse(f"got {key}, must be {limit}" if keys else f"got {key}, but a number has no parts")
     if isinstance(type_, Struct):
         member = type_.members[keys.index(key)]
         return Pointer(whole.variable, member.type, whole.offset + member.offset)

@@ -2,14 +2,7 @@
 
 from vkops.shaders.compiler import compile, validate
 from vkops.shaders.shader import Number, Shader, load, read
-from vkops.shaders.variants import (
-    VARIANTS,
-    Variant,
-    compiler_state,
-    for_records,
-    source_dir,
-    spirv,
-)
+from vkops.shaders.variants import VARIANTS, Variant, compiler_state, for_records, source_dir, spirv
 
 __all__ = [
     "VARIANTS",

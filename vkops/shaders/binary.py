@@ -30,7 +30,9 @@ class Op:
     PHI, LOOP_MERGE, SELECTION_MERGE, LABEL = 245, 246, 247, 248
     BRANCH, CONDITIONAL, SWITCH, KILL, RETURN, RETURN_VALUE = 249, 250, 251, 252, 253, 254
     UNREACHABLE, TERMINATE = 255, 4416
+    ATOMIC_STORE = 228
     ATOMICS = frozenset((*range(227, 243), 5614, 5615, 6035))
+    SUBGROUP = range(333, 367)
     # These have no result; all others of functions have a type and a result.
     NO_RESULT = frozenset((0, 62, 63, 224, 225, 228, *range(246, 258), 4416, 5630))
 

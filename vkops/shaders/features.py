@@ -65,10 +65,7 @@ _OTHERS = {
 _NEEDS = dict(_CAPABILITIES.values())
 
 _LOCAL_SIZE_ID = 38
-_ATOMIC_STORE, _ATOMIC_MOVES = 228, (227, 228, 229)
-_ATOMIC = {*range(227, 243), 5614, 5615, 6035}
 _ATOMIC_NAMES = {5614: "AtomicMinMax", 5615: "AtomicMinMax", 6035: "AtomicAdd"}
-_GROUP = range(333, 367)
 _WITHOUT_EXTENDED_TYPES = (("bool", 4), ("int", 4), ("uint", 4), ("float", 4), ("float", 8))
 
 
@@ -109,11 +106,11 @@ def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
         op, words = instruction
         if len(words) > 1 and words[0] in pointers:
             found[words[1]] = pointers[words[0]]
-        elif op in _ATOMIC:
-            _, storage, pointee = found[words[0 if op == _ATOMIC_STORE else 2]]
+        elif op in Op.ATOMICS:
+            _, storage, pointee = found[words[0 if op == Op.ATOMIC_STORE else 2]]
             place = "Shared" if storage == Storage.WORKGROUP else "Buffer"
             yield from _atomic(instruction, numbers.get(pointee), place)
-        elif op in _GROUP:
+        elif op in Op.SUBGROUP:
             type_ = words[0]
             if module.defined[type_].op == Op.TYPE_VECTOR:
                 type_ = module.defined[type_].words[1]

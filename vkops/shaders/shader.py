@@ -85,7 +85,7 @@ class Shader:
         Raises:
             ShaderCompileError: spirv-opt is missing, or cannot change this module.
         """
-        spirv = tools.with_limited_indices(limited_indices.with_limited_indices(self.spirv))
+        spirv = tools.with_robust_access(limited_indices.with_limited_indices(self.spirv))
         validated(spirv, self.name)
         return spirv
 

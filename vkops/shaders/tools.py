@@ -90,8 +90,8 @@ def disassemble(spirv: bytes) -> str:
     return text
 
 
-def with_limited_indices(spirv: bytes) -> bytes:
-    """Return a module with each index of an array or a vector clamped to the existing elements.
+def with_robust_access(spirv: bytes) -> bytes:
+    """Return a module with each index of a buffer, array or vector clamped to its elements.
 
     A runtime array must have at least one element: the length of an empty one is not a limit.
 

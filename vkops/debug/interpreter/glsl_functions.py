@@ -140,7 +140,7 @@ def _inverse(m: Array) -> Array:
     return np.where(singular[:, None, None], np.inf, np.linalg.inv(safe)).astype(m.dtype)
 
 
-_HALF_PI = np.pi / 180
+_DEGREE = np.pi / 180
 
 FUNCTIONS: dict[int, Operation] = {
     1: Operation("", np.rint), 2: Operation("", np.rint), 3: Operation("", np.trunc),
@@ -148,8 +148,8 @@ FUNCTIONS: dict[int, Operation] = {
     6: Operation("", np.sign), 7: Operation("s", np.sign),
     8: Operation("", np.floor), 9: Operation("", np.ceil),
     10: Operation("", lambda v: v - np.floor(v)),
-    11: Operation("", lambda v: v * v.dtype.type(_HALF_PI)),
-    12: Operation("", lambda v: v / v.dtype.type(_HALF_PI)),
+    11: Operation("", lambda v: v * v.dtype.type(_DEGREE)),
+    12: Operation("", lambda v: v / v.dtype.type(_DEGREE)),
     13: Operation("", np.sin), 14: Operation("", np.cos), 15: Operation("", np.tan),
     16: Operation("", np.arcsin), 17: Operation("", np.arccos), 18: Operation("", np.arctan),
     19: Operation("", np.sinh), 20: Operation("", np.cosh), 21: Operation("", np.tanh),

@@ -15,24 +15,11 @@ from vkops.debug.interpreter import glsl_functions, operations, subgroups
 from vkops.debug.interpreter.findings import number_text
 from vkops.debug.interpreter.memory import Active, Memory
 from vkops.debug.interpreter.operations import Array, dtype_of
-from vkops.debug.interpreter.program import (
-    Step,
-    composed,
-    scalar_of,
-    shape_of,
-    zeros,
-)
+from vkops.debug.interpreter.program import Step, composed, scalar_of, shape_of, zeros
 from vkops.debug.interpreter.state import State
-from vkops.debug.interpreter.values import (
-    Outside,
-    Partial,
-    Pointer,
-    Value,
-    joined,
-    merge,
-    take,
-)
+from vkops.debug.interpreter.values import Outside, Partial, Pointer, Value, joined, merge, take
 from vkops.shaders import layout
+from vkops.shaders.binary import Op
 from vkops.shaders.layout import Number, Struct
 
 _RELEASES, _STORAGE_BUFFERS = 0x4 | 0x8 | 0x10, 0x40
@@ -325,7 +312,7 @@ def _undefined(run: State, step: Step) -> Value:
 def _select(run: State, step: Step) -> Value:
     condition, *rest = (run.raw(id_) for id_ in step.operands)
     one, other = rest
-    count = len(run.active.places)
+    count = len(run.active.slots)
     if isinstance(one, (Pointer, list)):
         mask = np.flatnonzero(np.broadcast_to(run.checked(condition), count))
         if isinstance(one, Pointer) and one.variable is not other.variable:
@@ -411,20 +398,20 @@ _ATOMIC: dict[int, tuple[str, Callable[[Array, Array], Array], bool]] = {
     227: ("", lambda old, new: old, False),
     230: ("", lambda old, pair: np.where(old == pair[:, 1], pair[:, 0], old), False),
 }  # fmt: skip
-_ATOMIC_STORE, _EXCHANGE = 228, 230
+_EXCHANGE = 230
 
 
 def _atomic(run: State, step: Step) -> Value:
     pointer: Pointer = run.raw(step.operands[0])
     pointer, active, mask = run.inside(pointer, run.active)
-    if not len(active.places):
+    if not len(active.slots):
         return zeros(pointer.type)
     memory, number = pointer.variable, pointer.type
     assert isinstance(memory, Memory)
     assert isinstance(number, Number)
     _fence(run, step.operands[1:3], active)
-    op = 229 if step.op == _ATOMIC_STORE else step.op
-    if step.op != _ATOMIC_STORE:
+    op = 229 if step.op == Op.ATOMIC_STORE else step.op
+    if step.op != Op.ATOMIC_STORE:
         run.checked(memory.load(number, pointer.offset, active, step.place))
     kind, update, accumulates = _ATOMIC[op]
     dtype = dtype_of(number)
@@ -489,8 +476,8 @@ def _nothing(run: State, step: Step) -> None:
 
 HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     **dict.fromkeys(operations.TABLE, _arithmetic),
-    **dict.fromkeys(_ATOMIC, _atomic), _ATOMIC_STORE: _atomic,
-    **dict.fromkeys(subgroups.OPCODES, _subgroup),
+    **dict.fromkeys(_ATOMIC, _atomic), Op.ATOMIC_STORE: _atomic,
+    **dict.fromkeys(Op.SUBGROUP, _subgroup),
     0: _nothing, 256: _nothing, 257: _nothing, 5630: _nothing,
     1: _undefined, 12: _glsl, 57: _call, 59: _declare, 61: _load, 62: _store, 63: _copy_memory,
     65: _access, 66: _access, 68: _array_length,

@@ -9,11 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.debug.interpreter.operations import Array, dtype_of
-from vkops.debug.interpreter.program import (
-    members_of,
-    scalar_of,
-    shape_of,
-)
+from vkops.debug.interpreter.program import members_of, scalar_of, shape_of
 from vkops.debug.interpreter.races import Shadow
 from vkops.debug.interpreter.values import Partial, Place, Value, joined, merge, take
 from vkops.plan.rounding import round_up
@@ -26,14 +22,14 @@ _ROW_ALIGNMENT = 8
 class Active(NamedTuple):
     """Invocations that execute a block.
 
-    ``at`` are their places among all that run ``together``, None if they are all of these,
-    and ``places`` the same as an array. ``who`` are their numbers in the dispatch, ``groups`` the
-    places of their workgroups. ``rest`` is the call of a function in which no other invocation goes
-    on, if there is one.
+    ``slots`` are their numbers among those that run ``together``, and ``at`` the same, or None if
+    these are all active. ``who`` are their numbers in the dispatch, ``groups`` those of their
+    workgroups among the ones that run together. ``rest`` is the call of a function in which no
+    other invocation goes on, if there is one.
     """
 
     at: Array | None
-    places: Array
+    slots: Array
     who: Array
     groups: Array
     together: int
@@ -41,9 +37,9 @@ class Active(NamedTuple):
 
     def some(self, mask: Array) -> Active:
         """Return those that a mask chooses."""
-        chosen = np.flatnonzero(np.broadcast_to(mask, len(self.places)))
+        chosen = np.flatnonzero(np.broadcast_to(mask, len(self.slots)))
         return Active(
-            self.places[chosen], self.places[chosen], self.who[chosen], self.groups[chosen],
+            self.slots[chosen], self.slots[chosen], self.who[chosen], self.groups[chosen],
             self.together,
         )  # fmt: skip
 
@@ -162,7 +158,7 @@ class Register(Variable):
             made[:] = self._value
         marks = np.empty(shape, bool)
         marks[:] = self._written
-        at = active.places[:, None], self._numbers(type_, offset)
+        at = active.slots[:, None], self._numbers(type_, offset)
         made.reshape(active.together, -1)[at] = value.reshape(len(value), -1)
         mark = written if isinstance(written, bool) else written.reshape(len(written), -1)
         marks.reshape(active.together, -1)[at] = mark
@@ -222,9 +218,7 @@ class Memory(Variable):
             part = part.element
         base: Any = np.atleast_1d(np.asarray(offset, np.int64))
         if self.kind:
-            base = (
-                base + (active.places if self.kind == "invocation" else active.groups) * self._row
-            )
+            base = base + (active.slots if self.kind == "invocation" else active.groups) * self._row
         return base.reshape(-1, *(1,) * steps.ndim) + steps
 
     def offset(self, address: int) -> int:
@@ -302,7 +296,7 @@ class Memory(Variable):
         whether it is a universal function of NumPy.
         """
         view, index = self._view(number), self.addresses(number, offset, active) // number.nbytes
-        count = len(active.places)
+        count = len(active.slots)
         index = np.broadcast_to(index, count)
         operand = np.broadcast_to(operand, (count, *operand.shape[1:]))
         order = np.argsort(index, kind="stable")

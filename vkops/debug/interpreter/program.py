@@ -103,16 +103,14 @@ class Program:
 
     def text(self, place: Place) -> str:
         """Return the text of a line; "" if the module does not have it."""
-        for id_, lines in self._lines.items():
-            if self._place(self.found.strings.get(id_, ""), 0).file == place.file:
-                return "".join(lines[place.line - 1 : place.line]).strip() if place.line else ""
-        return ""
+        lines = self.sources.get(place.file, []) if place.line else []
+        return "".join(lines[place.line - 1 : place.line]).strip()
 
     @cached_property
     def sources(self) -> dict[str, list[str]]:
         """The lines of the source files that the module contains, by the names in places."""
-        strings = self.found.strings
-        return {self._place(strings[id_], 0).file: text for id_, text in self._lines.items()}
+        names = {id_: self.found.strings.get(id_, "") for id_ in self._lines}
+        return {self._place(names[id_], 0).file: text for id_, text in self._lines.items()}
 
     @cached_property
     def constants(self) -> dict[int, Any]:

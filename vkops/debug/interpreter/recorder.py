@@ -38,7 +38,7 @@ class History:
 
     def update(self, stop: int, memory: Memory, own: Active) -> None:
         """Add what changed before a stop."""
-        row = {"": 0, "group": own.groups[0], "invocation": own.places[0]}[self.kind]
+        row = {"": 0, "group": own.groups[0], "invocation": own.slots[0]}[self.kind]
         before, self._last = self._last, memory.state(int(row))
         changed = np.flatnonzero(before != self._last) if len(before) else slice(None)
         self._changes.append((stop, changed, self._last[changed]))

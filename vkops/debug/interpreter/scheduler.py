@@ -16,19 +16,10 @@ from vkops.debug.interpreter import operations
 from vkops.debug.interpreter.instructions import HANDLERS
 from vkops.debug.interpreter.memory import Active, Memory, Register, Variable
 from vkops.debug.interpreter.operations import Array
-from vkops.debug.interpreter.program import (
-    Block,
-    Function,
-    Step,
-)
+from vkops.debug.interpreter.program import Block, Function, Step
 from vkops.debug.interpreter.races import Shadow
 from vkops.debug.interpreter.state import UNSUPPORTED, Frame, State
-from vkops.debug.interpreter.values import (
-    Pointer,
-    Value,
-    merge,
-    take,
-)
+from vkops.debug.interpreter.values import Pointer, Value, merge, take
 from vkops.errors import OutOfDeviceMemoryError, ShaderCompileError
 from vkops.shaders.binary import Decoration, Op
 
@@ -84,8 +75,8 @@ class Run(State):
     def _run_groups(self, groups: Array) -> None:
         size = self.group_size
         who = (groups[:, None] * size + np.arange(size)).reshape(-1)
-        places = np.arange(len(who))
-        active = Active(None, places, who, places // size, len(who))
+        slots = np.arange(len(who))
+        active = Active(None, slots, who, slots // size, len(who))
         inputs, shared = self._inputs(who), {id_ for id_, _, _ in self.shared}
         for id_, name, type_ in self.shared:
             memory = Memory(name, type_, "group", len(groups), type_.nbytes)
@@ -138,18 +129,18 @@ class Run(State):
     def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Value:
         """Execute a function's blocks, and return its results for all."""
         saved = self.frame, self.values, self.active
-        frame = self.frame = Frame(function, {}, len(active.places))
+        frame = self.frame = Frame(function, {}, len(active.slots))
         for id_, value in zip(function.parameters, arguments, strict=True):
             frame.values[id_] = merge(None, value, active.at, active.together)
-        waiting: dict[int, list[Array]] = {0: [active.places]}
+        waiting: dict[int, list[Array]] = {0: [active.slots]}
         iterations: dict[int, int] = {}
         while waiting:
-            number, places = self._next(waiting, iterations)
-            at = None if len(places) == active.together else places
-            groups = places // self.group_size
-            who = outer_who(active, places)
-            rest = frame if len(places) == frame.live else None
-            self.active = Active(at, places, who, groups, active.together, rest)
+            number, slots = self._next(waiting, iterations)
+            at = None if len(slots) == active.together else slots
+            groups = slots // self.group_size
+            who = _who(active, slots)
+            rest = frame if len(slots) == frame.live else None
+            self.active = Active(at, slots, who, groups, active.together, rest)
             self.values = {}
             block = function.blocks[number]
             for target, mask in self._block(frame, block):
@@ -167,15 +158,15 @@ class Run(State):
             # Workgroups of which no invocation waits in an earlier block.
             busy = np.concatenate(waiting[number]) // self.group_size
             for later in sorted(waiting)[1:]:
-                places = np.concatenate(waiting[later])
-                free = ~np.isin(places // self.group_size, busy)
+                slots = np.concatenate(waiting[later])
+                free = ~np.isin(slots // self.group_size, busy)
                 if free.any():
-                    chosen, rest = places[free], places[~free]
+                    chosen, rest = slots[free], slots[~free]
                     del waiting[later]
                     if len(rest):
                         waiting[later] = [rest]
                     return later, np.sort(chosen)
-                busy = np.concatenate((busy, places // self.group_size))
+                busy = np.concatenate((busy, slots // self.group_size))
         parts = waiting.pop(number)
         return number, parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
 
@@ -192,7 +183,7 @@ class Run(State):
         number = frame.function.numbers[target]
         to = frame.function.blocks[number]
         active = self.active if mask is None else self.active.some(mask)
-        if mask is not None and len(active.places) == len(self.active.places):
+        if mask is not None and len(active.slots) == len(self.active.slots):
             active, mask = self.active, None
         if number <= block.number:
             iterations[number] = iterations.get(number, 0) + 1
@@ -213,7 +204,7 @@ class Run(State):
                 made.append((phi.result, take(self.raw(pairs[block.label]), chosen)))
         for id_, value in made:
             self._put(frame, id_, value, active)
-        waiting.setdefault(number, []).append(active.places)
+        waiting.setdefault(number, []).append(active.slots)
 
     def _put(self, frame: Frame, id_: int, value: Value, active: Active) -> None:
         at = active.at
@@ -226,7 +217,7 @@ class Run(State):
 
     def _block(self, frame: Frame, block: Block) -> list[tuple[int, Array | None]]:
         """Execute a block, and return where invocations go."""
-        self.executed += len(self.active.places) * len(block.steps)
+        self.executed += len(self.active.slots) * len(block.steps)
         for step in block.steps[:-1]:
             self.begin(step)
             handler = HANDLERS.get(step.op)
@@ -259,7 +250,7 @@ class Run(State):
                 )
         elif op not in (Op.KILL, Op.UNREACHABLE, Op.TERMINATE):
             self.refuse(f"instruction {op}")
-        frame.live -= len(self.active.places)
+        frame.live -= len(self.active.slots)
         return []
 
     def _switch(self, operands: tuple[int, ...]) -> list[tuple[int, Array | None]]:
@@ -276,8 +267,8 @@ class Run(State):
         return [(t, None if whole else mask) for t, mask in targets.items() if mask.any()]
 
 
-def outer_who(active: Active, places: Array) -> Array:
+def _who(active: Active, slots: Array) -> Array:
     """Return the numbers of some of the active invocations."""
-    if len(places) == len(active.places):
+    if len(slots) == len(active.slots):
         return active.who
-    return active.who[np.searchsorted(active.places, places)]
+    return active.who[np.searchsorted(active.slots, slots)]

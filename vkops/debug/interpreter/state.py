@@ -12,22 +12,9 @@ import numpy as np
 from vkops.debug.interpreter.findings import Findings, Invocation, number_text
 from vkops.debug.interpreter.memory import Active, Memory, Register, Variable
 from vkops.debug.interpreter.operations import Array
-from vkops.debug.interpreter.program import (
-    Function,
-    Program,
-    Step,
-    scalar_of,
-    zeros,
-)
+from vkops.debug.interpreter.program import Function, Program, Step, scalar_of, zeros
 from vkops.debug.interpreter.races import Conflict, Order, Shadow
-from vkops.debug.interpreter.values import (
-    Partial,
-    Place,
-    Pointer,
-    Value,
-    merge,
-    take,
-)
+from vkops.debug.interpreter.values import Partial, Place, Pointer, Value, merge, take
 from vkops.errors import ShaderCompileError
 from vkops.shaders import layout
 from vkops.shaders.binary import Decoration, Storage
@@ -62,8 +49,9 @@ class State(ABC):
     """A shader that is executed, with its variables.
 
     ``active`` are the invocations that execute ``step``, which is in the call ``frame``; ``values``
-    are those of ids of the block. ``buffers`` has the memory of each binding, by set and number;
-    ``push`` the bytes of push constants.
+    are those of ids of the block. ``access_places`` has the line of each access of memory, by its
+    time. ``buffers`` has the memory of each binding, by set and number; ``push`` the bytes of push
+    constants.
     """
 
     def __init__(
@@ -87,7 +75,7 @@ class State(ABC):
         self.private: list[tuple[int, str, Type, Value]] = []
         self.variables: dict[int, Pointer] = {}
         self.order = Order(int(np.prod(self.groups)), self.group_size, settings.subgroup_size)
-        self.places: list[Place] = [Place(shader.name, 0)]
+        self.access_places: list[Place] = [Place(shader.name, 0)]
         self.deferred: list[tuple[Shadow, Array, Array, Callable[[int], None]]] = []
         self.exchanged: dict[Shadow, list[Array]] = {}
         nothing = np.zeros(0, np.int64)
@@ -153,8 +141,7 @@ class State(ABC):
 
     def value(self, id_: int) -> Value:
         """Return the value of an id for a use; numbers that were never written are a finding."""
-        value = self.raw(id_)
-        return self.checked(value)
+        return self.checked(self.raw(id_))
 
     def checked(self, value: Value) -> Value:
         """Report numbers that were never written, and return them."""
@@ -173,7 +160,7 @@ class State(ABC):
         """Return where the number at an address was written or changed last."""
         assert memory.shadow is not None
         when, _ = memory.shadow.last_change(address // memory.unit)
-        return self.places[when]
+        return self.access_places[when]
 
     # -- reports -----------------------------------------------------------------------------------
 
@@ -210,7 +197,7 @@ class State(ABC):
         outside = pointer.outside
         if outside is None or not outside.mask.any():
             return pointer, active, None
-        wrong = np.broadcast_to(outside.mask, len(active.places))
+        wrong = np.broadcast_to(outside.mask, len(active.slots))
         first = self.example(wrong)
         name = outside.name
         index = number_text(outside.indices, first)
@@ -223,7 +210,7 @@ class State(ABC):
         """Return what a pointer points to; zeros out of bounds."""
         place = self.step.place
         pointer, active, mask = self.inside(pointer, self.active)
-        if mask is not None and not len(active.places):
+        if mask is not None and not len(active.slots):
             return zeros(pointer.type)
         value = pointer.variable.load(pointer.type, pointer.offset, active, place)
         self.record("read", pointer, active)
@@ -239,7 +226,7 @@ class State(ABC):
         pointer, active, mask = self.inside(pointer, self.active)
         if mask is not None:
             value = take(value, np.flatnonzero(mask))
-        if len(active.places):
+        if len(active.slots):
             if isinstance(pointer.variable, Memory) and pointer.variable.kind == "":
                 value = self.checked(value)
             pointer.variable.store(pointer.type, pointer.offset, value, active)
@@ -252,8 +239,8 @@ class State(ABC):
             return
         assert isinstance(memory, Memory)
         self.order.clock += 1
-        self.places += [Place("", 0)] * (self.order.clock - len(self.places))
-        self.places.append(self.step.place)
+        self.access_places += [Place("", 0)] * (self.order.clock - len(self.access_places))
+        self.access_places.append(self.step.place)
         for number, type_, offset in _scalars(pointer.type, pointer.offset):
             addresses = memory.addresses(type_, offset, active)
             units = memory.units_of(number, addresses)
@@ -282,11 +269,10 @@ class State(ABC):
         verbs = {"read": "reads it", "write": "writes it", "atomic": "changes it atomically"}
         dids = {"read": "read it", "written": "wrote it", "changed": "changed it atomically"}
         place = self.step.place
-        places = self.places
 
         def report(number: int) -> None:
             at, other = int(conflict.at[number]), int(conflict.others[number])
-            where = places[int(conflict.when[number])]
+            where = self.access_places[int(conflict.when[number])]
             line = "in the same line" if where == place else f"in line {where.line}"
             name = memory.element(memory.offset(int(units[at]) * memory.unit))
             room = "shared memory" if memory.kind else "a storage buffer"

@@ -16,8 +16,6 @@ from vkops.debug.interpreter.operations import Array, bit_count, integers
 
 _REDUCE, _INCLUSIVE, _EXCLUSIVE, _CLUSTERED = range(4)
 
-_ONES = ~0
-
 
 def _largest(dtype: np.dtype[Any]) -> Any:
     return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
@@ -33,14 +31,13 @@ _ARITHMETIC: dict[int, tuple[str, Any, Callable[[np.dtype[Any]], Any]]] = {
     353: ("s", np.minimum, _largest), 354: ("u", np.minimum, _largest),
     355: ("", np.fmin, _largest), 356: ("s", np.maximum, _smallest),
     357: ("u", np.maximum, _smallest), 358: ("", np.fmax, _smallest),
-    359: ("u", np.bitwise_and, lambda t: np.array(_ONES).astype(t)),
+    359: ("u", np.bitwise_and, _largest),
     360: ("u", np.bitwise_or, lambda _: 0), 361: ("u", np.bitwise_xor, lambda _: 0),
     362: ("", np.logical_and, lambda _: True), 363: ("", np.logical_or, lambda _: False),
     364: ("", np.logical_xor, lambda _: False),
 }  # fmt: skip
 """By opcode: how operands are taken, the function, and its identity."""
 
-OPCODES = range(333, 367)
 MOVES = (337, 338, 345, 346, 347, 348, 365, 366)
 """Operations that return what another invocation has."""
 

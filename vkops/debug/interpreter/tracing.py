@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.debug.interpreter import subgroups
 from vkops.debug.interpreter.findings import Invocation
 from vkops.debug.interpreter.memory import Active, Memory, Variable
 from vkops.debug.interpreter.operations import Array
@@ -16,8 +15,8 @@ from vkops.debug.interpreter.program import Block, Function, Step
 from vkops.debug.interpreter.scheduler import Run
 from vkops.debug.interpreter.state import Frame
 from vkops.debug.interpreter.values import Partial, Place, Pointer, Value, take
+from vkops.shaders.binary import Op
 
-_VARIABLE, _CALL, _STORE, _RETURN = 59, 57, 62, 254
 _IDS = {12: slice(2, None), 61: slice(1), 62: slice(2), 63: slice(2), 68: slice(1), 79: slice(2),
         81: slice(1), 82: slice(2)}  # fmt: skip
 """By opcode: the operands that are ids, where others are not."""
@@ -47,7 +46,7 @@ class Made:
 class Line(NamedTuple):
     """What an invocation stored, or a result that has a name, and what it was made of.
 
-    ``sources`` has the name and the value of each, and a note where the way ends.
+    ``sources`` has the name and the value of each, and a note on those that are not followed.
     """
 
     place: Place
@@ -63,7 +62,7 @@ class Line(NamedTuple):
         return "\n    ".join(filter(None, (head, self.text, f"from {of}" if of else "")))
 
 
-class RecordedRun(Run):
+class TracedRun(Run):
     """A run that remembers how the invocations ``watched`` made their values.
 
     Afterwards, ``changes`` has what they stored in buffers and shared memory, by the time and the
@@ -91,7 +90,7 @@ class RecordedRun(Run):
         return {who for made in seen for who in made.unknown}
 
     def lines(self, last: Made) -> Iterator[Line]:
-        """Yield the way of a value, the latest line first."""
+        """Yield the lines that made a value, the latest first."""
         pending, seen = {last}, {last}
         while pending:
             line = max(pending, key=lambda made: made.time)
@@ -117,15 +116,16 @@ class RecordedRun(Run):
 
     def after(self, step: Step, value: Value) -> None:
         """Remember the result of an instruction."""
-        if step.result and step.op != _VARIABLE:
+        if step.result and step.op != Op.VARIABLE:
             name = self.program.found.names.get((step.result,), "")
             for row, who in self._rows(self.active):
                 own, reads = _row(value, row), self._reads.get(who, [])
                 for read in reads:
                     read.value = own
-                found = self._returned(who, step) if step.op == _CALL else self._sources(who, step)
+                is_call = step.op == Op.FUNCTION_CALL
+                found = self._returned(who, step) if is_call else self._sources(who, step)
                 peers: list[int] = []
-                if step.op in subgroups.OPCODES:  # it is made of what others have, too
+                if step.op in Op.SUBGROUP:  # it is made of what others have, too
                     together = self.order.subgroup(self.active.who)
                     peers = self.active.who[together == together[row]].tolist()
                     found = [source for peer in peers for source in self._sources(peer, step)]
@@ -184,7 +184,7 @@ class RecordedRun(Run):
     # -- values ------------------------------------------------------------------------------------
 
     def _rows(self, active: Active) -> list[tuple[int, int]]:
-        """Return the places of the watched invocations among active ones, and their numbers."""
+        """Return the rows of the watched invocations among active ones, and their numbers."""
         if not len(active.who) or not len(self.watched):
             return []
         rows = np.minimum(np.searchsorted(active.who, self.watched), len(active.who) - 1)
@@ -209,8 +209,8 @@ class RecordedRun(Run):
     def _returned(self, who: int, step: Step) -> list[Made]:
         """Return what a function returned: the latest of what its instructions can return."""
         blocks = self.program.functions[step.operands[0]].blocks
-        ends = (block.steps[-1] for block in blocks)
-        found = [made for end in ends if end.op == _RETURN for made in self._sources(who, end)]
+        ends = [block.steps[-1] for block in blocks if block.steps[-1].op == Op.RETURN_VALUE]
+        found = [made for end in ends for made in self._sources(who, end)]
         return sorted(found, key=lambda made: made.time)[-1:]
 
     def _read(self, pointer: Pointer, active: Active, row: int, who: int) -> Made:
@@ -242,7 +242,7 @@ class RecordedRun(Run):
                 read.sources += (known,)
             elif when:
                 read.unknown += (writer,)
-                line = self.places[when].line
+                line = self.access_places[when].line
                 read.note = f"stored in line {line} by invocation {self.global_id(writer)}"
 
     def _change(self, pointer: Pointer, active: Active, row: int, who: int) -> Made:
@@ -268,7 +268,7 @@ def _alike(pointer: Pointer, active: Active, row: int) -> Array:
 
 
 def _numbers(variable: Variable, pointer: Pointer, offset: int) -> range:
-    """Return the places of numbers that a pointer of an invocation points to."""
+    """Return the offsets of the numbers that a pointer of an invocation points to."""
     smallest = min((number.nbytes for number in variable.type.scalars), default=4)
     return range(offset, offset + pointer.type.nbytes, smallest)
 
