@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console, RenderableType
@@ -33,6 +33,23 @@ def table(title: str | None, *headings: str) -> Table:
     made = Table(title=title, title_justify="left")
     for heading in headings:
         made.add_column(heading, overflow="fold")
+    return made
+
+
+def figures(
+    texts: Iterable[str], numbers: Iterable[str], *, title: str | None = None, gap: int = 1
+) -> Table:
+    """Return an empty table without lines, with columns of texts, then of numbers.
+
+    Only texts after the first column wrap.
+    """
+    made = Table(
+        title=title, title_justify="left", box=None, pad_edge=False, padding=(0, gap, 0, 0)
+    )
+    for number, heading in enumerate(texts):
+        made.add_column(heading, no_wrap=number == 0)
+    for heading in numbers:
+        made.add_column(heading, justify="right", no_wrap=True)
     return made
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from vkops.bench.workloads import Workload
 from vkops.gpu.kernels.encoding import GPU
-from vkops.gpu.traffic.count import SEGMENTS, SUBGROUPS, Kind
+from vkops.gpu.traffic.count import SEGMENTS, SUBGROUPS, Totals
 from vkops.gpu.traffic.plans import PartTraffic, plan_traffic
 
 Counted = tuple[Workload, list[PartTraffic]]
@@ -38,8 +38,8 @@ def json_ready(counted: Iterable[Counted]) -> dict[str, Any]:
             {
                 "kernel": part.kernel,
                 "dispatches": part.dispatches,
-                "loads": _kind(part.traffic.loads, part.must_load),
-                "stores": _kind(part.traffic.stores, part.must_store),
+                "loads": _plain(part.traffic.loads, part.must_load),
+                "stores": _plain(part.traffic.stores, part.must_store),
             }
             for part in parts
         ]
@@ -47,9 +47,9 @@ def json_ready(counted: Iterable[Counted]) -> dict[str, Any]:
     }
 
 
-def _kind(kind: Kind, must: int) -> dict[str, Any]:
+def _plain(totals: Totals, must: int) -> dict[str, Any]:
     touched = {
-        f"subgroups of {size}": {segment: kind.segments[size, segment] for segment in SEGMENTS}
+        f"subgroups of {size}": {segment: totals.segments[size, segment] for segment in SEGMENTS}
         for size in SUBGROUPS
     }
-    return {"must_move": must, **touched, "memory": kind.memory}
+    return {"must_move": must, **touched, "memory": totals.memory}

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from rich.table import Table
 
+from vkops import console
 from vkops.errors import ModelError
 from vkops.system.output_files import write_output
 
@@ -45,16 +46,13 @@ _BETTER_IF_MORE = ("Subgroups per SIMD",)
 
 def table(title: str, shaders: Mapping[str, Mapping[str, float]]) -> Table:
     """Return a table of shaders with their figures."""
-    made = Table(title=title, title_justify="left", box=None)
-    made.pad_edge, made.padding = False, (0, 1, 0, 0)
-    made.add_column("Shader", no_wrap=True, vertical="bottom")
     names = []
     for name in COLUMNS:
         values = [figures[name] for figures in shaders.values() if name in figures]
         if any(values) or (values and name not in _ONLY_IF_THERE_ARE_SOME):
             names.append(name)
-    for name in names:
-        made.add_column(COLUMNS[name], justify="right", no_wrap=True)
+    made = console.figures(["Shader"], [COLUMNS[name] for name in names], title=title)
+    made.columns[0].vertical = "bottom"
     for shader, figures in shaders.items():
         made.add_row(shader, *[f"{figures[n]:,.0f}" if n in figures else "" for n in names])
     return made
@@ -89,13 +87,7 @@ def changes(before: Figures, after: Figures) -> Iterator[Change]:
 
 def table_of_changes(found: Sequence[Change]) -> Table:
     """Return a table of figures that have changed."""
-    made = Table(box=None)
-    made.pad_edge, made.padding = False, (0, 1, 0, 0)
-    for heading in ("GPU", "Shader", "Figure"):
-        made.add_column(heading)
-    for heading in ("Before", "Now"):
-        made.add_column(heading, justify="right")
-    made.add_column("")
+    made = console.figures(("GPU", "Shader", "Figure"), ("Before", "Now", ""))
     for each in found:
         worse = "worse" if each.is_worse else ""
         numbers = f"{each.before:,.0f}", f"{each.after:,.0f}"

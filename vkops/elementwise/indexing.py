@@ -1,4 +1,4 @@
-"""Where the elements of views are: as few dimensions as possible, and the numbers that travel."""
+"""Where the elements of views are: as few dimensions as possible, as numbers for the kernel."""
 
 from __future__ import annotations
 

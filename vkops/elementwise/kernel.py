@@ -16,12 +16,7 @@ from vkops.arguments.values import refuse
 from vkops.elementwise.arguments import choose_dtypes, converted, operands_of, shape_of
 from vkops.elementwise.indexing import Indexing, broadcast, indexing
 from vkops.elementwise.parameters import Operand, Parameter, check_texts, parse
-from vkops.elementwise.source import (
-    GROUP_ELEMENTS,
-    MAX_PUSH_BYTES,
-    generate,
-    scalars_of,
-)
+from vkops.elementwise.source import GROUP_ELEMENTS, MAX_PUSH_BYTES, generate, scalars_of
 from vkops.extent import Extent, slice_extents
 from vkops.gpu.kernels.layout import group_counts
 from vkops.gpu.memory.heaps import ALIGNMENT

@@ -13,13 +13,7 @@ from vkops.explain.tables import count, numbers
 from vkops.onnx import Model, ValueInfo
 from vkops.onnx.element_types import moved_dtype
 from vkops.onnx.free_dimensions import Overrides
-from vkops.onnx.lowering import (
-    LoweredTensor,
-    LoweredValue,
-    Lowering,
-    NeedsValueError,
-    tensors_of,
-)
+from vkops.onnx.lowering import LoweredTensor, LoweredValue, Lowering, NeedsValueError, tensors_of
 from vkops.onnx.value_info import InputType, TensorType
 from vkops.plan.view import packed_strides
 

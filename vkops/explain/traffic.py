@@ -8,11 +8,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from vkops import console
 from vkops.explain.explained_plans import TUNINGS
 from vkops.explain.explanation import Movement
 from vkops.explain.tables import size_text
 from vkops.gpu.kernels.layout import LINE
-from vkops.gpu.traffic.count import SEGMENTS, SUBGROUPS, Kind
+from vkops.gpu.traffic.count import SEGMENTS, SUBGROUPS, Totals
 from vkops.gpu.traffic.plans import PartTraffic, plan_traffic
 from vkops.plan.rounding import ceil_div
 
@@ -28,23 +29,18 @@ MIN_BYTES = 16 << 10
 
 def table(parts: Iterable[tuple[str, PartTraffic]]) -> Table:
     """Return a table of the traffic of kernels; ``parts`` have a label each."""
-    made = Table(box=None)
-    made.pad_edge, made.padding = False, (0, 2, 0, 0)
-    made.add_column("Kernel", no_wrap=True)
-    made.add_column("", no_wrap=True)
     segments = "/".join(map(str, SEGMENTS))
     columns = (f"{size} invocations:\n{segments} bytes" for size in SUBGROUPS)
-    for heading in ("Must move", *columns, "Memory"):
-        made.add_column(heading, justify="right", no_wrap=True)
+    made = console.figures(("Kernel", ""), ("Must move", *columns, "Memory"), gap=2)
     for label, part in parts:
         several = f", {part.dispatches} dispatches" if part.dispatches > 1 else ""
         names = (label, f"{part.kernel}{several}") if label else (f"{part.kernel}{several}", "")
-        for name, (verb, kind, must) in zip(names, _kinds(part), strict=True):
+        for name, (verb, totals, must) in zip(names, _loads_and_stores(part), strict=True):
             touched = (
-                "/".join([ratio_text(kind.segments[size, segment], must) for segment in SEGMENTS])
+                "/".join([ratio_text(totals.segments[size, segment], must) for segment in SEGMENTS])
                 for size in SUBGROUPS
             )
-            memory = ratio_text(kind.memory, must)
+            memory = ratio_text(totals.memory, must)
             made.add_row(name, f"{verb}s", size_text(must), *touched, memory)
     return made
 
@@ -82,36 +78,36 @@ def render(movement: Movement, cache: int) -> Iterator[RenderableType]:
 def wasteful(part: PartTraffic) -> Iterator[str]:
     """Say in sentences why accesses of 64 invocations move more than must be moved."""
     size = SUBGROUPS[-1]
-    for verb, kind, must in _kinds(part):
-        moved = kind.segments[size, LINE]
+    for verb, totals, must in _loads_and_stores(part):
+        moved = totals.segments[size, LINE]
         if moved <= TOLERATED * must or moved < MIN_BYTES:
             continue
-        touched = moved / LINE / kind.count
-        needed = ceil_div(round(kind.requested / kind.count), LINE)
+        touched = moved / LINE / totals.count
+        needed = ceil_div(round(totals.requested / totals.count), LINE)
         if touched > TOLERATED * needed:
             yield (
-                f"each {verb} of {kind.active / kind.count:.0f} invocations touches "
+                f"each {verb} of {totals.active / totals.count:.0f} invocations touches "
                 f"{touched:.1f} segments of {LINE} bytes, and {needed} would hold its bytes: "
-                f"{_neighbours(verb, kind)}"
+                f"{_neighbours(verb, totals)}"
             )
-        if must and kind.requested > TOLERATED * must:
-            yield f"{verb}s access each byte {kind.requested / must:.1f} times"
-        if kind.active < size / 2 * kind.count:
-            average = kind.active / kind.count
+        if must and totals.requested > TOLERATED * must:
+            yield f"{verb}s access each byte {totals.requested / must:.1f} times"
+        if totals.active < size / 2 * totals.count:
+            average = totals.active / totals.count
             yield f"on average, {average:.1f} of {size} invocations take part in a {verb}"
 
 
-def _neighbours(verb: str, kind: Kind) -> str:
+def _neighbours(verb: str, totals: Totals) -> str:
     """Describe how far apart the addresses of neighbouring invocations are."""
     verb = {"load": "read", "store": "write"}[verb]
-    if kind.distances:
-        (distance, count), *_ = kind.distances.most_common(1)
-        if 2 * count > kind.distances.total():
+    if totals.distances:
+        (distance, count), *_ = totals.distances.most_common(1)
+        if 2 * count > totals.distances.total():
             return f"neighbouring invocations {verb} {abs(distance):,} bytes apart"
     return f"neighbouring invocations {verb} at irregular distances"
 
 
-def _kinds(part: PartTraffic) -> tuple[tuple[str, Kind, int], ...]:
+def _loads_and_stores(part: PartTraffic) -> tuple[tuple[str, Totals, int], ...]:
     return (
         ("load", part.traffic.loads, part.must_load),
         ("store", part.traffic.stores, part.must_store),

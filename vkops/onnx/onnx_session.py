@@ -142,7 +142,7 @@ class Session:
     def run(
         self,
         inputs: Mapping[str, Given],
-        progress: Progress | None = None,
+        progress: Progress = None,
         /,
         *,
         targets: Mapping[int, Tensor] | None = None,
@@ -153,7 +153,7 @@ class Session:
         self,
         output_names: Sequence[str] | None,
         input_feed: Mapping[str, Given],
-        progress: Progress | None = None,
+        progress: Progress = None,
         *,
         targets: Mapping[int, Tensor] | None = None,
     ) -> list[Any]: ...

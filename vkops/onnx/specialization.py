@@ -63,7 +63,7 @@ class Specialization:
         self,
         constants: DeviceConstants,
         inputs: Mapping[str, Given],
-        progress: Progress | None,
+        progress: Progress,
         targets: Mapping[int, Tensor],
     ) -> list[Any]:
         """Run on a device with inputs of those types and shapes; see ``Session.run``."""

@@ -15,9 +15,7 @@ from vkops import console
 
 if TYPE_CHECKING:
     import vkops
-
-Progress = Callable[[int, int], None]
-"""A function that is told of the bytes done and of all bytes."""
+    from vkops.gpu.run.streaming import Progress
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,12 @@ from vkops.errors import ModelError, OutOfDeviceMemoryError, show
 from vkops.plan.rounding import round_up
 from vkops.runner import onnx_execution, printed_values
 from vkops.runner.array_files import without_objects
-from vkops.runner.dispatch_timing import Progress, RunOptions, run_timed
+from vkops.runner.dispatch_timing import RunOptions, run_timed
 from vkops.system.npy_files import header_bytes
 from vkops.system.output_files import write_output
 
 if TYPE_CHECKING:
+    from vkops.gpu.run.streaming import Progress
     from vkops.onnx import Session
 
     AnyBuffer = vkops.Buffer | vkops.HostBuffer

@@ -14,9 +14,9 @@ from vkops.dxdispatch.json_reader import quote
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx
 from vkops.errors import ModelError, OutOfDeviceMemoryError, show
 from vkops.plan.size_limits import LimitError, check_shape
-from vkops.runner.dispatch_timing import Progress
 
 if TYPE_CHECKING:
+    from vkops.gpu.run.streaming import Progress
     from vkops.onnx import Session
     from vkops.onnx.value_info import ValueInfo
 

@@ -17,10 +17,11 @@ from vkops import console
 from vkops.dxdispatch.onnx_dispatchable import form_of, read_onnx
 from vkops.errors import ModelError, one_line
 from vkops.runner import array_files
-from vkops.runner.dispatch_timing import Progress, RunOptions, run_timed
+from vkops.runner.dispatch_timing import RunOptions, run_timed
 from vkops.runner.onnx_execution import default_input, print_binding
 
 if TYPE_CHECKING:
+    from vkops.gpu.run.streaming import Progress
     from vkops.onnx import Model
     from vkops.onnx.free_dimensions import Overrides
 

@@ -59,7 +59,7 @@ class BoundOperator(Bound):
         path = self.operator.paths.get(number, "")
         return BindingError(self.operator.name, path, message, "B-23")
 
-    def dispatch(self, progress: Progress | None = None) -> None:
+    def dispatch(self, progress: Progress = None) -> None:
         """Run the operator; see ``CompiledOperator.dispatch``."""
         self.run(progress)
 

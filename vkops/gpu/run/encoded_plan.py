@@ -43,7 +43,7 @@ MAX_SPLIT_REGIONS = 64
 """Regions of a plan up to which that is considered."""
 
 MAX_EMPTY = 2
-"""How many times as many items workgroups may have that are those of one record each."""
+"""How many times as many items a table may have so that each workgroup has one record."""
 
 _FIRST_ITEM, _DST, _SRC = (word(Head, field) for field in ("first_item", "dst", "src"))
 _SEGMENT_SOURCE = word(Segment, "source")

@@ -14,15 +14,7 @@ from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM, VECTOR
 from vkops.gpu.memory import host_memory
-from vkops.gpu.memory.heaps import (
-    ALIGNMENT,
-    Allocation,
-    Extents,
-    Heap,
-    Memory,
-    held_bytes,
-    visible,
-)
+from vkops.gpu.memory.heaps import ALIGNMENT, Allocation, Extents, Heap, Memory, held_bytes, visible
 from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.gpu.run.open_queues import with_reclaim
 from vkops.gpu.run.queue import Queue, Used, Work

@@ -25,7 +25,7 @@ _Key = tuple[int, str, str | None]
 
 
 class _Process:
-    """The queues of this process, for drivers have threads that forks and Python's end ignore."""
+    """The queues of this process; forks and Python's end ignore the threads of their drivers."""
 
     def __init__(self) -> None:
         self.by_adapter: WeakValueDictionary[_Key, Queue] = WeakValueDictionary()

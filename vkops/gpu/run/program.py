@@ -20,7 +20,7 @@ from vkops.gpu.copies import import_array
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import Tuning
 from vkops.gpu.memory.heaps import Extents
-from vkops.gpu.run.buffer import Buffer, HostBuffer
+from vkops.gpu.run.buffer import MAX_PACKED_BYTES, Buffer, HostBuffer
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan, Work
 from vkops.gpu.run.executor import Executor
 from vkops.gpu.run.pending import BackgroundTask, Pending
@@ -30,9 +30,6 @@ from vkops.plan.execute import Bytes, execute_unchecked, packed_bytes
 from vkops.plan.graph import Pipeline, Step
 from vkops.plan.region import CopyPlan, Output, Region
 from vkops.plan.rounding import round_up
-
-MAX_PACKED_BYTES = 16 << 20
-"""Bytes of arrays that are packed on the host and then copied to the device as one."""
 
 MAX_HOST_ELEMENTS = 1 << 18
 """Elements that the host copies by indices at once."""
@@ -217,7 +214,7 @@ class Bound:
 
     # -- running ----------------------------------------------------------------------------------
 
-    def run(self, progress: Progress | None = None) -> None:
+    def run(self, progress: Progress = None) -> None:
         """Run the program; where it runs on the device alone, do not wait for it.
 
         Where memory is on the host, data are streamed through the device; the host itself copies

@@ -27,7 +27,7 @@ def stream(
     plan: CopyPlan,
     inputs: Sequence[Bytes],
     outputs: Sequence[Bytes],
-    progress: Progress | None = None,
+    progress: Progress = None,
     *,
     chunk_bytes: int = CHUNK,
 ) -> None:

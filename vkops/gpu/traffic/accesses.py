@@ -13,13 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.gpu.kernels.choice import (
-    REVERSE,
-    SHARED_TENSORS,
-    STREAM_SHARED,
-    TILE_SIDE,
-    VECTOR,
-)
+from vkops.gpu.kernels.choice import REVERSE, SHARED_TENSORS, STREAM_SHARED, TILE_SIDE, VECTOR
 from vkops.gpu.kernels.encoding import Words
 from vkops.gpu.kernels.layout import (
     ALL_WORDS,

@@ -1,7 +1,7 @@
 """The memory traffic of dispatches, counted from region tables: no device is needed.
 
 A GPU executes an access for all invocations of a subgroup at once, and its memory moves whole
-segments. So an access moves each segment that its invocations touch, once.
+segments. So an access moves each segment once that any of its invocations touches.
 """
 
 from __future__ import annotations
@@ -31,18 +31,21 @@ GROUPS_AT_ONCE = 512
 """Workgroups of 64 invocations whose accesses are in memory at once."""
 
 MAX_GROUPS_COUNTED = 1 << 17
-"""Workgroups of 64 invocations up to which all are counted; of more, parts, evenly apart."""
+"""Workgroups of 64 invocations up to which all are counted; else, parts that are evenly apart."""
 
 
 @dataclass
-class Kind:
-    """The bytes that the loads of a dispatch move, or its stores.
+class Totals:
+    """The totals of the loads of some dispatches, or of their stores.
 
-    ``segments`` has the bytes of touched segments, by the invocations of a subgroup and the bytes
-    of a segment. ``memory`` are the bytes of those that no workgroup nearby has touched before.
-    Of accesses by subgroups of 64, ``count`` is the number, and ``active`` the invocations that
-    take part in them; ``requested`` are their bytes. ``distances`` has how often neighbouring
-    invocations' addresses differ by which number of bytes, in the first workgroups.
+    Attributes:
+        segments: bytes of touched segments, by the size of subgroups and the bytes of a segment.
+        memory: bytes of segments that are not in the cache, for the last of these sizes.
+        count: the number of accesses by subgroups of 64.
+        active: the invocations that take part in these.
+        requested: the bytes that these invocations access.
+        distances: bytes between the addresses of neighbouring invocations, and how often they
+            occur in the first workgroups.
     """
 
     segments: defaultdict[tuple[int, int], float] = field(
@@ -59,16 +62,15 @@ class Kind:
 class Traffic:
     """The traffic of some dispatches."""
 
-    loads: Kind = field(default_factory=Kind)
-    stores: Kind = field(default_factory=Kind)
+    loads: Totals = field(default_factory=Totals)
+    stores: Totals = field(default_factory=Totals)
     is_estimate: bool = False
 
 
 def count(dispatches: Iterable[Dispatch], read_index: ReadIndex, cache: int) -> Traffic:
     """Count the traffic of dispatches.
 
-    ``cache`` are the bytes that a cache keeps: consecutive workgroups whose accesses touch so many
-    bytes move each segment once.
+    Consecutive workgroups whose accesses touch ``cache`` bytes in all move each segment once.
     """
     traffic = Traffic()
     for dispatch in dispatches:
@@ -101,18 +103,18 @@ class _Counter:
         for access in made:
             if not access.active.any():
                 continue
-            kind = self._traffic.stores if access.is_store else self._traffic.loads
+            totals = self._traffic.stores if access.is_store else self._traffic.loads
             for size in SUBGROUPS:
                 address = np.where(access.active, access.address, -1).reshape(-1, size)
                 if size == WORKGROUP_SIZE:
-                    self._describe(kind, access, address)
+                    self._describe(totals, access, address)
                 address.sort(axis=1)
                 for segment in SEGMENTS:
                     number = address // segment
                     is_new = number >= 0
                     is_new[:, 1:] &= number[:, 1:] != number[:, :-1]
                     found = int(np.count_nonzero(is_new))
-                    kind.segments[size, segment] += self._factor * segment * found
+                    totals.segments[size, segment] += self._factor * segment * found
             # The last ones: lines of workgroups.
             lines.append((np.nonzero(is_new)[0], number[is_new] * 2 + access.is_store))
         self._move(*map(np.concatenate, zip(*lines, strict=True)))
@@ -129,14 +131,14 @@ class _Counter:
         self._traffic.stores.memory += self._factor * LINE * stores
         self._kept = keys[keys >> 40 == windows[-1]]
 
-    def _describe(self, kind: Kind, access: Access, address: Numbers) -> None:
+    def _describe(self, totals: Totals, access: Access, address: Numbers) -> None:
         """Add how many invocations take part, and how far apart their addresses are."""
         active = access.active.reshape(address.shape)
-        kind.count += self._factor * np.count_nonzero(active.any(axis=1))
-        kind.active += self._factor * np.count_nonzero(active)
-        kind.requested += self._factor * access.nbytes * np.count_nonzero(active)
-        if len(kind.distances) < MAX_DISTANCES:
+        totals.count += self._factor * np.count_nonzero(active.any(axis=1))
+        totals.active += self._factor * np.count_nonzero(active)
+        totals.requested += self._factor * access.nbytes * np.count_nonzero(active)
+        if len(totals.distances) < MAX_DISTANCES:
             both = active[:, 1:] & active[:, :-1]
             distances = (address[:, 1:] - address[:, :-1])[both]
             values, numbers = np.unique(distances, return_counts=True)
-            kind.distances.update(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
+            totals.distances.update(dict(zip(values.tolist(), numbers.tolist(), strict=True)))

@@ -19,7 +19,7 @@ ALIGNMENT = 256
 """Tensors begin at multiples of so many bytes."""
 
 CACHE = 1 << 20
-"""Bytes of the data of workgroups that run at the same time, which a cache of a GPU keeps."""
+"""Bytes that a GPU's cache keeps, by default."""
 
 MAX_BYTES = 1 << 31
 """Bytes of all tensors of a plan whose traffic can be counted."""
