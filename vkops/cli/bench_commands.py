@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     "--scale", minimum=1, default=1, help="Factor of the first dimension of all inputs."
 )
 @options.number("--rounds", minimum=1, default=9, help="How often each workload is measured.")
-@options.flag("--peers", help="Also measure all installed peers (scripts/bench only).")
+@options.flag(
+    "--peers", help="Also measure all other libraries that are installed (scripts/bench only)."
+)
 @options.texts("--peer", metavar="NAME", help="Also measure torch, onnxruntime, wgpu or ncnn.")
 @options.file("--plot", help="Draw the results in a .png or .svg file.")
 @options.file("--from", "from_", help="Show a file of --json instead of measuring.")

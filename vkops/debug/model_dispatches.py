@@ -1,4 +1,4 @@
-"""The dispatches of models as shaders with arrays: the interpreter can run them."""
+"""The dispatches of models, as shaders on arrays that the interpreter can run."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def _scatter(x: Any, index: Any, value: Any) -> Any:
 
 _DTYPES = ("u1", "u2", "u4", "u8", "c16")
 _MOVEMENTS: dict[str, Callable[..., Any]] = {
-    # Of vkops or NumPy, random arrays of one shape, and distinct indices of the first axis.
+    # Arguments: vkops or NumPy, two random arrays of one shape, distinct indices of the first axis.
     "gathered rows": lambda f, x, y, i: f.take(x, i, axis=0),
     "gathered elements": lambda f, x, y, i: f.take(x, i % 8, axis=1),
     "one gathered element": lambda f, x, y, i: f.take(x[:, :1], i[:1], axis=0),

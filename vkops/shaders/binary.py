@@ -33,7 +33,7 @@ class Op:
     ATOMIC_STORE = 228
     ATOMICS = frozenset((*range(227, 243), 5614, 5615, 6035))
     SUBGROUP = range(333, 367)
-    # These have no result; all others of functions have a type and a result.
+    # All other instructions in functions have a type and a result.
     NO_RESULT = frozenset((0, 62, 63, 224, 225, 228, *range(246, 258), 4416, 5630))
 
 

@@ -92,7 +92,7 @@ def needs(module: Declarations, numbers: Mapping[int, Number]) -> tuple[str, ...
 
 
 def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
-    """Yield the features that a module needs for instructions, without a capability or with one."""
+    """Yield the features that instructions of a module need, some of them without a capability."""
     if any(mode.words[1] == _LOCAL_SIZE_ID for mode in module.modes):
         yield "maintenance4"
     pointers = {id_: i.words for id_, i in module.defined.items() if i.op == Op.TYPE_POINTER}

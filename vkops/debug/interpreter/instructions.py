@@ -17,7 +17,7 @@ from vkops.debug.interpreter.memory import Active, Memory
 from vkops.debug.interpreter.operations import Array, dtype_of
 from vkops.debug.interpreter.program import Step, composed, scalar_of, shape_of, zeros
 from vkops.debug.interpreter.state import State
-from vkops.debug.interpreter.values import Outside, Partial, Pointer, Value, joined, merge, take
+from vkops.debug.interpreter.values import Outside, Partial, Pointer, Value, merge, separated, take
 from vkops.shaders import layout
 from vkops.shaders.binary import Op
 from vkops.shaders.layout import Number, Struct
@@ -104,7 +104,7 @@ def _marked(found: Value, masks: list[Array] | None, known: Partial | None) -> V
 
 
 def _arithmetic(run: State, step: Step) -> Value:
-    operands, masks, known = joined([run.raw(id_) for id_ in step.operands])
+    operands, masks, known = separated([run.raw(id_) for id_ in step.operands])
     number = scalar_of(run.program.type(step.type))
     if step.op in operations.DIVISIONS:
         _report_where(run, operands[1] == 0, "division by zero", "divides an integer by zero")
@@ -169,7 +169,7 @@ def _glsl(run: State, step: Step) -> Value:
         return first
     if number not in glsl_functions.FUNCTIONS:
         run.refuse(f"function {number} of GLSL.std.450")
-    operands, masks, known = joined([run.raw(id_) for id_ in ids])
+    operands, masks, known = separated([run.raw(id_) for id_ in ids])
     dtype = None if scalar is None else dtype_of(scalar)
     found = _finite(run, operands, glsl_functions.apply(number, operands, dtype))
     return _marked(found, masks, known)
@@ -203,15 +203,22 @@ def _call(run: State, step: Step) -> Value:
     return take(result, at)
 
 
-def _construct(run: State, step: Step) -> Value:
-    type_ = run.program.type(step.type)
-    parts, masks, known = joined([run.raw(id_) for id_ in step.operands])
-    if scalar_of(type_) is None:
-        return [run.raw(id_) for id_ in step.operands]
-    made = composed(type_, parts)
+def _rearranged(parts: Sequence[Value], move: Callable[..., Array]) -> Value:
+    """Return what ``move`` makes of numbers, with marks on those that were never written."""
+    numbers, masks, known = separated([*parts])
+    made = move(*numbers)
     if masks is None or known is None:
         return made
-    return known._replace(numbers=made, missing=composed(type_, masks))
+    missing = move(*masks)
+    return known._replace(numbers=made, missing=missing) if missing.any() else made
+
+
+def _construct(run: State, step: Step) -> Value:
+    type_ = run.program.type(step.type)
+    parts = [run.raw(id_) for id_ in step.operands]
+    if scalar_of(type_) is None:
+        return parts
+    return _rearranged(parts, lambda *given: composed(type_, [*given]))
 
 
 def _extract(run: State, step: Step) -> Value:
@@ -223,11 +230,7 @@ def _extract(run: State, step: Step) -> Value:
 
 def _component(value: Value, index: int) -> Value:
     """Return a component of a vector or a column of a matrix."""
-    if not isinstance(value, Partial):
-        return value[:, index]
-    missing = value.missing[:, index]
-    made = value._replace(numbers=value.numbers[:, index], missing=missing)
-    return made if missing.any() else made.numbers
+    return _rearranged([value], lambda numbers: numbers[:, index])
 
 
 def _insert(run: State, step: Step) -> Value:
@@ -242,36 +245,28 @@ def _inserted(whole: Value, part: Value, path: Sequence[int]) -> Value:
         made = list(whole)
         made[path[0]] = _inserted(whole[path[0]], part, path[1:])
         return made
-    (numbers, new), masks, known = joined([whole, part])
     at: Any = (slice(None), *path)
-    count = max(len(numbers), len(new))
 
     def changed(before: Array, after: Array) -> Array:
+        count = max(len(before), len(after))
         copy = np.array(np.broadcast_to(before, (count, *before.shape[1:])))
         copy[at] = after
         return copy
 
-    if masks is None or known is None:
-        return changed(numbers, new)
-    return known._replace(numbers=changed(numbers, new), missing=changed(*masks))
+    return _rearranged([whole, part], changed)
 
 
 def _shuffle(run: State, step: Step) -> Value:
-    (a, b), masks, known = joined([run.raw(id_) for id_ in step.operands[:2]])
     chosen = [0 if n == 0xFFFFFFFF else n for n in step.operands[2:]]
-    count = max(len(a), len(b))
 
     def both(one: Array, two: Array) -> Array:
+        if max(chosen) < one.shape[1]:
+            return one[:, chosen]
+        count = max(len(one), len(two))
         wide = [np.broadcast_to(each, (count, each.shape[1])) for each in (one, two)]
         return np.concatenate(wide, 1)[:, chosen]
 
-    if all(n < a.shape[1] for n in chosen) and masks is None:
-        return a[:, chosen]
-    if masks is None or known is None:
-        return both(a, b)
-    missing = both(*masks)
-    made = known._replace(numbers=both(a, b), missing=missing)
-    return made if missing.any() else made.numbers
+    return _rearranged([run.raw(id_) for id_ in step.operands[:2]], both)
 
 
 def _dynamic(run: State, step: Step) -> Value:
@@ -321,7 +316,7 @@ def _select(run: State, step: Step) -> Value:
             merge(None, other, None, count) if isinstance(other, Pointer) else _wide(other, count)
         )
         return merge(base, take(one, mask), mask, count)
-    (chosen, a, b), masks, known = joined([condition, one, other])
+    (chosen, a, b), masks, known = separated([condition, one, other])
     made = operations.select(chosen, a, b)
     if masks is None or known is None:
         return made
@@ -339,7 +334,7 @@ def _wide(value: Value, count: int) -> Value:
 
 
 def _bitcast(run: State, step: Step) -> Value:
-    (value,), masks, known = joined([run.raw(step.operands[0])])
+    (value,), masks, known = separated([run.raw(step.operands[0])])
     type_ = run.program.type(step.type)
     number = scalar_of(type_)
     assert number is not None

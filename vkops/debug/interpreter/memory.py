@@ -11,7 +11,7 @@ import numpy as np
 from vkops.debug.interpreter.operations import Array, dtype_of
 from vkops.debug.interpreter.program import members_of, scalar_of, shape_of
 from vkops.debug.interpreter.races import Shadow
-from vkops.debug.interpreter.values import Partial, Place, Value, joined, merge, take
+from vkops.debug.interpreter.values import Partial, Place, Value, merge, separated, take
 from vkops.plan.rounding import round_up
 from vkops.shaders import layout
 from vkops.shaders.layout import Number, Struct, Type
@@ -132,7 +132,7 @@ class Register(Variable):
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         """Store the value or a part of it."""
-        (numbers,), masks, known = joined([value])
+        (numbers,), masks, known = separated([value])
         self.origin = known if known is not None and known.is_computed else self.origin
         written: Array | bool = True if masks is None else ~masks[0]
         if shape_of(type_) != shape_of(self.type):
@@ -268,7 +268,7 @@ class Memory(Variable):
                 self.store(part, offset + at, each, active)
             return
         addresses = self.addresses(type_, offset, active)
-        (numbers,), masks, known = joined([value])
+        (numbers,), masks, known = separated([value])
         self.origin = known if known is not None and known.is_computed else self.origin
         if len(addresses) == 1 and len(numbers) > 1:  # the last invocation's value remains
             numbers, masks = numbers[-1:], None if masks is None else [masks[0][-1:]]

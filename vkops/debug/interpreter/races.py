@@ -13,10 +13,10 @@ _LANES = (1 << _LANE_BITS) - 1
 
 
 class Conflict(NamedTuple):
-    """Accesses and those before them that they are not ordered with.
+    """Accesses that are not ordered with earlier ones.
 
-    ``at`` are the numbers of accesses among those that were given, ``others`` the invocations of
-    those before, which did what ``did`` says at times ``when``.
+    ``at`` are their numbers among those that were given; ``others`` are the invocations of the
+    earlier ones, which did what ``did`` says at times ``when``.
     """
 
     did: str

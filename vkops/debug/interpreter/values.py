@@ -129,8 +129,11 @@ def _missing(value: Value, shape: tuple[int, ...] = ()) -> Value:
     return None if value is None else np.zeros(shape or value.shape, bool)
 
 
-def joined(parts: list[Value]) -> tuple[list[Value], list[Array] | None, Partial | None]:
-    """Split values from masks of what was never written; without masks if all was."""
+def separated(parts: list[Value]) -> tuple[list[Value], list[Array] | None, Partial | None]:
+    """Separate numbers from masks of what was never written, None if all was written.
+
+    The last result says what was read first of that.
+    """
     known = next((part for part in parts if isinstance(part, Partial)), None)
     if known is None:
         return parts, None, None

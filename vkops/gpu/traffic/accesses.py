@@ -35,7 +35,7 @@ from vkops.gpu.kernels.layout import (
     Term,
     Within,
 )
-from vkops.gpu.traffic.items import Bools, Items, Numbers
+from vkops.gpu.traffic.items import Bools, Items, Numbers, Where
 
 ReadIndex = Callable[[Words, Words], tuple[Words, Words]]
 """Returns the words of indices, the low and the high ones, from the addresses of the low ones in
@@ -234,6 +234,19 @@ def _store_word(word: Words, whole: Bools, part: Bools) -> Iterator[Access]:
     yield _store(word, 4, part)  # atomicOr
 
 
+def _segment_at(items: Items, column: Words) -> Words:
+    """Return the segments that have these bytes of a row."""
+    found, beyond = np.zeros_like(column), items.vector(Stream).segments.copy()
+    while (searches := beyond - found > 1).any():
+        middle = (found + beyond) >> 1
+        before = items.vector(Segment, middle).start <= column
+        found, beyond = (
+            np.where(searches & before, middle, found),
+            np.where(searches & ~before, middle, beyond),
+        )
+    return found
+
+
 def _copy_stream(items: Items) -> Iterator[Access]:
     stream, row_bytes = items.vector(Stream), items.vector(Row).nbytes
     (item,) = items.rows()
@@ -241,14 +254,7 @@ def _copy_stream(items: Items) -> Iterator[Access]:
     end = np.minimum(position + stream.vectors * VECTOR, stream.nbytes)
     vector = (item.dst + position) // VECTOR
     row, column = np.divmod(position, row_bytes)
-    segment, beyond = np.zeros_like(row), stream.segments.copy()
-    while (searches := beyond - segment > 1).any():
-        middle = (segment + beyond) >> 1
-        before = items.vector(Segment, middle).start <= column
-        segment, beyond = (
-            np.where(searches & before, middle, segment),
-            np.where(searches & ~before, middle, beyond),
-        )
+    segment = _segment_at(items, column)
 
     def piece() -> tuple[Words, Words]:
         at = items.vector(Segment, segment)
@@ -384,6 +390,11 @@ class _Moves:
         number = np.where(self.format.reverse != 0, turned, number).astype(np.uint32)
         return number * term.stride, inside
 
+    def in_run(self, at: Where, number: Words) -> tuple[Words, Words]:
+        """Return the index and the position of an element of a run, for ``find``."""
+        more = self.advance
+        return at.indices + number * more.run_indices, at.place + number * more.run_position
+
     def is_within(self, address: Words) -> Bools:
         """Whether an element at a moved address, counted from the tensor's own, is written."""
         found: Bools = address - self._within.first < self._within.number
@@ -417,7 +428,7 @@ def _gather(items: Items, read_index: ReadIndex, *, general: bool = False) -> It
 
 def _gather_run(items: Items, read_index: ReadIndex) -> Iterator[Access]:
     unit, run, moves = items.kernel.unit, items.vector(Run), _Moves(items, read_index)
-    count, length, advance = VECTOR // unit, run.length.astype(np.int64), moves.advance
+    count, length = VECTOR // unit, run.length.astype(np.int64)
     for row in items.rows():
         edges = _Edges(items, row.dst * unit, length * unit)
         for step in items.steps(row):
@@ -425,14 +436,7 @@ def _gather_run(items: Items, read_index: ReadIndex) -> Iterator[Access]:
             base = _signed(vector * count - row.dst)
             for k in range(count):
                 e = np.clip(base + k, 0, length - 1).astype(np.uint32)
-                index, place = (
-                    at + e * more
-                    for at, more in (
-                        (row.indices, advance.run_indices),
-                        (row.place, advance.run_position),
-                    )
-                )
-                yield from moves.find(index, place, step.active)
+                yield from moves.find(*moves.in_run(row, e), step.active)
                 at = row.src + e * run.src + moves.moved
                 yield _load(at * unit // 4 if unit < 4 else at, max(unit, 4), step.active)
             yield from edges.vector(vector, step.active)
@@ -453,14 +457,7 @@ def _gather_subword(items: Items, read_index: ReadIndex) -> Iterator[Access]:
                 e = first + n
                 on = step.active & (e < end)
                 finds = on & (~once | (n == 0))
-                index, place = (
-                    at + e * more
-                    for at, more in (
-                        (step.indices, advance.run_indices),
-                        (step.place, advance.run_position),
-                    )
-                )
-                yield from moves.find(index, place, finds)
+                yield from moves.find(*moves.in_run(step, e), finds)
                 moved = np.where(finds, moves.moved, moved)
                 at = step.src + e * run.src + moved
                 on = on & moves.is_within(at - moves.base.src)
@@ -479,7 +476,7 @@ def _scatter(
     words = unit // 4 if by_word or general else 1
 
     def store(at: Words, active: Bools) -> Iterator[Access]:
-        for k in range(words - 1):  # the words before it, which are those of the element
+        for k in range(words - 1):  # the words before it must be those of the same element
             yield _load(at * words + k, 4, active & (moves.word != ALL_WORDS) & (k < moves.word))
         first = np.where(moves.word == ALL_WORDS, 0, moves.word)
         for k in range(words):
