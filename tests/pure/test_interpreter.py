@@ -145,6 +145,16 @@ def test_printed_texts():
 
 
 @pytest.mark.parametrize(
+    ("form", "printed"),
+    [("100%", "100%"), ("50%, %u", "50%, 7"), ("%u %v2f", "7 %v2f"), ("%s", "%s"), ("%ul, %-3x|", "7, %-3x|")],
+)  # fmt: skip
+def test_conversions_without_a_value_are_printed_as_they_are(form, printed):
+    text = f'if (i == 0) debugPrintfEXT("{form}", x[i]); y[i] = 0;'
+    ((_, found),) = computed(text, np.full(32, 7, np.uint32), np.uint32).printed
+    assert found == printed
+
+
+@pytest.mark.parametrize(
     "options",
     [["-O"], ["-Os"], ["--merge-return", "--inline-entry-points-exhaustive", "--ssa-rewrite"]],
 )

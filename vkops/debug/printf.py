@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vkops.debug import layer
+from vkops.debug.interpreter.instructions import CONVERSION
 from vkops.debug.messages import Message
 from vkops.errors import DeviceError
 from vkops.gpu.copies.rule import COPY
@@ -56,7 +57,6 @@ _CALL = re.compile(
     r'|\bdebugPrintfEXT\s*\(\s*"(?P<format>(?:[^"\\]|\\.)*)"',
     re.DOTALL | re.MULTILINE,
 )
-_CONVERSION = re.compile(r"%[-+ #0-9.]*(v[234])?(?:[ul]*[diouxXfFeEgGaA]|ul)")
 _NUMBER = r" *[-+.\w]+"
 _ESCAPES = {"n": "\n", "t": "\t"}
 
@@ -116,8 +116,8 @@ def _form(format: str) -> re.Pattern[str]:
     """
     plain = re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), format, flags=re.DOTALL).strip()
     form, end = "", 0
-    for found in re.finditer(rf"%%|{_CONVERSION.pattern}", plain):
-        count = int(found[1][1]) if found[1] else 1
+    for found in re.finditer(rf"%%|{CONVERSION.pattern}", plain):
+        count = int((found["vector"] or "v1")[1])
         number = "%" if found[0] == "%%" else ",".join([_NUMBER] * count)
         form += re.escape(plain[end : found.start()]) + number
         end = found.end()

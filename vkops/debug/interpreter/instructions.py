@@ -175,7 +175,10 @@ def _glsl(run: State, step: Step) -> Value:
     return _marked(found, masks, known)
 
 
-_CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:v([234]))?(?:ul|lu|l|u)?([diouxXeEfFgGaA])?")
+CONVERSION = re.compile(
+    r"%(?P<flags>[-+ #0-9.]*)(?P<vector>v[234])?(?:[ul]*(?P<letter>[dioxXeEfFgGaA])|ul|[ul]*u)"
+)
+"""A conversion in a format of debugPrintfEXT."""
 
 
 def _print(run: State, ids: tuple[int, ...]) -> None:
@@ -185,14 +188,13 @@ def _print(run: State, ids: tuple[int, ...]) -> None:
         values = iter([v[number if len(v) > 1 else 0] for v in operands])
 
         def text(match: re.Match[str], values: Any = values) -> str:
-            if match[0].startswith("%%"):
-                return "%"
-            letter = match[2] or "u"
-            parts = np.atleast_1d(next(values)).tolist()
-            spec = match[0].split("v")[0] if match[1] else match[0].rstrip("uldioxXeEfFgGaA")
-            return ", ".join(f"{spec}{letter}" % part for part in parts)
+            value = None if match[0] == "%%" else next(values, None)
+            if value is None:  # the format has more conversions than there are values
+                return match[0].replace("%%", "%")
+            spec = f"%{match['flags']}{match['letter'] or 'u'}"
+            return ", ".join(spec % part for part in np.atleast_1d(value).tolist())
 
-        made = re.sub(rf"%%|{_CONVERSION.pattern}", text, form)
+        made = re.sub(rf"%%|{CONVERSION.pattern}", text, form)
         run.printed.append((run.global_id(who), made))
 
 
