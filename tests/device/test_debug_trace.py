@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import vkops
 from vkops.cli import main
+from vkops.onnx import Session
 
 ROOT = Path(__file__).parents[2]
 SHADER = """#version 450
@@ -96,6 +98,19 @@ def test_a_driver_at_fault_with_a_model(compared, name):
     assert status == 1
     assert "no fault: the driver" in err
     assert any("by invocation (" in line for line in out)
+
+
+def test_strings_are_compared(compared, monkeypatch):
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+    turn (string[2, 2] words) => (string[2, 2] y) { y = Transpose (words) }"""
+    onnx.save(onnx.parser.parse_model(text), "s.onnx")
+    np.save("w.npy", np.array([["a", "b"], ["c", "d"]]))
+    assert compared("s.onnx", "--input", "w.npy")[0] == 0
+    run = Session.run
+    monkeypatch.setattr(Session, "run", lambda *given: [y[::-1] for y in run(*given)])
+    status, out, _ = compared("s.onnx", "--input", "w.npy")
+    assert status == 1
+    assert out[1].startswith("Output 'y': element 0 is a in the interpreter, and b on ")
 
 
 @pytest.mark.usefixtures("wrong_driver")

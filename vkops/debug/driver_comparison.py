@@ -181,7 +181,7 @@ def _compare_onnx(
     results = dict(zip([entry.name for entry in model.outputs], made, strict=True))
     for name, output, wanted in plans.results():
         found = np.asarray(results[name]).reshape(-1)
-        if found.dtype == wanted.dtype and (at := _first_other_bit(wanted, found)) is not None:
+        if (at := _first_other_bit(wanted, found)) is not None:
             element = Element(output.number, at * wanted.itemsize, wanted.itemsize)
             traced = trace_plans(onnx_plans(model, inputs, tuning), element)
             text = _text(f"Output '{name}'", element, (wanted[at], found[at]), device)
@@ -190,7 +190,9 @@ def _compare_onnx(
 
 
 def _first_other_bit(a: Array, b: Array) -> int | None:
-    """Return the first element of which a bit differs."""
+    """Return the first element of which a bit differs, or a character of a string."""
+    if a.dtype.hasobject:
+        return next(iter(np.flatnonzero(a != b).tolist()), None)
     found = np.flatnonzero(a.view(np.uint8) != b.view(np.uint8))
     return int(found[0]) // a.itemsize if len(found) else None
 

@@ -129,20 +129,29 @@ class PlanOutput(NamedTuple):
 
 @dataclass(frozen=True)
 class PlanRun:
-    """Plans that run one after the other on tensors by number, which have ``names``."""
+    """Plans that run one after the other on tensors by number, which have ``names``.
+
+    ``strings`` are those that handles in tensors of strings stand for.
+    """
 
     steps: Sequence[Step]
     tensors: dict[int, Extent]
     names: Mapping[int, str]
     outputs: Mapping[str, PlanOutput]
     tuning: Tuning
+    strings: Sequence[str] = ()
 
     def results(self) -> Iterator[tuple[str, PlanOutput, npt.NDArray[Any]]]:
         """Yield the outputs, each as a flat array with the elements between its own."""
         for name, output in self.outputs.items():
             heap, start, nbytes = self.tensors[output.number]
             whole = nbytes // output.dtype.itemsize * output.dtype.itemsize
-            yield name, output, heap.data[start : start + whole].view(output.dtype)
+            data = heap.data[start : start + whole]
+            if output.dtype.hasobject:
+                handles = data.view(np.uint64)
+                yield name, output, np.array([self.strings[n] for n in handles], output.dtype)
+            else:
+                yield name, output, data.view(output.dtype)
 
     def runs(self) -> Iterator[tuple[Step, ShaderRun]]:
         """Yield the runs of kernels in their order; each must be run before the next."""
@@ -308,7 +317,7 @@ def onnx_plans(model: Model, inputs: Mapping[str, Any], tuning: Tuning = GPU) ->
     Raises:
         ModelError: the model cannot run with these inputs.
     """
-    from vkops.onnx.element_types import STRING, moved_dtype
+    from vkops.onnx.element_types import STRING
     from vkops.onnx.lowering import LoweredTensor, string_handles, tensors_of
     from vkops.onnx.onnx_session import lowered
 
@@ -323,11 +332,9 @@ def onnx_plans(model: Model, inputs: Mapping[str, Any], tuning: Tuning = GPU) ->
         tensors[number] = HostHeap.holding(array)
         names[number] = name if item is None else f"{name}[{item}]"
     outputs = {
-        entry.name: PlanOutput(
-            made.number, made.shape, packed_strides(made.shape), moved_dtype(made.dtype)
-        )
+        entry.name: PlanOutput(made.number, made.shape, packed_strides(made.shape), made.dtype)
         for entry, made in zip(model.outputs, lowering.outputs, strict=True)
         if isinstance(made, LoweredTensor)
     }
     steps = tuple(lowering.graph.lower([*wanted]))
-    return PlanRun(steps, tensors, names, outputs, replace(tuning, copies=SHADERS))
+    return PlanRun(steps, tensors, names, outputs, replace(tuning, copies=SHADERS), strings)

@@ -257,13 +257,18 @@ class Session:
 
     def _source(self, name: str, value: Any) -> Array | Tensor:
         if not isinstance(value, Tensor):
-            return _array(name, value)
+            return as_array(name, value)
         if not value.device.shares_memory_with(self.device):
             raise ModelError(f"input {name!r}: is on {value.device!r}, not {self.device!r}")
         return native(value)
 
 
-def _array(name: str, value: Any) -> Array:
+def as_array(name: str, value: Any) -> Array:
+    """Return an input in the byte order of this machine; strings as Python objects.
+
+    Raises:
+        ModelError: NumPy cannot convert it, or it holds other objects.
+    """
     try:
         array = np.asarray(value)
     except CONVERSION_ERRORS as error:

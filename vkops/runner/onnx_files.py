@@ -144,6 +144,8 @@ def _plan_summary(model: Model, overrides: Overrides) -> str:
 
 def inputs_of(model: Model, files: FileOptions, overrides: Overrides) -> dict[str, Any]:
     """Return the values of all inputs that a file gives or that have no default."""
+    from vkops.onnx.onnx_session import as_array
+
     names = [entry.name for entry in model.inputs]
     required = [entry.name for entry in model.required_inputs]
     arrays: dict[str, Array] = {}
@@ -160,7 +162,7 @@ def inputs_of(model: Model, files: FileOptions, overrides: Overrides) -> dict[st
             array, dtype = arrays[entry.name], entry.dtype
             # .npy files know only the size of some types.
             is_bytes = dtype is not None and np.dtype(dtype.str) == array.dtype
-            inputs[entry.name] = array.view(dtype) if is_bytes else array
+            inputs[entry.name] = as_array(entry.name, array.view(dtype) if is_bytes else array)
         elif entry.name not in model.constants:
             value = default_input(entry, overrides.shape(entry))
             if files.random and isinstance(value, np.ndarray):
