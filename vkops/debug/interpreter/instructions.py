@@ -455,7 +455,7 @@ def _subgroup(run: State, step: Step) -> Value:
 
 def _moved(run: State, step: Step, where: subgroups.Subgroups, operands: list[Value]) -> Value:
     """Return what other invocations have; it is undefined from those that are not active."""
-    (value, *rest), masks, known = joined(operands)
+    (value, *rest), masks, known = separated(operands)
     found = subgroups.moved(step.op, where, [value, *rest], 0)
     mask = np.zeros(value.shape, bool) if masks is None else masks[0]
     missing = subgroups.moved(step.op, where, [mask, *rest], True)
