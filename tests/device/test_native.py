@@ -303,7 +303,8 @@ def switches_while(run):
 
 def test_other_threads_run_while_the_device_works(device):
     work, _buffers = chain(device, 1)
-    assert sum(switches_while(lambda: device.executor.run(work)) for _ in range(50)) > 0
+    # Once is enough: a busy machine may run the other thread rarely.
+    assert any(switches_while(lambda: device.executor.run(work)) for _ in range(1000))
 
 
 def test_the_device_measures_what_it_does(native):

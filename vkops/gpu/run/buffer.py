@@ -168,8 +168,7 @@ class Buffer(Resource):
     @property
     def visible(self) -> Bytes | None:
         """The bytes, if they are one range that the host sees; to be used after ``settle``."""
-        seen = len(self.extents) == 1 and self.extents[0].resource.view is not None
-        return visible(self.extents[0]) if seen else None
+        return visible(self.extents[0]) if _are_visible(self.extents) else None
 
     def _check_write(self) -> None:
         self._executor.queue.refuse_recording(_NOT_REPEATED)
@@ -220,13 +219,21 @@ class Buffer(Resource):
         join_bytes(arrays, target[:nbytes])
 
     def _store(self, offset: int, source: Bytes) -> None:
-        self._executor.write(slice_extents(self.extents, offset, source.size), source, self)
+        target = slice_extents(self.extents, offset, source.size)
+        if _are_visible(target):
+            self._executor.wait(self.allocation.used)
+            visible(target[0])[...] = source
+        else:
+            self._executor.write(target, source, self)
 
     def _fetch(self, offset: int, nbytes: int) -> Bytes:
-        extents = slice_extents(self.extents, offset, nbytes)
-        result = self._executor.read(extents, self)
-        if extents[0].resource.view is not None and len(extents) == 1:
-            result = np.asarray(_View(self, extents[0]))
+        executor = self._executor
+        executor.queue.refuse_recording("elements cannot be read, because nothing runs yet")
+        source = slice_extents(self.extents, offset, nbytes)
+        if _are_visible(source):
+            executor.wait(self.allocation.written)
+            return np.asarray(_View(self, source[0]))
+        result = executor.read(source, self)
         result.flags.writeable = False
         return result
 
@@ -278,6 +285,11 @@ class HostBuffer(Resource):
         result = self.bytes[offset : offset + nbytes]
         result.flags.writeable = False
         return result
+
+
+def _are_visible(extents: Extents) -> bool:
+    """Whether extents are one range of memory that the host sees."""
+    return len(extents) == 1 and extents[0].resource.view is not None
 
 
 class _View:

@@ -120,11 +120,7 @@ class Executor:
     # -- transfers --------------------------------------------------------------------------------
 
     def write(self, target: Extents, source: Bytes, used: Used) -> None:
-        """Copy bytes of the host to device memory, that of ``used``."""
-        if len(target) == 1 and target[0].resource.view is not None:
-            self.wait(used.allocation.used)
-            visible(target[0])[...] = source
-            return
+        """Copy bytes through staging memory to device memory, that of ``used``."""
         staging = self._reserved_staging()
         with self.exclusive():
             for start, n in _pieces(source.size):
@@ -133,15 +129,7 @@ class Executor:
                 self._copy((part,), slice_extents(target, start, n), [staging], [used], now=True)
 
     def read(self, source: Extents, used: Used) -> Bytes:
-        """Return bytes of device memory: a view where the host sees it, else a copy.
-
-        Raises:
-            DeviceError: this thread is recording a program.
-        """
-        self.queue.refuse_recording("elements cannot be read, because nothing runs yet")
-        if len(source) == 1 and source[0].resource.view is not None:
-            self.wait(used.allocation.written)
-            return visible(source[0])
+        """Return bytes of device memory, that of ``used``, copied through staging memory."""
         nbytes = sum(extent.nbytes for extent in source)
         found: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
         staging = self._reserved_staging()
