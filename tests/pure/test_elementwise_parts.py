@@ -96,7 +96,7 @@ def read(found, itemsizes, count):
     assert names["_n"] == count
     for i in range(count):
         at = [
-            names[f"_base{number}"] + (i if form == "linear" else 0)
+            names.get(f"_base{number}", 0) + (i if form in ("packed", "linear") else 0)
             for number, form in enumerate(found.forms)
         ]
         rest = i
@@ -126,21 +126,35 @@ def test_indexing_reaches_the_elements_of_views(case, itemsize):
     got = [*read(found, itemsizes, prod(shape))]
     assert (got if in_order else sorted(got)) == (wanted if in_order else sorted(wanted))
     assert all(start % 256 == 0 for start, _ in found.spans)
-    assert all(form == "linear" or in_order or prod(shape) == 1 for form in found.forms[-1:])
+    assert all(
+        form in ("packed", "linear") or in_order or prod(shape) == 1 for form in found.forms[-1:]
+    )
 
 
 def test_generated_source_is_valid_for_all_types_and_forms():
     parameters = parse("k", "bool a, T b, int64 c, raw U d", "float16 z, uint8 y")
     dtypes = [np.dtype(t) for t in ("?", "f8", "i8", "i2", "f2", "u1")]
-    forms = ("linear", "strided", "constant")
+    forms = ("packed", "strided", "constant")
     for arrays in ([0, None, None, 3, 1, 2], [None, 0, None, 3, 1, 2]):
         operands = [*map(Operand, parameters, dtypes, arrays)]
         for rank, pushed in ((1, True), (3, False)):
-            text = generate("k", "z = float16_t(b) + z", "", operands, rank, forms, pushed=pushed)
+            texts = "k", "z = float16_t(b) + z", ""
+            text = generate(*texts, operands, rank, forms, local_size=64, pushed=pushed)
             assert ("_quotient(" in text) == (rank > 1)
             shader = load(text, name="k")
             assert (
                 shader.module.push_nbytes == 0 if not pushed else shader.module.push_nbytes <= 128
             )
+    texts = "k", "int q = 1;\nz = x", ""
+    text = generate(*texts, operands, 1, forms, local_size=64, pushed=True)
     with pytest.raises(ShaderCompileError, match=r"^k:2: 'x' : undeclared"):
-        load(generate("k", "int q = 1;\nz = x", "", operands, 1, forms, pushed=True), name="k")
+        load(text, name="k")
+
+
+def test_numbers_of_first_elements_are_left_out_only_where_all_are_0():
+    whole, rest = View((8,), (1,), 0), View((8,), (1,), 3)
+    one = View((8,), (0,), 5)
+    packed = indexing((8,), (whole, one, whole), (4,) * 3, 256, in_order=False)
+    assert packed[1:3] == (("packed", "constant", "packed"), (8, 5))
+    linear = indexing((8,), (whole, one, rest), (4,) * 3, 256, in_order=False)
+    assert linear[1:3] == (("linear", "constant", "linear"), (8, 0, 5, 3))

@@ -18,7 +18,8 @@ class Indexing(NamedTuple):
     Attributes:
         rank: number of dimensions; 1 or less if no index has to be divided.
         forms: of each array, ``"linear"`` if its elements have the order of the result and follow
-            one another, ``"constant"`` if it has one element, or else ``"strided"``.
+            one another, ``"packed"`` if those of all such arrays begin at the first byte that is
+            bound, ``"constant"`` if it has one element, or else ``"strided"``.
         words: the numbers of 32 bits that the kernel reads, in the order of ``fields``.
         spans: of each array, the first byte that is bound, and the number of bytes.
     """
@@ -32,13 +33,13 @@ class Indexing(NamedTuple):
 def fields(rank: int, forms: tuple[str, ...]) -> list[str]:
     """The names of the numbers in ``Indexing.words``; arrays have numbers.
 
-    >>> fields(2, ("linear", "strided"))
-    ['_n', '_size1', '_magic1', '_shift1', '_base0', '_base1', '_stride0_1', '_stride1_1']
+    >>> fields(2, ("packed", "strided"))
+    ['_n', '_size1', '_magic1', '_shift1', '_base1', '_stride0_1', '_stride1_1']
     """
     names = ["_n"]
     for axis in range(1, rank):
         names += [f"_size{axis}", f"_magic{axis}", f"_shift{axis}"]
-    names += [f"_base{number}" for number in range(len(forms))]
+    names += [f"_base{number}" for number, form in enumerate(forms) if form != "packed"]
     for number, form in enumerate(forms):
         names += [f"_stride{axis}_{number}" for axis in range(rank) if form == "strided"]
     return names
@@ -64,13 +65,14 @@ def indexing(
         words += [size, *_divisor(size)]
     forms: list[str] = []
     spans: list[tuple[int, int]] = []
+    bases: list[int] = []
     strides: list[int] = []
     for number, (view, itemsize) in enumerate(zip(views, itemsizes, strict=True)):
         own = tuple([dim[2 + number] for dim in dims])
         first, last = view.bounds
         start = first * itemsize // alignment * alignment
         spans.append((start, (last + 1) * itemsize - start))
-        words.append(view.offset - start // itemsize)
+        bases.append(view.offset - start // itemsize)
         if not any(own):
             forms.append("constant")
         elif View(sizes, own).is_contiguous:
@@ -78,6 +80,9 @@ def indexing(
         else:
             forms.append("strided")
             strides += [stride % _WORD for stride in own]
+    if not any(base for base, form in zip(bases, forms, strict=True) if form == "linear"):
+        forms = ["packed" if form == "linear" else form for form in forms]
+    words += [base for base, form in zip(bases, forms, strict=True) if form != "packed"]
     return Indexing(len(dims), tuple(forms), (*words, *strides), tuple(spans))
 
 

@@ -16,7 +16,7 @@ from vkops.arguments.values import refuse
 from vkops.elementwise.arguments import choose_dtypes, converted, operands_of, shape_of
 from vkops.elementwise.indexing import Indexing, broadcast, indexing
 from vkops.elementwise.parameters import Operand, Parameter, check_texts, parse
-from vkops.elementwise.source import GROUP_ELEMENTS, MAX_PUSH_BYTES, generate, scalars_of
+from vkops.elementwise.source import MAX_PUSH_BYTES, generate, scalars_of
 from vkops.extent import Extent, slice_extents
 from vkops.gpu.kernels.layout import group_counts
 from vkops.gpu.memory.heaps import ALIGNMENT
@@ -30,6 +30,9 @@ from vkops.tensors.device_array import check_device
 from vkops.tensors.operations import chosen_device
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
 
+_MAX_LOCAL_SIZE = 256
+"""Invocations of a workgroup, if the device allows so many."""
+
 _MAX_PIPELINES = 64
 """Pipelines that a kernel keeps for each device."""
 
@@ -37,10 +40,11 @@ _INDEX = re.compile(r"\bi\b")
 
 
 class _Pipeline(NamedTuple):
-    """A compiled kernel: its GLSL, the native pipeline, and the bindings that it uses."""
+    """A compiled kernel: its GLSL, the native pipeline, its workgroups' size, and its bindings."""
 
     source: str
     native: Any
+    local_size: int
     bindings: Sequence[int]
 
 
@@ -182,7 +186,7 @@ class ElementwiseKernel:
             numbers if n == len(arrays) else self._part(arrays[n], spans[n], executor)
             for n in pipeline.bindings
         ]
-        groups = group_counts(ceil_div(prod(shape), GROUP_ELEMENTS))
+        groups = group_counts(ceil_div(prod(shape), pipeline.local_size))
         push = numbers if pushed else b""
         work = ShaderDispatch(pipeline.native, parts, [False] * len(parts), groups, push)
         buffers: list[Any] = [own.buffer for own in memory]
@@ -234,18 +238,20 @@ class ElementwiseKernel:
         self, home: Device, operands: Sequence[Operand], found: Indexing, *, pushed: bool
     ) -> _Pipeline:
         """The kernel for data types and forms, compiled when it is first needed."""
-        queue = home.executor.queue
-        pipelines = self._pipelines.setdefault(queue, {})
+        pipelines = self._pipelines.setdefault(home.executor.queue, {})
+        local_size = min(_MAX_LOCAL_SIZE, home.executor.tuning.invocations)
         rank = found.rank if "strided" in found.forms else 0
-        key = (rank, found.forms, *[(each.dtype.char, each.array) for each in operands])
+        key = (local_size, rank, found.forms, *[(each.dtype.char, each.array) for each in operands])
         made = pipelines.get(key)
         if made is None:
             texts = self.name, self.operation, self.preamble
-            text = generate(*texts, operands, rank, found.forms, pushed=pushed)
+            text = generate(
+                *texts, operands, rank, found.forms, local_size=local_size, pushed=pushed
+            )
             compiled = home.compile_shader(text, name=self.name)
             numbers = sorted({block.binding for block in compiled.shader.blocks})
             if len(pipelines) >= _MAX_PIPELINES:
                 pipelines.clear()
-            made = pipelines[key] = _Pipeline(text, compiled.pipeline, numbers)
+            made = pipelines[key] = _Pipeline(text, compiled.pipeline, local_size, numbers)
         self._source = made.source
         return made

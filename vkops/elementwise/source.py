@@ -7,11 +7,6 @@ from collections.abc import Iterator, Sequence
 from vkops.elementwise.indexing import fields
 from vkops.elementwise.parameters import GLSL_TYPES, Operand
 
-LOCAL_SIZE = 64
-
-GROUP_ELEMENTS = 256
-"""Elements of a workgroup; each invocation computes every 64th of them."""
-
 MAX_PUSH_BYTES = 128
 """Bytes of push constants that every device has."""
 
@@ -27,12 +22,10 @@ _QUOTIENT = """uint _quotient(uint index, uint magic, uint shift) {
     return (high + index) >> shift;
 }"""
 
-_MAIN = f"""void main() {{
+_MAIN = """void main() {
     const uint _group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    const uint _first = _group * {GROUP_ELEMENTS} + gl_LocalInvocationID.x;
-    for (uint _k = 0; _k < {GROUP_ELEMENTS}; _k += {LOCAL_SIZE}) {{
-        const uint _i = _first + _k;
-        if (_i >= _n) return;"""
+    const uint _i = _group * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+    if (_i >= _n) return;"""
 
 
 def generate(
@@ -43,10 +36,12 @@ def generate(
     rank: int,
     forms: tuple[str, ...],
     *,
+    local_size: int,
     pushed: bool,
 ) -> str:
     """Return the GLSL; ``forms`` are those of the arrays that are not raw, by their numbers.
 
+    Workgroups have ``local_size`` invocations, each of which computes one element.
     Scalars, sorted by falling size, and the numbers of ``indexing`` are push constants if they are
     ``pushed``. Otherwise, they have a storage block after those of arrays.
     """
@@ -68,7 +63,7 @@ def generate(
         f'#line 1 "{name} preamble"',
         preamble,
         f'#line 1 "{name} parameters"',
-        f"layout(local_size_x = {LOCAL_SIZE}) in;",
+        f"layout(local_size_x = {local_size}) in;",
         *blocks,
         f"layout({kind} _Parameters {{",
         *[f"    {GLSL_TYPES[s.passed_dtype.name]} _value_{s.parameter.name};" for s in scalars],
@@ -77,8 +72,8 @@ def generate(
         f"{function};",
         *([_QUOTIENT] if rank > 1 else []),
         _MAIN,
-        *[f"        {line}" for line in _body(elements, rank, forms)],
-        "    }\n}",
+        *[f"    {line}" for line in _body(elements, rank, forms)],
+        "}",
         f"{function} {{",
         f'#line 1 "{name}"',
         operation,
@@ -97,7 +92,8 @@ def scalars_of(operands: Sequence[Operand]) -> list[Operand]:
 def _body(elements: Sequence[Operand], rank: int, forms: tuple[str, ...]) -> Iterator[str]:
     """The statements for index ``_i``: find the elements, read them, compute, and write outputs."""
     for number, form in enumerate(forms):
-        yield f"uint _at{number} = _base{number}{' + _i' if form == 'linear' else ''};"
+        start = {"packed": "_i", "linear": f"_base{number} + _i"}.get(form, f"_base{number}")
+        yield f"uint _at{number} = {start};"
     strided = [number for number, form in enumerate(forms) if form == "strided"]
     if strided:
         yield "uint _rest = _i, _next, _coordinate;"
