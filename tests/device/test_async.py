@@ -306,6 +306,27 @@ def test_an_interrupt_right_after_a_submission(device, monkeypatch):
     assert all((tensor.numpy() == 7).all() for tensor in tensors)
 
 
+class NotSubmitted(Interrupted):
+    """The submissions of a queue, before the next of which an interrupt comes."""
+
+    def submit(self, operations):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_right_before_a_submission(device, monkeypatch):
+    """The next submission has the number that was waited for in vain, and is waited for too."""
+    queue, turned = device.executor.queue, backwards(device, 16 * N)
+    values = np.arange(16 * N, dtype=np.int32)
+    source, out = device.tensor(values), device.buffer(64 * N)
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "_submissions", NotSubmitted(queue._submissions))
+        with pytest.raises(KeyboardInterrupt):
+            turned.dispatch([source], [out])
+    out.read()
+    turned.dispatch([source], [out])
+    np.testing.assert_array_equal(numbers(out, 16 * N), values[::-1])
+
+
 @pytest.mark.parametrize("begun", [False, True], ids=["before", "after"])
 def test_an_interrupt_as_the_thread_of_a_stream_starts(device, monkeypatch, begun):
     """Nobody waits for a stream that has not begun, and all wait for one that has."""

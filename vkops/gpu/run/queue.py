@@ -304,6 +304,7 @@ class Queue:
         """
         if number <= self._waited:
             return
+        number = min(number, self._submissions.submitted)  # less if an interrupt came before it
         try:
             self._submissions.wait(number)
         except NATIVE_ERRORS as error:
