@@ -304,7 +304,8 @@ class Queue:
         """
         if number <= self._waited:
             return
-        number = min(number, self._submissions.submitted)  # less if an interrupt came before it
+        # After an interrupt just before a submission, memory can have a number that is not yet given.
+        number = min(number, self._submissions.submitted)
         try:
             self._submissions.wait(number)
         except NATIVE_ERRORS as error:
