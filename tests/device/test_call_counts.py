@@ -44,7 +44,7 @@ def test_a_split_that_was_done_before(fresh):
 
 @pytest.mark.usefixtures("shared_memory")
 def test_a_split_of_a_new_shape(fresh):
-    for n in (10, 12, 14):  # a number of workgroups, or of words, may be the first of its kind
+    for n in (10, 12, 14, 24):  # a kernel, or a number of workgroups, may be the first of its kind
         vkops.split(fresh.tensor(np.arange(n, dtype=np.float32)), 2)
     tensor = fresh.tensor(np.arange(16, dtype=np.float32))
     limit = 300 if fresh.executor.tuning.is_cpu else 310  # GPUs have more kernels to choose from

@@ -304,7 +304,7 @@ class Queue:
         """
         if number <= self._waited:
             return
-        # After an interrupt just before a submission, memory can have a number that is not yet given.
+        # After an interrupt before a submission, memory may have a number that is not yet given.
         number = min(number, self._submissions.submitted)
         try:
             self._submissions.wait(number)
