@@ -78,9 +78,8 @@ def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
         if block.kind != "storage" or block.readonly:
             continue
         wanted = report.buffers[block.point].view(np.uint8)
-        element, values = _difference(block, wanted, outcome[block.place])
-        if values is not None:
-            text = _text(block.point, element, values, device)
+        for name, element, values in _difference(block, wanted, outcome[block.place]):
+            text = _text(name, element, values, device)
             return Difference(text, trace_shader(case, element), report.findings, device.name)
     return None
 
@@ -115,26 +114,25 @@ def _compare_model(prepared: Prepared, device: vkops.Device) -> Difference | Non
             assert plans is not None
             outputs = _tensors(plans, execution, command)
         for name, element, values in outputs:
-            if values is not None:
-                traced = trace_model(HostModel(prepared, tuning), number, element)
-                label = f"Dispatch {number}, '{command.command.dispatchable.name}': {name}"
-                text = _text(label, element, values, device)
-                return Difference(text, traced, findings, device.name)
+            traced = trace_model(HostModel(prepared, tuning), number, element)
+            label = f"Dispatch {number}, '{command.command.dispatchable.name}': {name}"
+            text = _text(label, element, values, device)
+            return Difference(text, traced, findings, device.name)
     return None
 
 
-_Values = tuple[Any, Any] | None
-"""What an element is in the interpreter and on the device, if that differs."""
-_Output = tuple[str, Element, _Values]
-"""The name of an output, and its first element that differs."""
+_Output = tuple[str, Element, tuple[Any, Any]]
+"""The name of an output that differs, the first element that does, and its two values.
+
+The first value is that of the interpreter, the second that of the device.
+"""
 
 
-def _difference(block: Block, wanted: Array, found: Array) -> tuple[Element, _Values]:
+def _difference(block: Block, wanted: Array, found: Array) -> Iterator[_Output]:
     nbytes = 4 if block.dtype is None else block.dtype.itemsize
     for at in differences(block, wanted, found)[:1].tolist():
         values = number_at(block, wanted, at), number_at(block, found, at)
-        return Element(block.point, at // nbytes * nbytes, nbytes), values
-    return Element(block.point, 0, nbytes), None
+        yield block.point, Element(block.point, at // nbytes * nbytes, nbytes), values
 
 
 def _blocks(host: HostModel, execution: Execution, bound: BoundShader) -> Iterator[_Output]:
@@ -144,7 +142,7 @@ def _blocks(host: HostModel, execution: Execution, bound: BoundShader) -> Iterat
             start, end = source.offset, source.offset + source.nbytes
             wanted = host.heaps[source.resource.name].data[start:end]
             read = execution.buffers[source.resource.name].read(start, end - start)
-            yield block.point, *_difference(block, wanted, np.frombuffer(read, np.uint8))
+            yield from _difference(block, wanted, np.frombuffer(read, np.uint8))
 
 
 def _tensors(
@@ -164,9 +162,9 @@ def _tensors(
             found = np.ascontiguousarray(execution.deferred[source.resource.name]).reshape(-1)
         else:
             found = np.frombuffer(buffer.read(source.offset, wanted.nbytes), wanted.dtype)
-        at = _first_other_bit(wanted, found)
-        element = Element(output.number, (at or 0) * wanted.itemsize, wanted.itemsize)
-        yield name, element, None if at is None else (wanted[at], found[at])
+        if (at := _first_other_bit(wanted, found)) is not None:
+            element = Element(output.number, at * wanted.itemsize, wanted.itemsize)
+            yield name, element, (wanted[at], found[at])
 
 
 def _compare_onnx(

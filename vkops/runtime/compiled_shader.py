@@ -406,11 +406,12 @@ class CompiledShader:
 
     def _named_specs(self, out: Mapping[str, Any], bound: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs to be made, of which each name is that of a block without a buffer."""
-        free = [block.place for block in self.shader.free(bound)]
+        free = self.shader.free(bound)
+        places = [block.place for block in free]
         for name in out:
             block = self.shader.block(name)
-            if block is None or block.place not in free:
-                names = ", ".join(block.point for block in self.shader.free(bound)) or "none"
+            if block is None or block.place not in places:
+                names = ", ".join(block.point for block in free) or "none"
                 message = f"got {show(name)}, must be a block without a buffer: {names}"
                 raise BindingError(self.name, "out", message, "SH-04")
         return dict(out)

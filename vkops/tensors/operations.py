@@ -51,18 +51,18 @@ class planned(memoized):  # noqa: N801  # a decorator
         views: list[View] = []
         are_sent = True
         for i, source in enumerate(arrays):
+            base: Any
             if isinstance(source, Tensor):
                 if home is None:
                     home = source.device
                 elif source.device is not home:
                     check_device(name, f"tensors[{i}]", source, home)
                 base, view = source.placed()
-                memory.append(base)
-                views.append(view)
                 are_sent = False
             else:
-                memory.append(source)
-                views.append(packed(source.shape))
+                base, view = source, packed(source.shape)
+            memory.append(base)
+            views.append(view)
         home = home or default_device()
         dtype = memory[0].dtype
         key = (dtype.itemsize, *arguments, *views)
@@ -79,7 +79,7 @@ def source_of(x: Any) -> Source:
 
 def native(x: Any) -> Source:
     """An array or tensor in the byte order of the host, as NumPy concatenates it."""
-    source = x if isinstance(x, Tensor) else as_array(x)
+    source = source_of(x)
     return source if source.dtype.isnative else source.astype(source.dtype.newbyteorder("="))
 
 
