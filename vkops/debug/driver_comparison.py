@@ -47,7 +47,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """What is probably at fault."""
+        """The sentence that says what is probably at fault."""
         if self.trace.differs:
             return self.trace.verdict
         if self.findings:

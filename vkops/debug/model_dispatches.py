@@ -81,7 +81,7 @@ class ShaderRun:
 
     @functools.cached_property
     def case(self) -> Case:
-        """What the interpreter runs."""
+        """The shader with its arrays, as the interpreter runs it."""
         return Case.of(self.shader, self.arrays, self.groups, push=self.push)
 
     def run(self) -> None:

@@ -97,7 +97,7 @@ class ModelTrace:
 
     @property
     def verdict(self) -> str:
-        """What is wrong if the kernel differs from the plan."""
+        """The sentence that says how the kernel differs from the plan, if it does."""
         wanted = " or ".join(each.hex(" ") for each in self.wanted[:2])
         return f"The kernel differs from the plan: got {self.found.hex(' ')}, must be {wanted}"
 

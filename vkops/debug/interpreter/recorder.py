@@ -27,7 +27,7 @@ ALONE = Active(None, np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, n
 
 
 class History:
-    """What a variable holds for an invocation: its changes, with the numbers of stops."""
+    """The values of a variable for an invocation: its changes, with the numbers of stops."""
 
     def __init__(self, memory: Memory) -> None:
         self.kind = memory.kind

@@ -24,7 +24,7 @@ _IDS = {12: slice(2, None), 61: slice(1), 62: slice(2), 63: slice(2), 68: slice(
 
 @dataclass(eq=False)
 class Made:
-    """What an invocation stored in memory ("store"), read there ("read") or computed ("").
+    """A value that an invocation stored in memory ("store"), read there ("read") or computed ("").
 
     ``name`` is that of the memory, such as ``data[3]``, or of the result, if it has one.
     ``sources`` are what it was made of; of a read, what was stored there. ``note`` says what is
@@ -44,7 +44,7 @@ class Made:
 
 
 class Line(NamedTuple):
-    """What an invocation stored, or a result that has a name, and what it was made of.
+    """A value that an invocation stored, or a result that has a name, and what it was made of.
 
     ``sources`` has the name and the value of each, and a note on those that are not followed.
     """
