@@ -136,7 +136,7 @@ def test_a_closed_device_is_refused(adapter):
 def test_closing_waits_for_submissions(adapter):
     with vkops.Device(adapter.index) as device:
         turned, source, out = backwards(device), device.tensor(X), device.buffer(4 * N)
-        view = out.array().view(np.int32)
+        view = out.mapped().view(np.int32)
         turned.dispatch([source], [out])
     if device.executor.mapped:
         np.testing.assert_array_equal(view[:N], X[::-1])

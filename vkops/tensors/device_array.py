@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 from math import prod
 from operator import attrgetter, is_not
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 A = TypeVar("A", bound="DeviceArray")
+
+_NOTHING = np.frombuffer(b"", np.uint8)
+"""The memory of arrays without elements."""
 
 
 class DeviceArray:
@@ -159,15 +164,33 @@ class DeviceArray:
         """The memory that holds the elements, row by row; None if there are none.
 
         Of a view that is not the whole of its tensor in the same order, it is a packed copy: each
-        access makes a new one, with one dispatch.
+        access makes a new one, with one dispatch. Arrays that ``numpy`` has made do not change with
+        it, and while something refers to it, ``numpy`` makes copies.
 
         Raises:
             DeviceError: the tensor was released.
             OutOfDeviceMemoryError: there is no memory for the copy.
         """
-        if self._buffer is not None:
-            return self._buffer
-        return self.placed()[0]._buffer if self.owns_buffer else self.copy()._buffer
+        buffer = self._buffer
+        if buffer is not None:
+            return self._unshown() if buffer.shown else buffer
+        if not self.owns_buffer:
+            return self.copy()._buffer
+        base, _ = self.placed()
+        return None if base is self else base.buffer
+
+    def _unshown(self) -> Buffer | HostBuffer | None:
+        """Move the elements to other memory if arrays show where they are; return the memory."""
+        while (buffer := self._buffer) is not None:
+            with self.device.executor.queue.lock:  # which ``_snapshot`` holds
+                shown = [view() for view in buffer.shown]  # they exist until the move has ended
+            if not shown:
+                break
+            moved = buffer.clone(0, buffer.nbytes)
+            with self.device.executor.queue.lock:
+                if self._buffer is buffer:  # else another thread was faster
+                    self._buffer = moved
+        return buffer
 
     @property
     def owns_buffer(self) -> bool:
@@ -218,19 +241,58 @@ class DeviceArray:
         self._lazy = self._buffer = None
 
     def numpy(self) -> npt.NDArray[Any]:
-        """The elements as a read-only array: a view where the host sees device memory."""
+        """The elements at this moment as a read-only array, which never changes.
+
+        It shows the tensor's own memory where the host sees that, and nothing else refers to it, as
+        bound operators do; else it is a copy.
+        """
+        return self._elements()[0]
+
+    def mapped(self) -> npt.NDArray[Any]:
+        """The elements as a read-only array of the memory itself, which shows later writes, too.
+
+        Raises:
+            DeviceError: the host does not see the memory.
+        """
         base, view = self.placed()
+        buffer = base.buffer
+        memory = _NOTHING if not self.size or buffer is None else buffer.mapped()
+        return strided(memory, self.dtype, view)
+
+    def _elements(self) -> tuple[npt.NDArray[Any], bool]:
+        """The array that ``numpy`` returns, and whether it is a copy."""
+        base, view = self.placed()
+        memory = base._snapshot() if self.size else _NOTHING
+        if memory is not None:
+            return strided(memory, self.dtype, view), False
         buffer = base._buffer
-        if not self.size:
-            return np.empty(self.shape, self.dtype)
         if buffer is None:  # released meanwhile
             raise DeviceError(f"the tensor {self.shape} {self.dtype} was released")
-        if view.is_contiguous:
-            start = view.offset * self.dtype.itemsize
-            return buffer.array(start, self.nbytes).view(self.dtype).reshape(self.shape)
-        if host_view(buffer) is None:
-            return self.copy().numpy()
-        return strided(buffer.array(0, base.nbytes), self.dtype, view)
+        if not view.is_contiguous:
+            return self.copy().numpy(), True
+        start = view.offset * self.dtype.itemsize
+        return buffer.array(start, self.nbytes).view(self.dtype).reshape(self.shape), True
+
+    def _snapshot(self) -> npt.NDArray[np.uint8] | None:
+        """The memory as an array that never changes; None if that takes a copy.
+
+        All that writes the memory, and all that keeps its address, first refers to it, and then
+        looks at whether it is shown: one of the two sides sees the other.
+        """
+        buffer = self._buffer
+        if buffer is None:
+            return None
+        with self.device.executor.queue.lock:
+            view = buffer.memory_view(0, buffer.nbytes)
+            if view is None:
+                return None
+            buffer.shown.add(ref(view, buffer.shown.discard))
+            # As NumPy's ``resize`` does, count references: those of ``self``, of ``buffer``, of the
+            # argument, and of each view. More can be of a debugger, but then it only copies.
+            if getrefcount(self._buffer) > 3 + len(buffer.shown):
+                return None
+        buffer.finish_writes()
+        return np.asarray(view)
 
 
 # Read-only: with another shape or dtype, memory of other tensors would be read and written.
@@ -258,7 +320,8 @@ def run_program(
 
     ``made`` has the shape and the data type of each result, and the tensor to write to.
     """
-    read = [*filter(_is_some, map(_memory, inputs))]
+    is_recording = device.executor.queue.is_recording  # which keeps addresses
+    read = [*filter(_is_some, map(_memory, inputs, repeat(is_recording)))]
     on_host = nbytes > executor.MAX_UNCHECKED_BYTES and not (
         any(type(memory) is Extent and type(memory.resource) is Buffer for memory in read)
         or device.executor.fits(nbytes)
@@ -267,7 +330,7 @@ def run_program(
         kind(device, shape, dtype, on_host=on_host) if target is None else target
         for shape, dtype, target in made
     ]
-    written: list[Any] = [*filter(_is_some, map(_memory, results))]
+    written: list[Any] = [*filter(_is_some, map(_memory, results, repeat(True)))]
     if written:
         Bound(program, device.executor, read, written).run(progress)
     return results
@@ -276,11 +339,13 @@ def run_program(
 _is_some = partial(is_not, None)
 
 
-def _memory(source: DeviceArray | npt.NDArray[Any]) -> Memory | None:
-    """The memory of a source's elements; None if it has none."""
+def _memory(source: DeviceArray | npt.NDArray[Any], held: bool) -> Memory | None:
+    """The memory of a source's elements, if it has some; ``held`` if it is written or kept."""
     if not isinstance(source, DeviceArray):
         return source if source.size else None
-    buffer = source._buffer if source._buffer is not None else source.buffer
+    buffer = source._buffer
+    if buffer is None or (held and buffer.shown):
+        buffer = source.buffer
     return None if buffer is None else Extent(buffer, 0, buffer.nbytes)
 
 

@@ -130,19 +130,23 @@ def _refused(field: str, error: Exception) -> InvalidDescTypeError:
 
 
 def export(
-    array: npt.NDArray[Any], *, stream: Any, max_version: Any, dl_device: Any, copy: Any
+    array: npt.NDArray[Any], copied: bool, stream: Any, max_version: Any, dl_device: Any, copy: Any
 ) -> Any:
-    """The capsule of DLPack that ``Tensor.__dlpack__`` returns."""
+    """The capsule of DLPack that ``Tensor.__dlpack__`` returns, of an array that may be a copy."""
     if stream is not None:
         _refuse_export("stream", f"got {show(stream)}, must be None: it is the host's memory")
     if dl_device is not None and _pair("dl_device", dl_device) != CPU:
         _refuse_export("dl_device", f"got {show(dl_device)}, must be {CPU}, the CPU")
     copy = may_copy("__dlpack__", copy)
     version = None if max_version is None else _pair("max_version", max_version)
+    if copied and copy is False:
+        message = "got False, must be True or None: the memory cannot be shown without a copy"
+        _refuse_export("copy", message)
     if min(array.strides, default=0) < 0:
         if copy is False:
             _refuse_export("copy", "got False, must be True or None: the strides are negative")
         array = array.copy()
+        array.flags.writeable = False
     try:
         if _KNOWS_DLPACK_1 and version is not None and version >= (1, 0):
             return exported(array, max_version=version, copy=copy)

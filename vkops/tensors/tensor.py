@@ -196,7 +196,7 @@ class Tensor(DeviceArray):
             )
             refuse("VIEW", "dtype", message, "ARRAY-17")
         base, view = self.placed()
-        memory = Tensor.over(self.device, base._buffer, base.shape, kind)
+        memory = Tensor.over(self.device, base.buffer, base.shape, kind)
         return memory._over(memory, view, read_only=self._read_only)
 
     def astype(self, dtype: npt.DTypeLike, *, copy: bool = True) -> Tensor:
@@ -648,7 +648,7 @@ class Tensor(DeviceArray):
         """A value as NumPy converts it to this dtype; a tensor that has the dtype, as it is."""
         if isinstance(value, Tensor):
             base, _ = value.placed()
-            if value.dtype == self.dtype and isinstance(base.buffer, Buffer):
+            if value.dtype == self.dtype and isinstance(base._buffer, Buffer):
                 return value
             value = value.numpy()
         with numpy_refusals(name):
@@ -663,8 +663,10 @@ class Tensor(DeviceArray):
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
     ) -> npt.NDArray[Any]:
-        array = self.numpy()
+        array, copied = self._elements()
         try:
+            if copied and copy is False:
+                raise ValueError("the memory cannot be shown without a copy")
             wanted = array.dtype if dtype is None else np.dtype(dtype)
             if wanted != array.dtype:
                 if copy is False:
@@ -690,7 +692,7 @@ class Tensor(DeviceArray):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule of the memory itself where the host sees it, marked read-only.
+        """A capsule of the array that ``numpy`` returns, marked read-only.
 
         It holds a packed copy where elements are in reverse order, since not every consumer can
         express negative strides, and for consumers of DLPack before 1.0, which cannot be told that
@@ -701,9 +703,7 @@ class Tensor(DeviceArray):
             InvalidDescBufferError: another device, no copy where one is needed, or a dtype unknown
                 to DLPack (ARRAY-11).
         """
-        return exchange.export(
-            self.numpy(), stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
-        )
+        return exchange.export(*self._elements(), stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return exchange.CPU

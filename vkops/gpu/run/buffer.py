@@ -6,15 +6,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from operator import index
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import CONVERSION_ERRORS, BindingError, OutOfDeviceMemoryError, show
-from vkops.extent import Extent, slice_extents
+from vkops.errors import (
+    CONVERSION_ERRORS,
+    BindingError,
+    DeviceError,
+    OutOfDeviceMemoryError,
+    show,
+)
+from vkops.extent import slice_extents
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.heaps import Allocation, Extents, visible
-from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.executor import MAX_UNCHECKED_BYTES, Executor
 from vkops.gpu.run.open_queues import with_reclaim
 from vkops.gpu.run.pending import BackgroundTask
 from vkops.plan.execute import Bytes, join_bytes, packed_bytes
@@ -31,11 +38,16 @@ _NOTHING = np.empty(0, np.uint8)
 
 
 class Resource(ABC):
-    """Bytes that operators can be bound to."""
+    """Bytes that operators can be bound to.
 
-    __slots__ = ("__weakref__", "nbytes")
+    ``shown`` refers to the views of it that tensors have made for arrays, which must not change:
+    while there are some, a tensor moves to other memory before it is written (``DeviceArray``).
+    """
+
+    __slots__ = ("__weakref__", "nbytes", "shown")
 
     nbytes: int
+    shown: set[ref[MemoryView]]
 
     def write(self, data: Any, offset: int = 0) -> None:
         """Copy bytes from an object with the buffer protocol to byte ``offset``.
@@ -93,16 +105,52 @@ class Resource(ABC):
         Raises:
             BindingError: the buffer ends before (B-04).
         """
-        return self.array(offset, nbytes).tobytes()
+        return self.peek(offset, nbytes).tobytes()
 
     def array(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
-        """Return read-only bytes from ``offset``: a view if the host sees the memory, else a copy.
+        """Copy bytes, as ``read`` does, to a read-only array.
 
         Raises:
             BindingError: the buffer ends before (B-04).
+            OutOfDeviceMemoryError: the host has no memory for them.
         """
-        offset, nbytes = self._span(offset, nbytes)
-        return self._fetch(offset, nbytes)
+        found = self.peek(offset, nbytes)
+        if found.base is None:  # a copy
+            return found
+        made = np.empty_like(found)
+        if found.size > MAX_UNCHECKED_BYTES:
+            made = with_reclaim(lambda: host_memory.take(found.size))
+        made[...] = found
+        made.flags.writeable = False
+        return made
+
+    def mapped(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
+        """Return the memory itself as read-only bytes, which show what is written later, too.
+
+        Raises:
+            BindingError: the buffer ends before (B-04).
+            DeviceError: the host does not see the memory.
+        """
+        found = self.peek(offset, nbytes)
+        if found.base is None and found.size:
+            raise DeviceError(f"{self!r} is not mapped: the host sees only copies of it")
+        return found
+
+    @abstractmethod
+    def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
+        """Return read-only bytes: as ``mapped`` does where the host sees them, else a copy."""
+
+    @abstractmethod
+    def finish_writes(self) -> None:
+        """Wait for all that writes it.
+
+        Raises:
+            DeviceError: this thread is recording a program, of which nothing runs yet.
+        """
+
+    @abstractmethod
+    def memory_view(self, offset: int, nbytes: int) -> MemoryView | None:
+        """Return a view of bytes of the memory; None if the host does not see them."""
 
     def _check_write(self) -> None:  # noqa: B027  # most can be written at any time
         """Refuse that the host writes now."""
@@ -128,16 +176,15 @@ class Resource(ABC):
         """Copy bytes to byte ``offset``; they fit."""
 
     @abstractmethod
-    def _fetch(self, offset: int, nbytes: int) -> Bytes:
-        """Return read-only bytes; they are inside of the buffer."""
-
-    @abstractmethod
     def is_on(self, executor: Executor) -> bool:
         """Whether operators of that executor's device can be bound to it."""
 
     @abstractmethod
     def clone(self, start: int, nbytes: int) -> Resource:
-        """Return a copy of ``nbytes`` bytes from byte ``start``, a multiple of 16."""
+        """Return a copy of ``nbytes`` bytes from byte ``start``, a multiple of 16.
+
+        It is made now, also while this thread records a program.
+        """
 
 
 class Buffer(Resource):
@@ -151,6 +198,7 @@ class Buffer(Resource):
     def __init__(self, executor: Executor, nbytes: int) -> None:
         self._executor = executor
         self.nbytes = nbytes
+        self.shown = set()
         made = None
         try:  # noqa: SIM105  # which takes longer
             made = executor.memory.allocate(self, nbytes)
@@ -208,6 +256,31 @@ class Buffer(Resource):
         self._executor.copy(source, target, self, made)
         return made
 
+    def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
+        """Return read-only bytes; see ``Resource``."""
+        offset, nbytes = self._span(offset, nbytes)
+        self.finish_writes()
+        view = self.memory_view(offset, nbytes)
+        if view is not None:
+            return np.asarray(view)
+        result = self._executor.read(slice_extents(self.extents, offset, nbytes), self)
+        result.flags.writeable = False
+        return result
+
+    def finish_writes(self) -> None:
+        """Wait for all that writes it."""
+        executor = self._executor
+        executor.queue.refuse_recording("elements cannot be read, because nothing runs yet")
+        executor.wait(self.allocation.written)
+
+    def memory_view(self, offset: int, nbytes: int) -> MemoryView | None:
+        """Return a view of bytes of the memory; None if they are not one range."""
+        source = slice_extents(self.extents, offset, nbytes)
+        if not _are_visible(source):
+            return None
+        ((heap, start, _),) = source
+        return MemoryView(self, heap.address + start, nbytes)
+
     def fill_with(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
         """Copy the elements of arrays; see ``Resource``."""
         target = self.visible
@@ -226,17 +299,6 @@ class Buffer(Resource):
         else:
             self._executor.write(target, source, self)
 
-    def _fetch(self, offset: int, nbytes: int) -> Bytes:
-        executor = self._executor
-        executor.queue.refuse_recording("elements cannot be read, because nothing runs yet")
-        source = slice_extents(self.extents, offset, nbytes)
-        if _are_visible(source):
-            executor.wait(self.allocation.written)
-            return np.asarray(_View(self, source[0]))
-        result = executor.read(source, self)
-        result.flags.writeable = False
-        return result
-
 
 class HostBuffer(Resource):
     """Host memory, for more bytes than the device can hold; allocated by ``Device.host_buffer``.
@@ -248,6 +310,7 @@ class HostBuffer(Resource):
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
+        self.shown = set()
         self.pending: BackgroundTask | None = None  # the stream that reads or writes it
         self.bytes: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
 
@@ -255,7 +318,7 @@ class HostBuffer(Resource):
     def over(cls, memory: Bytes) -> HostBuffer:
         """Return a host buffer of memory that exists already."""
         made = cls.__new__(cls)
-        made.nbytes, made.bytes, made.pending = memory.size, memory, None
+        made.nbytes, made.bytes, made.pending, made.shown = memory.size, memory, None, set()
         return made
 
     def __repr__(self) -> str:
@@ -268,7 +331,7 @@ class HostBuffer(Resource):
     def clone(self, start: int, nbytes: int) -> HostBuffer:
         """Return a copy on the host."""
         made = HostBuffer(nbytes)
-        made.bytes[...] = self._fetch(start, nbytes)
+        made.bytes[...] = self.peek(start, nbytes)
         return made
 
     def settle(self) -> None:
@@ -280,11 +343,17 @@ class HostBuffer(Resource):
         self.settle()
         self.bytes[offset : offset + source.size] = source
 
-    def _fetch(self, offset: int, nbytes: int) -> Bytes:
+    finish_writes = settle
+
+    def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
+        """Return read-only bytes; see ``Resource``."""
+        span = self._span(offset, nbytes)
         self.settle()
-        result = self.bytes[offset : offset + nbytes]
-        result.flags.writeable = False
-        return result
+        return np.asarray(self.memory_view(*span))
+
+    def memory_view(self, offset: int, nbytes: int) -> MemoryView:
+        """Return a view of bytes of the memory."""
+        return MemoryView(self, self.bytes.ctypes.data + offset, nbytes)
 
 
 def _are_visible(extents: Extents) -> bool:
@@ -292,16 +361,16 @@ def _are_visible(extents: Extents) -> bool:
     return len(extents) == 1 and extents[0].resource.view is not None
 
 
-class _View:
+class MemoryView:
     """Bytes of a buffer by NumPy's array interface; an array of them keeps the buffer alive."""
 
-    __slots__ = ("__array_interface__", "owner")
+    __slots__ = ("__array_interface__", "__weakref__", "owner")
 
-    def __init__(self, owner: Buffer, memory: Extent) -> None:
+    def __init__(self, owner: Resource, address: int, nbytes: int) -> None:
         self.owner = owner
         self.__array_interface__ = {
-            "data": (memory.resource.address + memory.start, True),  # read-only
-            "shape": (memory.nbytes,),
+            "data": (address, True),  # read-only
+            "shape": (nbytes,),
             "typestr": "|u1",
             "version": 3,
         }

@@ -143,9 +143,9 @@ class Executor:
         return found
 
     def copy(self, source: Extents, target: Extents, read: Used, written: Used) -> None:
-        """Copy bytes from device memory to device memory, from that of ``read`` to ``written``."""
+        """Copy bytes on the device now, from the memory of ``read`` to that of ``written``."""
         with self.exclusive():
-            self._copy(source, target, [read], [written])
+            self._copy(source, target, [read], [written], now=True)
 
     def _copy(
         self,

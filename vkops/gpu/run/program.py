@@ -315,7 +315,7 @@ def _host_bytes(memory: Memory | None) -> Bytes:
     resource, start, nbytes = memory
     if isinstance(resource, HostBuffer):
         return resource.bytes[start : start + nbytes]
-    found: Bytes = resource.array(start, nbytes)
+    found: Bytes = resource.peek(start, nbytes)
     return found
 
 

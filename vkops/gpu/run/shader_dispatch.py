@@ -97,12 +97,12 @@ class HostCopy:
 
     def send(self) -> None:
         """Copy the bytes to the device."""
-        self.buffer.write(self._host.array(self._start, self._nbytes))
+        self.buffer.write(self._host.peek(self._start, self._nbytes))
 
     def fetch(self) -> None:
         """Copy them back, if the shader writes them, when they are complete."""
         if self.written:
-            self._host.write(self.buffer.array(0, self._nbytes), self._start)
+            self._host.write(self.buffer.peek(0, self._nbytes), self._start)
 
 
 class PackedCopy:
