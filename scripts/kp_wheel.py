@@ -47,6 +47,7 @@ LOG_TAIL = 25
 _ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = _ROOT / "vkops"
 RELEASED = _ROOT / "dist"
+LOCK = _ROOT / "scripts" / "lock.txt"
 PATHS = _PACKAGE / "system" / "files.py"
 NATIVE = sorted((_PACKAGE / "native").glob("*.[ch]*"))  # kompute.cmake and C++
 
@@ -164,7 +165,10 @@ def build(work: Path, log_path: Path) -> Path:
 
         venv.create(work / "venv", symlinks=True)
         module("making a virtual environment with pip (ensurepip)", "ensurepip", "--default-pip")
-        module("installing the build tools with pip", "pip", "install", *BUILD_REQUIREMENTS)
+        module(
+            "installing the build tools with pip",
+            *("pip", "install", "--constraint", str(LOCK), *BUILD_REQUIREMENTS),
+        )
         packages = subprocess.check_output(
             [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
         ).strip()

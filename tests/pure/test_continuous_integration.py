@@ -6,16 +6,18 @@ Whether the images can be built, and what is in them, scripts/docker-check tests
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = ("dev", "dask", "docs", "onnx", "plot")  # the extras that the images install
+EXTRAS = ("dev", "dask", "docs", "onnx", "plot")  # the extras that scripts/setup installs
 
 
 def workflow() -> dict:
@@ -45,20 +47,67 @@ def test_the_workflow_has_time_limits_and_may_only_read():
             assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "a/b@v1"))
 
 
-def test_constraints_hold_every_dependency():
-    """After a change of pyproject.toml: scripts/docker-check --constraints."""
-    lines = (ROOT / "docker/constraints.txt").read_text().splitlines()[1:]
-    pinned = dict(re.fullmatch(r"([\w.-]+)==([\w.]+)", line).groups() for line in lines)
-    pinned = {canonicalize_name(name): version for name, version in pinned.items()}
-    wanted = [Requirement(line) for line in metadata.requires("vkops")]
-    wanted = [
-        r for r in wanted if not r.marker or any(r.marker.evaluate({"extra": e}) for e in EXTRAS)
+SYSTEMS = {"linux": "Linux", "win32": "Windows", "darwin": "Darwin"}
+
+
+@pytest.mark.parametrize("minor", range(10, 15))
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_lock_has_one_version_of_every_dependency(system, minor):
+    """After a change of pyproject.toml: scripts/lock."""
+    environment = {
+        "python_version": f"3.{minor}",
+        "python_full_version": f"3.{minor}.9",
+        "sys_platform": system,
+        "platform_system": SYSTEMS[system],
+        "platform_machine": "x86_64",
+    }
+
+    def applies(requirement, extra=""):
+        marker = requirement.marker
+        return marker is None or marker.evaluate({**environment, "extra": extra})
+
+    locked = {}
+    for line in (ROOT / "scripts/lock.txt").read_text().splitlines()[1:]:
+        requirement = Requirement(line)
+        if applies(requirement):
+            (pin,) = requirement.specifier
+            assert pin.operator == "=="
+            assert (
+                locked.setdefault(canonicalize_name(requirement.name), pin.version) == pin.version
+            )
+
+    kp_wheel = runpy.run_path(str(ROOT / "scripts/kp_wheel.py"), run_name="kp_wheel")
+    tools = re.search(r"--constraint scripts/lock.txt (.*)", (ROOT / "scripts/wheels").read_text())
+    wanted = [Requirement(text) for text in (*kp_wheel["BUILD_REQUIREMENTS"], *tools[1].split())]
+    wanted += [
+        requirement
+        for requirement in map(Requirement, metadata.requires("vkops"))
+        if any(applies(requirement, extra) for extra in EXTRAS)
     ]
-    assert len(wanted) > 15
-    built_here = {"kp", "vkops"}
+    assert len(wanted) > 30
     assert [
-        str(r)
-        for r in wanted
-        if r.name not in built_here
-        and not r.specifier.contains(pinned.get(canonicalize_name(r.name), "0"))
+        str(requirement)
+        for requirement in wanted
+        if requirement.name not in ("kp", "vkops")  # they are built here
+        and not requirement.specifier.contains(
+            locked.get(canonicalize_name(requirement.name), "0"), prereleases=True
+        )
     ] == []
+
+
+def test_the_workflow_tests_the_lock_and_the_newest_packages():
+    """The tests of the images use the lock, as scripts/setup does."""
+    jobs = workflow()["jobs"]
+    newest = [
+        more["driver"]
+        for more in jobs["drivers"]["strategy"]["matrix"]["include"]
+        if "--newest" in more["options"]
+    ]
+    assert newest == ["none", "lavapipe"]
+    installs = [
+        step["run"] for step in jobs["systems"]["steps"] if "'.[dev]'" in step.get("run", "")
+    ]
+    assert installs
+    assert all("--constraint scripts/lock.txt" in line for line in installs)
+    dockerfile = (ROOT / "docker/Dockerfile").read_text()
+    assert set(re.findall(r"PIP_CONSTRAINT=(\S+)", dockerfile)) == {"/src/scripts/lock.txt"}

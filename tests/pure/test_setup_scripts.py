@@ -6,6 +6,7 @@ import importlib.util
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -50,6 +51,61 @@ def test_no_script_names_a_host():
 def test_bad_options_are_refused(options, message):
     done = subprocess.run([ROOT / "scripts/setup", *options], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, f"setup: {message}\n")
+
+
+INTERPRETER = r"""
+case $* in
+  *realpath*) readlink -f "$0" ;;
+  *version_info*) echo 3.12 ;;
+  *kp_wheel.py*) echo kp.whl ;;
+  *"-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+  *"-m pip"*) echo "${PIP_CONSTRAINT-}, ${PIP_BUILD_CONSTRAINT-}: $*" >>pip.log ;;
+esac"""
+
+
+@pytest.fixture
+def setup(tmp_path, monkeypatch):
+    """Return a function that runs a copy of scripts/setup, and returns what it has called pip with."""
+    monkeypatch.delenv("PIP_CONSTRAINT", raising=False)
+    (tmp_path / "scripts").mkdir()
+    for name in ("scripts/setup", "scripts/lock.txt", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "dist").mkdir()  # they take the place of what the system lacks
+    for name in ("kp-1-py3-none-any.whl", "vkops_lavapipe-1-py3-none-any.whl"):
+        (tmp_path / "dist" / name).touch()
+    program(tmp_path, "python3", INTERPRETER)
+    log = tmp_path / "pip.log"
+
+    def run(*options):
+        log.write_text("")
+        command = [tmp_path / "scripts/setup", "--no-system", *options]
+        env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(command, capture_output=True, text=True, env=env)
+        assert done.returncode == 0, done.stderr
+        return log.read_text().replace(f"{tmp_path}/", "")
+
+    return run
+
+
+def test_the_lock_chooses_the_versions_unless_the_newest_are_asked_for(setup):
+    locked, newest = "scripts/lock.txt, scripts/lock.txt: ", ", : "
+    assert setup().startswith(locked)
+    assert setup() == ""  # nothing has changed
+    first = setup("--newest")
+    assert first.startswith(newest)
+    assert "--upgrade --upgrade-strategy eager" in first
+    assert setup() == ""  # as scripts/test calls it
+    assert setup("--newest") == first  # there may be newer ones
+    assert setup("--numpy", "1.26") == first.replace("--editable", "numpy==1.26.* --editable")
+
+
+def test_the_lock_does_not_apply_where_another_numpy_is_asked_for(setup, tmp_path):
+    assert setup("--numpy", "1.26").startswith(", : ")
+    shutil.rmtree(tmp_path / ".venv")
+    assert setup().startswith("scripts/lock.txt, ")
+    with (tmp_path / "scripts/lock.txt").open("a") as lock:
+        lock.write("new==1\n")
+    assert setup().startswith("scripts/lock.txt, ")
 
 
 def test_the_readme_names_the_packages_that_shaders_need():
