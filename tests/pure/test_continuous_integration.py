@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import runpy
 import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def test_the_workflow_has_time_limits_and_may_only_read():
             assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "a/b@v1"))
 
 
+SLOW = "tests/pure/test_setup_scripts.py::test_a_failed_wheel_keeps_its_log_and_caches_nothing"
 SYSTEMS = {"linux": "Linux", "win32": "Windows", "darwin": "Darwin"}
 
 
@@ -111,3 +113,20 @@ def test_the_workflow_tests_the_lock_and_the_newest_packages():
     assert all("--constraint scripts/lock.txt" in line for line in installs)
     dockerfile = (ROOT / "docker/Dockerfile").read_text()
     assert set(re.findall(r"PIP_CONSTRAINT=(\S+)", dockerfile)) == {"/src/scripts/lock.txt"}
+
+
+@pytest.mark.parametrize(("options", "slow"), [([], []), (["-m", "slow or not slow"], [SLOW])])
+def test_pytest_leaves_out_what_is_slow(options, slow):
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        *options,
+        SLOW.partition("::")[0],
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line == SLOW] == slow
+    assert len([line for line in lines if "::" in line]) > 10
