@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 from compiled_operators import reverse
+from interrupts import interrupted_at
 from models import SPLIT
 from processes import python
 
@@ -97,6 +99,53 @@ def interrupted(index, work):
             assert result.read() == DATA[::-1].tobytes()
         assert len(came) > INTERRUPTS // 2
     print("right")
+
+
+def record_and_run(device, x):
+    with device.record() as program:
+        x.copy()
+    program.run()
+
+
+AT_EACH_POINT = {
+    "a copy": lambda device, x: x.copy(),
+    "an array": lambda device, x: vkops.split(DATA, 4, device=device),
+    "host writes": lambda device, x: x.__setitem__(..., DATA),
+    "host reads": lambda device, x: x.tolist(),
+    "a recording": record_and_run,
+    "a recording that fails": lambda device, x: failing(device, x),
+    "a bound operator": lambda device, x: reverse(device, N).bind([x], [x.copy()]).dispatch(),
+}
+
+
+def failing(device, x):
+    with suppress(StopError), device.record():
+        x.copy()
+        raise StopError
+
+
+@pytest.mark.parametrize("staged", [False, True], ids=["mapped", "staged"])
+@pytest.mark.parametrize("name", AT_EACH_POINT)
+def test_an_interrupt_at_each_point_leaves_nothing(adapter, monkeypatch, name, staged):
+    """No lock, no recording and no memory."""
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # an interrupt in a generator's end
+    with vkops.Device(adapter.index, staged=staged) as device:
+        x, queue, work = device.tensor(DATA), device.executor.queue, AT_EACH_POINT[name]
+        work(device, x)
+        gc.collect()
+        used = device.memory_report().used
+        gc.disable()  # a finalizer would swallow an interrupt
+        try:
+            number = 1
+            while interrupted_at(number, lambda: work(device, x)):
+                assert not is_held(queue.lock), number
+                assert queue.recording is None, number
+                assert device.memory_report().used == used, number
+                assert x.copy().numpy().tobytes() == DATA.tobytes(), number
+                number += 1
+        finally:
+            gc.enable()
+        assert number > 20
 
 
 def test_an_interrupt_before_the_wait(device):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from contextlib import ExitStack, suppress
 
 import numpy as np
 import onnx
@@ -283,3 +284,92 @@ def test_other_threads_run_meanwhile(device):
     assert program.steps == ("window",)
     program.run()
     assert y.numpy().tolist() == [3, 2, 1, 0]
+
+
+def in_a_thread(work):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return thread.ident
+
+
+def unfinished(device):
+    with device.record() as program:
+        yield program
+
+
+@pytest.mark.parametrize("drop", [lambda drop: drop(), in_a_thread], ids=["here", "elsewhere"])
+def test_a_generator_that_records_and_is_dropped(device, drop):
+    x = device.tensor(np.arange(4))
+    generators = [unfinished(device)]
+    program = next(generators[0])
+    x.copy()
+    assert program.steps == ("window",)
+    drop(generators.clear)
+    assert x.copy().tolist() == [0, 1, 2, 3]
+    with pytest.raises(DeviceError, match="not recorded yet"):
+        program.run()
+
+
+def test_a_thread_that_ends_inside_of_a_recording(device):
+    """Other threads get its number."""
+    x, program, found = device.tensor(np.arange(4)), device.record(), []
+    number = in_a_thread(program.__enter__)
+    for _ in range(1000):
+        if in_a_thread(lambda: found.append(x.copy().tolist())) == number:
+            break
+    assert found == [[0, 1, 2, 3]] * len(found)
+    assert program.steps == ()
+
+
+def test_an_interrupt_instead_of_the_end(device, monkeypatch):
+    """Python calls ``__exit__``, and serves a signal before the first line of it."""
+    x, program = device.tensor(np.arange(4)), device.record()
+    with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
+        patched.setattr(vkops.RecordedProgram.__exit__, "__code__", _interrupted.__code__)
+        with program:
+            x.copy()
+    assert x.copy().tolist() == [0, 1, 2, 3]
+    with program:  # begins anew
+        y = vkops.flip(x).copy()
+    assert program.steps == ("window",)
+    program.run()
+    assert y.tolist() == [3, 2, 1, 0]
+
+
+def _interrupted(self, *_):
+    raise KeyboardInterrupt
+
+
+def test_a_stack_of_contexts(device):
+    x = device.tensor(np.arange(4))
+    with ExitStack() as stack:
+        program = stack.enter_context(device.record())
+        gc.collect()
+        y = vkops.flip(x).copy()
+    assert x.copy().tolist() == [0, 1, 2, 3]
+    program.run()
+    assert y.tolist() == [3, 2, 1, 0]
+    with suppress(StopIteration), ExitStack() as stack:
+        program = stack.enter_context(device.record())
+        x.copy()
+        raise StopIteration
+    assert x.copy().tolist() == [0, 1, 2, 3]
+    with pytest.raises(DeviceError, match="not recorded yet"):
+        program.run()
+
+
+def test_threads_that_record_at_the_same_time(device):
+    x, programs = device.tensor(np.arange(4)), []
+
+    def record():
+        with device.record() as program:
+            programs.append((program, vkops.roll(x, 1)))
+
+    with device.record() as program:
+        y = vkops.flip(x).copy()
+        in_a_thread(record)
+    for each, result, expected in [(program, y, [3, 2, 1, 0]), (*programs[0], [3, 0, 1, 2])]:
+        each.run()
+        assert result.tolist() == expected
+        assert len(each.steps) == 1

@@ -10,10 +10,18 @@ from threading import RLock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interrupts import interrupted_at
 
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.extent import slice_extents
-from vkops.gpu.memory.heaps import ALIGNMENT, FIRST_HEAP, FreeList, Memory, MemoryReport
+from vkops.gpu.memory.heaps import (
+    ALIGNMENT,
+    FIRST_HEAP,
+    FreeList,
+    Memory,
+    MemoryReport,
+    assign,
+)
 
 
 def memory(budget=1 << 30, max_buffer=1 << 27):
@@ -47,6 +55,21 @@ def allocate(made, nbytes):
     return extents
 
 
+def take(ranges, size):
+    """Take a range; return its offset and number."""
+    found = ranges.take(size)
+    if found is None:
+        return None
+    *place, change = found
+    assign(change)
+    return tuple(place)
+
+
+def give(ranges, offset, size, used=0):
+    """Give a range back."""
+    assign(ranges.give(offset, size, used))
+
+
 def free(made, extents):
     """Free the owner of extents."""
     made.owners[:] = [pair for pair in made.owners if pair[0] is not extents]
@@ -55,9 +78,9 @@ def free(made, extents):
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 40)), max_size=80))
 def test_free_list_never_overlaps_and_joins_again(steps):
     ranges, taken = FreeList(100), []
-    for take, size in steps:
-        if take:
-            found = ranges.take(size)
+    for taking, size in steps:
+        if taking:
+            found = take(ranges, size)
             if found is None:
                 continue
             offset, _ = found
@@ -65,11 +88,11 @@ def test_free_list_never_overlaps_and_joins_again(steps):
             assert all(offset + size <= o or o + s <= offset for o, s in taken)
             taken.append((offset, size))
         elif taken:
-            ranges.give(*taken.pop(size % len(taken)))
+            give(ranges, *taken.pop(size % len(taken)))
         assert ranges.free == 100 - sum(s for _, s in taken)
     for one in taken:
-        ranges.give(*one)
-    assert ranges.take(100) == (0, 0)
+        give(ranges, *one)
+    assert take(ranges, 100) == (0, 0)
 
 
 def test_ranges_are_aligned_and_freed():
@@ -133,6 +156,27 @@ def test_spread_is_all_or_nothing():
         made.require(3 << 20)
 
 
+@pytest.mark.parametrize("nbytes", [100, (3 << 20) + 100])
+def test_an_interrupt_at_each_point_loses_nothing(nbytes):
+    made = memory(max_buffer=1 << 20)
+    kept = allocate(made, 1000)
+
+    def work():
+        free(made, allocate(made, nbytes))
+        free(made, allocate(made, 2 * nbytes))
+        made.collect()
+
+    number = 1
+    while interrupted_at(number, work):
+        made.owners[1:] = []
+        assert made.report().used == 4 * ALIGNMENT, number
+        number += 1
+    assert number > 20
+    free(made, kept)
+    assert made.report().used == 0
+    assert all(take(heap.ranges, heap.ranges.size) == (0, 0) for heap in made.heaps)
+
+
 def test_too_large_for_the_device():
     made = memory(budget=1 << 20)
     with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 4194304 bytes: the device has"):
@@ -178,9 +222,9 @@ def test_no_python_code_runs_when_an_owner_is_freed():
 
 def test_memory_that_was_freed_has_the_last_submission_that_uses_it():
     ranges = FreeList(100)
-    first, second, _third = (ranges.take(10) for _ in range(3))
-    ranges.give(second[0], 10, 7)
-    ranges.give(first[0], 10, 3)  # joined: both have the later one
-    assert ranges.take(15) == (0, 7)
-    assert ranges.take(70) == (30, 0)
-    assert ranges.take(5) == (15, 7)
+    first, second, _third = (take(ranges, 10) for _ in range(3))
+    give(ranges, second[0], 10, 7)
+    give(ranges, first[0], 10, 3)  # joined: both have the later one
+    assert take(ranges, 15) == (0, 7)
+    assert take(ranges, 70) == (30, 0)
+    assert take(ranges, 5) == (15, 7)

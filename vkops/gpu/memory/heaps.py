@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import starmap
+from operator import setitem
 from threading import RLock
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary, ref
@@ -33,33 +35,39 @@ HEAP_LIMIT = (1 << 31) - (64 << 10)
 """Bytes. Kompute counts the bytes of a tensor in 32 bits. Below this limit, the numbers of items
 and the addresses of all vectors that a tensor reaches fit in 31 bits."""
 
+Change = tuple[Any, Any, Any]
+"""A container, a key and the value to assign: ``container[key] = value``."""
+
 Extents = tuple[Extent, ...]
 """The device memory of a buffer: one extent of a heap, or several where no heap is large enough."""
+
+
+def assign(*changes: Change) -> None:
+    """Make changes by one call of C code: an interrupt comes before all of them or after them."""
+    deque(starmap(setitem, changes), 0)
 
 
 class FreeList:
     """The free ranges of one heap, in order of offset; neighbours are always joined.
 
-    With each goes the number of the last submission that uses it.
+    With each goes the number of the last submission that uses it. The methods return changes, for
+    ``assign``: a range is always either free or in somebody's books.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._ranges = [(0, size, 0)]
 
-    def take(self, size: int) -> tuple[int, int] | None:
-        """Take the first range that fits; return its offset and number, or None if none does."""
+    def take(self, size: int) -> tuple[int, int, Change] | None:
+        """Find the first range that fits; return its offset and number, and how to take it."""
         for i, (offset, available, used) in enumerate(self._ranges):
-            if available > size:
-                self._ranges[i] = offset + size, available - size, used
-                return offset, used
-            if available == size:
-                del self._ranges[i]
-                return offset, used
+            if available >= size:
+                rest = [(offset + size, available - size, used)] if available > size else []
+                return offset, used, (self._ranges, slice(i, i + 1), rest)
         return None
 
-    def give(self, offset: int, size: int, used: int = 0) -> None:
-        """Give a range back."""
+    def give(self, offset: int, size: int, used: int = 0) -> Change:
+        """Return how to give a range back."""
         first = last = bisect_left(self._ranges, (offset,))
         end = offset + size
         if last < len(self._ranges) and self._ranges[last][0] == end:
@@ -70,7 +78,7 @@ class FreeList:
             first -= 1
             offset, _, other = self._ranges[first]
             used = max(used, other)
-        self._ranges[first:last] = [(offset, end - offset, used)]
+        return self._ranges, slice(first, last), [(offset, end - offset, used)]
 
     @property
     def free(self) -> int:
@@ -160,6 +168,8 @@ class Allocation(ref[Any]):
     """
 
     __slots__ = ("used", "written")
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__  # that of a reference needs its owner
 
     used: int
     written: int
@@ -212,17 +222,15 @@ class Memory:
             self._check()
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
         allocation = Allocation(owner, self.freed.append)
+        allocation.used = allocation.written = 0
         with self._lock:
             if self.freed:
                 self.collect()
             if size > self.max_range:
-                extents, used = self._take_several(size)
+                self._take_several(allocation, size)
             else:
-                extent, used = self._take(size) or self._grow(size)
-                extents = (extent,)
-            allocation.used = allocation.written = used
-            self._extents[allocation] = extents
-        return extents, allocation
+                self._take(allocation, size)
+            return self._extents[allocation], allocation
 
     def require(self, nbytes: int) -> None:
         """Check that new heaps could hold so many bytes.
@@ -235,27 +243,28 @@ class Memory:
         if nbytes > max(empty, self._available() + empty):
             raise self._refusal(nbytes)
 
-    def _take_several(self, size: int) -> tuple[Extents, int]:
+    def _take_several(self, allocation: Allocation, size: int) -> None:
         self._room(size)
         sizes = [self.max_range] * (size // self.max_range)
-        taken: list[Extent] = []
-        last = 0
         try:
             for n in filter(None, [*sizes, size % self.max_range]):
-                extent, used = self._take(n) or self._grow(n)
-                taken.append(extent)
-                last = max(last, used)
+                self._take(allocation, n)
         except OutOfDeviceMemoryError:
-            self._give(taken, last)
+            self._give(allocation)
             raise
-        return tuple(taken), last
 
-    def _take(self, size: int) -> tuple[Extent, int] | None:
+    def _take(self, allocation: Allocation, size: int) -> None:
+        """Add a range to those of an allocation, of a new heap if no other has room."""
         for heap in self.heaps:
             found = heap.ranges.take(size)
             if found is not None:
-                return Extent(heap, found[0], size), found[1]
-        return None
+                offset, used, change = found
+                allocation.used = allocation.written = max(used, allocation.used)
+                extents = *self._extents.get(allocation, ()), Extent(heap, offset, size)
+                assign(change, (self._extents, allocation, extents))
+                return
+        self._grow(size)
+        self._take(allocation, size)
 
     def _room(self, size: int) -> int:
         """Check that new heaps can hold so many bytes; return the bytes available for them."""
@@ -272,16 +281,12 @@ class Memory:
             f"bytes available ({self.reserved} reserved by this device object)"
         )
 
-    def _grow(self, size: int) -> tuple[Extent, int]:
+    def _grow(self, size: int) -> None:
         available = self._room(size)
         # Doubling keeps heaps, and with them pipelines, few.
         wanted = max(FIRST_HEAP, self.reserved, size)
         wanted = min(wanted, self.max_range, available // ALIGNMENT * ALIGNMENT)
-        heap = self._create(wanted, min(wanted, max(FIRST_HEAP, size)))
-        self.heaps.append(heap)
-        found = self._take(size)
-        assert found is not None
-        return found
+        self.heaps.append(self._create(wanted, min(wanted, max(FIRST_HEAP, size))))
 
     def _create(self, wanted: int, minimum: int) -> Heap:
         """Create a heap of as many bytes as are wanted, or of fewer, but not below ``minimum``."""
@@ -308,13 +313,16 @@ class Memory:
     def collect(self) -> None:
         """Take back the memory of owners that were freed."""
         while self.freed:
-            allocation = self.freed.popleft()
-            self._give(self._extents.pop(allocation, ()), allocation.used)  # none after ``close``
+            self._give(self.freed[0])
+            self.freed.popleft()
 
-    @staticmethod
-    def _give(extents: Iterable[Extent], used: int) -> None:
-        for heap, start, nbytes in extents:
-            heap.ranges.give(start, nbytes, used)
+    def _give(self, allocation: Allocation) -> None:
+        """Take back the memory of an allocation; it has none if this was interrupted before."""
+        extents = self._extents.get(allocation, ())  # none after ``close``
+        for number, (heap, start, nbytes) in enumerate(extents, 1):
+            change = heap.ranges.give(start, nbytes, allocation.used)
+            assign(change, (self._extents, allocation, extents[number:]))
+        self._extents.pop(allocation, None)
 
     def report(self) -> MemoryReport:
         """Return what is held and used now."""

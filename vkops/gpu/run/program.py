@@ -127,7 +127,7 @@ class Bound:
                 kinds.add(type(memory.resource))
             else:
                 kinds.add(type(memory))
-        if executor.queue.is_recording:
+        if executor.queue.recording is not None:
             self._check_recording(kinds)
         if HostBuffer not in kinds:
             work = self._bind()

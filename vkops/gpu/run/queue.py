@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
-from threading import RLock
+from functools import lru_cache, partial
+from threading import RLock, local
 from typing import Any, NoReturn, Protocol
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary, ref
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError, refuse_reentry
 from vkops.gpu.adapters import adapter, forks
@@ -52,14 +52,25 @@ class Used(Protocol):
 class Recording(Protocol):
     """A program that is being recorded."""
 
-    @property
-    def is_current(self) -> bool:
-        """Whether this thread is recording it."""
-
     def add(
         self, operations: Sequence[Any], reads: Sequence[Used], writes: Sequence[Used], name: str
     ) -> None:
         """Add what would be submitted."""
+
+
+NO_BLOCK: ref[partial[None]] = ref(partial(print))
+"""A reference to nothing."""
+
+
+class _Thread(local):
+    """The state of a queue that each thread has for itself.
+
+    ``block`` refers to the end of the ``with`` block in which the thread records, a call with the
+    program as its argument. Only the ``with`` statement holds that call: without the statement,
+    nothing is recorded, however it ended.
+    """
+
+    block = NO_BLOCK
 
 
 class QueueUser(Protocol):
@@ -93,7 +104,7 @@ class Queue:
         self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self.kompute.pipeline)
         self._names: deque[tuple[int, str]] = deque(maxlen=MAX_SUBMISSIONS)
         self._waited = 0  # the last submission that was waited for
-        self.recording: Recording | None = None
+        self.thread: _Thread = _Thread()
         self.measures: bool = False
         self._kept: WeakSet[Any] = WeakSet()
         self._waits = os.environ.get(SYNC) == "1"
@@ -215,8 +226,9 @@ class Queue:
         if not work:
             return 0
         operations = [each.operation(self) for each in work]
-        if self.is_recording and not now:
-            self.recording.add(operations, reads, writes, name)  # type: ignore[union-attr]
+        recording = self.recording
+        if recording is not None and not now:
+            recording.add(operations, reads, writes, name)
             return 0
         return self.enqueue_operations(operations, reads, writes, name)
 
@@ -277,9 +289,10 @@ class Queue:
         return number
 
     @property
-    def is_recording(self) -> bool:
-        """Whether this thread is recording a program."""
-        return self.recording is not None and self.recording.is_current
+    def recording(self) -> Recording | None:
+        """The program that this thread records."""
+        block = self.thread.block()
+        return None if block is None else block.args[0]
 
     def refuse_recording(self, what: str) -> None:
         """Refuse what cannot be a part of a program, if this thread is recording one.
@@ -287,7 +300,7 @@ class Queue:
         Raises:
             DeviceError: it is.
         """
-        if self.is_recording:
+        if self.recording is not None:
             raise DeviceError(f"record: {what}")
 
     def refuse_arrays(self) -> None:

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from threading import get_ident
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from vkops.arguments.values import Place, integer
 from vkops.errors import DeviceError, InvalidDescError, show
 from vkops.gpu.run.executor import Executor
-from vkops.gpu.run.queue import Used
+from vkops.gpu.run.queue import NO_BLOCK, Used
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class _End:
+    """The attribute ``__exit__``: a call that ends the block, and that a ``with`` statement holds.
+
+    The recording ends when that call is freed, so an interrupt in the place of the call ends it.
+    """
+
+    def __init__(self, end: Callable[..., None]) -> None:
+        self._end = end
+
+    def __get__(self, program: RecordedProgram | None, owner: object = None) -> Callable[..., None]:
+        if program is None:
+            return self._end
+        call = partial(self._end, program)
+        program._block = ref(call)
+        return call
 
 
 class RecordedProgram:
@@ -41,7 +59,8 @@ class RecordedProgram:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._thread: int | None = None
+        self._block = NO_BLOCK
+        self._own_block: object = None  # without a ``with`` statement, as in an ExitStack
         self._operations: list[Any] = []
         self._names: list[str] = []
         self._buffers: dict[int, Used] = {}
@@ -58,23 +77,23 @@ class RecordedProgram:
                 raise DeviceError("record: the program was recorded already, make another one")
             if queue.recording is not None:
                 raise DeviceError(f"record: {queue.info.name!r} is recording already")
-            self._thread = get_ident()
-            queue.recording = self
+        self._drop()  # what an interrupted block has left
+        self._names = []
+        if self._block() is None:
+            self._own_block = self.__exit__
+        queue.thread.block = self._block
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def _end_block(self, kind: object = None, *_: object) -> None:
+        self._own_block = None
         queue = self._executor.queue
         with queue.lock:
-            queue.recording = None
             if kind is not None or self._closed:
                 self._drop()
                 return
             self._commands = queue.commands(self._operations)
 
-    @property
-    def is_current(self) -> bool:
-        """Whether this thread is recording it."""
-        return self._thread == get_ident()
+    __exit__ = _End(_end_block)
 
     def add(
         self, operations: Sequence[Any], reads: Sequence[Used], writes: Sequence[Used], name: str
@@ -113,7 +132,7 @@ class RecordedProgram:
         queue = self._executor.queue
         for _ in range(count):
             with self._executor.exclusive():
-                if queue.is_recording:
+                if queue.recording is not None:
                     raise DeviceError("run: a recorded program cannot be part of another one")
                 if queue.measures:  # which kept commands are not
                     queue.enqueue_operations(operations, used, written, "a recording")
