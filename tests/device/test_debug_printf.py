@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 HEAD = """#version 450
-#extension GL_GOOGLE_include_directive : require
+
 #extension GL_EXT_debug_printf : require
 #include "told.glsl"
 layout(local_size_x = 4, local_size_y = 2) in;

@@ -367,7 +367,7 @@ def test_errors_of_the_compiler(device):
             kernel(x)
         return str(caught.value)
 
-    assert text("z = foo") == "mine:1: 'foo' : undeclared identifier"
+    assert text("z = foo") == "mine:1: 'foo' : undeclared identifier, in 'z = foo'"
     assert text("T y = x;\nz = foo;\n").startswith("mine:2: 'foo'")
     assert text("z = x +").startswith("mine:1: ")
     assert text("x = z").startswith("mine:1: 'assign' :")

@@ -20,7 +20,7 @@ from vkops.debug.shader_check import Case
 from vkops.shaders.binary import HEADER_WORDS, Op, positions
 
 SOURCE = """#version 450
-#extension GL_GOOGLE_include_directive : require
+
 layout(local_size_x = 4) in;
 #include "by.glsl"
 layout(std430, binding = 0) buffer Data { uint data[]; };

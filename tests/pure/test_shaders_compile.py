@@ -80,8 +80,22 @@ def test_text_finds_includes_in_include_dirs_only(project):
     assert spirv == shaders.compile(project / "x.comp")
     assert str(failure(WITH_INCLUDE)) == (
         "<source>:3: '#include' : Could not process include directive for header name: "
-        "inc/value.glsl"
+        "inc/value.glsl, in '#include \"inc/value.glsl\"'"
     )
+
+
+def test_includes_need_no_extension(project):
+    without = WITH_INCLUDE.replace("#extension GL_GOOGLE_include_directive : require", "")
+    options = {"include": [Path("shaders")], "defines": {"VALUE": 7}}
+    assert shaders.compile(without, **options) == shaders.compile(WITH_INCLUDE, **options)
+    error = failure(without.replace("value()", "value(1)"), **options)
+    assert (error.line, error.message.rpartition(", in ")[2]) == (
+        5, "'void main() { data[gl_GlobalInvocationID.x] = value(1); }'"
+    )  # fmt: skip
+    error = failure(without, include=[Path("shaders")])
+    assert (error.line, error.message.rpartition(", in ")[2]) == (
+        1, "'uint value() { return VALUE; }'"
+    )  # fmt: skip
 
 
 def test_file_name_that_looks_like_an_option(project, monkeypatch):
@@ -125,7 +139,7 @@ def test_error_names_file_and_line(project, message):
 
 def test_error_in_text_has_the_chosen_name(message):
     source = "#version 450\nvoid main() { foo; }\n"
-    assert str(failure(source)) == "<source>:2: 'foo' : undeclared identifier"
+    assert str(failure(source)).startswith("<source>:2: 'foo' : undeclared identifier")
     error = failure(source, name="gen/copy.comp")
     message(error, "gen/copy.comp:2: ")
     assert error.file == "gen/copy.comp"
@@ -142,14 +156,55 @@ def test_missing_include_names_itself_and_its_line(project):
     (project / "inc/value.glsl").write_text('\n#include "deeper.glsl"\n')
     assert str(failure(Path("shaders/x.comp"))) == (
         "shaders/inc/value.glsl:2: '#include' : Could not process include directive for "
-        "header name: deeper.glsl"
+        "header name: deeper.glsl, in '#include \"deeper.glsl\"'"
     )
+
+
+HINTS = {
+    "layout(local_size_x = 1) in;\nvoid main() {}": "the first line must be '#version 450'",
+    "#version 450\nvoid main() { double x = sin(double(1)); }": "write sin(float(x))",
+    "#version 450\nvoid main() { int x = gl_WorkGroupID.x; }": "of uint to int: write int(x)",
+    "#version 450\nvoid main() { int x = 1.5; }": "of float to int: write int(x)",
+    "#version 450\nvoid main() { int64_t x; }": "int64_t needs '#extension GL_EXT_shader_explicit",
+    "#version 450\nbuffer B { uint8_t b[]; };\nvoid main() {}": "uint8_t needs '#extension GL_EXT_",
+    "#version 450\nvoid main() {\n    int x = 1\n    x = 2;\n}": "is a semicolon missing, here or in",
+    "#version 450\nvoid main() { int x = 1 }": "is a semicolon missing",
+    "#version 450\nuniform float x;\nvoid main() {}": "layout(push_constant) uniform Push { ... };",
+}
+
+
+@pytest.mark.parametrize("text", HINTS)
+def test_usual_mistakes_have_a_hint(message, text):
+    message(failure(text, name="x"), HINTS[text])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#version 450\nvoid main() { int x = y; }",
+        "#version 450\nfloat f(float x) { return x; }\nvoid main() { f(1.0, 2.0); }",
+        "#version 450\nvoid main() { int x[2] = int[3](1, 2, 3); }",
+        "#version 450\nvoid main() { float sample = 1.0; }",
+    ],
+)
+def test_other_mistakes_have_no_hint(text):
+    assert failure(text).message.endswith(f", in {text.splitlines()[-1]!r}")
+
+
+def test_lines_of_files_outside_are_not_shown(tmp_path):
+    (tmp_path / "secret").write_text("it is red\n" * 9)
+    text = (
+        "#version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n"
+        f'#line 3 + 2 "{tmp_path}/secret"\nvoid main() {{ y; }}\n'
+    )
+    assert str(failure(text)) == f"{tmp_path}/secret:5: 'y' : undeclared identifier"
+    assert str(failure(text, include=tmp_path)).endswith(", in 'it is red'")
 
 
 def test_errors_without_a_line(message):
     assert str(failure("")) == (
         "<source>: #version: compute shaders require es profile with version 310 or above, "
-        "or non-es profile with version 420 or above"
+        "or non-es profile with version 420 or above; the first line must be '#version 450'"
     )
     error = failure("#version 450\n", name="empty.comp")
     message(error, "empty.comp: ")
@@ -181,7 +236,8 @@ def test_error_that_a_shader_states_is_one_short_printable_line(project):
     (project / "x.comp").write_bytes(b"#version 450\n#error \x1b[2Jx\x07 " + b"yyyy " * 1000)
     error = failure(Path("shaders/x.comp"))
     told = f"'#error' : <bad token> [ 2 Jx <bad token> {'yyyy ' * 1000}"
-    assert str(error) == f"shaders/x.comp:2: {told[:500]}…"
+    line = repr("#error \x1b[2Jx\x07 " + "yyyy " * 9)[:59]
+    assert str(error) == f"shaders/x.comp:2: {told[:500]}…, in {line}…"
 
 
 def test_error_in_a_define_is_not_blamed_on_a_file(message):
@@ -254,11 +310,13 @@ def test_program_that_is_no_compiler(tmp_path, monkeypatch, program, problem):
         ("exit 3", "failed without a diagnostic (exit status 3)"),
         (
             "kill -SEGV $$",
-            "failed without a diagnostic (killed by SIGSEGV); does a file include itself?",
+            "failed without a diagnostic (killed by SIGSEGV); that is a fault of the compiler, "
+            "not of the shader",
         ),
         (
             "kill -40 $$",
-            "failed without a diagnostic (killed by signal 40); does a file include itself?",
+            "failed without a diagnostic (killed by signal 40); that is a fault of the compiler, "
+            "not of the shader",
         ),
         ("printf '\\377\\376 no\\0pe\\n'; exit 1", "failed without a diagnostic (exit status 1)"),
         ("exit 0", "reported success and wrote no SPIR-V"),

@@ -188,7 +188,7 @@ def test_each_source_line_is_above_its_instructions(tmp_path):
 def test_lines_of_included_files(tmp_path):
     (tmp_path / "inc.glsl").write_text("\nfloat half_of(float x) { return x * 0.5; }\n")
     path = tmp_path / "it.comp"
-    include = '450\n#extension GL_GOOGLE_include_directive : require\n#include "inc.glsl"\n'
+    include = '450\n\n#include "inc.glsl"\n'
     path.write_text(
         SHADER.replace("450\n", include).replace("twice(float(k))", "half_of(float(k))")
     )
@@ -202,7 +202,7 @@ def test_lines_of_included_files(tmp_path):
 def test_included_files_that_no_longer_exist(tmp_path):
     inc, path = tmp_path / "inc.glsl", tmp_path / "it.comp"
     inc.write_text("void f() {}\n")
-    path.write_text('#version 450\n#extension GL_GOOGLE_include_directive : require\n#include "inc.glsl"\nvoid main() { f(); }\n')  # fmt: skip
+    path.write_text('#version 450\n\n#include "inc.glsl"\nvoid main() { f(); }\n')  # fmt: skip
     spirv = shaders.compile(path, debug=True)
     inc.unlink()
     text = listing(spirv)

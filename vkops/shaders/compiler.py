@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -11,26 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vkops.errors import InvalidDescError, ShaderCompileError, printable
+from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.shaders import cache as disk
-from vkops.shaders import sources, tools
+from vkops.shaders import diagnostics, sources, tools
 from vkops.system.processes import describe
 
 TEXT = "<source>"
 """The file that is the source in the SPIR-V of a text."""
-
-_MAX_QUOTED = 500
-"""Characters of the compiler's message that an error's message quotes; its log has all."""
 
 _MAX_RECENT = 128
 _MAX_RECENT_BYTES = 1 << 20
 _recent: OrderedDict[str, bytes] = OrderedDict()
 """The modules that this process compiled or loaded last, by their keys."""
 
-_LOCATED = re.compile(r"^ERROR: (?P<file>.+?):(?P<line>\d+): (?P<text>.*)$", re.MULTILINE)
 _NO_ENTRY = "Entry point not found"
 _ENTRY = re.compile(rb"\[\s*numthreads[^\]]*\]\s*(?:\[[^\]]*\]\s*)*\w+\s+(\w+)\s*\(")
-_STATED = re.compile(r"^(?:ERROR|.*: Error): (?P<text>.*)$", re.MULTILINE)
 
 
 def compile(
@@ -51,12 +47,11 @@ def compile(
     r"""Compile a compute shader to SPIR-V: a file if ``source`` is a path, else text.
 
     ``language`` is glsl or hlsl; for HLSL, ``entry`` is the function that is compiled.
-    ``#include "x.glsl"`` (in GLSL with GL_GOOGLE_include_directive) is searched for beside the
-    including file, then in ``include``: one or more folders, or a mapping of names to texts. With
-    symbolic links resolved, it must be in one of these, or in ``root`` if that is given, unless
-    ``allow_paths`` is true. ``debug`` adds the source and line numbers to the SPIR-V,
-    ``cache=False`` does not use the disk cache, ``memoize`` also keeps the SPIR-V in memory, and
-    errors call a text ``name``.
+    ``#include "x.glsl"`` is searched for beside the including file, then in ``include``: one or
+    more folders, or a mapping of names to texts. With symbolic links resolved, it must be in one of
+    these, or in ``root`` if that is given, unless ``allow_paths`` is true. ``debug`` adds the
+    source and line numbers to the SPIR-V, ``cache=False`` does not use the disk cache, ``memoize``
+    also keeps the SPIR-V in memory, and errors call a text ``name``.
 
     >>> spirv = compile("#version 450\nvoid main() {}")
     >>> len(spirv) % 4
@@ -68,6 +63,8 @@ def compile(
     """
     flags = sources.flags(defines, target_env, debug, language, entry)
     compiler = find_compiler()
+    if language == "glsl" and sources.has_includes(sources.read(source)):
+        flags = (*flags, sources.ALLOW_INCLUDES)
     try:
         with sources.include_folders(include) as (folders, texts):
             trusted = (source.parent, *folders) if isinstance(source, Path) else folders
@@ -144,24 +141,40 @@ class _Compilation:
                 file, cwd = TEXT, self.texts or folder
                 (cwd / TEXT).write_bytes(text)
                 includes = [f"-I{os.path.abspath(p)}" for p in self.include if p != self.texts]
+            loop = "; does a file include itself?" if sources.has_includes(text) else ""
             argv = [self.compiler, *self.flags, *includes, "-o", str(output), file]
             try:
                 returncode, log = tools.run(argv, cwd=cwd)
             except ShaderCompileError as error:
-                message = f"{name}: {error.message}"
+                message = f"{name}: {error.message}{loop}"
                 raise ShaderCompileError(message, file=name, log=error.log) from error
-            log = log.replace(TEXT, name) if cwd else log
-            log = log.replace(f"{self.texts}{os.sep}", "") if self.texts else log
             if returncode != 0:
-                if _NO_ENTRY in log and not _LOCATED.search(log):
+                if _NO_ENTRY in log and not diagnostics.LOCATED.search(log):
                     raise self._without_entry(name, text)
-                raise _diagnosed(self.compiler, name, returncode, log)
+                hidden = {TEXT: name} if cwd else {}
+                hidden |= {f"{self.texts}{os.sep}": ""} if self.texts else {}
+                code = functools.partial(self._code, file, text, cwd)
+                crash = loop or "; that is a fault of the compiler, not of the shader"
+                raise diagnostics.error(self.compiler, returncode, log, name, crash, hidden, code)
             spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
         if not disk.is_spirv(spirv):
             what = f"{len(spirv)} bytes that are not SPIR-V" if spirv else "no SPIR-V"
             message = f"{name}: {self.compiler} reported success and wrote {what}"
             raise ShaderCompileError(message, file=name, log=log)
         return spirv
+
+    def _code(self, source: str, text: bytes, cwd: Path | None, file: str, line: int) -> str:
+        """Return a line of the source, or of an included file that may be read."""
+        code = diagnostics.line_of(text, source, file, line)
+        if code or file == source:
+            return code
+        try:
+            path = Path(cwd or "", file)
+            if self.roots is not None:
+                sources.check_inside(file, os.path.realpath(path), self.roots)
+            return diagnostics.line_of(sources.read(path), file, file, line)
+        except ShaderCompileError:
+            return ""
 
     def _without_entry(self, name: str, text: bytes) -> InvalidDescError:
         """Make an error that names the functions with [numthreads]."""
@@ -193,29 +206,3 @@ def validate(spirv: bytes, *, target_env: str = "vulkan1.1", options: Sequence[s
         reason = " ".join(log.split()).removeprefix("error: ") or describe(returncode)
         message = f"invalid SPIR-V: {reason}"
         raise ShaderCompileError(message, log=log)
-
-
-def _diagnosed(compiler: str, name: str, returncode: int, log: str) -> ShaderCompileError:
-    """Make an error of the compiler's output: its first message with a line, or its first message.
-
-    ``#line`` in the shader changes the file and line that the compiler names.
-    """
-    located, stated = _LOCATED.search(log), _STATED.search(log)
-    file, line, text = name, None, ""
-    if located and located["file"] == "-1":  # where glslang keeps the -D macros
-        text = f": in the defines: {_quoted(located['text'])}"
-    elif located:
-        file, line = os.path.normpath(located["file"]), int(located["line"])
-        text = f":{line}: {_quoted(located['text'])}"
-    elif stated:
-        text = f": {_quoted(stated['text'])}"
-    else:
-        text = f": {compiler} failed without a diagnostic ({describe(returncode)})"
-        if returncode < 0:  # how glslang ends on an endless chain of includes
-            text += "; does a file include itself?"
-    return ShaderCompileError(printable(f"{file}{text}"), file=file, line=line, log=log)
-
-
-def _quoted(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"

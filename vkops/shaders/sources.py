@@ -43,6 +43,14 @@ _REGISTERS = (
     "--hlsl-iomap", "--auto-map-bindings", "--hlsl-offsets", "--shift-texture-binding", "0",
     "--shift-uav-binding", "64", "--shift-UBO-binding", "128",
 )  # fmt: skip
+
+ALLOW_INCLUDES = "-DVKOPS_INCLUDES\r#extension GL_GOOGLE_include_directive : require"
+"""Allows ``#include`` in GLSL that does not request the extension, as glslc does.
+
+glslang puts macros after #version, where they do not count as lines. It cuts one at a line feed,
+and ends a line at a carriage return. Its own option for this, -P, is newer than version 12.
+"""
+
 _TARGET_ENV = re.compile(r"vulkan1\.\d")
 
 
@@ -75,6 +83,11 @@ def flags(
     hlsl = ("-D", "-e", entry, *_REGISTERS) if language == "hlsl" else ()
     options = ("-V", "-S", "comp", *hlsl, "--target-env", target_env)
     return (*options, *macros, *(["-g"] if debug else []))
+
+
+def has_includes(text: bytes) -> bool:
+    """Whether a text may include files."""
+    return bool(_names(text, strict=False))
 
 
 @contextmanager
@@ -179,7 +192,7 @@ def _included(
             real = os.path.realpath(path)
             os.stat(real)
             if roots is not None:
-                _check_inside(os.fsdecode(name), real, roots)
+                check_inside(os.fsdecode(name), real, roots)
             with open_regular(real) as file:
                 content = file.read(available + 1)
         except (OSError, ValueError):  # missing, or not a valid file name
@@ -215,7 +228,8 @@ def _names(text: bytes, *, strict: bool) -> dict[bytes, None]:
     return found
 
 
-def _check_inside(name: str, path: str, roots: Sequence[Path]) -> None:
+def check_inside(name: str, path: str, roots: Sequence[Path]) -> None:
+    """Refuse an included file that is outside of the folders, or not a regular file."""
     try:
         is_inside = any(below(Path(root), path) for root in roots)
     except ValueError as error:

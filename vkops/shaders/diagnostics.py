@@ -1,0 +1,103 @@
+"""Errors of the compiler, with the line of the source and a hint for the most usual mistakes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+
+from vkops.errors import ShaderCompileError, printable, show
+from vkops.system.processes import describe
+
+LOCATED = re.compile(
+    r"^ERROR: (?P<file>.+?):(?P<line>\d+): (?P<text>.*(?:\nGL_.*)*)$", re.MULTILINE
+)
+_STATED = re.compile(r"^(?:ERROR|.*: Error): (?P<text>.*)$", re.MULTILINE)
+
+_MAX_QUOTED = 500
+"""Characters of the compiler's message that an error's message quotes; its log has all."""
+
+_NUMBERED = re.compile(r'\s*#\s*line\s+(\d+)(?:\s+"?([^"]+)"?)?')
+_END_OF_LINE = re.compile(r"\r\n|\n|\r")
+
+_FLOAT_ONLY = "a?(?:sin|cos|tan)h?|pow|exp2?|log2?|radians|degrees"
+_SIZED = "u?int(?:8|16|64)_t|float16_t|(?:[iu](?:8|16|64)|f16)vec[234]"
+_AFTER = "IDENTIFIER|RIGHT_BRACE|FOR|WHILE|IF|RETURN|CONST|BOOL|INT|UINT|FLOAT|DOUBLE"
+_SCALAR = r"bool|u?int(?:\d+_t)?|float(?:\d+_t)?|double"
+
+# Patterns of the compiler's message, which is followed by the line of the source.
+_HINTS = (
+    ("#version: compute shaders require", "the first line must be '#version 450'"),
+    (rf"'({_FLOAT_ONLY})' : no matching", "{0} takes no double: write {0}(float(x))"),
+    (
+        rf"cannot convert from '(?!.* array )[^']*?\b({_SCALAR})' to '[^']*?\b({_SCALAR})'",
+        "there is no implicit conversion of {0} to {1}: write {1}(x)",
+    ),
+    (
+        rf"(?:undeclared|syntax error|no matching|wrong operand)(?:.|\n)*?\b({_SIZED})\b",
+        "{0} needs '#extension GL_EXT_shader_explicit_arithmetic_types : require'",
+    ),
+    (
+        rf"unexpected (?:{_AFTER}), expecting COMMA or SEMICOLON",
+        "is a semicolon missing, here or in the line before?",
+    ),
+    ("non-opaque uniforms outside a block", "use 'layout(push_constant) uniform Push {{ ... }};'"),
+)
+
+
+def error(
+    compiler: str,
+    returncode: int,
+    log: str,
+    name: str,
+    crash: str,
+    hidden: Mapping[str, str],
+    code: Callable[[str, int], str],
+) -> ShaderCompileError:
+    """Make an error of a failed compilation: of the first message with a line, or the first one.
+
+    ``#line`` in the shader changes the file and line that the compiler names. ``crash`` is added
+    to the message if a signal ended the compiler, ``hidden`` has what replaces the names of
+    temporary files, and ``code`` returns a line of a file.
+    """
+    file, line = name, None
+    if (located := LOCATED.search(log)) is None:
+        stated = _STATED.search(log)
+        text = f"{compiler} failed without a diagnostic ({describe(returncode)})"
+        text += crash if returncode < 0 else ""
+        text = f": {_quoted(stated['text']) if stated else text}"
+    elif located["file"] == "-1":  # where glslang keeps the -D macros
+        text = f": in the defines: {_quoted(located['text'])}"
+    else:
+        file, line = located["file"], int(located["line"])
+        text = f":{line}: {_quoted(located['text'], code(file, line))}"
+    for temporary, shown in hidden.items():
+        file, text, log = (each.replace(temporary, shown) for each in (file, text, log))
+    file = os.path.normpath(file) if line else file
+    return ShaderCompileError(printable(f"{file}{text}"), file=file, line=line, log=log)
+
+
+def line_of(text: bytes, name: str, file: str, line: int) -> str:
+    """Return a line of a source that is called ``name``; "" if it has none of this file and number.
+
+    ``#line`` in the source changes both.
+    """
+    at = name, 1
+    for each in _END_OF_LINE.split(text.decode(errors="replace")):
+        changed = _NUMBERED.match(each)
+        if at == (file, line) and not changed:
+            return each.strip()
+        at = (changed[2] or at[0], int(changed[1])) if changed else (at[0], at[1] + 1)
+    return ""
+
+
+def _quoted(message: str, code: str = "") -> str:
+    """A message of the compiler with the line of the source and a hint."""
+    text = " ".join(message.split())
+    text = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"
+    hints = (
+        "; " + hint.format(*match.groups())
+        for pattern, hint in _HINTS
+        if (match := re.search(pattern, f"{text}\n{code}"))
+    )
+    return f"{text}{f', in {show(code)}' if code else ''}{next(hints, '')}"
