@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from vkops.errors import one_line, printable
 
@@ -103,6 +104,23 @@ def progress(name: str) -> Iterator[Callable[[int, int], None]]:
         yield report
     finally:
         bar.stop()
+
+
+@contextmanager
+def activity(text: Callable[[], str]) -> Iterator[None]:
+    """Show what is being done on standard error, if it is a terminal, until the block ends."""
+    from rich.live import Live
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    line = Live(
+        get_renderable=lambda: Text(bounded(text())), console=console, transient=True,
+        redirect_stdout=False, redirect_stderr=False,
+    )  # fmt: skip
+    with line:
+        yield
 
 
 def command_started(index: int, text: str) -> None:

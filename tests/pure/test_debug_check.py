@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import subprocess
+import sys
+
 import faulty_shaders
 import numpy as np
 import pytest
@@ -9,7 +15,9 @@ import usual_shaders
 
 from vkops.cli import main
 from vkops.debug import check
+from vkops.debug.interpreter.state import MAX_ITERATIONS
 from vkops.debug.shader_check import differences, number_at
+from vkops.errors import InvalidDescError
 from vkops.shaders import load
 
 
@@ -48,6 +56,70 @@ def test_planted_faults(case):
 def test_usual_shaders_are_silent(case):
     report = checked(case)
     assert report.ok, str(report)
+
+
+# -- loops that do not end -------------------------------------------------------------------------
+
+WAIT = """layout(std430, binding = 2) buffer Counter { uint counter; };
+void main() { result[i] = data[i]; memoryBarrierBuffer(); barrier();
+  if (own == 0) { atomicAdd(counter, 1u);
+    while (atomicAdd(counter, 0u) < gl_NumWorkGroups.x LIMIT); }
+  barrier(); data[i] = result[i ^ 64u]; }"""
+
+
+def loop_findings(body, limit=100, groups=1, **options):
+    given = {"Counter": np.zeros(1, np.uint32)} if "Counter" in body else {}
+    report = check(
+        faulty_shaders.HEAD + body, given, groups=groups, max_iterations=limit, **options
+    )
+    return [(finding.kind, finding.message) for finding in report.findings]
+
+
+ENDLESS = "did not end: no invocation left it in 100 iterations"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "void main() { uint n = data[i]; while (n != 1000u) n += 2000u; result[0] = n; }",
+        "void main() { do { result[i] = i; } while (true); result[0] = part[0]; barrier(); }",
+        # A lock that the invocations of a subgroup take together.
+        "void main() { while (atomicCompSwap(data[0], 0u, 1u) != 0u); result[0] += 1u; atomicExchange(data[0], 0u); }",
+        "uint f(uint n) { while (n < 99u) n = n * 2u; return n; } void main() { result[0] = f(0u) + f(own & 1u); }",
+        "void main() { for (uint k = 0u; k < 5u; k += own) result[0] = subgroupAdd(k); }",
+    ],
+    ids=["counter", "do", "lock", "function", "subgroups"],
+)  # fmt: skip
+def test_a_loop_that_does_not_end_is_the_last_finding(body):
+    """Data races after it, results of other orders and other sizes of subgroups only follow from it."""
+    findings = loop_findings(body, groups=2)
+    assert [each for each in findings if each[0] == "loop"] == [("loop", ENDLESS)]
+    assert {kind for kind, _ in findings} <= {"loop", "data race"}
+    assert ("data race" in dict(findings)) == ("subgroupAdd" in body)  # all store result[0] in it
+
+
+def test_an_endless_loop_names_the_workgroups_only_if_it_waits_for_some():
+    waits = WAIT.replace("LIMIT", "")
+    note = "; it ends if more run at once, which no device guarantees"
+    assert loop_findings(waits, groups=2) == [
+        ("loop", f"{ENDLESS}, while 1 of 2 workgroups ran{note}")
+    ]
+    never = WAIT.replace("LIMIT", "+ 1u")
+    assert loop_findings(never, groups=2) == [("loop", ENDLESS)]
+    # 2,048 workgroups do not run at once.
+    ran = f"{ENDLESS}, while 1,024 of 2,048 workgroups ran"
+    assert loop_findings(waits, groups=2048) == [("loop", ran)]
+
+
+def test_iterations_that_an_invocation_leaves_do_not_count():
+    body = (
+        "void main() { for (uint k = 0u; k < own * 3u; ++k) part[own] = k; result[i] = data[i]; }"
+    )
+    assert loop_findings(body, limit=3) == []
+    assert loop_findings(body, limit=2) == [("loop", ENDLESS.replace("100", "2"))]
+    whole = "void main() { uint k = 0u; while (k < 100u) ++k; result[i] = k; }"
+    assert loop_findings(whole, limit=100) == []
+    assert loop_findings(whole, limit=99) == [("loop", ENDLESS.replace("100", "99"))]
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -137,6 +209,49 @@ def test_a_buffer_that_is_given_by_its_size_is_not_written(command):
     status, out, _ = command(*GIVEN, "--buffer", "Data=256", "-D", "BARRIER")
     assert status == 1
     assert "12: never written: reads 'part', which was never written" in out
+
+
+def test_the_limit_of_iterations(command, tmp_path):
+    (tmp_path / "loop.comp").write_text(
+        "#version 450\nlayout(std430, binding = 0) buffer Data { uint data[]; };\n"
+        "void main() { uint k = 0u;\n  while (k < data[0]) k++;\n  data[0] = k; }"
+    )
+    np.save("n.npy", np.uint32([MAX_ITERATIONS]))
+    given = ["loop.comp", "--buffer", "Data=n.npy"]
+    assert command(*given) == (0, "loop.comp: nothing was found\n", "")
+    np.save("n.npy", np.uint32([MAX_ITERATIONS + 1]))
+    status, out, _ = command(*given)
+    assert (status, out) == (
+        1,
+        "loop.comp:4: loop: did not end: no invocation left it in 16,384 iterations; "
+        "invocation (0, 0, 0)\n",
+    )
+    assert command(*given, "--max-iterations", "16385")[0] == 0
+    assert command(*given, "--max-iterations", "0")[0] == 2
+    with pytest.raises(InvalidDescError, match="max_iterations: got 0, must be"):
+        check(REVERSE, name="reverse", max_iterations=0)
+
+
+@pytest.mark.posix("terminals", tests_only=True)
+def test_a_terminal_shows_where_the_run_is(command, tmp_path):
+    import pty
+
+    (tmp_path / "loop.comp").write_text(
+        "#version 450\nlayout(std430, binding = 0) buffer Data { uint data[]; };\n"
+        "void main() { while (data[0] != 2u) {\n data[0] = 1u; } }"
+    )
+    terminal, end = pty.openpty()
+    arguments = [sys.executable, "-m", "vkops", "debug", "check", "loop.comp"]
+    done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=end, check=False)
+    os.close(end)
+    shown = b""
+    with contextlib.suppress(OSError):  # at the end of what the terminal got
+        while data := os.read(terminal, 1 << 16):
+            shown += data
+    os.close(terminal)
+    assert re.search(rb"loop\.comp:[34]: [\d,]+ instructions executed", shown)
+    assert done.stdout.startswith(b"loop.comp:3: loop: did not end")
+    assert b"loop: did not end" not in shown
 
 
 def test_wrong_arguments(command, message):

@@ -409,6 +409,21 @@ def test_parameters_by_value(step, tmp_path):
     assert seen[5] == "#0  %1 () at own.slang:7"
 
 
+@pytest.mark.parametrize("body", ["if (own == 1u) while (true) i += 2u;", "while (true) i += 2u;"])
+def test_a_loop_that_does_not_end(step, tmp_path, body):
+    """The record ends where the run stopped: this invocation, or another one, is in a loop."""
+    (tmp_path / "own.comp").write_text(
+        "#version 450\nlayout(local_size_x = 2) in;\n"
+        f"void main() {{ uint own = gl_LocalInvocationIndex, i = 1u;\n{body} }}"
+    )
+    limit = ["--max-iterations", "9", "--invocation", "1"]
+    seen = step(*limit, push="", commands=["continue", "print i", "continue"])
+    assert seen[1].endswith("Fault: loop: did not end: no invocation left it in 9 iterations")
+    assert seen[2:] == ["i = 19", "The run was stopped: a loop does not end."]
+    seen = step(*limit[:2], push="", commands=["continue"])
+    assert seen[1].endswith("The run was stopped: a loop does not end.") == ("own ==" in body)
+
+
 def test_wrong_arguments(step, capsys, message):
     for arguments in (
         ["--invocation", "4"],

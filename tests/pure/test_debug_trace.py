@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +19,10 @@ from strategies import input_bytes, plans
 
 from vkops import shaders
 from vkops.cli import main
+from vkops.debug.driver_comparison import compare
 from vkops.debug.model_trace import Element, trace_plans, traced
 from vkops.debug.shader_check import Case
+from vkops.errors import ModelError
 from vkops.plan import execute
 
 # -- shaders ---------------------------------------------------------------------------------------
@@ -297,3 +301,24 @@ def test_faults_of_a_model_are_named_with_the_dispatch(command, edited):
     assert first.startswith("dispatch 1, 'shuffle', copy_8: ")
     assert "copy.comp:34: out of bounds: index " in first
     assert second.startswith("dispatch 1, 'reverse', copy_4: ") or "dispatch 2" in second
+
+
+def test_a_loop_that_does_not_end_stops_a_model(command, tmp_path):
+    """A later dispatch would not have its inputs; no device is asked to run such a shader."""
+    text = (EXAMPLES / "scale.comp").read_text()
+    shutil.copy(EXAMPLES / "shader.json", tmp_path)
+    (tmp_path / "scale.comp").write_text(
+        text.replace("void main() {", "void main() { while (true);", 1)
+    )
+    loop = "loop: did not end: no invocation left it in 16,384 iterations; invocation (0, 0, 0)"
+    status, out, _ = command("check", "shader.json")
+    assert status == 1
+    assert re.fullmatch(
+        rf"dispatch 1, 'scale', scale.comp: scale\.comp:\d+: {re.escape(loop)}.*\n", out
+    )
+    status, out, error = command("trace", "shader.json", "1", "--dispatch", "2")
+    assert (status, out) == (1, "")
+    assert loop in error
+    nobody: Any = None
+    with pytest.raises(ModelError, match="loop: did not end"):
+        compare(Case.of(tmp_path / "scale.comp", push=[1], max_iterations=9), nobody)

@@ -57,6 +57,12 @@ _shader = options.all_of(  # arguments of ``_case``
         metavar="N",
         help="Invocations of a subgroup, 4 to 64; by default, 32, and 8 and 64 to compare.",
     ),
+    options.number(
+        "--max-iterations",
+        minimum=1,
+        default=16_384,
+        help="A loop does not end if no invocation leaves it in so many iterations.",
+    ),
     shader_commands.settings,
 )
 _floats = options.flag("--floats", help="Report NaN and infinity that are made of finite numbers.")
@@ -74,7 +80,7 @@ _model = options.all_of(
 
 _OF_SHADERS = frozenset((
     "buffer", "groups", "threads", "push", "spec", "subgroup_size", "define", "include", "entry",
-    "floats",
+    "floats", "max_iterations",
 ))  # fmt: skip
 _OF_MODELS = frozenset((
     "input", "names", "denotations", "shapes", "feature_level", "input_path", "allow_paths",
@@ -98,18 +104,25 @@ def check(target: str, **given: Any) -> None:
     Of a model (.json, .onnx), all dispatches are run with its buffers: those of its own shaders,
     and those of vkops' kernels.
     """
+    from vkops.console import activity
     from vkops.debug.model_dispatches import runs_of
+    from vkops.debug.shader_check import Case
 
-    reports = [(name, run.check()) for name, run in runs_of(_subject_of(target, given))]
-    for name, report in reports:
+    subject, found, count = _subject_of(target, given), False, 0
+    for name, run in runs_of(subject):
+        with activity(Case.status):
+            report = run.check()
         for invocation, text in report.printed:
             click.echo(printable(f"{name}{invocation}: {text}"))
         for finding in report.findings:
             click.echo(printable(f"{name}{finding}"))
-    if not all(report.ok for _, report in reports):
+        found, count = found or not report.ok, count + 1
+        if any(finding.kind == "loop" for finding in report.findings):
+            break  # what comes after it has not the inputs that it should have
+    if found:
         raise click.exceptions.Exit(1)
-    count = "" if reports and not reports[0][0] else f" in {len(reports)} dispatches"
-    click.echo(printable(f"{Path(target).name}: nothing was found{count}"))
+    dispatches = "" if isinstance(subject, Case) else f" in {count} dispatches"
+    click.echo(printable(f"{Path(target).name}: nothing was found{dispatches}"))
 
 
 def _check_kind(*, is_model: bool) -> None:
@@ -177,6 +190,7 @@ def _case(source: str, given: Mapping[str, Any]) -> Case:
         shader_commands.numbers("--push", given["push"]),
         given["subgroup_size"],
         floats=given.get("floats", False),
+        max_iterations=given["max_iterations"],
     )
 
 
@@ -294,9 +308,12 @@ def trace(
     if compare is not None:
         _compare(subject, compare, rows, level=given["feature_level"])
     if element:
+        from vkops.console import activity
         from vkops.debug import model_trace
+        from vkops.debug.shader_check import Case
 
-        found = model_trace.traced(subject, dispatch, output, index)
+        with activity(Case.status):
+            found = model_trace.traced(subject, dispatch, output, index)
         click.echo(_printable(found.text(rows)))
         if found.differs:
             raise ModelError(found.verdict)
@@ -307,11 +324,14 @@ def trace(
 def _compare(subject: Subject, adapter: str, rows: int, level: FeatureLevel) -> None:
     """Print the first element that differs on a device, and end; go on if there is none."""
     import vkops
+    from vkops.console import activity
     from vkops.debug import driver_comparison
+    from vkops.debug.shader_check import Case
 
     with vkops.Device(adapter or None, level) as device:
         click.echo(printable(f"Running on '{device.name}'"))
-        found = driver_comparison.compare(subject, device)
+        with activity(Case.status):
+            found = driver_comparison.compare(subject, device)
         if found is None:
             click.echo(printable(f"All outputs are the same on '{device.name}'"))
             return

@@ -18,7 +18,7 @@ from vkops.debug.model_trace import (
     trace_plans,
     trace_shader,
 )
-from vkops.debug.shader_check import Case, differences, number_at
+from vkops.debug.shader_check import Case, check_end, differences, number_at
 from vkops.dxdispatch.json_model import BindingSource
 from vkops.dxdispatch.model_checks import BoundDispatch, Prepared
 from vkops.dxdispatch.onnx_dispatchable import BoundOnnx
@@ -73,7 +73,9 @@ def compare(subject: Subject, device: vkops.Device) -> Difference | None:
 
 
 def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
-    report, outcome = case.check(), _on_device(case, device)
+    report = case.check()
+    check_end(report.findings)  # which no device should run
+    outcome = _on_device(case, device)
     for block in case.shader.blocks:
         if block.kind != "storage" or block.readonly:
             continue
@@ -106,6 +108,7 @@ def _compare_model(prepared: Prepared, device: vkops.Device) -> Difference | Non
     for number, command in enumerate(host.dispatches, 1):
         plans = host.plans(command)
         findings = [f for run in host.runs(command, plans) for f in run.check().findings]
+        check_end(findings)
         with execution.ready(command) as dispatch:
             dispatch(None)
         if isinstance(command, BoundShader):

@@ -86,7 +86,7 @@ class ShaderRun:
 
     def run(self) -> None:
         """Run it, and store the results."""
-        _, memory = self.case.run()
+        _, memory = self.case.run_to_end()
         self._store(self.case.results(memory))
 
     def check(self) -> Report:

@@ -58,7 +58,7 @@ def trace_byte(case: Case, block: Block, at: int) -> Trace:
     runs = 0
     while True:
         runs += 1
-        made, memory = case.run(kind=partial(TracedRun, watched=watched))
+        made, memory = case.run_to_end(partial(TracedRun, watched=watched))
         assert isinstance(made, TracedRun)
         own = memory[block.place]
         assert own.shadow is not None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,8 @@ from vkops.debug.interpreter.memory import Memory
 from vkops.debug.interpreter.operations import dtype_of
 from vkops.debug.interpreter.races import Shadow
 from vkops.debug.interpreter.scheduler import Run
-from vkops.debug.interpreter.state import Settings
-from vkops.errors import BindingError, InvalidDescError, OutOfDeviceMemoryError, show
+from vkops.debug.interpreter.state import MAX_ITERATIONS, Settings
+from vkops.errors import BindingError, InvalidDescError, ModelError, OutOfDeviceMemoryError, show
 from vkops.extent import Extent
 from vkops.plan.rounding import round_up
 from vkops.shaders import shader as shaders
@@ -75,13 +75,15 @@ def check(
     push: Any = (),
     subgroup_size: int | None = None,
     floats: bool = False,
+    max_iterations: int = MAX_ITERATIONS,
     **settings: Any,
 ) -> Report:
     """Run a shader in an interpreter, without Vulkan, and report its faults.
 
     These are data races, barriers that not all invocations reach, reads of what was never written,
     indices out of bounds, integer divisions by zero, shifts by too many bits, loops that do not
-    end, and results that depend on the order of workgroups or on the size of subgroups.
+    end, and results that depend on the order of workgroups or on the size of subgroups. A loop that
+    does not end is the last fault that is reported.
 
     Args:
         shader: GLSL or HLSL text, a path, SPIR-V, or a shader that is loaded or compiled.
@@ -95,6 +97,8 @@ def check(
         subgroup_size: a power of two from 4 to 64. By default it is 32, and a shader with
             operations on subgroups is also run with 8 and 64, to compare the results.
         floats: also report instructions that make NaN or infinity of finite numbers.
+        max_iterations: a loop does not end if no invocation leaves it in so many iterations. The
+            default, 16,384, takes a few seconds.
         settings: more arguments of ``vkops.shaders.load``, such as macros.
 
     Raises:
@@ -110,8 +114,8 @@ def check(
     >>> [(finding.kind, finding.place.line) for finding in report.findings]
     [('out of bounds', 4)]
     """
-    case = Case.of(shader, buffers, groups, threads, push, subgroup_size, floats, **settings)
-    return case.check()
+    given = groups, threads, push, subgroup_size, floats, max_iterations
+    return Case.of(shader, buffers, *given, **settings).check()
 
 
 _Outcome = tuple[Run, dict[tuple[int, int], Memory]]
@@ -128,7 +132,10 @@ class Case:
     subgroup_size: int
     other_sizes: Sequence[int]
     floats: bool = False
+    max_iterations: int = MAX_ITERATIONS
     findings: Findings = field(default_factory=Findings)
+    running: ClassVar[Run | None] = None
+    """The run that was begun last, of any case, until it ends."""
 
     @classmethod
     def of(
@@ -140,6 +147,7 @@ class Case:
         push: Any = (),
         subgroup_size: int | None = None,
         floats: bool = False,
+        max_iterations: int = MAX_ITERATIONS,
         **settings: Any,
     ) -> Self:
         """Check the arguments of ``check``."""
@@ -159,25 +167,51 @@ class Case:
         if size not in (4, 8, 16, 32, 64):
             message = f"got {show(subgroup_size)}, must be 4, 8, 16, 32 or 64"
             raise InvalidDescError(loaded.name, "subgroup_size", message, "SH-07")
+        if not isinstance(max_iterations, int) or max_iterations < 1:
+            message = f"got {show(max_iterations)}, must be an integer from 1"
+            raise InvalidDescError(loaded.name, "max_iterations", message, "SH-07")
         given = _given(loaded, buffers)
         others = OTHER_SUBGROUP_SIZES if subgroup_size is None else ()
-        return cls(loaded, given, counts, loaded.pack(push), size, others, floats)
+        packed = loaded.pack(push)
+        return cls(loaded, given, counts, packed, size, others, floats, max_iterations)
 
     def check(self) -> Report:
         """Run it, also with other sizes of subgroups and another order if these can matter."""
-        first = self.run()
-        ends = not any(finding.kind == "loop" for finding in self.findings)
-        if ends and any(c.startswith(_SUBGROUP) for c in self.shader.module.capabilities):
+        first = run, memory = self.run()
+        count, note = prod(self.groups), ""
+        if not run.stopped and any(
+            name.startswith(_SUBGROUP) for name in self.shader.module.capabilities
+        ):
             for size in self.other_sizes:
                 self._compare(first, self.run(size), "subgroup size", f"subgroups of {size}",
                               f"subgroups of {self.subgroup_size}")  # fmt: skip
-        if ends and first[0].program.has_atomics and prod(self.groups) > 1:
+        if run.program.has_atomics and count > 1 and (run.begun < count or not run.stopped):
             other = self.run(order="descending")
             self._compare(first, other, "order of workgroups", "workgroups in descending order",
                           "ascending order")  # fmt: skip
-        run, memory = first
+            note = _workgroups_note(run, other[0], count)
+        findings = (
+            replace(found, message=found.message + note) if found.kind == "loop" else found
+            for found in self.findings
+        )
         results, printed = self.results(memory), tuple(run.printed)
-        return Report(self.shader.name, tuple(self.findings), results, printed, run.executed)
+        return Report(self.shader.name, tuple(findings), results, printed, run.executed)
+
+    @staticmethod
+    def status() -> str:
+        """Return where the run is that was begun last, and how much it has done."""
+        run = Case.running
+        return "" if run is None else f"{run.step.place}: {run.executed:,} instructions executed"
+
+    def run_to_end(self, kind: Callable[..., Run] = Run) -> _Outcome:
+        """Run it on fresh buffers.
+
+        Raises:
+            ModelError: a loop does not end.
+        """
+        outcome = self.run(kind=kind)
+        check_end(self.findings)
+        return outcome
 
     def run(
         self,
@@ -186,10 +220,14 @@ class Case:
         kind: Callable[..., Run] = Run,
     ) -> _Outcome:
         """Run it on fresh buffers, and add what is found for the first time."""
-        settings = Settings(subgroup_size or self.subgroup_size, order, Findings(), self.floats)
+        size = subgroup_size or self.subgroup_size
+        settings = Settings(size, order, Findings(), self.floats, self.max_iterations)
         memory = self.memory()
-        run = kind(self.shader, memory, self.groups, self.push, settings)
-        run.run()
+        run = Case.running = kind(self.shader, memory, self.groups, self.push, settings)
+        try:
+            run.run()
+        finally:
+            Case.running = None
         self.findings.update(settings.findings)
         return run, memory
 
@@ -220,8 +258,8 @@ class Case:
         }
 
     def _compare(self, one: _Outcome, other: _Outcome, kind: str, how: str, before: str) -> None:
-        """Report the first element that differs, unless a data race may be the reason."""
-        if any(finding.kind == "data race" for finding in self.findings):
+        """Report the first element that differs, unless a fault that is known may be the reason."""
+        if any(finding.kind in ("data race", "loop") for finding in self.findings):
             return
         run, memory = one
         for place, blocks in self.shader.places.items():
@@ -235,6 +273,25 @@ class Case:
                 message = f"'{where}' is {value} with {how}, and {before_it} with {before}"
                 written = run.last_write(memory[place], at)
                 self.findings.add(kind, written, message, (), len(found), where)
+
+
+def _workgroups_note(run: Run, other: Run, count: int) -> str:
+    """Return what a finding adds if a loop did not end in a run of some of the workgroups.
+
+    In the ``other`` run, as many as possible ran at once.
+    """
+    last = other if other.stopped else run
+    if not run.stopped or last.begun == count:
+        return ""
+    ends = "" if other.stopped else "; it ends if more run at once, which no device guarantees"
+    return f", while {last.begun:,} of {count:,} workgroups ran{ends}"
+
+
+def check_end(findings: Iterable[Finding]) -> None:
+    """Raise a ModelError if a loop does not end, as results then mean nothing."""
+    for finding in findings:
+        if finding.kind == "loop":
+            raise ModelError(str(finding))
 
 
 def differences(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import cmd
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn, TextIO
 
-from vkops.console import info
+from vkops.console import activity, info
 from vkops.debug.interpreter.findings import Invocation
 from vkops.debug.interpreter.recorder import ALONE, MAX_STOPS, Recorder, Scope, Stop
-from vkops.debug.interpreter.state import Settings
 from vkops.debug.interpreter.values import Partial, Place, Pointer
 from vkops.debug.shader_check import Case
 from vkops.errors import InvalidDescError, ShaderCompileError
@@ -21,6 +21,7 @@ _ALIASES = {
     "rc": "reverse_continue",
 }  # fmt: skip
 _INDEX = r"-?\d{1,18}"
+_ENDED = "The invocation has ended."
 _SHOWN = 200
 """Elements of an array that are printed."""
 
@@ -39,11 +40,11 @@ def step(case: Case, invocation: Invocation, commands: TextIO | None = None) -> 
     if any(n >= size for n, size in zip(invocation, sizes, strict=True)):
         message = f"got {invocation}, must be less than {sizes}"
         raise InvalidDescError(name, "invocation", message, "SH-07")
-    settings = Settings(case.subgroup_size)
-    run = Recorder(case.shader, case.memory(), case.groups, case.push, settings)
     (x, i), (y, j), (z, k) = map(divmod, invocation, (lx, ly, lz))
-    run.watched = ((z * gy + y) * gx + x) * lx * ly * lz + (k * ly + j) * lx + i
-    run.run()
+    watched = ((z * gy + y) * gx + x) * lx * ly * lz + (k * ly + j) * lx + i
+    with activity(case.status):
+        run, _ = case.run(kind=partial(Recorder, watched=watched))
+    assert isinstance(run, Recorder)
     if len(run.stops) == 1:
         message = "got SPIR-V without source lines (OpLine); compile it with them (glslang -g)"
         raise ShaderCompileError(f"{name}: {message}")
@@ -157,7 +158,8 @@ class _Stepper(cmd.Cmd):
         """Print where the invocation is."""
         scope, place, is_return, faults = self.stop
         if self.at == len(self.stops) - 1:
-            info("The record is full." if self.at == MAX_STOPS else "The invocation has ended.")
+            end = "The run was stopped: a loop does not end." if self.run.stopped else _ENDED
+            info("The record is full." if self.at == MAX_STOPS else end)
         else:
             hits = [f"Breakpoint {n}, " for n, at in self.breaks.items() if at == place]
             if scope is not self._shown or (hits and not is_return):

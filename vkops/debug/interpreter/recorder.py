@@ -91,7 +91,9 @@ class Recorder(Run):
     the ``stops`` is the end, in no line.
     """
 
-    watched = 0
+    def __init__(self, *arguments: Any, watched: int = 0) -> None:
+        super().__init__(*arguments)
+        self.watched = watched
 
     def run(self) -> None:
         """Run all workgroups, and keep what buffers hold in the end."""

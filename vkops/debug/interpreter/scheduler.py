@@ -23,9 +23,6 @@ from vkops.debug.interpreter.values import Pointer, Value, merge, take
 from vkops.errors import OutOfDeviceMemoryError, ShaderCompileError
 from vkops.shaders.binary import Decoration, Op
 
-MAX_ITERATIONS = 65_535
-"""After which llvmpipe ends a loop."""
-
 MAX_TOGETHER = 1 << 16
 """Invocations that run together, in whole workgroups."""
 
@@ -33,15 +30,22 @@ _PATIENCE = 256
 """Iterations of a loop after which it alternates with other workgroups: it may wait for them."""
 
 
+class _EndlessLoopError(Exception):
+    """A loop that does not end was reported."""
+
+
 class Run(State):
     """A dispatch of a shader.
 
     Afterwards, the memory has the results, ``printed`` what debugPrintfEXT printed with
     the invocations that did, and ``executed`` is the number of instructions, by invocation.
+    ``stopped`` says whether it stopped at a loop that does not end.
     """
 
+    stopped = False
+
     def run(self) -> None:
-        """Run all workgroups, many at a time."""
+        """Run all workgroups, many at a time; stop at a loop that does not end."""
         count = int(np.prod(self.groups))
         together = max(1, MAX_TOGETHER // self.group_size)
         step = -1 if self.settings.order == "descending" else 1
@@ -53,6 +57,9 @@ class Run(State):
                 try:
                     self.begun = min(first + together, count)
                     self._run_groups(order[first : first + together][::step])
+                except _EndlessLoopError:
+                    self.stopped = True  # what is found later may only follow from that
+                    return
                 except (
                     ArithmeticError,
                     AssertionError,
@@ -133,7 +140,7 @@ class Run(State):
         for id_, value in zip(function.parameters, arguments, strict=True):
             frame.values[id_] = merge(None, value, active.at, active.together)
         waiting: dict[int, list[Array]] = {0: [active.slots]}
-        iterations: dict[int, int] = {}
+        iterations: dict[int, tuple[int, int]] = {}
         while waiting:
             number, slots = self._next(waiting, iterations)
             at = None if len(slots) == active.together else slots
@@ -149,11 +156,11 @@ class Run(State):
         return frame.result
 
     def _next(
-        self, waiting: dict[int, list[Array]], iterations: Mapping[int, int]
+        self, waiting: dict[int, list[Array]], iterations: Mapping[int, tuple[int, int]]
     ) -> tuple[int, Array]:
         """Remove the block to execute next from those that wait; with its invocations."""
         number = min(waiting)
-        done = iterations.get(number, 0)
+        done, _ = iterations.get(number, (0, 0))
         if len(waiting) > 1 and done >= _PATIENCE and done % 2:
             # Workgroups of which no invocation waits in an earlier block.
             busy = np.concatenate(waiting[number]) // self.group_size
@@ -177,7 +184,7 @@ class Run(State):
         target: int,
         mask: Array | None,
         waiting: dict[int, list[Array]],
-        iterations: dict[int, int],
+        iterations: dict[int, tuple[int, int]],
     ) -> None:
         """Let invocations go to a block, and give its phis their values."""
         number = frame.function.numbers[target]
@@ -186,16 +193,16 @@ class Run(State):
         if mask is not None and len(active.slots) == len(self.active.slots):
             active, mask = self.active, None
         if number <= block.number:
-            iterations[number] = iterations.get(number, 0) + 1
-            if iterations[number] > MAX_ITERATIONS and to.merge:
-                message = f"did not end after {MAX_ITERATIONS:,} iterations"
-                if self.begun < np.prod(self.groups):
-                    message += f", when {self.begun} of {np.prod(self.groups)} workgroups had begun"
+            done, fewest = iterations.get(number, (0, len(active.slots)))
+            if len(active.slots) < fewest:  # some have left it
+                done, fewest = 0, len(active.slots)
+            iterations[number] = done + 1, fewest
+            if done >= self.settings.max_iterations:
+                message = f"did not end: no invocation left it in {done:,} iterations"
                 self.report("loop", message, active, place=to.steps[0].place)
-                number, iterations[number] = frame.function.numbers[to.merge], 0
-                to = frame.function.blocks[number]
+                raise _EndlessLoopError
         elif to.is_loop:
-            iterations[number] = 0
+            iterations.pop(number, None)
         chosen = None if mask is None else np.flatnonzero(mask)
         made = []
         for phi in to.phis:

@@ -23,6 +23,12 @@ from vkops.shaders.shader import Shader
 
 UNSUPPORTED = "is not supported by the interpreter"
 
+MAX_ITERATIONS = 16_384
+"""Iterations of a loop, none of which an invocation left, after which it is taken for endless.
+
+They take a few seconds. llvmpipe ends a loop after 65,535 iterations.
+"""
+
 
 @dataclass
 class Frame:
@@ -43,6 +49,7 @@ class Settings:
     order: str = "ascending"  # or descending
     findings: Findings = field(default_factory=Findings)
     floats: bool = False
+    max_iterations: int = MAX_ITERATIONS
 
 
 class State(ABC):

@@ -169,7 +169,7 @@ class TracedRun(Run):
         target: int,
         mask: Array | None,
         waiting: dict[int, list[Array]],
-        iterations: dict[int, int],
+        iterations: dict[int, tuple[int, int]],
     ) -> None:
         """Let the phis of a block be made of what this branch gives them."""
         phis = frame.function.blocks[frame.function.numbers[target]].phis
