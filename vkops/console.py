@@ -13,6 +13,7 @@ from rich.text import Text
 from vkops.errors import one_line, printable
 
 FAILED = 0x80004005  # E_FAIL
+shows_activity = False  # the terminal of another program is its own
 
 
 class _Console(Console):
@@ -112,14 +113,10 @@ def activity(text: Callable[[], str]) -> Iterator[None]:
     from rich.live import Live
 
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not (shows_activity and console.is_terminal):
         yield
         return
-    line = Live(
-        get_renderable=lambda: Text(bounded(text())), console=console, transient=True,
-        redirect_stdout=False, redirect_stderr=False,
-    )  # fmt: skip
-    with line:
+    with Live(get_renderable=lambda: Text(bounded(text())), console=console, transient=True):
         yield
 
 

@@ -419,9 +419,9 @@ def test_a_loop_that_does_not_end(step, tmp_path, body):
     limit = ["--max-iterations", "9", "--invocation", "1"]
     seen = step(*limit, push="", commands=["continue", "print i", "continue"])
     assert seen[1].endswith("Fault: loop: did not end: no invocation left it in 9 iterations")
-    assert seen[2:] == ["i = 19", "The run was stopped: a loop does not end."]
+    assert seen[2:] == ["i = 19", "A loop does not end."]
     seen = step(*limit[:2], push="", commands=["continue"])
-    assert seen[1].endswith("The run was stopped: a loop does not end.") == ("own ==" in body)
+    assert seen[1].endswith("A loop does not end.") == ("own ==" in body)
 
 
 def test_wrong_arguments(step, capsys, message):

@@ -28,7 +28,10 @@ def debug(context: click.Context) -> None:
     TARGET is a model (.json, .onnx) with options of `vkops run`, or a shader (.comp, .hlsl, .spv)
     with those of `vkops shader run`.
     """
+    from vkops import console
+
     options.help_without_command(context)
+    console.shows_activity = True
 
 
 # All other arguments are for the command that is run.
@@ -104,14 +107,12 @@ def check(target: str, **given: Any) -> None:
     Of a model (.json, .onnx), all dispatches are run with its buffers: those of its own shaders,
     and those of vkops' kernels.
     """
-    from vkops.console import activity
     from vkops.debug.model_dispatches import runs_of
     from vkops.debug.shader_check import Case
 
     subject, found, count = _subject_of(target, given), False, 0
     for name, run in runs_of(subject):
-        with activity(Case.status):
-            report = run.check()
+        report = run.check()
         for invocation, text in report.printed:
             click.echo(printable(f"{name}{invocation}: {text}"))
         for finding in report.findings:
@@ -308,12 +309,9 @@ def trace(
     if compare is not None:
         _compare(subject, compare, rows, level=given["feature_level"])
     if element:
-        from vkops.console import activity
         from vkops.debug import model_trace
-        from vkops.debug.shader_check import Case
 
-        with activity(Case.status):
-            found = model_trace.traced(subject, dispatch, output, index)
+        found = model_trace.traced(subject, dispatch, output, index)
         click.echo(_printable(found.text(rows)))
         if found.differs:
             raise ModelError(found.verdict)
@@ -324,14 +322,11 @@ def trace(
 def _compare(subject: Subject, adapter: str, rows: int, level: FeatureLevel) -> None:
     """Print the first element that differs on a device, and end; go on if there is none."""
     import vkops
-    from vkops.console import activity
     from vkops.debug import driver_comparison
-    from vkops.debug.shader_check import Case
 
     with vkops.Device(adapter or None, level) as device:
         click.echo(printable(f"Running on '{device.name}'"))
-        with activity(Case.status):
-            found = driver_comparison.compare(subject, device)
+        found = driver_comparison.compare(subject, device)
         if found is None:
             click.echo(printable(f"All outputs are the same on '{device.name}'"))
             return

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops import shaders
-from vkops.debug.shader_check import Case, Report
+from vkops.debug.shader_check import Case, Report, check_end
 from vkops.dxdispatch.data_types import dtype_of
 from vkops.dxdispatch.descriptors import with_dml_names
 from vkops.dxdispatch.json_model import BindingSource, BufferResource, DmlDispatchable
@@ -86,7 +86,8 @@ class ShaderRun:
 
     def run(self) -> None:
         """Run it, and store the results."""
-        _, memory = self.case.run_to_end()
+        _, memory = self.case.run()
+        check_end(self.case.findings)
         self._store(self.case.results(memory))
 
     def check(self) -> Report:

@@ -12,7 +12,7 @@ import numpy as np
 
 from vkops.debug.interpreter.tracing import Line, TracedRun
 from vkops.debug.model_dispatches import Bytes, HostModel, PlanRun, onnx_plans
-from vkops.debug.shader_check import Case, as_numbers, number_at
+from vkops.debug.shader_check import Case, as_numbers, check_end, number_at
 from vkops.dxdispatch.model_checks import Prepared
 from vkops.errors import ModelError
 from vkops.plan.execute import addresses
@@ -58,7 +58,8 @@ def trace_byte(case: Case, block: Block, at: int) -> Trace:
     runs = 0
     while True:
         runs += 1
-        made, memory = case.run_to_end(partial(TracedRun, watched=watched))
+        made, memory = case.run(kind=partial(TracedRun, watched=watched))
+        check_end(case.findings)
         assert isinstance(made, TracedRun)
         own = memory[block.place]
         assert own.shadow is not None

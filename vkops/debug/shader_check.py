@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from vkops.console import activity
 from vkops.debug.interpreter.findings import Finding, Findings, Invocation
 from vkops.debug.interpreter.memory import Memory
 from vkops.debug.interpreter.operations import dtype_of
@@ -134,8 +135,6 @@ class Case:
     floats: bool = False
     max_iterations: int = MAX_ITERATIONS
     findings: Findings = field(default_factory=Findings)
-    running: ClassVar[Run | None] = None
-    """The run that was begun last, of any case, until it ends."""
 
     @classmethod
     def of(
@@ -178,10 +177,8 @@ class Case:
     def check(self) -> Report:
         """Run it, also with other sizes of subgroups and another order if these can matter."""
         first = run, memory = self.run()
-        count, note = prod(self.groups), ""
-        if not run.stopped and any(
-            name.startswith(_SUBGROUP) for name in self.shader.module.capabilities
-        ):
+        count, note, capabilities = prod(self.groups), "", self.shader.module.capabilities
+        if not run.stopped and any(name.startswith(_SUBGROUP) for name in capabilities):
             for size in self.other_sizes:
                 self._compare(first, self.run(size), "subgroup size", f"subgroups of {size}",
                               f"subgroups of {self.subgroup_size}")  # fmt: skip
@@ -189,29 +186,16 @@ class Case:
             other = self.run(order="descending")
             self._compare(first, other, "order of workgroups", "workgroups in descending order",
                           "ascending order")  # fmt: skip
-            note = _workgroups_note(run, other[0], count)
+            last = other[0] if other[0].stopped else run
+            if run.stopped and last.begun < count:
+                note = f", while {last.begun:,} of {count:,} workgroups ran"
+                note += "; it ends if more run at once, which no device guarantees" * (last is run)
         findings = (
             replace(found, message=found.message + note) if found.kind == "loop" else found
             for found in self.findings
         )
         results, printed = self.results(memory), tuple(run.printed)
         return Report(self.shader.name, tuple(findings), results, printed, run.executed)
-
-    @staticmethod
-    def status() -> str:
-        """Return where the run is that was begun last, and how much it has done."""
-        run = Case.running
-        return "" if run is None else f"{run.step.place}: {run.executed:,} instructions executed"
-
-    def run_to_end(self, kind: Callable[..., Run] = Run) -> _Outcome:
-        """Run it on fresh buffers.
-
-        Raises:
-            ModelError: a loop does not end.
-        """
-        outcome = self.run(kind=kind)
-        check_end(self.findings)
-        return outcome
 
     def run(
         self,
@@ -223,11 +207,9 @@ class Case:
         size = subgroup_size or self.subgroup_size
         settings = Settings(size, order, Findings(), self.floats, self.max_iterations)
         memory = self.memory()
-        run = Case.running = kind(self.shader, memory, self.groups, self.push, settings)
-        try:
+        run = kind(self.shader, memory, self.groups, self.push, settings)
+        with activity(lambda: f"{run.step.place}: {run.executed:,} instructions executed"):
             run.run()
-        finally:
-            Case.running = None
         self.findings.update(settings.findings)
         return run, memory
 
@@ -273,18 +255,6 @@ class Case:
                 message = f"'{where}' is {value} with {how}, and {before_it} with {before}"
                 written = run.last_write(memory[place], at)
                 self.findings.add(kind, written, message, (), len(found), where)
-
-
-def _workgroups_note(run: Run, other: Run, count: int) -> str:
-    """Return what a finding adds if a loop did not end in a run of some of the workgroups.
-
-    In the ``other`` run, as many as possible ran at once.
-    """
-    last = other if other.stopped else run
-    if not run.stopped or last.begun == count:
-        return ""
-    ends = "" if other.stopped else "; it ends if more run at once, which no device guarantees"
-    return f", while {last.begun:,} of {count:,} workgroups ran{ends}"
 
 
 def check_end(findings: Iterable[Finding]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn, TextIO
 
-from vkops.console import activity, info
+from vkops.console import info
 from vkops.debug.interpreter.findings import Invocation
 from vkops.debug.interpreter.recorder import ALONE, MAX_STOPS, Recorder, Scope, Stop
 from vkops.debug.interpreter.values import Partial, Place, Pointer
@@ -21,7 +21,6 @@ _ALIASES = {
     "rc": "reverse_continue",
 }  # fmt: skip
 _INDEX = r"-?\d{1,18}"
-_ENDED = "The invocation has ended."
 _SHOWN = 200
 """Elements of an array that are printed."""
 
@@ -42,8 +41,7 @@ def step(case: Case, invocation: Invocation, commands: TextIO | None = None) -> 
         raise InvalidDescError(name, "invocation", message, "SH-07")
     (x, i), (y, j), (z, k) = map(divmod, invocation, (lx, ly, lz))
     watched = ((z * gy + y) * gx + x) * lx * ly * lz + (k * ly + j) * lx + i
-    with activity(case.status):
-        run, _ = case.run(kind=partial(Recorder, watched=watched))
+    run, _ = case.run(kind=partial(Recorder, watched=watched))
     assert isinstance(run, Recorder)
     if len(run.stops) == 1:
         message = "got SPIR-V without source lines (OpLine); compile it with them (glslang -g)"
@@ -158,7 +156,7 @@ class _Stepper(cmd.Cmd):
         """Print where the invocation is."""
         scope, place, is_return, faults = self.stop
         if self.at == len(self.stops) - 1:
-            end = "The run was stopped: a loop does not end." if self.run.stopped else _ENDED
+            end = "A loop does not end." if self.run.stopped else "The invocation has ended."
             info("The record is full." if self.at == MAX_STOPS else end)
         else:
             hits = [f"Breakpoint {n}, " for n, at in self.breaks.items() if at == place]

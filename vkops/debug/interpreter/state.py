@@ -24,10 +24,7 @@ from vkops.shaders.shader import Shader
 UNSUPPORTED = "is not supported by the interpreter"
 
 MAX_ITERATIONS = 16_384
-"""Iterations of a loop, none of which an invocation left, after which it is taken for endless.
-
-They take a few seconds. llvmpipe ends a loop after 65,535 iterations.
-"""
+"""Iterations of a loop that no invocation leaves: they take a few seconds, and it is endless."""
 
 
 @dataclass
