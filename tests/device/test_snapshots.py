@@ -143,10 +143,9 @@ def test_a_tensor_in_several_pieces_of_memory(device):
     assert after.tolist() == [0, 7]
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_no_copy_where_nothing_else_holds_the_memory(device):
     """Reading a tensor, and other tensors' reading of it, copies nothing."""
-    if not device.executor.mapped:
-        pytest.skip("device memory is not mapped")
     x = vkops.roll(device.tensor(np.arange(6)), 1)
     first, used = x.numpy(), device.memory_report().used
     vkops.split(x, 2)
@@ -161,9 +160,8 @@ def test_no_copy_where_nothing_else_holds_the_memory(device):
     assert x.numpy().ctypes.data == address
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_memory_of_arrays_counts(device):
-    if not device.executor.mapped:
-        pytest.skip("device memory is not mapped")
     gc.collect()
     x = device.tensor(np.zeros(1 << 18, np.uint8))
     used = device.memory_report().used

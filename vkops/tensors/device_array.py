@@ -320,7 +320,7 @@ def run_program(
 
     ``made`` has the shape and the data type of each result, and the tensor to write to.
     """
-    is_recording = device.executor.queue.is_recording  # which keeps addresses
+    is_recording = device.executor.queue.recording is not None  # which keeps addresses
     read = [*filter(_is_some, map(_memory, inputs, repeat(is_recording)))]
     on_host = nbytes > executor.MAX_UNCHECKED_BYTES and not (
         any(type(memory) is Extent and type(memory.resource) is Buffer for memory in read)
