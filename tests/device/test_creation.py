@@ -100,16 +100,27 @@ def test_what_is_like_a_tensor_is_on_its_device(staged_device):
 
 
 def test_ranges_of_dates(device):
-    """Their length is that of NumPy's, whatever the units of the ends, the step and the dtype are."""
+    """They are NumPy's, whatever the units of the ends, the step and the dtype are.
+
+    A number is a step in the unit of the range. NumPy 2.5 deprecates such steps; vkops takes them.
+    """
     day, month = np.datetime64("2020-01-01"), np.datetime64("2020-03")
-    for arguments in (
-        (day, month),
-        (day, month, 7),
-        (day, day + 2, np.timedelta64(7, "h")),
-        (month, day, -1),
-        ("2020-01-01", "2020-01-09", 2, "M8[D]"),
-        (day, month, 3600, ">M8[s]"),
-        (np.timedelta64(0, "s"), np.timedelta64(1, "m"), 7),
-        (np.timedelta64(5, "s"),),
+    second, minute = np.timedelta64(1, "s"), np.timedelta64(1, "m")
+    for arguments, unit in (
+        ((day, month), None),
+        ((day, month, 7), "D"),
+        ((day, day + np.timedelta64(2, "D"), np.timedelta64(7, "h")), None),
+        ((day, month, np.timedelta64(7, "D"), "M8[s]"), None),
+        ((month, day, -1), "D"),
+        (("2020-01-01", "2020-01-09", 2, "M8[D]"), None),
+        ((day, month, 3600, ">M8[s]"), None),
+        ((0 * second, minute, 7), "s"),
+        ((minute, 80 * second, 7), "s"),
+        ((5 * second,), None),
+        ((5 * second, None, 2), "s"),
+        ((5, None, 2, "m8[s]"), None),
     ):
-        equal(vkops.arange(*arguments, device=device), np.arange(*arguments))
+        expected = list(arguments)
+        if unit is not None:
+            expected[2] = np.timedelta64(arguments[2], unit)
+        equal(vkops.arange(*arguments, device=device), np.arange(*expected))

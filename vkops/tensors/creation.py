@@ -253,16 +253,16 @@ def arange(
     [2, 4, 6]
     """
     kind = None if dtype is None else as_dtype("ARANGE", dtype)
-    first: Any = 0 if stop is None else start
-    end: Any = start if stop is None else stop
+    ends: Any = [start] if stop is None else [start, stop]
     with numpy_refusals("ARANGE", "step"):
         if kind is not None and kind.kind in "mM":  # dates may be given as text
-            first, end = np.array([first, end], kind)
-        span = end - first
-        distance = np.timedelta64(step) if isinstance(span, np.timedelta64) else step
-        if not distance:
+            ends = np.array(ends, kind)
+        span = ends[0] if stop is None else ends[1] - ends[0]
+        if isinstance(span, np.timedelta64) and not isinstance(step, np.timedelta64):
+            step = np.array(step, span.dtype)[()]  # NumPy 2.5 deprecates times without a unit
+        if not step:
             raise ValueError("a step of zero")
-        _check_host_memory("ARANGE", ceil(span / distance), kind)
+        _check_host_memory("ARANGE", ceil(span / step), kind)
         made = np.arange(start, stop, step, dtype=kind)
     return as_tensor("ARANGE", as_array(made), device)
 
