@@ -20,6 +20,7 @@ from vkops.extent import Extent
 from vkops.gpu.run import executor
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.program import Bound, Memory, Program
+from vkops.gpu.run.queue import Queue
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
@@ -320,8 +321,7 @@ def run_program(
 
     ``made`` has the shape and the data type of each result, and the tensor to write to.
     """
-    is_recording = device.executor.queue.recording is not None  # which keeps addresses
-    read = [*filter(_is_some, map(_memory, inputs, repeat(is_recording)))]
+    read = [*filter(_is_some, map(_memory, inputs, repeat(device.executor.queue)))]
     on_host = nbytes > executor.MAX_UNCHECKED_BYTES and not (
         any(type(memory) is Extent and type(memory.resource) is Buffer for memory in read)
         or device.executor.fits(nbytes)
@@ -330,7 +330,7 @@ def run_program(
         kind(device, shape, dtype, on_host=on_host) if target is None else target
         for shape, dtype, target in made
     ]
-    written: list[Any] = [*filter(_is_some, map(_memory, results, repeat(True)))]
+    written: list[Any] = [*filter(_is_some, map(_memory, results, repeat(None)))]
     if written:
         Bound(program, device.executor, read, written).run(progress)
     return results
@@ -339,12 +339,15 @@ def run_program(
 _is_some = partial(is_not, None)
 
 
-def _memory(source: DeviceArray | npt.NDArray[Any], held: bool) -> Memory | None:
-    """The memory of a source's elements, if it has some; ``held`` if it is written or kept."""
+def _memory(source: DeviceArray | npt.NDArray[Any], reader: Queue | None) -> Memory | None:
+    """The memory of a source's elements, if it has some, to be written or to be read once.
+
+    ``reader`` is the queue that reads it: a recorded program keeps the address.
+    """
     if not isinstance(source, DeviceArray):
         return source if source.size else None
     buffer = source._buffer
-    if buffer is None or (held and buffer.shown):
+    if buffer is None or (buffer.shown and (reader is None or reader.recording is not None)):
         buffer = source.buffer
     return None if buffer is None else Extent(buffer, 0, buffer.nbytes)
 
