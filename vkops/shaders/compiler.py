@@ -17,6 +17,7 @@ from vkops.shaders import cache as disk
 from vkops.shaders import diagnostics, sources, tools
 from vkops.system.processes import describe
 
+EXITING = "no shader can be compiled while Python exits"
 TEXT = "<source>"
 """The file that is the source in the SPIR-V of a text."""
 
@@ -62,10 +63,10 @@ def compile(
         InvalidDescError: the entry point of HLSL is missing (SH-03).
     """
     flags = sources.flags(defines, target_env, debug, language, entry)
-    compiler = find_compiler()
     if language == "glsl" and sources.has_includes(sources.read(source)):
         flags = (*flags, sources.ALLOW_INCLUDES)
     try:
+        compiler = find_compiler()
         with sources.include_folders(include) as (folders, texts):
             trusted = (source.parent, *folders) if isinstance(source, Path) else folders
             roots = None if allow_paths else trusted if root is None else [root]
@@ -82,6 +83,8 @@ def compile(
                 while len(_recent) > _MAX_RECENT:
                     _recent.popitem(last=False)
             return spirv
+    except ImportError as error:  # of a module of Python's
+        raise ShaderCompileError(EXITING) from error
     except OSError as error:
         message = f"no temporary folder to compile in: {error.strerror}"
         raise ShaderCompileError(message) from error
@@ -115,11 +118,7 @@ class _Compilation:
         found = disk.load(key)
         if found is not None:
             return found
-        try:
-            spirv = self.run()
-        except ImportError as error:  # of a module of Python's
-            message = f"{self.compiler} cannot be started: Python is exiting"
-            raise ShaderCompileError(message) from error
+        spirv = self.run()
         if self.key() == key:  # no file was edited while the compiler read it
             disk.store(key, spirv)
         return spirv

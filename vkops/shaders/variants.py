@@ -122,14 +122,15 @@ def spirv(name: str) -> bytes:
     variant = VARIANTS.get(name)
     if variant is None:
         raise ShaderCompileError(f"no kernel is called {show(name)}, only {', '.join(VARIANTS)}")
-    if macros := os.environ.get("VKOPS_KERNEL_DEFINES"):
-        pairs = (macro.partition("=") for macro in macros.split(","))
-        return variant.compile(defines={key: value or 1 for key, _, value in pairs}, debug=True)
     try:
-        shipped = (_PACKAGE / "spirv" / variant.file_name).read_bytes()
-    except OSError:
-        shipped = b""
-    return shipped if cache.is_spirv(shipped) else variant.compile()
+        if macros := os.environ.get("VKOPS_KERNEL_DEFINES"):
+            pairs = (macro.partition("=") for macro in macros.split(","))
+            return variant.compile(defines={key: value or 1 for key, _, value in pairs}, debug=True)
+        shipped = _PACKAGE / "spirv" / variant.file_name
+        code = shipped.read_bytes() if shipped.is_file() else b""
+        return code if cache.is_spirv(code) else variant.compile()
+    except ImportError as error:  # of a module of Python's
+        raise ShaderCompileError(compiler.EXITING) from error
 
 
 @functools.cache
