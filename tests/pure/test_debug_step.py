@@ -177,6 +177,24 @@ def test_a_fault_is_shown_with_the_index_of_this_invocation(step):
     assert seen[4].splitlines()[-1] == fault
 
 
+def test_reverse_continue_stops_at_a_fault_behind_a_call_in_the_line(step, tmp_path):
+    """Backwards, other commands pass the place behind the call."""
+    (tmp_path / "call.comp").write_text(SOURCE.replace("data[own] = by(", "data[own + 9u] = by("))
+    seen = step(shader="call.comp", push="1", commands=["c", "b 16", "c", "rc", "n", "rn"])
+    fault = seen[1].splitlines()[-1]
+    assert fault.startswith("Fault: out of bounds: index 9 of 'data'")
+    assert line_of(seen[3].splitlines()[-1]) == 16
+    assert [line_of(seen[4].splitlines()[-2]), seen[4].splitlines()[-1]] == [13, fault]
+    assert [line_of(seen[n].splitlines()[0]) for n in (5, 6)] == [12, 13]
+    assert "Fault" not in seen[6]
+
+
+def test_blank_lines_are_listed_as_blank_lines(step, tmp_path):
+    (tmp_path / "blank.comp").write_text(SOURCE.replace("shared uint", "\n  \nshared uint"))
+    lines = step(shader="blank.comp", commands=["list 8"])[1].splitlines()
+    assert lines[5:8] == ["8", "9", "10    shared uint part[4];"]
+
+
 def test_a_data_race_is_shown_at_the_access_of_this_invocation(step, tmp_path):
     (tmp_path / "race.comp").write_text(SOURCE.replace("barrier();", "") + "\n")
     for own in (0, 2):

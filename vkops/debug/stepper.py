@@ -62,14 +62,15 @@ class _CommandError(Exception):
 def _go(text: str, wanted: Callable[[Any, Stop, int], bool], *, back: bool = False) -> Any:
     """Return a command that goes to another stop; ``wanted`` takes it, and the depth before.
 
-    Backwards, it never goes to the middle of a line, after a call in it.
+    Backwards, it goes to the middle of a line, after a call in it, only for a fault there.
     """
 
     def go(self: _Stepper, argument: str) -> None:
         for _ in range(_integer(argument or "1")):
             depth, end = self.stop.scope.depth, len(self.stops)
             ahead = range(self.at - 1, -1, -1) if back else range(self.at + 1, end)
-            stops = (at for at in ahead if not (back and self.stops[at].is_return))
+            skips = back and wanted is not _at_halt
+            stops = (at for at in ahead if not (skips and self.stops[at].is_return))
             self.at = next((at for at in stops if wanted(self, self.stops[at], depth)), -1)
             if self.at < 0:
                 if back:
@@ -172,8 +173,8 @@ class _Stepper(cmd.Cmd):
         return f"{scope.function} ({arguments}) at {place}"
 
     def _line(self, file: str, line: int) -> str:
-        text = "".join(self._files[file][line - 1 : line])
-        return f"{line:<5} {text.expandtabs() or f'in {file}'}"
+        text = "".join(self._files[file][line - 1 : line] or f"in {file}")
+        return f"{line:<5} {text.expandtabs()}".rstrip()
 
     # -- commands ----------------------------------------------------------------------------------
 
