@@ -155,7 +155,6 @@ class ElementwiseKernel:
             elif not each.is_array:
                 each.value = converted(self.name, each)
             elif isinstance(each.value, np.ndarray) and not is_empty:
-                home.executor.queue.refuse_arrays()
                 each.value = Tensor.from_array(home, each.value)
         if not is_empty:
             self._run(home, shape, operands)

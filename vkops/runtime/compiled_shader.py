@@ -466,7 +466,6 @@ class CompiledShader:
             return value
         if not self._readonly[block.place]:
             raise self._written_array(point)
-        self._executor.queue.refuse_arrays()
         return self._device.tensor(value)
 
     def _written_array(self, point: str) -> BindingError:

@@ -868,8 +868,9 @@ class Device(OperatorDevice):
         """Record a program: what this thread does in a ``with`` block is collected, and not run.
 
         It can be functions, operators, graphs and shaders, on tensors that exist or that are made
-        in the block. The shapes and the memory are those of the recording. In the block, the host
-        cannot read or write elements, nor can data be streamed.
+        in the block. The shapes and the memory are those of the recording, and so are all values of
+        the host: each run copies the same. In the block, elements cannot be read, nor can data be
+        streamed.
 
         Returns:
             the program, as a context manager; see ``RecordedProgram``.

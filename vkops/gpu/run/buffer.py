@@ -29,11 +29,6 @@ from vkops.plan.execute import Bytes, join_bytes, packed_bytes
 MAX_PACKED_BYTES = 16 << 20
 """Bytes of arrays that are packed on the host and then copied to the device as one."""
 
-_NOT_REPEATED = (
-    "the host cannot write to memory, because that would not be repeated: do it before or after, "
-    "or assign a tensor"
-)
-
 _NOTHING = np.empty(0, np.uint8)
 
 
@@ -52,11 +47,13 @@ class Resource(ABC):
     def write(self, data: Any, offset: int = 0) -> None:
         """Copy bytes from an object with the buffer protocol to byte ``offset``.
 
+        While this thread records a program, the bytes become constants of it, and each run copies
+        them.
+
         Raises:
             BindingError: they do not fit (B-04).
-            DeviceError: the device is closed, or this thread is recording a program.
+            DeviceError: the device is closed.
         """
-        self._check_write()
         try:
             given = memoryview(data)
             if "O" in given.format:
@@ -75,7 +72,6 @@ class Resource(ABC):
             BindingError: they do not fit, or it is not an array of NumPy's without Python objects
                 (B-04).
         """
-        self._check_write()
         if not isinstance(array, np.ndarray) or array.dtype.hasobject:
             message = f"got {show(array)}, must be an array that holds no Python objects"
             raise BindingError("", "array", message, "B-04")
@@ -152,9 +148,6 @@ class Resource(ABC):
     def memory_view(self, offset: int, nbytes: int) -> MemoryView | None:
         """Return a view of bytes of the memory; None if the host does not see them."""
 
-    def _check_write(self) -> None:  # noqa: B027  # most can be written at any time
-        """Refuse that the host writes now."""
-
     def _span(self, offset: Any, nbytes: Any) -> tuple[int, int]:
         """Return offset and number of bytes as integers; None stands for all the rest."""
         try:
@@ -190,13 +183,15 @@ class Resource(ABC):
 class Buffer(Resource):
     """Device memory, allocated by ``Device.buffer`` and freed with this object.
 
-    ``extents`` are its ranges of heaps, one after the other; nearly always one.
+    ``extents`` are its ranges of heaps, one after the other; nearly always one. A ``constant`` is
+    written once, when it is made, even while this thread records a program.
     """
 
-    __slots__ = ("_executor", "allocation", "extents")
+    __slots__ = ("_constant", "_executor", "allocation", "extents")
 
-    def __init__(self, executor: Executor, nbytes: int) -> None:
+    def __init__(self, executor: Executor, nbytes: int, *, constant: bool = False) -> None:
         self._executor = executor
+        self._constant = constant
         self.nbytes = nbytes
         self.shown = set()
         made = None
@@ -215,11 +210,12 @@ class Buffer(Resource):
 
     @property
     def visible(self) -> Bytes | None:
-        """The bytes, if they are one range that the host sees; to be used after ``settle``."""
-        return visible(self.extents[0]) if _are_visible(self.extents) else None
+        """The bytes, if they are one range that the host sees; to be used after ``settle``.
 
-    def _check_write(self) -> None:
-        self._executor.queue.refuse_recording(_NOT_REPEATED)
+        None while this thread records a program, which the host's writes are a part of.
+        """
+        is_free = self._constant or self._executor.queue.recording is None
+        return visible(self.extents[0]) if is_free and _are_visible(self.extents) else None
 
     @property
     def is_ready(self) -> bool:
@@ -228,12 +224,7 @@ class Buffer(Resource):
         return self._executor.queue.is_done(self.allocation.written)
 
     def settle(self) -> None:
-        """Wait for all that uses it.
-
-        Raises:
-            DeviceError: this thread is recording a program, which would not write it again.
-        """
-        self._check_write()
+        """Wait for all that uses it."""
         self._executor.wait(self.allocation.used)
 
     def is_on(self, executor: Executor) -> bool:
@@ -293,7 +284,12 @@ class Buffer(Resource):
 
     def _store(self, offset: int, source: Bytes) -> None:
         target = slice_extents(self.extents, offset, source.size)
-        if _are_visible(target):
+        if not self._constant and self._executor.queue.recording is not None:
+            made = Buffer(self._executor, source.size, constant=True)
+            made._store(0, source)
+            constant = slice_extents(made.extents, 0, source.size)
+            self._executor.copy(constant, target, made, self)
+        elif _are_visible(target):
             self._executor.wait(self.allocation.used)
             visible(target[0])[...] = source
         else:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from math import prod
 from operator import attrgetter
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -127,21 +126,14 @@ class Bound:
                 kinds.add(type(memory.resource))
             else:
                 kinds.add(type(memory))
-        if executor.queue.recording is not None:
-            self._check_recording(kinds)
-        if HostBuffer not in kinds:
+        if HostBuffer in kinds:
+            executor.queue.refuse_recording("host memory cannot be streamed")
+        else:
             work = self._bind()
             made = [*map(_resource, map(self.tensors.__getitem__, program.writes)), *self._kept]
             used += self._kept
             queue = executor.queue
             self._repeated = RepeatedWork(queue, executor, work, used, made, program.name)
-
-    def _check_recording(self, kinds: Set[type]) -> None:
-        """Refuse memory of the host in a program that is being recorded."""
-        if HostBuffer in kinds:
-            self.executor.queue.refuse_recording("host memory cannot be streamed")
-        if kinds - {Buffer, NoneType}:
-            self.executor.queue.refuse_arrays()
 
     def _bind(self) -> list[Work]:
         """Return what the device runs."""
@@ -163,7 +155,8 @@ class Bound:
             made = [Buffer(executor, nbytes) for nbytes in sizes]
             places.update((number, made[at].extents) for number, at in buffers.items())
             self._kept += made
-        if arrays and all(plan.can_import for plan in plans):
+        is_read_now = executor.queue.recording is None
+        if arrays and is_read_now and all(plan.can_import for plan in plans):
             found = {n: import_array(executor.queue.kompute, a) for n, a in arrays.items()}
             sent = self._send({n: array for n, array in arrays.items() if found[n] is None})
             imported = {n: (extent,) for n, extent in found.items() if extent is not None}
@@ -192,14 +185,14 @@ class Bound:
         sizes = [round_up(array.nbytes, VECTOR) for array in arrays.values()]
         total = sum(sizes)
         if len(arrays) > 1 and total <= min(MAX_PACKED_BYTES, executor.memory.max_range):
-            packed = Buffer(executor, total)
+            packed = Buffer(executor, total, constant=True)
             packed.fill_with([*map(_whole_vectors, arrays.values(), sizes)])
             self._kept.append(packed)
             parts = map(packed.extents[0].part, accumulate(sizes, initial=0), sizes)
             return {number: (part,) for number, part in zip(arrays, parts, strict=True)}
         found = {}
         for (number, array), nbytes in zip(arrays.items(), sizes, strict=True):
-            buffer = Buffer(executor, nbytes)
+            buffer = Buffer(executor, nbytes, constant=True)
             buffer.fill_with([array])
             self._kept.append(buffer)
             found[number] = buffer.extents

@@ -303,12 +303,6 @@ class Queue:
         if self.recording is not None:
             raise DeviceError(f"record: {what}")
 
-    def refuse_arrays(self) -> None:
-        """Refuse an array of the host, which is sent only once, as ``refuse_recording`` does."""
-        self.refuse_recording(
-            "an array of the host would be sent only once: make a tensor of it by device.tensor"
-        )
-
     def wait(self, number: int) -> None:
         """Wait for a submission and all before it; other threads can submit work meanwhile.
 
