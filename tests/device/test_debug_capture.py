@@ -17,6 +17,7 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
+from vkops.cli import main
 from vkops.debug.submissions import submissions
 from vkops.errors import DeviceError
 from vkops.gpu.copies.rule import COPY
@@ -88,6 +89,11 @@ def renderdoccmd(*arguments):
     environment = {**os.environ, "RENDERDOC_TEMP": os.getcwd()}
     command = ["renderdoccmd", *map(str, arguments)]
     subprocess.run(command, check=True, capture_output=True, env=environment)
+
+
+def test_a_python_program_is_refused(capsys, tmp_path):
+    assert main(["debug", "capture", "x.py", "-o", str(tmp_path / "x.rdc")]) == 1
+    assert capsys.readouterr().err.startswith("x.py: must be a model or a shader")
 
 
 @needs_renderdoc

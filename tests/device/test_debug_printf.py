@@ -153,6 +153,24 @@ def test_a_model_of_several_dispatches(printf, folder):
     assert re.fullmatch(r"record 0: dst \d+, src \d+, position 0", rows[2][3])
 
 
+def test_a_python_program(printf, folder, adapter):
+    """Its arguments are its own, and lines are those of its shaders in its text."""
+    (folder / "own.py").write_text(
+        "import sys, numpy, vkops\n"
+        'SHADER = """#version 450\n#extension GL_EXT_debug_printf : require\n'
+        "layout(local_size_x = 2) in;\nlayout(std430, binding = 0) buffer Y { uint y[]; };\n"
+        "void main() {\n    uint i = gl_GlobalInvocationID.x;\n"
+        '    debugPrintfEXT("at %u", i);\n    y[i] = i;\n}"""\n'
+        f"with vkops.Device({adapter.index}) as device:\n"
+        "    device.compile_shader(SHADER)(device.tensor(numpy.zeros(2, 'u4')), threads=2)\n"
+        "print(sys.argv[1:])\nsys.exit(4)\n"
+    )
+    status, rows, out, err = printf("own.py", "--flat")
+    assert (status, err) == (4, "")
+    assert f"['--flat', '-a', '{adapter.name}']\n" in out
+    assert sorted(rows) == [("0, 0, 0", "own.py:8", "at 0"), ("1, 0, 0", "own.py:8", "at 1")]
+
+
 def test_a_shader_that_prints_nothing(printf, folder):
     (folder / "quiet.comp").write_text(
         HEAD + "void main() { if (gl_LocalInvocationIndex == 0u) numbers[0] = 3u; }"
@@ -184,7 +202,7 @@ def test_lost_messages(printf, folder, monkeypatch):
         (["none.json"], "Failed to parse the model: none.json: cannot be read: No such file or directory"),
         (["none.comp"], "none.comp: No such file or directory"),
         (["a.comp", "--out", "uint32:0"], "uint32:0: must be "),
-        (["a.txt"], "a.txt: must be a .json, .onnx, .comp, .hlsl, .spv file"),
+        (["a.txt"], "a.txt: must be a .json, .onnx, .comp, .hlsl, .spv, .py file"),
         (["a.comp", "--invocation", "a"], "Failed to parse command-line arguments: "),
         (["a.comp", "--invocation", "1,2,3,4"], "Failed to parse command-line arguments: "),
         (["a.comp", "--invocation=-1"], "Failed to parse command-line arguments: "),

@@ -159,6 +159,30 @@ def test_wrong_use_by_another_program(validate, adapter, word, id):
     assert id in head
 
 
+@pytest.mark.parametrize(("offset", "end"), [(0, 0), (0, 3), (1000, 0)])
+def test_a_python_program(validate, adapter, tmp_path, offset, end):
+    """Its own status is that of the command unless the layer has messages, which have lines."""
+    source = SHADER.replace("WRITE", str(offset)).replace("READ", "0")
+    (tmp_path / "own.py").write_text(
+        "import sys, numpy, vkops\n"
+        f"with vkops.Device({adapter.index}) as device:\n"
+        f"    shader = device.compile_shader({source!r})\n"
+        "    x = device.tensor(numpy.arange(4, dtype='u4'))\n"
+        "    shader(x, y := device.tensor(numpy.zeros(4, 'u4')), threads=4)\n"
+        "    print(sys.argv[1:], y.numpy())\n"
+        f"sys.exit({end})\n"
+    )
+    status, out, err = validate("own.py", "--rows", "-h")
+    assert "['--rows', '-h'] [0 1 2 3]\n" in out
+    if offset:
+        assert (status, err) == (1, "The validation layer has 1 message\n")
+        (head,) = found(out)
+        assert re.search(r" at <source>:(9|10|11)( or shortly before)? by invocation 2, 0, 0", head)
+    else:
+        assert (status, err) == (end, "")
+        assert (SILENT in out) == (end == 0)
+
+
 def test_status_of_another_program(validate, adapter):
     status, out, err = validate(*program(adapter, "seven"))
     assert (status, err) == (7, "")
@@ -192,9 +216,9 @@ def test_children_of_children_are_seen(validate, adapter):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["true"], "true: the validation layer was not loaded: no Vulkan instance was made"),
+        (["true"], "the validation layer was not loaded: the program does not use Vulkan"),
         (["./none"], "./none: cannot be started: No such file or directory"),
-        (["./program.py"], "./program.py: cannot be started: Permission denied"),
+        (["./a.npy"], "./a.npy: cannot be started: Permission denied"),
         (["a.comp", "-DREAD=0u", "-DWRITE=0u", "--out", "uint32:x"], "uint32:x: must be "),
     ],
 )

@@ -38,8 +38,9 @@ def debug(context: click.Context) -> None:
 _FORWARDS = {"allow_extra_args": True, "ignore_unknown_options": True}
 _target = click.argument("target", metavar="TARGET [OPTIONS]...", type=click.Path())
 _RUN = {
-    **dict.fromkeys((".json", ".onnx"), ("run",)),
-    **dict.fromkeys((".comp", ".hlsl", ".spv"), ("shader", "run")),
+    **dict.fromkeys((".json", ".onnx"), ("-m", "vkops", "run")),
+    **dict.fromkeys((".comp", ".hlsl", ".spv"), ("-m", "vkops", "shader", "run")),
+    ".py": (),
 }
 
 
@@ -217,13 +218,13 @@ def _buffer(text: str, owner: str) -> tuple[str, Any]:
 @options.flag("--kernels", help="Print what each invocation of a kernel does.")
 @click.pass_context
 def printf(context: click.Context, target: str, invocation: str, rows: int, kernels: bool) -> None:
-    """Run a model or shader, and show what debugPrintfEXT prints."""
+    """Run a model, a shader or a Python program, and show what debugPrintfEXT prints."""
     from vkops.console import show
     from vkops.debug import message_tables
     from vkops.debug.printf import printf as run
 
     wanted = _invocation(invocation)
-    source = target if Path(target).suffix == ".comp" else ""
+    source = target if Path(target).suffix in (".comp", ".py") else ""
     found = run(_vkops(target, context.args), kernels=kernels, source=source)
     shown = [m for m in found.messages if wanted is None or m.invocation == wanted]
     if shown:
@@ -246,7 +247,8 @@ def validate(context: click.Context, target: str) -> None:
     """Run a program under Vulkan's validation layer.
 
     Any message of the layer is a failure. The layer checks the API, races between commands, and
-    shaders' accesses to buffers. TARGET may also be any other program, with its arguments.
+    shaders' accesses to buffers. TARGET may also be a Python program (.py) or any other one, with
+    its arguments.
     """
     from vkops.console import show
     from vkops.debug import message_tables
@@ -347,6 +349,8 @@ def capture(context: click.Context, target: str, output: Path) -> None:
     from vkops.debug.printf import KERNEL_DEFINES
     from vkops.debug.submissions import submissions
 
+    if Path(target).suffix == ".py":
+        raise ModelError(f"{target}: must be a model or a shader: a capture is of its dispatches")
     own = {CAPTURE: str(output.absolute()), KERNEL_DEFINES: "DEBUG"}  # with their source lines
     done = subprocess.run(_vkops(target, context.args), env={**os.environ, **own}, check=False)
     _end(target, done.returncode)
@@ -371,11 +375,11 @@ def _printable(text: str) -> str:
 
 
 def _vkops(target: str, arguments: list[str]) -> list[str]:
-    """Return the command that runs a model or a shader."""
+    """Return the command that runs a model, a shader or a Python program."""
     suffix = Path(target).suffix
     if suffix not in _RUN:
         raise ModelError(f"{target}: must be a {', '.join(_RUN)} file")
-    return [sys.executable, "-m", "vkops", *_RUN[suffix], target, *arguments]
+    return [sys.executable, *_RUN[suffix], target, *arguments]
 
 
 def _invocation(text: str) -> tuple[int, int, int] | None:

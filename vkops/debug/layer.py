@@ -79,7 +79,5 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
     messages = tuple(parse(b"".join(received).decode(errors="replace")))
     # The first message of the layer lists what is enabled.
     if not messages and not process.returncode:
-        raise DeviceError(
-            f"{command[0]}: the validation layer was not loaded: no Vulkan instance was made"
-        )
+        raise DeviceError("the validation layer was not loaded: the program does not use Vulkan")
     return Outcome(process.returncode, messages)

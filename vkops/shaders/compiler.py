@@ -62,6 +62,7 @@ def compile(
         ShaderCompileError: the shader is wrong, or the compiler is missing or fails.
         InvalidDescError: the entry point of HLSL is missing (SH-03).
     """
+    debug = debug or "VKOPS_MESSAGE_LOG" in os.environ  # messages of the layer then have lines
     flags = sources.flags(defines, target_env, debug, language, entry)
     if language == "glsl" and sources.has_includes(sources.read(source)):
         flags = (*flags, sources.ALLOW_INCLUDES)
