@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -233,7 +234,8 @@ def test_the_limit_of_iterations(command, tmp_path):
 
 
 @pytest.mark.posix("terminals", tests_only=True)
-def test_a_terminal_shows_where_the_run_is(command, tmp_path):
+@pytest.mark.parametrize("arguments", [["check"], ["trace", "0"], ["step"]], ids=lambda a: a[0])
+def test_a_terminal_shows_where_a_run_is_and_interrupts_it(command, tmp_path, arguments):
     import pty
 
     (tmp_path / "loop.comp").write_text(
@@ -241,17 +243,24 @@ def test_a_terminal_shows_where_the_run_is(command, tmp_path):
         "void main() { while (data[0] != 2u) {\n data[0] = 1u; } }"
     )
     terminal, end = pty.openpty()
-    arguments = [sys.executable, "-m", "vkops", "debug", "check", "loop.comp"]
-    done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=end, check=False)
-    os.close(end)
-    shown = b""
-    with contextlib.suppress(OSError):  # at the end of what the terminal got
-        while data := os.read(terminal, 1 << 16):
-            shown += data
+    name, *rest = arguments
+    program = [sys.executable, "-m", "vkops", "debug", name, "loop.comp", *rest]
+    program += ["--max-iterations", "1000000000"]
+    with subprocess.Popen(
+        program, stdout=subprocess.PIPE, stderr=end, start_new_session=True
+    ) as run:
+        os.close(end)
+        shown = b""
+        while not re.search(rb"loop\.comp:[34]: [\d,]+ instructions executed", shown):
+            shown += os.read(terminal, 1 << 16)
+        os.killpg(run.pid, signal.SIGINT)
+        with contextlib.suppress(OSError):  # the end of what the terminal got
+            while data := os.read(terminal, 1 << 16):
+                shown += data
+        assert (run.wait(60), run.stdout.read()) == (130, b"")
     os.close(terminal)
-    assert re.search(rb"loop\.comp:[34]: [\d,]+ instructions executed", shown)
-    assert done.stdout.startswith(b"loop.comp:3: loop: did not end")
-    assert b"loop: did not end" not in shown
+    *_, last, end_of_line = shown.split(b"\r\n")
+    assert (last.split(b"\x1b[2K")[-1], end_of_line) == (b"Interrupted", b"")
 
 
 def test_wrong_arguments(command, message):

@@ -286,12 +286,14 @@ def test_commands_of_a_file(step, tmp_path):
     assert seen[3] == "own = 0"
 
 
-def test_an_interrupt_ends_it(step, monkeypatch):
+def test_an_interrupt_at_the_prompt_ends_it(step, monkeypatch, capsys):
     def interrupt(self, line):
         raise KeyboardInterrupt
 
+    monkeypatch.setattr("sys.stdin", io.StringIO("next\n"))
     monkeypatch.setattr("cmd.Cmd.onecmd", interrupt)
-    assert len(step()) == 1
+    assert main(["debug", "step", "own.comp", "--push", "2"]) == 130
+    assert capsys.readouterr().err == "Interrupted\n"
 
 
 # -- the record ------------------------------------------------------------------------------------

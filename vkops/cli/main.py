@@ -97,6 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _fail("Out of memory", 1)
     except KeyboardInterrupt:
+        if {"VKOPS_MESSAGE_LOG", "VKOPS_CAPTURE"} & os.environ.keys():
+            return 130  # `vkops debug`, which runs this command, says so
         return _fail("Interrupted", 130)
     return 0
 

@@ -292,8 +292,8 @@ def _spirv(
     if variant is not None and not path.is_file():
         return shader, variant.compile(defines=defines, debug=debug)
     if path.suffix not in (".comp", ".hlsl", ".spv"):
-        message = "must be a .comp, .hlsl or .spv file, or a kernel"
-        raise ShaderCompileError(f"{shader}: {message}: {', '.join(shaders.VARIANTS)}")
+        message = "must be a .comp, .hlsl or .spv file, or a kernel of `vkops shader list`"
+        raise ShaderCompileError(f"{shader}: {message}")
     spirv = shaders.read(
         path, entry=entry, defines=defines, include=include, debug=debug, allow_paths=True
     )  # the files are the user's own

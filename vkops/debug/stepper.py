@@ -49,10 +49,7 @@ def step(case: Case, invocation: Invocation, commands: TextIO | None = None) -> 
     info(f"{name}: invocation {invocation} executed {len(run.stops) - 1:,} lines; try 'help'")
     stepper = _Stepper(run, commands)
     stepper.show()
-    try:
-        stepper.cmdloop()
-    except KeyboardInterrupt:
-        info("")
+    stepper.cmdloop()
 
 
 class _CommandError(Exception):
