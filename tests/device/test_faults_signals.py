@@ -112,10 +112,17 @@ AT_EACH_POINT = {
     "an array": lambda device, x: vkops.split(DATA, 4, device=device),
     "host writes": lambda device, x: x.__setitem__(..., DATA),
     "host reads": lambda device, x: x.tolist(),
+    "host writes beside an array": lambda device, x: write_beside_an_array(x),
     "a recording": record_and_run,
     "a recording that fails": lambda device, x: failing(device, x),
     "a bound operator": lambda device, x: reverse(device, N).bind([x], [x.copy()]).dispatch(),
 }
+
+
+def write_beside_an_array(x):
+    shown = x.numpy()
+    x[:2] = DATA[:2]
+    assert np.array_equal(shown, DATA)
 
 
 def failing(device, x):
