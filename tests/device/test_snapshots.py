@@ -56,6 +56,14 @@ def write_by_recording(tensor):
     tensor[0, 0] = -9
 
 
+def write_by_recorded_constants(tensor):
+    with tensor.device.record() as program:
+        tensor[1] = tensor.size + np.arange(3)
+        tensor[0, 1:].fill(tensor.size)
+    tensor[...] = np.flip(tensor.numpy())
+    program.run(times=2)
+
+
 def write_by_model(tensor):
     import onnx
 
@@ -84,6 +92,7 @@ ON_DEVICE = {
     "bound shader": write_by_bound_shader,
     "elementwise kernel": write_by_kernel,
     "recorded program": write_by_recording,
+    "recorded constants": write_by_recorded_constants,
 }
 
 

@@ -244,7 +244,7 @@ class Buffer(Resource):
         source, target = (
             slice_extents(b.extents, at, nbytes) for b, at in ((self, start), (made, 0))
         )
-        self._executor.copy(source, target, self, made)
+        self._executor.copy(source, target, self, made, now=True)
         return made
 
     def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:

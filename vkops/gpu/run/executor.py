@@ -142,10 +142,15 @@ class Executor:
                 found[start : start + n] = visible(part)
         return found
 
-    def copy(self, source: Extents, target: Extents, read: Used, written: Used) -> None:
-        """Copy bytes on the device now, from the memory of ``read`` to that of ``written``."""
+    def copy(
+        self, source: Extents, target: Extents, read: Used, written: Used, *, now: bool = False
+    ) -> None:
+        """Copy bytes from device memory to device memory, from that of ``read`` to ``written``.
+
+        While this thread records a program, the copy becomes a part of it, unless it is ``now``.
+        """
         with self.exclusive():
-            self._copy(source, target, [read], [written], now=True)
+            self._copy(source, target, [read], [written], now=now)
 
     def _copy(
         self,
