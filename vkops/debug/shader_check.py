@@ -177,8 +177,9 @@ class Case:
     def check(self) -> Report:
         """Run it, also with other sizes of subgroups and another order if these can matter."""
         first = run, memory = self.run()
-        count, note, capabilities = prod(self.groups), "", self.shader.module.capabilities
-        if not run.stopped and any(name.startswith(_SUBGROUP) for name in capabilities):
+        count, note = prod(self.groups), ""
+        declares = any(c.startswith(_SUBGROUP) for c in self.shader.module.capabilities)
+        if not run.stopped and (declares or run.program.has_subgroup_barriers):
             for size in self.other_sizes:
                 self._compare(first, self.run(size), "subgroup size", f"subgroups of {size}",
                               f"subgroups of {self.subgroup_size}")  # fmt: skip

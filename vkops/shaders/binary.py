@@ -41,7 +41,7 @@ class Decoration:
     """Decorations."""
 
     SPEC_ID, BUFFER_BLOCK, ROW_MAJOR, ARRAY_STRIDE, MATRIX_STRIDE, BUILTIN = 1, 3, 4, 6, 7, 11
-    NON_WRITABLE, BINDING, DESCRIPTOR_SET, OFFSET = 24, 33, 34, 35
+    BLOCK, NON_WRITABLE, BINDING, DESCRIPTOR_SET, OFFSET = 2, 24, 33, 34, 35
 
 
 class Storage:
@@ -146,6 +146,13 @@ class Declarations:
         for id_, (op, words) in self.defined.items():
             if op == Op.VARIABLE:
                 yield id_, words[2], self.defined[words[0]].words[2]
+
+    def shared_memory(self, variable: int, type_: int) -> int:
+        """Return the variable whose shared memory a variable of a type has; 0 if it is a block.
+
+        All blocks have the same.
+        """
+        return 0 if Decoration.BLOCK in self.decorated(type_) else variable
 
     def used(self, function: int) -> set[int]:
         """Return the ids that occur in a function and in those that it calls."""

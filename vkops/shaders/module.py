@@ -175,7 +175,11 @@ def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, i
     if not chosen and len(found.entries) == 1:  # declared for this entry point, but not used
         chosen = list(pushes.values())[:1]
     pushed = [types.type(id_) for id_ in chosen]
-    shared = [t for id_, kind, t in variables if kind == Storage.WORKGROUP and id_ in used]
+    shared: dict[int, int] = {}
+    for id_, kind, pointee in variables:
+        if kind == Storage.WORKGROUP and id_ in used:
+            key = found.shared_memory(id_, pointee)
+            shared[key] = max(shared.get(key, 0), types.type(pointee).nbytes)
     ops = [each.op for body in found.functions.values() for each in body]
     return Module(
         spirv,
@@ -189,7 +193,7 @@ def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, i
         tuple(block for id_, block in blocks if id_ not in used),
         next((type_ for type_ in pushed if isinstance(type_, Struct)), None),
         tuple(sorted(_specialization_constants(found, numbers, values), key=lambda c: c.location)),
-        sum(types.type(id_).nbytes for id_ in shared),
+        sum(shared.values()),
         sum(op not in (Op.LINE, Op.NO_LINE) for op in ops),
         ops.count(Op.LOOP_MERGE),
     )

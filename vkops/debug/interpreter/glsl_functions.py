@@ -114,16 +114,13 @@ def _maximum(a: Array, b: Array) -> Array:
 
 
 def _ldexp(v: Array, exponent: Array) -> Array:
-    return np.ldexp(v, exponent.astype(np.int32)).astype(v.dtype)
+    limited = np.clip(integers(exponent, "s"), -_MAX_EXPONENT, _MAX_EXPONENT)
+    return np.ldexp(v, limited.astype(np.int32)).astype(v.dtype)
 
 
 def _frexp(v: Array) -> list[Array]:
     significand, exponent = np.frexp(v)
     return [significand.astype(v.dtype), exponent.astype(np.int32)]
-
-
-def _modf(v: Array) -> list[Array]:
-    return [v - np.trunc(v), np.trunc(v)]
 
 
 def _clamp(v: Array, low: Array, high: Array) -> Array:
@@ -141,6 +138,8 @@ def _inverse(m: Array) -> Array:
 
 
 _DEGREE = np.pi / 180
+_MAX_EXPONENT = 1 << 12
+"""One that makes 0 or infinity of all floats."""
 
 FUNCTIONS: dict[int, Operation] = {
     1: Operation("", np.rint), 2: Operation("", np.rint), 3: Operation("", np.trunc),
@@ -157,7 +156,8 @@ FUNCTIONS: dict[int, Operation] = {
     25: Operation("", np.arctan2), 26: Operation("", np.power), 27: Operation("", np.exp),
     28: Operation("", np.log), 29: Operation("", np.exp2), 30: Operation("", np.log2),
     31: Operation("", np.sqrt), 32: Operation("", lambda v: 1 / np.sqrt(v)),
-    33: Operation("", _determinant), 34: Operation("", _inverse), 36: Operation("", _modf),
+    33: Operation("", _determinant), 34: Operation("", _inverse),
+    36: Operation("", lambda v: [*np.modf(v)]),
     37: Operation("", _minimum), 38: Operation("u", np.minimum), 39: Operation("s", np.minimum),
     40: Operation("", _maximum), 41: Operation("u", np.maximum), 42: Operation("s", np.maximum),
     43: Operation("", _clamp), 44: Operation("u", _clamp), 45: Operation("s", _clamp),

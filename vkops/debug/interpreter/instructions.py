@@ -11,19 +11,29 @@ from typing import Any
 
 import numpy as np
 
-from vkops.debug.interpreter import glsl_functions, operations, subgroups
-from vkops.debug.interpreter.findings import number_text
+from vkops.debug.interpreter import glsl_functions, operations, program, subgroups
 from vkops.debug.interpreter.memory import Active, Memory
 from vkops.debug.interpreter.operations import Array, dtype_of
 from vkops.debug.interpreter.program import Step, composed, scalar_of, shape_of, zeros
 from vkops.debug.interpreter.state import State
-from vkops.debug.interpreter.values import Outside, Partial, Pointer, Value, merge, separated, take
+from vkops.debug.interpreter.values import (
+    Choice,
+    Outside,
+    Partial,
+    Pointer,
+    Value,
+    merge,
+    separated,
+    take,
+)
 from vkops.shaders import layout
-from vkops.shaders.binary import Op
+from vkops.shaders.binary import Decoration, Op
 from vkops.shaders.layout import Number, Struct
 
 _RELEASES, _STORAGE_BUFFERS = 0x4 | 0x8 | 0x10, 0x40
-_WORKGROUP_SCOPE, _SUBGROUP_SCOPE, _INVOCATION_SCOPE = 2, 3, 4
+_WORKGROUP_SCOPE, _INVOCATION_SCOPE = 2, 4
+_PTR_EQUAL, _ELEMENT_ACCESS = 401, (67, 70)
+_SUMMING_DOTS = (4453, 4454, 4455)
 
 
 def _load(run: State, step: Step) -> Value:
@@ -53,9 +63,14 @@ def _declare(run: State, step: Step) -> Pointer:
 
 def _access(run: State, step: Step) -> Pointer:
     base: Pointer = run.raw(step.operands[0])
-    part, offset, outside = base.type, base.offset, base.outside
-    for id_ in step.operands[1:]:
-        index = run.value(id_)
+    indices = [*map(run.value, step.operands[1:])]
+    if base.variable is None:
+        run.refuse("a null pointer")
+    part, offset, outside, stride = base.type, base.offset, base.outside, 0
+    if step.op in _ELEMENT_ACCESS:
+        stride = base.stride or part.nbytes
+        offset = offset + indices.pop(0).astype(np.int64) * stride
+    for index in indices:
         wide: Any = int(index[0]) if len(index) == 1 else index.astype(np.int64)
         if isinstance(part, Struct):
             member = part.members[wide]
@@ -76,7 +91,9 @@ def _access(run: State, step: Step) -> Pointer:
             outside = Outside(name, mask, np.atleast_1d(np.asarray(wide)), count)
             wide = np.where(wrong, 0, wide)
         offset, part = offset + wide * part.stride, part.element
-    return Pointer(base.variable, part, offset, outside)
+    decorations = run.program.found.decorated(step.type)
+    stride = decorations.get(Decoration.ARRAY_STRIDE, (stride,))[0]
+    return Pointer(base.variable, part, offset, outside, stride)
 
 
 def _array_length(run: State, step: Step) -> Array:
@@ -89,8 +106,22 @@ def _array_length(run: State, step: Step) -> Array:
     return np.array([size // member.type.stride], np.uint32)
 
 
+def _same_pointers(run: State, step: Step) -> Array:
+    one, other = map(run.raw, step.operands)
+    same = one.offset == other.offset if one.variable is other.variable else False
+    return np.atleast_1d(same) == (step.op == _PTR_EQUAL)
+
+
+def _pointer_difference(run: State, step: Step) -> Array:
+    one, other = map(run.raw, step.operands)
+    number = scalar_of(run.program.type(step.type))
+    assert number is not None
+    count = np.atleast_1d(one.offset - other.offset) // (one.stride or one.type.nbytes)
+    return count.astype(dtype_of(number))
+
+
 def _marked(found: Value, masks: list[Array] | None, known: Partial | None) -> Value:
-    """Mark results of numbers that were never written: what uses them reports that."""
+    """Mark results of undefined numbers: what uses them reports that."""
     if masks is None or known is None:
         return found
     if isinstance(found, list):
@@ -108,19 +139,18 @@ def _arithmetic(run: State, step: Step) -> Value:
     number = scalar_of(run.program.type(step.type))
     if step.op in operations.DIVISIONS:
         _report_where(run, operands[1] == 0, "division by zero", "divides an integer by zero")
-    elif step.op in operations.SHIFTS:
+    elif step.op in (*operations.SHIFTS, *operations.BIT_FIELDS):
         bits = 8 * operands[0].itemsize
-        count = operations.integers(operands[1], "u")
-        wrong = count >= bits
-        amount = operands[1].reshape(-1)[wrong.reshape(-1).argmax()]
-        _report_where(run, wrong, "shift", f"shifts a number of {bits} bits by {amount}")
-    elif step.op in operations.BIT_FIELDS:
-        bits = 8 * operands[0].itemsize
-        first, count = (operations.integers(each, "u").astype(np.uint64) for each in operands[-2:])
-        wrong = np.atleast_1d(first + count > bits)
-        at = int(wrong.argmax())
-        text = f"uses {number_text(count, at)} bits from bit {number_text(first, at)} on"
-        _report_where(run, wrong, "shift", f"{text}, of a number of {bits} bits")
+        wide = [operations.integers(each, "u").astype(np.uint64) for each in operands[1:]][-2:]
+        wrong = sum(wide) >= bits + (step.op in operations.BIT_FIELDS)
+        if wrong.any():  # the result is undefined
+            texts = [_span(each, wrong) for each in operands[1:]][-2:]
+            message = f"shifts a number of {bits} bits by {texts[0]}"
+            if step.op in operations.BIT_FIELDS:
+                message = "uses {1} bits from bit {0} on, ".format(*texts)
+                message += f"of a number of {bits} bits"
+            masks = [*(masks or ()), wrong]
+            known = known or Partial(wrong, wrong, message, step.place, kind="shift")
     found = operations.apply(step.op, operands, number)
     if masks is not None and step.op in operations.LOGICAL:  # one operand can decide
         decides = step.op == operations.LOGICAL[0]
@@ -129,6 +159,13 @@ def _arithmetic(run: State, step: Step) -> Value:
         if not masks[0].any():
             return found
     return _marked(_finite(run, operands, found), masks, known)
+
+
+def _span(values: Array, chosen: Array) -> str:
+    """Return the values that a mask chooses as a text."""
+    found = np.broadcast_to(values, chosen.shape)[chosen]
+    low, high = found.min(), found.max()
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _finite(run: State, operands: list[Value], found: Value) -> Value:
@@ -161,12 +198,12 @@ def _glsl(run: State, step: Step) -> Value:
     type_ = run.program.type(step.type)
     scalar = scalar_of(type_)
     if number in glsl_functions.STORING:
-        value = run.value(ids[0])
-        first, second = glsl_functions.apply(glsl_functions.STORING[number], [value], None)
+        operands, masks, known = separated([run.raw(ids[0])])
+        first, second = glsl_functions.apply(glsl_functions.STORING[number], operands, None)
         target: Pointer = run.raw(ids[1])
         stored = scalar_of(target.type) or Number("int", 4)
-        run.store(target, second.astype(dtype_of(stored)))
-        return first
+        run.store(target, _marked(second.astype(dtype_of(stored)), masks, known))
+        return _marked(first, masks, known)
     if number not in glsl_functions.FUNCTIONS:
         run.refuse(f"function {number} of GLSL.std.450")
     operands, masks, known = separated([run.raw(id_) for id_ in ids])
@@ -198,15 +235,8 @@ def _print(run: State, ids: tuple[int, ...]) -> None:
         run.printed.append((run.global_id(who), made))
 
 
-def _call(run: State, step: Step) -> Value:
-    function = run.program.functions[step.operands[0]]
-    at = run.active.at
-    result = run.call(function, [run.raw(id_) for id_ in step.operands[1:]], run.active)
-    return take(result, at)
-
-
 def _rearranged(parts: Sequence[Value], move: Callable[..., Array]) -> Value:
-    """Return what ``move`` makes of numbers, with marks on those that were never written."""
+    """Return what ``move`` makes of numbers, with marks on those that are undefined."""
     numbers, masks, known = separated([*parts])
     made = move(*numbers)
     if masks is None or known is None:
@@ -272,18 +302,20 @@ def _shuffle(run: State, step: Step) -> Value:
 
 
 def _dynamic(run: State, step: Step) -> Value:
-    value, index = run.value(step.operands[0]), run.value(step.operands[1])
-    wide = _checked_component(run, value, index)
-    if len(wide) == 1:
-        return value[:, wide[0]]
-    rows = np.arange(len(wide)) if len(value) > 1 else np.zeros(len(wide), np.int64)
-    return value[rows, wide]
+    wide = _checked_component(run, *step.operands)
+
+    def chosen(value: Array) -> Array:
+        count = max(len(value), len(wide))
+        return np.broadcast_to(value, (count, value.shape[1]))[np.arange(count), wide]
+
+    return _rearranged([run.raw(step.operands[0])], chosen)
 
 
-def _checked_component(run: State, value: Array, index: Array) -> Array:
+def _checked_component(run: State, vector: int, id_: int) -> Array:
     """Return numbers of components of a vector; those out of bounds are a finding."""
-    count = value.shape[1]
-    wide = index.astype(np.int64)
+    (numbers,), _, _ = separated([run.raw(vector)])
+    count = numbers.shape[1]
+    wide = run.value(id_).astype(np.int64)
     wrong = (wide < 0) | (wide >= count)
     if wrong.any():
         number = wide[run.example(wrong)]
@@ -293,9 +325,13 @@ def _checked_component(run: State, value: Array, index: Array) -> Array:
 
 
 def _dynamic_insert(run: State, step: Step) -> Value:
-    value, part, index = (run.value(id_) for id_ in step.operands)
-    columns = np.arange(value.shape[1]) == _checked_component(run, value, index)[:, None]
-    return np.where(columns, part[:, None], value)
+    vector, part, index = step.operands
+    at = _checked_component(run, vector, index)
+
+    def changed(value: Array, part: Array) -> Array:
+        return np.where(np.arange(value.shape[1]) == at[:, None], part[:, None], value)
+
+    return _rearranged([run.raw(vector), run.raw(part)], changed)
 
 
 def _copy(run: State, step: Step) -> Value:
@@ -310,13 +346,9 @@ def _select(run: State, step: Step) -> Value:
     condition, *rest = (run.raw(id_) for id_ in step.operands)
     one, other = rest
     count = len(run.active.slots)
-    if isinstance(one, (Pointer, list)):
+    if isinstance(one, (Pointer, Choice, list)):
         mask = np.flatnonzero(np.broadcast_to(run.checked(condition), count))
-        if isinstance(one, Pointer) and one.variable is not other.variable:
-            run.refuse("a choice of pointers to different variables")
-        base = (
-            merge(None, other, None, count) if isinstance(other, Pointer) else _wide(other, count)
-        )
+        base = _wide(other, count) if isinstance(one, list) else other
         return merge(base, take(one, mask), mask, count)
     (chosen, a, b), masks, known = separated([condition, one, other])
     made = operations.select(chosen, a, b)
@@ -347,7 +379,7 @@ def _bitcast(run: State, step: Step) -> Value:
 
 def _barrier(run: State, step: Step) -> None:
     scope, active, order = int(run.value(step.operands[0])[0]), run.active, run.order
-    if scope == _SUBGROUP_SCOPE:
+    if scope == program.SUBGROUP_SCOPE:
         order.subgroup_barrier(active.who)
         return
     counts = np.bincount(active.groups)
@@ -370,7 +402,7 @@ def _fence(run: State, operands: Sequence[int], active: Active) -> None:
     """Release what was written, as the scope and the semantics of memory say."""
     scope, semantics = (int(run.value(id_)[0]) for id_ in operands)
     if semantics & _RELEASES and scope != _INVOCATION_SCOPE:
-        is_global = scope not in (_WORKGROUP_SCOPE, _SUBGROUP_SCOPE)
+        is_global = scope not in (_WORKGROUP_SCOPE, program.SUBGROUP_SCOPE)
         run.order.fence(active.who, is_global=is_global and semantics & _STORAGE_BUFFERS != 0)
 
 
@@ -395,7 +427,7 @@ _ATOMIC: dict[int, tuple[str, Callable[[Array, Array], Array], bool]] = {
     227: ("", lambda old, new: old, False),
     230: ("", lambda old, pair: np.where(old == pair[:, 1], pair[:, 0], old), False),
 }  # fmt: skip
-_EXCHANGE = 230
+_LOAD, _EXCHANGE, _COMPARE_EXCHANGE = 227, 229, 230
 
 
 def _atomic(run: State, step: Step) -> Value:
@@ -407,16 +439,17 @@ def _atomic(run: State, step: Step) -> Value:
     assert isinstance(memory, Memory)
     assert isinstance(number, Number)
     _fence(run, step.operands[1:3], active)
-    op = 229 if step.op == Op.ATOMIC_STORE else step.op
-    if step.op != Op.ATOMIC_STORE:
-        run.checked(memory.load(number, pointer.offset, active, step.place))
+    op = _EXCHANGE if step.op == Op.ATOMIC_STORE else step.op
+    old = memory.load(number, pointer.offset, active, step.place)
+    if op not in (_LOAD, _EXCHANGE):
+        run.checked(old, active)
     kind, update, accumulates = _ATOMIC[op]
     dtype = dtype_of(number)
-    if op in (227, 232, 233):
+    if op in (_LOAD, 232, 233):
         operand = np.ones(1, dtype)
-    elif op == _EXCHANGE:
-        new, old = run.value(step.operands[4]), run.value(step.operands[5])
-        operand = np.stack(np.broadcast_arrays(new.view(dtype), old.view(dtype)), 1)
+    elif op == _COMPARE_EXCHANGE:
+        pair = [run.value(id_).view(dtype) for id_ in step.operands[4:]]
+        operand = np.stack(np.broadcast_arrays(*pair), 1)
     else:
         operand = run.value(step.operands[3]).view(dtype)
     if mask is not None:
@@ -426,8 +459,16 @@ def _atomic(run: State, step: Step) -> Value:
         operand = operations.integers(operand, kind)
     before = memory.change(number, pointer.offset, active, operand, update, accumulates=accumulates)
     before = before.view(dtype)
+    if isinstance(old, Partial):
+        missing = np.broadcast_to(old.missing, len(before)).copy()
+        if op == _EXCHANGE:  # all but the first find what another one stored
+            _, first = np.unique(
+                memory.addresses(number, pointer.offset, active), return_index=True
+            )
+            missing[np.setdiff1d(np.arange(len(missing)), first)] = False
+        before = old._replace(numbers=before, missing=missing)
     run.record("atomic", pointer, active)
-    if op == _EXCHANGE and memory.shadow is not None:
+    if op == _COMPARE_EXCHANGE and memory.shadow is not None:
         units = memory.addresses(number, pointer.offset, active) // memory.unit
         run.exchanged.setdefault(memory.shadow, []).append(units << 32 | active.who)
     if mask is None:
@@ -467,6 +508,12 @@ def _moved(run: State, step: Step, where: subgroups.Subgroups, operands: list[Va
     return known._replace(numbers=found, missing=missing)
 
 
+def _dot_product(run: State, step: Step) -> Value:
+    """Compute with the operands before the format of packed vectors, of which there is one."""
+    count = 3 if step.op in _SUMMING_DOTS else 2
+    return _arithmetic(run, step._replace(operands=step.operands[:count]))
+
+
 def _nothing(run: State, step: Step) -> None:
     pass
 
@@ -476,9 +523,12 @@ HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     **dict.fromkeys(_ATOMIC, _atomic), Op.ATOMIC_STORE: _atomic,
     **dict.fromkeys(Op.SUBGROUP, _subgroup),
     0: _nothing, 256: _nothing, 257: _nothing, 5630: _nothing,
-    1: _undefined, 12: _glsl, 57: _call, 59: _declare, 61: _load, 62: _store, 63: _copy_memory,
-    65: _access, 66: _access, 68: _array_length,
+    1: _undefined, 12: _glsl, 59: _declare, 61: _load, 62: _store, 63: _copy_memory,
+    65: _access, 66: _access, **dict.fromkeys(_ELEMENT_ACCESS, _access), 68: _array_length,
+    _PTR_EQUAL: _same_pointers, 402: _same_pointers, 403: _pointer_difference,
+    **dict.fromkeys(range(4450, 4456), _dot_product),
     77: _dynamic, 78: _dynamic_insert, 79: _shuffle, 80: _construct, 81: _extract, 82: _insert,
-    83: _copy, 400: _copy, 124: _bitcast, 169: _select, 224: _barrier, 225: _memory_barrier,
+    83: _copy, 400: _copy, 5631: _copy, 124: _bitcast, 169: _select,
+    224: _barrier, 225: _memory_barrier,
 }  # fmt: skip
 """By opcode."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.debug.interpreter.operations import Array, dtype_of
-from vkops.debug.interpreter.program import members_of, scalar_of, shape_of
+from vkops.debug.interpreter.program import is_pointer, members_of, scalar_of, shape_of, zeros
 from vkops.debug.interpreter.races import Shadow
 from vkops.debug.interpreter.values import Partial, Place, Value, merge, separated, take
 from vkops.plan.rounding import round_up
@@ -88,7 +88,7 @@ class Variable(ABC):
 
 
 class Register(Variable):
-    """A scalar, vector or matrix that each invocation has for itself.
+    """A scalar, vector, matrix or pointer that each invocation has for itself.
 
     ``call`` is that of the function which declares it, if any.
     """
@@ -105,8 +105,12 @@ class Register(Variable):
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
         """Return the value or a part of it."""
         if self._value is None:
-            found = np.zeros((1, *shape_of(type_)), dtype_of(self._number))
+            found = zeros(type_)
+            if is_pointer(type_):
+                return found
             return self.partial(found, np.ones_like(found, bool), place, self.name)
+        if is_pointer(type_):
+            return take(self._value, active.at)
         found = self._part(take(self._value, active.at), type_, offset)
         if isinstance(self._written, bool):
             return found
@@ -132,6 +136,9 @@ class Register(Variable):
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         """Store the value or a part of it."""
+        if is_pointer(type_):
+            self._value = merge(self._value, value, active.at, active.together)
+            return
         (numbers,), masks, known = separated([value])
         self.origin = known if known is not None and known.is_computed else self.origin
         written: Array | bool = True if masks is None else ~masks[0]
@@ -242,7 +249,7 @@ class Memory(Variable):
         """Return a value, whose parts are read one after the other."""
         number = scalar_of(type_)
         if number is None:
-            offsets = _offsets(type_)
+            offsets = offsets_of(type_)
             parts = zip(members_of(type_), offsets, strict=True)
             return [self.load(part, offset + at, active, place) for part, at in parts]
         addresses = self.addresses(type_, offset, active)
@@ -263,7 +270,7 @@ class Memory(Variable):
         """Store a value."""
         number = scalar_of(type_)
         if number is None:
-            parts = zip(members_of(type_), _offsets(type_), value, strict=True)
+            parts = zip(members_of(type_), offsets_of(type_), value, strict=True)
             for part, at, each in parts:
                 self.store(part, offset + at, each, active)
             return
@@ -328,7 +335,8 @@ class Memory(Variable):
         return before
 
 
-def _offsets(type_: Type) -> list[int]:
+def offsets_of(type_: Type) -> list[int]:
+    """Return where an array's elements or a struct's members begin."""
     if isinstance(type_, Struct):
         return [member.offset for member in type_.members]
     assert isinstance(type_, layout.Array)

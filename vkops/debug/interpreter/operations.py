@@ -136,6 +136,26 @@ def _dot(a: Array, b: Array) -> Array:
     return total
 
 
+def _integer_dot(kinds: str) -> Operation:
+    """Return the product of two vectors, of which four bytes can be an integer; with a summand."""
+
+    def dot(*operands: Array) -> Array:
+        wide = [v if v.ndim > 1 else v[:, None].view(np.uint8) for v in operands[:2]]
+        a, b = (integers(v, k).astype(object) for v, k in zip(wide, kinds, strict=True))
+        exact = (a * b).sum(-1)
+        if not operands[2:]:
+            return (exact & 0xFFFF_FFFF_FFFF_FFFF).astype(np.uint64)
+        summand = integers(operands[2], kinds[0])
+        limits = np.iinfo(summand.dtype)
+        total = exact + summand.astype(object)
+        return np.clip(total, limits.min, limits.max).astype(summand.dtype)
+
+    return Operation("", dot)
+
+
+_DOTS = [*map(_integer_dot, ("ss", "uu", "su"))]
+
+
 def _matrix_times_vector(matrix: Array, vector: Array) -> Array:
     return _dot(np.swapaxes(matrix, 1, 2), vector[:, None, :])
 
@@ -224,6 +244,7 @@ TABLE: dict[int, Operation] = {
     199: Operation("u", np.bitwise_and), 200: Operation("u", np.invert),
     201: Operation("u", _insert),
     202: Operation("", lambda v, at, count: _extract(integers(v, "s"), at, count)),
+    **dict(enumerate((*_DOTS, *_DOTS), 4450)),
     203: Operation("u", _extract), 204: Operation("u", _reversed), 205: Operation("u", bit_count),
 }  # fmt: skip
 """By opcode."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from vkops.debug.interpreter import operations
 from vkops.debug.interpreter.operations import dtype_of
-from vkops.debug.interpreter.values import Partial, Place
+from vkops.debug.interpreter.values import Partial, Place, Pointer
 from vkops.shaders import constants
 from vkops.shaders.binary import GL_COMPUTE, Instruction, Op, declarations, string
 from vkops.shaders.compiler import TEXT
@@ -22,6 +22,10 @@ from vkops.shaders.sources import embedded_lines
 
 _CONDITION = re.compile(r"\b(?:if|while|switch)\b")
 _DEBUG_LINE = 103
+
+SUBGROUP_SCOPE = 3
+_BARRIERS = (224, 225)
+_VARIABLE_POINTERS = {4441, 4442}
 
 
 class Step(NamedTuple):
@@ -84,6 +88,7 @@ class Program:
         )
         self.main = entry
         self.used = found.used(entry)
+        self.has_variable_pointers = not _VARIABLE_POINTERS.isdisjoint(found.capabilities)
         self.functions = {id_: self._function(body) for id_, body in found.functions.items()}
 
     # -- types and constants -----------------------------------------------------------------------
@@ -141,6 +146,8 @@ class Program:
         """Return the value of OpUndef."""
 
         def marked(value: Any) -> Any:
+            if isinstance(value, Pointer):
+                return value
             if isinstance(value, list):
                 return [marked(member) for member in value]
             message = f"reads '{self.name(id_)}', which was never written"
@@ -150,13 +157,21 @@ class Program:
 
     # -- functions ---------------------------------------------------------------------------------
 
+    def _steps(self) -> Iterator[Step]:
+        for function in self.functions.values():
+            for block in function.blocks:
+                yield from block.steps
+
     @property
     def has_atomics(self) -> bool:
         """Whether the shader executes atomic operations."""
-        steps = (
-            step for f in self.functions.values() for block in f.blocks for step in block.steps
-        )
-        return any(step.op in Op.ATOMICS for step in steps)
+        return any(step.op in Op.ATOMICS for step in self._steps())
+
+    @property
+    def has_subgroup_barriers(self) -> bool:
+        """Whether the shader executes barriers of subgroups."""
+        scopes = {id_ for id_, number in self._known.items() if number == SUBGROUP_SCOPE}
+        return any(s.op in _BARRIERS and s.operands[0] in scopes for s in self._steps())
 
     def _function(self, body: list[Instruction]) -> Function:
         blocks: dict[int, Block] = {}
@@ -292,6 +307,11 @@ def scalar_of(type_: Type) -> Number | None:
     return type_ if isinstance(type_, Number) else None
 
 
+def is_pointer(type_: Type) -> bool:
+    """Whether a type is that of pointers, which have no layout."""
+    return isinstance(type_, Struct) and not type_.members
+
+
 def shape_of(type_: Type) -> tuple[int, ...]:
     """Return the shape of a scalar, vector or matrix."""
     if isinstance(type_, Array):
@@ -308,10 +328,12 @@ def members_of(type_: Type) -> list[Type]:
 
 
 def zeros(type_: Type) -> Any:
-    """Return the zero of a type, for all invocations."""
+    """Return the zero of a type or a null pointer, for all invocations."""
     number = scalar_of(type_)
     if number is not None:
         return np.zeros((1, *shape_of(type_)), dtype_of(number))
+    if is_pointer(type_):
+        return Pointer(None, type_, 0)
     return [zeros(member) for member in members_of(type_)]
 
 

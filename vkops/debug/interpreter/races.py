@@ -95,11 +95,11 @@ class Order:
         when = before >> _LANE_BITS
         group, other_group = who // self.group_size, other // self.group_size
         same = group == other_group
-        found &= ~(same & (self._barriers[group] > when))
+        found &= ~(same & (self._barriers[group] >= when))
         if self._subgroup_barriers is not None and found.any():
             subgroup = self.subgroup(who)
             near = same & (self.subgroup(np.maximum(other, 0)) == subgroup)
-            found &= ~(near & (self._subgroup_barriers[subgroup] > when))
+            found &= ~(near & (self._subgroup_barriers[subgroup] >= when))
         if self._own.size and found.any():
             (fence, released, _), acquired = self._own[:, np.maximum(other, 0)], self._own[2, who]
             found &= ~(same & (fence >= when) & (released > when) & (released < acquired))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
@@ -12,8 +12,8 @@ import numpy as np
 from vkops.debug.interpreter.findings import Invocation
 from vkops.debug.interpreter.memory import Active, Memory, Variable
 from vkops.debug.interpreter.operations import Array
-from vkops.debug.interpreter.program import Block, Function, Step
-from vkops.debug.interpreter.scheduler import Run
+from vkops.debug.interpreter.program import Block, Function, Step, is_pointer, scalar_of
+from vkops.debug.interpreter.scheduler import Call, Run
 from vkops.debug.interpreter.state import Frame
 from vkops.debug.interpreter.values import Place, Pointer, Value, take
 from vkops.shaders.binary import Op
@@ -117,26 +117,26 @@ class Recorder(Run):
 
     # -- where the invocation is -------------------------------------------------------------------
 
-    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Value:
+    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Call:
         """Call a function."""
         if self._lane(active) is None:
-            return super().call(function, arguments, active)
+            return (yield from super().call(function, arguments, active))
         id_ = next(i for i, each in self.program.functions.items() if each is function)
         name = self.program.name(id_).partition("(")[0].lstrip("@")
         caller = (self._scopes[-1], self.step.place) if self._scopes else None
         self._scopes.append(Scope(name, caller, len(self._scopes)))
-        result = super().call(function, arguments, active)
+        result = yield from super().call(function, arguments, active)
         self._scopes.pop()
         if caller is None:
             self._update()
         return result
 
-    def _block(self, frame: Frame, block: Block) -> list[tuple[int, Array | None]]:
+    def _block(self, frame: Frame, block: Block) -> Call:
         if block.is_loop and self._lane(self.active) is not None:
             if self._loops.get(block.label) == len(self.stops):
                 self._last = None  # all iterations in one line: each is a stop
             self._loops[block.label] = len(self.stops) + (self._last is None)
-        return super()._block(frame, block)
+        return (yield from super()._block(frame, block))
 
     def begin(self, step: Step) -> None:
         """Begin to execute an instruction, and stop if the line is another one."""
@@ -151,13 +151,12 @@ class Recorder(Run):
             return
         if not self.stops:
             self._own = self.active.some(np.arange(len(self.active.who)) == lane)
-            self.globals = {id_: self._seen(pointer) for id_, pointer in self.variables.items()}
+            self.globals = self._all_seen(self.variables)
         if not (scope.variables or scope.parameters):
             for id_, type_ in self.frame.function.parameters.items():
                 value = take(self.raw(id_), np.array([lane]))
                 scope.parameters[id_] = self._seen(value, self.program.type(type_))
-            for id_, pointer in self.frame.variables.items():
-                scope.variables[id_] = self._seen(pointer)
+            scope.variables |= self._all_seen(self.frame.variables)
         self._update()
         self._last = scope, step.place
         is_return = bool(self.stops) and self.stops[-1].scope.caller == self._last
@@ -169,7 +168,14 @@ class Recorder(Run):
         self, name: str, type_: Type, active: Active, call: Frame | None = None
     ) -> Variable:
         """Make a variable that each invocation has for itself, with an address."""
+        made = super().variable(name, type_, active, call)
+        if scalar_of(type_) is None:
+            return made
         return Memory(name, type_, "invocation", active.together, type_.nbytes)
+
+    def _all_seen(self, variables: Mapping[int, Pointer]) -> dict[int, Pointer]:
+        """Return pointers to the histories of variables other than those of pointers."""
+        return {i: self._seen(p) for i, p in variables.items() if not is_pointer(p.type)}
 
     def _seen(self, value: Value, type_: Type | None = None) -> Pointer:
         """Return a pointer to the history of a variable, or to a value, from here on."""

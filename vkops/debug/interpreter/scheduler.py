@@ -8,7 +8,9 @@ it together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +20,11 @@ from vkops.debug.interpreter.memory import Active, Memory, Register, Variable
 from vkops.debug.interpreter.operations import Array
 from vkops.debug.interpreter.program import Block, Function, Step
 from vkops.debug.interpreter.races import Shadow
-from vkops.debug.interpreter.state import UNSUPPORTED, Frame, State
-from vkops.debug.interpreter.values import Pointer, Value, merge, take
-from vkops.errors import OutOfDeviceMemoryError, ShaderCompileError
+from vkops.debug.interpreter.state import Frame, State
+from vkops.debug.interpreter.values import Choice, Pointer, Value, merge, take
+from vkops.errors import OutOfDeviceMemoryError
 from vkops.shaders.binary import Decoration, Op
+from vkops.shaders.layout import Member, Struct
 
 MAX_TOGETHER = 1 << 16
 """Invocations that run together, in whole workgroups."""
@@ -32,6 +35,14 @@ _PATIENCE = 256
 
 class _EndlessLoopError(Exception):
     """A loop that does not end was reported."""
+
+
+_STORE = 62
+_FOR_ALL = (169, 224, 225, *Op.SUBGROUP)
+"""Instructions that are not executed for some invocations after others, and OpSelect."""
+
+Call = Generator[Any, Value, Value]
+"""A call of a function, or a part of it: it yields the calls in it, and is sent their results."""
 
 
 class Run(State):
@@ -60,15 +71,6 @@ class Run(State):
                 except _EndlessLoopError:
                     self.stopped = True  # what is found later may only follow from that
                     return
-                except (
-                    ArithmeticError,
-                    AssertionError,
-                    LookupError,
-                    TypeError,
-                    ValueError,
-                ) as error:
-                    message = f"{self.step.place}: instruction {self.step.op} with these operands"
-                    raise ShaderCompileError(f"{message} {UNSUPPORTED}") from error
                 except MemoryError as error:
                     message = f"{self.step.place}: the host has no more memory available"
                     raise OutOfDeviceMemoryError(message) from error
@@ -84,11 +86,17 @@ class Run(State):
         who = (groups[:, None] * size + np.arange(size)).reshape(-1)
         slots = np.arange(len(who))
         active = Active(None, slots, who, slots // size, len(who))
-        inputs, shared = self._inputs(who), {id_ for id_, _, _ in self.shared}
-        for id_, name, type_ in self.shared:
-            memory = Memory(name, type_, "group", len(groups), type_.nbytes)
+        inputs = self._inputs(who)
+        shared = {id_ for declared in self.shared.values() for id_, _, _ in declared}
+        for declared in self.shared.values():
+            members = tuple(Member(name, 0, type_) for _, name, type_ in declared)
+            nbytes = max(member.type.nbytes for member in members)
+            memory = Memory("", Struct(members, nbytes), "group", len(groups), nbytes)
             memory.shadow = Shadow(memory.units)
-            self.variables[id_] = Pointer(memory, type_, 0)
+            for id_, name, type_ in declared:
+                own = copy(memory)
+                own.name, own.type = name, type_
+                self.variables[id_] = Pointer(own, type_, 0)
         for id_, name, type_, value in self.private:
             built_in = self.program.found.decorated(id_).get(Decoration.BUILTIN)
             if built_in is not None:
@@ -101,7 +109,7 @@ class Run(State):
                 self.variables[id_] = Pointer(self.variable(name, type_, active), type_, 0)
             if value is not None:
                 self.variables[id_].variable.store(type_, 0, value, active)
-        self.call(self.program.functions[self.program.main], [], active)
+        self._execute(self.program.functions[self.program.main], active)
 
     def _inputs(self, who: Array) -> dict[int, Array]:
         """Return built-in variables."""
@@ -133,8 +141,19 @@ class Run(State):
             found[4416 + number] = words
         return found
 
-    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Value:
-        """Execute a function's blocks, and return its results for all."""
+    def _execute(self, function: Function, active: Active) -> None:
+        """Execute a function and those that it calls, to any depth."""
+        calls, result = [self.call(function, [], active)], None
+        while calls:
+            try:
+                calls.append(calls[-1].send(result))
+                result = None
+            except StopIteration as end:
+                calls.pop()
+                result = end.value
+
+    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Call:
+        """Execute a function's blocks, and return its results for all; yield calls in it."""
         saved = self.frame, self.values, self.active
         frame = self.frame = Frame(function, {}, len(active.slots))
         for id_, value in zip(function.parameters, arguments, strict=True):
@@ -150,7 +169,8 @@ class Run(State):
             self.active = Active(at, slots, who, groups, active.together, rest)
             self.values = {}
             block = function.blocks[number]
-            for target, mask in self._block(frame, block):
+            targets = yield from self._block(frame, block)
+            for target, mask in targets:
                 self._branch(frame, block, target, mask, waiting, iterations)
         self.frame, self.values, self.active = saved
         return frame.result
@@ -222,15 +242,20 @@ class Run(State):
     def after(self, step: Step, value: Value) -> None:
         """Do nothing after an instruction, which made a value for the active invocations."""
 
-    def _block(self, frame: Frame, block: Block) -> list[tuple[int, Array | None]]:
-        """Execute a block, and return where invocations go."""
+    def _block(self, frame: Frame, block: Block) -> Call:
+        """Execute a block, and return where invocations go; yield calls of functions."""
         self.executed += len(self.active.slots) * len(block.steps)
         for step in block.steps[:-1]:
             self.begin(step)
-            handler = HANDLERS.get(step.op)
-            if handler is None:
-                self.refuse(f"instruction {step.op}")
-            value = handler(self, step)
+            if step.op == Op.FUNCTION_CALL:
+                function = self.program.functions[step.operands[0]]
+                arguments = [self.raw(id_) for id_ in step.operands[1:]]
+                value = take((yield self.call(function, arguments, self.active)), self.active.at)
+            else:
+                handler = HANDLERS.get(step.op)
+                if handler is None:
+                    self.refuse(f"instruction {step.op}")
+                value = self._handled(handler, step)
             self.after(step, value)
             if step.result:
                 self.values[step.result] = value
@@ -259,6 +284,29 @@ class Run(State):
             self.refuse(f"instruction {op}")
         frame.live -= len(self.active.slots)
         return []
+
+    def _handled(self, handler: Callable[[State, Step], Value], step: Step) -> Value:
+        """Execute an instruction, once for each variable that its pointers point into."""
+        if not self.program.has_variable_pointers or step.op in _FOR_ALL:
+            return handler(self, step)
+        for id_ in step.operands[: 1 if step.op == _STORE else None]:
+            if id_ in self.values or id_ in self.frame.values:
+                value = self.raw(id_)
+                if isinstance(value, Choice):
+                    break
+        else:
+            return handler(self, step)
+        active, values, result = self.active, self.values, None
+        for number, pointer in enumerate(value.pointers):
+            rows = np.flatnonzero(value.which == number)
+            if len(rows):
+                self.active = active.some(value.which == number)
+                self.values = {other: take(each, rows) for other, each in values.items()}
+                self.values[id_] = take(pointer, rows)
+                made = self._handled(handler, step)
+                result = made if made is None else merge(result, made, rows, len(value.which))
+        self.active, self.values = active, values
+        return result
 
     def _switch(self, operands: tuple[int, ...]) -> list[tuple[int, Array | None]]:
         selector = self.value(operands[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -10,15 +9,22 @@ from typing import NoReturn
 import numpy as np
 
 from vkops.debug.interpreter.findings import Findings, Invocation, number_text
-from vkops.debug.interpreter.memory import Active, Memory, Register, Variable
+from vkops.debug.interpreter.memory import Active, Memory, Register, Variable, offsets_of
 from vkops.debug.interpreter.operations import Array
-from vkops.debug.interpreter.program import Function, Program, Step, scalar_of, zeros
+from vkops.debug.interpreter.program import (
+    Function,
+    Program,
+    Step,
+    is_pointer,
+    members_of,
+    scalar_of,
+    zeros,
+)
 from vkops.debug.interpreter.races import Conflict, Order, Shadow
-from vkops.debug.interpreter.values import Partial, Place, Pointer, Value, merge, take
+from vkops.debug.interpreter.values import Outside, Partial, Place, Pointer, Value, merge, take
 from vkops.errors import ShaderCompileError
-from vkops.shaders import layout
 from vkops.shaders.binary import Decoration, Storage
-from vkops.shaders.layout import Number, Struct, Type
+from vkops.shaders.layout import Number, Type
 from vkops.shaders.shader import Shader
 
 UNSUPPORTED = "is not supported by the interpreter"
@@ -49,7 +55,7 @@ class Settings:
     max_iterations: int = MAX_ITERATIONS
 
 
-class State(ABC):
+class State:
     """A shader that is executed, with its variables.
 
     ``active`` are the invocations that execute ``step``, which is in the call ``frame``; ``values``
@@ -75,7 +81,7 @@ class State(ABC):
         self.printed: list[tuple[Invocation, str]] = []
         self.executed = 0
         self.begun = 0
-        self.shared: list[tuple[int, str, Type]] = []
+        self.shared: dict[int, list[tuple[int, str, Type]]] = {}
         self.private: list[tuple[int, str, Type, Value]] = []
         self.variables: dict[int, Pointer] = {}
         self.order = Order(int(np.prod(self.groups)), self.group_size, settings.subgroup_size)
@@ -109,7 +115,8 @@ class State(ABC):
                 memory.fill(push)
                 self.variables[id_] = Pointer(memory, type_, 0)
             elif storage == Storage.WORKGROUP:
-                self.shared.append((id_, name, type_))
+                key = found.shared_memory(id_, pointee)
+                self.shared.setdefault(key, []).append((id_, name, type_))
                 if initial:
                     self.private.append((id_, name, type_, self.program.constants[initial[0]]))
             else:
@@ -120,8 +127,10 @@ class State(ABC):
         self, name: str, type_: Type, active: Active, call: Frame | None = None
     ) -> Variable:
         """Make a variable that each invocation has for itself."""
-        if scalar_of(type_) is not None:
+        if scalar_of(type_) is not None or is_pointer(type_):
             return Register(name, type_, None, call)
+        if any(map(is_pointer, members_of(type_))):
+            self.refuse(f"the variable '{name}', which has pointers in it,")
         return Memory(name, type_, "invocation", active.together, type_.nbytes)
 
     # -- operands ----------------------------------------------------------------------------------
@@ -131,7 +140,7 @@ class State(ABC):
         self.step = step
 
     def raw(self, id_: int) -> Value:
-        """Return the value of an id, perhaps with numbers that were never written."""
+        """Return the value of an id, perhaps with numbers that are undefined."""
         if id_ in self.values:
             return self.values[id_]
         constant = self.program.constants.get(id_)
@@ -144,20 +153,21 @@ class State(ABC):
         return take(self.frame.values[id_], self.active.at)
 
     def value(self, id_: int) -> Value:
-        """Return the value of an id for a use; numbers that were never written are a finding."""
+        """Return the value of an id for a use; undefined numbers are a finding."""
         return self.checked(self.raw(id_))
 
-    def checked(self, value: Value) -> Value:
-        """Report numbers that were never written, and return them."""
+    def checked(self, value: Value, active: Active | None = None) -> Value:
+        """Report undefined numbers, and return them."""
         if isinstance(value, Partial):
             missing = value.missing.reshape(len(value.missing), -1).any(1)
             if not missing.any():
                 return value.numbers
-            active = self.active.some(missing)
-            self.report("never written", value.message, active, value.message, value.place)
+            active = (active or self.active).some(missing)
+            key = value.message if value.kind == "never written" else ""
+            self.report(value.kind, value.message, active, key, value.place)
             return value.numbers
         if isinstance(value, list):
-            return [self.checked(member) for member in value]
+            return [self.checked(member, active) for member in value]
         return value
 
     def last_write(self, memory: Memory, address: int) -> Place:
@@ -198,7 +208,16 @@ class State(ABC):
 
     def inside(self, pointer: Pointer, active: Active) -> tuple[Pointer, Active, Array | None]:
         """Report invocations whose index is out of bounds, and return the others."""
-        outside = pointer.outside
+        outside, variable = pointer.outside, pointer.variable
+        if variable is None:
+            self.refuse("a null pointer")
+        if pointer.stride:
+            at = np.atleast_1d(pointer.offset)
+            wrong = (at < 0) | (at + pointer.type.nbytes > variable.nbytes)
+            mask = wrong if outside is None else wrong | outside.mask
+            length = variable.nbytes // pointer.stride
+            name = variable.element(0).partition("[")[0]
+            outside = Outside(name, mask, at // pointer.stride, length)
         if outside is None or not outside.mask.any():
             return pointer, active, None
         wrong = np.broadcast_to(outside.mask, len(active.slots))
@@ -232,7 +251,7 @@ class State(ABC):
             value = take(value, np.flatnonzero(mask))
         if len(active.slots):
             if isinstance(pointer.variable, Memory) and pointer.variable.kind == "":
-                value = self.checked(value)
+                value = self.checked(value, active)
             pointer.variable.store(pointer.type, pointer.offset, value, active)
             self.record("write", pointer, active)
 
@@ -277,13 +296,12 @@ class State(ABC):
         def report(number: int) -> None:
             at, other = int(conflict.at[number]), int(conflict.others[number])
             where = self.access_places[int(conflict.when[number])]
-            line = "in the same line" if where == place else f"in line {where.line}"
             name = memory.element(memory.offset(int(units[at]) * memory.unit))
             room = "shared memory" if memory.kind else "a storage buffer"
             between = "there is no barrier between" if memory.kind else "nothing orders"
             message = (
                 f"'{name}' in {room}: the first invocation {verbs[kind]}, the second "
-                f"{dids[conflict.did]} {line}, and {between} them"
+                f"{dids[conflict.did]}{where.seen_from(place)}, and {between} them"
             )
             ids = self.global_id(int(who[at])), self.global_id(other)
             key = f"{name.partition('[')[0]} {where}"
@@ -306,19 +324,11 @@ class State(ABC):
         """Add a data race of two invocations."""
         self.findings.add("data race", place, message, ids, count, key)
 
-    @abstractmethod
-    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Value:
-        """Call a function with values of these invocations, and return its results for all."""
-
 
 def _scalars(type_: Type, offset: int | Array) -> list[tuple[Number, Type, int | Array]]:
     """Return the parts of a type that are scalars, vectors or matrices, with their offsets."""
     number = scalar_of(type_)
     if number is not None:
         return [(number, type_, offset)]
-    if isinstance(type_, Struct):
-        parts = [(member.type, member.offset) for member in type_.members]
-    else:
-        assert isinstance(type_, layout.Array)
-        parts = [(type_.element, n * type_.stride) for n in range(type_.count or 0)]
+    parts = zip(members_of(type_), offsets_of(type_), strict=True)
     return [each for part, at in parts for each in _scalars(part, offset + at)]

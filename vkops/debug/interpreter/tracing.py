@@ -12,7 +12,7 @@ from vkops.debug.interpreter.findings import Invocation
 from vkops.debug.interpreter.memory import Active, Memory, Variable
 from vkops.debug.interpreter.operations import Array
 from vkops.debug.interpreter.program import Block, Function, Step
-from vkops.debug.interpreter.scheduler import Run
+from vkops.debug.interpreter.scheduler import Call, Run
 from vkops.debug.interpreter.state import Frame
 from vkops.debug.interpreter.values import Partial, Place, Pointer, Value, take
 from vkops.shaders.binary import Op
@@ -155,12 +155,12 @@ class TracedRun(Run):
             if len(later):  # the value is what the next invocation finds
                 self._overwritten.append((made, int(later[0])))
 
-    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Value:
+    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Call:
         """Let the parameters of a function be made of the arguments."""
         for id_, given in zip(function.parameters, self.step.operands[1:], strict=False):
             for _, who in self._rows(active):
                 self._remember(who, id_, self._results.get((who, given)))
-        return super().call(function, arguments, active)
+        return (yield from super().call(function, arguments, active))
 
     def _branch(
         self,
@@ -242,8 +242,8 @@ class TracedRun(Run):
                 read.sources += (known,)
             elif when:
                 read.unknown += (writer,)
-                line = self.access_places[when].line
-                read.note = f"stored in line {line} by invocation {self.global_id(writer)}"
+                where = self.access_places[when].seen_from(read.place)
+                read.note = f"stored{where} by invocation {self.global_id(writer)}"
 
     def _change(self, pointer: Pointer, active: Active, row: int, who: int) -> Made:
         variable, offset = pointer.variable, _offset(pointer, row)

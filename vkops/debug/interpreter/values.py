@@ -25,9 +25,14 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
 
+    def seen_from(self, other: Place) -> str:
+        """Return where it is in a sentence about another place; "" if that is not known."""
+        where = f" in line {self.line}" if self.file == other.file else f" in {self}"
+        return "" if not self.line else " in the same line" if self == other else where
+
 
 class Partial(NamedTuple):
-    """Numbers of which some were never written; ``message`` and ``place`` say what was read.
+    """Numbers of which some are undefined; using those is a finding of a kind at a place.
 
     ``is_computed`` says whether they are results of numbers that were read, and no copies.
     """
@@ -37,6 +42,7 @@ class Partial(NamedTuple):
     message: str
     place: Place
     is_computed: bool = False
+    kind: str = "never written"
 
 
 class Outside(NamedTuple):
@@ -49,12 +55,23 @@ class Outside(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """A place in a variable, in bytes: an integer if all invocations have the same."""
+    """A place in a variable, in bytes: an integer if all invocations have the same.
+
+    ``stride`` is that of elements by which it was moved (OpPtrAccessChain), which can be too far.
+    """
 
     variable: Any  # of memory.py
     type: Type
     offset: int | Array
     outside: Outside | None = None
+    stride: int = 0
+
+
+class Choice(NamedTuple):
+    """Pointers into several variables; ``which`` has the number of each invocation's."""
+
+    pointers: tuple[Pointer, ...]
+    which: Array
 
 
 def take(value: Value, at: Array | None) -> Value:
@@ -69,6 +86,11 @@ def take(value: Value, at: Array | None) -> Value:
         missing = take(value.missing, at)
         numbers = take(value.numbers, at)
         return value._replace(numbers=numbers, missing=missing) if missing.any() else numbers
+    if isinstance(value, Choice):
+        which = value.which[at]
+        if len(which) and (which == which[0]).all():
+            return take(value.pointers[which[0]], at)
+        return Choice(tuple(take(each, at) for each in value.pointers), which)
     if isinstance(value, Pointer):
         outside = value.outside
         if outside is not None:
@@ -90,17 +112,8 @@ def merge(old: Value, new: Value, at: Array | None, count: int) -> Value:
     if isinstance(new, list):
         olds = [None] * len(new) if old is None else old
         return [merge(a, b, at, count) for a, b in zip(olds, new, strict=True)]
-    if isinstance(new, Pointer):
-        before = old.offset if isinstance(old, Pointer) else None
-        if isinstance(new.offset, int) and before in (None, new.offset) and new.outside is None:
-            return new
-        offsets = merge(_array(before), _array(new.offset), at, count)
-        outside = new.outside
-        if outside is not None:
-            mask = merge(np.zeros(count, bool), outside.mask, at, count)
-            index = merge(np.zeros(count, np.int64), outside.indices, at, count)
-            outside = outside._replace(mask=mask, indices=index)
-        return new._replace(offset=offsets, outside=outside)
+    if isinstance(new, (Pointer, Choice)):
+        return _merged_pointers(old, new, at, count)
     if isinstance(new, Partial) or isinstance(old, Partial):
         missing = merge(_missing(old), _missing(new, _numbers(new).shape), at, count)
         numbers = merge(_numbers(old), _numbers(new), at, count)
@@ -115,8 +128,38 @@ def merge(old: Value, new: Value, at: Array | None, count: int) -> Value:
     return made
 
 
-def _array(offset: int | Array | None) -> Array | None:
-    return np.array([offset], np.int64) if isinstance(offset, int) else offset
+def _pointers(value: Value) -> tuple[Pointer, ...]:
+    return value.pointers if isinstance(value, Choice) else () if value is None else (value,)
+
+
+def _merged_pointers(old: Value, new: Value, at: Array, count: int) -> Pointer | Choice:
+    made = {pointer[:2]: pointer for pointer in _pointers(old)}
+    for pointer in _pointers(new):
+        known = made.get(pointer[:2])
+        made[pointer[:2]] = _merged_places(known, pointer, at, count)
+    if len(made) == 1:
+        return made.popitem()[1]
+    which = np.zeros(count, np.int64)
+    which[:] = old.which if isinstance(old, Choice) else 0
+    numbers = np.array([[*made].index(pointer[:2]) for pointer in _pointers(new)])
+    which[at] = numbers[new.which if isinstance(new, Choice) else 0]
+    return Choice(tuple(made.values()), which)
+
+
+def _merged_places(old: Pointer | None, new: Pointer, at: Array, count: int) -> Pointer:
+    first = new.offset if isinstance(new.offset, int) else 0
+    old = new._replace(offset=first, outside=None) if old is None else old
+    known = new.outside or old.outside
+    if known is None and type(old.offset) is type(new.offset) is int and old.offset == first:
+        return new
+    offset, mask, index = np.zeros((3, count), np.int64)
+    for pointer, rows in ((old, slice(None)), (new, at)):
+        outside = pointer.outside
+        offset[rows] = pointer.offset
+        mask[rows], index[rows] = (0, 0) if outside is None else (outside.mask, outside.indices)
+    outside = known and known._replace(mask=mask.astype(bool), indices=index)
+    stride = max(old.stride, new.stride)
+    return new._replace(offset=offset, outside=outside, stride=stride)
 
 
 def _numbers(value: Value) -> Value:
@@ -130,9 +173,9 @@ def _missing(value: Value, shape: tuple[int, ...] = ()) -> Value:
 
 
 def separated(parts: list[Value]) -> tuple[list[Value], list[Array] | None, Partial | None]:
-    """Separate numbers from masks of what was never written, None if all was written.
+    """Separate numbers from masks of what is undefined, None if nothing is.
 
-    The last result says what was read first of that.
+    The last result says why the first of that is.
     """
     known = next((part for part in parts if isinstance(part, Partial)), None)
     if known is None:
