@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import numpy as np
 import pytest
 import spirv
@@ -13,8 +15,11 @@ from strategies import input_bytes, plans
 
 from vkops import shaders
 from vkops.debug import check
+from vkops.debug.interpreter.program import Program
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError
 from vkops.plan import execute
+from vkops.shaders.binary import Op, positions
+from vkops.shaders.module import Module
 
 HEAD = """#version 450
 #extension GL_EXT_shader_explicit_arithmetic_types : require
@@ -337,6 +342,22 @@ def test_a_switch_on_integers_of_64_bits():
     assert report.ok, str(report)
     (result,) = report.buffers.values()
     assert result.tolist() == [30, 10, 20, 30]
+
+
+def test_lines_whose_numbers_are_ids():
+    """The words of OpLine are taken neither for types nor for values."""
+    source = """#version 450
+    layout(binding = 0) buffer X { uint x[]; };
+    void main() { switch (x[0]) { case 1: x[1] = 5; break; default: x[1] = x[0]; } }
+    """
+    words = array("I", shaders.compile(source, debug=True))
+    lines = [at for at, op, _ in positions(words) if op == Op.LINE]
+    for number in range(1, words[3]):
+        for at in lines:
+            words[at + 2] = words[at + 3] = number
+        program = Program(Module.read(words.tobytes()), "x")
+        escaping = [s.op for s in program.functions[program.main].blocks[0].steps if s.escapes]
+        assert escaping == []
 
 
 # -- the kernels of vkops --------------------------------------------------------------------------

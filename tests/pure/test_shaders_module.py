@@ -13,7 +13,7 @@ from spirv import assembled, stripped
 from vkops import shaders
 from vkops.errors import ShaderCompileError
 from vkops.shaders import constants, tools
-from vkops.shaders.binary import with_known_language
+from vkops.shaders.binary import corrected
 from vkops.shaders.layout import Number, Scalar
 from vkops.shaders.listing import describe
 from vkops.shaders.module import Module
@@ -465,9 +465,117 @@ def test_languages_that_spirv_val_does_not_know():
     other = spirv.replace(source, struct.pack("<3I", 3 << 16 | 3, 11, 500))
     first, second = (shaders.load(module, entry="two").module for module in (spirv, other))
     assert repr(first.blocks) == repr(second.blocks)
-    assert with_known_language(spirv) == spirv
+    assert corrected(spirv) == spirv
     for damaged in (b"", b"abc", other[:-1], other[:30], other[:20] + bytes(8)):
-        assert with_known_language(damaged) == damaged
+        assert corrected(damaged) == damaged
+
+
+GROUPS = """
+OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main"
+OpExecutionMode %main LocalSize 1 1 1
+OpName %factor "factor"
+{}
+OpDecorate %struct BufferBlock
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%zero = OpConstant %uint 0
+%factor = OpSpecConstant %uint 5
+%array = OpTypeRuntimeArray %uint
+%struct = OpTypeStruct %uint %uint %array
+%to_struct = OpTypePointer Uniform %struct
+%to_uint = OpTypePointer Uniform %uint
+%x = OpVariable %to_struct Uniform
+%main = OpFunction %void None %function
+%label = OpLabel
+%place = OpAccessChain %to_uint %x %zero
+OpStore %place %factor
+OpReturn
+OpFunctionEnd
+"""
+IN_SET_1 = "OpDecorate {0} DescriptorSet 1\nOpDecorate {0} Binding 3\nOpDecorate {0} NonWritable\n"
+FIRST = "OpMemberDecorate %struct 0 Offset 0\n"
+PLAIN = (
+    FIRST
+    + IN_SET_1.format("%x")
+    + "OpDecorate %array ArrayStride 16\nOpDecorate %factor SpecId 4\n"
+    "OpMemberDecorate %struct 1 Offset 8\nOpMemberDecorate %struct 2 Offset 16\n"
+)
+GROUPED = {
+    "resource": PLAIN.replace(
+        IN_SET_1.format("%x"),
+        IN_SET_1.format("%g") + "%g = OpDecorationGroup\nOpGroupDecorate %g %x\n",
+    ),
+    "array": PLAIN.replace("%array", "%g") + "%g = OpDecorationGroup\nOpGroupDecorate %g %array\n",
+    "constant": PLAIN.replace("%factor", "%g")
+    + "%g = OpDecorationGroup\nOpGroupDecorate %g %factor\n",
+    "members": PLAIN.replace("OpMemberDecorate %struct 1", "OpDecorate %g").replace(
+        "OpMemberDecorate %struct 2", "OpDecorate %h"
+    )
+    + "%g = OpDecorationGroup\n%h = OpDecorationGroup\n"
+    "OpGroupMemberDecorate %g %struct 1\nOpGroupMemberDecorate %h %struct 2\n",
+}
+
+
+@pytest.mark.parametrize("kind", GROUPED)
+def test_groups_of_decorations(kind):
+    one, other = (
+        shaders.load(assembled(GROUPS.format(text), "spv1.0"), constants={4: 7}).module
+        for text in (PLAIN, GROUPED[kind])
+    )
+    assert repr(one.blocks) == repr(other.blocks)
+    assert [(b.set, b.binding, b.stride, b.nbytes) for b in one.blocks] == [(1, 3, 16, 16)]
+    assert other.specialization_constants == (Scalar("factor", Number("uint", 4), 4, 7),)
+
+
+def test_a_resource_without_a_binding(message):
+    """spirv-val finds it, too."""
+    found = Module.read(assembled(GROUPS.format(FIRST), "spv1.0"))
+    message(fault(lambda: shaders.shader._check("x", found)), "x %", "[SH-01]")
+
+
+LITERALS = ONE_STRUCT.replace("%y", "%UNUSED").replace(
+    "%label = OpLabel\nOpReturn", """%label = OpLabel
+%local = OpVariable %to_private Function
+%place = OpAccessChain %to_uint %x %zero %zero
+OpLine %file 13 14
+%loaded = OpLoad %uint %place Aligned 4
+%pair = OpCompositeConstruct %uint2 %loaded %loaded
+%other = OpVectorShuffle %uint2 %pair %pair 3 1
+%one = OpCompositeExtract %uint %other 1
+%next = OpCompositeInsert %uint2 %one %pair 1
+%sum = OpExtInst %uint %glsl SAbs %one
+%length = OpArrayLength %uint %x 0
+OpSelectionMerge %end DontFlatten
+OpSwitch %length %end 9 %case 10 %end
+%case = OpLabel
+OpStore %local %sum Aligned 8
+%truth = OpIEqual %bool %sum %one
+OpSelectionMerge %last Flatten
+OpBranchConditional %truth %last %last 11 12
+%last = OpLabel
+OpBranch %end
+%end = OpLabel
+OpReturn"""
+).replace("%uint = OpTypeInt 32 0", """%uint = OpTypeInt 32 0
+%uint2 = OpTypeVector %uint 2
+%bool = OpTypeBool
+%to_private = OpTypePointer Function %uint
+%to_uint = OpTypePointer Uniform %uint
+%zero = OpConstant %uint 0""").replace("OpMemoryModel", """%glsl = OpExtInstImport "GLSL.std.450"
+OpMemoryModel""").replace("OpName %struct", """%file = OpString "file"
+OpName %struct""")  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(1, 15))
+def test_a_variable_whose_id_is_a_number_in_an_instruction_is_not_used(number):
+    spirv = assembled(LITERALS.replace("%UNUSED", f"%{number}"))
+    shaders.validate(spirv)
+    found = Module.read(spirv)
+    assert [block.instance for block in found.blocks] == ["In"]
+    assert [block.instance for block in found.unused] == ["Out"]
 
 
 # -- features --------------------------------------------------------------------------------------

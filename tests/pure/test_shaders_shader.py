@@ -281,6 +281,18 @@ def test_constants(constants, default):
     assert sum(a != b for a, b in zip(found, plain, strict=True)) == (key not in (3,))
 
 
+def test_sizes_are_those_of_the_given_constants(message):
+    body = (
+        "layout(constant_id = 0) const uint N = 1; const uint HALF = N / 2;"
+        f"{DATA} shared float s[HALF]; void main() {{ float a[HALF]; s[0] = a[0]; }}"
+    )
+    assert load(body, constants={"N": 8}).module.shared_nbytes == 16
+    message(fault(lambda: load(body, constants={"M": 8})), "there is no constant", "[SH-10]")
+    with pytest.raises(ShaderCompileError) as caught:
+        load(body)
+    message(caught.value, "an array has 0 elements")
+
+
 def test_constants_without_names(message):
     spirv = stripped(load(CONSTANTS + MAIN).spirv)
     assert shaders.load(spirv, constants={9: 5}).module.specialization_constants[-1].default == 5

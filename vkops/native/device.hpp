@@ -32,8 +32,6 @@ class Device
             return adapter->has(name);
         };
         enable(VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME);  // debugPrintfEXT
-        if (enable(VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME))
-            enable(VK_KHR_SPIRV_1_4_EXTENSION_NAME);
         if (adapter->properties().apiVersion >= VK_API_VERSION_1_1 &&
             enable(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
             import_alignment =

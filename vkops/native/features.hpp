@@ -10,22 +10,35 @@ class Features
   public:
     explicit Features(const Adapter& adapter, bool robust = true)
     {
-        keep<vk::PhysicalDevice16BitStorageFeatures>(adapter, "VK_KHR_16bit_storage");
-        keep<vk::PhysicalDevice8BitStorageFeatures>(adapter, "VK_KHR_8bit_storage");
-        keep<vk::PhysicalDeviceShaderFloat16Int8Features>(adapter, "VK_KHR_shader_float16_int8");
-        keep<vk::PhysicalDeviceShaderAtomicInt64Features>(adapter, "VK_KHR_shader_atomic_int64");
+        const auto v1_1 = VK_API_VERSION_1_1, v1_2 = VK_API_VERSION_1_2, v1_3 = VK_API_VERSION_1_3;
+        keep<vk::PhysicalDevice16BitStorageFeatures>(adapter, "VK_KHR_16bit_storage", v1_1);
+        keep<vk::PhysicalDevice8BitStorageFeatures>(adapter, "VK_KHR_8bit_storage", v1_2);
+        keep<vk::PhysicalDeviceShaderFloat16Int8Features>(
+          adapter, "VK_KHR_shader_float16_int8", v1_2);
+        keep<vk::PhysicalDeviceShaderAtomicInt64Features>(
+          adapter, "VK_KHR_shader_atomic_int64", v1_2);
         keep<vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT>(adapter, "VK_EXT_shader_atomic_float");
         keep<vk::PhysicalDeviceShaderAtomicFloat2FeaturesEXT>(adapter, "VK_EXT_shader_atomic_float2");
         keep<vk::PhysicalDeviceShaderSubgroupExtendedTypesFeatures>(
-          adapter, "VK_KHR_shader_subgroup_extended_types");
-        keep<vk::PhysicalDeviceSubgroupSizeControlFeatures>(adapter, "VK_EXT_subgroup_size_control");
-        keep<vk::PhysicalDeviceScalarBlockLayoutFeatures>(adapter, "VK_EXT_scalar_block_layout");
+          adapter, "VK_KHR_shader_subgroup_extended_types", v1_2);
+        keep<vk::PhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR>(
+          adapter, "VK_KHR_shader_subgroup_uniform_control_flow");
+        keep<vk::PhysicalDeviceSubgroupSizeControlFeatures>(
+          adapter, "VK_EXT_subgroup_size_control", v1_3);
+        keep<vk::PhysicalDeviceScalarBlockLayoutFeatures>(
+          adapter, "VK_EXT_scalar_block_layout", v1_2);
         keep<vk::PhysicalDeviceUniformBufferStandardLayoutFeatures>(
-          adapter, "VK_KHR_uniform_buffer_standard_layout");
-        keep<vk::PhysicalDeviceVariablePointersFeatures>(adapter, "VK_KHR_variable_pointers");
-        keep<vk::PhysicalDeviceVulkanMemoryModelFeatures>(adapter, "VK_KHR_vulkan_memory_model");
+          adapter, "VK_KHR_uniform_buffer_standard_layout", v1_2);
+        keep<vk::PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR>(
+          adapter, "VK_KHR_workgroup_memory_explicit_layout");
+        keep<vk::PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures>(
+          adapter, "VK_KHR_zero_initialize_workgroup_memory", v1_3);
+        keep<vk::PhysicalDeviceMaintenance4Features>(adapter, "VK_KHR_maintenance4", v1_3);
+        keep<vk::PhysicalDeviceVariablePointersFeatures>(adapter, "VK_KHR_variable_pointers", v1_1);
+        keep<vk::PhysicalDeviceVulkanMemoryModelFeatures>(
+          adapter, "VK_KHR_vulkan_memory_model", v1_2);
         keep<vk::PhysicalDeviceShaderIntegerDotProductFeatures>(
-          adapter, "VK_KHR_shader_integer_dot_product");
+          adapter, "VK_KHR_shader_integer_dot_product", v1_3);
         keep<vk::PhysicalDeviceRobustness2FeaturesEXT>(adapter, "VK_EXT_robustness2");
         Chain found = chain_;  // all features, also those that shaders do not use
         adapter.physical->getFeatures2(&found.get<vk::PhysicalDeviceFeatures2>());
@@ -37,6 +50,17 @@ class Features
             *to[i].second = *from[i].second;
             if (*to[i].second) names_.push_back(to[i].first);
         }
+        // Capabilities of shaders that have no feature of their own in Vulkan.
+        for (const auto& [extension, version] : EXTENSIONS) {
+            if (adapter.has(extension)) extensions_.push_back(extension);
+            if (supported(adapter, extension, version)) names_.push_back(extension);
+        }
+        if (supported(adapter, EXTENSIONS[0].first, v1_2)) {
+            FloatControls controls;
+            adapter.physical->getProperties2(&controls.get<vk::PhysicalDeviceProperties2>());
+            for (const auto& [name, value] : members(controls))
+                if (*value) names_.push_back(name);
+        }
     }
 
     // The names of all features that could be there.
@@ -44,7 +68,10 @@ class Features
     {
         Chain chain;
         std::vector<const char*> found;
+        FloatControls controls;
         for (const auto& [name, value] : members(chain)) found.push_back(name);
+        for (const auto& [name, value] : members(controls)) found.push_back(name);
+        for (const auto& [name, version] : EXTENSIONS) found.push_back(name);
         return found;
     }
     const std::vector<const char*>& names() const { return names_; }
@@ -59,20 +86,36 @@ class Features
       vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT,
       vk::PhysicalDeviceShaderAtomicFloat2FeaturesEXT,
       vk::PhysicalDeviceShaderSubgroupExtendedTypesFeatures,
+      vk::PhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR,
       vk::PhysicalDeviceSubgroupSizeControlFeatures, vk::PhysicalDeviceScalarBlockLayoutFeatures,
       vk::PhysicalDeviceUniformBufferStandardLayoutFeatures,
-      vk::PhysicalDeviceVariablePointersFeatures, vk::PhysicalDeviceVulkanMemoryModelFeatures,
+      vk::PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR,
+      vk::PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures,
+      vk::PhysicalDeviceMaintenance4Features, vk::PhysicalDeviceVariablePointersFeatures, vk::PhysicalDeviceVulkanMemoryModelFeatures,
       vk::PhysicalDeviceShaderIntegerDotProductFeatures, vk::PhysicalDeviceRobustness2FeaturesEXT>;
+    using FloatControls = vk::StructureChain<vk::PhysicalDeviceProperties2,
+      vk::PhysicalDeviceFloatControlsProperties>;
+    static constexpr std::uint32_t NEVER = ~0u;  // a version of Vulkan
+    // Extensions, and the versions that contain them. The second needs the first.
+    static constexpr std::pair<const char*, std::uint32_t> EXTENSIONS[] = {
+        { "VK_KHR_shader_float_controls", VK_API_VERSION_1_2 },
+        { "VK_KHR_spirv_1_4", VK_API_VERSION_1_2 },
+        { "VK_EXT_descriptor_indexing", VK_API_VERSION_1_2 },
+    };
     Chain chain_;
     std::vector<const char*> names_, extensions_;
 
-    template <class Structure>
-    void keep(const Adapter& adapter, const char* extension)
+    static bool supported(const Adapter& adapter, const char* extension, std::uint32_t version)
     {
-        if (adapter.has(extension))
-            extensions_.push_back(extension);
-        else
-            chain_.unlink<Structure>();
+        return adapter.has(extension) || adapter.properties().apiVersion >= version;
+    }
+
+    // Keep the features of an extension that the adapter has, also as a part of its version.
+    template <class Structure>
+    void keep(const Adapter& adapter, const char* extension, std::uint32_t version = NEVER)
+    {
+        if (adapter.has(extension)) extensions_.push_back(extension);
+        if (!supported(adapter, extension, version)) chain_.unlink<Structure>();
     }
 
     static std::vector<std::pair<const char*, vk::Bool32*>> members(Chain& chain)
@@ -113,10 +156,16 @@ class Features
             MEMBER(ShaderAtomicFloat2FeaturesEXT, shaderSharedFloat32AtomicMinMax),
             MEMBER(ShaderAtomicFloat2FeaturesEXT, shaderSharedFloat64AtomicMinMax),
             MEMBER(ShaderSubgroupExtendedTypesFeatures, shaderSubgroupExtendedTypes),
+            MEMBER(ShaderSubgroupUniformControlFlowFeaturesKHR, shaderSubgroupUniformControlFlow),
             MEMBER(SubgroupSizeControlFeatures, subgroupSizeControl),
             MEMBER(SubgroupSizeControlFeatures, computeFullSubgroups),
             MEMBER(ScalarBlockLayoutFeatures, scalarBlockLayout),
             MEMBER(UniformBufferStandardLayoutFeatures, uniformBufferStandardLayout),
+            MEMBER(WorkgroupMemoryExplicitLayoutFeaturesKHR, workgroupMemoryExplicitLayout),
+            MEMBER(WorkgroupMemoryExplicitLayoutFeaturesKHR, workgroupMemoryExplicitLayout8BitAccess),
+            MEMBER(WorkgroupMemoryExplicitLayoutFeaturesKHR, workgroupMemoryExplicitLayout16BitAccess),
+            MEMBER(ZeroInitializeWorkgroupMemoryFeatures, shaderZeroInitializeWorkgroupMemory),
+            MEMBER(Maintenance4Features, maintenance4),
             MEMBER(VariablePointersFeatures, variablePointersStorageBuffer),
             MEMBER(VariablePointersFeatures, variablePointers),
             MEMBER(VulkanMemoryModelFeatures, vulkanMemoryModel),
@@ -125,5 +174,17 @@ class Features
             MEMBER(Robustness2FeaturesEXT, robustBufferAccess2),
         };
 #undef MEMBER
+    }
+
+    static std::vector<std::pair<const char*, vk::Bool32*>> members(FloatControls& chain)
+    {
+        auto& controls = chain.get<vk::PhysicalDeviceFloatControlsProperties>();
+#define WIDTHS(name)                                                                               \
+    { #name "16", &controls.name##16 }, { #name "32", &controls.name##32 },                        \
+      { #name "64", &controls.name##64 }
+        return { WIDTHS(shaderDenormPreserveFloat), WIDTHS(shaderDenormFlushToZeroFloat),
+            WIDTHS(shaderSignedZeroInfNanPreserveFloat), WIDTHS(shaderRoundingModeRTEFloat),
+            WIDTHS(shaderRoundingModeRTZFloat) };
+#undef WIDTHS
     }
 };

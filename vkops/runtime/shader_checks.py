@@ -24,6 +24,8 @@ def check_features(executor: Executor, limit: Limits, shader: Shader) -> None:
     ]
     major, minor = map(int, executor.info.api_version.split(".")[:2])
     newest = _SPIRV.get((major, minor), max(_SPIRV.values()))
+    if "VK_KHR_spirv_1_4" in executor.features:
+        newest = max(newest, (1, 4))
     if shader.spirv_version > newest:
         missing.append("SPIR-V {}.{}".format(*shader.spirv_version))
     if missing:

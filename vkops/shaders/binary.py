@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from vkops.errors import ShaderCompileError, printable
+from vkops.shaders.grammar import INSTRUCTIONS, WITH_RESULT, id_places
 
 HEADER_WORDS = 5
 
@@ -26,15 +27,14 @@ class Op:
     CONSTANT_TRUE, CONSTANT_FALSE, CONSTANT, CONSTANT_COMPOSITE, CONSTANT_NULL = 41, 42, 43, 44, 46
     SPEC_TRUE, SPEC_FALSE, SPEC_CONSTANT, SPEC_COMPOSITE, SPEC_OP = 48, 49, 50, 51, 52
     FUNCTION, PARAMETER, FUNCTION_END, FUNCTION_CALL, VARIABLE = 54, 55, 56, 57, 59
-    DECORATE, MEMBER_DECORATE, NO_LINE = 71, 72, 317
+    DECORATE, MEMBER_DECORATE, GROUP_DECORATE, GROUP_MEMBER_DECORATE = 71, 72, 74, 75
+    NO_LINE = 317
     PHI, LOOP_MERGE, SELECTION_MERGE, LABEL = 245, 246, 247, 248
     BRANCH, CONDITIONAL, SWITCH, KILL, RETURN, RETURN_VALUE = 249, 250, 251, 252, 253, 254
     UNREACHABLE, TERMINATE = 255, 4416
     ATOMIC_STORE = 228
-    ATOMICS = frozenset((*range(227, 243), 5614, 5615, 6035))
-    SUBGROUP = range(333, 367)
-    # All other instructions in functions have a type and a result.
-    NO_RESULT = frozenset((0, 62, 63, 224, 225, 228, *range(246, 258), 4416, 5630))
+    ATOMICS = frozenset(op for op, name in INSTRUCTIONS.items() if "OpAtomic" in name)
+    SUBGROUP = frozenset(op for op, name in INSTRUCTIONS.items() if "OpGroupNonUniform" in name)
 
 
 class Decoration:
@@ -47,21 +47,22 @@ class Decoration:
 class Storage:
     """Storage classes."""
 
-    UNIFORM, WORKGROUP, PUSH_CONSTANT, STORAGE_BUFFER = 2, 4, 9, 12
+    UNIFORM_CONSTANT, UNIFORM, WORKGROUP, PUSH_CONSTANT, STORAGE_BUFFER = 0, 2, 4, 9, 12
 
 
 GL_COMPUTE = 5
 
+_LONG = 64
+
+_HLSL = 5
 _MAX_LANGUAGE = 6
 """The last source language that SPIRV-Tools of 2022 know."""
 
-# The operands that can be ids, for instructions that also have numbers. Where a number is taken
-# for the id of a variable, the variable counts as used.
-_IDS = {
-    8: slice(0), 12: slice(4, None), 61: slice(2, 3), 62: slice(0, 2), 63: slice(0, 2),
-    64: slice(0, 3), 79: slice(2, 4), 81: slice(2, 3), 82: slice(2, 4), 246: slice(0),
-    247: slice(0), 250: slice(0, 1), 251: slice(0, 1), 317: slice(0),
-}  # fmt: skip
+_GLSLANG = (8, 13)
+"""The generators that contain glslang: its own, and that of shaderc."""
+
+_OPERATION = 3
+"""The operand of subgroup operations that is the GroupOperation, if it is a number."""
 
 
 class Instruction(NamedTuple):
@@ -72,8 +73,8 @@ class Instruction(NamedTuple):
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The operands that can be ids."""
-        return self.words[_IDS[self.op]] if self.op in _IDS else self.words
+        """The operands that are ids."""
+        return tuple(self.words[place] for place in id_places(self.op, self.words))
 
 
 def positions(words: Sequence[int]) -> Iterator[tuple[int, int, int]]:
@@ -97,28 +98,38 @@ def string(words: Sequence[int]) -> str:
     return data.partition(b"\0")[0].decode(errors="replace")
 
 
-def with_known_language(spirv: bytes) -> bytes:
-    """Return a module in which OpSource names a language that older SPIRV-Tools know.
+def corrected(spirv: bytes) -> bytes:
+    """Return a module without two faults of compilers.
 
-    They refuse others, such as Slang's, although the number means nothing to drivers. Bytes that
-    are not a module are returned as they are.
+    Older SPIRV-Tools refuse languages in OpSource that they do not know, such as Slang, although
+    the number means nothing to drivers. And glslang makes inclusive scans of HLSL's WavePrefixSum
+    and WavePrefixProduct, which exclude the own value, as all prefix operations of HLSL do. Bytes
+    that are not a module are returned as they are.
     """
     words = array("I", spirv if len(spirv) % 4 == 0 else b"")
+    is_inclusive = False
     try:
         for at, op, count in positions(words):
-            if op == Op.SOURCE and count > 1 and words[at + 1] > _MAX_LANGUAGE:
-                words[at + 1] = _MAX_LANGUAGE
-                return words.tobytes()
-            if op == Op.TYPE_VOID:  # behind all debug information
+            if op == Op.SOURCE and count > 1:
+                is_inclusive = words[at + 1] == _HLSL and words[2] >> 16 in _GLSLANG
+                words[at + 1] = min(words[at + 1], _MAX_LANGUAGE)
+            elif op == Op.TYPE_VOID and not is_inclusive:  # behind all debug information
                 break
+            elif op in Op.SUBGROUP and count > _OPERATION + 1:
+                operands = words[at + 1 : at + count]
+                if _OPERATION not in id_places(op, operands) and operands[_OPERATION] == 1:
+                    words[at + 1 + _OPERATION] = 2  # from InclusiveScan to ExclusiveScan
     except ShaderCompileError:
-        pass  # spirv-val says more
-    return spirv
+        return spirv  # spirv-val says more
+    return words.tobytes() or spirv
 
 
 @dataclass
 class Declarations:
-    """The ids of a module; names and decorations of members are those of (id, number)."""
+    """The ids of a module; names and decorations of members are those of (id, number).
+
+    Groups of decorations are expanded, and each literal of OpSwitch is one number.
+    """
 
     version: tuple[int, int]
     language: int = 0
@@ -178,8 +189,14 @@ def declarations(spirv: bytes) -> Declarations:
         raise ShaderCompileError("damaged SPIR-V: the header is wrong")
     found = Declarations((words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF))
     body: list[Instruction] | None = None
+    types: dict[int, int] = {}  # of values
     for at, op, count in positions(words):
-        made = Instruction(op, operands := tuple(words[at + 1 : at + count]))
+        operands = tuple(words[at + 1 : at + count])
+        if op in WITH_RESULT:
+            types[operands[1]] = operands[0]
+        elif op == Op.SWITCH and found.defined[types[operands[0]]].words[1] == _LONG:
+            operands = _with_whole_literals(operands)
+        made = Instruction(op, operands)
         if op == Op.FUNCTION:
             body = found.functions[operands[1]] = []
         if body is not None:
@@ -205,8 +222,20 @@ def declarations(spirv: bytes) -> Declarations:
             width = 1 if op == Op.DECORATE else 2
             target = found.decorations.setdefault(operands[:width], {})
             target[operands[width]] = operands[width + 1 :]
+        elif op in (Op.GROUP_DECORATE, Op.GROUP_MEMBER_DECORATE):
+            width = 1 if op == Op.GROUP_DECORATE else 2
+            for first in range(1, len(operands), width):
+                target = found.decorations.setdefault(operands[first : first + width], {})
+                target.update(found.decorated(operands[0]))
         elif Op.TYPE_VOID <= op < Op.TYPE_FORWARD:
             found.defined[operands[0]] = made
         elif Op.CONSTANT_TRUE <= op <= Op.SPEC_OP or op in (Op.VARIABLE, Op.UNDEF):
             found.defined[operands[1]] = made
     return found
+
+
+def _with_whole_literals(words: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the operands of an OpSwitch of 64 bits with one number for each literal."""
+    cases = zip(words[2::3], words[3::3], words[4::3], strict=True)
+    whole = (each for low, high, label in cases for each in (low | high << 32, label))
+    return (*words[:2], *whole)

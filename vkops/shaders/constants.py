@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vkops.shaders.binary import Declarations, Decoration, Op, positions
+from vkops.shaders.binary import Declarations, Decoration, Op, declarations, positions
 from vkops.shaders.layout import Number
 
 _COMPOSITE_EXTRACT, _SELECT = 81, 169
@@ -111,12 +111,15 @@ def specialized(spirv: bytes, given: Mapping[int, bytes]) -> bytes:
 
     ``given`` has the bytes of each constant by its SpecId; those of a ``bool`` are an integer's.
     """
+    if not given:
+        return spirv
     words = array("I", spirv)
-    ids = {
-        words[at + 1]: given[words[at + 3]]
-        for at, op, count in positions(words)
-        if op == Op.DECORATE and words[at + 2] == Decoration.SPEC_ID and words[at + 3] in given
+    locations = {
+        target[0]: found[Decoration.SPEC_ID][0]
+        for target, found in declarations(spirv).decorations.items()
+        if Decoration.SPEC_ID in found
     }
+    ids = {id_: given[location] for id_, location in locations.items() if location in given}
     for at, op, count in positions(words):
         if op in (Op.SPEC_TRUE, Op.SPEC_FALSE) and words[at + 2] in ids:
             words[at] = count << 16 | (Op.SPEC_TRUE if any(ids[words[at + 2]]) else Op.SPEC_FALSE)

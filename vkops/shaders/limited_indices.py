@@ -13,6 +13,7 @@ from itertools import count
 
 from vkops.shaders.binary import HEADER_WORDS, Op, declarations, positions
 from vkops.shaders.constants import numbers, values
+from vkops.shaders.grammar import WITH_RESULT
 
 _CLASSES = (4, 6, 7, 9)  # Workgroup, Private, Function, PushConstant
 _EXT_INST_IMPORT, _MEMORY_MODEL, _EXT_INST, _UMIN = 11, 14, 12, 38
@@ -29,13 +30,11 @@ def with_limited_indices(spirv: bytes) -> bytes:
     module = declarations(spirv)
     types = numbers(module)
     known = values(module, types)
-    type_ops = range(Op.TYPE_VOID, Op.TYPE_FORWARD)
-    declared_types = {id_ for id_, found in module.defined.items() if found.op in type_ops}
     words = array("I", spirv)
     made = words[:HEADER_WORDS]
     free_ids = count(words[3])
     glsl = new_import = functions = memory_model = 0
-    of = {id_: found.words[0] for id_, found in module.defined.items()}  # the type of each value
+    of: dict[int, int] = {}  # the type of each value
     limits: dict[tuple[int, int], int] = {}  # the constants, by type and number of elements
     for at, op, length in positions(words):
         operands = words[at + 1 : at + length]
@@ -46,7 +45,7 @@ def with_limited_indices(spirv: bytes) -> bytes:
             glsl = glsl or (new_import := next(free_ids))
         elif op == Op.FUNCTION and not functions:
             functions = len(made)
-        if functions and length > 2 and operands[0] in declared_types:
+        if op in WITH_RESULT:
             of[operands[1]] = operands[0]
         if op in _ACCESS_CHAINS:
             _, storage, pointee = module.defined[of[operands[2]]].words

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _STRUCT_NAMES = (0, 1, 2)  # unknown, ESSL, GLSL: there the name of the struct is the block's
 _WORKGROUP_SIZE = 25
 _LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38
+_RESOURCES = (Storage.UNIFORM_CONSTANT, Storage.UNIFORM, Storage.STORAGE_BUFFER)
 _COUNTERS = ("counter.var.", "@count")
 
 
@@ -92,7 +94,8 @@ class Block(NamedTuple):
 class Module:
     """A SPIR-V module with one of its compute entry points.
 
-    ``needs`` are the features of Vulkan that a device must have, ``capabilities`` what it declares.
+    ``needs`` are the features of Vulkan that a device must have, ``capabilities`` what it declares,
+    and ``unknown`` are the capabilities and execution modes that vkops does not support.
     ``blocks`` are those that the entry point uses, by set and binding; ``unused`` are others.
     ``push`` is the struct of its push constants.
     """
@@ -103,6 +106,7 @@ class Module:
     entry_points: tuple[str, ...]
     capabilities: tuple[str, ...]
     needs: tuple[str, ...]
+    unknown: tuple[str, ...]
     local_size: tuple[int, int, int]
     blocks: tuple[Block, ...]
     unused: tuple[Block, ...]
@@ -120,9 +124,7 @@ class Module:
             ShaderCompileError: the bytes are not a module with a compute shader.
             InvalidDescError: there is no such entry point (SH-03).
         """
-        if not is_spirv(spirv):
-            raise ShaderCompileError(f"{name}: {len(spirv)} bytes that are not SPIR-V", file=name)
-        try:
+        with _named_errors(spirv, name):
             found = declarations(spirv)
             entries = {
                 string(words[2:]): words[1] for _, words in found.entries if words[0] == GL_COMPUTE
@@ -136,12 +138,6 @@ class Module:
                 message = f"got {show(entry)}, must be {' or '.join(map(show, entries))}"
                 raise InvalidDescError(name, "entry point", message, "SH-03")
             return _read(spirv, found, entry, entries)
-        except ShaderCompileError as error:
-            raise ShaderCompileError(f"{name}: {error.message}", file=name) from error
-        except InvalidDescError:
-            raise
-        except (LookupError, ValueError, TypeError, RecursionError, struct.error) as error:
-            raise ShaderCompileError(f"{name}: damaged SPIR-V", file=name) from error
 
     @property
     def subgroup_operations(self) -> tuple[str, ...]:
@@ -157,6 +153,33 @@ class Module:
     def push_nbytes(self) -> int:
         """Size of the push constants in bytes."""
         return self.push.nbytes if self.push else 0
+
+
+@contextmanager
+def _named_errors(spirv: bytes, name: str) -> Iterator[None]:
+    """Refuse bytes that are not a module; errors call it ``name``."""
+    if not is_spirv(spirv):
+        raise ShaderCompileError(f"{name}: {len(spirv)} bytes that are not SPIR-V", file=name)
+    try:
+        yield
+    except ShaderCompileError as error:
+        raise ShaderCompileError(f"{name}: {error.message}", file=name) from error
+    except InvalidDescError:
+        raise
+    except (LookupError, ValueError, TypeError, RecursionError, struct.error) as error:
+        raise ShaderCompileError(f"{name}: damaged SPIR-V", file=name) from error
+
+
+def specialization_constants(spirv: bytes, name: str) -> tuple[Scalar, ...]:
+    """Return the specialization constants of a module, which can be wrong with their defaults.
+
+    Raises:
+        ShaderCompileError: the bytes are not a module.
+    """
+    with _named_errors(spirv, name):
+        found = declarations(spirv)
+        numbers = constants.numbers(found)
+        return _specialization_constants(found, numbers, constants.values(found, numbers))
 
 
 def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, int]) -> Module:
@@ -187,12 +210,13 @@ def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, i
         entry,
         tuple(entries),
         tuple(map(features.name, found.capabilities)),
-        features.needs(found, numbers),
+        features.needs(found, numbers, function),
+        features.unknown(found, function),
         _local_size(found, values, function),
         tuple(block for id_, block in blocks if id_ in used),
         tuple(block for id_, block in blocks if id_ not in used),
         next((type_ for type_ in pushed if isinstance(type_, Struct)), None),
-        tuple(sorted(_specialization_constants(found, numbers, values), key=lambda c: c.location)),
+        _specialization_constants(found, numbers, values),
         sum(shared.values()),
         sum(op not in (Op.LINE, Op.NO_LINE) for op in ops),
         ops.count(Op.LOOP_MERGE),
@@ -224,9 +248,10 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
     shared = Counter(pointee for _, _, pointee in variables)
     for id_, storage, pointee in variables:
         decorations = found.decorated(id_)
-        if Decoration.BINDING not in decorations:
+        if storage not in _RESOURCES:
             continue
-        instance = found.names.get((id_,), "")
+        (binding,) = decorations.get(Decoration.BINDING, (-1,))
+        instance = found.names.get((id_,), "" if binding >= 0 else f"%{id_}")
         name = found.names.get((pointee,), "") if shared[pointee] == 1 else ""
         if found.language not in _STRUCT_NAMES:
             name, instance = instance or name, ""
@@ -243,6 +268,7 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
             type_ = types.type(pointee)
             hidden = name.startswith(_COUNTERS[0]) or name.endswith(_COUNTERS[1])
             kind = "counter of an append or consume buffer" if hidden else kind
+        kind = f"{kind} without a binding" if binding < 0 else kind
         type_ = type_ if isinstance(type_, Struct) else None
         members = range(len(type_.members) if type_ else 0)
         flags = [found.decorated(pointee, number) for number in members]
@@ -253,7 +279,7 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
                 instance,
                 kind,
                 decorations.get(Decoration.DESCRIPTOR_SET, (0,))[0],
-                decorations[Decoration.BINDING][0],
+                binding,
                 kind == "uniform"
                 or Decoration.NON_WRITABLE in decorations
                 or (bool(flags) and all(Decoration.NON_WRITABLE in flag for flag in flags)),
@@ -266,7 +292,8 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
 
 def _specialization_constants(
     found: Declarations, numbers: Mapping[int, Number], values: Mapping[int, Any]
-) -> Iterator[Scalar]:
+) -> tuple[Scalar, ...]:
+    declared = []
     for id_, (_, words) in found.defined.items():
         decorations = found.decorated(id_)
         if Decoration.SPEC_ID in decorations:
@@ -274,4 +301,5 @@ def _specialization_constants(
             (location,) = decorations[Decoration.SPEC_ID]
             if not isinstance(values[id_], (int, float)):
                 raise TypeError("a specialization constant that is not a number")
-            yield Scalar(name, numbers[words[0]], location, values[id_])
+            declared.append(Scalar(name, numbers[words[0]], location, values[id_]))
+    return tuple(sorted(declared, key=lambda constant: constant.location))

@@ -12,10 +12,10 @@ from typing import Any
 from vkops.arguments.values import Place, integer, integers
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError, printable, show
 from vkops.extent import Extent
-from vkops.shaders import compiler, constants, features, limited_indices, packing, sources, tools
-from vkops.shaders.binary import with_known_language
+from vkops.shaders import compiler, constants, limited_indices, packing, sources, tools
+from vkops.shaders.binary import corrected
 from vkops.shaders.features import SUBGROUP
-from vkops.shaders.module import Block, Module
+from vkops.shaders.module import Block, Module, specialization_constants
 from vkops.shaders.packing import Number, fitting
 from vkops.shaders.validation import validated
 
@@ -279,13 +279,12 @@ def load(
     }  # fmt: skip
     _check_kinds({"source": source, "constants": constants, "name": name, **settings})
     if isinstance(source, bytes):
-        spirv = with_known_language(source)
+        spirv = corrected(source)
     else:
         name = printable(source.name if isinstance(source, Path) else name)
         spirv = read(source, **settings, name=name, root=root)
-    module = _module(spirv, name, entry)
-    if constants:
-        module = _module(spirv, name, entry, _constants(name, module, constants))
+    values = _constants(name, spirv, constants) if constants else ()
+    module = _module(spirv, name, entry, values)
     for axis, size in zip("xyz", module.local_size, strict=True):
         if size < 1:
             message = f"got {size}, must be at least 1"
@@ -341,7 +340,7 @@ def read(source: str | Path, *, language: str | None = None, **settings: Any) ->
         suffix = source.suffix if isinstance(source, Path) else ""
         language = {".spv": "spirv", ".hlsl": "hlsl"}.get(suffix, "glsl")
     if language == "spirv" and isinstance(source, Path):
-        return with_known_language(sources.read(source, sources.MAX_SPIRV_BYTES))
+        return corrected(sources.read(source, sources.MAX_SPIRV_BYTES))
     return compiler.compile(source, language=language, memoize=True, **settings)
 
 
@@ -371,20 +370,21 @@ def _check(name: str, module: Module) -> None:
             message = f"got binding {block.number} for a storage block and a uniform block"
         if message:
             raise InvalidDescError(name, block.point, message, "SH-01")
-    if unknown := features.unknown(module.capabilities):
-        message = f"got {', '.join(unknown)}, which vkops does not support"
+    if module.unknown:
+        message = f"got {', '.join(module.unknown)}, which vkops does not support"
         raise InvalidDescError(name, "capabilities", message, "SH-02")
 
 
 def _constants(
-    name: str, module: Module, given: Mapping[str | int, Number]
+    name: str, spirv: bytes, given: Mapping[str | int, Number]
 ) -> tuple[tuple[int, bytes], ...]:
     """Return the values of specialization constants by SpecId."""
+    validated(spirv, name)
     values: dict[int, bytes] = {}
+    declared = specialization_constants(spirv, name)
     for key, number in given.items():
-        found = [c for c in module.specialization_constants if key in (c.name, c.location)]
+        found = [c for c in declared if key in (c.name, c.location)]
         if not found or key == "":
-            declared = module.specialization_constants
             known = ", ".join(f"{c.location} ({c.name or 'unnamed'})" for c in declared) or "none"
             message = f"there is no constant {show(key)}; there are {known}"
             raise InvalidDescError(name, "constants", message, "SH-10")

@@ -16,6 +16,7 @@ from vkops.debug.interpreter.values import Partial, Place, Pointer
 from vkops.shaders import constants
 from vkops.shaders.binary import GL_COMPUTE, Instruction, Op, declarations, string
 from vkops.shaders.compiler import TEXT
+from vkops.shaders.grammar import WITH_RESULT
 from vkops.shaders.layout import Array, Number, Struct, Type, Types
 from vkops.shaders.module import Module
 from vkops.shaders.sources import embedded_lines
@@ -43,6 +44,12 @@ class Step(NamedTuple):
     place: Place
     escapes: bool
     has_line: bool = False
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The operands that are ids."""
+        head = (self.type, self.result) if self.result else ()
+        return Instruction(self.op, head + self.operands).ids[len(head) :]
 
 
 @dataclass
@@ -200,39 +207,23 @@ class Program:
                 raw.append((block, instruction, place, place_is_known))
                 if place_is_known:
                     unplaced = len(raw)
-                for id_ in words:
+                for id_ in instruction.ids:
                     uses.setdefault(id_, set()).add(-1 if op == Op.PHI else block.label)
-        types = {words[1]: words[0] for op, words in body if op not in Op.NO_RESULT and words[1:]}
         for block, (op, words), place, has_line in raw:
             if op in (Op.LOOP_MERGE, Op.SELECTION_MERGE):
                 block.merge, block.is_loop = words[0], op == Op.LOOP_MERGE
                 block.continues = words[1] if block.is_loop else 0
                 continue
-            if op == Op.SWITCH:
-                words = self._with_whole_literals(words, types)
-            if op in Op.NO_RESULT:
-                step = Step(op, 0, 0, words, place, False, has_line)
-            else:
+            if op in WITH_RESULT:
                 escapes = uses[words[1]] != {block.label}
                 step = Step(op, words[1], words[0], words[2:], place, escapes, has_line)
+            else:
+                step = Step(op, 0, 0, words, place, False, has_line)
             (block.phis if op == Op.PHI else block.steps).append(step)
         order = [*_ordered(blocks)] if blocks else []
         for number, block in enumerate(order):
             block.number = number
         return Function(parameters, tuple(order), {block.label: block.number for block in order})
-
-    def _with_whole_literals(
-        self, words: tuple[int, ...], types: Mapping[int, int]
-    ) -> tuple[int, ...]:
-        """Return the operands of OpSwitch with one number for each literal, also of 64 bits."""
-        selector, default, *cases = words
-        constant = self.found.defined.get(selector)
-        type_ = self.type(types[selector] if constant is None else constant.words[0])
-        if type_.nbytes == 8:
-            lows, highs, labels = cases[0::3], cases[1::3], cases[2::3]
-            whole = [low | high << 32 for low, high in zip(lows, highs, strict=True)]
-            cases = [word for pair in zip(whole, labels, strict=True) for word in pair]
-        return (selector, default, *cases)
 
     def _condition(self, file: int, before: Place, after: Place) -> Place:
         """Return the place of instructions between two places of which the second begins later.

@@ -17,10 +17,6 @@ from vkops.debug.interpreter.state import Frame
 from vkops.debug.interpreter.values import Partial, Place, Pointer, Value, take
 from vkops.shaders.binary import Op
 
-_IDS = {12: slice(2, None), 61: slice(1), 62: slice(2), 63: slice(2), 68: slice(1), 79: slice(2),
-        81: slice(1), 82: slice(2)}  # fmt: skip
-"""By opcode: the operands that are ids, where others are not."""
-
 
 @dataclass(eq=False)
 class Made:
@@ -203,8 +199,8 @@ class TracedRun(Run):
             self._results[who, id_] = made
 
     def _sources(self, who: int, step: Step) -> list[Made]:
-        ids = step.operands[_IDS.get(step.op, slice(None))]
-        return [made for id_ in ids if (made := self._results.get((who, id_))) is not None]
+        found = (self._results.get((who, id_)) for id_ in step.ids)
+        return [made for made in found if made is not None]
 
     def _returned(self, who: int, step: Step) -> list[Made]:
         """Return what a function returned: the latest of what its instructions can return."""

@@ -1,0 +1,228 @@
+"""The features that shaders need, and those that a device is asked for."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import vkops_native
+
+from vkops import shaders
+from vkops.errors import InvalidDescError
+from vkops.gpu.adapters.adapter_limits import limits
+from vkops.runtime.shader_checks import check_features
+from vkops.shaders import features, grammar
+from vkops.shaders.binary import Declarations, Instruction, Op, Storage
+from vkops.shaders.layout import Number
+from vkops.shaders.validation import _LAYOUTS
+
+MAIN = 100
+"""The id of the entry point."""
+
+NUMBERS = {
+    id_: Number(kind, nbytes)
+    for id_, (kind, nbytes) in enumerate(
+        itertools.product(("bool", "uint", "int", "float"), (1, 2, 4, 8)), 1
+    )
+}
+
+
+def module(body=(), capabilities=(), modes=(), classes=()):
+    """Return a module with a variable of each type of numbers in each storage class.
+
+    The pointer of a type has its id + 20, the vector its id + 40, and the variable its id + 60.
+    """
+    found = Declarations((1, 6), capabilities=list(capabilities))
+    found.modes = [Instruction(16, (MAIN, *mode)) for mode in modes]
+    for id_, number in NUMBERS.items():
+        found.defined[id_] = Instruction(Op.TYPE_INT, (id_, 8 * number.nbytes, 0))
+        found.defined[id_ + 40] = Instruction(Op.TYPE_VECTOR, (id_ + 40, id_, 2))
+        for storage in classes:
+            found.defined[id_ + 20] = Instruction(Op.TYPE_POINTER, (id_ + 20, storage, id_))
+            variable = (id_ + 20, id_ + 60, storage, 99)
+            found.defined[id_ + 60] = Instruction(Op.VARIABLE, variable)
+    found.functions[MAIN] = list(body)
+    return found
+
+
+def needed():
+    """Yield all features that a module of known capabilities and modes can need."""
+    known = [n for n, name in grammar.CAPABILITIES.items() if name in features._CAPABILITIES]
+    for mode, width in itertools.product(grammar.EXECUTION_MODES, (16, 32, 64)):
+        made = module(modes=[(mode, width)], capabilities=known)
+        if not features.unknown(made, MAIN):
+            yield from features.needs(made, NUMBERS, MAIN)
+    for storage in (Storage.STORAGE_BUFFER, Storage.WORKGROUP):
+        body = [
+            Instruction(op, (id_ + 60,) if op == Op.ATOMIC_STORE else (id_, 200, id_ + 60))
+            for op, id_ in itertools.product(Op.ATOMICS, NUMBERS)
+            if NUMBERS[id_].kind != "bool" and NUMBERS[id_] != ("float", 1)
+        ]
+        yield from features.needs(module(body, known, classes=[storage]), NUMBERS, MAIN)
+    body = [
+        Instruction(op, (id_ + vector, 200, 7))
+        for op, id_, vector in itertools.product(Op.SUBGROUP, NUMBERS, (0, 40))
+    ]
+    yield from features.needs(module(body), NUMBERS, MAIN)
+    yield from filter(None, _LAYOUTS)
+
+
+def test_each_name_that_a_module_can_need_is_one_that_the_device_is_asked_for():
+    names = set(needed())
+    assert {"maintenance4", "shaderSharedFloat64AtomicMinMax", "scalarBlockLayout"} < names
+    assert {"shaderZeroInitializeWorkgroupMemory", "shaderSubgroupExtendedTypes"} < names
+    assert sorted(names - {*vkops_native.FEATURES}) == []
+
+
+def test_modes_and_capabilities_are_known_by_name_or_refused():
+    for number, name in grammar.CAPABILITIES.items():
+        refused = features.unknown(module(capabilities=[number]), MAIN)
+        assert refused == (() if name in features._CAPABILITIES else (name,))
+    for number, name in grammar.EXECUTION_MODES.items():
+        refused = features.unknown(module(modes=[(number, 32)]), MAIN)
+        assert refused == (() if name in features._MODES else (name,))
+        assert features.unknown(module(modes=[(number, 32)]), MAIN + 1) == ()
+
+
+HEAD = "#version 450\n{}\nlayout(local_size_x = 8) in;\n"
+HEAD += "layout(binding = 0) buffer O {{ uint o[]; }};\n{}\n"
+HEAD += "void main() {} {{ uint i = gl_LocalInvocationIndex; {} }}"
+
+
+def extension(*names):
+    return "".join(f"#extension GL_{name} : require\n" for name in names)
+
+
+def float_mode(name, capability, mode):
+    allowed = 'extensions = ["SPV_KHR_float_controls"], capabilities'
+    text = f"{extension('EXT_spirv_intrinsics')}spirv_execution_mode({allowed} = [{capability}], "
+    return name, (f"{text}{mode}, 32);", "", "", "o[i] = uint(float(i) * 2.0);")
+
+
+PROGRAMS = {
+    "shaderZeroInitializeWorkgroupMemory": (
+        extension("EXT_null_initializer"), "shared uint s[8] = {};", "", "o[i] = s[i] + 2 * i;"
+    ),
+    "workgroupMemoryExplicitLayout": (
+        extension("EXT_shared_memory_block"), "shared A { uint a[8]; };", "",
+        "a[i] = 2 * i; o[i] = a[i];"
+    ),
+    "workgroupMemoryExplicitLayout8BitAccess": (
+        extension("EXT_shared_memory_block", "EXT_shader_explicit_arithmetic_types_int8"),
+        "shared A { uint8_t a[8]; };", "", "a[i] = uint8_t(2 * i); o[i] = a[i];"
+    ),
+    "VK_EXT_descriptor_indexing": (
+        extension("EXT_nonuniform_qualifier"), "", "", "o[nonuniformEXT(i)] = 2 * i;"
+    ),
+    "shaderSubgroupUniformControlFlow": (
+        extension("KHR_shader_subgroup_basic", "EXT_subgroup_uniform_control_flow"), "",
+        "[[subgroup_uniform_control_flow]]", "o[i] = 2 * i;"
+    ),
+    **dict([
+        float_mode("shaderDenormPreserveFloat32", 4464, 4459),
+        float_mode("shaderDenormFlushToZeroFloat32", 4465, 4460),
+        float_mode("shaderSignedZeroInfNanPreserveFloat32", 4466, 4461),
+        float_mode("shaderRoundingModeRTEFloat32", 4467, 4462),
+        float_mode("shaderRoundingModeRTZFloat32", 4468, 4463),
+    ]),
+}  # fmt: skip
+
+
+def doubled(device, source, **settings):
+    """Run a shader that writes 2 * i."""
+    shader = device.compile_shader(source, name="x", **settings)
+    tensor = device.tensor(np.ones(8, np.uint32))
+    shader(tensor, groups=1)
+    assert tensor.numpy().tolist() == [*range(0, 16, 2)]
+
+
+@pytest.mark.parametrize("feature", PROGRAMS)
+def test_a_shader_runs_if_the_device_has_its_feature(any_device, feature):
+    shader = shaders.load(HEAD.format(*PROGRAMS[feature]), target_env="vulkan1.2", name="x")
+    assert feature in shader.needs
+    missing = [name for name in shader.needs if name not in any_device.features]
+    if not missing:
+        doubled(any_device, shader)
+        return
+    with pytest.raises(InvalidDescError, match="SH-02") as caught:
+        any_device.compile_shader(shader)
+    assert ", ".join(missing) in str(caught.value)
+
+
+@pytest.mark.parametrize("target_env", ["vulkan1.1", "vulkan1.3"])
+def test_local_sizes_that_are_constants(device, target_env):
+    source = HEAD.format("", "", "", "o[i] = 2 * i * gl_WorkGroupSize.x / 8;")
+    source = source.replace("local_size_x = 8", "local_size_x_id = 0")
+    shader = shaders.load(source, target_env=target_env, constants={0: 8}, name="x")
+    assert ("maintenance4" in shader.needs) == (target_env == "vulkan1.3")
+    doubled(device, shader)
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2", "1.3", "1.4"])
+@pytest.mark.parametrize("extended", [False, True])
+def test_versions_of_spirv(device, version, extended):
+    """VK_KHR_spirv_1_4 adds one to Vulkan 1.1."""
+    newest = {"1.0": (1, 0), "1.1": (1, 3), "1.2": (1, 5)}.get(version, (1, 6))
+    newest = max(newest, (1, 4)) if extended else newest
+    names = {"VK_KHR_spirv_1_4"} if extended else set()
+    info = SimpleNamespace(api_version=f"{version}.200", name="X")
+    executor = SimpleNamespace(features=names, info=info)
+    for minor in range(7):
+        shader = SimpleNamespace(name="x", needs=(), subgroup_operations=())
+        shader.spirv_version = (1, minor)
+        if (1, minor) <= newest:
+            check_features(executor, limits(device.info.index), shader)
+        else:
+            with pytest.raises(InvalidDescError, match=rf"needs SPIR-V 1\.{minor}, "):
+                check_features(executor, limits(device.info.index), shader)
+
+
+HIDING = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <vulkan/vulkan.h>
+VkResult vkEnumerateDeviceExtensionProperties(
+    VkPhysicalDevice device, const char *layer, uint32_t *count, VkExtensionProperties *found) {
+  *count = 0;
+  return VK_SUCCESS;
+}
+void vkGetPhysicalDeviceProperties2(VkPhysicalDevice device, VkPhysicalDeviceProperties2 *found) {
+  void *vulkan = dlopen("libvulkan.so.1", RTLD_NOW);
+  void *real = dlsym(vulkan, "vkGetPhysicalDeviceProperties2");
+  ((PFN_vkGetPhysicalDeviceProperties2)real)(device, found);
+  found->properties.apiVersion = VERSION;
+}
+"""
+
+CORE = {
+    "1_1": {"storageBuffer16BitAccess", "variablePointers"},
+    "1_2": {"shaderFloat16", "scalarBlockLayout", "vulkanMemoryModel", "VK_KHR_spirv_1_4"},
+    "1_3": {"maintenance4", "shaderIntegerDotProduct", "shaderZeroInitializeWorkgroupMemory"},
+}
+
+
+@pytest.mark.system("cc")
+@pytest.mark.parametrize("version", CORE)
+def test_features_that_are_a_part_of_the_version(device, tmp_path, version):
+    """The driver lists no extension at all."""
+    (tmp_path / "hiding.c").write_text(HIDING)
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    options = ["-shared", "-fPIC", f"-DVERSION=VK_API_VERSION_{version}", "-ldl"]
+    library = str(tmp_path / "hiding.so")
+    subprocess.run([compiler, tmp_path / "hiding.c", *options, "-o", library], check=True)
+    code = f"import vkops; print(*vkops.Device({device.name!r}).features)"
+    environment = {**os.environ, "LD_PRELOAD": library}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    found = {*done.stdout.split()}
+    for each, names in CORE.items():
+        assert found & names == (names & device.features if each <= version else set())
+    assert found < device.features
+    assert "robustBufferAccess2" not in found

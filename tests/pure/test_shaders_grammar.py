@@ -1,0 +1,124 @@
+"""The grammar of SPIR-V, against the one that SPIRV-Tools contain."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+from array import array
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from vkops import shaders
+from vkops.shaders import grammar
+from vkops.shaders.binary import Op, positions
+
+DEPENDENT = {
+    "OpConstant", "OpSpecConstant", "OpSwitch", "OpExtInst", "OpExtInstWithForwardRefsKHR",
+    "OpExecutionModeId",
+}  # fmt: skip
+"""Instructions whose operands depend on other words; ``test_ids_of_modules`` has them."""
+
+SPEC_OPERANDS = [128, 1001, 1002]  # OpIAdd and its operands
+TEXT = 0x41  # "A"
+LITERALS = (0, 1, 2, 5, 11, 32, 4421)
+
+
+def disassembled(words):
+    """Return the instructions of a module as text, or None if SPIRV-Tools refuse it."""
+    command = ["spirv-dis", "--raw-id", "--no-header", "--no-indent", "-"]
+    done = subprocess.run(command, input=array("I", words).tobytes(), capture_output=True)
+    return None if done.returncode else done.stdout.decode()
+
+
+def ids_of(line):
+    """Return the ids in an instruction, without those in its strings."""
+    return sorted(int(number) for number in re.findall(r"%(\d+)", re.sub(r'"[^"]*"', "", line)))
+
+
+def with_operands(pattern, literal, count):
+    """Return operands for a pattern; each id is another number."""
+    first, _, repeated = pattern.partition("*")
+    ids = itertools.count(1003)
+    words = []
+    for kind in first + repeated * count:
+        each = {
+            "s": [TEXT],
+            "m": [0x1A, 4, next(ids), next(ids)],
+            "o": SPEC_OPERANDS,
+            "n": [literal],
+        }
+        words += each.get(kind, [next(ids)])
+    return words
+
+
+def refuted(op):
+    """Return how spirv-dis prints an instruction with other ids than the grammar says, or None.
+
+    False stands for an instruction that it does not know.
+    """
+    name, pattern = grammar.INSTRUCTIONS[op], grammar._PATTERNS[op]
+    for literal, count in itertools.product(LITERALS, range(3)):
+        words = with_operands(pattern, literal, count)
+        line = disassembled([0x07230203, 0x10600, 0, 2000, 0, len(words) + 1 << 16 | op, *words])
+        if line is None:
+            continue
+        printed = re.search(r"Op\w+", line)[0]
+        ids = sorted(words[place] for place in grammar.id_places(op, words))
+        same = ids == ids_of(line) and re.sub("(KHR|EXT|NV|INTEL)$", "", printed) in name
+        return None if same else f"{name} {pattern}: {line}"
+    return False
+
+
+def test_which_operands_are_ids():
+    ops = [op for op, name in grammar.INSTRUCTIONS.items() if name not in DEPENDENT]
+    with ThreadPoolExecutor(4) as pool:
+        found = dict(zip(ops, pool.map(refuted, ops), strict=True))
+    assert [text for text in found.values() if text] == []
+    assert sum(text is None for text in found.values()) > 400
+
+
+LINES = """#version 450
+#extension GL_EXT_shader_atomic_int64 : require
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+layout(local_size_x_id = 7) in;
+layout(constant_id = 1) const uint N = 3;
+layout(binding = 0) buffer A { int64_t a[]; };
+layout(binding = 1) buffer B { vec4 b[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    switch (uint(a[i])) {
+        case 4294967295u: b[i] = b[i].wzyx; break;
+        case 2u: b[i] = max(b[i], b[i + N]); break;
+        default: for (uint n = 0; n < N; ++n) atomicAdd(a[n], 1l);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("target_env", ["vulkan1.1", "vulkan1.3"])
+@pytest.mark.parametrize("debug", [False, True])
+def test_ids_of_modules(target_env, debug):
+    words = array("I", shaders.compile(LINES, target_env=target_env, debug=debug))
+    lines = re.findall(r'(?:[^"\n]|"(?:[^"\\]|\\.)*")+', disassembled(words))
+    for line, (at, op, count) in zip(lines, positions(words), strict=True):
+        operands = words[at + 1 : at + count]
+        ids = sorted(operands[place] for place in grammar.id_places(op, operands))
+        assert ids == ids_of(line), line
+        assert grammar.INSTRUCTIONS[op] in line
+
+
+def test_the_numbers_in_the_code():
+    """The opcodes that the code names are those of the grammar."""
+    names = {name.removeprefix("Op").lower(): op for op, name in grammar.INSTRUCTIONS.items()}
+    short = {
+        "import": "extinstimport", "extended": "extinst", "spec": "specconstant",
+        "type_forward": "typeforwardpointer", "kill": "kill", "conditional": "branchconditional",
+        "parameter": "functionparameter", "terminate": "terminateinvocation",
+    }  # fmt: skip
+    for name, op in vars(Op).items():
+        if isinstance(op, int) and not name.startswith("_"):
+            first, _, rest = name.lower().partition("_")
+            whole = short.get(name.lower(), short.get(first, first) + rest.replace("_", ""))
+            assert names[whole.replace("specconstantconstant", "specconstant")] in (op,), name
